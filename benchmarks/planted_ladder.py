@@ -1,9 +1,12 @@
-"""scripts/time_ladder.py with one variant that is slower by a known share, for second_run.py; on a CPU.
+"""scripts/time_ladder.py with one variant that is slower by a known share, for second_run.py; on a
+CPU.
 
-python benchmarks/planted_ladder.py --share 0.05 -- --size nano --context 64 --device cpu --variants '…' [--out DIR]
+python benchmarks/planted_ladder.py --share 0.05 -- --size nano --context 64 --device cpu --variants
+'…' [--out DIR]
 
-What stands behind `--` is given to scripts/time_ladder.py. Each whole step of the variant `slow` ends with a wait of so
-large a share of what the step has taken by then: its ratio is known whatever the host does meanwhile.
+What stands behind `--` is given to scripts/time_ladder.py. Each whole step of the variant `slow`
+ends with a wait of so large a share of what the step has taken by then: its ratio is known whatever
+the host does meanwhile.
 """
 
 import argparse
@@ -17,9 +20,15 @@ SLOW = "slow"
 
 
 def main() -> None:
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--share", type=float, required=True, help="by how much longer the step takes")
-    flags.add_argument("words", nargs="+", metavar="FLAG", help="of scripts/time_ladder.py, behind --")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--share", type=float, required=True, help="by how much longer the step takes"
+    )
+    flags.add_argument(
+        "words", nargs="+", metavar="FLAG", help="of scripts/time_ladder.py, behind --"
+    )
     given = flags.parse_args()
 
     import time_ladder
@@ -50,7 +59,8 @@ def plant(process: type, share: float) -> None:
 
 
 def slow_down(work: object, share: float) -> None:
-    """Let a workload's steps take longer by a share of what they have taken from their forward pass on."""
+    """Let a workload's steps take longer by a share of what they have taken from their forward pass
+    on."""
     forward, optimize, began = work._forward, work._optimizer, 0.0
 
     def begin() -> None:

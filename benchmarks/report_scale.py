@@ -1,8 +1,10 @@
-"""How long the explorer takes to open, and to filter, with the tables as they are and with 4,000 cells.
+"""How long the explorer takes to open, and to filter, with the tables as they are and with 4,000
+cells.
 
 python benchmarks/report_scale.py results/tables
 
-Cells are multiplied by sizes of other names with slightly other numbers. Needs playwright and Chromium.
+Cells are multiplied by sizes of other names with slightly other numbers. Needs playwright and
+Chromium.
 """
 
 import argparse
@@ -37,9 +39,13 @@ CHOOSE = """async ([name, value]) => {
 
 
 def main() -> None:
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("tables", type=Path, help="folder of tables")
-    flags.add_argument("--cells", type=int, default=4000, help="how many to multiply to (default: %(default)s)")
+    flags.add_argument(
+        "--cells", type=int, default=4000, help="how many to multiply to (default: %(default)s)"
+    )
     flags.add_argument("--repeats", type=int, default=5, help="openings (default: %(default)s)")
     given = flags.parse_args()
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
@@ -53,18 +59,26 @@ def main() -> None:
             cells, rows = (len(Tables(tables)[each]) for each in ("cells", "series"))
             print(f"{cells:,} cells, {rows:,} series, {page.stat().st_size / 1e6:.2f} MB")
             for what, times in measured(browser.new_page(), page, given.repeats).items():
-                print(f"  {what}: {statistics.median(times):.0f} ms (longest of {len(times)}: {max(times):.0f})")
+                print(
+                    f"  {what}: {statistics.median(times):.0f} ms (longest of {len(times)}:"
+                    f" {max(times):.0f})"
+                )
 
 
 def multiplied(tables: Path, cells: int, out: Path) -> Path:
-    """The tables with each cell as often as makes so many; numbers with a fraction differ by a thousandth."""
+    """The tables with each cell as often as makes so many; numbers with a fraction differ by a
+    thousandth."""
     random = np.random.default_rng(0)
     source = Tables(tables)
     times = max(1, round(cells / len(source["cells"])))
     out.mkdir()
     for name, table in TABLES.items():
         frame = source[name][table.names]
-        if not {"cell", "machine"} <= set(frame) or name in ("timeline", "memory_timeline", "published"):
+        if not {"cell", "machine"} <= set(frame) or name in (
+            "timeline",
+            "memory_timeline",
+            "published",
+        ):
             frame.to_csv(out / f"{name}.csv", index=False)
             continue
         copies = []
@@ -89,12 +103,19 @@ def measured(page: Page, path: Path, repeats: int) -> dict[str, list[float]]:
         page.goto(path.as_uri())
         page.wait_for_function("document.documentElement.dataset.drawn")
         found["opens in"].append((time.perf_counter() - before) * 1e3)
-    for view, what in (("show=pivot", "pivot filters in"), ("show=rows&table=series", "rows filter in")):
+    for view, what in (
+        ("show=pivot", "pivot filters in"),
+        ("show=rows&table=series", "rows filter in"),
+    ):
         page.goto(f"{path.as_uri()}#{view}")
         page.wait_for_selector("#view tbody tr")
-        menus = page.locator("#controls fieldset select").evaluate_all("each => each.map(menu => menu.id)")
+        menus = page.locator("#controls fieldset select").evaluate_all(
+            "each => each.map(menu => menu.id)"
+        )
         for name in [menu.removeprefix("control-") for menu in menus]:
-            values = page.locator(f"#control-{name} option").evaluate_all("each => each.map(option => option.value)")
+            values = page.locator(f"#control-{name} option").evaluate_all(
+                "each => each.map(option => option.value)"
+            )
             for value in values[1 : MOST + 1] + values[:1]:
                 found[what].append(page.evaluate(CHOOSE, [name, value]))
     return found

@@ -1,10 +1,12 @@
-"""Tables of a large memory snapshot: should take at most 90 s and three times the file's size on two cores.
+"""Tables of a large memory snapshot: should take at most 90 s and three times the file's size on
+two cores.
 
 python benchmarks/snapshot_scale.py [--events 4000000] [--frames 90] [--keep SNAPSHOT.pickle]
 
-Writes a made-up snapshot of a training loop with four million events, each with a stack of ninety frames that it shares
-with others (about 1 GB), runs analyze_snapshot.py on it and prints its time and peak memory. The file is written
-opcode by opcode as Python's pickler does it: made from objects it would itself need more memory than the analysis.
+Writes a made-up snapshot of a training loop with four million events, each with a stack of ninety
+frames that it shares with others (about 1 GB), runs analyze_snapshot.py on it and prints its time
+and peak memory. The file is written opcode by opcode as Python's pickler does it: made from objects
+it would itself need more memory than the analysis.
 """
 
 import argparse
@@ -28,8 +30,8 @@ BATCH = 1000  # items that pickle appends to a list at once
 
 
 class Pickle:
-    """Opcodes of protocol 4 (see pickletools), to be written in the order in which they are made: what was made before
-    is a reference to its number."""
+    """Opcodes of protocol 4 (see pickletools), to be written in the order in which they are made:
+    what was made before is a reference to its number."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -78,9 +80,13 @@ def integer(value: int) -> bytes:
 
 
 def step() -> Iterator[tuple[str, int, int, int]]:
-    """(action, address, bytes, number) of a step: what the forward pass makes, the backward pass frees in reverse."""
+    """(action, address, bytes, number) of a step: what the forward pass makes, the backward pass
+    frees in reverse."""
     sizes = itertools.cycle((512, 4096, 1 << 20, 3 << 20, 8 << 20))
-    made = [(BASE + number * SLOT, size, number) for number, size in zip(range(TENSORS), sizes, strict=False)]
+    made = [
+        (BASE + number * SLOT, size, number)
+        for number, size in zip(range(TENSORS), sizes, strict=False)
+    ]
     for each in made:
         yield "alloc", *each
     for each in reversed(made):
@@ -108,12 +114,18 @@ def write_snapshot(path: Path, events: int, depth: int) -> int:
 
 def _segment(out: Pickle) -> bytes:
     """One segment as it is after all steps: a part that lives all the time, and many free ones."""
-    found = out.begin(b"}") + out.items(device=0, address=BASE - SLOT, total_size=(TENSORS + 1) * SLOT, stream=0)
+    found = out.begin(b"}") + out.items(
+        device=0, address=BASE - SLOT, total_size=(TENSORS + 1) * SLOT, stream=0
+    )
     found += out.text("blocks") + out.begin(b"]")
     for number in range(-1, TENSORS):
         state = "inactive" if number >= 0 else "active_allocated"
         place = BASE + number * SLOT
-        found += out.begin(b"}") + out.items(address=place, size=SLOT, requested_size=SLOT, state=state) + b"u"
+        found += (
+            out.begin(b"}")
+            + out.items(address=place, size=SLOT, requested_size=SLOT, state=state)
+            + b"u"
+        )
     return found + b"eu"
 
 
@@ -127,8 +139,12 @@ class Events:
 
     def event(self, action: str, address: int, size: int, number: int, at: int) -> bytes:
         text = self.out.text
-        found = self.out.begin(b"}") + text("action") + text(action) + text("addr") + integer(address)
-        found += text("size") + integer(size) + text("stream") + b"K\0" + text("time_us") + integer(at)
+        found = (
+            self.out.begin(b"}") + text("action") + text(action) + text("addr") + integer(address)
+        )
+        found += (
+            text("size") + integer(size) + text("stream") + b"K\0" + text("time_us") + integer(at)
+        )
         found += text("compile_context") + b"\x8c\x03N/A\x94"  # a text of its own in each event
         self.out.count += 1
         found += text("user_metadata") + text("") + text("frames")
@@ -141,17 +157,25 @@ class Events:
         if line in self.frames:
             return self.frames[line]
         callers = [
-            ("_call_impl", "/usr/lib/python3.12/site-packages/torch/nn/modules/module.py", 1000 + level)
+            (
+                "_call_impl",
+                "/usr/lib/python3.12/site-packages/torch/nn/modules/module.py",
+                1000 + level,
+            )
             for level in range(self.depth - 1)
         ]
         every = [(f"layer_{line}", "/home/user/train/model.py", line), *callers]
         found = b"".join(self.out.frame(*frame) for frame in every)
-        self.frames[line] = b"".join(reference(self.out.places[frame]) for frame in every)  # the next time
+        self.frames[line] = b"".join(
+            reference(self.out.places[frame]) for frame in every
+        )  # the next time
         return found
 
 
 def main() -> None:
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("--events", type=int, default=4_000_000, help="events, at least (4000000)")
     flags.add_argument("--frames", type=int, default=90, help="frames of a stack (90)")
     flags.add_argument("--keep", type=Path, help="write the snapshot here and leave it there")
@@ -167,9 +191,14 @@ def main() -> None:
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         most = used.ru_maxrss / 1e6
         processor = used.ru_utime + used.ru_stime
-        print(f"  time: {taken:.1f} s, {taken / SECONDS:.2f} of {SECONDS} s (of the processor: {processor:.1f} s)")
+        print(
+            f"  time: {taken:.1f} s, {taken / SECONDS:.2f} of {SECONDS} s (of the processor:"
+            f" {processor:.1f} s)"
+        )
         times = most * 1e9 / path.stat().st_size
-        print(f"  peak memory: {most:.2f} GB, {times:.2f} times the file's size, of at most {TIMES}")
+        print(
+            f"  peak memory: {most:.2f} GB, {times:.2f} times the file's size, of at most {TIMES}"
+        )
 
 
 if __name__ == "__main__":

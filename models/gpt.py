@@ -1,4 +1,5 @@
-"""A small GPT, as an example of a model of your own: dropout, learned positions, and a head tied to the embedding.
+"""A small GPT, as an example of a model of your own: dropout, learned positions, and a head tied to
+the embedding.
 
 models: {gpt: {build: models/gpt.py:build, layers: 6, width: 384, heads: 6}}
 """
@@ -8,15 +9,26 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-def build(context: int, layers: int = 6, width: int = 384, heads: int = 6, dropout: float = 0.1) -> nn.Module:
-    """What the configuration names: called with the context in tokens, and the keys beside `build`."""
+def build(
+    context: int, layers: int = 6, width: int = 384, heads: int = 6, dropout: float = 0.1
+) -> nn.Module:
+    """What the configuration names: called with the context in tokens, and the keys beside
+    `build`."""
     return GPT(context, layers, width, heads, dropout)
 
 
 class GPT(nn.Module):
     """(batch, length) int64 tokens -> (batch, length, vocabulary) logits."""
 
-    def __init__(self, context: int, layers: int, width: int, heads: int, dropout: float, vocabulary: int = 10_000):
+    def __init__(
+        self,
+        context: int,
+        layers: int,
+        width: int,
+        heads: int,
+        dropout: float,
+        vocabulary: int = 10_000,
+    ):
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(context, width)
@@ -59,7 +71,11 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         batch, length, width = x.shape
-        q, k, v = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        q, k, v = (
+            self.qkv(x)
+            .view(batch, length, 3, self.heads, width // self.heads)
+            .permute(2, 0, 3, 1, 4)
+        )
         dropout = self.dropout if self.training else 0.0
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=dropout)
         return self.proj(attended.transpose(1, 2).reshape(batch, length, width))

@@ -1,4 +1,5 @@
-"""A small vision Transformer, as an example of a model whose inputs are no tokens: it brings its batch and its loss.
+"""A small vision Transformer, as an example of a model whose inputs are no tokens: it brings its
+batch and its loss.
 
     models: {vit: {build: models/vit.py:build, layers: 6}}
 
@@ -20,7 +21,10 @@ def build(context: int, layers: int = 6, width: int = 192, heads: int = 3):
 def make_batch(batch: int, context: int, device, generator: torch.Generator) -> dict[str, Tensor]:
     """A dict: its entries are passed to forward() by name."""
     images = torch.randn(batch, 3, IMAGE, IMAGE, device=device, generator=generator)
-    return {"images": images, "labels": torch.randint(CLASSES, (batch,), device=device, generator=generator)}
+    return {
+        "images": images,
+        "labels": torch.randint(CLASSES, (batch,), device=device, generator=generator),
+    }
 
 
 def loss(outputs: Tensor, batch: dict[str, Tensor]) -> Tensor:
@@ -35,9 +39,17 @@ class ViT(nn.Module):
         self.patches = nn.Conv2d(3, width, kernel_size=PATCH, stride=PATCH)
         self.positions = nn.Parameter(torch.zeros(1, (IMAGE // PATCH) ** 2, width))
         layer = nn.TransformerEncoderLayer(
-            width, heads, 4 * width, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+            width,
+            heads,
+            4 * width,
+            dropout=0.0,
+            activation="gelu",
+            batch_first=True,
+            norm_first=True,
         )
-        self.encoder = nn.TransformerEncoder(layer, layers, norm=nn.LayerNorm(width), enable_nested_tensor=False)
+        self.encoder = nn.TransformerEncoder(
+            layer, layers, norm=nn.LayerNorm(width), enable_nested_tensor=False
+        )
         self.head = nn.Linear(width, CLASSES)
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> Tensor:

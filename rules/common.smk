@@ -22,7 +22,9 @@ CONDA = "conda" in map(str, workflow.deployment_settings.deployment_method)
 try:
     config = validated(config, PROJECT / "rules/config.schema.yaml")
     MACHINES = hardware.hardware_of(config)
-    CELLS = Registry(config, MACHINES, STUDIES, environment=PROJECT / "envs/measure.yaml" if CONDA else None)
+    CELLS = Registry(
+        config, MACHINES, STUDIES, environment=PROJECT / "envs/measure.yaml" if CONDA else None
+    )
     CELLS.check_results()
     PUBLISHED = published_files(config, PROJECT / "report/published")
 except (ConfigError, identity.MachineError) as error:
@@ -80,7 +82,9 @@ def asked(key):
 
 def cpus(study):
     """A function that says how many processor cores a cell's job takes."""
-    return lambda wildcards: hardware.job_cpus(CELLS.machines[wildcards.hardware], config, study, wildcards.get("size"))
+    return lambda wildcards: hardware.job_cpus(
+        CELLS.machines[wildcards.hardware], config, study, wildcards.get("size")
+    )
 
 
 def cells_to_read(*parts):
@@ -99,13 +103,21 @@ def cells_to_read(*parts):
 def code_of(program, *packages):
     """Digest of a program of the report, and of all modules of packages that it loads by name."""
     files = [path for name in packages for path in (PROJECT / "scripts" / name).rglob("*.py")]
-    modules = [".".join(path.relative_to(PROJECT / "scripts").with_suffix("").parts) for path in files]
-    return CELLS.sources.digest(f"{program}.py", [name for name in modules if not name.endswith("__init__")])
+    modules = [
+        ".".join(path.relative_to(PROJECT / "scripts").with_suffix("").parts) for path in files
+    ]
+    return CELLS.sources.digest(
+        f"{program}.py", [name for name in modules if not name.endswith("__init__")]
+    )
 
 
 def templates():
     """What the pages are filled into, as paths from the working directory: a moved checkout changes none of them."""
-    found = [path for path in PROJECT.glob("report/**/*.*") if path.suffix in (".j2", ".css", ".js", ".html")]
+    found = [
+        path
+        for path in PROJECT.glob("report/**/*.*")
+        if path.suffix in (".j2", ".css", ".js", ".html")
+    ]
     return sorted(os.path.relpath(path) for path in found if "example" not in path.parts)
 
 

@@ -88,7 +88,9 @@ if config["measure"]:
 
     use rule measure as profile_step with:
         output:
-            trace=directory("results/{hardware}/profile/{size}/ctx{context}/{precision}{options}/trace"),
+            trace=directory(
+                "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}/trace"
+            ),
             record="results/{hardware}/profile/{size}/ctx{context}/{precision}{options}/record.json",
             samples="results/{hardware}/profile/{size}/ctx{context}/{precision}{options}/samples.csv",
         log:
@@ -101,7 +103,9 @@ if config["measure"]:
 
     use rule measure as snapshot_memory with:
         output:
-            snapshot=directory("results/{hardware}/memory/{size}/ctx{context}/{precision}{options}/snapshot"),
+            snapshot=directory(
+                "results/{hardware}/memory/{size}/ctx{context}/{precision}{options}/snapshot"
+            ),
             record="results/{hardware}/memory/{size}/ctx{context}/{precision}{options}/record.json",
             samples="results/{hardware}/memory/{size}/ctx{context}/{precision}{options}/samples.csv",
         log:

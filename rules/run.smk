@@ -11,8 +11,15 @@ RUN_LOCK = RunLock()
 
 onstart:
     refused = RUN_LOCK.take() or unwritable(Path("results")) or (HERE and unlockable())
-    if not refused and config["measure"] and not workflow.touch and any(one.by_jobs for one in MACHINES):
-        refused = slurm.complaint(MACHINES, Path.cwd(), getattr(workflow, "executor_settings", None))
+    if (
+        not refused
+        and config["measure"]
+        and not workflow.touch
+        and any(one.by_jobs for one in MACHINES)
+    ):
+        refused = slurm.complaint(
+            MACHINES, Path.cwd(), getattr(workflow, "executor_settings", None)
+        )
     if refused:
         print(refused, file=sys.stderr)
         sys.exit(1)
@@ -40,10 +47,15 @@ onsuccess:
 onerror:
     shutil.rmtree(KEPT, ignore_errors=True)
     if is_full(Path("results")):
-        print(f"error: the disk of {Path('results').resolve()} is full; make room and run again, nothing is lost")
+        print(
+            f"error: the disk of {Path('results').resolve()} is full; make room and run again, nothing is lost"
+        )
     if missing := CELLS.missing():
         print(f"{len(missing)} of {len(CELLS.names())} cells are without a result:")
-        print(*(f"  results/{name}  (log: results/{name}/measure.log)" for name in missing[:20]), sep="\n")
+        print(
+            *(f"  results/{name}  (log: results/{name}/measure.log)" for name in missing[:20]),
+            sep="\n",
+        )
         print(*[f"  and {len(missing) - 20} more"] * (len(missing) > 20), sep="\n")
         print(
             "The same command measures them again; with `--config measure=false` it writes the report of the others."

@@ -74,7 +74,9 @@ rule compare:
         "../envs/report.yaml"
     params:
         baseline=compared_with,
-        flags=[word for old, new in config["paired"].items() for word in ("--paired", f"{old}={new}")],
+        flags=[
+            word for old, new in config["paired"].items() for word in ("--paired", f"{old}={new}")
+        ],
     message:
         "Comparing the results with {params.baseline}"
     shell:

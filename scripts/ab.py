@@ -1,13 +1,15 @@
-"""Which of two commits, or of two interpreters, is faster, and by how much: their processes take turns on one device.
+"""Which of two commits, or of two interpreters, is faster, and by how much: their processes take
+turns on one device.
 
-    python scripts/ab.py main worktree --cells timing/small/ctx128
-    python scripts/ab.py v1 v2 --command "time_step.py --size small --context 128 --precision bf16" --rounds 12
-    python scripts/ab.py worktree worktree --b-python other/bin/python --cells ladder/small
+    python scripts/ab.py main worktree --cells timing/small/ctx128 python scripts/ab.py v1 v2
+    --command "time_step.py --size small --context 128 --precision bf16" --rounds 12 python
+    scripts/ab.py worktree worktree --b-python other/bin/python --cells ladder/small
 
-In each round one fresh process of either side measures each cell, in the order A B, then B A, while this program holds
-the GPU (or the CPU) for itself. Both sides see the same host, clocks and heat, and what a round's two processes share
-cancels in their ratio. `worktree` are the files as they are; the same on both sides is a control, which should give
-`same`. Writes ab.csv, ab.md, and each process's record, samples and log.
+In each round one fresh process of either side measures each cell, in the order A B, then B A, while
+this program holds the GPU (or the CPU) for itself. Both sides see the same host, clocks and heat,
+and what a round's two processes share cancels in their ratio. `worktree` are the files as they are;
+the same on both sides is a control, which should give `same`. Writes ab.csv, ab.md, and each
+process's record, samples and log.
 """
 
 import argparse
@@ -30,23 +32,54 @@ from stepscope.results import statistics, verdicts
 
 PROJECT = Path(__file__).resolve().parents[1]
 WORKTREE = "worktree"
-PROGRAMS = ("time_step.py", "time_ladder.py", "time_attention.py", "measure_ceilings.py")  # that measure time
-SERIES = ["variant", "mode", "kind", "phase", "length", "direction"]  # columns of samples that tell series apart
-COLUMNS = ["cell", *SERIES, "a_s", "b_s", "ratio", "low", "high", "p", "verdict", "rounds", "limits"]
+PROGRAMS = (
+    "time_step.py",
+    "time_ladder.py",
+    "time_attention.py",
+    "measure_ceilings.py",
+)  # that measure time
+SERIES = [
+    "variant",
+    "mode",
+    "kind",
+    "phase",
+    "length",
+    "direction",
+]  # columns of samples that tell series apart
+COLUMNS = [
+    "cell",
+    *SERIES,
+    "a_s",
+    "b_s",
+    "ratio",
+    "low",
+    "high",
+    "p",
+    "verdict",
+    "rounds",
+    "limits",
+]
 LEAST_ROUNDS = 4
 
 
 def main() -> None:
     die_with_parent()
     given = parse()
-    commands = {shlex.join(words): words for words in map(shlex.split, given.command)} | measured(given.cells)
+    commands = {shlex.join(words): words for words in map(shlex.split, given.command)} | measured(
+        given.cells
+    )
     for name, (program, *_) in commands.items():
         if Path(program).name not in PROGRAMS:
-            sys.exit(f"error: {name}: {program} measures no time; the programs that do are {', '.join(PROGRAMS)}")
+            sys.exit(
+                f"error: {name}: {program} measures no time; the programs that do are"
+                f" {', '.join(PROGRAMS)}"
+            )
     shutil.rmtree(given.out / "processes", ignore_errors=True)  # of a run before
     given.out.mkdir(parents=True, exist_ok=True)
     with checked_out(given.a, given.out) as a, checked_out(given.b, given.out) as b:
-        times = take_turns({"a": (a, given.a_python), "b": (b, given.b_python)}, commands, given.rounds, given.out)
+        times = take_turns(
+            {"a": (a, given.a_python), "b": (b, given.b_python)}, commands, given.rounds, given.out
+        )
     found = compared(times)
     page = markdown(found, given)
     print(page)
@@ -54,58 +87,104 @@ def main() -> None:
 
 
 def parse() -> argparse.Namespace:
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("a", metavar="A", help=f"a commit, or {WORKTREE}")
     flags.add_argument("b", metavar="B", help="what is compared with it")
-    flags.add_argument("--cells", nargs="+", default=[], metavar="WORD", help="parts of paths of cells in results/")
-    flags.add_argument("--command", action="append", default=[], help="of a measuring program; may be given often")
-    flags.add_argument("--rounds", type=int, default=8, metavar="N", help="processes of each side; even (default: 8)")
-    flags.add_argument("--a-python", default=sys.executable, metavar="PATH", help="that measures A (default: this one)")
-    flags.add_argument("--b-python", default=sys.executable, metavar="PATH", help="that measures B (default: this one)")
-    flags.add_argument("--out", type=Path, metavar="DIR", help="folder of what is found (default: results/ab/A-B)")
+    flags.add_argument(
+        "--cells", nargs="+", default=[], metavar="WORD", help="parts of paths of cells in results/"
+    )
+    flags.add_argument(
+        "--command", action="append", default=[], help="of a measuring program; may be given often"
+    )
+    flags.add_argument(
+        "--rounds",
+        type=int,
+        default=8,
+        metavar="N",
+        help="processes of each side; even (default: 8)",
+    )
+    flags.add_argument(
+        "--a-python",
+        default=sys.executable,
+        metavar="PATH",
+        help="that measures A (default: this one)",
+    )
+    flags.add_argument(
+        "--b-python",
+        default=sys.executable,
+        metavar="PATH",
+        help="that measures B (default: this one)",
+    )
+    flags.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder of what is found (default: results/ab/A-B)"
+    )
     given = flags.parse_args()
     if given.rounds < LEAST_ROUNDS or given.rounds % 2:
         flags.error(
-            f"--rounds {given.rounds}: use an even number from {LEAST_ROUNDS}, so that each goes first as often"
+            f"--rounds {given.rounds}: use an even number from {LEAST_ROUNDS}, so that each goes"
+            " first as often"
         )
     if not given.cells and not given.command:
         flags.error("give --cells, or --command")
     for name in ("a_python", "b_python"):
-        setattr(given, name, os.path.abspath(shutil.which(getattr(given, name)) or getattr(given, name)))
+        setattr(
+            given, name, os.path.abspath(shutil.which(getattr(given, name)) or getattr(given, name))
+        )
     given.out = given.out or Path("results/ab", f"{given.a}-{given.b}".replace("/", "_"))
     return given
 
 
 def measured(parts: list[str], results: Path = Path("results")) -> dict[str, list[str]]:
-    """Cell: the words of its command, by the records of the cells in whose path one of the parts stands."""
+    """Cell: the words of its command, by the records of the cells in whose path one of the parts
+    stands."""
     found: dict[str, list[str]] = {}
     for part in parts:
-        records = [path for path in results.rglob("record.json") if part.strip("/") in path.parent.as_posix()]
+        records = [
+            path
+            for path in results.rglob("record.json")
+            if part.strip("/") in path.parent.as_posix()
+        ]
         if not records:
-            sys.exit(f"error: no measured cell has {part!r} in its path below {results}; give another, or --command")
+            sys.exit(
+                f"error: no measured cell has {part!r} in its path below {results}; give another,"
+                " or --command"
+            )
         for path in records:
             command = shlex.split(json.loads(path.read_bytes())["provenance"]["command"])
             if Path(command[1]).name in PROGRAMS:
                 found[str(path.parent.relative_to(results))] = command[1:]
     if parts and not found:
-        sys.exit(f"error: of {' '.join(parts)} no cell is of {', '.join(PROGRAMS)}; the others measure no time")
+        sys.exit(
+            f"error: of {' '.join(parts)} no cell is of {', '.join(PROGRAMS)}; the others measure"
+            " no time"
+        )
     return dict(sorted(found.items()))
 
 
 @contextlib.contextmanager
 def checked_out(commit: str, out: Path) -> Iterator[Path]:
-    """A folder with the files of a commit, which git removes afterwards; for WORKTREE the project's own."""
+    """A folder with the files of a commit, which git removes afterwards; for WORKTREE the project's
+    own."""
     if commit == WORKTREE:
         yield PROJECT
         return
-    folder = (out / ".checkouts" / f"{commit.replace('/', '_')}-{len(list(out.glob('.checkouts/*')))}").resolve()
+    folder = (
+        out / ".checkouts" / f"{commit.replace('/', '_')}-{len(list(out.glob('.checkouts/*')))}"
+    ).resolve()
     git = ["git", "-C", str(PROJECT), "worktree"]
     subprocess.run([*git, "prune"], check=False)  # of a run that was killed
     made = subprocess.run(
-        [*git, "add", "--quiet", "--detach", "--force", folder, commit], capture_output=True, text=True
+        [*git, "add", "--quiet", "--detach", "--force", folder, commit],
+        capture_output=True,
+        text=True,
     )
     if made.returncode:
-        sys.exit(f"error: {commit!r} cannot be checked out ({made.stderr.strip().splitlines()[-1]}); name a commit")
+        sys.exit(
+            f"error: {commit!r} cannot be checked out ({made.stderr.strip().splitlines()[-1]});"
+            " name a commit"
+        )
     try:
         yield folder
     finally:
@@ -113,7 +192,8 @@ def checked_out(commit: str, out: Path) -> Iterator[Path]:
 
 
 def take_turns(sides: dict, commands: dict, rounds: int, out: Path) -> pd.DataFrame:
-    """What each process took: cell, SERIES, round, side, seconds (median of the measured steps) and limits.
+    """What each process took: cell, SERIES, round, side, seconds (median of the measured steps) and
+    limits.
 
     sides: name -> (folder of the project, interpreter). commands: cell -> words.
     """
@@ -132,45 +212,79 @@ def take_turns(sides: dict, commands: dict, rounds: int, out: Path) -> pd.DataFr
 
 
 def one_process(project: Path, python: str, words: list[str], folder: Path, device: str) -> None:
-    """Run a measuring program of a project's folder for a single process; its failure ends the program."""
+    """Run a measuring program of a project's folder for a single process; its failure ends the
+    program."""
     program = project / "scripts" / Path(words[0]).name
     folder.mkdir(parents=True)
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    command = [python, program, *words[1:], "--processes", "1", "--out", folder]  # the last of a flag counts
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "PYTHONHOME")
+    }
+    command = [
+        python,
+        program,
+        *words[1:],
+        "--processes",
+        "1",
+        "--out",
+        folder,
+    ]  # the last of a flag counts
     try:
         with (folder / "measure.log").open("wb") as log:
             done = subprocess.run(
-                command, cwd=project, env=environment | {locks.HELD: device}, stdout=log, stderr=subprocess.STDOUT
+                command,
+                cwd=project,
+                env=environment | {locks.HELD: device},
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
     except OSError as error:
         sys.exit(f"error: {python} does not run ({error.strerror}); give the path of a Python")
     if done.returncode or not (folder / "record.json").is_file():
-        said = (folder / "measure.log").read_text(errors="replace").strip().splitlines() or ["it said nothing"]
+        said = (folder / "measure.log").read_text(errors="replace").strip().splitlines() or [
+            "it said nothing"
+        ]
         sys.exit(f"error: {shlex.join(map(str, command))} failed: {said[-1][:200]}")
 
 
 def medians(folder: Path) -> pd.DataFrame:
-    """SERIES, seconds and limits of a process: the median of the measured steps, and what limits the variant."""
+    """SERIES, seconds and limits of a process: the median of the measured steps, and what limits
+    the variant."""
     samples = pd.read_csv(folder / "samples.csv", dtype={"warmup": str})
     samples = samples[samples["warmup"] != "True"].reindex(columns=[*SERIES, "seconds"])
-    found = samples.fillna(dict.fromkeys(SERIES, "")).groupby(SERIES, sort=False)["seconds"].median().reset_index()
+    found = (
+        samples.fillna(dict.fromkeys(SERIES, ""))
+        .groupby(SERIES, sort=False)["seconds"]
+        .median()
+        .reset_index()
+    )
     variants = json.loads((folder / "record.json").read_bytes())["summary"].get("variants", {})
-    return found.assign(limits=[variants.get(name, {}).get("limited") or "unknown" for name in found["variant"]])
+    return found.assign(
+        limits=[variants.get(name, {}).get("limited") or "unknown" for name in found["variant"]]
+    )
 
 
 def compared(times: pd.DataFrame) -> pd.DataFrame:
-    """A row a series that both sides have, with COLUMNS: ratio of the times of A and B, its interval and the verdict.
+    """A row a series that both sides have, with COLUMNS: ratio of the times of A and B, its
+    interval and the verdict.
 
     A round is a pair of processes, whose ratio is one value; the spread is that between rounds.
     """
     key = ["cell", *SERIES]
-    limits = times.groupby(key, sort=False)["limits"].agg(lambda own: own.iloc[0] if own.nunique() == 1 else "unknown")
+    limits = times.groupby(key, sort=False)["limits"].agg(
+        lambda own: own.iloc[0] if own.nunique() == 1 else "unknown"
+    )
     both = times.pivot(index=[*key, "round"], columns="side", values="seconds").dropna()
     logs = pd.DataFrame({"ratio": np.log(both["a"] / both["b"])}).join(limits, on=key)
     by_limits = logs.set_index("limits", append=True)["ratio"]
     between = statistics.between_processes(by_limits, [*key, "limits"], ["limits"])
-    margins = np.where(between.index.get_level_values("limits") == "gpu", verdicts.MARGIN_OF_GPU, verdicts.MARGIN)
-    found = verdicts.judged(between, margins, np.zeros(len(between))).join(between["processes"].rename("rounds"))
+    margins = np.where(
+        between.index.get_level_values("limits") == "gpu", verdicts.MARGIN_OF_GPU, verdicts.MARGIN
+    )
+    found = verdicts.judged(between, margins, np.zeros(len(between))).join(
+        between["processes"].rename("rounds")
+    )
     found = found.reset_index("limits").join(both.groupby(key).median().add_suffix("_s"))
     return found.loc[limits.index.intersection(found.index)].reset_index()[COLUMNS]
 
@@ -181,7 +295,12 @@ def markdown(found: pd.DataFrame, given: argparse.Namespace) -> str:
     lines = [head, ["---", "---", *["---:"] * 4, "---"]]
     for row in found.itertuples():
         series = " ".join(str(part) for part in row[2 : 2 + len(SERIES)] if part != "")
-        numbers = f"{1e3 * row.a_s:.3f}", f"{1e3 * row.b_s:.3f}", f"{row.ratio:.4f}", f"{row.low:.4f} to {row.high:.4f}"
+        numbers = (
+            f"{1e3 * row.a_s:.3f}",
+            f"{1e3 * row.b_s:.3f}",
+            f"{row.ratio:.4f}",
+            f"{row.low:.4f} to {row.high:.4f}",
+        )
         lines.append([row.cell, series, *numbers, row.verdict])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     sides = f"A: {given.a} by {given.a_python}; B: {given.b} by {given.b_python}"

@@ -1,7 +1,9 @@
-"""Make all tables from what the cells' records, samples and analyses hold: results/tables/*.csv (docs/tables.md).
+"""Make all tables from what the cells' records, samples and analyses hold: results/tables/*.csv
+(docs/tables.md).
 
-A cell that is not measured has a row in `cells` that says so. One whose files are damaged, or of another spec than the
-plan's, is refused by name, with the command that measures it again; then no table is written.
+A cell that is not measured has a row in `cells` that says so. One whose files are damaged, or of
+another spec than the plan's, is refused by name, with the command that measures it again; then no
+table is written.
 """
 
 import argparse
@@ -16,13 +18,28 @@ from stepscope.results import cells, published, schema, writing
 
 
 def main() -> None:
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     what = flags.add_mutually_exclusive_group(required=True)
     what.add_argument("--plan", type=Path, help="the plan that the workflow wrote")
-    flags.add_argument("--plan-sha256", metavar="DIGEST", help="what the plan must be; another one is refused")
-    what.add_argument("--describe", action="store_true", help="print the page that says what every column is, and end")
-    flags.add_argument("--results", type=Path, default=Path("results"), help="folder of the cells (%(default)s)")
-    flags.add_argument("--out", type=Path, default=Path("results/tables"), help="folder of the tables (%(default)s)")
+    flags.add_argument(
+        "--plan-sha256", metavar="DIGEST", help="what the plan must be; another one is refused"
+    )
+    what.add_argument(
+        "--describe",
+        action="store_true",
+        help="print the page that says what every column is, and end",
+    )
+    flags.add_argument(
+        "--results", type=Path, default=Path("results"), help="folder of the cells (%(default)s)"
+    )
+    flags.add_argument(
+        "--out",
+        type=Path,
+        default=Path("results/tables"),
+        help="folder of the tables (%(default)s)",
+    )
     ours = Path(__file__).resolve().parents[1] / "report/published"
     flags.add_argument("--published", type=Path, nargs="*", default=sorted(ours.glob("*.csv")), metavar="FILE",
                        help="published figures (those in report/published)")  # fmt: skip
@@ -31,7 +48,10 @@ def main() -> None:
         sys.stdout.write(schema.page())
         return
     try:
-        if given.plan_sha256 and given.plan_sha256 != hashlib.sha256(given.plan.read_bytes()).hexdigest():
+        if (
+            given.plan_sha256
+            and given.plan_sha256 != hashlib.sha256(given.plan.read_bytes()).hexdigest()
+        ):
             sys.exit(f"error: {given.plan} is of another configuration; delete it and run again")
         found, samples, refused = cells.read(given.plan, given.results)
         _refuse(refused, given.plan)
@@ -56,7 +76,10 @@ def _refuse(problems: dict[str, str], plan: Path) -> None:
     for name, why in problems.items():
         print(f"error: results/{name}: {why}", file=sys.stderr)
     if not measured:
-        sys.exit("Nothing is measured for measure: false; take the grids that those results have, or copy them anew")
+        sys.exit(
+            "Nothing is measured for measure: false; take the grids that those results have, or"
+            " copy them anew"
+        )
     command = os.environ.get("STEPSCOPE_COMMAND", "snakemake --cores 1 report")
     again = " ".join(f"results/{name}/record.json" for name in measured)
     sys.exit(f"To measure exactly these again: {command} --forcerun {again}")

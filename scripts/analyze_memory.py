@@ -1,6 +1,8 @@
-"""Analyse the snapshot of one memory cell: the tables of analyze_snapshot.py, made by a job of their own.
+"""Analyse the snapshot of one memory cell: the tables of analyze_snapshot.py, made by a job of
+their own.
 
-So a better analysis measures nothing again. A cell without a snapshot (unsupported) gives an empty folder.
+So a better analysis measures nothing again. A cell without a snapshot (unsupported) gives an empty
+folder.
 """
 
 import argparse
@@ -15,16 +17,29 @@ from stepscope.snapshot import SnapshotError, analysis
 
 def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__)
-    flags.add_argument("--cell", type=Path, required=True, metavar="DIR", help="folder with record.json and snapshot/")
-    flags.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the tables")
+    flags.add_argument(
+        "--cell",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder with record.json and snapshot/",
+    )
+    flags.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder for the tables"
+    )
     given = flags.parse_args()
     try:
         record = json.loads((given.cell / "record.json").read_text())
         name = record["summary"]["memory"]["snapshot"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        sys.exit(f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell again")
+        sys.exit(
+            f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell"
+            " again"
+        )
     try:
-        tables = {} if name is None else analysis.analyse_file(given.cell / "snapshot" / Path(name).name)
+        tables = (
+            {} if name is None else analysis.analyse_file(given.cell / "snapshot" / Path(name).name)
+        )
     except SnapshotError as error:
         sys.exit(f"error: {error}")
     with files.or_one_line(given.out):

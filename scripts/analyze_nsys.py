@@ -1,9 +1,11 @@
-"""Which kernels ran, launched by what, in which phase: the tables of a trace, without a profiler's window.
+"""Which kernels ran, launched by what, in which phase: the tables of a trace, without a profiler's
+window.
 
-Works on any trace of Nsight Systems, of any program (.nsys-rep needs nsys on the PATH, .sqlite needs nothing), and on
-those of torch.profiler (.json, .json.gz). Writes a CSV a table and summary.md, and prints the summary. Kernels belong
-to the phase in which they were launched, by whatever thread of the process: the backward pass has its own. Of two
-traces the first one is compared with the second: what grew, shrank, came and went.
+Works on any trace of Nsight Systems, of any program (.nsys-rep needs nsys on the PATH, .sqlite
+needs nothing), and on those of torch.profiler (.json, .json.gz). Writes a CSV a table and
+summary.md, and prints the summary. Kernels belong to the phase in which they were launched, by
+whatever thread of the process: the backward pass has its own. Of two traces the first one is
+compared with the second: what grew, shrank, came and went.
 """
 
 import argparse
@@ -30,7 +32,9 @@ def main() -> None:
             traces = [stack.enter_context(analysis.readable(path)) for path in given.traces]
             most = limits.limits_for(traces, given.most_seconds, given.most_gigabytes)
             named = " and ".join(map(str, given.traces))
-            made, text = limits.within(most, named, lambda: analysed(traces, given), (TraceError, OSError))
+            made, text = limits.within(
+                most, named, lambda: analysed(traces, given), (TraceError, OSError)
+            )
         for folder, tables in made.items():
             write_tables(tables, given.out / folder)
         files.write_whole({given.out / "summary.md": [text]})
@@ -47,15 +51,24 @@ def main() -> None:
 
 def arguments() -> argparse.Namespace:
     """The flags; `wanted` are the names of phases, or None for the default."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument(
-        "traces", type=Path, nargs="+", metavar="TRACE", help="trace.nsys-rep, .sqlite, .json or .json.gz; one or two"
+        "traces",
+        type=Path,
+        nargs="+",
+        metavar="TRACE",
+        help="trace.nsys-rep, .sqlite, .json or .json.gz; one or two",
     )
     flags.add_argument(
         "--phases",
         metavar="NAME,…",
-        help="names of the ranges that are phases (default: all whose name means a step, inference, forward, loss, "
-        "backward or optimizer, such as 'forward pass'; else the outermost ranges)",
+        help=(
+            "names of the ranges that are phases (default: all whose name means a step, inference,"
+            " forward, loss, backward or optimizer, such as 'forward pass'; else the outermost"
+            " ranges)"
+        ),
     )
     flags.add_argument(
         "--phase",
@@ -65,7 +78,10 @@ def arguments() -> argparse.Namespace:
         help="one such name, which may hold commas; repeat it",
     )
     flags.add_argument(
-        "--layers", type=int, metavar="N", help="blocks of the model (default: found from its attention ranges)"
+        "--layers",
+        type=int,
+        metavar="N",
+        help="blocks of the model (default: found from its attention ranges)",
     )
     add_out(flags)
     add_limits(flags)
@@ -88,9 +104,13 @@ def page_of(tables: dict[str, pd.DataFrame], title: str) -> str:
     return recordings.of_trace(tables, title, TEMPLATES)
 
 
-def analysed(traces: list[Path], given: argparse.Namespace) -> tuple[dict[str, dict[str, pd.DataFrame]], str]:
+def analysed(
+    traces: list[Path], given: argparse.Namespace
+) -> tuple[dict[str, dict[str, pd.DataFrame]], str]:
     """(folder below --out → its tables, the summary)."""
-    found = [tables_of(path, named, given) for path, named in zip(traces, given.traces, strict=True)]
+    found = [
+        tables_of(path, named, given) for path, named in zip(traces, given.traces, strict=True)
+    ]
     if len(found) == 1:
         return {"": found[0]}, summary.markdown(found[0], f"Trace {given.traces[0].name}")
     both = {"compared": comparison.compared(*found)}
@@ -99,13 +119,16 @@ def analysed(traces: list[Path], given: argparse.Namespace) -> tuple[dict[str, d
 
 
 def tables_of(path: Path, named: Path, given: argparse.Namespace) -> dict[str, pd.DataFrame]:
-    """The tables of one trace. Raises TraceError if it has nothing to analyse, or not the phases that are wanted."""
+    """The tables of one trace. Raises TraceError if it has nothing to analyse, or not the phases
+    that are wanted."""
     trace = analysis.read(path)
     cautions.require_operations(trace, str(named))
     there = phase_names.available(trace)
     for name in given.wanted or []:
         if name not in there:
-            raise TraceError(f"{named}: there is no range named {name!r}; omit --phases to see those it has")
+            raise TraceError(
+                f"{named}: there is no range named {name!r}; omit --phases to see those it has"
+            )
     return analysis.analyse(trace, given.wanted, given.layers)
 
 

@@ -1,6 +1,7 @@
 """Analyse the trace of one profile cell: the tables of analyze_nsys.py, made by a job of their own.
 
-So a better analysis measures nothing again. A cell without a trace (out of memory, unsupported) gives an empty folder.
+So a better analysis measures nothing again. A cell without a trace (out of memory, unsupported)
+gives an empty folder.
 """
 
 import argparse
@@ -15,18 +16,27 @@ from stepscope.trace import TraceError, analysis
 
 def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__)
-    flags.add_argument("--cell", type=Path, required=True, metavar="DIR", help="folder with record.json and trace/")
-    flags.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the tables")
+    flags.add_argument(
+        "--cell", type=Path, required=True, metavar="DIR", help="folder with record.json and trace/"
+    )
+    flags.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder for the tables"
+    )
     given = flags.parse_args()
     try:
         record = json.loads((given.cell / "record.json").read_text())
         name, layers = record["summary"]["trace"]["file"], _blocks(record)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        sys.exit(f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell again")
+        sys.exit(
+            f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell"
+            " again"
+        )
     try:
         tables = {}
         if name is not None:
-            tables = analysis.analyse(analysis.read(given.cell / "trace" / Path(name).name), layers=layers)
+            tables = analysis.analyse(
+                analysis.read(given.cell / "trace" / Path(name).name), layers=layers
+            )
     except TraceError as error:
         sys.exit(f"error: {error}")
     with files.or_one_line(given.out):

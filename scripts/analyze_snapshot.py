@@ -1,10 +1,12 @@
-"""What filled the memory, when and made by which line: the tables of a PyTorch memory snapshot, without a browser.
+"""What filled the memory, when and made by which line: the tables of a PyTorch memory snapshot,
+without a browser.
 
-Works on what torch.cuda.memory._dump_snapshot writes, of any program; torch need not be installed, and nothing in the
-file is run. Prints a summary, and writes it as summary.txt, a CSV a table and, where matplotlib is there, memory.svg:
-what is active over time. A known.json beside the snapshot, as StepScope's memory study writes it, gives
-phases, parts of the model and categories; without it they come from annotations and stacks. Of two snapshots the first
-one is compared with the second: what grew at the peak, by category and by line of code.
+Works on what torch.cuda.memory._dump_snapshot writes, of any program; torch need not be installed,
+and nothing in the file is run. Prints a summary, and writes it as summary.txt, a CSV a table and,
+where matplotlib is there, memory.svg: what is active over time. A known.json beside the snapshot,
+as StepScope's memory study writes it, gives phases, parts of the model and categories; without it
+they come from annotations and stacks. Of two snapshots the first one is compared with the second:
+what grew at the peak, by category and by line of code.
 """
 
 import argparse
@@ -32,13 +34,18 @@ def main() -> None:
             made, text = {"": found[0]}, summary.text(found[0])
         else:
             both = comparison.compared(*found)
-            made, text = {"": {"compared": both}, **dict(zip(SIDES, found, strict=True))}, summary.compared(both)
+            made, text = (
+                {"": {"compared": both}, **dict(zip(SIDES, found, strict=True))},
+                summary.compared(both),
+            )
         for folder, tables in made.items():
             write_tables(tables, given.out / folder)
         files.write_whole({given.out / "summary.txt": [text]})
         if given.html or (len(found) == 1 and importlib.util.find_spec("matplotlib")):
             most = most_of(given.snapshots[0], given)
-            picture, page = limits.within(most, str(given.snapshots[0]), lambda: drawn(made[""], given), ())
+            picture, page = limits.within(
+                most, str(given.snapshots[0]), lambda: drawn(made[""], given), ()
+            )
             if picture:
                 files.write_whole({given.out / "memory.svg": picture})
             if given.html:
@@ -52,11 +59,22 @@ def main() -> None:
 
 def arguments() -> argparse.Namespace:
     """The flags."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument(
-        "snapshots", type=Path, nargs="+", metavar="SNAPSHOT", help="snapshot.pickle or .pickle.gz; one or two"
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    flags.add_argument("--known", type=Path, metavar="FILE", help="side file (default: known.json beside the snapshot)")
+    flags.add_argument(
+        "snapshots",
+        type=Path,
+        nargs="+",
+        metavar="SNAPSHOT",
+        help="snapshot.pickle or .pickle.gz; one or two",
+    )
+    flags.add_argument(
+        "--known",
+        type=Path,
+        metavar="FILE",
+        help="side file (default: known.json beside the snapshot)",
+    )
     add_out(flags)
     add_limits(flags)
     given = flags.parse_args()
@@ -69,13 +87,17 @@ def arguments() -> argparse.Namespace:
 
 def most_of(path: Path, given: argparse.Namespace) -> limits.Limits:
     """The limits for reading a file; a missing one is told by what reads it."""
-    return limits.limits_for([path] if path.is_file() else [], given.most_seconds, given.most_gigabytes)
+    return limits.limits_for(
+        [path] if path.is_file() else [], given.most_seconds, given.most_gigabytes
+    )
 
 
 def tables_of(path: Path, given: argparse.Namespace) -> dict[str, pd.DataFrame]:
     """The tables of one snapshot, made within the limits."""
     most = most_of(path, given)
-    return limits.within(most, str(path), lambda: analysis.analyse_file(path, given.known), (SnapshotError,))
+    return limits.within(
+        most, str(path), lambda: analysis.analyse_file(path, given.known), (SnapshotError,)
+    )
 
 
 def drawn(tables: dict[str, pd.DataFrame], given: argparse.Namespace) -> tuple[bytes | None, str]:

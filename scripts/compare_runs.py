@@ -1,8 +1,9 @@
-"""Two results folders beside each other: what has become more or less, and what changed between them.
+"""Two results folders beside each other: what has become more or less, and what changed between
+them.
 
-BASELINE and RESULTS are folders `results/`, or folders that hold one, with their tables. Judged is what repeats on any
-host: times without the host, launches, and bytes. Times by the clock are listed without a verdict: compare two variants
-in turns instead (scripts/ab.py).
+BASELINE and RESULTS are folders `results/`, or folders that hold one, with their tables. Judged is
+what repeats on any host: times without the host, launches, and bytes. Times by the clock are listed
+without a verdict: compare two variants in turns instead (scripts/ab.py).
 
 Exit code: 0, nothing is worse; 1, something is; 2, there is nothing to compare.
 """
@@ -24,24 +25,44 @@ def main() -> None:
     try:
         found = compare.compared(given.baseline, given.results, dict(given.paired))
     except compare.CompareError as error:
-        for name in compare.FILES if given.out else ():  # an earlier comparison's would pass for this one's
+        for name in (
+            compare.FILES if given.out else ()
+        ):  # an earlier comparison's would pass for this one's
             (given.out / name).unlink(missing_ok=True)
         print(f"error: {plain(error, 1000)}", file=sys.stderr)
         sys.exit(BAD_INPUT)
-    command = given.command or f"python scripts/compare_runs.py {given.baseline} {given.results} --out {given.out}"
+    command = (
+        given.command
+        or f"python scripts/compare_runs.py {given.baseline} {given.results} --out {given.out}"
+    )
     with or_one_line(given.out):
-        show(compare.write(found, TEMPLATES, given.out, command) if given.out else compare.summary(found))
+        show(
+            compare.write(found, TEMPLATES, given.out, command)
+            if given.out
+            else compare.summary(found)
+        )
     sys.exit(1 if found.worse else 0)
 
 
 def arguments() -> argparse.Namespace:
     """The flags; `paired` are pairs of labels."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("baseline", type=Path, metavar="BASELINE", help="what to compare with: a folder")
-    flags.add_argument(
-        "results", type=Path, nargs="?", default=Path("results"), metavar="RESULTS", help="default: %(default)s"
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    flags.add_argument("--out", type=Path, metavar="DIR", help="write index.html, compare.md and compare.csv there")
+    flags.add_argument(
+        "baseline", type=Path, metavar="BASELINE", help="what to compare with: a folder"
+    )
+    flags.add_argument(
+        "results",
+        type=Path,
+        nargs="?",
+        default=Path("results"),
+        metavar="RESULTS",
+        help="default: %(default)s",
+    )
+    flags.add_argument(
+        "--out", type=Path, metavar="DIR", help="write index.html, compare.md and compare.csv there"
+    )
     flags.add_argument(
         "--paired",
         type=labels,

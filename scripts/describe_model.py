@@ -1,5 +1,6 @@
-"""Show what a model of your own would be measured as, before a GPU is touched: its parameters, what goes in, what the
-loss is, the blocks and ranges that were found, a step's operations and least memory, and what could not be found out.
+"""Show what a model of your own would be measured as, before a GPU is touched: its parameters, what
+goes in, what the loss is, the blocks and ranges that were found, a step's operations and least
+memory, and what could not be found out.
 
 The model's file is code: it is imported and runs as you. Nothing is downloaded.
 """
@@ -28,16 +29,32 @@ def main() -> None:
         sys.exit(f"error: {error}")
     except MemoryError:
         sys.exit(f"error: {reference}: out of memory on the CPU; describe a smaller one")
-    print(json.dumps(found, indent=2) if given.json else "\n".join(lines(found, given.context, given.batch)))
+    print(
+        json.dumps(found, indent=2)
+        if given.json
+        else "\n".join(lines(found, given.context, given.batch))
+    )
 
 
 def parser() -> argparse.ArgumentParser:
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("model", nargs="?", help="FILE.py:FUNCTION, or hf:NAME of an architecture of transformers")
-    flags.add_argument("--keys", default="{}", metavar="JSON", help="what the function takes beside the context")
-    flags.add_argument("--models", metavar="NAME", help="instead: a name under models in the configuration")
-    flags.add_argument("--config", type=Path, default=CONFIG, help="that configuration (default: config.yaml)")
-    flags.add_argument("--context", type=_positive, default=128, help="sequence length in tokens (default: 128)")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "model", nargs="?", help="FILE.py:FUNCTION, or hf:NAME of an architecture of transformers"
+    )
+    flags.add_argument(
+        "--keys", default="{}", metavar="JSON", help="what the function takes beside the context"
+    )
+    flags.add_argument(
+        "--models", metavar="NAME", help="instead: a name under models in the configuration"
+    )
+    flags.add_argument(
+        "--config", type=Path, default=CONFIG, help="that configuration (default: config.yaml)"
+    )
+    flags.add_argument(
+        "--context", type=_positive, default=128, help="sequence length in tokens (default: 128)"
+    )
     flags.add_argument("--batch", type=_positive, default=4, help="sequences (default: 4)")
     flags.add_argument("--json", action="store_true", help="print it as a record holds it")
     return flags
@@ -73,7 +90,9 @@ def of_configuration(path: Path, name: str) -> tuple[str, dict]:
     except (OSError, yaml.YAMLError, AttributeError) as error:
         raise own.ModelError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
     if name not in models:
-        raise own.ModelError(f"{path} has no model {name!r}; under models there are: {', '.join(models) or 'none'}")
+        raise own.ModelError(
+            f"{path} has no model {name!r}; under models there are: {', '.join(models) or 'none'}"
+        )
     keys = dict(models[name])
     if "hf" in keys:
         return f"{own.HUGGING_FACE}{keys.pop('hf')}", keys
@@ -88,22 +107,47 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     trainable, attention = found["trainable_parameters"], found.get("attention")
     gradients, state = 4 * trainable, 4 * OPTIMIZER_STATES * trainable
     rows = [
-        ("model", found["reference"] + "".join(f" {key}={value}" for key, value in found["keys"].items())),
+        (
+            "model",
+            found["reference"] + "".join(f" {key}={value}" for key, value in found["keys"].items()),
+        ),
         ("class", f"{found['class']}, {found['dtype']}"),
-        ("parameters", f"{count:,}" + (f", of which {trainable:,} are trained" if trainable != count else "")),
+        (
+            "parameters",
+            f"{count:,}" + (f", of which {trainable:,} are trained" if trainable != count else ""),
+        ),
         ("tied", ", ".join(found["tied"]) or "none"),
-        *([("attention", f"{attention} (transformers: config._attn_implementation)")] if attention else []),
+        *(
+            [("attention", f"{attention} (transformers: config._attn_implementation)")]
+            if attention
+            else []
+        ),
         ("inputs", f"{found['inputs']}; batch {batch}, context {context}"),
         ("loss", found["loss"]),
-        ("blocks", "none" if blocks is None else f"{blocks['count']} x {blocks['class']} in {blocks['path']}"),
+        (
+            "blocks",
+            (
+                "none"
+                if blocks is None
+                else f"{blocks['count']} x {blocks['class']} in {blocks['path']}"
+            ),
+        ),
         ("ranges", f"by {found['ranges']['by']}: {', '.join(found['ranges']['names']) or 'none'}"),
         ("dropout", ", ".join(f"{each:g}" for each in found["dropout"]) or "none"),
-        ("operations", f"{_giga(operations['counter'])} counted by torch, {_giga(operations['formula'])} by formula"),
+        (
+            "operations",
+            (
+                f"{_giga(operations['counter'])} counted by torch, {_giga(operations['formula'])}"
+                " by formula"
+            ),
+        ),
         *([("", f"they disagree: {operations['why']}")] if operations["disagree"] else []),
         (
             "memory",
-            f"{_mebi(4 * count)} parameters, {_mebi(gradients)} gradients, {_mebi(state)} optimizer, "
-            f"{_mebi(found['buffers_bytes'])} buffers; activations are measured",
+            (
+                f"{_mebi(4 * count)} parameters, {_mebi(gradients)} gradients, {_mebi(state)}"
+                f" optimizer, {_mebi(found['buffers_bytes'])} buffers; activations are measured"
+            ),
         ),
         *(("unknown", line) for line in found["unknown"]),
     ]

@@ -10,14 +10,27 @@ from stepscope.figures import NAMES, draw_all
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--tables", required=True, type=Path, help="folder of series.csv, cells.csv and the other tables"
+        "--tables",
+        required=True,
+        type=Path,
+        help="folder of series.csv, cells.csv and the other tables",
     )
     parser.add_argument("--out", required=True, type=Path, help="folder for the figures")
-    parser.add_argument("--only", nargs="+", default=[], choices=NAMES, metavar="NAME", help="of: " + ", ".join(NAMES))
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        choices=NAMES,
+        metavar="NAME",
+        help="of: " + ", ".join(NAMES),
+    )
     arguments = parser.parse_args()
     with files.or_one_line(arguments.out):
         drawn = draw_all(arguments.tables, arguments.out, arguments.only)
-    print(f"{len(drawn)} figures in {arguments.out}: {', '.join(drawn) or 'none has anything to show'}")
+    print(
+        f"{len(drawn)} figures in {arguments.out}:"
+        f" {', '.join(drawn) or 'none has anything to show'}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Measure what this machine reaches at best: a large matrix product in one precision, or a large copy.
+"""Measure what this machine reaches at best: a large matrix product in one precision, or a large
+copy.
 
-Both in short bursts after idle and sustained. Prints the rate of the least of the times: TFLOP/s for the product of two
-square matrices (2 n^3 operations), GB/s for the copy (bytes read plus bytes written; 1 GB is 10^9 bytes). With --out it
-also writes record.json and samples.csv.
+Both in short bursts after idle and sustained. Prints the rate of the least of the times: TFLOP/s
+for the product of two square matrices (2 n^3 operations), GB/s for the copy (bytes read plus bytes
+written; 1 GB is 10^9 bytes). With --out it also writes record.json and samples.csv.
 """
 
 import sys
@@ -21,19 +22,37 @@ def main() -> None:
         found = running.in_processes(ceilings.measure)
         running.finish(found, list(ceilings.KINDS))
         for kind in ceilings.KINDS:
-            times = [row["seconds"] for row in rows_of(found) if row["kind"] == kind and not row["warmup"]]
+            times = [
+                row["seconds"]
+                for row in rows_of(found)
+                if row["kind"] == kind and not row["warmup"]
+            ]
             if times:
                 rate, unit = ceilings.rate_of(running.spec, min(times))
-                scale, shown = {"FLOP/s": (1e12, "TFLOP/s"), "B/s": (1e9, "GB/s read and written")}[unit]
+                scale, shown = {"FLOP/s": (1e12, "TFLOP/s"), "B/s": (1e9, "GB/s read and written")}[
+                    unit
+                ]
                 print(f"{kind}: {rate / scale:.4g} {shown}")
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    keys = ("operation", "order", "mebibytes", "precision", "processes", *flags.FIXED, "max_seconds")
-    spec, settings, error = flags.read(__doc__, words, "ceilings", keys, warmup=3, steps=10, max_seconds=2.0)
+    keys = (
+        "operation",
+        "order",
+        "mebibytes",
+        "precision",
+        "processes",
+        *flags.FIXED,
+        "max_seconds",
+    )
+    spec, settings, error = flags.read(
+        __doc__, words, "ceilings", keys, warmup=3, steps=10, max_seconds=2.0
+    )
     size, other, default = (
-        ("order", "mebibytes", 8192) if spec["operation"] == "matmul" else ("mebibytes", "order", 2048)
+        ("order", "mebibytes", 8192)
+        if spec["operation"] == "matmul"
+        else ("mebibytes", "order", 2048)
     )
     if other in spec:
         error(f"--{other} does not go with --operation {spec['operation']}; use --{size}")

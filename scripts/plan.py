@@ -1,4 +1,5 @@
-"""What a run would cost: cells by study, minutes, the largest predicted peak of memory, and what will not fit.
+"""What a run would cost: cells by study, minutes, the largest predicted peak of memory, and what
+will not fit.
 
 Minutes are those of all cells, measured anew, at the rates of an H100 or a server's cores.
 """
@@ -21,12 +22,21 @@ from stepscope.machine.memory import capacity
 from stepscope.model.shape import ModelShape
 
 ROOT = Path(__file__).resolve().parents[1]
-# Operations a second of a naive training step, "" for other precisions; seconds of a block where launches limit it.
+# Operations a second of a naive training step, "" for other precisions; seconds of a block where
+# launches limit it.
 OF_GPU, OF_CORE = {"fp32": 40e12, "tf32": 100e12, "": 160e12}, {"fp32": 30e9, "": 15e9}
 LAUNCHES = {"cuda": 2.7e-3, "cpu": 1e-3}
-# Seconds of a process besides its steps: on a GPU by study, and of each variant, of attention at each length; and more
-# where something is compiled, with a cell's shared caches.
-START = {"timing": 3, "ladder": 4, "attention": 4, "ceilings": 1.5, "profile": 10, "memory": 4.5, "precision": 2}
+# Seconds of a process besides its steps: on a GPU by study, and of each variant, of attention at
+# each length; and more where something is compiled, with a cell's shared caches.
+START = {
+    "timing": 3,
+    "ladder": 4,
+    "attention": 4,
+    "ceilings": 1.5,
+    "profile": 10,
+    "memory": 4.5,
+    "precision": 2,
+}
 OF_VARIANT, START_OF_CPU = {"ladder": 2.5, "attention": 0.5}, 2
 COMPILED, COMPILING = ("compiled", "flex"), 3
 SHORT = 0.25  # seconds of each series of a ladder beside its turns
@@ -34,19 +44,37 @@ SHORT = 0.25  # seconds of each series of a ladder beside its turns
 
 def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__)
-    flags.add_argument("--preset", default="default", help="a file's name in rules/presets (default)")
-    flags.add_argument("--configfile", type=Path, action="append", default=[], help="as Snakemake takes it; repeat it")
-    flags.add_argument("--device", choices=["auto", "cuda", "cpu"], help="instead of the configuration's")
+    flags.add_argument(
+        "--preset", default="default", help="a file's name in rules/presets (default)"
+    )
+    flags.add_argument(
+        "--configfile",
+        type=Path,
+        action="append",
+        default=[],
+        help="as Snakemake takes it; repeat it",
+    )
+    flags.add_argument(
+        "--device", choices=["auto", "cuda", "cpu"], help="instead of the configuration's"
+    )
     given = flags.parse_args()
     presets = [] if given.preset == "default" else [ROOT / f"rules/presets/{given.preset}.yaml"]
     try:
-        config = functools.reduce(merged, map(read_yaml, [ROOT / "config.yaml", *presets, *given.configfile]))
+        config = functools.reduce(
+            merged, map(read_yaml, [ROOT / "config.yaml", *presets, *given.configfile])
+        )
         config |= {"device": given.device} if given.device else {}
-        if given.device == "cuda":  # also where none is: a GPU without a name, of as much memory as is wanted
+        if (
+            given.device == "cuda"
+        ):  # also where none is: a GPU without a name, of as much memory as is wanted
             config["hardware"] = {"gpu": {"gpu_model": "any"}}
         config = validated(config, ROOT / "rules/config.schema.yaml")
         for one in (one for one in hardware.hardware_of(config) if one.measured):
-            cells = [cell for study in STUDIES for cell in study.cells(config, one.device, one.label, one.threads)]
+            cells = [
+                cell
+                for study in STUDIES
+                for cell in study.cells(config, one.device, one.label, one.threads)
+            ]
             memory = capacity(one.device) if one.here else None
             print(one.label, *lines(cells, memory or math.inf), sep="\n")
     except (ConfigError, MachineError, OSError) as error:
@@ -59,11 +87,20 @@ def lines(cells: list[Cell], memory: float) -> list[str]:
     for name in (*(study.name for study in STUDIES), "all"):
         own = [cell for cell in cells if name in (cell.study, "all")]
         most = max((peak_bytes(spec) for cell in own for spec in variants(cell)), default=0) / 2**30
-        said.append(f"{name:<10} {len(own):>6} {sum(seconds(cell, memory) for cell in own) / 60:>8.1f} {most:>9.1f}")
+        said.append(
+            f"{name:<10} {len(own):>6} {sum(seconds(cell, memory) for cell in own) / 60:>8.1f}"
+            f" {most:>9.1f}"
+        )
     large = [
-        (cell.name, spec.get("name", "")) for cell in cells for spec in variants(cell) if peak_bytes(spec) > memory
+        (cell.name, spec.get("name", ""))
+        for cell in cells
+        for spec in variants(cell)
+        if peak_bytes(spec) > memory
     ]
-    return said + [f"will not fit, which is a result (oom): {cell} {variant}".rstrip() for cell, variant in large]
+    return said + [
+        f"will not fit, which is a result (oom): {cell} {variant}".rstrip()
+        for cell, variant in large
+    ]
 
 
 def variants(cell: Cell) -> list[dict]:
@@ -72,7 +109,8 @@ def variants(cell: Cell) -> list[dict]:
 
 
 def seconds(cell: Cell, memory: float) -> float:
-    """How long a cell takes: all processes and variants one after another. What does not fit takes its start."""
+    """How long a cell takes: all processes and variants one after another. What does not fit takes
+    its start."""
     fitting = [spec for spec in variants(cell) if peak_bytes(spec) <= memory]
     compiled = sum(spec.get("name") in COMPILED or "compile" in spec for spec in fitting)
     own = COMPILING * compiled + sum(map(series_seconds, fitting))
@@ -82,21 +120,26 @@ def seconds(cell: Cell, memory: float) -> float:
 
 
 def series_seconds(spec: dict) -> float:
-    """The series of a process: steps until the seconds are over, at least the fewest and at most the most."""
+    """The series of a process: steps until the seconds are over, at least the fewest and at most
+    the most."""
     if "steps" not in spec or "d_model" not in spec:
         return max(2 * len(spec.get("lengths", [])), 1) * spec.get("max_seconds", 0)
     series = {"timing": 1 + len(modes_up_to(option(spec, "mode")))}.get(spec["study"], 1)
     shape, device = ModelShape.of(spec), spec["device"]
     rates, number = (OF_GPU, 1) if device == "cuda" else (OF_CORE, spec["threads"])
     rate = number * rates.get(spec["precision"], rates[""])
-    step = max(flops.step_flops(shape, spec["batch"], spec["context"]) / rate, LAUNCHES[device] * shape.num_layers)
+    step = max(
+        flops.step_flops(shape, spec["batch"], spec["context"]) / rate,
+        LAUNCHES[device] * shape.num_layers,
+    )
     most = min(spec.get("max_seconds", 0), spec.get("max_steps", 0) * step)
     beside = 2 * SHORT if spec["study"] == "ladder" else 0
     return series * (spec["warmup"] * step + max(spec["steps"] * step, most)) + beside
 
 
 def peak_bytes(spec: dict) -> int:
-    """The closed form's peak of what runs the model with all activations kept; 0 where there is none."""
+    """The closed form's peak of what runs the model with all activations kept; 0 where there is
+    none."""
     if "d_model" not in spec or "steps" not in spec or option(spec, "checkpoint"):
         return 0
     options = {name: option(spec, name) for name in ("attention", "optimizer")}

@@ -1,10 +1,12 @@
-"""Probe what formats of 16 and 8 bits do to numbers: added up, under autocast, in normalisations and in products.
+"""Probe what formats of 16 and 8 bits do to numbers: added up, under autocast, in normalisations
+and in products.
 
---probe accumulation adds 0.01 a thousand times in fp32, fp16, bf16 and mixtures of them. --probe autocast prints the
-dtypes of parameters, activations and gradients of a toy model and of a Transformer under fp16 and bf16 autocast.
---probe normalisation prints which operators of LayerNorm, RMSNorm and softmax autocast runs in fp32, and what comes
-out where they are forced into 16 bits, against float64. --probe products does so for the linear layers of a Transformer
-and their gradients in 16 and in 8 bits. Nothing is timed. With --out it also writes record.json and samples.csv.
+--probe accumulation adds 0.01 a thousand times in fp32, fp16, bf16 and mixtures of them. --probe
+autocast prints the dtypes of parameters, activations and gradients of a toy model and of a
+Transformer under fp16 and bf16 autocast. --probe normalisation prints which operators of LayerNorm,
+RMSNorm and softmax autocast runs in fp32, and what comes out where they are forced into 16 bits,
+against float64. --probe products does so for the linear layers of a Transformer and their gradients
+in 16 and in 8 bits. Nothing is timed. With --out it also writes record.json and samples.csv.
 """
 
 import sys
@@ -38,7 +40,10 @@ def main() -> None:
         except Exception as error:
             if not memory.is_out_of_memory(error):
                 raise
-            sys.exit(f"error: {memory.reason(error)}; look at a smaller size, or fewer tokens (config key precision)")
+            sys.exit(
+                f"error: {memory.reason(error)}; look at a smaller size, or fewer tokens (config"
+                " key precision)"
+            )
         for table in summary["tables"].values():
             _say(table)
         found = Found()
@@ -52,7 +57,9 @@ def _say(table: list[dict]) -> None:
     lines = [columns, *([_short(row.get(key)) for key in columns] for row in table)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
     for line in lines:
-        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+        print(
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        )
     print(flush=True)
 
 
@@ -64,7 +71,11 @@ def _short(value: object) -> str:
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    model = tuple(key for key in flags.MODEL if key not in ("model", "model_keys", "key_value_heads", "window"))
+    model = tuple(
+        key
+        for key in flags.MODEL
+        if key not in ("model", "model_keys", "key_value_heads", "window")
+    )
     is_of_model = any(word.removeprefix("--probe=") in ("autocast", "products") for word in words)
     keys = ("probe", "precision", *(model if is_of_model else ()))
     spec, settings, error = flags.read(__doc__, words, "precision", keys, context=64, batch=2)

@@ -1,9 +1,11 @@
-"""Profile a few training steps of a Transformer: one cell, recorded by Nsight Systems or torch.profiler.
+"""Profile a few training steps of a Transformer: one cell, recorded by Nsight Systems or
+torch.profiler.
 
-Warm-up steps come first, outside the recording. With --profiler nsys the program starts itself again behind
-`nsys profile`; with none it only opens the capture range and the NVTX ranges, so that any profiler can be put in front
-of it by hand. It prints the phases' times by the host's clock, taken in the same profiled steps, in milliseconds. With
---out it also writes record.json, samples.csv and the trace; `analyze_nsys.py` makes tables of the trace.
+Warm-up steps come first, outside the recording. With --profiler nsys the program starts itself
+again behind `nsys profile`; with none it only opens the capture range and the NVTX ranges, so that
+any profiler can be put in front of it by hand. It prints the phases' times by the host's clock,
+taken in the same profiled steps, in milliseconds. With --out it also writes record.json,
+samples.csv and the trace; `analyze_nsys.py` makes tables of the trace.
 """
 
 import shutil
@@ -35,18 +37,27 @@ def main() -> None:
             found.status(profiled_steps.NAME, "unsupported", reason, mode=option(spec, "mode"))
         elif tool == "nsys":
             program = Path(__file__).resolve()
-            found = nsys.record(spec, program, running.folder, running.environment_of_helpers, trace)
+            found = nsys.record(
+                spec, program, running.folder, running.environment_of_helpers, trace
+            )
         else:
             path = running.folder / "trace.json.gz"
             is_torch = tool == "torch"
-            profiler = profiled_steps.TorchProfiler(device, path) if is_torch else profiled_steps.Profiler(device)
+            profiler = (
+                profiled_steps.TorchProfiler(device, path)
+                if is_torch
+                else profiled_steps.Profiler(device)
+            )
             found, first = profiled_steps.measure(spec, running.telemetry, profiler)
             if path.is_file():
                 trace |= {"version": identity.torch_version(), "file": path.name}
         for one in found.statuses:
             running.check_memory(one["status"])
         for part in first["parts"] if first else []:
-            times = f"{1000 * part['first_seconds']:>12,.1f} ms{1000 * part['steady_seconds']:>12,.1f} ms"
+            times = (
+                f"{1000 * part['first_seconds']:>12,.1f}"
+                f" ms{1000 * part['steady_seconds']:>12,.1f} ms"
+            )
             print(f"{part['part']:<28}{times}")
         more = {"trace": trace} | ({"first": first} if first else {})
         versions = {tool: trace["version"]} if tool == "nsys" else None
@@ -54,8 +65,8 @@ def main() -> None:
 
 
 def _tool(spec: dict) -> str:
-    """The profiler that `auto` stands for here, or the one that was asked for. The first step of a process is seen by
-    torch.profiler alone."""
+    """The profiler that `auto` stands for here, or the one that was asked for. The first step of a
+    process is seen by torch.profiler alone."""
     if spec["profiler"] != "auto":
         return spec["profiler"]
     if spec.get("start") == "cold":

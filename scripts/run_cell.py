@@ -1,11 +1,13 @@
-"""Measure one cell for the workflow: on a machine of its label's type, by its study's program, whole or not at all.
+"""Measure one cell for the workflow: on a machine of its label's type, by its study's program,
+whole or not at all.
 
     run_cell.py LABEL --cell SPEC --code "DIGEST MACHINE" --time-limit MINUTES --out DIR
 
-SPEC and MACHINE are JSON. The program, whose plain flags are printed, measures into results/.measured; what it has
-finished is linked into DIR. If a run was killed after a cell had finished and before Snakemake had noted that,
-Snakemake asks for the cell again: it is then taken from there. On a machine that is not of the type that the label
-expects, nothing is measured. Where several GPUs are visible the program sees a free one alone, of the first one's type.
+SPEC and MACHINE are JSON. The program, whose plain flags are printed, measures into
+results/.measured; what it has finished is linked into DIR. If a run was killed after a cell had
+finished and before Snakemake had noted that, Snakemake asks for the cell again: it is then taken
+from there. On a machine that is not of the type that the label expects, nothing is measured. Where
+several GPUs are visible the program sees a free one alone, of the first one's type.
 """
 
 import argparse
@@ -37,7 +39,14 @@ def main() -> None:
     else:
         shutil.rmtree(kept, ignore_errors=True)
         program = next(study.program for study in STUDIES if study.name == spec["study"])
-        words = [f"{SCRIPTS / program}.py", *words_of(spec), "--time-limit", str(given.time_limit), "--out", str(kept)]
+        words = [
+            f"{SCRIPTS / program}.py",
+            *words_of(spec),
+            "--time-limit",
+            str(given.time_limit),
+            "--out",
+            str(kept),
+        ]
         python, environment = prepared(given.label, spec)
         print("$", command_of(f"{program}.py", spec), flush=True)
         if failed := subprocess.run([python, *words], env=os.environ | environment).returncode:
@@ -46,32 +55,46 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("label", help="the machine's, a name under the config key hardware")
     flags.add_argument("--cell", required=True, metavar="JSON", help="the cell's spec")
-    flags.add_argument("--code", required=True, help="digest of its code, a blank, and the machine's type as JSON")
-    flags.add_argument("--time-limit", type=float, required=True, help="minutes after which to give up")
-    flags.add_argument("--out", type=Path, required=True, metavar="DIR", help="the cell's folder in results/")
+    flags.add_argument(
+        "--code", required=True, help="digest of its code, a blank, and the machine's type as JSON"
+    )
+    flags.add_argument(
+        "--time-limit", type=float, required=True, help="minutes after which to give up"
+    )
+    flags.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="the cell's folder in results/"
+    )
     return flags.parse_args()
 
 
 def is_finished(kept: Path, spec: dict, code: str, machine: dict | None) -> bool:
-    """Whether a folder holds the whole result of this spec, measured by this code on this type of machine."""
+    """Whether a folder holds the whole result of this spec, measured by this code on this type of
+    machine."""
     try:
         record = json.loads((kept / "record.json").read_bytes())
         digest = hashlib.sha256((kept / "samples.csv").read_bytes()).hexdigest()
         is_same = (record["spec"], record["code"], record["samples_sha256"]) == (spec, code, digest)
-        return is_same and all(record["machine"].get(key) == value for key, value in (machine or {}).items())
+        return is_same and all(
+            record["machine"].get(key) == value for key, value in (machine or {}).items()
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
 def prepared(label: str, spec: dict) -> tuple[str, dict[str, str]]:
-    """(the interpreter that measures, what changes in its environment); ends the program where it cannot."""
+    """(the interpreter that measures, what changes in its environment); ends the program where it
+    cannot."""
     try:
         expected = arrival.read(label)
         visible = gpus.visible_gpus() if spec["device"] == "cuda" else []
-        arrival.check_type(label, expected, visible[0].name if visible else None, "SLURM_JOB_ID" in os.environ)
+        arrival.check_type(
+            label, expected, visible[0].name if visible else None, "SLURM_JOB_ID" in os.environ
+        )
     except (ValueError, identity.MachineError) as error:
         sys.exit(f"error: {error}")
     if refused := unlockable():
@@ -83,7 +106,8 @@ def prepared(label: str, spec: dict) -> tuple[str, dict[str, str]]:
 
 
 def take(kept: Path, out: Path) -> None:
-    """Put what was measured into the cell's folder, the record last; as links, so that both hold it."""
+    """Put what was measured into the cell's folder, the record last; as links, so that both hold
+    it."""
     out.mkdir(parents=True, exist_ok=True)
     for path in sorted(kept.iterdir(), key=lambda path: (path.name == "record.json", path.name)):
         place = out / path.name

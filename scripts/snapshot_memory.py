@@ -1,10 +1,11 @@
-"""Record every allocation of a few training steps of a Transformer: one cell, as a PyTorch memory snapshot.
+"""Record every allocation of a few training steps of a Transformer: one cell, as a PyTorch memory
+snapshot.
 
-Warm-up steps come first, outside the recording. On a GPU the snapshot is the allocator's history, on a CPU it is made
-from torch.profiler's memory events. It prints the peak and the phases' times by the host's clock, in milliseconds,
-taken in the same recorded steps. With --out it also writes record.json, samples.csv and a folder with snapshot.pickle,
-which pytorch.org/memory_viz opens, and known.json, which says what each block is; `analyze_snapshot.py` makes tables of
-both.
+Warm-up steps come first, outside the recording. On a GPU the snapshot is the allocator's history,
+on a CPU it is made from torch.profiler's memory events. It prints the peak and the phases' times by
+the host's clock, in milliseconds, taken in the same recorded steps. With --out it also writes
+record.json, samples.csv and a folder with snapshot.pickle, which pytorch.org/memory_viz opens, and
+known.json, which says what each block is; `analyze_snapshot.py` makes tables of both.
 """
 
 import json
@@ -23,7 +24,9 @@ def main() -> None:
         import torch
         from stepscope.measure import memory_steps
 
-        free, total = torch.cuda.mem_get_info() if running.spec["device"] == "cuda" else (None, None)
+        free, total = (
+            torch.cuda.mem_get_info() if running.spec["device"] == "cuda" else (None, None)
+        )
         found = memory_steps.measure(running.spec, running.telemetry)
         running.check_memory(found.outcome.status)
         about = {
@@ -33,7 +36,9 @@ def main() -> None:
             "known": None,
         }
         if found.snapshot:
-            about |= {"recorded": found.recorded, "recorder": found.recorder} | _write(running.folder, found)
+            about |= {"recorded": found.recorded, "recorder": found.recorder} | _write(
+                running.folder, found
+            )
         running.finish([found.found], [memory_steps.NAME], {"memory": about})
 
 

@@ -1,9 +1,11 @@
-"""Time attention by itself: implementations in turns, at one head dimension and precision, over growing sequences.
+"""Time attention by itself: implementations in turns, at one head dimension and precision, over
+growing sequences.
 
-Prints for each implementation, length and direction the times of several fresh processes in milliseconds, the memory
-that is allocated when the first backward begins (inputs, output and what autograd saved) and the peaks, in MiB. On a
-GPU it prints at the shortest length for how long a call keeps the host busy: of `forward` one forward pass, of
-`backward` a forward and a backward pass. With --out it also writes record.json and samples.csv.
+Prints for each implementation, length and direction the times of several fresh processes in
+milliseconds, the memory that is allocated when the first backward begins (inputs, output and what
+autograd saved) and the peaks, in MiB. On a GPU it prints at the shortest length for how long a call
+keeps the host busy: of `forward` one forward pass, of `backward` a forward and a backward pass.
+With --out it also writes record.json and samples.csv.
 """
 
 import sys
@@ -19,18 +21,37 @@ def main() -> None:
     with Measurement("time_attention.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import attention
 
-        running.finish(running.in_processes(attention.measure), [one["name"] for one in running.spec["variants"]])
+        running.finish(
+            running.in_processes(attention.measure),
+            [one["name"] for one in running.spec["variants"]],
+        )
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    shape = ("d_head", "lengths", "batch", "tokens", "heads", "key_value_heads", "keys", "mask", "window", "precision")
+    shape = (
+        "d_head",
+        "lengths",
+        "batch",
+        "tokens",
+        "heads",
+        "key_value_heads",
+        "keys",
+        "mask",
+        "window",
+        "precision",
+    )
     other = {"batch": None, "warmup": 3, "steps": 6, "max_steps": 40, "max_seconds": 0.15}
     other["variants"] = [{"name": name} for name in IMPLEMENTATIONS]
-    spec, settings, error = flags.read(__doc__, words, "attention", ("variants", *shape, *flags.BUDGET), **other)
+    spec, settings, error = flags.read(
+        __doc__, words, "attention", ("variants", *shape, *flags.BUDGET), **other
+    )
     for name in (one["name"] for one in spec["variants"]):
         if name not in IMPLEMENTATIONS:
-            error(f"--variants: there is no implementation {name!r}; choose from {', '.join(IMPLEMENTATIONS)}")
+            error(
+                f"--variants: there is no implementation {name!r}; choose from"
+                f" {', '.join(IMPLEMENTATIONS)}"
+            )
     if spec.get("precision") == "fp8":
         error("--precision fp8 is of linear layers; attention has fp32, tf32, bf16 and fp16")
     if "batch" in spec and "tokens" in spec:

@@ -1,12 +1,14 @@
-"""Time the rungs of the optimisation ladder at one place: the same training step, made cheaper by one change at a time.
+"""Time the rungs of the optimisation ladder at one place: the same training step, made cheaper by
+one change at a time.
 
-In each of several fresh processes the rungs take turns, where all fit the memory together; else they come one after
-another, in another order in the next process. Prints for each rung its times in milliseconds, peaks in MiB, how long
-compiling took, how many kernels a step launches, and whether loss and gradients are those of the first rung. With --out
-it also writes record.json and samples.csv. A rung that runs out of memory, or that cannot run here, is a result.
+In each of several fresh processes the rungs take turns, where all fit the memory together; else
+they come one after another, in another order in the next process. Prints for each rung its times in
+milliseconds, peaks in MiB, how long compiling took, how many kernels a step launches, and whether
+loss and gradients are those of the first rung. With --out it also writes record.json and
+samples.csv. A rung that runs out of memory, or that cannot run here, is a result.
 
---variants: a list of mappings with name, what differs (precision, attention, compile, optimizer, checkpoint), and the
-name of the rung that it is compared with as `after`.
+--variants: a list of mappings with name, what differs (precision, attention, compile, optimizer,
+checkpoint), and the name of the rung that it is compared with as `after`.
 """
 
 import sys
@@ -52,7 +54,9 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     keys = (*flags.MODEL, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(__doc__, words, "ladder", keys, steps=6, max_steps=30)
     spec["variants"] = spec["variants"] or climbed(ON_GPU if spec["device"] == "cuda" else ON_CPU)
-    if wrong := next(filter(None, (_wrong(one, spec["variants"]) for one in spec["variants"])), None):
+    if wrong := next(
+        filter(None, (_wrong(one, spec["variants"]) for one in spec["variants"])), None
+    ):
         error(f"--variants: {wrong}")
     return spec, settings
 
@@ -68,7 +72,10 @@ def climbed(changes: tuple[dict, ...]) -> list[dict]:
 
 def _wrong(variant: dict, variants: list[dict]) -> str | None:
     """What is wrong with a variant, in one line; None if nothing is."""
-    name, known = variant["name"], {"precision": tuple(PRECISIONS), "compile": flags.FLAGS["compile"].choices}
+    name, known = (
+        variant["name"],
+        {"precision": tuple(PRECISIONS), "compile": flags.FLAGS["compile"].choices},
+    )
     known |= {option: tuple(names(option)) for option in ("attention", "optimizer")}
     for key, value in variant.items():
         if key not in ("name", "after", *OPTIONS):
@@ -79,7 +86,9 @@ def _wrong(variant: dict, variants: list[dict]) -> str | None:
             return f"{name}: checkpoint {value!r} is no whole number of at least 0"
         if value == NEUTRAL.get(key):
             return f"{name}: {key} {value!r} is neutral; leave it out"
-    if "after" in variant and variant["after"] not in [one["name"] for one in variants if one is not variant]:
+    if "after" in variant and variant["after"] not in [
+        one["name"] for one in variants if one is not variant
+    ]:
         return f"{name}: there is no other variant {variant['after']!r} that it is compared with"
     return None
 

@@ -1,9 +1,10 @@
 """Time a Transformer's training step and its phases: one cell, measured by several fresh processes.
 
-Each begins with phased steps of the heaviest mode, every one kept from the very first on, and goes on with free steps
-of this mode and the lighter ones (step, forward-backward, forward, inference). On a GPU follow the step replayed from a
-CUDA graph, the energy, and in the last process launches and kernels. Prints times in milliseconds, memory in MiB. With
---out it also writes record.json and samples.csv. Running out of memory is a result, with exit code 0.
+Each begins with phased steps of the heaviest mode, every one kept from the very first on, and goes
+on with free steps of this mode and the lighter ones (step, forward-backward, forward, inference).
+On a GPU follow the step replayed from a CUDA graph, the energy, and in the last process launches
+and kernels. Prints times in milliseconds, memory in MiB. With --out it also writes record.json and
+samples.csv. Running out of memory is a result, with exit code 0.
 """
 
 import sys

@@ -1,4 +1,5 @@
-"""A machine's results as one zip file: what to read and to check its numbers, without traces and snapshots."""
+"""A machine's results as one zip file: what to read and to check its numbers, without traces and
+snapshots."""
 
 import errno
 import zipfile
@@ -13,17 +14,29 @@ _MEASURED = ("record.json", "samples.csv")
 
 
 def pack(results: Path, path: Path, label: str | None = None) -> int:
-    """Write a machine's cells and the pages as a zip file; its content unzips as results/NAME. Returns how many files.
+    """Write a machine's cells and the pages as a zip file; its content unzips as results/NAME.
+    Returns how many files.
 
-    Without a label those of all machines, which unzip as results. Raises FileNotFoundError where there is no cell.
+    Without a label those of all machines, which unzip as results. Raises FileNotFoundError where
+    there is no cell.
     """
-    labels = [label] if label else [each.name for each in results.iterdir() if each.name not in OTHER_FOLDERS]
-    cells = [(file, file.relative_to(results)) for each in labels for file in _of_cells(results / each)]
+    labels = (
+        [label]
+        if label
+        else [each.name for each in results.iterdir() if each.name not in OTHER_FOLDERS]
+    )
+    cells = [
+        (file, file.relative_to(results)) for each in labels for file in _of_cells(results / each)
+    ]
     if not cells:
         raise FileNotFoundError(errno.ENOENT, "no cell with a record", str(results / (label or "")))
     if label:
         cells = [(file, name.relative_to(label)) for file, name in cells]
-    pages = [(file, file.relative_to(results)) for folder in ("report", "tables") for file in _below(results / folder)]
+    pages = [
+        (file, file.relative_to(results))
+        for folder in ("report", "tables")
+        for file in _below(results / folder)
+    ]
     with replacing([path]) as [part], zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for file, name in sorted(cells + pages, key=lambda pair: pair[1]):
             archive.write(file, name)
@@ -33,7 +46,9 @@ def pack(results: Path, path: Path, label: str | None = None) -> int:
 def _of_cells(folder: Path) -> Iterator[Path]:
     """Records, samples and analyses of all cells below a folder."""
     for record in folder.rglob("record.json"):
-        yield from (record.with_name(name) for name in _MEASURED if record.with_name(name).is_file())
+        yield from (
+            record.with_name(name) for name in _MEASURED if record.with_name(name).is_file()
+        )
         yield from _below(record.with_name("analysis"))
 
 

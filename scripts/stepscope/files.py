@@ -1,4 +1,5 @@
-"""How files are written: beside their place first, then renamed, so that no path ever shows a part of its content."""
+"""How files are written: beside their place first, then renamed, so that no path ever shows a part
+of its content."""
 
 import contextlib
 import errno
@@ -12,7 +13,8 @@ LEAST_BYTES = 64 * 1024  # free on a disk that is not full
 
 @contextlib.contextmanager
 def replacing(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Places beside the paths, to write to; when the block ends they are renamed, in the order of the paths.
+    """Places beside the paths, to write to; when the block ends they are renamed, in the order of
+    the paths.
 
     Folders are made. If the block fails nothing is renamed, and what it has written is removed.
     """
@@ -31,9 +33,11 @@ def replacing(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 
 def write_whole(contents: Mapping[Path, bytes | Iterable[str]], to_disk: bool = False) -> None:
-    """Write bytes, or lines of text, to each path; all of them or none. An OSError names the path that it was about.
+    """Write bytes, or lines of text, to each path; all of them or none. An OSError names the path
+    that it was about.
 
-    to_disk: force them to the disk before they are renamed, so that what is there is whole after a power cut, too.
+    to_disk: force them to the disk before they are renamed, so that what is there is whole after a
+    power cut, too.
     """
     with replacing(list(contents)) as parts:
         for (path, content), part in zip(contents.items(), parts, strict=True):
@@ -51,7 +55,8 @@ def write_whole(contents: Mapping[Path, bytes | Iterable[str]], to_disk: bool = 
 
 @contextlib.contextmanager
 def or_one_line(place: Path | None) -> Iterator[None]:
-    """Within it a file that cannot be written, or read, ends the program with one line and exit code 1.
+    """Within it a file that cannot be written, or read, ends the program with one line and exit
+    code 1.
 
     place: the folder that is written to, for errors that name no file.
     """
@@ -62,20 +67,29 @@ def or_one_line(place: Path | None) -> Iterator[None]:
 
 
 def is_full(folder: Path) -> bool:
-    """Whether nothing can be written to a folder any more, not even the line in a log that says so."""
+    """Whether nothing can be written to a folder any more, not even the line in a log that says
+    so."""
     try:
         state = os.statvfs(folder)
     except OSError:
         return False
-    return state.f_bavail * state.f_frsize < LEAST_BYTES or (state.f_files > 0 and state.f_favail == 0)
+    return state.f_bavail * state.f_frsize < LEAST_BYTES or (
+        state.f_files > 0 and state.f_favail == 0
+    )
 
 
 def complaint(error: OSError, place: Path | None) -> str:
     """One line that says which file, why, and what to do."""
     name = error.filename or place
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"cannot write {name}: {error.strerror}; make room and run again, nothing that was finished is lost"
+        return (
+            f"cannot write {name}: {error.strerror}; make room and run again, nothing that was"
+            " finished is lost"
+        )
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return f"cannot write {name}: {error.strerror}; make the folder writable, or choose another with --directory"
+        return (
+            f"cannot write {name}: {error.strerror}; make the folder writable, or choose another"
+            " with --directory"
+        )
     verb = "read" if error.errno == errno.ENOENT else "write"
     return f"cannot {verb} {name}: {error.strerror or error}"

@@ -16,15 +16,17 @@ def browser():
     if chromium is None:
         pytest.skip("no chromium on this machine")
     with api.sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        made = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
         yield made
         made.close()
 
 
 @pytest.fixture
 def opened(browser):
-    """Opens an address as a reader does: width in pixels, and his theme. `complaints` are errors, and what is loaded
-    from elsewhere."""
+    """Opens an address as a reader does: width in pixels, and his theme. `complaints` are errors,
+    and what is loaded from elsewhere."""
     contexts = []
 
     def made(address: str, width: int = 1280, theme: str = "light"):
@@ -35,7 +37,10 @@ def opened(browser):
         page.complaints = []
         page.on("console", lambda message: page.complaints.append(message.text))
         page.on("pageerror", lambda error: page.complaints.append(error.message))
-        page.on("request", lambda request: request.url.startswith("file:") or page.complaints.append(request.url))
+        page.on(
+            "request",
+            lambda request: request.url.startswith("file:") or page.complaints.append(request.url),
+        )
         page.goto(address)
         return page
 
@@ -49,5 +54,6 @@ def violations():
     """What axe finds of a page: (rule, where, impact)."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     return lambda page: [
-        (each["id"], each["nodes"][0]["html"][:160], each["impact"]) for each in axe.run(page).response["violations"]
+        (each["id"], each["nodes"][0]["html"][:160], each["impact"])
+        for each in axe.run(page).response["violations"]
     ]

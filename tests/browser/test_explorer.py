@@ -1,4 +1,5 @@
-"""The explorer in a browser: what it shows are the numbers of the CSVs, wherever a reader finds them."""
+"""The explorer in a browser: what it shows are the numbers of the CSVs, wherever a reader finds
+them."""
 
 import csv
 from pathlib import Path
@@ -30,8 +31,14 @@ def viewed(opened, tables):
         path = tables.parent / "report" / ("two.html" if runs else explorer.FILE)
         path.parent.mkdir(exist_ok=True)
         if not path.exists():
-            path.write_text(explorer.document(runs or {"": tables}, path.parent, "snakemake", ROOT / "report"))
-        page = opened(path.as_uri() + explorer.explorer_link(**state).removeprefix(explorer.FILE), width, theme)
+            path.write_text(
+                explorer.document(runs or {"": tables}, path.parent, "snakemake", ROOT / "report")
+            )
+        page = opened(
+            path.as_uri() + explorer.explorer_link(**state).removeprefix(explorer.FILE),
+            width,
+            theme,
+        )
         page.wait_for_function(DRAWN)
         return page
 
@@ -41,7 +48,11 @@ def viewed(opened, tables):
 def rows_of(tables: Path, name: str, **where: str) -> list[dict]:
     """Rows of a CSV, by Python's own reader."""
     with open(tables / f"{name}.csv", newline="") as file:
-        return [row for row in csv.DictReader(file) if all(row[key] == value for key, value in where.items())]
+        return [
+            row
+            for row in csv.DictReader(file)
+            if all(row[key] == value for key, value in where.items())
+        ]
 
 
 def choose(page, name: str, value: str) -> None:
@@ -54,17 +65,28 @@ def choose(page, name: str, value: str) -> None:
 def place(page, row: str, column: str):
     """The field of the pivot at a row's and a column's heading."""
     at = page.locator("#view thead th").all_inner_texts().index(column)
-    return page.locator("#view tbody tr").filter(has=page.locator(f'th:text-is("{row}")')).locator("td").nth(at - 1)
+    return (
+        page.locator("#view tbody tr")
+        .filter(has=page.locator(f'th:text-is("{row}")'))
+        .locator("td")
+        .nth(at - 1)
+    )
 
 
 def test_a_pivot_has_the_median_its_interval_and_the_status(viewed, tables):
-    page = viewed(of="series.time", cell=CELL, rows="variant", columns="length", direction="forward")
-    measured = rows_of(tables, "series", cell=CELL, quantity="time", direction="forward", status="ok")
+    page = viewed(
+        of="series.time", cell=CELL, rows="variant", columns="length", direction="forward"
+    )
+    measured = rows_of(
+        tables, "series", cell=CELL, quantity="time", direction="forward", status="ok"
+    )
     scale = 1e3 if "(ms)" in page.locator("#view caption").inner_text() else 1e6
     for row in measured:
         shown = place(page, row["variant"], str(int(float(row["length"])))).inner_text().split()
         value, low, high = (float(each.strip("[],").replace(",", "")) / scale for each in shown)
-        assert [value, low, high] == pytest.approx([float(row[each]) for each in ("median", "low", "high")], rel=0.02)
+        assert [value, low, high] == pytest.approx(
+            [float(row[each]) for each in ("median", "low", "high")], rel=0.02
+        )
     assert place(page, "naive", "4096").inner_text() == "oom"
     assert page.complaints == []
 
@@ -80,14 +102,20 @@ def test_heat_can_be_switched_off_and_stays_off(viewed):
 
 
 def test_a_number_leads_to_its_card_with_the_command_to_copy(viewed, tables):
-    page = viewed(of="series.rate", cell=CELL, rows="variant", columns="length", direction="forward")
+    page = viewed(
+        of="series.rate", cell=CELL, rows="variant", columns="length", direction="forward"
+    )
     place(page, "naive", "1024").get_by_role("link").click()
     page.wait_for_selector("dialog[open] dl")
     (cell,) = rows_of(tables, "cells", cell=CELL)
     assert (
-        page.locator("#card-title").inner_text() == CELL and cell["command"] in page.locator("#card pre").inner_text()
+        page.locator("#card-title").inner_text() == CELL
+        and cell["command"] in page.locator("#card pre").inner_text()
     )
-    assert page.get_by_role("link", name="measure.log").get_attribute("href") == f"../{CELL}/measure.log"
+    assert (
+        page.get_by_role("link", name="measure.log").get_attribute("href")
+        == f"../{CELL}/measure.log"
+    )
     page.get_by_role("button", name="Copy the command").click()
     page.wait_for_selector("#card button:text-is('Copied')")
     assert page.evaluate("navigator.clipboard.readText()") == cell["command"]
@@ -119,7 +147,14 @@ def test_rows_are_filtered_searched_sorted_and_copied(viewed, tables):
 
 
 def test_a_chart_has_a_mark_for_each_measured_row(viewed, tables):
-    page = viewed(show="chart", of="series.time", cell=CELL, rows="variant", columns="length", facet="direction")
+    page = viewed(
+        show="chart",
+        of="series.time",
+        cell=CELL,
+        rows="variant",
+        columns="length",
+        facet="direction",
+    )
     measured = rows_of(tables, "series", cell=CELL, quantity="time", status="ok")
     assert page.locator("#view svg circle").count() == len(measured)
     choose(page, "log", "none")
@@ -131,9 +166,17 @@ def test_machines_and_runs_are_axes(viewed, tables):
     assert viewed(of="series.rate", study="ceilings", rows="machine", columns="precision").locator(
         "#view tbody th"
     ).all_inner_texts() == ["gpu-a", "cpu-b"]
-    page = viewed(runs={"old": tables, "new": tables}, of="series.time", study="timing", rows="run", machine="gpu-a")
+    page = viewed(
+        runs={"old": tables, "new": tables},
+        of="series.time",
+        study="timing",
+        rows="run",
+        machine="gpu-a",
+    )
     assert page.locator("#view tbody th").all_inner_texts() == ["old", "new"]
-    old, new = (page.locator("#view tbody tr").nth(at).locator("td").all_inner_texts() for at in (0, 1))
+    old, new = (
+        page.locator("#view tbody tr").nth(at).locator("td").all_inner_texts() for at in (0, 1)
+    )
     assert old == new
     page.locator("#view td a").first.click()
     page.wait_for_selector("dialog[open] dl")
@@ -151,7 +194,11 @@ def test_nothing_is_wider_than_a_phone(viewed, show):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("state", [{"show": "pivot"}, {"show": "chart"}, {"card": CELL}])
 def test_axe_finds_nothing_serious(viewed, violations, theme, state):
-    assert [each for each in violations(viewed(theme=theme, **state)) if each[2] in ("serious", "critical")] == []
+    assert [
+        each
+        for each in violations(viewed(theme=theme, **state))
+        if each[2] in ("serious", "critical")
+    ] == []
 
 
 def test_the_keyboard_reaches_menus_numbers_and_the_card(viewed):

@@ -16,7 +16,11 @@ def report(tmp_path_factory) -> str:
     root = tmp_path_factory.mktemp("report")
     tables = made_up.write_tables(root / "tables")
     draw_all(tables, root / "figures")
-    book.write(book.Request(tables, root / "figures", ROOT / "report", root / "out", "snakemake --cores 1 report"))
+    book.write(
+        book.Request(
+            tables, root / "figures", ROOT / "report", root / "out", "snakemake --cores 1 report"
+        )
+    )
     return (root / "out" / "index.html").as_uri()
 
 
@@ -49,7 +53,9 @@ def test_contents_lead_to_their_chapters(opened, report):
     links = page.locator("nav a")
     for at in range(links.count()):
         links.nth(at).click()
-        target = page.evaluate("document.querySelector(decodeURIComponent(location.hash)).getBoundingClientRect().top")
+        target = page.evaluate(
+            "document.querySelector(decodeURIComponent(location.hash)).getBoundingClientRect().top"
+        )
         assert -5 <= target <= 900
 
 

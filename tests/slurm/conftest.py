@@ -1,4 +1,5 @@
-"""Small projects whose cells run as jobs of a real Slurm: a lab of two nodes, and the profile that users are given."""
+"""Small projects whose cells run as jobs of a real Slurm: a lab of two nodes, and the profile that
+users are given."""
 
 import importlib.util
 import subprocess
@@ -43,8 +44,15 @@ class SlurmProject(workflow.Project):
     def start(self, *words, program=sys.executable) -> subprocess.Popen:
         """Start Python, or another program, on the login node."""
         command = [str(word) for word in self.lab.command([program, *words], self.folder)]
-        out = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        self._started.append(subprocess.Popen(command, cwd=self.folder, env=self._environment, **out))
+        out = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+            "text": True,
+        }
+        self._started.append(
+            subprocess.Popen(command, cwd=self.folder, env=self._environment, **out)
+        )
         return self._started[-1]
 
     def run(self, *words, program=sys.executable, cwd=None):
@@ -56,12 +64,21 @@ class SlurmProject(workflow.Project):
     def submit(self, *words):
         """Measure on the cluster; the text has Snakemake's whole log."""
         run = self.run(*self.submitting(*words))
-        logs = sorted((self.folder / ".snakemake/log").glob("*.log"), key=lambda path: path.stat().st_mtime)
+        logs = sorted(
+            (self.folder / ".snakemake/log").glob("*.log"), key=lambda path: path.stat().st_mtime
+        )
         return workflow.Run(run.code, run.text + (logs[-1].read_text() if logs else ""))
 
     def submitting(self, *words) -> list:
         """What `submit` starts."""
-        return [HERE / "often.py", "--workflow-profile", "profiles/slurm", *words, "--until", "time_step"]
+        return [
+            HERE / "often.py",
+            "--workflow-profile",
+            "profiles/slurm",
+            *words,
+            "--until",
+            "time_step",
+        ]
 
     def shell(self, command: str) -> str:
         """What a command line prints on the login node."""
@@ -124,7 +141,8 @@ def lab():
 
 @pytest.fixture
 def project_in(tmp_path):
-    """Makes a project of timing cells in a lab: `hardware` as configured, the contexts, and other keys."""
+    """Makes a project of timing cells in a lab: `hardware` as configured, the contexts, and other
+    keys."""
     made = []
 
     def make(lab, hardware: dict, contexts: list[int], **keys) -> SlurmProject:
@@ -132,8 +150,12 @@ def project_in(tmp_path):
         workflow.copy_of_code(folder)
         project = SlurmProject(folder, lab)
         made.append(project)
-        timing = workflow.TINY["timing"] | {"grid": {"cpu": [workflow.POINT | {"context": contexts}]}}
-        studies = {name: on_both(study) for name, study in (workflow.TINY | {"timing": timing}).items()}
+        timing = workflow.TINY["timing"] | {
+            "grid": {"cpu": [workflow.POINT | {"context": contexts}]}
+        }
+        studies = {
+            name: on_both(study) for name, study in (workflow.TINY | {"timing": timing}).items()
+        }
         keys = {"hardware": hardware, "limits": [{"memory": 1.5, "cpus": 2}]} | keys
         project.configure(lambda config: config.update(studies | keys))
         return project

@@ -1,14 +1,16 @@
 """A throw-away Slurm on this machine: munge, slurmctld and two nodes, in namespaces of their own.
 
-Needs root, Linux namespaces and Debian's munge, slurmctld, slurmd, slurm-client and iproute2; no systemd, no slurmdbd.
-Up in two seconds; several may run side by side, because each has a network of its own.
+Needs root, Linux namespaces and Debian's munge, slurmctld, slurmd, slurm-client and iproute2; no
+systemd, no slurmdbd. Up in two seconds; several may run side by side, because each has a network of
+its own.
 
 | node | GPU (a fake: /dev/null) | partitions |
 |---|---|---|
 | n1 | h100 | gpu (the default), h100 |
 | n2 | t4 | gpu, t4 |
 
-Both nodes see the same files, as on a shared file system, except for the folder LOCAL, which each node has for itself.
+Both nodes see the same files, as on a shared file system, except for the folder LOCAL, which each
+node has for itself.
 """
 
 import os
@@ -68,8 +70,14 @@ def cannot_run() -> str | None:
         return f"no Slurm to test with: {', '.join(lacking)} not installed (.ci/run installs them)"
     if os.geteuid() != 0:
         return "a Slurm to test with needs root"
-    tried = subprocess.run(["unshare", "--mount", "--pid", "--net", "--uts", "--fork", "true"], capture_output=True)
-    return None if tried.returncode == 0 else "a Slurm to test with needs namespaces, which are forbidden here"
+    tried = subprocess.run(
+        ["unshare", "--mount", "--pid", "--net", "--uts", "--fork", "true"], capture_output=True
+    )
+    return (
+        None
+        if tried.returncode == 0
+        else "a Slurm to test with needs namespaces, which are forbidden here"
+    )
 
 
 class Lab:
@@ -80,10 +88,20 @@ class Lab:
         self.folder.chmod(0o711)  # munge refuses folders that others may write to
         self.local = self.folder / "local"
         self._write_files()
-        alone = ["unshare", "--mount", "--pid", "--net", "--uts", "--fork", "--kill-child", "--mount-proc"]
+        alone = [
+            "unshare",
+            "--mount",
+            "--pid",
+            "--net",
+            "--uts",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+        ]
         self._process = subprocess.Popen(
             [*alone, sys.executable, __file__, str(self.folder)],
-            stdin=subprocess.PIPE,  # its end ends the lab, so that nothing is left however this process ends
+            # its end ends the lab, so that nothing is left however this process ends
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
         )
         deadline = time.monotonic() + SECONDS_TO_START
@@ -102,15 +120,31 @@ class Lab:
 
     def command(self, words: list, folder: Path | str = ".") -> list[str]:
         """A command line that runs a command inside the lab, in a folder."""
-        inside = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()[0]
+        inside = (
+            Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+            .read_text()
+            .split()[0]
+        )
         namespaces = ["--mount", "--pid", "--net", "--uts", f"--wdns={Path(folder).resolve()}"]
-        return ["nsenter", "--target", inside, *namespaces, "env", f"PATH={_path()}", *map(str, words)]
+        return [
+            "nsenter",
+            "--target",
+            inside,
+            *namespaces,
+            "env",
+            f"PATH={_path()}",
+            *map(str, words),
+        ]
 
     def _idle_nodes(self) -> int:
         if not (self.folder / "started").exists():
             return 0
         asked = ["timeout", "2", "sinfo", "--noheader", "--Node", "--partition=gpu", "--format=%T"]
-        return subprocess.run(self.command(asked), capture_output=True, text=True).stdout.split().count("idle")
+        return (
+            subprocess.run(self.command(asked), capture_output=True, text=True)
+            .stdout.split()
+            .count("idle")
+        )
 
     def _write_files(self) -> None:
         of_each_node = [f"{part}/{node}" for part in ("spool", "node") for node in NODES]
@@ -119,7 +153,9 @@ class Lab:
         (self.folder / "munge").chmod(0o711)
         (self.folder / "hosts").write_text(f"127.0.0.1 localhost login {' '.join(NODES)}\n")
         (self.folder / "etc/slurm.conf").write_text(CONFIGURATION.format(folder=self.folder))
-        fakes = [f"NodeName={node} Name=gpu Type={gpu} File=/dev/null\n" for node, gpu in NODES.items()]
+        fakes = [
+            f"NodeName={node} Name=gpu Type={gpu} File=/dev/null\n" for node, gpu in NODES.items()
+        ]
         (self.folder / "etc/gres.conf").write_text("".join(fakes))
         key = self.folder / "munge/key"
         key.touch(mode=0o600)
@@ -133,30 +169,56 @@ def _path() -> str:
 
 def _ends(logs: list[Path]) -> list[str]:
     """The last lines of each log."""
-    return [f"{log.name}: {line}" for log in logs for line in log.read_text(errors="replace").splitlines()[-5:]]
+    return [
+        f"{log.name}: {line}"
+        for log in logs
+        for line in log.read_text(errors="replace").splitlines()[-5:]
+    ]
 
 
 def run_inside(folder: Path) -> None:
-    """Process 1 of the lab's own namespaces: start the daemons, wait for the end of stdin. The kernel ends the rest."""
+    """Process 1 of the lab's own namespaces: start the daemons, wait for the end of stdin. The
+    kernel ends the rest."""
     deadline = time.monotonic() + SECONDS_TO_START
     Path("/etc/slurm").mkdir(exist_ok=True)
     for command in (
         ["hostname", "login"],
         ["ip", "link", "set", "lo", "up"],
-        # glibc resolves no name to IPv4 where 127.0.0.1 is the only address (AI_ADDRCONFIG in getaddrinfo(3)).
+        # glibc resolves no name to IPv4 where 127.0.0.1 is the only address (AI_ADDRCONFIG in
+        # getaddrinfo(3)).
         ["ip", "address", "add", "127.0.0.2/8", "dev", "lo"],
         ["mount", "--bind", folder / "hosts", "/etc/hosts"],
-        ["mount", "--bind", folder / "etc", "/etc/slurm"],  # where Slurm's programs look, whoever starts them
+        [
+            "mount",
+            "--bind",
+            folder / "etc",
+            "/etc/slurm",
+        ],  # where Slurm's programs look, whoever starts them
     ):
         subprocess.run(command, check=True)
     munge = folder / "munge"
-    files = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
-    _start(folder, "munged", ["munged", "--foreground", *(f"--{flag}={munge / name}" for flag, name in files.items())])
+    files = {
+        "key-file": "key",
+        "socket": "socket",
+        "pid-file": "pid",
+        "log-file": "log",
+        "seed-file": "seed",
+    }
+    _start(
+        folder,
+        "munged",
+        ["munged", "--foreground", *(f"--{flag}={munge / name}" for flag, name in files.items())],
+    )
     while not (munge / "socket").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     _start(folder, "slurmctld", ["slurmctld", "-D"])
-    for node in NODES:  # each with its own name, and its own folder for what is not shared between nodes
-        own = f"hostname {node} && mount --bind {folder}/node/{node} {folder}/local && exec slurmd -D -N {node}"
+    for (
+        node
+    ) in NODES:  # each with its own name, and its own folder for what is not shared between nodes
+        own = (
+            f"hostname {node} && mount --bind {folder}/node/{node} {folder}/local && exec slurmd -D"
+            f" -N {node}"
+        )
         _start(folder, node, ["unshare", "--mount", "--uts", "sh", "-c", own])
     (folder / "started").touch()
     sys.stdin.read()

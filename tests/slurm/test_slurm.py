@@ -1,4 +1,5 @@
-"""Cells as jobs of a real Slurm: cells, staleness, every way in which a job ends badly, a killed run, wrong names."""
+"""Cells as jobs of a real Slurm: cells, staleness, every way in which a job ends badly, a killed
+run, wrong names."""
 
 import os
 import re
@@ -6,7 +7,10 @@ import signal
 
 import pytest
 
-NODES = {"h100": {"slurm_partition": "h100", "exclusive": True}, "t4": {"slurm_partition": "t4", "exclusive": True}}
+NODES = {
+    "h100": {"slurm_partition": "h100", "exclusive": True},
+    "t4": {"slurm_partition": "t4", "exclusive": True},
+}
 # What the cells of some contexts do instead of measuring.
 FAIL, FILL_MEMORY, HANG, BE_CANCELLED = 21, 22, 23, 24
 BAD_CELLS = f"""
@@ -30,7 +34,9 @@ def cell(hardware, context):
 
 def submitted(run):
     """Cells for which a job was submitted, by their folders."""
-    logs = re.findall(r"has been submitted with SLURM jobid \d+ \(log: .*/(\w+)_alpha_(\d+)_fp32_/", run.text)
+    logs = re.findall(
+        r"has been submitted with SLURM jobid \d+ \(log: .*/(\w+)_alpha_(\d+)_fp32_/", run.text
+    )
     return sorted(cell(hardware, context) for hardware, context in logs)
 
 
@@ -44,7 +50,9 @@ def test_a_run_on_two_machines_is_killed_and_goes_on_and_then_has_one_context_mo
     project = project_in(lab, NODES, [8, 16])
     project.pause_after(PROGRAM, MAIN)
     process = project.start(*project.submitting())
-    project.wait_until(lambda: jobs(project, "R") == 2 and jobs(project, "PD") == 2, "two jobs run and two wait")
+    project.wait_until(
+        lambda: jobs(project, "R") == 2 and jobs(project, "PD") == 2, "two jobs run and two wait"
+    )
     folders = set(project.folder.glob("results/slurm/*/*"))  # slurmd needs those of jobs that wait
     assert "is at work in" in project.submit().text
     assert set(project.folder.glob("results/slurm/*/*")) == folders
@@ -53,7 +61,11 @@ def test_a_run_on_two_machines_is_killed_and_goes_on_and_then_has_one_context_mo
 
     refused = project.submit()
     assert refused.code != 0
-    (line,) = [line for line in refused.text.splitlines() if line.startswith("jobs of a run that was killed")]
+    (line,) = [
+        line
+        for line in refused.text.splitlines()
+        if line.startswith("jobs of a run that was killed")
+    ]
     command = line.partition("start again: ")[2]
     assert re.fullmatch(r"scancel( \d+){4}", command)
     project.shell(command)
@@ -79,7 +91,9 @@ def test_each_bad_end_names_the_cell_and_its_log_and_the_others_go_on(lab, proje
         limits=[{"memory": 1.5, "cpus": 8, "minutes": 1}],
     )
     project.edit(PROGRAM, RUNNING, RUNNING + BAD_CELLS)
-    project.edit("scripts/stepscope/machine/process.py", "minutes * 60", "minutes * 30")  # the least limit is 1 minute
+    project.edit(
+        "scripts/stepscope/machine/process.py", "minutes * 60", "minutes * 30"
+    )  # the least limit is 1 minute
     run = project.submit()
     assert run.code != 0
     assert [path.parent for path in project.records()] == [project.folder / cell("node", 8)]
@@ -95,8 +109,14 @@ def test_each_bad_end_names_the_cell_and_its_log_and_the_others_go_on(lab, proje
 @pytest.mark.parametrize(
     ("entry", "complaint"),
     [
-        ({"slurm_partition": "gpus"}, "slurm_partition: there is no partition 'gpus'; choose from gpu, h100, t4"),
-        ({"gpu_model": "a100", "device": "cuda"}, "gpu_model: there is no type of GPU 'a100'; choose from h100, t4"),
+        (
+            {"slurm_partition": "gpus"},
+            "slurm_partition: there is no partition 'gpus'; choose from gpu, h100, t4",
+        ),
+        (
+            {"gpu_model": "a100", "device": "cuda"},
+            "gpu_model: there is no type of GPU 'a100'; choose from h100, t4",
+        ),
     ],
 )
 def test_a_wrong_name_is_one_line_before_anything_is_submitted(lab, project_in, entry, complaint):
@@ -115,7 +135,13 @@ def test_a_job_that_comes_to_another_machine_fails_with_one_line(lab, project_in
     project = project_in(lab, hardware, [8])
     run = project.submit()
     assert run.code != 0
-    assert "this job of hardware.t4 sees no NVIDIA GPU; check what the entry asks Slurm for, and the node" in run.text
+    assert (
+        "this job of hardware.t4 sees no NVIDIA GPU; check what the entry asks Slurm for, and the"
+        " node" in run.text
+    )
     assert "but the entry expects 'a CPU that nobody makes'" in run.text
     (log,) = project.folder.glob("results/slurm/rule_time_step/t4_*/*.log")
-    assert re.findall(r"^ *Host: (\w+)$", log.read_text(), re.MULTILINE) == ["n2", "n2"]  # where the T4 is
+    assert re.findall(r"^ *Host: (\w+)$", log.read_text(), re.MULTILINE) == [
+        "n2",
+        "n2",
+    ]  # where the T4 is

@@ -12,8 +12,9 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
 SCRIPTS = str(ROOT / "scripts")
-# On a CPU kernels run in Triton's interpreter. Triton looks at this when it is imported and when a kernel is defined,
-# later no more. It must not stay: programs that tests start would find an interpreter where they should find no GPU.
+# On a CPU kernels run in Triton's interpreter. Triton looks at this when it is imported and when a
+# kernel is defined, later no more. It must not stay: programs that tests start would find an
+# interpreter where they should find no GPU.
 if not torch.cuda.is_available() and importlib.util.find_spec("triton"):  # it exists for Linux only
     os.environ["TRITON_INTERPRET"] = "1"
     import stepscope.kernels.fused  # noqa: F401
@@ -29,12 +30,23 @@ def project_root():
 
 @pytest.fixture
 def start_python():
-    """Start Python code in a process with pipes; it and what it leaves are killed when the test ends."""
+    """Start Python code in a process with pipes; it and what it leaves are killed when the test
+    ends."""
     started = []
 
     def start(code, *arguments, **options):
-        command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {SCRIPTS!r})\n{code}", *arguments]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        command = [
+            sys.executable,
+            "-c",
+            f"import sys; sys.path.insert(0, {SCRIPTS!r})\n{code}",
+            *arguments,
+        ]
+        pipes = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+        }
         process = subprocess.Popen(command, **(pipes | options))
         started.append(process)
         return process

@@ -1,4 +1,5 @@
-"""A program that measures nothing: it notes what it was given, and steps as long as a file beside it says."""
+"""A program that measures nothing: it notes what it was given, and steps as long as a file beside
+it says."""
 
 import json
 import sys

@@ -14,7 +14,16 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 import ab  # noqa: E402 - a program
 
-NOISE = (0.002, -0.001, -0.002, 0.001, 0.0005, -0.0005, 0.0015, -0.0015)  # logarithms that add up to nothing
+NOISE = (
+    0.002,
+    -0.001,
+    -0.002,
+    0.001,
+    0.0005,
+    -0.0005,
+    0.0015,
+    -0.0015,
+)  # logarithms that add up to nothing
 
 
 @pytest.fixture(autouse=True)
@@ -26,14 +35,25 @@ def own_folder(tmp_path, monkeypatch):
 
 
 def rounds(*ratios, noise=1.0, limits="unknown", host=0.3):
-    """Times of a series for each ratio of A and B; the host's speed, which both of a round share, differs by a lot."""
+    """Times of a series for each ratio of A and B; the host's speed, which both of a round share,
+    differs by a lot."""
     rows = []
     for number, ratio in enumerate(ratios):
         for at, error in enumerate(NOISE, 1):
-            key = {"cell": "timing/x", **dict.fromkeys(ab.SERIES, ""), "phase": f"p{number}", "round": at}
+            key = {
+                "cell": "timing/x",
+                **dict.fromkeys(ab.SERIES, ""),
+                "phase": f"p{number}",
+                "round": at,
+            }
             slow = math.exp(host * math.sin(at))
             rows += [
-                key | {"side": "a", "seconds": slow * ratio * math.exp(noise * error), "limits": limits},
+                key
+                | {
+                    "side": "a",
+                    "seconds": slow * ratio * math.exp(noise * error),
+                    "limits": limits,
+                },
                 key | {"side": "b", "seconds": slow, "limits": limits},
             ]
     return pd.DataFrame(rows)
@@ -42,9 +62,12 @@ def rounds(*ratios, noise=1.0, limits="unknown", host=0.3):
 def test_the_ratio_is_of_each_round_and_its_interval_students():
     found = ab.compared(rounds(1.05)).iloc[0]
     assert found["ratio"] == pytest.approx(1.05)
-    # Deviation of the eight logarithms by hand: sqrt(15e-6 / 7); t of 7 degrees of freedom is 2.365.
+    # Deviation of the eight logarithms by hand: sqrt(15e-6 / 7); t of 7 degrees of freedom is
+    # 2.365.
     half = 2.3646 * math.sqrt(2 * (4 + 1 + 0.25 + 2.25) * 1e-6 / 7) / math.sqrt(8)
-    assert (found["low"], found["high"]) == pytest.approx((1.05 * math.exp(-half), 1.05 * math.exp(half)), rel=1e-5)
+    assert (found["low"], found["high"]) == pytest.approx(
+        (1.05 * math.exp(-half), 1.05 * math.exp(half)), rel=1e-5
+    )
     assert (found["rounds"], found["a_s"] / found["b_s"]) == (8, pytest.approx(1.05, rel=0.01))
 
 
@@ -75,7 +98,9 @@ def test_warm_up_does_not_count(tmp_path):
         "process,mode,kind,step,phase,warmup,seconds\n"
         "1,step,free,0,step,True,9\n1,step,free,1,step,False,1\n1,step,free,2,step,False,3\n1,step,free,3,step,False,2\n"
     )
-    (tmp_path / "record.json").write_text(json.dumps({"summary": {"variants": {"": {"limited": "gpu"}}}}))
+    (tmp_path / "record.json").write_text(
+        json.dumps({"summary": {"variants": {"": {"limited": "gpu"}}}})
+    )
     (row,) = ab.medians(tmp_path).to_dict("records")
     assert (row["seconds"], row["phase"], row["variant"], row["limits"]) == (2.0, "step", "", "gpu")
 
@@ -84,19 +109,33 @@ def test_warm_up_does_not_count(tmp_path):
     ("words", "said"),
     [
         (["main", "worktree"], "give --cells, or --command"),
-        (["main", "worktree", "--cells", "x", "--rounds", "5"], "--rounds 5: use an even number from 4"),
+        (
+            ["main", "worktree", "--cells", "x", "--rounds", "5"],
+            "--rounds 5: use an even number from 4",
+        ),
         (["main", "worktree", "--cells", "nothing"], "no measured cell has 'nothing' in its path"),
-        (["main", "worktree", "--command", "rm -r x"], "rm measures no time; the programs that do are time_step.py"),
+        (
+            ["main", "worktree", "--command", "rm -r x"],
+            "rm measures no time; the programs that do are time_step.py",
+        ),
         (["nonsense", "worktree", "--command", "time_step.py"], "'nonsense' cannot be checked out"),
-        (["worktree", "worktree", "--command", "time_step.py", "--a-python", "/none"], "/none does not run"),
-        (["worktree", "worktree", "--command", "time_step.py --contxt 3"], "unrecognized arguments: --contxt 3"),
+        (
+            ["worktree", "worktree", "--command", "time_step.py", "--a-python", "/none"],
+            "/none does not run",
+        ),
+        (
+            ["worktree", "worktree", "--command", "time_step.py --contxt 3"],
+            "unrecognized arguments: --contxt 3",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(words, said, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["ab.py", *words])
     with pytest.raises(SystemExit) as end:
         ab.main()
-    lines = (end.value.code if isinstance(end.value.code, str) else capsys.readouterr().err).splitlines()
+    lines = (
+        end.value.code if isinstance(end.value.code, str) else capsys.readouterr().err
+    ).splitlines()
     assert said in lines[-1]
 
 
@@ -112,17 +151,30 @@ def test_a_commit_and_what_is_not_committed_take_turns(tmp_path, monkeypatch):
     subprocess.run([*git, "commit", "--quiet", "-m", "first"], check=True)
     seconds.write_text("0.105")  # 5 % slower
     monkeypatch.setattr(ab, "PROJECT", project)
-    monkeypatch.setattr(sys, "argv", ["ab.py", "HEAD", "worktree", "--command", "time_step.py --size x", "--out", "ab"])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["ab.py", "HEAD", "worktree", "--command", "time_step.py --size x", "--out", "ab"],
+    )
     ab.main()
     (row,) = pd.read_csv("ab/ab.csv").to_dict("records")
-    assert (row["cell"], row["phase"], row["rounds"], row["limits"]) == ("time_step.py --size x", "step", 8, "gpu")
-    assert (row["a_s"], row["b_s"]) == pytest.approx((0.1 * 1.0004, 0.105 * 1.0004))  # the median of steps 1 to 3
+    assert (row["cell"], row["phase"], row["rounds"], row["limits"]) == (
+        "time_step.py --size x",
+        "step",
+        8,
+        "gpu",
+    )
+    assert (row["a_s"], row["b_s"]) == pytest.approx(
+        (0.1 * 1.0004, 0.105 * 1.0004)
+    )  # the median of steps 1 to 3
     assert row["ratio"] == pytest.approx(1 / 1.05) and row["verdict"] == "slower"
     records = sorted(Path("ab/processes").rglob("record.json"))
     assert len(records) == 16
     assert json.loads(records[0].read_text())["words"][:4] == ["--size", "x", "--processes", "1"]
     assert not list(Path("ab/.checkouts").iterdir())
-    shown = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [*git, "worktree", "list"], capture_output=True, text=True, check=True
+    ).stdout
     assert len(shown.splitlines()) == 1
 
 
@@ -131,8 +183,14 @@ def test_cells_are_found_by_parts_of_their_paths(tmp_path):
                           ("timing/large", "time_step.py --a '[2]'")):  # fmt: skip
         folder = tmp_path / "gpu" / name
         folder.mkdir(parents=True)
-        (folder / "record.json").write_text(json.dumps({"provenance": {"command": f"python scripts/{command}"}}))
-    assert ab.measured(["small"], tmp_path) == {"gpu/timing/small": ["scripts/time_step.py", "--a", "1"]}
-    assert ab.measured(["timing/large"], tmp_path) == {"gpu/timing/large": ["scripts/time_step.py", "--a", "[2]"]}
+        (folder / "record.json").write_text(
+            json.dumps({"provenance": {"command": f"python scripts/{command}"}})
+        )
+    assert ab.measured(["small"], tmp_path) == {
+        "gpu/timing/small": ["scripts/time_step.py", "--a", "1"]
+    }
+    assert ab.measured(["timing/large"], tmp_path) == {
+        "gpu/timing/large": ["scripts/time_step.py", "--a", "[2]"]
+    }
     with pytest.raises(SystemExit, match="of memory no cell is of time_step"):
         ab.measured(["memory"], tmp_path)

@@ -25,7 +25,8 @@ def lines_that_end_in(error):
 
 
 @pytest.mark.parametrize(
-    "error", [OSError(errno.ENOSPC, "No space left on device"), ValueError("x"), KeyboardInterrupt()]
+    "error",
+    [OSError(errno.ENOSPC, "No space left on device"), ValueError("x"), KeyboardInterrupt()],
 )
 def test_what_fails_half_way_changes_nothing(error, tmp_path):
     (tmp_path / "one").write_text("before")
@@ -55,8 +56,17 @@ def test_an_error_names_the_file_that_it_is_about(tmp_path):
 @pytest.mark.parametrize(
     ("code", "line"),
     [
-        (errno.ENOSPC, "cannot write F: No space left on device; make room and run again, nothing that was finished"),
-        (errno.EACCES, "cannot write F: Permission denied; make the folder writable, or choose another"),
+        (
+            errno.ENOSPC,
+            (
+                "cannot write F: No space left on device; make room and run again, nothing that was"
+                " finished"
+            ),
+        ),
+        (
+            errno.EACCES,
+            "cannot write F: Permission denied; make the folder writable, or choose another",
+        ),
         (errno.EIO, "cannot write F: Input/output error"),
         (errno.ENOENT, "cannot read F: No such file or directory"),
     ],
@@ -75,7 +85,8 @@ def test_other_errors_are_not_hidden(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("free", "inodes", "full"), [(16, (100, 1), False), (15, (100, 1), True), (16, (100, 0), True), (16, (0, 0), False)]
+    ("free", "inodes", "full"),
+    [(16, (100, 1), False), (15, (100, 1), True), (16, (100, 0), True), (16, (0, 0), False)],
 )
 def test_a_disk_without_64_kib_or_without_inodes_is_full(free, inodes, full, tmp_path, monkeypatch):
     state = SimpleNamespace(f_bavail=free, f_frsize=4096, f_files=inodes[0], f_favail=inodes[1])

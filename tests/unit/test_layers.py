@@ -1,4 +1,5 @@
-"""Who may import whom: packages in one direction, no circle of modules, and no kind of figure from another."""
+"""Who may import whom: packages in one direction, no circle of modules, and no kind of figure from
+another."""
 
 import ast
 from graphlib import CycleError, TopologicalSorter
@@ -10,19 +11,52 @@ LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
 
 # Each package or module at the top may import, and name, only those that stand before it.
 LAYERS = (
-    *("files", "archive", "axes", "machine", "kernels", "model", "formulas", "config", "recordings", "trace"),
+    *(
+        "files",
+        "archive",
+        "axes",
+        "machine",
+        "kernels",
+        "model",
+        "formulas",
+        "config",
+        "recordings",
+        "trace",
+    ),
     *("snapshot", "measure", "results", "figures", "report/kit", "report/facts", "report"),
 )
 # Which modules of any package can change a number, and which a cell loads by name, is one table.
 TELLS_OF_ALL = "config/code_digest"
-# Modules of the figures that all others may use: the last two draw, and lend a colour or a quotient besides.
-SHARED_FIGURES = {"__init__", "colours", "theme", "marks", "svg", "words", "places", "steps", "where"}
+# Modules of the figures that all others may use: the last two draw, and lend a colour or a quotient
+# besides.
+SHARED_FIGURES = {
+    "__init__",
+    "colours",
+    "theme",
+    "marks",
+    "svg",
+    "words",
+    "places",
+    "steps",
+    "where",
+}
 HEAVY = {"torch", "triton", "einops"}
-LIGHT = {"formulas", "config", "machine", "recordings", "results", "report", "figures", "trace", "snapshot"}
+LIGHT = {
+    "formulas",
+    "config",
+    "machine",
+    "recordings",
+    "results",
+    "report",
+    "figures",
+    "trace",
+    "snapshot",
+}
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """The dotted names that import statements load at any depth: modules, and what is imported from one."""
+    """The dotted names that import statements load at any depth: modules, and what is imported from
+    one."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -33,25 +67,40 @@ def imported(tree: ast.Module) -> set[str]:
 
 
 def named(tree: ast.Module) -> set[str]:
-    """What text of the code names of the library, as modules that are loaded by name; docstrings are not text."""
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    """What text of the code names of the library, as modules that are loaded by name; docstrings
+    are not text."""
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
     return {text for text in texts if text.startswith("stepscope.") and " " not in text}
 
 
 def below(names: set[str]) -> set[str]:
     """Those of the library, as paths below it: `report/kit/page`."""
-    return {name.removeprefix("stepscope.").replace(".", "/") for name in names if name.startswith("stepscope.")}
+    return {
+        name.removeprefix("stepscope.").replace(".", "/")
+        for name in names
+        if name.startswith("stepscope.")
+    }
 
 
 TREES = {
-    path.relative_to(LIBRARY).with_suffix("").as_posix(): ast.parse(path.read_bytes()) for path in LIBRARY.rglob("*.py")
+    path.relative_to(LIBRARY).with_suffix("").as_posix(): ast.parse(path.read_bytes())
+    for path in LIBRARY.rglob("*.py")
 }
 IMPORTS = {module: below(imported(tree)) for module, tree in TREES.items() if module != "__init__"}
-NAMES = {module: below(named(tree)) for module, tree in TREES.items() if module not in ("__init__", TELLS_OF_ALL)}
+NAMES = {
+    module: below(named(tree))
+    for module, tree in TREES.items()
+    if module not in ("__init__", TELLS_OF_ALL)
+}
 
 
 def layer(name: str) -> int:
-    """The place among the layers of a module, or of what is imported from one; the longest name that matches."""
+    """The place among the layers of a module, or of what is imported from one; the longest name
+    that matches."""
     found = [each for each in LAYERS if name == each or name.startswith(f"{each}/")]
     assert found, f"{name} is in no layer"
     return LAYERS.index(max(found, key=len))
@@ -59,14 +108,24 @@ def layer(name: str) -> int:
 
 def upwards(modules: dict[str, set[str]]) -> list[str]:
     """Each import, or name, of a later layer."""
-    return [f"{one} → {name}" for one, names in modules.items() for name in names if layer(name) > layer(one)]
+    return [
+        f"{one} → {name}"
+        for one, names in modules.items()
+        for name in names
+        if layer(name) > layer(one)
+    ]
 
 
 def circle(modules: dict[str, set[str]]) -> list[str]:
     """Modules that import each other in a circle; empty if none do."""
     known = set(modules)
     graph = {
-        module: {each for name in names for each in (name, name.rpartition("/")[0]) if each in known - {module}}
+        module: {
+            each
+            for name in names
+            for each in (name, name.rpartition("/")[0])
+            if each in known - {module}
+        }
         for module, names in modules.items()
     }
     try:
@@ -83,10 +142,16 @@ def test_packages_import_and_name_in_one_direction_without_a_circle():
 
 
 def test_every_layer_is_there():
-    assert [name for name in LAYERS if not any(name == each or each.startswith(f"{name}/") for each in TREES)] == []
+    assert [
+        name
+        for name in LAYERS
+        if not any(name == each or each.startswith(f"{name}/") for each in TREES)
+    ] == []
 
 
-@pytest.mark.parametrize("wrong", ["import stepscope.report.book", "from stepscope.measure import clock"])
+@pytest.mark.parametrize(
+    "wrong", ["import stepscope.report.book", "from stepscope.measure import clock"]
+)
 def test_an_import_upwards_or_in_a_circle_would_be_found(wrong):
     names = below(imported(ast.parse(f"def late():\n    {wrong}")))
     assert upwards(IMPORTS | {"config/grid": names})

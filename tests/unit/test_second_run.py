@@ -1,4 +1,5 @@
-"""benchmarks/second_run.py on made-up tables of two runs; and the share by which a planted step is longer."""
+"""benchmarks/second_run.py on made-up tables of two runs; and the share by which a planted step is
+longer."""
 
 import sys
 import time
@@ -13,14 +14,23 @@ import planted_ladder  # noqa: E402 - a program
 import second_run  # noqa: E402
 from stepscope.results import tables  # noqa: E402
 
-CELL = {"study": "ladder", "size": "nano", "context": 64, "quantity": "time", "phase": "step", "mode": "step"}
+CELL = {
+    "study": "ladder",
+    "size": "nano",
+    "context": 64,
+    "quantity": "time",
+    "phase": "step",
+    "mode": "step",
+}
 
 
 def run(folder, comparisons=(), series=()):
     """The tables of a run with these rows."""
     folder.mkdir()
     for name, rows in (("comparisons", comparisons), ("series", series)):
-        pd.DataFrame([CELL | row for row in rows] or [CELL]).head(len(rows)).to_csv(folder / f"{name}.csv", index=False)
+        pd.DataFrame([CELL | row for row in rows] or [CELL]).head(len(rows)).to_csv(
+            folder / f"{name}.csv", index=False
+        )
     return tables.Tables(folder)
 
 
@@ -50,7 +60,8 @@ def test_two_runs_side_by_side(tmp_path):
          {"variant": "b", "quantity": "launches", "median": 8}],
     )  # fmt: skip
     assert dict(second_run.agreement(first, second)) == {
-        "run 1: ratios in turns with intervals within ± 4 %": "2 of 3 (66.7%)",  # 1.08 to 1 is ± 3.9 %, 1.09 ± 4.4 %
+        # 1.08 to 1 is ± 3.9 %, 1.09 ± 4.4 %
+        "run 1: ratios in turns with intervals within ± 4 %": "2 of 3 (66.7%)",
         "run 2: ratios in turns with intervals within ± 4 %": "3 of 3 (100.0%)",
         "series whose intervals overlap": "1 of 2 (50.0%)",
         "ratios whose intervals overlap": "2 of 4 (50.0%)",
@@ -65,9 +76,15 @@ def test_equal_pairs_and_planted_ones_are_counted_apart():
     last = f"equal{second_run.EQUAL - 1}"
     rows = [ratio("equal0", "equal1", 1, 1, "same"), ratio("equal0", "equal2", 1, 1, "slower")]
     rows += [ratio(last, "slow", 1, 1, "slower"), ratio(last, "slow", 1, 1, "unclear")]
-    rows += [ratio("equal0", "slow", 1, 1, "faster"), ratio("equal0", "equal1", 1, 1, "faster") | {"phase": "forward"}]
+    rows += [
+        ratio("equal0", "slow", 1, 1, "faster"),
+        ratio("equal0", "equal1", 1, 1, "faster") | {"phase": "forward"},
+    ]
     found = dict(second_run.controls(pd.DataFrame([CELL | row for row in rows])))
-    assert found == {"equal pairs called different": "1 of 2 (50.0%)", "planted 5% slower found": "1 of 2 (50.0%)"}
+    assert found == {
+        "equal pairs called different": "1 of 2 (50.0%)",
+        "planted 5% slower found": "1 of 2 (50.0%)",
+    }
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5])
@@ -95,7 +112,9 @@ def test_a_planted_step_is_longer_by_its_share(share, monkeypatch):
 
 def test_only_the_slow_variant_is_slowed(monkeypatch):
     slowed = []
-    monkeypatch.setattr(planted_ladder, "slow_down", lambda work, share: slowed.append((work, share)))
+    monkeypatch.setattr(
+        planted_ladder, "slow_down", lambda work, share: slowed.append((work, share))
+    )
 
     class Process:
         def __init__(self):

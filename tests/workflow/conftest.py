@@ -1,4 +1,5 @@
-"""Helpers for the tests of the workflow: copies of the project with a tiny grid, run by the real snakemake."""
+"""Helpers for the tests of the workflow: copies of the project with a tiny grid, run by the real
+snakemake."""
 
 import os
 import re
@@ -25,7 +26,14 @@ TINY = {
         "beta": {"d_model": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2},
     },
     "timing": RUNNING
-    | {"grid": {"cpu": [POINT | {"size": ["alpha", "beta"]}, POINT | {"context": [16], "attention": ["sdpa"]}]}},
+    | {
+        "grid": {
+            "cpu": [
+                POINT | {"size": ["alpha", "beta"]},
+                POINT | {"context": [16], "attention": ["sdpa"]},
+            ]
+        }
+    },
     "ladder": RUNNING
     | {
         "places": {"cpu": [{"size": "alpha", "context": 8}]},
@@ -47,7 +55,13 @@ TINY = {
     },
     "ceilings": {
         "processes": {"cpu": 1},
-        "cpu": {"precision": ["fp32"], "matmul_order": 32, "copy_mebibytes": 1, "steps": 2, "seconds": 0.1},
+        "cpu": {
+            "precision": ["fp32"],
+            "matmul_order": 32,
+            "copy_mebibytes": 1,
+            "steps": 2,
+            "seconds": 0.1,
+        },
     },
     "profile": {"warmup": {"cpu": 1}, "steps": {"cpu": 2}, "grid": {"cpu": [POINT]}},
     "memory": {"grid": {"cpu": [POINT]}},
@@ -75,7 +89,10 @@ class Run:
     @property
     def counts(self) -> dict[str, int]:
         """Rule → how many of its jobs a dry run plans."""
-        return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", self.text, re.MULTILINE)}
+        return {
+            rule: int(count)
+            for rule, count in re.findall(r"^(\w+) +(\d+)$", self.text, re.MULTILINE)
+        }
 
 
 class Project:
@@ -83,7 +100,9 @@ class Project:
 
     def __init__(self, folder: Path, locks: Path):
         self.folder = folder
-        self._environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "OUT")}
+        self._environment = {
+            key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "OUT")
+        }
         self._environment |= {"STEPSCOPE_LOCKS": str(locks), "CUDA_VISIBLE_DEVICES": ""}
 
     def run(self, *words, program=SNAKEMAKE, cwd=None) -> Run:
@@ -109,7 +128,11 @@ class Project:
 
     def tree(self) -> dict[str, tuple[int, int]]:
         """Every file outside Snakemake's own folder → its time and size."""
-        paths = (path for path in self.folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        paths = (
+            path
+            for path in self.folder.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        )
         relative = {path.relative_to(self.folder): path.stat() for path in paths}
         return {
             str(path): (state.st_mtime_ns, state.st_size)

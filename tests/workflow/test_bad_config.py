@@ -6,7 +6,10 @@ import pytest
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"timing:\n\twarmup: 1\n", "{path}, line 2: found character that cannot start any token; correct it"),
+        (
+            b"timing:\n\twarmup: 1\n",
+            "{path}, line 2: found character that cannot start any token; correct it",
+        ),
         (b"devise: cpu\n", "config key (top level): unknown key 'devise'; did you mean 'device'?"),
     ],
     ids=["unreadable", "misspelt"],

@@ -8,7 +8,9 @@ def test_the_first_run_says_a_line_for_each_job_and_the_second_does_nothing(proj
     assert len(printed) <= 150
     cells = list((project.folder / "results").glob("*/*/**/record.json"))
     assert len(cells) == 3 + 1 + 1 + 2 + 1 + 1 + 1
-    assert len([line for line in printed if line[:4].strip().endswith("%")]) == 10 + 2 + 5  # analyses; plan … report
+    assert (
+        len([line for line in printed if line[:4].strip().endswith("%")]) == 10 + 2 + 5
+    )  # analyses; plan … report
     assert not (project.folder / "results/.measured").exists()
     before = project.tree()
     again = project.run("-n")
@@ -25,7 +27,10 @@ def test_a_dry_run_writes_nothing(bare_project):
 
 
 def test_it_can_be_a_module_of_another_workflow(bare_project, tmp_path):
-    snakefile = 'module stepscope:\n    snakefile: "../project/Snakefile"\n\nuse rule * from stepscope as ss_*\n'
+    snakefile = (
+        'module stepscope:\n    snakefile: "../project/Snakefile"\n\nuse rule * from stepscope as'
+        " ss_*\n"
+    )
     (tmp_path / "other").mkdir()
     (tmp_path / "other/Snakefile").write_text(snakefile)
     planned = bare_project.run("-n", "-p", "ss_report", cwd=tmp_path / "other")
@@ -34,10 +39,20 @@ def test_it_can_be_a_module_of_another_workflow(bare_project, tmp_path):
 
 
 def test_an_edit_makes_stale_what_runs_it_and_touch_accepts_it(project):
-    project.edit("scripts/stepscope/model/transformer.py", "import torch\n", "import torch  # as before\n")
-    project.edit("rules/measure.smk", 'exec python3 "$STEPSCOPE"/run_cell.py', 'exec  python3 "$STEPSCOPE"/run_cell.py')
+    project.edit(
+        "scripts/stepscope/model/transformer.py", "import torch\n", "import torch  # as before\n"
+    )
+    project.edit(
+        "rules/measure.smk",
+        'exec python3 "$STEPSCOPE"/run_cell.py',
+        'exec  python3 "$STEPSCOPE"/run_cell.py',
+    )
     assert "Nothing to be done" in project.run("-n").text
-    project.edit("scripts/stepscope/model/attention/sdpa.py", "import torch\n", "import math\n\nimport torch\n")
+    project.edit(
+        "scripts/stepscope/model/attention/sdpa.py",
+        "import torch\n",
+        "import math\n\nimport torch\n",
+    )
     assert project.run("-n").counts["time_step"] == 1
     accepted = project.run("--cores", 1, "--touch")
     assert accepted.code == 0, accepted.text

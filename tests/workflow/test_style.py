@@ -21,7 +21,9 @@ ROOT, PROGRAMS = Path(__file__).resolve().parents[2], Path(sys.executable).paren
 )
 def test_linters_and_formatters_find_nothing(command):
     program, *words = command.split()
-    there = os.environ | {"PATH": f"{PROGRAMS}:{os.environ['PATH']}"}  # snakefmt looks for the shfmt beside it
+    there = os.environ | {
+        "PATH": f"{PROGRAMS}:{os.environ['PATH']}"
+    }  # snakefmt looks for the shfmt beside it
     asked = [PROGRAMS / program, *words]
     shown = subprocess.run(asked, cwd=ROOT, env=there, capture_output=True, text=True, timeout=120)
     assert shown.returncode == 0, shown.stdout + shown.stderr

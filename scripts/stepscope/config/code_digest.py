@@ -1,8 +1,9 @@
 """A digest of the code that a cell really runs, and what of it can change a measured number.
 
-It covers the program and the modules of this library that it imports, transitively, as parsed code without docstrings:
-a comment or a reformat changes nothing, and Python 3.11 to 3.13 give the same digest. An implementation that is chosen
-by name is a module of its own and counts for the cells that name it.
+It covers the program and the modules of this library that it imports, transitively, as parsed code
+without docstrings: a comment or a reformat changes nothing, and Python 3.11 to 3.13 give the same
+digest. An implementation that is chosen by name is a module of its own and counts for the cells
+that name it.
 """
 
 import ast
@@ -18,16 +19,18 @@ SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
 KINDS_OF_MODEL = "stepscope.measure.models"  # a module for each kind of model
 
-# Whether a module, or every module of a package, can change a measured number. The longest name that matches decides;
-# what nothing here matches counts, and so does every program.
+# Whether a module, or every module of a package, can change a measured number. The longest name
+# that matches decides; what nothing here matches counts, and so does every program.
 COUNTS = {
     "stepscope.archive": False,  # packs results that are there
-    "stepscope.axes": True,  # what runs under a name: a precision's type, a mode's phases, a backend
+    # what runs under a name: a precision's type, a mode's phases, a backend
+    "stepscope.axes": True,
     "stepscope.files": False,  # how files are written
     "stepscope.machine": False,  # what the machine is, and who waits for whom
     "stepscope.machine.cores": True,  # which core the steps run on
     "stepscope.model": True,  # what a step computes
-    "stepscope.formulas": False,  # what a step costs by formula; what was measured is divided by it afterwards
+    # what a step costs by formula; what was measured is divided by it afterwards
+    "stepscope.formulas": False,
     "stepscope.kernels": True,  # our attention kernels and how they are launched
     "stepscope.measure": True,  # clock, steps, precision, and each study's own measuring module
     "stepscope.measure.own_cell": False,  # what is shown and recorded of a model of one's own
@@ -35,14 +38,16 @@ COUNTS = {
     "stepscope.measure.provenance": False,  # versions and names for the record
     "stepscope.measure.record": False,  # how results are written
     "stepscope.config": False,  # how a configuration becomes specs; the spec counts by itself
-    "stepscope.config.profilers": True,  # what Nsight Systems is told unless the spec says otherwise
+    # what Nsight Systems is told unless the spec says otherwise
+    "stepscope.config.profilers": True,
     "stepscope.recordings": False,  # reads what was recorded
     "stepscope.results": False,  # reads records
     "stepscope.snapshot": False,  # reads what was recorded
     "stepscope.trace": False,  # reads what was recorded
 }
 
-# Fields of Python's syntax tree that do not change what a program does, or that not every version has.
+# Fields of Python's syntax tree that do not change what a program does, or that not every version
+# has.
 _IGNORED_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores", "type_params"})
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -56,7 +61,8 @@ def counts(module: str) -> bool:
 
 
 def modules_of(spec: dict) -> list[str]:
-    """The modules that a cell loads by name, sorted: what its digest covers beside what its program imports.
+    """The modules that a cell loads by name, sorted: what its digest covers beside what its program
+    imports.
 
     A model of one's own at neutral attention runs what it was written with, none of ours.
     """
@@ -65,7 +71,12 @@ def modules_of(spec: dict) -> list[str]:
     found = {name for name in modules if (SCRIPTS / f"{name.replace('.', '/')}.py").is_file()}
     attention = CHOSEN_BY_NAME["attention"]
     if spec["study"] == "attention":
-        return sorted({f"{attention}.{IMPLEMENTATIONS[variant['name']].module}" for variant in spec["variants"]})
+        return sorted(
+            {
+                f"{attention}.{IMPLEMENTATIONS[variant['name']].module}"
+                for variant in spec["variants"]
+            }
+        )
     if spec["study"] == "precision":
         return [f"{attention}.naive"] if "num_layers" in spec else []
     if "model" not in spec and "num_layers" not in spec:
@@ -88,10 +99,12 @@ class Sources:
         self._digest = functools.cache(self._computed)
 
     def digest(self, program: str, by_name: Iterable[str] = (), measured: bool = False) -> str:
-        """Digest of `program` (a path relative to scripts/) with all its imports; hexadecimal, 16 characters.
+        """Digest of `program` (a path relative to scripts/) with all its imports; hexadecimal, 16
+        characters.
 
-        by_name: modules that the program loads by name, so that no import statement shows them. measured: of the
-        modules alone that can change a number. Raises FileNotFoundError for a program or module that is not there.
+        by_name: modules that the program loads by name, so that no import statement shows them.
+        measured: of the modules alone that can change a number. Raises FileNotFoundError for a
+        program or module that is not there.
         """
         return self._digest(program, tuple(by_name), measured)
 
@@ -107,7 +120,8 @@ class Sources:
         return self.digest(program, by_name, measured=True)
 
     def modules(self, program: str, by_name: Iterable[str] = ()) -> dict[str, Path]:
-        """Module → file, for what `program` may load; the program itself stands under its file name."""
+        """Module → file, for what `program` may load; the program itself stands under its file
+        name."""
         first = self._scripts / program
         found = {first.name: first}
         for name in by_name:
@@ -136,19 +150,23 @@ class Sources:
 
 
 def _imported(tree: ast.Module) -> tuple[str, ...]:
-    """What import statements may import, parents included; `from a import b` gives both a and a.b."""
+    """What import statements may import, parents included; `from a import b` gives both a and
+    a.b."""
     names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
-    parents = {".".join(parts[:i]) for parts in (n.split(".") for n in names) for i in range(1, len(parts))}
+    parents = {
+        ".".join(parts[:i]) for parts in (n.split(".") for n in names) for i in range(1, len(parts))
+    }
     return tuple(sorted({*names, *parents}))
 
 
 def source_digest(source: str | bytes) -> str:
-    """SHA-256 of Python source as a canonical syntax tree: no docstrings, comments, positions or empty fields."""
+    """SHA-256 of Python source as a canonical syntax tree: no docstrings, comments, positions or
+    empty fields."""
     return _hashed(ast.parse(source))
 
 
@@ -165,11 +183,19 @@ def _canonical(node: object) -> str:
     parts = []
     for field in node._fields:
         value = getattr(node, field, None)
-        if isinstance(node, ast.JoinedStr):  # Python 3.12 puts an empty string after a nested format specifier
-            value = [part for part in value if not (isinstance(part, ast.Constant) and part.value == "")]
+        if isinstance(
+            node, ast.JoinedStr
+        ):  # Python 3.12 puts an empty string after a nested format specifier
+            value = [
+                part for part in value if not (isinstance(part, ast.Constant) and part.value == "")
+            ]
         if value is None or value == [] or field in _IGNORED_FIELDS:
             continue
-        if field == "body" and isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
+        if (
+            field == "body"
+            and isinstance(node, _WITH_DOCSTRING)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
             value = value[1:]
         parts.append(f"{field}={_canonical(value)},")
     return f"{type(node).__name__}({''.join(parts)})"

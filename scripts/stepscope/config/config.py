@@ -12,11 +12,14 @@ from stepscope.config import ConfigError
 
 MOST_BITS = 1000  # of an integer; Python refuses to print one of some thousand digits
 MOST_SHOWN = 200  # characters of what jsonschema says, which holds the value
-_AS_WRITTEN = re.compile(r"true|false|-?\d{1,15}(\.\d{1,15})?")  # what is read where text stands in their place
+_AS_WRITTEN = re.compile(
+    r"true|false|-?\d{1,15}(\.\d{1,15})?"
+)  # what is read where text stands in their place
 
 
 def merged(base: dict, over: dict) -> dict:
-    """`base` with `over` laid on top: mappings key by key, everything else replaced. Neither is changed."""
+    """`base` with `over` laid on top: mappings key by key, everything else replaced. Neither is
+    changed."""
     result = dict(base)
     for key, value in over.items():
         both = isinstance(value, dict) and isinstance(result.get(key), dict)
@@ -28,11 +31,14 @@ def read_yaml(path: Path) -> dict:
     """A YAML file of ours, read by the parser in C where there is one: it is five times as fast."""
     import yaml
 
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return yaml.load(
+        path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )
 
 
 def unreadable(path: Path) -> str | None:
-    """None if the file is YAML with keys at its top level; else one line that says what is wrong and where.
+    """None if the file is YAML with keys at its top level; else one line that says what is wrong
+    and where.
 
     Asked before Snakemake reads it, which would answer with a traceback.
     """
@@ -63,8 +69,8 @@ def unreadable(path: Path) -> str | None:
 def validated(config: dict, schema_path: Path) -> dict:
     """`config` with the schema's defaults filled in, and each number written in one way: 1.0 as 1.
 
-    Raises ConfigError for the most telling thing that the schema forbids, a key that is no text, a number that is not
-    finite, or a least number above the most.
+    Raises ConfigError for the most telling thing that the schema forbids, a key that is no text, a
+    number that is not finite, or a least number above the most.
     """
     import jsonschema
     from snakemake.utils import validate
@@ -87,29 +93,37 @@ def _schema(path: Path) -> dict:
 
 
 def _plain(value: object, where: str = "") -> object:
-    """A copy with whole numbers as integers, so that 1.0 makes nothing stale that was measured with 1.
+    """A copy with whole numbers as integers, so that 1.0 makes nothing stale that was measured with
+    1.
 
-    Raises ConfigError for a key that YAML reads as a number or truth value, and for numbers without bounds.
+    Raises ConfigError for a key that YAML reads as a number or truth value, and for numbers without
+    bounds.
     """
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
                 at = where or "(top level)"
-                raise ConfigError(f"config key {at}: {key} is not a usable name; use letters, or write it in quotes")
+                raise ConfigError(
+                    f"config key {at}: {key} is not a usable name; use letters, or write it in"
+                    " quotes"
+                )
         return {key: _plain(item, f"{where}.{key}".lstrip(".")) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain(item, f"{where}.{place}") for place, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"config key {where}: {value} is not a finite number; give one")
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        raise ConfigError(f"config key {where}: a number of hundreds of digits is too large; use a smaller one")
+        raise ConfigError(
+            f"config key {where}: a number of hundreds of digits is too large; use a smaller one"
+        )
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _read_text(config: dict, checker) -> None:
     """Put the number or truth value that the schema asks for in the place of text that spells one.
 
-    Snakemake leaves what stands inside a mapping or list of `--config` as text, and YAML's true everywhere.
+    Snakemake leaves what stands inside a mapping or list of `--config` as text, and YAML's true
+    everywhere.
     """
     import yaml
 
@@ -117,7 +131,11 @@ def _read_text(config: dict, checker) -> None:
     while errors:
         error = errors.pop()
         errors += error.context
-        if error.validator == "type" and isinstance(error.instance, str) and _AS_WRITTEN.fullmatch(error.instance):
+        if (
+            error.validator == "type"
+            and isinstance(error.instance, str)
+            and _AS_WRITTEN.fullmatch(error.instance)
+        ):
             value = yaml.safe_load(error.instance)
             if checker.evolve(schema={"type": error.validator_value}).is_valid(value):
                 *way, last = error.absolute_path
@@ -130,27 +148,43 @@ def _require_sizes(config: dict) -> None:
     for place, line in enumerate(config.get("limits", [])):
         for size in line.get("size", []):
             if size not in known:
-                raise ConfigError(f"config key limits.{place}.size: no size {size!r}; choose from {', '.join(known)}")
+                raise ConfigError(
+                    f"config key limits.{place}.size: no size {size!r}; choose from"
+                    f" {', '.join(known)}"
+                )
 
 
 def _require_least_below_most(value: object, where: str = "") -> None:
-    """What a schema cannot say of `min` and `max` where they stand beside each other in a mapping."""
+    """What a schema cannot say of `min` and `max` where they stand beside each other in a
+    mapping."""
     if isinstance(value, dict):
         if "min" in value and "max" in value and value["min"] > value["max"]:
-            raise ConfigError(f"config key {where}: min {value['min']} is more than max {value['max']}; raise max")
+            raise ConfigError(
+                f"config key {where}: min {value['min']} is more than max {value['max']}; raise max"
+            )
         for key, item in value.items():
             _require_least_below_most(item, f"{where}.{key}".lstrip("."))
 
 
 def _explained(error) -> str:
-    """One line for a jsonschema ValidationError: the key, jsonschema's words with the value, and what the key means."""
+    """One line for a jsonschema ValidationError: the key, jsonschema's words with the value, and
+    what the key means."""
     key = ".".join(map(str, error.absolute_path)) or "(top level)"
-    said = error.message if len(error.message) <= MOST_SHOWN else f"{error.message[:80]} ... {error.message[-80:]}"
+    said = (
+        error.message
+        if len(error.message) <= MOST_SHOWN
+        else f"{error.message[:80]} ... {error.message[-80:]}"
+    )
     hint = _meaning(error)
     if error.validator == "additionalProperties":
-        known, patterns = list(error.schema.get("properties", {})), error.schema.get("patternProperties", {})
+        known, patterns = (
+            list(error.schema.get("properties", {})),
+            error.schema.get("patternProperties", {}),
+        )
         unknown = next(
-            name for name in error.instance if name not in known and not any(re.search(each, name) for each in patterns)
+            name
+            for name in error.instance
+            if name not in known and not any(re.search(each, name) for each in patterns)
         )
         close = difflib.get_close_matches(unknown, known, n=1)
         said = f"unknown key {unknown[:MOST_SHOWN]!r}"

@@ -1,6 +1,7 @@
 """The flags of the measuring programs, and the way from flags to a cell's spec.
 
-Every key of a spec is a flag of the same name. One that is neutral stands in a spec only where it was changed.
+Every key of a spec is a flag of the same name. One that is neutral stands in a spec only where it
+was changed.
 """
 
 import argparse
@@ -23,7 +24,8 @@ CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
 
 @dataclass(frozen=True)
 class Settings:
-    """What does not belong to the spec: the output folder (None: only print) and the time limit in minutes."""
+    """What does not belong to the spec: the output folder (None: only print) and the time limit in
+    minutes."""
 
     out: Path | None
     time_limit: float
@@ -48,7 +50,9 @@ def _number(text: str, kind: type, least: int) -> int | float:
     try:
         value = kind(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no {'whole ' * (kind is int)}number") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no {'whole ' * (kind is int)}number"
+        ) from None
     if not least <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is out of range; use at least {least}")
     return value
@@ -63,7 +67,9 @@ def mapping(text: str) -> dict:
     """A mapping in JSON."""
     found = _json(text)
     if not isinstance(found, dict):
-        raise argparse.ArgumentTypeError(f'{text!r} is no mapping in JSON, such as {{"layers": 12}}')
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is no mapping in JSON, such as {{"layers": 12}}'
+        )
     return found
 
 
@@ -73,11 +79,15 @@ def variants(text: str) -> list[dict]:
     if not isinstance(found, list) or not all(
         isinstance(one, dict) and isinstance(one.get("name"), str) for one in found
     ):
-        raise argparse.ArgumentTypeError('give a list such as [{"name": "naive"}], each with a name')
+        raise argparse.ArgumentTypeError(
+            'give a list such as [{"name": "naive"}], each with a name'
+        )
     names = [one["name"] for one in found]
     for name in names:
         if not re.fullmatch(r"[\w.+=-]+", name):
-            raise argparse.ArgumentTypeError(f"variant {name!r}: use letters, digits and . _ = + - in a name")
+            raise argparse.ArgumentTypeError(
+                f"variant {name!r}: use letters, digits and . _ = + - in a name"
+            )
         if names.count(name) > 1:
             raise argparse.ArgumentTypeError(f"variant {name!r} is there twice; remove one")
     return found
@@ -109,7 +119,17 @@ def _neutral(help_: str, default: str, choices: list | tuple | None = None) -> F
 
 
 SIZE = ("d_model", "d_ff", "num_layers", "num_heads")
-MODEL = ("size", *SIZE, "vocab_size", "model", "model_keys", "context", "batch", "key_value_heads", "window")
+MODEL = (
+    "size",
+    *SIZE,
+    "vocab_size",
+    "model",
+    "model_keys",
+    "context",
+    "batch",
+    "key_value_heads",
+    "window",
+)
 OPTIONS = ("precision", "mode", "attention", "compile", "optimizer", "checkpoint")
 FIXED = ("warmup", "steps")
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds")
@@ -124,40 +144,62 @@ FLAGS = {
     "num_layers": Flag("number of blocks", positive),
     "num_heads": Flag("attention heads of a block", positive),
     "vocab_size": Flag("number of different tokens", positive, 10_000),
-    "model": Flag("FILE:FUNCTION that builds a model of one's own, or hf:NAME; the file is code that runs as you"),
+    "model": Flag(
+        "FILE:FUNCTION that builds a model of one's own, or hf:NAME; the file is code that runs"
+        " as you"
+    ),
     "model_keys": Flag('what it is built with, in JSON, as {"layers": 12}', mapping),
     "context": Flag("sequence length in tokens", positive, 128),
     "batch": Flag("sequences", positive, 4),
     "key_value_heads": _option("key_value_heads", "heads of K and V; 0: as many as heads"),
-    "window": _option("window", "tokens that one sees at most, itself and those just before it; 0: all before it"),
+    "window": _option(
+        "window", "tokens that one sees at most, itself and those just before it; 0: all before it"
+    ),
     "precision": Flag("fp32 has TF32 off; 16 bits: autocast", str, "fp32", PRECISIONS),
     "mode": _option("mode", "the heaviest thing to run", MODES),
     "attention": _option("attention", "implementation", names("attention")),
     "compile": _option(
         "compile",
-        "torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA graphs",
+        "torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA"
+        " graphs",
         ("none", "block", "model", "graphs"),
     ),
     "optimizer": _option("optimizer", "AdamW's implementation", names("optimizer")),
-    "checkpoint": _option("checkpoint", "keep the input of every so many blocks alone, compute the rest again; 0: no"),
+    "checkpoint": _option(
+        "checkpoint", "keep the input of every so many blocks alone, compute the rest again; 0: no"
+    ),
     "variants": Flag("what takes turns, as a list in JSON; see above", variants, []),
     "d_head": Flag("dimension of a head", positive, 64),
     "lengths": Flag("sequence lengths in tokens, as a list in JSON", lengths, [256, 1024, 4096]),
     "tokens": Flag("batch x length, instead of --batch", positive),
     "heads": Flag("0: no dimension of heads", not_negative, 0, is_neutral=True),
     "keys": Flag("length of K and V; 0: the queries'", not_negative, 0, is_neutral=True),
-    "mask": _neutral("causal: query i sees keys 0 to i; causal-lower-right: the last query sees all keys", FULL, MASKS),
+    "mask": _neutral(
+        "causal: query i sees keys 0 to i; causal-lower-right: the last query sees all keys",
+        FULL,
+        MASKS,
+    ),
     "operation": Flag("what to measure", str, "matmul", ("matmul", "copy")),
     "order": Flag("order of the square matrices (8192)", positive),
     "mebibytes": Flag("size of the copied tensor (2048)", positive),
-    "probe": Flag("what to probe", str, "accumulation", ("accumulation", "autocast", "normalisation", "products")),
+    "probe": Flag(
+        "what to probe",
+        str,
+        "accumulation",
+        ("accumulation", "autocast", "normalisation", "products"),
+    ),
     "profiler": Flag(
-        "auto: nsys on a GPU if it is on the PATH, else torch.profiler", str, "auto", ("auto", "nsys", "torch", "none")
+        "auto: nsys on a GPU if it is on the PATH, else torch.profiler",
+        str,
+        "auto",
+        ("auto", "nsys", "torch", "none"),
     ),
     "start": _neutral("cold: also what a process's first step contains", "warm", ("warm", "cold")),
     "nsys_trace": _neutral("what nsys traces; also osrt, cublas, cudnn", "cuda,nvtx"),
     "nsys_python_backtrace": _neutral("Python's stack", "none", ["none", "cuda"]),
-    "nsys_pytorch": _neutral("ranges of operators", "none", ["none", "autograd-nvtx", "autograd-shapes-nvtx"]),
+    "nsys_pytorch": _neutral(
+        "ranges of operators", "none", ["none", "autograd-nvtx", "autograd-shapes-nvtx"]
+    ),
     "nsys_cuda_memory_usage": _neutral("the GPU's memory", "false", ["false", "true"]),
     "nsys_cuda_graph_trace": _neutral("CUDA graphs", "node", ["node", "graph"]),
     "processes": Flag("fresh processes, one after the other", positive, 3),
@@ -176,13 +218,17 @@ FLAGS = {
 def read(
     description: str, words: list[str], study: str, keys: tuple[str, ...], **defaults: object
 ) -> tuple[dict, Settings, Callable]:
-    """(the spec of a cell, what does not belong to it, what ends the program with one line) from a program's flags.
+    """(the spec of a cell, what does not belong to it, what ends the program with one line) from a
+    program's flags.
 
-    keys: the flags that the program has beside those of all; defaults: of some of them, where they are other ones. Ends
-    the program with one line for a model that cannot be, or a device that is not to be had.
+    keys: the flags that the program has beside those of all; defaults: of some of them, where they
+    are other ones. Ends the program with one line for a model that cannot be, or a device that is
+    not to be had.
     """
     parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter, allow_abbrev=False
+        description=description,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        allow_abbrev=False,
     )
     chosen = dict.fromkeys((*keys, *COMMON, *BESIDE[1:]))
     for key in chosen:
@@ -212,7 +258,9 @@ def read(
     for options in spec.get("variants") or [spec]:
         every, blocks = options.get("checkpoint", 0), spec.get("num_layers", float("inf"))
         if isinstance(every, int) and every > blocks:
-            parser.error(f"checkpoint {every} is more than the model's blocks ({blocks}); use fewer")
+            parser.error(
+                f"checkpoint {every} is more than the model's blocks ({blocks}); use fewer"
+            )
     return spec, Settings(out=given["out"], time_limit=given["time_limit"]), parser.error
 
 
@@ -229,7 +277,10 @@ def _resolve_model(given: dict, error: Callable[[str], None], study: str) -> Non
 
         sizes = yaml.safe_load(CONFIG.read_text())["sizes"]
         if given["size"] not in sizes:
-            error(f"there is no size {given['size']!r} in {CONFIG.name}; choose from {', '.join(map(str, sizes))}")
+            error(
+                f"there is no size {given['size']!r} in {CONFIG.name}; choose from"
+                f" {', '.join(map(str, sizes))}"
+            )
         given |= {key: sizes[given["size"]][key] for key in SIZE}
     elif not named and len(numbers) < len(SIZE):
         missing = ", ".join(f"--{key.replace('_', '-')}" for key in SIZE if key not in numbers)

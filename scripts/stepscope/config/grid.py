@@ -15,7 +15,8 @@ from stepscope.config import ConfigError
 class Cell:
     """One point of a study's grid.
 
-    `name` is its folder below results/, `spec` all that the measuring program is told, `program` its file in scripts/.
+    `name` is its folder below results/, `spec` all that the measuring program is told, `program`
+    its file in scripts/.
     """
 
     name: str
@@ -54,7 +55,11 @@ class Target:
     @property
     def common(self) -> dict:
         """What the specs of all cells have."""
-        return {"seed": self.config["model"]["seed"], "threads": self.threads, "device": self.device}
+        return {
+            "seed": self.config["model"]["seed"],
+            "threads": self.threads,
+            "device": self.device,
+        }
 
     def cell(self, place: str, spec: dict, size: str | None = None) -> Cell:
         """The study's cell in the folder `place`; `spec` without the study's name."""
@@ -68,8 +73,11 @@ class Target:
 
 
 def words_of(spec: dict) -> list[str]:
-    """A spec as the flags of its measuring program: {"d_model": 512} is `--d-model`, `512`. Lists are JSON."""
-    return [word for key, value in spec.items() if key != "study" for word in (_flag(key), _text(value))]
+    """A spec as the flags of its measuring program: {"d_model": 512} is `--d-model`, `512`. Lists
+    are JSON."""
+    return [
+        word for key, value in spec.items() if key != "study" for word in (_flag(key), _text(value))
+    ]
 
 
 def _flag(key: str) -> str:
@@ -77,15 +85,22 @@ def _flag(key: str) -> str:
 
 
 def _text(value: object) -> str:
-    return json.dumps(value, separators=(",", ":")) if isinstance(value, list | dict) else str(value)
+    return (
+        json.dumps(value, separators=(",", ":")) if isinstance(value, list | dict) else str(value)
+    )
 
 
 def points(entries: list[dict], axes: Iterable[str]) -> list[dict]:
-    """The points of a grid, in its order: the product of each entry's lists, one entry after the other."""
+    """The points of a grid, in its order: the product of each entry's lists, one entry after the
+    other."""
     axes = tuple(axes)
     found: list[dict] = []
     for entry in entries:
-        lists = [[entry[axis]] if not isinstance(entry[axis], list) else entry[axis] for axis in axes if axis in entry]
+        lists = [
+            [entry[axis]] if not isinstance(entry[axis], list) else entry[axis]
+            for axis in axes
+            if axis in entry
+        ]
         names = [axis for axis in axes if axis in entry]
         found += [dict(zip(names, values, strict=True)) for values in itertools.product(*lists)]
     return found
@@ -100,7 +115,10 @@ def each_once(cells: Iterable[Cell]) -> list[Cell]:
     for cell in cells:
         if found.setdefault(cell.name, cell).spec != cell.spec:
             key = next(key for key in cell.spec if cell.spec[key] != found[cell.name].spec.get(key))
-            raise ConfigError(f"config key {cell.study}.grid: {cell.name} is there with two {key}; make one of them")
+            raise ConfigError(
+                f"config key {cell.study}.grid: {cell.name} is there with two {key}; make one of"
+                " them"
+            )
     return list(found.values())
 
 

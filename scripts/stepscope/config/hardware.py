@@ -1,4 +1,5 @@
-"""The machines of a configuration: where each label's cells are measured, if at all, and what their jobs ask for."""
+"""The machines of a configuration: where each label's cells are measured, if at all, and what their
+jobs ask for."""
 
 import json
 import os
@@ -10,14 +11,25 @@ from stepscope.config import ConfigError
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware, is_expected
 
-# Keys of an entry that Slurm is asked with: a label that has one of them is measured by jobs, on other machines.
-SLURM = ("gpu_model", "slurm_partition", "slurm_account", "constraint", "qos", "exclusive", "slurm_extra")
-START_MINUTES = 5  # of a job before its program counts its own time: a node's first look at a shared file system
+# Keys of an entry that Slurm is asked with: a label that has one of them is measured by jobs, on
+# other machines.
+SLURM = (
+    "gpu_model",
+    "slurm_partition",
+    "slurm_account",
+    "constraint",
+    "qos",
+    "exclusive",
+    "slurm_extra",
+)
+# of a job before its program counts its own time: a node's first look at a shared file system
+START_MINUTES = 5
 DEFAULT_LIMITS = {"memory": 16, "cpus": 4}
 
 
 def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]:
-    """The configuration's machines, the baseline first, then in its order; the machine at hand if it names none.
+    """The configuration's machines, the baseline first, then in its order; the machine at hand if
+    it names none.
 
     Raises ConfigError or MachineError, with one line, for an entry that cannot be.
     """
@@ -28,33 +40,35 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
     for label in entries:
         if label in OTHER_FOLDERS or len(label) > 64:
             raise ConfigError(
-                f"config key hardware: {label!r} is not a usable name; use at most 64 letters, digits, '.', '_' and "
-                f"'-', and none of {', '.join(OTHER_FOLDERS)}"
+                f"config key hardware: {label!r} is not a usable name; use at most 64 letters,"
+                f" digits, '.', '_' and '-', and none of {', '.join(OTHER_FOLDERS)}"
             )
     found = [_hardware(label, entry, config, results) for label, entry in entries.items()]
     at_hand = [one.label for one in found if one.here and one.measured]
     if len(at_hand) > 1:
         raise ConfigError(
-            f"config key hardware: {' and '.join(at_hand)} would both be the machine at hand; give one of them "
-            f"measure: false, or say how Slurm finds it ({', '.join(SLURM[:4])})"
+            f"config key hardware: {' and '.join(at_hand)} would both be the machine at hand; give"
+            f" one of them measure: false, or say how Slurm finds it ({', '.join(SLURM[:4])})"
         )
     by_jobs = [one.label for one in found if one.by_jobs]
     if at_hand and by_jobs:
         raise ConfigError(
-            f"config key hardware: {at_hand[0]} is the machine at hand and {by_jobs[0]} is measured by Slurm's jobs, "
-            f"but a run does one of the two; measure {at_hand[0]} by itself, then give it measure: false here"
+            f"config key hardware: {at_hand[0]} is the machine at hand and {by_jobs[0]} is measured"
+            f" by Slurm's jobs, but a run does one of the two; measure {at_hand[0]} by itself, then"
+            " give it measure: false here"
         )
     baseline = config["baseline"]
     if baseline and baseline not in entries and not is_of_results(baseline):
         raise ConfigError(
-            f"config key baseline: there is no hardware {baseline!r}; choose from {', '.join(entries)}, or, for "
-            "snakemake compare, give a results folder that is there"
+            f"config key baseline: there is no hardware {baseline!r}; choose from"
+            f" {', '.join(entries)}, or, for snakemake compare, give a results folder that is there"
         )
     return sorted(found, key=lambda one: one.label != baseline) if baseline else found
 
 
 def is_of_results(baseline: str) -> bool:
-    """Whether a baseline is the path of results, to be compared with, and not the label of a machine."""
+    """Whether a baseline is the path of results, to be compared with, and not the label of a
+    machine."""
     return "/" in baseline or Path(baseline).exists()
 
 
@@ -65,13 +79,13 @@ def wrong_baseline(config: dict, compares: bool, reports: bool) -> str | None:
         return "config key baseline: compare needs a results folder; give --config baseline=PATH"
     if compares and not is_of_results(baseline):
         return (
-            f"config key baseline: {baseline!r} is a machine, but compare needs a results folder; give "
-            "--config baseline=PATH"
+            f"config key baseline: {baseline!r} is a machine, but compare needs a results folder;"
+            " give --config baseline=PATH"
         )
     if reports and baseline and baseline not in config["hardware"] and is_of_results(baseline):
         return (
-            f"config key baseline: {baseline!r} is a path, which only snakemake compare takes; name a machine of "
-            "hardware, or leave it out"
+            f"config key baseline: {baseline!r} is a path, which only snakemake compare takes; name"
+            " a machine of hardware, or leave it out"
         )
     return None
 
@@ -84,8 +98,8 @@ def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:
     if here:
         if "python" in entry:
             raise ConfigError(
-                f"config key hardware.{label}.python: {label} is the machine at hand, where the Python that runs "
-                "snakemake measures; remove the key"
+                f"config key hardware.{label}.python: {label} is the machine at hand, where the"
+                " Python that runs snakemake measures; remove the key"
             )
         device = identity.choose_device(wanted)
         key = f"hardware.{label}.threads" if "threads" in entry else "threads"
@@ -121,7 +135,8 @@ def _threads_here(wanted: int | str, device: str, key: str) -> int:
         processors = os.cpu_count() or 1
         if wanted > processors:
             raise ConfigError(
-                f"config key {key}: {wanted} is more than the processors of this machine; use at most {processors}"
+                f"config key {key}: {wanted} is more than the processors of this machine; use at"
+                f" most {processors}"
             )
         return wanted
     return 1 if device == "cuda" else max(1, identity.usable_cores() - 1)
@@ -134,8 +149,8 @@ def _threads_elsewhere(label: str, entry: dict, device: str, measured: bool, con
         return threads
     if device == "cpu" and measured:
         raise ConfigError(
-            f"config key hardware.{label}: threads: auto means all cores of a CPU but one, and those of another "
-            "machine are not known here; give this entry threads"
+            f"config key hardware.{label}: threads: auto means all cores of a CPU but one, and"
+            " those of another machine are not known here; give this entry threads"
         )
     return 1
 
@@ -144,13 +159,16 @@ def _check_expected(label: str, expect: str | None, device: str) -> None:
     name = gpus.visible_gpus()[0].name if device == "cuda" else identity.cpu_name()
     if expect and not is_expected(name, expect):
         raise ConfigError(
-            f"config key hardware.{label}: this machine is {name}, not the expected {expect!r}; give the entry "
-            "measure: false to use results that are there, or correct expect"
+            f"config key hardware.{label}: this machine is {name}, not the expected {expect!r};"
+            " give the entry measure: false to use results that are there, or correct expect"
         )
 
 
-def limit(limits: list[dict], key: str, default: int | float, study: str, size: str | None) -> int | float:
-    """`minutes`, `memory` (GiB) or `cpus` of a cell's job: of the last line of `limits` that fits and has the key."""
+def limit(
+    limits: list[dict], key: str, default: int | float, study: str, size: str | None
+) -> int | float:
+    """`minutes`, `memory` (GiB) or `cpus` of a cell's job: of the last line of `limits` that fits
+    and has the key."""
     fitting = [
         line[key]
         for line in limits
@@ -160,7 +178,8 @@ def limit(limits: list[dict], key: str, default: int | float, study: str, size: 
 
 
 def job_resources(hardware: Hardware, config: dict, study: str, size: str | None) -> dict:
-    """What the job of a cell asks for; None where it asks for nothing. Minutes are the program's own limit.
+    """What the job of a cell asks for; None where it asks for nothing. Minutes are the program's
+    own limit.
 
     `gpu` counts GPUs, `mem_mb` is the host's memory in MB, `runtime` is in minutes.
     """
@@ -180,7 +199,8 @@ def job_resources(hardware: Hardware, config: dict, study: str, size: str | None
 
 
 def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> int:
-    """Processor cores of a cell's job. At hand a CPU cell takes all, so that nothing runs beside it."""
+    """Processor cores of a cell's job. At hand a CPU cell takes all, so that nothing runs beside
+    it."""
     if hardware.here:
         return 1 if hardware.device == "cuda" else identity.usable_cores()
     cpus = limit(config["limits"], "cpus", DEFAULT_LIMITS["cpus"], study, size)
@@ -188,7 +208,8 @@ def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> 
 
 
 def asked_of_any(machines: list[Hardware]) -> list[str]:
-    """Resources that a rule names: a key that no machine has would hide what the user's own profile sets for it."""
+    """Resources that a rule names: a key that no machine has would hide what the user's own profile
+    sets for it."""
     asked = {key for one in machines if one.by_jobs for key in one.asked}
     names = ["slurm_extra" if key == "exclusive" else key for key in SLURM if key in asked]
     memory = ["mem_mb"] if any(one.by_jobs for one in machines) else []
@@ -196,6 +217,7 @@ def asked_of_any(machines: list[Hardware]) -> list[str]:
 
 
 def measured_pattern(machines: list[Hardware]) -> str:
-    """Wildcard constraint for a label whose cells are measured, unlike those whose results are only used."""
+    """Wildcard constraint for a label whose cells are measured, unlike those whose results are only
+    used."""
     used = "|".join(re.escape(one.label) for one in machines if not one.measured)
     return (f"(?!(?:{used})/)" if used else "") + r"[A-Za-z0-9][A-Za-z0-9._-]*"

@@ -6,9 +6,24 @@ from stepscope.config.grid import Cell, Target, each_once, options_path, points
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.model.shape import ModelShape
 
-SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")  # in this order in a command, whatever the configuration's
+SHAPE = (
+    "d_model",
+    "d_ff",
+    "num_layers",
+    "num_heads",
+)  # in this order in a command, whatever the configuration's
 AXES = (
-    *("size", "context", "precision", "batch", "mode", "attention", "optimizer", "compile", "checkpoint"),
+    *(
+        "size",
+        "context",
+        "precision",
+        "batch",
+        "mode",
+        "attention",
+        "optimizer",
+        "compile",
+        "checkpoint",
+    ),
     *("key_value_heads", "window"),
 )
 MEMORY_AXES = (*AXES, "start")
@@ -26,10 +41,17 @@ def memory_cells(target: Target) -> list[Cell]:
 
 
 def profile_cells(target: Target) -> list[Cell]:
-    """The cells of the profile grid, in the configuration's order. Only where nsys may record they have its options."""
+    """The cells of the profile grid, in the configuration's order. Only where nsys may record they
+    have its options."""
     profiler = target.settings["profiler"]
-    of_nsys = nsys_options(target.settings["nsys"]) if target.device == "cuda" and profiler != "torch" else {}
-    return training_cells(target, counted_steps(target) | {"profiler": profiler} | of_nsys, PROFILE_AXES)
+    of_nsys = (
+        nsys_options(target.settings["nsys"])
+        if target.device == "cuda" and profiler != "torch"
+        else {}
+    )
+    return training_cells(
+        target, counted_steps(target) | {"profiler": profiler} | of_nsys, PROFILE_AXES
+    )
 
 
 def timed_steps(target: Target) -> dict:
@@ -50,7 +72,8 @@ def counted_steps(target: Target) -> dict:
 
 
 def nsys_options(chosen: dict) -> dict:
-    """The configuration's choices for nsys as parts of a spec, without those that are at their neutral value."""
+    """The configuration's choices for nsys as parts of a spec, without those that are at their
+    neutral value."""
     chosen = chosen | {"trace": sorted(chosen["trace"])}  # the order says nothing
     changed = {key: value for key, value in chosen.items() if value != NSYS_NEUTRAL[key]}
     spec = {f"nsys_{key}": value for key, value in changed.items()}
@@ -64,8 +87,8 @@ def nsys_options(chosen: dict) -> dict:
 def training_cells(target: Target, settings: dict, axes: tuple[str, ...] = AXES) -> list[Cell]:
     """The cells of the study's grid, in the configuration's order.
 
-    settings: what the study adds to each spec, such as how many steps. axes: those that its entries may name. Raises
-    ConfigError for a grid that is wrong.
+    settings: what the study adds to each spec, such as how many steps. axes: those that its entries
+    may name. Raises ConfigError for a grid that is wrong.
     """
     config, study, device = target.config, target.study, target.device
     models = models_of(config)
@@ -73,7 +96,9 @@ def training_cells(target: Target, settings: dict, axes: tuple[str, ...] = AXES)
     entries = target.settings["grid"][device]
     strange = [axis for entry in entries for axis in entry if axis not in axes]
     if strange:
-        raise ConfigError(f"config key {study}.grid.{device}: its cells have no {strange[0]}; remove it")
+        raise ConfigError(
+            f"config key {study}.grid.{device}: its cells have no {strange[0]}; remove it"
+        )
     result = []
     for point in points(entries, axes):
         size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
@@ -90,31 +115,43 @@ def training_cells(target: Target, settings: dict, axes: tuple[str, ...] = AXES)
             **{key: value for key, value in options.items() if key not in recordings.NEUTRAL},
             **recordings.flags(study, options),
         }
-        result.append(target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size))
+        result.append(
+            target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size)
+        )
     return each_once(result)
 
 
 def _plain_heads(point: dict, model: dict, place: str) -> None:
     """Make as many heads of K and V as of Q neutral in a point.
 
-    Raises ConfigError where they do not divide Q's, and for a model of one's own, which has its heads by itself.
+    Raises ConfigError where they do not divide Q's, and for a model of one's own, which has its
+    heads by itself.
     """
-    given = [axis for axis in ("key_value_heads", "window") if point.get(axis) not in (None, NEUTRAL[axis])]
+    given = [
+        axis
+        for axis in ("key_value_heads", "window")
+        if point.get(axis) not in (None, NEUTRAL[axis])
+    ]
     if given and "num_heads" not in model:
-        raise ConfigError(f"{place} is a model of your own and has its own {given[0]}; remove the axis")
+        raise ConfigError(
+            f"{place} is a model of your own and has its own {given[0]}; remove the axis"
+        )
     heads = point.get("key_value_heads")
     if heads and model["num_heads"] % heads:
         raise ConfigError(
-            f"{place} has {model['num_heads']} heads, which key_value_heads {heads} does not divide; use a divisor"
+            f"{place} has {model['num_heads']} heads, which key_value_heads {heads} does not"
+            " divide; use a divisor"
         )
     if heads and heads == model["num_heads"]:
         del point["key_value_heads"]
 
 
 def models_of(config: dict) -> dict[str, dict]:
-    """What stands in a spec for each name that a grid's `size` may have: a shape, or a model of one's own.
+    """What stands in a spec for each name that a grid's `size` may have: a shape, or a model of
+    one's own.
 
-    Raises ConfigError for a shape that no model can have, or a model of one's own that says not what it is.
+    Raises ConfigError for a shape that no model can have, or a model of one's own that says not
+    what it is.
     """
     result = {}
     for name, shape in config["sizes"].items():
@@ -132,4 +169,7 @@ def check_size(name: str, config: dict, key: str) -> None:
     names = [*config["sizes"], *config["models"]]
     if name not in names:
         where = "sizes, or under models," if config["models"] else "sizes"
-        raise ConfigError(f"{key}: there is no size {name!r}; add it under {where} or choose from {', '.join(names)}")
+        raise ConfigError(
+            f"{key}: there is no size {name!r}; add it under {where} or choose from"
+            f" {', '.join(names)}"
+        )

@@ -1,4 +1,5 @@
-"""The files that a model of one's own is made of, by their import statements. Standard library only."""
+"""The files that a model of one's own is made of, by their import statements. Standard library
+only."""
 
 import ast
 import os
@@ -7,8 +8,9 @@ from types import ModuleType
 
 
 def files_of(own: ModuleType, reference: str) -> list[Path]:
-    """The files that a change of makes the model another one, sorted: the model's own and what it imports, at any
-    depth, from the folder that it is in; the config.json of an architecture that has one here.
+    """The files that a change of makes the model another one, sorted: the model's own and what it
+    imports, at any depth, from the folder that it is in; the config.json of an architecture that
+    has one here.
 
     own: stepscope.model.own. Raises its ModelError for a file that is not there or is no Python.
     """
@@ -17,7 +19,9 @@ def files_of(own: ModuleType, reference: str) -> list[Path]:
         found = _config_of(parsed)
         return [found] if found else []
     if not parsed.file.is_file():
-        raise own.ModelError(f"{reference}: there is no file {parsed.file}; paths are from the working directory")
+        raise own.ModelError(
+            f"{reference}: there is no file {parsed.file}; paths are from the working directory"
+        )
     folder = parsed.file.parent
     found, waiting = set(), [parsed.file]
     while waiting:
@@ -56,7 +60,11 @@ def _imported(path: Path, folder: Path) -> list[Path]:
             files += [file for alias in node.names for file in _files(folder, alias.name)]
         elif isinstance(node, ast.ImportFrom):
             up = node.level - 1
-            base = folder if node.level == 0 else path.parent.joinpath(*[os.pardir] * up).resolve(strict=False)
+            base = (
+                folder
+                if node.level == 0
+                else path.parent.joinpath(*[os.pardir] * up).resolve(strict=False)
+            )
             if node.level and not base.is_relative_to(folder.resolve()):
                 continue
             base = folder / base.relative_to(folder.resolve()) if node.level else base
@@ -66,8 +74,11 @@ def _imported(path: Path, folder: Path) -> list[Path]:
 
 
 def _files(base: Path, name: str) -> list[Path]:
-    """The modules and packages that importing the dotted `name` from `base` runs, as far as they are there."""
+    """The modules and packages that importing the dotted `name` from `base` runs, as far as they
+    are there."""
     parts = name.split(".")
     places = [base.joinpath(*parts[: count + 1]) for count in range(len(parts))]
-    candidates = [file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")]
+    candidates = [
+        file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")
+    ]
     return [file for file in candidates if file.is_file()]

@@ -1,4 +1,5 @@
-"""Cells that measure operations by themselves: attention, the machine's best rates, and sums in 16-bit formats."""
+"""Cells that measure operations by themselves: attention, the machine's best rates, and sums in
+16-bit formats."""
 
 from stepscope.axes import FULL
 from stepscope.config import ConfigError
@@ -10,7 +11,8 @@ ATTENTION_BATCH = 8  # the default, which no path names
 
 
 def attention_cells(target: Target) -> list[Cell]:
-    """One head dimension, precision and mask, over its lengths, with the implementations as variants.
+    """One head dimension, precision and mask, over its lengths, with the implementations as
+    variants.
 
     Raises ConfigError for a grid that is wrong.
     """
@@ -28,29 +30,47 @@ def attention_cells(target: Target) -> list[Cell]:
                 **timed_steps(target),
                 **target.common,
             }
-            options = {key: value for key, value in shape.items() if (key, value) != ("batch", ATTENTION_BATCH)}
-            result.append(target.cell(f"d{point['d_head']}/{point['precision']}{options_path(options)}", spec))
+            options = {
+                key: value
+                for key, value in shape.items()
+                if (key, value) != ("batch", ATTENTION_BATCH)
+            }
+            result.append(
+                target.cell(f"d{point['d_head']}/{point['precision']}{options_path(options)}", spec)
+            )
     return each_once(result)
 
 
 def _shape(entry: dict, point: dict, key: str) -> dict:
-    """Mask, batch or tokens, heads, keys and window, as parts of a spec without those that are neutral."""
+    """Mask, batch or tokens, heads, keys and window, as parts of a spec without those that are
+    neutral."""
     if ("tokens" in entry) == ("batch" in entry):
-        raise ConfigError(f"{key}: an entry has batch, or tokens (batch × length); give one of them")
+        raise ConfigError(
+            f"{key}: an entry has batch, or tokens (batch × length); give one of them"
+        )
     found = {} if point.get("mask", FULL) == FULL else {"mask": point["mask"]}
     found |= {"tokens": entry["tokens"]} if "tokens" in entry else {"batch": point["batch"]}
     heads = entry.get("width", 0) // point["d_head"]
     if entry.get("width", 0) % point["d_head"]:
-        raise ConfigError(f"{key}: width {entry['width']} is no multiple of d_head {point['d_head']}; change one")
+        raise ConfigError(
+            f"{key}: width {entry['width']} is no multiple of d_head {point['d_head']}; change one"
+        )
     groups = point.get("key_value_heads") or heads
     if groups and not heads:
-        raise ConfigError(f"{key}: key_value_heads {groups} needs a dimension of heads; add width (heads x d_head)")
+        raise ConfigError(
+            f"{key}: key_value_heads {groups} needs a dimension of heads; add width (heads x"
+            " d_head)"
+        )
     if heads and heads % groups:
         raise ConfigError(
-            f"{key}: key_value_heads {groups} does not divide {heads} heads (width / d_head); use a divisor"
+            f"{key}: key_value_heads {groups} does not divide {heads} heads (width / d_head); use a"
+            " divisor"
         )
     if point.get("window") and "mask" not in found:  # it ends at a query's own position
-        raise ConfigError(f"{key}: window {point['window']} needs a causal mask; add mask: [causal], or remove window")
+        raise ConfigError(
+            f"{key}: window {point['window']} needs a causal mask; add mask: [causal], or remove"
+            " window"
+        )
     found |= {"heads": heads} if heads else {}
     found |= {"key_value_heads": groups} if groups != heads else {}
     return found | {name: point[name] for name in ("keys", "window") if point.get(name)}
@@ -70,7 +90,8 @@ def ceilings_cells(target: Target) -> list[Cell]:
         "max_seconds": settings["seconds"],
     }
     return each_once(
-        target.cell(f"{part['operation']}/{part['precision']}", {**part, **until, **target.common}) for part in parts
+        target.cell(f"{part['operation']}/{part['precision']}", {**part, **until, **target.common})
+        for part in parts
     )
 
 

@@ -1,7 +1,8 @@
-"""Models of one's own: from the configuration's `models` to specs, and what makes their cells stale.
+"""Models of one's own: from the configuration's `models` to specs, and what makes their cells
+stale.
 
-A spec names what is built by a text, `FILE:FUNCTION` or `hf:NAME`, and has no shape. The package that builds them,
-stepscope.model.own, is loaded by name, so that no other cell depends on it.
+A spec names what is built by a text, `FILE:FUNCTION` or `hf:NAME`, and has no shape. The package
+that builds them, stepscope.model.own, is loaded by name, so that no other cell depends on it.
 """
 
 import ast
@@ -29,7 +30,8 @@ def package() -> ModuleType:
 def specs(config: dict) -> dict[str, dict]:
     """Name → parts of a spec of each of the configuration's own models.
 
-    Raises ConfigError for one that has a size's name, that says not what to build, or whose keys cannot be handed on.
+    Raises ConfigError for one that has a size's name, that says not what to build, or whose keys
+    cannot be handed on.
     """
     return {name: _spec(name, entry, config["sizes"]) for name, entry in config["models"].items()}
 
@@ -51,7 +53,8 @@ def _spec(name: str, entry: dict, sizes: dict) -> dict:
 
 
 def part_of_spec(reference: str, keys: dict) -> dict:
-    """What stands in a spec instead of a shape: `model`, and as JSON in one spelling `model_keys`, if there are any.
+    """What stands in a spec instead of a shape: `model`, and as JSON in one spelling `model_keys`,
+    if there are any.
 
     Raises ValueError, with one line, for keys that build() cannot be given.
     """
@@ -63,7 +66,9 @@ def part_of_spec(reference: str, keys: dict) -> dict:
         try:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError):
-            raise ValueError(f"{key}: {value!r} is no number, text, list or mapping; write it as text") from None
+            raise ValueError(
+                f"{key}: {value!r} is no number, text, list or mapping; write it as text"
+            ) from None
     text = {"model_keys": json.dumps(keys, sort_keys=True, separators=(",", ":"))} if keys else {}
     return {"model": reference} | text
 
@@ -82,23 +87,31 @@ def require(name: str, reference: str) -> None:
 
 
 def with_files(code: str, reference: str) -> str:
-    """The digest of a cell's code and of the files that its model is made of; hexadecimal, 16 characters."""
+    """The digest of a cell's code and of the files that its model is made of; hexadecimal, 16
+    characters."""
     return hashlib.sha256(f"{code}\0{_digest(reference)}".encode()).hexdigest()[:16]
 
 
 @functools.cache
 def packages_of(reference: str) -> tuple[str, ...]:
-    """Packages whose versions count for a model, as identity() takes them: what its files import beside torch."""
+    """Packages whose versions count for a model, as identity() takes them: what its files import
+    beside torch."""
     files = _files(reference)
     names = {name for path in files if path.suffix == ".py" for name in _imported(path)}
-    own = {path.stem for path in files} | {path.parent.name for path in files if path.name == "__init__.py"}
+    own = {path.stem for path in files} | {
+        path.parent.name for path in files if path.name == "__init__.py"
+    }
     names -= {"torch", "triton", "stepscope", *own, *sys.stdlib_module_names}
-    return tuple(PACKAGE + name for name in sorted(names | ({HUGGING_FACE} if reference.startswith("hf:") else set())))
+    return tuple(
+        PACKAGE + name
+        for name in sorted(names | ({HUGGING_FACE} if reference.startswith("hf:") else set()))
+    )
 
 
 @functools.cache
 def _files(reference: str) -> list[Path]:
-    """What files_of() finds; the model's file alone where that is no Python, which its cells say when they build it.
+    """What files_of() finds; the model's file alone where that is no Python, which its cells say
+    when they build it.
 
     Raises ModelError where the file is not there.
     """
@@ -132,7 +145,8 @@ def _content(path: Path) -> str:
 
 
 def _imported(path: Path) -> set[str]:
-    """The top-level names of what a file imports, at any depth; none of one that cannot be parsed."""
+    """The top-level names of what a file imports, at any depth; none of one that cannot be
+    parsed."""
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):

@@ -1,4 +1,5 @@
-"""The files of published figures that a report is set beside: the project's own, and those of the configuration.
+"""The files of published figures that a report is set beside: the project's own, and those of the
+configuration.
 
 Standard library only: the workflow's rules import it.
 """
@@ -10,7 +11,8 @@ from stepscope.config import ConfigError
 
 
 def published_files(config: dict, own: Path) -> list[str]:
-    """The project's files in the folder `own`, then those of the key `published`; paths from the working directory.
+    """The project's files in the folder `own`, then those of the key `published`; paths from the
+    working directory.
 
     Raises ConfigError for one that is not there.
     """
@@ -18,6 +20,7 @@ def published_files(config: dict, own: Path) -> list[str]:
     for place, path in enumerate(given):
         if not Path(path).is_file():
             raise ConfigError(
-                f"config key published[{place}]: there is no file {path!r}; give a path from {Path.cwd()}"
+                f"config key published[{place}]: there is no file {path!r}; give a path from"
+                f" {Path.cwd()}"
             )
     return [*sorted(map(os.path.relpath, own.glob("*.csv"))), *given]

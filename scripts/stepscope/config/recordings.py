@@ -1,7 +1,8 @@
-"""Axes of the profile and the memory study that say what is recorded: a name in the grid, more than one flag of the
-program. Standard library only.
+"""Axes of the profile and the memory study that say what is recorded: a name in the grid, more than
+one flag of the program. Standard library only.
 
-Like any axis they stand in a cell's path unless neutral; its spec has the flags that the name stands for.
+Like any axis they stand in a cell's path unless neutral; its spec has the flags that the name
+stands for.
 """
 
 NEUTRAL = {"detail": "kernels", "start": "warm"}
@@ -9,9 +10,10 @@ NEUTRAL = {"detail": "kernels", "start": "warm"}
 
 FLAGS: dict[str, dict[tuple[str, str], dict]] = {
     "profile": {
-        # What nsys records beside kernels, calls and our own ranges. Each slows the program further, so that a few
-        # cells have it: a range for each of autograd's operators, which links a kernel of backward to its module; and
-        # the line of Python behind each call with what the threads ask of the operating system.
+        # What nsys records beside kernels, calls and our own ranges. Each slows the program
+        # further, so that a few cells have it: a range for each of autograd's operators, which
+        # links a kernel of backward to its module; and the line of Python behind each call with
+        # what the threads ask of the operating system.
         ("detail", "autograd"): {"nsys_pytorch": "autograd-nvtx"},
         ("detail", "python"): {"nsys_trace": "cuda,nvtx,osrt", "nsys_python_backtrace": "cuda"},
         # What a process's first step contains, beside a later one, which nsys does not separate.

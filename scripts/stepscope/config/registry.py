@@ -1,4 +1,5 @@
-"""The cells of all studies, each with what makes it stale; and the plan, which tells `aggregate` what to expect."""
+"""The cells of all studies, each with what makes it stale; and the plan, which tells `aggregate`
+what to expect."""
 
 import functools
 import hashlib
@@ -18,12 +19,13 @@ SCHEMA_VERSION = 3
 
 
 class Registry:
-    """The cells of the studies on the machines of a configuration; asked by the rules for a cell's params.
+    """The cells of the studies on the machines of a configuration; asked by the rules for a cell's
+    params.
 
-    Of a machine that nothing is measured on, those cells count that are there: record and, where the study has one,
-    analysis. `environment` is the conda environment file that measuring jobs run in, None for this interpreter's
-    environment; `results` is the folder of the cells, `scripts` that of the programs. Raises ConfigError for a grid
-    that is wrong.
+    Of a machine that nothing is measured on, those cells count that are there: record and, where
+    the study has one, analysis. `environment` is the conda environment file that measuring jobs run
+    in, None for this interpreter's environment; `results` is the folder of the cells, `scripts`
+    that of the programs. Raises ConfigError for a grid that is wrong.
     """
 
     def __init__(
@@ -42,14 +44,19 @@ class Registry:
         self._packages = pinned_versions(environment.read_text()) if environment else None
         self._identity = functools.cache(self._identity_json)
         self.studies: dict[str, list[Cell]] = {
-            study.name: [cell for one in machines for cell in self._planned(study, one)] for study in studies
+            study.name: [cell for one in machines for cell in self._planned(study, one)]
+            for study in studies
         }
         for study in studies:
             for one in machines:
-                self._identity(study.name, one.label)  # a machine that is not as configured ends it here
+                self._identity(
+                    study.name, one.label
+                )  # a machine that is not as configured ends it here
         self._cells = {cell.name: cell for cells in self.studies.values() for cell in cells}
         for size, model in {
-            (cell.size, cell.spec["model"]) for cell in self._cells.values() if self._reads_model(cell)
+            (cell.size, cell.spec["model"])
+            for cell in self._cells.values()
+            if self._reads_model(cell)
         }:
             own_models.require(size, model)
 
@@ -58,13 +65,20 @@ class Registry:
         if one.measured:
             return cells
         parts = ["record.json", "analysis"] if study.analysis else ["record.json"]
-        return [cell for cell in cells if all((self.results / cell.name / part).exists() for part in parts)]
+        return [
+            cell
+            for cell in cells
+            if all((self.results / cell.name / part).exists() for part in parts)
+        ]
 
     def cell(self, folder: str) -> Cell:
-        """The cell whose folder is `results/NAME`. Raises ConfigError for one that no grid holds."""
+        """The cell whose folder is `results/NAME`. Raises ConfigError for one that no grid
+        holds."""
         name = folder.removeprefix("results/")
         if name not in self._cells:
-            raise ConfigError(f"{name} is in no grid of the configuration; add it there to measure it")
+            raise ConfigError(
+                f"{name} is in no grid of the configuration; add it there to measure it"
+            )
         return self._cells[name]
 
     def hardware(self, cell: Cell) -> Hardware:
@@ -77,22 +91,29 @@ class Registry:
         return own_models.with_files(code, cell.spec["model"]) if self._reads_model(cell) else code
 
     def code_and_machine(self, cell: Cell) -> str:
-        """What makes a cell stale besides its spec: the digest of its code, and the type of machine as sorted JSON."""
+        """What makes a cell stale besides its spec: the digest of its code, and the type of machine
+        as sorted JSON."""
         return f"{self.code(cell)} {self.machine_json(cell)}"
 
     def _reads_model(self, cell: Cell) -> bool:
-        """Whether it matters what the files of the cell's own model say: not where results are used as they are."""
+        """Whether it matters what the files of the cell's own model say: not where results are used
+        as they are."""
         return "model" in cell.spec and self.hardware(cell).measured
 
     def machine_json(self, cell: Cell) -> str:
-        """Identity of the machine at hand and its software as sorted JSON; `null` for a cell of another machine."""
+        """Identity of the machine at hand and its software as sorted JSON; `null` for a cell of
+        another machine."""
         return self._identity(cell.study, cell.label, self._packages_of(cell))
 
     def _identity_json(self, study: str, label: str, packages: tuple[str, ...] = ()) -> str:
-        """The machine at hand with a study's tools, and the packages that a model of one's own imports."""
+        """The machine at hand with a study's tools, and the packages that a model of one's own
+        imports."""
         one = self.machines[label]
         tools = (*self._tools[study](one.device), *packages)
-        return json.dumps(identity.identity(one.device, tools, self._packages) if one.here else None, sort_keys=True)
+        return json.dumps(
+            identity.identity(one.device, tools, self._packages) if one.here else None,
+            sort_keys=True,
+        )
 
     def _packages_of(self, cell: Cell) -> tuple[str, ...]:
         return own_models.packages_of(cell.spec["model"]) if self._reads_model(cell) else ()
@@ -117,16 +138,16 @@ class Registry:
         for label, one in self.machines.items():
             if not one.measured and label not in found:
                 raise ConfigError(
-                    f"config key hardware.{label}: nothing is measured, but results/{label} holds no cell of the "
-                    "grids; copy its results there, or measure them"
+                    f"config key hardware.{label}: nothing is measured, but results/{label} holds"
+                    " no cell of the grids; copy its results there, or measure them"
                 )
 
     @functools.cached_property
     def plan(self) -> str:
         """JSON: the machines; and for each study what identifies them, and its cells.
 
-        Of a cell: name, size, spec, code, command, and the machine where its model asks more of it than the study does.
-        An identity is null where the records have to say it.
+        Of a cell: name, size, spec, code, command, and the machine where its model asks more of it
+        than the study does. An identity is null where the records have to say it.
         """
         return json.dumps(
             {
@@ -138,7 +159,10 @@ class Registry:
                 },
                 "studies": {
                     study: {
-                        "machine": {label: json.loads(self._identity(study, label)) for label in self.machines},
+                        "machine": {
+                            label: json.loads(self._identity(study, label))
+                            for label in self.machines
+                        },
                         "cells": [self._entry(cell) for cell in cells],
                     }
                     for study, cells in self.studies.items()
@@ -157,20 +181,28 @@ class Registry:
         }
         if self._packages_of(cell):
             entry["machine"] = json.loads(self.machine_json(cell))
-        if not self.hardware(cell).measured:  # a copy that is replaced may be older than the tables made of it
+        if not self.hardware(
+            cell
+        ).measured:  # a copy that is replaced may be older than the tables made of it
             record = (self.results / cell.name / "record.json").read_bytes()
             entry["record"] = hashlib.sha256(record).hexdigest()[:16]
         return entry
 
 
 def _how(one: Hardware) -> str:
-    """`here`, `jobs` (of a cluster) or `there` (measured before: its results are used as they are)."""
+    """`here`, `jobs` (of a cluster) or `there` (measured before: its results are used as they
+    are)."""
     return "here" if one.here else "jobs" if one.measured else "there"
 
 
 def pinned_versions(environment: str) -> dict[str, str]:
-    """Package → version for the `name=1.2`, `name==1.2` lines of a conda environment file; Python as 3.12."""
-    found = dict(re.findall(r"^\s*-\s*([A-Za-z0-9_.-]+?)={1,2}([0-9][\w.+]*)\s*(?:#.*)?$", environment, re.MULTILINE))
+    """Package → version for the `name=1.2`, `name==1.2` lines of a conda environment file; Python
+    as 3.12."""
+    found = dict(
+        re.findall(
+            r"^\s*-\s*([A-Za-z0-9_.-]+?)={1,2}([0-9][\w.+]*)\s*(?:#.*)?$", environment, re.MULTILINE
+        )
+    )
     if "python" in found:
         found["python"] = ".".join(found["python"].split(".")[:2])
     return found

@@ -1,4 +1,5 @@
-"""What holds for one run of the workflow: it is alone in its folder, can write there, and says how far it is."""
+"""What holds for one run of the workflow: it is alone in its folder, can write there, and says how
+far it is."""
 
 import contextlib
 import fcntl
@@ -10,15 +11,18 @@ from pathlib import Path
 
 from stepscope.machine.locks import lock_folder
 
-# What was measured, until the run has ended: Snakemake removes what it has not noted as finished when a run was killed.
+# What was measured, until the run has ended: Snakemake removes what it has not noted as finished
+# when a run was killed.
 KEPT = Path("results/.measured")
 
 
 def unlockable() -> str | None:
-    """None if programs can lock their GPU or CPU on this machine, for which there is then a folder for all its users;
-    else one line that says why not."""
+    """None if programs can lock their GPU or CPU on this machine, for which there is then a folder
+    for all its users; else one line that says why not."""
     folder = lock_folder()
-    refused = unwritable(folder, "set STEPSCOPE_LOCKS to a folder that all who measure here may write to")
+    refused = unwritable(
+        folder, "set STEPSCOPE_LOCKS to a folder that all who measure here may write to"
+    )
     if not refused:
         with contextlib.suppress(PermissionError):  # another user made it, with these rights
             folder.chmod(0o1777)
@@ -26,14 +30,20 @@ def unlockable() -> str | None:
 
 
 def measuring(words: list[str]) -> list[str]:
-    """The words of a command line without the wish to measure nothing: what measures all that is missing."""
+    """The words of a command line without the wish to measure nothing: what measures all that is
+    missing."""
     kept = [word for word in words if word.lower() != "measure=false"]
-    of_nothing = {at for at, word in enumerate(kept) if word in ("--config", "-C") and [*kept, "-"][at + 1][:1] == "-"}
+    of_nothing = {
+        at
+        for at, word in enumerate(kept)
+        if word in ("--config", "-C") and [*kept, "-"][at + 1][:1] == "-"
+    }
     return [word for at, word in enumerate(kept) if at not in of_nothing]
 
 
 class RunLock:
-    """Keeps two runs out of one folder, and is released by the kernel however the run ends, SIGKILL included."""
+    """Keeps two runs out of one folder, and is released by the kernel however the run ends, SIGKILL
+    included."""
 
     def __init__(self, path: Path = Path(".snakemake/stepscope.lock")):
         self._path = path
@@ -49,10 +59,14 @@ class RunLock:
             self._file.seek(0)
             holder = self._file.read().strip() or "unknown"
             self._file.close()
-            return f"another run (process {holder}) is at work in {Path.cwd()}; wait until it ends, or end it"
+            return (
+                f"another run (process {holder}) is at work in {Path.cwd()}; wait until it ends, or"
+                " end it"
+            )
         except OSError as error:
             print(
-                f"note: {Path.cwd()} cannot be locked ({error.strerror}); start one run at a time in it",
+                f"note: {Path.cwd()} cannot be locked ({error.strerror}); start one run at a time"
+                " in it",
                 file=sys.stderr,
             )
         self._file.truncate(0)
@@ -62,7 +76,8 @@ class RunLock:
 
 
 class OneLineAJob(logging.Filter):
-    """For the terminal: a line for each finished job, with the share done, instead of Snakemake's paragraphs.
+    """For the terminal: a line for each finished job, with the share done, instead of Snakemake's
+    paragraphs.
 
     The log file in .snakemake/log keeps these. Errors pass.
     """
@@ -80,7 +95,9 @@ class OneLineAJob(logging.Filter):
         elif event == "job_finished":
             self._finished = self._said.pop(record.job_id, "")
         elif event == "progress":
-            print(f"{record.done / record.total:4.0%}  {self._finished}", file=sys.stderr, flush=True)
+            print(
+                f"{record.done / record.total:4.0%}  {self._finished}", file=sys.stderr, flush=True
+            )
         return record.levelno > logging.INFO or event.endswith("error")
 
 
@@ -94,20 +111,28 @@ def speak_briefly() -> None:
 
 
 def unusable(path: str) -> str | None:
-    """None if Snakemake can hand a path of programs on to its jobs; else one line that says why not.
+    """None if Snakemake can hand a path of programs on to its jobs; else one line that says why
+    not.
 
-    It formats shell commands, which gives braces a meaning, and starts jobs of its own with the path as Python writes
-    it: a backslash or a control character comes out as another one, and so does what a shell finds in double quotes,
-    which Python puts around a single one.
+    It formats shell commands, which gives braces a meaning, and starts jobs of its own with the
+    path as Python writes it: a backslash or a control character comes out as another one, and so
+    does what a shell finds in double quotes, which Python puts around a single one.
     """
     harmful = [repr(sign) for sign in path if sign in "{}\\" or not sign.isprintable()]
     if "'" in path:
         harmful += [f"a single quote beside {sign}" for sign in path if sign in '"$`']
-    return f"{path!r}: Snakemake cannot run programs by a path with {harmful[0]}; rename it" if harmful else None
+    return (
+        f"{path!r}: Snakemake cannot run programs by a path with {harmful[0]}; rename it"
+        if harmful
+        else None
+    )
 
 
-def unwritable(folder: Path, remedy: str = "make it writable, or choose another --directory") -> str | None:
-    """None if files can be made in a folder, which is made if it is not there; else one line that says why not."""
+def unwritable(
+    folder: Path, remedy: str = "make it writable, or choose another --directory"
+) -> str | None:
+    """None if files can be made in a folder, which is made if it is not there; else one line that
+    says why not."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

@@ -1,11 +1,23 @@
-"""All figures of the report: what each is called and drawn by. One without rows in the tables is not drawn."""
+"""All figures of the report: what each is called and drawn by. One without rows in the tables is
+not drawn."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from stepscope.figures import across, attention, formats, ladder, memory, start, steps, theme, timeline, where
+from stepscope.figures import (
+    across,
+    attention,
+    formats,
+    ladder,
+    memory,
+    start,
+    steps,
+    theme,
+    timeline,
+    where,
+)
 from stepscope.files import write_whole
 from stepscope.results.tables import Tables
 
@@ -37,17 +49,22 @@ NAMES = [*OF_MACHINE, *OF_ALL]
 
 
 def draw_all(tables: Path, out: Path, only: Iterable[str] = ()) -> list[str]:
-    """Write NAME.svg of the first machine, NAME-MACHINE.svg of each other and NAME.svg of all machines, all or none.
+    """Write NAME.svg of the first machine, NAME-MACHINE.svg of each other and NAME.svg of all
+    machines, all or none.
 
-    only: names; empty for all. What has nothing to show is not written, and removed if it was there. Returns the names
-    of the files without `.svg`.
+    only: names; empty for all. What has nothing to show is not written, and removed if it was
+    there. Returns the names of the files without `.svg`.
     """
     wanted = set(only) or set(NAMES)
     labels = Tables(tables).machines
     jobs = {name: (draw, None) for name, draw in OF_ALL.items() if name in wanted}
     for at, machine in enumerate(labels):
         ending = f"-{machine}" if at else ""
-        jobs |= {f"{name}{ending}": (draw, machine) for name, draw in OF_MACHINE.items() if name in wanted}
+        jobs |= {
+            f"{name}{ending}": (draw, machine)
+            for name, draw in OF_MACHINE.items()
+            if name in wanted
+        }
     read = {machine: Tables(tables, machine) for machine in (None, *labels)}
     drawn = {name: theme.render(draw, read[machine]) for name, (draw, machine) in jobs.items()}
     out.mkdir(parents=True, exist_ok=True)  # also where there is nothing to show

@@ -22,11 +22,15 @@ def machines(tables: Tables) -> Figure | None:
     base, others = steps[steps["machine"] == names[0]], steps[steps["machine"] != names[0]]
     both = others.merge(base, on=where, suffixes=("", "_base"))
     both = both.assign(**quotient(both, "", "_base"))
-    rows = places.in_order(tables, both.drop_duplicates(where))[-MOST_PLACES:].reset_index(drop=True)
+    rows = places.in_order(tables, both.drop_duplicates(where))[-MOST_PLACES:].reset_index(
+        drop=True
+    )
     if rows.empty:
         return None
     subject = f"a whole training step, times that on {words.short(names[0], 30)}"
-    figure, axes = theme.panels(1, 1, 0.85 + 0.17 * len(rows), subject, {name: key[name] for name in names[1:]})
+    figure, axes = theme.panels(
+        1, 1, 0.85 + 0.17 * len(rows), subject, {name: key[name] for name in names[1:]}
+    )
     panel = axes[0, 0]
     panel.set_xscale("log")
     panel.axvline(1, color=key[names[0]], linewidth=0.9, zorder=1)
@@ -34,7 +38,14 @@ def machines(tables: Tables) -> Figure | None:
         own = both[(both[where] == [row[name] for name in where]).all(axis=1)]
         for each in own.to_dict("records"):
             colour = key[each["machine"]]
-            panel.plot(each["median"], at, marker="o", color=colour, linestyle="none", label=each["machine"])
+            panel.plot(
+                each["median"],
+                at,
+                marker="o",
+                color=colour,
+                linestyle="none",
+                label=each["machine"],
+            )
             marks.intervals(panel, [at], [each["low"]], [each["high"]], colour, horizontal=True)
     marks.bar_axis(panel, places.names(rows))
     marks.log_axis(panel.xaxis, *panel.get_xlim())
@@ -43,13 +54,16 @@ def machines(tables: Tables) -> Figure | None:
 
 
 def published(tables: Tables) -> Figure | None:
-    """A row a source and study, a mark a number: published over ours, on a logarithmic axis; 1 is as long as here."""
+    """A row a source and study, a mark a number: published over ours, on a logarithmic axis; 1 is
+    as long as here."""
     rows = tables.rows("published", quantity="time", statistic=NUMBERS)
     rows = rows[rows["measured"].gt(0) & rows["ratio"].gt(0) & (rows["doubt"].fillna("") == "")]
     if rows.empty:
         return None
     groups = rows.groupby(["source", "gpu", "study"], sort=True)
-    figure, axes = theme.panels(1, 1, 0.75 + 0.26 * len(groups), "published time over ours at the same place")
+    figure, axes = theme.panels(
+        1, 1, 0.75 + 0.26 * len(groups), "published time over ours at the same place"
+    )
     panel = axes[0, 0]
     panel.set_xscale("log")
     panel.axvline(1, color=colours.MUTED, linewidth=0.9, zorder=1)
@@ -57,11 +71,27 @@ def published(tables: Tables) -> Figure | None:
     names = []
     for at, ((source, gpu, study), own) in enumerate(groups):
         panel.plot(
-            own["ratio"], [at] * len(own), marker="|", markersize=8, linestyle="none", color=colour, label=source
+            own["ratio"],
+            [at] * len(own),
+            marker="|",
+            markersize=8,
+            linestyle="none",
+            color=colour,
+            label=source,
         )
         middle = own["ratio"].median()
-        panel.plot(middle, at, marker="o", markersize=4.5, color=colours.INK, linestyle="none", label="_median")
-        marks.beside_bar(panel, own["ratio"].max(), at, f"{words.number(middle, 2)} (median of {len(own)})")
+        panel.plot(
+            middle,
+            at,
+            marker="o",
+            markersize=4.5,
+            color=colours.INK,
+            linestyle="none",
+            label="_median",
+        )
+        marks.beside_bar(
+            panel, own["ratio"].max(), at, f"{words.number(middle, 2)} (median of {len(own)})"
+        )
         names.append(f"{source}, {words.short(gpu or 'GPU not named', 16)}: {study}")
     marks.bar_axis(panel, names)
     low, high = min(0.8, rows["ratio"].min()), max(1.25, rows["ratio"].max())

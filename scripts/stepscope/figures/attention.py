@@ -10,8 +10,8 @@ DIRECTIONS = ("forward", "backward")
 
 
 def subject_rows(tables: Tables, quantity: str) -> pd.DataFrame:
-    """Rows of the attention cell with the most lengths: bf16 before other precisions, head dimension 64 before others,
-    causal masks before none."""
+    """Rows of the attention cell with the most lengths: bf16 before other precisions, head
+    dimension 64 before others, causal masks before none."""
     rows = tables.rows("series", study="attention", quantity=quantity).dropna(subset=["length"])
     if rows.empty:
         return rows
@@ -19,8 +19,16 @@ def subject_rows(tables: Tables, quantity: str) -> pd.DataFrame:
     def rank(cell: str) -> tuple:
         own = rows[rows["cell"] == cell]
         first = own.iloc[0]
-        is_usual = (first["precision"] == "bf16", first["size"] == "d64", "causal" in first["options"])
-        return (own.dropna(subset=["median"])["length"].nunique() > 1, own["length"].nunique(), *is_usual)
+        is_usual = (
+            first["precision"] == "bf16",
+            first["size"] == "d64",
+            "causal" in first["options"],
+        )
+        return (
+            own.dropna(subset=["median"])["length"].nunique() > 1,
+            own["length"].nunique(),
+            *is_usual,
+        )
 
     return rows[rows["cell"] == max(sorted(rows["cell"].unique()), key=rank)]
 
@@ -40,7 +48,8 @@ def over_length(
 ) -> Figure | None:
     """A panel a direction, both axes logarithmic, a line an implementation, named at its end.
 
-    unit, scale: name of the axis' unit, and its size in SI units. ceilings: name → value, drawn as dashed lines.
+    unit, scale: name of the axis' unit, and its size in SI units. ceilings: name → value, drawn as
+    dashed lines.
     """
     rows = subject_rows(tables, quantity)
     if rows.dropna(subset=["median"])["length"].nunique() < 2:
@@ -71,7 +80,10 @@ def over_length(
 
 def _implementations(rows: pd.DataFrame) -> list[str]:
     names = list(colours.THINGS["attention"])
-    return sorted(rows["variant"].unique(), key=lambda name: names.index(name) if name in names else len(names))
+    return sorted(
+        rows["variant"].unique(),
+        key=lambda name: names.index(name) if name in names else len(names),
+    )
 
 
 def attention_time(tables: Tables) -> Figure | None:
@@ -80,11 +92,14 @@ def attention_time(tables: Tables) -> Figure | None:
 
 
 def attention_rates(tables: Tables) -> Figure | None:
-    """FLOP/s over the length, beside the most that a large product in the same precision reached."""
+    """FLOP/s over the length, beside the most that a large product in the same precision
+    reached."""
     rows = subject_rows(tables, "rate")
     if rows.empty:
         return None
-    of_products = tables.rows("series", study="ceilings", size="matmul", quantity="rate", variant="burst")
+    of_products = tables.rows(
+        "series", study="ceilings", size="matmul", quantity="rate", variant="burst"
+    )
     known = of_products[of_products["precision"] == rows["precision"].iloc[0]]["median"].dropna()
     ceilings = {"large product": known.iloc[0]} if len(known) else {}
     return over_length(tables, "rate", *words.rate_unit(rows["median"].max()), ceilings)

@@ -1,7 +1,9 @@
-"""The colours of every figure, light and dark, and what each stands for. No other module and no style sheet names one.
+"""The colours of every figure, light and dark, and what each stands for. No other module and no
+style sheet names one.
 
-Okabe and Ito, "Color Universal Design" (2008), for series; greys for axes. A figure is drawn in the light colours; the
-page replaces each by its CSS variable and is given the values of both themes by `css`.
+Okabe and Ito, "Color Universal Design" (2008), for series; greys for axes. A figure is drawn in the
+light colours; the page replaces each by its CSS variable and is given the values of both themes by
+`css`.
 """
 
 from dataclasses import dataclass
@@ -9,7 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Colour:
-    """light, dark: of lines and bars in each theme. text, dark_text: of words beside them, with a contrast of 4.5."""
+    """light, dark: of lines and bars in each theme. text, dark_text: of words beside them, with a
+    contrast of 4.5."""
 
     light: str
     dark: str
@@ -40,9 +43,16 @@ INK, MUTED, GRID, PAPER = (light for light, _ in NEUTRAL.values())
 ON_BAR = "#111213"  # words on a bar or an area, in both themes
 ACCENT = "blue"
 
-# What a thing is, wherever it is drawn, is of one colour: the optimizer's time, kernels and state are green.
+# What a thing is, wherever it is drawn, is of one colour: the optimizer's time, kernels and state
+# are green.
 THINGS = {
-    "precision": {"fp32": "blue", "tf32": "purple", "bf16": "vermillion", "fp16": "green", "fp8": "black"},
+    "precision": {
+        "fp32": "blue",
+        "tf32": "purple",
+        "bf16": "vermillion",
+        "fp16": "green",
+        "fp8": "black",
+    },
     "phase": {"inference": "sky", "forward": "sky", "backward": "orange", "optimizer": "green"},
     "category": {
         "matmul": "blue",
@@ -114,9 +124,12 @@ VARIABLES = _variables()
 
 
 def css() -> str:
-    """The variables of a style sheet: light; dark where the reader's system or `data-theme` on the root asks for it;
-    light again on paper."""
-    light, dark = (" ".join(f"--{name}: {values[at]};" for name, *values in VARIABLES.values()) for at in (0, 1))
+    """The variables of a style sheet: light; dark where the reader's system or `data-theme` on the
+    root asks for it; light again on paper."""
+    light, dark = (
+        " ".join(f"--{name}: {values[at]};" for name, *values in VARIABLES.values())
+        for at in (0, 1)
+    )
     return (
         f":root {{ {light} }}\n"
         f'@media (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{ {dark} }} }}\n'

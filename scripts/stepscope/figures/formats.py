@@ -23,7 +23,15 @@ def sums(tables: Tables) -> Figure | None:
     panel.set_xscale("log")
     for at, (row, error) in enumerate(zip(rows.to_dict("records"), errors, strict=True)):
         colour = colours.of("precision", row["sum_dtype"])
-        panel.plot(error, at, marker="o", markersize=5, color=colour, linestyle="none", label=row["variant"])
+        panel.plot(
+            error,
+            at,
+            marker="o",
+            markersize=5,
+            color=colour,
+            linestyle="none",
+            label=row["variant"],
+        )
         marks.beside_bar(panel, error, at, words.number(row["sum"], 7))
     marks.bar_axis(panel, list(rows["variant"]))
     panel.set(xlabel="relative error", xlim=(errors.min() / 3, errors.max() * 30))
@@ -32,7 +40,8 @@ def sums(tables: Tables) -> Figure | None:
 
 
 def forced(tables: Tables) -> Figure | None:
-    """Largest relative error over what is varied, a panel an operation, a line a format; dashed under autocast."""
+    """Largest relative error over what is varied, a panel an operation, a line a format; dashed
+    under autocast."""
     rows = tables.rows("forced", way=list(WAYS)).dropna(subset=["error", "value"])
     rows = rows[rows["quantity"] != "layer"]
     groups = list(dict.fromkeys(zip(rows["operation"], rows["quantity"], strict=True)))
@@ -50,10 +59,14 @@ def forced(tables: Tables) -> Figure | None:
             for name in dict.fromkeys(own["format"]):
                 line = own[(own["way"] == way) & (own["format"] == name)]
                 look = {"linestyle": dashes, "markersize": 2.5}
-                end = marks.line(panel, line, "at", colours.of("precision", name), name, "error", **look)
+                end = marks.line(
+                    panel, line, "at", colours.of("precision", name), name, "error", **look
+                )
                 ends += end if way == next(iter(WAYS)) else []
         every = -(-len(values) // 4)
-        panel.set_xticks(range(0, len(values), every), [words.plain_tick(each) for each in values[::every]])
+        panel.set_xticks(
+            range(0, len(values), every), [words.plain_tick(each) for each in values[::every]]
+        )
         drawn.append((panel, ends))
     for panel, ends in drawn:
         panel.set_ylim(LEAST / 20, 3)

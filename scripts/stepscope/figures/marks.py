@@ -1,4 +1,5 @@
-"""What stands in a panel: lines with intervals and names at their ends, crosses where memory ran out, bars, ticks."""
+"""What stands in a panel: lines with intervals and names at their ends, crosses where memory ran
+out, bars, ticks."""
 
 import math
 from collections import Counter
@@ -21,7 +22,8 @@ BAR = 0.7  # of the place of a horizontal bar, its thickness
 
 
 def log_axis(axis, low: float, high: float, formatter: Callable = plain_tick) -> None:
-    """Ticks of a log axis between two values: the finest of these steps that makes at most seven."""
+    """Ticks of a log axis between two values: the finest of these steps that makes at most
+    seven."""
     for steps in TICKS:
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         ticks = [step * 10.0**power for power in powers for step in steps]
@@ -34,7 +36,8 @@ def log_axis(axis, low: float, high: float, formatter: Callable = plain_tick) ->
 
 
 def ticks_at(axis, places: Iterable[float], least: float = 0.0) -> None:
-    """Ticks of a logarithmic axis at these places alone, from the last one on, `least` of the axis apart."""
+    """Ticks of a logarithmic axis at these places alone, from the last one on, `least` of the axis
+    apart."""
     places = sorted(set(places))
     span = np.log(places[-1] / places[0]) or 1.0
     kept = [places[-1]]
@@ -58,11 +61,15 @@ def bar_axis(panel: Axes, names: Sequence[str]) -> None:
     panel.tick_params(axis="y", length=0)
 
 
-# Lines ----------------------------------------------------------------------------------------------------------------
+# Lines
+# ----------------------------------------------------------------------------------------------------------------
 
 
-def line(panel: Axes, rows: pd.DataFrame, x: str, colour: str, name: str = "", y: str = "median", **look) -> list[End]:
-    """A line through the rows in the order of x, with bars from `low` to `high` where the rows have these columns.
+def line(
+    panel: Axes, rows: pd.DataFrame, x: str, colour: str, name: str = "", y: str = "median", **look
+) -> list[End]:
+    """A line through the rows in the order of x, with bars from `low` to `high` where the rows have
+    these columns.
 
     Rows without a number are left out. Returns the line's end, named; no end where there is no row.
     """
@@ -87,12 +94,19 @@ def intervals(panel: Axes, places, low, high, colour: str, horizontal: bool = Fa
     points = np.repeat(np.asarray(places, dtype=float), 3)
     ends = np.column_stack([low, high, np.full(len(low), np.nan)]).astype(float).ravel()
     both = (ends, points) if horizontal else (points, ends)
-    look = {"linewidth": 1.1, "zorder": 3} if horizontal else {"linewidth": 3.4, "alpha": 0.4, "zorder": 1.9}
+    look = (
+        {"linewidth": 1.1, "zorder": 3}
+        if horizontal
+        else {"linewidth": 3.4, "alpha": 0.4, "zorder": 1.9}
+    )
     panel.plot(*both, color=colour, solid_capstyle="butt", label="_interval", **look)
 
 
-def finish(drawn: Sequence[tuple[Axes, list[End]]], places: Iterable[float], limits: tuple[float, float]) -> None:
-    """Ticks, limits and names of lines of panels that share both logarithmic axes, once all lines have been drawn."""
+def finish(
+    drawn: Sequence[tuple[Axes, list[End]]], places: Iterable[float], limits: tuple[float, float]
+) -> None:
+    """Ticks, limits and names of lines of panels that share both logarithmic axes, once all lines
+    have been drawn."""
     places = sorted(set(places))
     for panel, _ in drawn:
         panel.set_ylim(limits)
@@ -105,7 +119,8 @@ def finish(drawn: Sequence[tuple[Axes, list[End]]], places: Iterable[float], lim
 
 
 def label_ends(panel: Axes, ends: Sequence[End]) -> None:
-    """Names right of the lines' ends, moved apart; above its end that of the only line that ends there before others.
+    """Names right of the lines' ends, moved apart; above its end that of the only line that ends
+    there before others.
 
     The axes must have their scales and limits.
     """
@@ -120,13 +135,16 @@ def label_ends(panel: Axes, ends: Sequence[End]) -> None:
             panel.annotate(name, (end, y), (1, 3), color=colours.text_of(colour), **look)
             continue
         at = [to_axes.transform((end, y)) for _, y, _ in there]
-        for (name, _, colour), (x, _), y in zip(there, at, spread([y for _, y in at], gap), strict=True):
+        for (name, _, colour), (x, _), y in zip(
+            there, at, spread([y for _, y in at], gap), strict=True
+        ):
             look = {"color": colours.text_of(colour), "va": "center", "fontsize": LABEL}
             panel.text(x + 0.03, y, name, transform=panel.transAxes, **look)
 
 
 def spread(positions: Sequence[float], gap: float) -> list[float]:
-    """Moves positions apart until neighbours have at least `gap` between them, each as little as possible."""
+    """Moves positions apart until neighbours have at least `gap` between them, each as little as
+    possible."""
     order = sorted(range(len(positions)), key=lambda i: positions[i])
     groups = [[positions[i], [i]] for i in order]
     at = 0
@@ -134,7 +152,9 @@ def spread(positions: Sequence[float], gap: float) -> list[float]:
         (centre, members), (following, others) = groups[at], groups[at + 1]
         together = len(members) + len(others)
         if following - centre < gap * together / 2 - 1e-9:
-            groups[at : at + 2] = [[(centre * len(members) + following * len(others)) / together, members + others]]
+            groups[at : at + 2] = [
+                [(centre * len(members) + following * len(others)) / together, members + others]
+            ]
             at = max(at - 1, 0)
         else:
             at += 1
@@ -148,11 +168,14 @@ def spread(positions: Sequence[float], gap: float) -> list[float]:
 def ceiling(panel: Axes, value: float, name: str) -> None:
     """A dashed line across the panel, named above its left end."""
     panel.axhline(value, color=colours.INK, linewidth=1, linestyle=(0, (4, 2)), label=name)
-    panel.annotate(name, (0.01, value), xycoords=panel.get_yaxis_transform(), va="bottom", fontsize=7)
+    panel.annotate(
+        name, (0.01, value), xycoords=panel.get_yaxis_transform(), va="bottom", fontsize=7
+    )
 
 
 def out_of_memory(panel: Axes, points: Iterable[tuple[float, str]]) -> None:
-    """A hollow cross inside the top edge for each (place, colour) where memory ran out, one below another."""
+    """A hollow cross inside the top edge for each (place, colour) where memory ran out, one below
+    another."""
     there: Counter[float] = Counter()
     for place, colour in points:
         look = {
@@ -163,17 +186,30 @@ def out_of_memory(panel: Axes, points: Iterable[tuple[float, str]]) -> None:
             "color": colour,
         }
         height = 0.95 - 0.08 * there[place]
-        panel.plot([place], [height], transform=panel.get_xaxis_transform(), clip_on=False, label="_oom", **look)
+        panel.plot(
+            [place],
+            [height],
+            transform=panel.get_xaxis_transform(),
+            clip_on=False,
+            label="_oom",
+            **look,
+        )
         there[place] += 1
 
 
-# Bars -----------------------------------------------------------------------------------------------------------------
+# Bars
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def stack(
-    panel: Axes, place: float, parts: Iterable[tuple[float, str]], left: float = 0.0, height: float = BAR
+    panel: Axes,
+    place: float,
+    parts: Iterable[tuple[float, str]],
+    left: float = 0.0,
+    height: float = BAR,
 ) -> float:
-    """A horizontal bar of parts, (width, colour) each, those without a width left out; where it ends."""
+    """A horizontal bar of parts, (width, colour) each, those without a width left out; where it
+    ends."""
     for width, colour in parts:
         if width > 0:
             panel.barh(place, width, left=left, height=height, color=colour, linewidth=0)
@@ -183,5 +219,10 @@ def stack(
 
 def beside_bar(panel: Axes, end: float, place: float, text: str, **look) -> None:
     """Words right of a bar that ends there."""
-    offset = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
+    offset = {
+        "xytext": (4, 0),
+        "textcoords": "offset points",
+        "va": "center",
+        "annotation_clip": False,
+    }
     panel.annotate(text, (end, place), **offset | {"fontsize": LABEL} | look)

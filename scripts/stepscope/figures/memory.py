@@ -23,11 +23,14 @@ LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for 
 
 
 def memory_over_step(tables: Tables) -> Figure | None:
-    """Bytes alive by category over one step: a ladder's place, else the largest that fitted; in bf16 if it is there."""
+    """Bytes alive by category over one step: a ladder's place, else the largest that fitted; in
+    bf16 if it is there."""
     rows = tables.rows("memory_timeline", options="", mode="step")
     lost = tables.rows("cells", status="oom")["cell"]
     rows = rows[~rows["cell"].isin(lost)]
-    climbed = rows.merge(tables.rows("series", study="ladder")[places.PLACE].drop_duplicates(), on=places.PLACE)
+    climbed = rows.merge(
+        tables.rows("series", study="ladder")[places.PLACE].drop_duplicates(), on=places.PLACE
+    )
     rows = places.largest(tables, rows if climbed.empty else climbed)
     if rows.empty:
         return None
@@ -37,10 +40,11 @@ def memory_over_step(tables: Tables) -> Figure | None:
 
 
 def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
-    """Bytes alive over time, stacked by category; dashed what the allocator reserved, if that is known.
+    """Bytes alive over time, stacked by category; dashed what the allocator reserved, if that is
+    known.
 
-    rows: a moment each, in order, with `time` in seconds, and in bytes any of the columns of `KINDS`; `reserved` and
-    `phase` may be missing.
+    rows: a moment each, in order, with `time` in seconds, and in bytes any of the columns of
+    `KINDS`; `reserved` and `phase` may be missing.
     """
     kinds = {column: kind for column, kind in KINDS.items() if column in rows}
     rows = rows.assign(**{column: rows[column].fillna(0.0) for column in kinds})
@@ -60,12 +64,16 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
     time, values = 1e3 * rows["time"].to_numpy(), rows[list(kinds)].to_numpy().T / scale
     top = 1.14 * max(values.sum(axis=0).max(), reserved if has_reserved else 0.0)
     panel.set(xlim=(time[0], time[-1]), ylim=(0, top), xlabel="ms since the start", ylabel=unit)
-    panel.stackplot(time, values, colors=[colours.of("memory", kind) for kind in kinds.values()], linewidth=0)
+    panel.stackplot(
+        time, values, colors=[colours.of("memory", kind) for kind in kinds.values()], linewidth=0
+    )
     if has_reserved:
         look = {"color": colours.INK, "linewidth": 1, "linestyle": (0, (4, 2)), "label": "reserved"}
         panel.plot(time, rows["reserved"] / scale, **look)
     at = kept.index(peak_row)
-    panel.plot(time[at], values[:, at].sum(), marker="v", markersize=5, color=colours.INK, label="peak")
+    panel.plot(
+        time[at], values[:, at].sum(), marker="v", markersize=5, color=colours.INK, label="peak"
+    )
     _phases(panel, time, list(rows["phase"]) if "phase" in rows else [], top)
     _names(panel, time, values, list(kinds.values()))
     return figure
@@ -81,7 +89,8 @@ def _phases(panel, time: np.ndarray, phases: list[str], top: float) -> None:
 
 
 def _names(panel, time: np.ndarray, values: np.ndarray, kinds: list[str]) -> None:
-    """Names of the areas right of them where they still are there at the end, else in their thickest place."""
+    """Names of the areas right of them where they still are there at the end, else in their
+    thickest place."""
     floors = np.vstack([np.zeros(values.shape[1]), values.cumsum(axis=0)])
     middles = (floors[:-1] + floors[1:]) / 2
     least = LEAST_NAMED * panel.get_ylim()[1]
@@ -91,12 +100,18 @@ def _names(panel, time: np.ndarray, values: np.ndarray, kinds: list[str]) -> Non
     for at, kind in enumerate(kinds):
         thickest = int(values[at].argmax())
         if values[at, -1] <= least < values[at, thickest]:
-            look = {"ha": "center", "va": "center", "fontsize": theme.LABEL, "color": colours.ON_BAR}
+            look = {
+                "ha": "center",
+                "va": "center",
+                "fontsize": theme.LABEL,
+                "color": colours.ON_BAR,
+            }
             panel.text(time[thickest], middles[at, thickest], kind, **look)
 
 
 def memory_growth(tables: Tables) -> Figure | None:
-    """Peak of a training step over the context, a line a size, a panel a precision; dashed the memory of the device."""
+    """Peak of a training step over the context, a line a size, a panel a precision; dashed the
+    memory of the device."""
     rows, word = places.peaks(tables, "timing")
     rows = places.usual_batch(rows)
     if rows["context"].nunique() < 2:
@@ -109,17 +124,29 @@ def memory_growth(tables: Tables) -> Figure | None:
     subject = words.crossed(f"{word} at the peak of a training step", lost)
     figure, panels = theme.wrapped(len(shown), 2, 2.4, subject, sharex=True, sharey=True)
     for panel, precision in zip(panels, shown, strict=True):
-        own, colour, ends = rows[rows["precision"] == precision], colours.of("precision", precision), []
+        own, colour, ends = (
+            rows[rows["precision"] == precision],
+            colours.of("precision", precision),
+            [],
+        )
         panel.set(xscale="log", yscale="log", title=precision)
         for size in places.sizes(tables, own):
             of_size = own[own["size"] == size]
-            of_size = pd.DataFrame({"context": of_size["context"], "median": of_size["median"] / scale})
+            of_size = pd.DataFrame(
+                {"context": of_size["context"], "median": of_size["median"] / scale}
+            )
             ends += marks.line(panel, of_size, "context", colour, size)
-        marks.out_of_memory(panel, [(context, colour) for context in lost[lost["precision"] == precision]["context"]])
+        marks.out_of_memory(
+            panel,
+            [(context, colour) for context in lost[lost["precision"] == precision]["context"]],
+        )
         if limit == limit:
             marks.ceiling(panel, limit / scale, "the GPU's memory")
         named.append((panel, ends))
-    low, high = rows["median"].min() / scale, max(rows["median"].max(), limit if limit == limit else 0) / scale
+    low, high = (
+        rows["median"].min() / scale,
+        max(rows["median"].max(), limit if limit == limit else 0) / scale,
+    )
     marks.finish(named, rows["context"], (low / 1.3, high * 1.5))
     figure.supxlabel("context (tokens)", fontsize=8)
     figure.supylabel(unit, fontsize=8)

@@ -1,4 +1,5 @@
-"""Which rows a figure is of: plain whole steps, the largest place, and the order of sizes and precisions."""
+"""Which rows a figure is of: plain whole steps, the largest place, and the order of sizes and
+precisions."""
 
 import pandas as pd
 
@@ -7,7 +8,10 @@ from stepscope.figures.words import short
 from stepscope.results.tables import Tables
 
 PLACE = ["size", "context", "batch"]
-PEAKS = {"peak_reserved": "reserved", "peak_resident": "resident"}  # of the GPU's allocator, of the process on a CPU
+PEAKS = {
+    "peak_reserved": "reserved",
+    "peak_resident": "resident",
+}  # of the GPU's allocator, of the process on a CPU
 
 
 def parameters(tables: Tables) -> dict[str, float]:
@@ -16,7 +20,8 @@ def parameters(tables: Tables) -> dict[str, float]:
 
 
 def sizes(tables: Tables, frame: pd.DataFrame) -> list[str]:
-    """The sizes of a frame by their parameters, those without any last, in the order of the frame."""
+    """The sizes of a frame by their parameters, those without any last, in the order of the
+    frame."""
     known = parameters(tables)
     return sorted(frame["size"].unique(), key=lambda size: known.get(size, float("inf")))
 
@@ -35,14 +40,20 @@ def with_lines(frame: pd.DataFrame) -> list[str]:
 
 def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     """Rows by parameters, context, batch and precision."""
-    by_size, by_precision = sizes(tables, frame), {name: rank for rank, name in enumerate(PRECISIONS)}
-    ranked = frame.assign(_size=frame["size"].map(by_size.index), _precision=frame["precision"].map(by_precision))
+    by_size, by_precision = (
+        sizes(tables, frame),
+        {name: rank for rank, name in enumerate(PRECISIONS)},
+    )
+    ranked = frame.assign(
+        _size=frame["size"].map(by_size.index), _precision=frame["precision"].map(by_precision)
+    )
     ranked = ranked.sort_values(["_size", "context", "batch", "_precision"], kind="stable")
     return ranked.drop(columns=["_size", "_precision"])
 
 
 def largest(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows at the place with most parameters × tokens; of several the one with the longest context."""
+    """The rows at the place with most parameters × tokens; of several the one with the longest
+    context."""
     if frame.empty:
         return frame
     known = parameters(tables)
@@ -57,7 +68,8 @@ def at_place(frame: pd.DataFrame, row: dict | pd.Series) -> pd.DataFrame:
 
 
 def usual_batch(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of each size at the batch that most rows of it have; of as frequent ones the largest."""
+    """The rows of each size at the batch that most rows of it have; of as frequent ones the
+    largest."""
     if frame.empty:
         return frame
     usual = frame.groupby("size")["batch"].agg(lambda batches: batches.mode().max())
@@ -65,19 +77,26 @@ def usual_batch(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def free_steps(tables: Tables, quantity: str = "time", study: str = "timing") -> pd.DataFrame:
-    """A quantity of whole training steps at neutral options: a row a place and precision; in a ladder a variant."""
-    return tables.rows("series", study=study, quantity=quantity, options="", mode="step", phase="step")
+    """A quantity of whole training steps at neutral options: a row a place and precision; in a
+    ladder a variant."""
+    return tables.rows(
+        "series", study=study, quantity=quantity, options="", mode="step", phase="step"
+    )
 
 
 def peaks(tables: Tables, study: str) -> tuple[pd.DataFrame, str]:
-    """(rows, word) of the peaks of whole training steps at neutral options: reserved, without a GPU resident bytes."""
-    rows = tables.rows("series", study=study, quantity=list(PEAKS), options="", mode="step").dropna(subset=["median"])
+    """(rows, word) of the peaks of whole training steps at neutral options: reserved, without a GPU
+    resident bytes."""
+    rows = tables.rows("series", study=study, quantity=list(PEAKS), options="", mode="step").dropna(
+        subset=["median"]
+    )
     quantity = next((each for each in PEAKS if each in set(rows["quantity"])), "peak_reserved")
     return rows[rows["quantity"] == quantity], PEAKS[quantity]
 
 
 def tried_steps(tables: Tables) -> pd.DataFrame:
-    """The times of whole training steps, and those that ran out of memory; not what the machine cannot do."""
+    """The times of whole training steps, and those that ran out of memory; not what the machine
+    cannot do."""
     steps = free_steps(tables)
     return steps[steps["status"] != "unsupported"]
 
@@ -85,7 +104,12 @@ def tried_steps(tables: Tables) -> pd.DataFrame:
 def phase_times(tables: Tables, study: str = "timing") -> pd.DataFrame:
     """Times of the phases of whole training steps at neutral options, synchronised around each."""
     return tables.rows(
-        "series", study=study, quantity="time", options="", mode="step", phase=["forward", "backward", "optimizer"]
+        "series",
+        study=study,
+        quantity="time",
+        options="",
+        mode="step",
+        phase=["forward", "backward", "optimizer"],
     )
 
 

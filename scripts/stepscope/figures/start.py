@@ -1,4 +1,5 @@
-"""The first steps of a process: what they are worth as samples, and what the first spends its time on."""
+"""The first steps of a process: what they are worth as samples, and what the first spends its time
+on."""
 
 from matplotlib.figure import Figure
 
@@ -9,8 +10,8 @@ MOST_CELLS = 6
 
 
 def warmup(tables: Tables) -> Figure | None:
-    """Mean of ten steps after so many steps of warm-up over the steady step, with a standard deviation on each side;
-    a panel a cell."""
+    """Mean of ten steps after so many steps of warm-up over the steady step, with a standard
+    deviation on each side; a panel a cell."""
     rows = tables["warmup"].dropna(subset=["mean", "steady"])
     if rows.empty:
         return None
@@ -41,23 +42,35 @@ def first_step(tables: Tables) -> Figure | None:
         return None
     cells = places.in_order(tables, rows.drop_duplicates("cell"))
     taken = set(rows.loc[rows[["first", "later"]].max(axis=1) > 0, "part"])
-    key = {part: colours.of("first step", part) for part in colours.THINGS["first step"] if part in taken}
+    key = {
+        part: colours.of("first step", part)
+        for part in colours.THINGS["first step"]
+        if part in taken
+    }
     subject = "the first step of a fresh process; paler, a later step"
     figure, axes = theme.panels(1, 1, 1.15 + 0.34 * len(cells), subject, key)
     panel = axes[0, 0]
     for at, cell in enumerate(cells["cell"]):
         own = 1e3 * rows[rows["cell"] == cell].set_index("part")[["first", "later"]]
         first = marks.stack(
-            panel, at - 0.18, [(own["first"].get(part, 0.0), shade) for part, shade in key.items()], height=0.36
+            panel,
+            at - 0.18,
+            [(own["first"].get(part, 0.0), shade) for part, shade in key.items()],
+            height=0.36,
         )
         faint = len(panel.patches)
         later = marks.stack(
-            panel, at + 0.2, [(own["later"].get(part, 0.0), shade) for part, shade in key.items()], height=0.24
+            panel,
+            at + 0.2,
+            [(own["later"].get(part, 0.0), shade) for part, shade in key.items()],
+            height=0.24,
         )
         for patch in panel.patches[faint:]:
             patch.set_alpha(0.5)
         marks.beside_bar(panel, first, at - 0.18, f"{words.number(first)} ms")
-        marks.beside_bar(panel, later, at + 0.2, f"{words.number(later)}", fontsize=7, color=colours.MUTED)
+        marks.beside_bar(
+            panel, later, at + 0.2, f"{words.number(later)}", fontsize=7, color=colours.MUTED
+        )
     marks.bar_axis(panel, places.names(cells))
     panel.set(xlabel="ms", xlim=(0, 1.15 * panel.dataLim.x1))
     return figure

@@ -1,4 +1,5 @@
-"""Timing: a step's phases, its growth with the context, who is launch-limited, and what a precision brings."""
+"""Timing: a step's phases, its growth with the context, who is launch-limited, and what a precision
+brings."""
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,8 @@ MOST_CELLS = 30
 
 
 def step_parts(tables: Tables) -> Figure | None:
-    """A bar a size and precision, of the phases of the step; a panel a context that about as many have, each
-    with an axis of its own.
+    """A bar a size and precision, of the phases of the step; a panel a context that about as many
+    have, each with an axis of its own.
 
     The dark bar at its end is the interval of the whole step, which is not synchronised within.
     """
@@ -28,20 +29,31 @@ def step_parts(tables: Tables) -> Figure | None:
     names = list(zip(bars["size"], bars["precision"], strict=True))
     key = {phase: colours.of("phase", phase) for phase in PHASES}
     height = 0.65 + 0.16 * len(names)
-    figure, panels = theme.wrapped(len(contexts), 2, height, "each phase synchronised", key=key, sharey=True)
+    figure, panels = theme.wrapped(
+        len(contexts), 2, height, "each phase synchronised", key=key, sharey=True
+    )
     for panel, context in zip(panels, contexts, strict=True):
-        _phase_bars(panel, rows[rows["context"] == context], steps[steps["context"] == context], names)
+        _phase_bars(
+            panel, rows[rows["context"] == context], steps[steps["context"] == context], names
+        )
         panel.set_title(f"context {context:,.0f}")
     for panel in panels[-2:]:
         panel.set_xlabel("ms")
     return figure
 
 
-def _phase_bars(panel, rows: pd.DataFrame, steps: pd.DataFrame, names: list[tuple[str, str]]) -> None:
+def _phase_bars(
+    panel, rows: pd.DataFrame, steps: pd.DataFrame, names: list[tuple[str, str]]
+) -> None:
     for at, (size, precision) in enumerate(names):
-        phases, whole = (frame[(frame["size"] == size) & (frame["precision"] == precision)] for frame in (rows, steps))
+        phases, whole = (
+            frame[(frame["size"] == size) & (frame["precision"] == precision)]
+            for frame in (rows, steps)
+        )
         medians = 1e3 * phases.set_index("phase")["median"]
-        end = marks.stack(panel, at, [(medians.get(phase, 0.0), colours.of("phase", phase)) for phase in PHASES])
+        end = marks.stack(
+            panel, at, [(medians.get(phase, 0.0), colours.of("phase", phase)) for phase in PHASES]
+        )
         if end:
             low, high = 1e3 * whole["low"], 1e3 * whole["high"]
             marks.intervals(panel, [at] * len(whole), low, high, colours.INK, horizontal=True)
@@ -66,9 +78,13 @@ def time_by_context(tables: Tables) -> Figure | None:
         ends, lost = [], []
         for size in places.sizes(tables, own):
             of_size = own[own["size"] == size]
-            of_size = of_size.assign(**{name: 1e3 * of_size[name] for name in ("median", "low", "high")})
+            of_size = of_size.assign(
+                **{name: 1e3 * of_size[name] for name in ("median", "low", "high")}
+            )
             ends += marks.line(panel, of_size, "context", colour, size)
-            lost += [(context, colour) for context in of_size.loc[of_size["status"] == "oom", "context"]]
+            lost += [
+                (context, colour) for context in of_size.loc[of_size["status"] == "oom", "context"]
+            ]
         marks.out_of_memory(panel, lost)
         named.append((panel, ends))
     low, high = marks.span(rows)
@@ -86,7 +102,8 @@ WAYS = {  # quantity → what it is called, colour, marker
 
 
 def launches(tables: Tables) -> Figure | None:
-    """A row a timing cell in bf16, or in what is there: the step by the clock, without the host, and the busy time."""
+    """A row a timing cell in bf16, or in what is there: the step by the clock, without the host,
+    and the busy time."""
     found = {quantity: places.usual_batch(places.free_steps(tables, quantity)) for quantity in WAYS}
     cells = set(found["busy_time"]["cell"]) | set(found["host_free_time"]["cell"])
     rows = places.in_order(tables, found["time"][found["time"]["cell"].isin(cells)])
@@ -96,15 +113,21 @@ def launches(tables: Tables) -> Figure | None:
         return None
     key = {label: colours.OKABE_ITO[colour].light for label, colour, _ in WAYS.values()}
     height = 0.85 + 0.155 * len(rows)
-    figure, axes = theme.panels(1, 1, height, "a whole training step; its launches on the right", key=key)
+    figure, axes = theme.panels(
+        1, 1, height, "a whole training step; its launches on the right", key=key
+    )
     panel = axes[0, 0]
     panel.set_xscale("log")
     for at, row in enumerate(rows.to_dict("records")):
         _ways(panel, at, row, found)
-    counts = tables.rows("series", study="timing", quantity="launches", mode="step").set_index("cell")["median"]
+    counts = tables.rows("series", study="timing", quantity="launches", mode="step").set_index(
+        "cell"
+    )["median"]
     for at, cell in enumerate(rows["cell"]):
         text = f"{counts.loc[cell]:,.0f}" if cell in counts.index else ""
-        panel.annotate(text, (1.02, at), xycoords=panel.get_yaxis_transform(), va="center", fontsize=7)
+        panel.annotate(
+            text, (1.02, at), xycoords=panel.get_yaxis_transform(), va="center", fontsize=7
+        )
     marks.bar_axis(panel, places.names(rows))
     marks.log_axis(panel.xaxis, 1e3 * rows["median"].min() / 3, 1e3 * rows["median"].max())
     panel.set_xlabel("ms")
@@ -119,15 +142,26 @@ def _ways(panel, at: int, row: dict, found: dict[str, pd.DataFrame]) -> None:
         if own.empty:
             continue
         colour, values[quantity] = colours.OKABE_ITO[name].light, 1e3 * own["median"].iloc[0]
-        panel.plot(values[quantity], at, marker=marker, markersize=4, linestyle="none", color=colour, label=label)
+        panel.plot(
+            values[quantity],
+            at,
+            marker=marker,
+            markersize=4,
+            linestyle="none",
+            color=colour,
+            label=label,
+        )
         marks.intervals(panel, [at], 1e3 * own["low"], 1e3 * own["high"], colour, horizontal=True)
     if row["limits"] == "launches" and values:
         ends = (min(values.values()), max(values.values()))
-        panel.plot(ends, (at, at), color=colours.MUTED, linewidth=0.8, zorder=1.5, label="_launches")
+        panel.plot(
+            ends, (at, at), color=colours.MUTED, linewidth=0.8, zorder=1.5, label="_launches"
+        )
 
 
 def precision_speedup(tables: Tables) -> Figure | None:
-    """How many times as fast a step is as in fp32, over the context, a panel a precision and a line a size."""
+    """How many times as fast a step is as in fp32, over the context, a panel a precision and a line
+    a size."""
     ratios = speedups(places.usual_batch(places.free_steps(tables)).dropna(subset=["median"]))
     if ratios.empty:
         return None
@@ -139,7 +173,9 @@ def precision_speedup(tables: Tables) -> Figure | None:
         panel.set(xscale="log", yscale="log", title=precision)
         panel.axhline(1, color=colours.MUTED, linewidth=0.8, zorder=1)
         for size in places.sizes(tables, own):
-            ends += marks.line(panel, own[own["size"] == size], "context", colours.of("precision", precision), size)
+            ends += marks.line(
+                panel, own[own["size"] == size], "context", colours.of("precision", precision), size
+            )
         named.append((panel, ends))
     low, high = marks.span(ratios)
     marks.finish(named, ratios["context"], (min(0.95, low / 1.05), high * 1.1))
@@ -149,7 +185,8 @@ def precision_speedup(tables: Tables) -> Figure | None:
 
 
 def speedups(steps: pd.DataFrame) -> pd.DataFrame:
-    """Rows of other precisions with `median` = time in fp32 over theirs, and its interval `low`, `high`."""
+    """Rows of other precisions with `median` = time in fp32 over theirs, and its interval `low`,
+    `high`."""
     base = steps[steps["precision"] == "fp32"]
     pairs = steps[steps["precision"] != "fp32"].merge(base, on=places.PLACE, suffixes=("", "_base"))
     return pairs.assign(**quotient(pairs, "_base", ""))
@@ -161,5 +198,7 @@ def quotient(pairs: pd.DataFrame, over: str, under: str) -> dict[str, pd.Series]
     The two were measured in different processes: the variances of their logarithms add up.
     """
     ratio = pairs[f"median{over}"] / pairs[f"median{under}"]
-    half = np.hypot(*(np.log(pairs[f"high{which}"] / pairs[f"low{which}"]) / 2 for which in (over, under)))
+    half = np.hypot(
+        *(np.log(pairs[f"high{which}"] / pairs[f"low{which}"]) / 2 for which in (over, under))
+    )
     return {"median": ratio, "low": ratio * np.exp(-half), "high": ratio * np.exp(half)}

@@ -1,4 +1,5 @@
-"""Matplotlib's SVG, said shorter: it looks the same and is less than half to load; and as a part of a page."""
+"""Matplotlib's SVG, said shorter: it looks the same and is less than half to load; and as a part of
+a page."""
 
 import re
 import zlib
@@ -10,18 +11,23 @@ from stepscope.figures import colours
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 LARGEST, SMALLEST = 1.6, 1.15  # pixels of a point, at which a figure is shown
-_NO_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # no character of XML 1.0, section 2.2
+_NO_XML = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
+)  # no character of XML 1.0, section 2.2
 ElementTree.register_namespace("", _SVG)
 ElementTree.register_namespace("xlink", _XLINK)
 
 
 def shorter(svg: str) -> str:
-    """The same picture: coordinates to a hundredth of a point; without metadata, names that nothing refers to, groups
-    that say nothing and turns by 0°; a style that stands several times is a class, named by what it says."""
+    """The same picture: coordinates to a hundredth of a point; without metadata, names that nothing
+    refers to, groups that say nothing and turns by 0°; a style that stands several times is a
+    class, named by what it says."""
     root = ElementTree.fromstring(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", svg))
     for element in root.findall(f"{{{_SVG}}}metadata"):
         root.remove(element)
-    text = " ".join(value for element in root.iter() for value in element.attrib.values() if "#" in value)
+    text = " ".join(
+        value for element in root.iter() for value in element.attrib.values() if "#" in value
+    )
     referred = set(re.findall(r"#([\w.-]+)", text))
     for element in root.iter():
         if element.get("id") not in referred:
@@ -32,7 +38,9 @@ def shorter(svg: str) -> str:
         if "d" in element.attrib:
             element.set("d", _lines(element.get("d")))
         if "style" in element.attrib:
-            element.set("style", element.get("style").replace(": ", ":").replace("; ", ";").rstrip(";"))
+            element.set(
+                "style", element.get("style").replace(": ", ":").replace("; ", ";").rstrip(";")
+            )
         if re.match(r"rotate\(-?0 [^)]*\)$", element.get("transform", "")):
             del element.attrib["transform"]
         if element.tag == f"{{{_SVG}}}style":
@@ -42,24 +50,40 @@ def shorter(svg: str) -> str:
         element.tail = None
     _unwrap(root)
     _name_styles(root)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        + ElementTree.tostring(root, encoding="unicode")
+        + "\n"
+    )
 
 
 def inline(svg: str, number: int, alternative: str) -> str:
-    """An SVG file as part of a page: short ids of its own, colours as variables of the page (`colours.css`), no style
-    that reaches outside; its classes say the same in every figure.
+    """An SVG file as part of a page: short ids of its own, colours as variables of the page
+    (`colours.css`), no style that reaches outside; its classes say the same in every figure.
 
     number: that of the figure on the page. alternative: what it shows, for those who do not see it.
     """
-    svg = re.sub(r"<style>[*].*?</style>", "", svg[svg.index("<svg") :]).replace("xlink:href=", "href=")
-    names = {name: f"f{number}-{at}" for at, name in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg)))}
-    svg = re.sub(r'(\bid="|url\(#|\bhref="#)([^")]+)', lambda each: each[1] + names.get(each[2], each[2]), svg)
+    svg = re.sub(r"<style>[*].*?</style>", "", svg[svg.index("<svg") :]).replace(
+        "xlink:href=", "href="
+    )
+    names = {
+        name: f"f{number}-{at}"
+        for at, name in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg)))
+    }
+    svg = re.sub(
+        r'(\bid="|url\(#|\bhref="#)([^")]+)',
+        lambda each: each[1] + names.get(each[2], each[2]),
+        svg,
+    )
     for colour, (variable, *_) in colours.VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")
     left, top, width, height = re.search(r'viewBox="([^"]+)"', svg)[1].split()
     size = f"max-width: {float(width) * LARGEST:.0f}px; min-width: {float(width) * SMALLEST:.0f}px"
     label = escape(" ".join(alternative.split()))
-    opening = f'<svg viewBox="{left} {top} {width} {height}" style="{size}" role="img" aria-label="{label}">'
+    opening = (
+        f'<svg viewBox="{left} {top} {width} {height}" style="{size}" role="img"'
+        f' aria-label="{label}">'
+    )
     return re.sub(r"^<svg[^>]*>", lambda _: opening, svg, count=1).strip()
 
 
@@ -73,8 +97,8 @@ def _coordinates(value: str) -> str:
 
 
 def _lines(path: str) -> str:
-    """A path's data, lines and moves relative to the point before: exactly so, in hundredths of a point. H and V for
-    lines along an axis, and each command's letter only where it changes."""
+    """A path's data, lines and moves relative to the point before: exactly so, in hundredths of a
+    point. H and V for lines along an axis, and each command's letter only where it changes."""
     written, last, at = [], "", None
     for command, numbers in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
         values = [round(100 * float(number)) for number in numbers.split()]
@@ -96,7 +120,8 @@ def _hundredths(value: int) -> str:
 
 
 def _unwrap(element: ElementTree.Element) -> None:
-    """Take a group's parts in its place where it has no attributes, and leave out those without parts."""
+    """Take a group's parts in its place where it has no attributes, and leave out those without
+    parts."""
     parts = []
     for part in element:
         _unwrap(part)

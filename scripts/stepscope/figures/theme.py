@@ -18,7 +18,8 @@ from stepscope.figures.svg import shorter
 
 LABEL = 7.5  # points of a name at a line
 WIDTH = 5.4  # inches: 389 points, of which a phone shows each as about a pixel
-# Laid out with matplotlib's own font, the same on every machine; the SVG's text is text, in these fonts if they exist.
+# Laid out with matplotlib's own font, the same on every machine; the SVG's text is text, in these
+# fonts if they exist.
 SVG_FONTS = "Helvetica Neue,Helvetica,Arial,Liberation Sans,sans-serif"
 STYLE = {
     "font.family": "DejaVu Sans",
@@ -59,24 +60,37 @@ STYLE = {
 
 
 def render(draw: Callable, tables) -> bytes | None:
-    """A figure as SVG, the same bytes whenever and wherever it is drawn; None where there is nothing to draw."""
+    """A figure as SVG, the same bytes whenever and wherever it is drawn; None where there is
+    nothing to draw."""
     with matplotlib.rc_context(STYLE):
         figure = draw(tables)
         if figure is None:
             return None
         svg = io.BytesIO()
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    text = svg.getvalue().decode("utf-8").replace("'DejaVu Sans'", SVG_FONTS).replace("DejaVu Sans", SVG_FONTS)
+    text = (
+        svg.getvalue()
+        .decode("utf-8")
+        .replace("'DejaVu Sans'", SVG_FONTS)
+        .replace("DejaVu Sans", SVG_FONTS)
+    )
     return shorter(text).encode("utf-8")
 
 
 def panels(
-    rows: int, columns: int, height: float, subject: str = "", key: dict[str, str] | None = None, **kwargs
+    rows: int,
+    columns: int,
+    height: float,
+    subject: str = "",
+    key: dict[str, str] | None = None,
+    **kwargs,
 ) -> tuple[Figure, np.ndarray]:
-    """A figure of `height` inches, and more for further rows of the key, with panels and in grey what it is of.
+    """A figure of `height` inches, and more for further rows of the key, with panels and in grey
+    what it is of.
 
-    key: name → colour, of parts that are too small to be named where they are; in rows of words below the subject.
-    kwargs: those of matplotlib's `Figure.subplots`. Returns the figure and an array of (rows, columns) panels.
+    key: name → colour, of parts that are too small to be named where they are; in rows of words
+    below the subject. kwargs: those of matplotlib's `Figure.subplots`. Returns the figure and an
+    array of (rows, columns) panels.
     """
     of_key = _rows(list(key or {}), 72 * WIDTH - 8)
     height += 12 / 72 * len(of_key[1:])
@@ -89,7 +103,9 @@ def panels(
     for row in of_key:
         x = 4.0
         for name in row:
-            square = Rectangle((x, top - 9), 7, 7, linewidth=0, color=key[name], transform=_points(figure))
+            square = Rectangle(
+                (x, top - 9), 7, 7, linewidth=0, color=key[name], transform=_points(figure)
+            )
             figure.add_artist(square)
             _words(figure, x + 10, top - 5.5, name)
             x += _key_width(name)
@@ -99,8 +115,11 @@ def panels(
     return figure, axes
 
 
-def wrapped(count: int, columns: int, height: float, subject: str = "", **kwargs) -> tuple[Figure, list[Axes]]:
-    """So many panels, filled row by row, each row of `height` inches; the places left over stay empty."""
+def wrapped(
+    count: int, columns: int, height: float, subject: str = "", **kwargs
+) -> tuple[Figure, list[Axes]]:
+    """So many panels, filled row by row, each row of `height` inches; the places left over stay
+    empty."""
     columns = 3 if count == 3 else min(columns, count)  # no hole in the second row
     rows = -(-count // columns)
     figure, axes = panels(rows, columns, height * rows + 0.35, subject, **kwargs)
@@ -121,7 +140,12 @@ def _rows(names: list[str], width: float) -> list[list[str]]:
 
 
 def _words(figure: Figure, x: float, y: float, text: str, **look) -> None:
-    place = {"transform": _points(figure), "va": "center_baseline", "fontsize": LABEL, "in_layout": False}
+    place = {
+        "transform": _points(figure),
+        "va": "center_baseline",
+        "fontsize": LABEL,
+        "in_layout": False,
+    }
     figure.text(x, y, text, **place | look)
 
 

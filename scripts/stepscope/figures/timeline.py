@@ -1,4 +1,5 @@
-"""One profiled step: lanes of ranges, CUDA calls and kernels over time, and below an excerpt of one attention."""
+"""One profiled step: lanes of ranges, CUDA calls and kernels over time, and below an excerpt of one
+attention."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,11 @@ from stepscope.results.tables import Tables
 
 LANE = 0.2  # inches
 THICK = 9.5  # points of a rectangle's height
-TITLES = {"step": "the whole step", "attention": "around the attention of one block", "zoom": "an excerpt"}
+TITLES = {
+    "step": "the whole step",
+    "attention": "around the attention of one block",
+    "zoom": "an excerpt",
+}
 MOST_LANES = 8
 
 
@@ -23,14 +28,16 @@ def timeline(tables: Tables) -> Figure | None:
         return None
     precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]
     rows = rows[rows["precision"] == precision].drop_duplicates()
-    return of_recording(rows, words.place(rows.iloc[0].to_dict(), precision=True) + "; under the profiler")
+    return of_recording(
+        rows, words.place(rows.iloc[0].to_dict(), precision=True) + "; under the profiler"
+    )
 
 
 def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
     """A panel a view, lanes from above as they first come.
 
-    rows: an interval each, with view, lane, start and end (seconds), label and category (`range`, `call` or a kind of
-    kernels).
+    rows: an interval each, with view, lane, start and end (seconds), label and category (`range`,
+    `call` or a kind of kernels).
     """
     found = list(dict.fromkeys(rows["view"]))
     views = [rows[rows["view"] == view] for view in sorted(found, key=lambda view: view != "step")]
@@ -66,24 +73,35 @@ def _view(panel, rows: pd.DataFrame, lanes: list[str]) -> None:
 
 
 def _bars(panel, at: int, starts: np.ndarray, ends: np.ndarray, shade: str) -> None:
-    """Rectangles of a lane and colour as one broken thick line: a step of thousands of kernels stays a small file."""
+    """Rectangles of a lane and colour as one broken thick line: a step of thousands of kernels
+    stays a small file."""
     x = np.column_stack([starts, ends, np.full(len(starts), np.nan)]).ravel()
-    panel.plot(x, np.full(len(x), at), color=shade, linewidth=THICK, solid_capstyle="butt", label="_bars")
+    panel.plot(
+        x, np.full(len(x), at), color=shade, linewidth=THICK, solid_capstyle="butt", label="_bars"
+    )
 
 
 def _ranges(panel, at: int, labels: pd.Series, starts: np.ndarray, ends: np.ndarray) -> None:
     """Ranges a hair apart; the name in those that have room for it."""
     span = panel.get_xlim()[1]
     points = span / (72 * (theme.WIDTH - 1.3))  # data units of a point
-    segments = [[(start, at), (max(end - 0.7 * points, start), at)] for start, end in zip(starts, ends, strict=True)]
+    segments = [
+        [(start, at), (max(end - 0.7 * points, start), at)]
+        for start, end in zip(starts, ends, strict=True)
+    ]
     pale = colours.OKABE_ITO["pale"].light
-    panel.add_collection(LineCollection(segments, colors=pale, linewidths=THICK, capstyle="butt"), autolim=False)
+    panel.add_collection(
+        LineCollection(segments, colors=pale, linewidths=THICK, capstyle="butt"), autolim=False
+    )
     for label, start, end in zip(labels, starts, ends, strict=True):
         if theme.text_width(label) * points < end - start:
             panel.text((start + end) / 2, at, label, ha="center", va="center", fontsize=7)
 
 
 def _lane_name(lane: str) -> str:
-    """`CUDA calls, thread 0` is `CUDA calls`; `GPU 0, stream 7` is `GPU`; ranges are named by their depth's first."""
+    """`CUDA calls, thread 0` is `CUDA calls`; `GPU 0, stream 7` is `GPU`; ranges are named by their
+    depth's first."""
     name = lane.split(",")[0]
-    return {"ranges 0": "ranges"}.get(name, "" if name.startswith("ranges") else name.removesuffix(" 0"))
+    return {"ranges 0": "ranges"}.get(
+        name, "" if name.startswith("ranges") else name.removesuffix(" 0")
+    )

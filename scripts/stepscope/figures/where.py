@@ -1,4 +1,5 @@
-"""Where a step's time goes: by kind of kernel, and from the plain step down to the top of the ladder."""
+"""Where a step's time goes: by kind of kernel, and from the plain step down to the top of the
+ladder."""
 
 from dataclasses import dataclass, fields
 
@@ -10,17 +11,25 @@ from stepscope.formulas.flops import linear_step_flops
 from stepscope.model.shape import ModelShape
 from stepscope.results.tables import Tables
 
-# Softmax kernels of both directions are one colour, and what moves or sets bytes is no work of its own.
+# Softmax kernels of both directions are one colour, and what moves or sets bytes is no work of its
+# own.
 MERGED = {"softmax forward": "softmax", "softmax backward": "softmax", "memory set/copy": "other"}
-PASSES = {"forward": ("forward", "inference"), "backward": ("backward",), "optimizer": ("optimizer",)}
-ADAMW_BYTES = 28  # a parameter, all in fp32: parameter, gradient and two moments are read, all but the gradient written
+PASSES = {
+    "forward": ("forward", "inference"),
+    "backward": ("backward",),
+    "optimizer": ("optimizer",),
+}
+# a parameter, all in fp32: parameter, gradient and two moments are read, all but the gradient
+# written
+ADAMW_BYTES = 28
 DETAILS = ("detail=autograd", "detail=python")  # of a profile, not of the step
 MOST_CELLS = 24
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
 
 
 def categories(tables: Tables) -> Figure | None:
-    """A row a profiled cell, a panel a pass: GPU time (without a GPU: operator time) by kind of kernel."""
+    """A row a profiled cell, a panel a pass: GPU time (without a GPU: operator time) by kind of
+    kernel."""
     rows = tables.rows("categories", options="", mode="step")
     rows = rows[rows["phase"].isin([phase for own in PASSES.values() for phase in own])]
     if rows.empty:
@@ -30,12 +39,16 @@ def categories(tables: Tables) -> Figure | None:
     drawn = set(rows.loc[rows["time"] > 0, "category"])
     key = {name: colour(name) for name in colours.THINGS["category"] if name in drawn}
     height = 1.2 + 0.17 * len(cells)
-    figure, axes = theme.panels(1, 3, height, "time a step of the profiled steps", key=key, sharey=True)
+    figure, axes = theme.panels(
+        1, 3, height, "time a step of the profiled steps", key=key, sharey=True
+    )
     for panel, (name, phases) in zip(axes[0], PASSES.items(), strict=True):
         of_pass = rows[rows["phase"].isin(phases)].groupby(["cell", "category"])["time"].sum()
         for at, cell in enumerate(cells["cell"]):
             own = of_pass[cell] if cell in of_pass.index else {}
-            end = marks.stack(panel, at, [(1e3 * own.get(each, 0.0), shade) for each, shade in key.items()])
+            end = marks.stack(
+                panel, at, [(1e3 * own.get(each, 0.0), shade) for each, shade in key.items()]
+            )
             marks.beside_bar(panel, end, at, words.number(end), fontsize=7)
         marks.bar_axis(panel, places.names(cells))
         panel.set(title=name, xlabel="ms")
@@ -50,10 +63,11 @@ def colour(category: str) -> str:
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of a whole training step on a GPU, seconds; they add up to the step, or to the kernels if those are more.
+    """Parts of a whole training step on a GPU, seconds; they add up to the step, or to the kernels
+    if those are more.
 
-    attention: fused kernels; what is written out of smaller operations is `other`. All but the optimizer's own are
-    outside it. idle: what is left of the step by the clock.
+    attention: fused kernels; what is written out of smaller operations is `other`. All but the
+    optimizer's own are outside it. idle: what is left of the step by the clock.
     """
 
     products: float
@@ -80,22 +94,33 @@ LOOK = {
 
 
 def parts(tables: Tables, cell: str, step: float) -> Parts | None:
-    """The parts of a profiled cell whose step takes so many seconds without a profiler; None where it lacks a table."""
+    """The parts of a profiled cell whose step takes so many seconds without a profiler; None where
+    it lacks a table."""
     rows = tables.rows("categories", cell=cell)
     busy = tables.row("gaps", cell=cell, phase="step").get("busy")
     if rows.empty or busy is None:
         return None
     of_optimizer = rows[rows["phase"] == "optimizer"].groupby("category")["time"].sum()
-    outside = rows[rows["phase"] == "step"].groupby("category")["time"].sum().sub(of_optimizer, fill_value=0.0)
-    products, attention, casts = (outside.get(name, 0.0) for name in ("matmul", "fused attention", "copy/cast"))
+    outside = (
+        rows[rows["phase"] == "step"]
+        .groupby("category")["time"]
+        .sum()
+        .sub(of_optimizer, fill_value=0.0)
+    )
+    products, attention, casts = (
+        outside.get(name, 0.0) for name in ("matmul", "fused attention", "copy/cast")
+    )
     optimizer = of_optimizer.sum()
     other = max(0.0, busy - products - attention - casts - optimizer)
     return Parts(products, attention, casts, other, optimizer, max(0.0, step - busy))
 
 
-def bounds(tables: Tables, size: str, context: float, batch: float, precision: str) -> dict[str, float]:
-    """Part → the least that it can take, seconds: linear layers at the best rate of a large product (in fp8 the head
-    at bf16's), AdamW's bytes at that of a large copy; what is not known is left out."""
+def bounds(
+    tables: Tables, size: str, context: float, batch: float, precision: str
+) -> dict[str, float]:
+    """Part → the least that it can take, seconds: linear layers at the best rate of a large product
+    (in fp8 the head at bf16's), AdamW's bytes at that of a large copy; what is not known is left
+    out."""
     model = tables.row("models", size=size, context=context, batch=batch)
     rates = tables.rows("series", study="ceilings", quantity="rate", variant="burst")
     of_products = rates[rates["size"] == "matmul"].groupby("precision")["median"].first()
@@ -115,7 +140,8 @@ def bounds(tables: Tables, size: str, context: float, batch: float, precision: s
 
 @dataclass(frozen=True)
 class Waterfall:
-    """Row of the profiled plain step, its parts; those of the top of the ladder, where it is profiled; the bounds."""
+    """Row of the profiled plain step, its parts; those of the top of the ladder, where it is
+    profiled; the bounds."""
 
     row: dict
     plain: Parts
@@ -124,22 +150,36 @@ class Waterfall:
 
 
 def waterfall_of(tables: Tables) -> Waterfall | None:
-    """At the largest place of the ladder that is profiled plainly in bf16; where there is none, the largest place."""
-    ladder = tables.rows("series", study="ladder", quantity="time", mode="step", phase="step").dropna(subset=["median"])
-    every = tables.rows("cells", study="profile", mode="step", precision=["bf16", "fp8"], device="cuda", status="ok")
+    """At the largest place of the ladder that is profiled plainly in bf16; where there is none, the
+    largest place."""
+    ladder = tables.rows(
+        "series", study="ladder", quantity="time", mode="step", phase="step"
+    ).dropna(subset=["median"])
+    every = tables.rows(
+        "cells", study="profile", mode="step", precision=["bf16", "fp8"], device="cuda", status="ok"
+    )
     cells = every[every["precision"] == "bf16"]
     both = cells.merge(ladder[places.PLACE].drop_duplicates(), on=places.PLACE)
     found = None
     for candidates in (both, cells):
         plain = places.largest(tables, candidates[candidates["options"] == ""])
-        found = found or (_waterfall(tables, plain.iloc[0].to_dict(), every, ladder) if len(plain) else None)
+        found = found or (
+            _waterfall(tables, plain.iloc[0].to_dict(), every, ladder) if len(plain) else None
+        )
     return found
 
 
-def _waterfall(tables: Tables, row: dict, cells: pd.DataFrame, ladder: pd.DataFrame) -> Waterfall | None:
+def _waterfall(
+    tables: Tables, row: dict, cells: pd.DataFrame, ladder: pd.DataFrame
+) -> Waterfall | None:
     rungs = places.at_place(ladder, row)
     steps = places.at_place(places.free_steps(tables), row)
-    timed = pd.concat([rungs[rungs["precision"] == row["precision"]], steps[steps["precision"] == row["precision"]]])
+    timed = pd.concat(
+        [
+            rungs[rungs["precision"] == row["precision"]],
+            steps[steps["precision"] == row["precision"]],
+        ]
+    )
     plain = parts(tables, row["cell"], timed["median"].iloc[0]) if len(timed) else None
     if plain is None:
         return None
@@ -147,7 +187,10 @@ def _waterfall(tables: Tables, row: dict, cells: pd.DataFrame, ladder: pd.DataFr
     if len(rungs):
         fastest = rungs.loc[rungs["median"].idxmin()]
         changed = places.at_place(cells, row)
-        changed = changed[~changed["options"].isin(["", *DETAILS]) & (changed["precision"] == fastest["precision"])]
+        changed = changed[
+            ~changed["options"].isin(["", *DETAILS])
+            & (changed["precision"] == fastest["precision"])
+        ]
         if len(changed):
             most = max(changed.to_dict("records"), key=lambda each: each["options"].count("="))
             top, last = parts(tables, most["cell"], fastest["median"]), fastest["precision"]
@@ -156,15 +199,25 @@ def _waterfall(tables: Tables, row: dict, cells: pd.DataFrame, ladder: pd.DataFr
 
 
 def waterfall(tables: Tables) -> Figure | None:
-    """The plain bf16 step, below it each of its parts where it stands in the step, and the step with all changes.
+    """The plain bf16 step, below it each of its parts where it stands in the step, and the step
+    with all changes.
 
-    Of a part the dark share is what is left with all changes, the pale what they win; a line is its bound.
+    Of a part the dark share is what is left with all changes, the pale what they win; a line is its
+    bound.
     """
     found = waterfall_of(tables)
     if found is None:
         return None
-    shown = [part for part in LOOK if any(each and getattr(each, part) for each in (found.plain, found.top))]
-    names = ["plain step", *(LOOK[part][0] for part in shown), *(["all changes"] if found.top else [])]
+    shown = [
+        part
+        for part in LOOK
+        if any(each and getattr(each, part) for each in (found.plain, found.top))
+    ]
+    names = [
+        "plain step",
+        *(LOOK[part][0] for part in shown),
+        *(["all changes"] if found.top else []),
+    ]
     subject = words.place(found.row, precision=True) + "; the vertical line is a part's bound"
     figure, axes = theme.panels(1, 1, 0.75 + 0.27 * len(names), subject)
     panel = axes[0, 0]
@@ -173,15 +226,23 @@ def waterfall(tables: Tables) -> Figure | None:
         before, shade = 1e3 * getattr(found.plain, part), colours.of("category", LOOK[part][1])
         after = 1e3 * getattr(found.top, part) if found.top else before
         for place, width, alpha in ((0, before, 1.0), (at, before, 0.35), (at, after, 1.0)):
-            panel.barh(place, width, left=left, height=marks.BAR, color=shade, alpha=alpha, linewidth=0)
+            panel.barh(
+                place, width, left=left, height=marks.BAR, color=shade, alpha=alpha, linewidth=0
+            )
         text = f"{words.number(before)}" + (f" → {words.number(after)}" if found.top else "")
         if part in found.bounds:
             bound = 1e3 * found.bounds[part]
             panel.plot(
-                [left + bound] * 2, [at - 0.46, at + 0.46], color=colours.INK, linewidth=1.6, label=f"bound {part}"
+                [left + bound] * 2,
+                [at - 0.46, at + 0.46],
+                color=colours.INK,
+                linewidth=1.6,
+                label=f"bound {part}",
             )
             text += f" (bound {words.number(bound)})"
-        marks.beside_bar(panel, left + max(before, after, 1e3 * found.bounds.get(part, 0.0)), at, text)
+        marks.beside_bar(
+            panel, left + max(before, after, 1e3 * found.bounds.get(part, 0.0)), at, text
+        )
         left += before
     marks.beside_bar(panel, left, 0, f"{words.number(left)} ms", fontweight="bold")
     if found.top:

@@ -1,4 +1,5 @@
-"""Words in figures: numbers with as many digits as they are known to, and names short enough for an axis."""
+"""Words in figures: numbers with as many digits as they are known to, and names short enough for an
+axis."""
 
 import math
 
@@ -19,7 +20,8 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def measured(value: float, low: float = math.nan, high: float = math.nan) -> str:
-    """As in the report's tables: three significant digits, fewer where an interval does not support them."""
+    """As in the report's tables: three significant digits, fewer where an interval does not support
+    them."""
     return f"{value:,.{decimals(value, (high - low) / 2)}f}"
 
 
@@ -45,7 +47,12 @@ def plain_tick(value: float, _position=None) -> str:
 
 def power_tick(value: float, _position=None) -> str:
     """Tick label of a log axis over many decades: 1, 1e4, 1e−8."""
-    return f"{value:.0e}".replace("e-0", "e−").replace("e+0", "e").replace("e-", "e−").replace("e0", "")
+    return (
+        f"{value:.0e}".replace("e-0", "e−")
+        .replace("e+0", "e")
+        .replace("e-", "e−")
+        .replace("e0", "")
+    )
 
 
 def short(text: str, most: int = 30) -> str:
@@ -57,7 +64,11 @@ def short(text: str, most: int = 30) -> str:
 def place(row: dict, *, precision: bool = False) -> str:
     """`2.7B, context 1,024, batch 4, bf16`: what is known of it."""
     parts = [short(row["size"], 24)]
-    parts += [f"{name} {row[name]:,.0f}" for name in ("context", "batch") if row.get(name) == row.get(name)]
+    parts += [
+        f"{name} {row[name]:,.0f}"
+        for name in ("context", "batch")
+        if row.get(name) == row.get(name)
+    ]
     parts += [row["precision"]] if precision and row["precision"] else []
     return ", ".join(parts)
 

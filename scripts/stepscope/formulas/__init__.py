@@ -1,1 +1,2 @@
-"""What a step costs by formula: operations, bytes moved, and memory at each moment. Standard library only."""
+"""What a step costs by formula: operations, bytes moved, and memory at each moment. Standard
+library only."""

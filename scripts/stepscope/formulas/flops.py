@@ -1,10 +1,11 @@
 """Floating-point operations of a training step, in closed form. Standard library only.
 
-Counted are the matrix products, 2 m n k operations for (m, k) x (k, n), as in Kaplan et al. 2020 (section 2.1) and in
-appendix B of PaLM (Chowdhery et al. 2022); normalisations, softmax, activations, the loss and the optimizer's
-elementwise work are not. Attention is counted in full, as the naive code computes it: it is not halved for the causal
-mask, although a fused kernel may skip the masked half. In a model with a sliding window each query counts for as many
-keys as the window has, although naive attention computes all. The embedding is a look-up and counts nothing.
+Counted are the matrix products, 2 m n k operations for (m, k) x (k, n), as in Kaplan et al. 2020
+(section 2.1) and in appendix B of PaLM (Chowdhery et al. 2022); normalisations, softmax,
+activations, the loss and the optimizer's elementwise work are not. Attention is counted in full, as
+the naive code computes it: it is not halved for the causal mask, although a fused kernel may skip
+the masked half. In a model with a sliding window each query counts for as many keys as the window
+has, although naive attention computes all. The embedding is a look-up and counts nothing.
 
 Of attention by itself the pairs of a query and a key that it sees are counted.
 """
@@ -12,14 +13,17 @@ Of attention by itself the pairs of a query and a key that it sees are counted.
 from stepscope.axes import CAUSAL, FULL, LOWER_RIGHT
 from stepscope.model.shape import ModelShape
 
-ATTENTION_BACKWARD = 2.5  # over forward: it makes the scores again, and four more products of the size of forward's two
+# over forward: it makes the scores again, and four more products of the size of forward's two
+ATTENTION_BACKWARD = 2.5
 
 
 def forward_flops_by_component(shape: ModelShape, batch: int, context: int) -> dict[str, int]:
-    """Operations of one forward pass over (batch, context) tokens, by component, summed over all layers."""
+    """Operations of one forward pass over (batch, context) tokens, by component, summed over all
+    layers."""
     tokens = batch * context
     d_model, layers = shape.d_model, shape.num_layers
-    # Each head multiplies (context, d_head) x (d_head, context); together the heads have d_model channels.
+    # Each head multiplies (context, d_head) x (d_head, context); together the heads have d_model
+    # channels.
     scores = 2 * batch * context * shape.keys_seen(context) * d_model
     return {
         "qkv": layers * 2 * tokens * d_model * shape.qkv_width,
@@ -37,13 +41,14 @@ def forward_flops(shape: ModelShape, batch: int, context: int) -> int:
 
 
 def backward_flops(shape: ModelShape, batch: int, context: int) -> int:
-    """Operations of one backward pass: twice the forward, since each product C = A B has two gradients, each a product
-    of the same size."""
+    """Operations of one backward pass: twice the forward, since each product C = A B has two
+    gradients, each a product of the same size."""
     return 2 * forward_flops(shape, batch, context)
 
 
 def step_flops(shape: ModelShape, batch: int, context: int) -> int:
-    """Operations of one training step: forward and backward. The optimizer has no matrix products and adds none."""
+    """Operations of one training step: forward and backward. The optimizer has no matrix products
+    and adds none."""
     return forward_flops(shape, batch, context) + backward_flops(shape, batch, context)
 
 
@@ -63,12 +68,13 @@ def attention_flops(
     keys: int | None = None,
     window: int | None = None,
 ) -> float:
-    """Operations of attention by itself in a pass, "forward" or "backward" (Dao, FlashAttention-2, 2023, section 4.1).
+    """Operations of attention by itself in a pass, "forward" or "backward" (Dao, FlashAttention-2,
+    2023, section 4.1).
 
-    mask, keys, window: as in visible_pairs(); keys: as many as queries where None. Forward: Q K^T and the product with
-    V, 2 batch heads pairs d_head each. Of a plain causal mask the pairs are half of queries x keys, as there and in
-    whatever is compared with it; of all else they are counted one by one. Heads are those of Q: fewer heads of K and V
-    save no operation.
+    mask, keys, window: as in visible_pairs(); keys: as many as queries where None. Forward: Q K^T
+    and the product with V, 2 batch heads pairs d_head each. Of a plain causal mask the pairs are
+    half of queries x keys, as there and in whatever is compared with it; of all else they are
+    counted one by one. Heads are those of Q: fewer heads of K and V save no operation.
     """
     is_plain = mask == CAUSAL and keys in (None, queries) and not window
     pairs = queries**2 / 2 if is_plain else visible_pairs(queries, keys or queries, mask, window)
@@ -79,13 +85,15 @@ def attention_flops(
 def visible_pairs(queries: int, keys: int, mask: str, window: int | None = None) -> int:
     """How many pairs of a query and a key that it sees there are.
 
-    mask: "full"; "causal": query i sees keys 0 to i; "causal-lower-right": the last query sees the last key, query i
-    keys 0 to i + keys - queries (the two corners of torch.nn.attention.bias). window: keys that a query sees at most,
-    the last ones up to its own position.
+    mask: "full"; "causal": query i sees keys 0 to i; "causal-lower-right": the last query sees the
+    last key, query i keys 0 to i + keys - queries (the two corners of torch.nn.attention.bias).
+    window: keys that a query sees at most, the last ones up to its own position.
     """
     if mask == FULL:
         return queries * keys
-    first = 1 + (keys - queries if mask == LOWER_RIGHT else 0)  # keys up to the first query's position
+    first = 1 + (
+        keys - queries if mask == LOWER_RIGHT else 0
+    )  # keys up to the first query's position
     hidden = _clipped_sum(first - window, queries, keys) if window else 0
     return _clipped_sum(first, queries, keys) - hidden
 

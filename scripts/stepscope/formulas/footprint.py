@@ -1,22 +1,26 @@
-"""GPU memory of a training step and of inference, in closed form: the tensors. Standard library only.
+"""GPU memory of a training step and of inference, in closed form: the tensors. Standard library
+only.
 
-Every tensor is written as its dimensions ("batch × heads × context × context") and its type, and its bytes are computed
-from that very text, so that a formula in a report cannot disagree with its number. Which tensors there are follows from
-the model's code and from what PyTorch's derivatives save (tools/autograd/derivatives.yaml); views and tensors that
-share a storage count once. `stepscope.formulas.footprint_peak` adds them up at the moments that can be the peak.
+Every tensor is written as its dimensions ("batch × heads × context × context") and its type, and
+its bytes are computed from that very text, so that a formula in a report cannot disagree with its
+number. Which tensors there are follows from the model's code and from what PyTorch's derivatives
+save (tools/autograd/derivatives.yaml); views and tensors that share a storage count once.
+`stepscope.formulas.footprint_peak` adds them up at the moments that can be the peak.
 
-Under autocast (bf16, fp16) this follows CUDA's lists of operators (ATen/autocast_mode.h): matrix products and fused
-attention run in 16 bits; exp, log, rsqrt, reciprocal and sum in fp32; addcmul in the widest type among its inputs; and
-all others, as mul, silu and mean, in the type that they are given. A weight's 16-bit copy is kept until autocast ends,
-without gradients too (`cached_cast` asks whether the weight is a leaf that requires a gradient, not whether autograd
-is on); an activation's copy is made anew for each product. The residual stream stays in fp32, because the embedding is
-not cast and fp32 + bf16 is fp32.
+Under autocast (bf16, fp16) this follows CUDA's lists of operators (ATen/autocast_mode.h): matrix
+products and fused attention run in 16 bits; exp, log, rsqrt, reciprocal and sum in fp32; addcmul in
+the widest type among its inputs; and all others, as mul, silu and mean, in the type that they are
+given. A weight's 16-bit copy is kept until autocast ends, without gradients too (`cached_cast` asks
+whether the weight is a leaf that requires a gradient, not whether autograd is on); an activation's
+copy is made anew for each product. The residual stream stays in fp32, because the embedding is not
+cast and fp32 + bf16 is fp32.
 
-`sdpa` is taken to run a fused kernel: FlashAttention or cuDNN's in 16 bits, the memory-efficient kernel in fp32, which
-rounds its row statistics up to 32 queries. All three save Q, K, V, their result and one number a row. A window is a
-mask to `sdpa` (context × context), which it turns into numbers and keeps for every block; `flex` and `triton` know it
-by its width. With fewer heads of K and V PyTorch's memory-efficient kernel does not run: in fp32 `sdpa` then needs more
-than is said here.
+`sdpa` is taken to run a fused kernel: FlashAttention or cuDNN's in 16 bits, the memory-efficient
+kernel in fp32, which rounds its row statistics up to 32 queries. All three save Q, K, V, their
+result and one number a row. A window is a mask to `sdpa` (context × context), which it turns into
+numbers and keeps for every block; `flex` and `triton` know it by its width. With fewer heads of K
+and V PyTorch's memory-efficient kernel does not run: in fp32 `sdpa` then needs more than is said
+here.
 """
 
 import math
@@ -36,7 +40,8 @@ HIDDEN = "batch × context × d_ff"
 
 @dataclass(frozen=True)
 class Setup:
-    """A model and how it is run. precision, attention and optimizer are values of the options of those names."""
+    """A model and how it is run. precision, attention and optimizer are values of the options of
+    those names."""
 
     shape: ModelShape
     batch: int
@@ -80,7 +85,8 @@ class Contribution:
     """`count` equal tensors."""
 
     category: str
-    module: str  # the part that makes it, or saves it where autograd keeps it: "blocks.*/attention/softmax"
+    # the part that makes it, or saves it where autograd keeps it: "blocks.*/attention/softmax"
+    module: str
     name: str
     dims: str  # of one, in words: "batch × context × d_model"
     shape: tuple[int, ...]  # of one
@@ -99,15 +105,22 @@ class Contribution:
         return f"{self.count} × " * (self.count != 1) + f"{self.dims} × {DTYPE_BYTES[self.dtype]} B"
 
 
-def tensor(setup: Setup, category: str, module: str, name: str, dims: str, dtype: str, count: int = 1) -> Contribution:
+def tensor(
+    setup: Setup, category: str, module: str, name: str, dims: str, dtype: str, count: int = 1
+) -> Contribution:
     """`count` tensors of dimensions such as "batch × context × d_model"."""
     dims = spelled(setup, dims)
     shape = tuple(setup.sizes[dim] for dim in dims.split(" × "))
     return Contribution(category, module, name, dims, shape, dtype, count)
 
 
-# A dimension of Q's, K's or V's -> what it is called where K and V have as many heads as Q, and where they have fewer.
-_OF_HEADS = {"3 d_model": ("3 d_model", "d_model + 2 d_K"), "K heads": ("heads", "K heads"), "d_K": ("d_model", "d_K")}
+# A dimension of Q's, K's or V's -> what it is called where K and V have as many heads as Q, and
+# where they have fewer.
+_OF_HEADS = {
+    "3 d_model": ("3 d_model", "d_model + 2 d_K"),
+    "K heads": ("heads", "K heads"),
+    "d_K": ("d_model", "d_K"),
+}
 
 
 def spelled(setup: Setup, dims: str) -> str:
@@ -121,7 +134,8 @@ def total(contributions: list[Contribution]) -> int:
     return sum(each.bytes for each in contributions)
 
 
-# The weights of a block in the order of the forward pass, which is that of their products, then those outside.
+# The weights of a block in the order of the forward pass, which is that of their products, then
+# those outside.
 _BLOCK_WEIGHTS = {
     "QKV": ("blocks.*/attention/QKV projection", "3 d_model × d_model"),
     "output": ("blocks.*/attention/output projection", "d_model × d_model"),
@@ -147,7 +161,8 @@ def parameters(setup: Setup) -> Contribution:
 
 
 def optimizer_state(setup: Setup) -> Contribution:
-    """AdamW's two moments of each parameter. (PyTorch's fused AdamW also keeps a step count for each parameter.)"""
+    """AdamW's two moments of each parameter. (PyTorch's fused AdamW also keeps a step count for
+    each parameter.)"""
     return tensor(setup, "optimizer state", "optimizer", "moments", "parameters", "float32", 2)
 
 
@@ -157,7 +172,8 @@ def gradients(setup: Setup) -> Contribution:
 
 
 def weight_gradients(setup: Setup, names: tuple[str, ...], count: int = 1) -> list[Contribution]:
-    """Gradients of the named weights in each of `count` blocks (1 for those outside of the blocks)."""
+    """Gradients of the named weights in each of `count` blocks (1 for those outside of the
+    blocks)."""
     return [
         tensor(setup, "gradients", module, f"{name} gradient", dims, "float32", count)
         for name, (module, dims) in WEIGHTS.items()
@@ -181,11 +197,14 @@ def buffers(setup: Setup) -> list[Contribution]:
 
 
 def _masks_sdpa(setup: Setup) -> bool:
-    """Whether PyTorch's attention is given a mask of booleans, since it knows no window that hides something."""
+    """Whether PyTorch's attention is given a mask of booleans, since it knows no window that hides
+    something."""
     return setup.attention == "sdpa" and setup.shape.keys_seen(setup.context) < setup.context
 
 
-def cast_weights(setup: Setup, names: tuple[str, ...] = tuple(_BLOCK_WEIGHTS), count: int = 1) -> list[Contribution]:
+def cast_weights(
+    setup: Setup, names: tuple[str, ...] = tuple(_BLOCK_WEIGHTS), count: int = 1
+) -> list[Contribution]:
     """Autocast's copies of the named matrices in each of `count` blocks; none without autocast."""
     return [
         tensor(setup, "cast weights", module, f"{name} weight", dims, setup.low, count)
@@ -195,26 +214,33 @@ def cast_weights(setup: Setup, names: tuple[str, ...] = tuple(_BLOCK_WEIGHTS), c
 
 
 def all_cast_weights(setup: Setup) -> list[Contribution]:
-    """Autocast's copies of all matrices that are multiplied by. The embedding is a look-up, and not among them."""
+    """Autocast's copies of all matrices that are multiplied by. The embedding is a look-up, and not
+    among them."""
     return cast_weights(setup, count=setup.shape.num_layers) + cast_weights(setup, ("head",))
 
 
 def largest_parameter(setup: Setup) -> str:
     """Dimensions of the largest parameter."""
     dims_of_all = {dims for _, dims in WEIGHTS.values()}
-    return max(sorted(dims_of_all), key=lambda dims: tensor(setup, "", "", "", dims, "float32").bytes)
+    return max(
+        sorted(dims_of_all), key=lambda dims: tensor(setup, "", "", "", dims, "float32").bytes
+    )
 
 
 Row = tuple[str, str, str, str, str]  # module, name, operator, dimensions, type
 
 
 def saved_by_block(setup: Setup, count: int = 1) -> list[Contribution]:
-    """What autograd keeps for the backward pass of each of `count` blocks, in the order in which it is saved.
+    """What autograd keeps for the backward pass of each of `count` blocks, in the order in which it
+    is saved.
 
-    Autocast's copies of weights are not in it (`cast_weights`), nor the block's result, which the next part saves.
+    Autocast's copies of weights are not in it (`cast_weights`), nor the block's result, which the
+    next part saves.
     """
     low = setup.low
-    input_op = "_to_copy" if setup.is_autocast else "mul"  # without autocast the norm's result itself
+    input_op = (
+        "_to_copy" if setup.is_autocast else "mul"
+    )  # without autocast the norm's result itself
     rows = [
         *_saved_by_norm("attention norm", "block input"),
         ("attention/QKV projection", "QKV input", input_op, STREAM, low),
@@ -232,7 +258,8 @@ def saved_by_block(setup: Setup, count: int = 1) -> list[Contribution]:
 
 
 def saved_outside(setup: Setup) -> list[Contribution]:
-    """What autograd keeps for the final norm, the LM head and the loss; the embedding needs only the tokens."""
+    """What autograd keeps for the final norm, the LM head and the loss; the embedding needs only
+    the tokens."""
     rows = [
         *_saved_by_norm("final norm", "residual of the last block"),
         ("LM head", "head input", "_to_copy" if setup.is_autocast else "mul", STREAM, setup.low),
@@ -249,7 +276,8 @@ def _saved(setup: Setup, prefix: str, row: Row, count: int) -> list[Contribution
 
 
 def _saved_by_norm(module: str, input_name: str) -> list[Row]:
-    """RMSNorm: its input, a version of the residual stream; 1 / rms; and x / rms for the gain's gradient."""
+    """RMSNorm: its input, a version of the residual stream; 1 / rms; and x / rms for the gain's
+    gradient."""
     return [
         (module, input_name, "add", STREAM, "float32"),
         (module, f"{module}: 1 / rms", "rsqrt", "batch × context", "float32"),
@@ -258,10 +286,12 @@ def _saved_by_norm(module: str, input_name: str) -> list[Row]:
 
 
 def _saved_by_naive(setup: Setup) -> list[Row]:
-    """Naive attention. The scores themselves are not kept: the mask and the exponential are applied in place."""
-    # matmul wants batch and heads as one dimension. Heads are cut out of the projection's result, so that this makes a
-    # copy, unless one of the two is 1: then V stays a view, and keeps Q, K and V of the projection in memory.
-    # Heads of Q that share one of K stand one after the other, which is a copy in any case.
+    """Naive attention. The scores themselves are not kept: the mask and the exponential are applied
+    in place."""
+    # matmul wants batch and heads as one dimension. Heads are cut out of the projection's result,
+    # so that this makes a copy, unless one of the two is 1: then V stays a view, and keeps Q, K and
+    # V of the projection in memory. Heads of Q that share one of K stand one after the other, which
+    # is a copy in any case.
     shape, low = setup.shape, setup.low
     is_view = 1 in (setup.batch, shape.kv_heads)
     scaled = "mul" if is_view and shape.kv_heads == shape.num_heads else "clone"
@@ -269,17 +299,29 @@ def _saved_by_naive(setup: Setup) -> list[Row]:
     return [
         ("attention/attention scores", "scaled Q", scaled, _HEADS, low),
         ("attention/attention scores", "K", "clone", _KV_HEADS, low),
-        ("attention/softmax", "exponentials", "sub", SCORES, "float32"),  # of the difference, in place
+        (
+            "attention/softmax",
+            "exponentials",
+            "sub",
+            SCORES,
+            "float32",
+        ),  # of the difference, in place
         ("attention/softmax", "1 / sums", "reciprocal", "batch × heads × context", "float32"),
-        ("attention/attention × V", "attention weights", "_to_copy" if setup.is_autocast else "mul", SCORES, low),
+        (
+            "attention/attention × V",
+            "attention weights",
+            "_to_copy" if setup.is_autocast else "mul",
+            SCORES,
+            low,
+        ),
         ("attention/attention × V", *v),
         ("attention/output projection", "attended", "clone", STREAM, low),
     ]
 
 
 def _saved_by_fused(setup: Setup) -> list[Row]:
-    """PyTorch's fused attention. V is a view of the projection's result; the output projection's input is a view of
-    what attention returns."""
+    """PyTorch's fused attention. V is a view of the projection's result; the output projection's
+    input is a view of what attention returns."""
     operator = "fused attention"
     rotated = "_to_copy" if setup.is_autocast else "addcmul"
     queries = "context" if setup.is_autocast else "context in 32s"

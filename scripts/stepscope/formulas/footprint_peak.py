@@ -1,14 +1,17 @@
 """GPU memory of a training step and of inference, in closed form: the peak. Standard library only.
 
-The peak is the largest of a few moments, each a list of all that is alive then. From one block to the next the memory
-in backward changes by the same amount, what a block's gradients need less what the block saved, so that it is largest
-in the last or in the first block. Left out are moments that hold less than these in models of usual proportions, and
-what is small (single numbers, the logits of the targets, the sorting of tokens in the embedding's backward pass).
+The peak is the largest of a few moments, each a list of all that is alive then. From one block to
+the next the memory in backward changes by the same amount, what a block's gradients need less what
+the block saved, so that it is largest in the last or in the first block. Left out are moments that
+hold less than these in models of usual proportions, and what is small (single numbers, the logits
+of the targets, the sorting of tokens in the embedding's backward pass).
 
-What libraries take for themselves is passed in (cuBLAS on an H100: 32 MiB for each thread that multiplies, thus one in
-inference and two in a step). Bytes are those that tensors ask for. PyTorch's allocator counts whole blocks: a tensor of
-10 MiB or more gets memory of its own in steps of 2 MiB, of which up to 1 MiB is not split off but counted as allocated
-(c10/cuda/CUDACachingAllocator.cpp, `should_split`). For some sizes of weights that is 2 to 3 % of a model.
+What libraries take for themselves is passed in (cuBLAS on an H100: 32 MiB for each thread that
+multiplies, thus one in inference and two in a step). Bytes are those that tensors ask for.
+PyTorch's allocator counts whole blocks: a tensor of 10 MiB or more gets memory of its own in steps
+of 2 MiB, of which up to 1 MiB is not split off but counted as allocated
+(c10/cuda/CUDACachingAllocator.cpp, `should_split`). For some sizes of weights that is 2 to 3 % of a
+model.
 """
 
 from bisect import bisect_left
@@ -65,8 +68,11 @@ def moments(setup: Setup, mode: str, workspace: int = 0) -> list[Peak]:
     ]
 
 
-def first_context_that_fails(setup: Setup, mode: str, capacity_bytes: int, workspace: int = 0) -> int:
-    """The smallest context, in tokens, whose peak is larger than `capacity_bytes`. The setup's own does not count."""
+def first_context_that_fails(
+    setup: Setup, mode: str, capacity_bytes: int, workspace: int = 0
+) -> int:
+    """The smallest context, in tokens, whose peak is larger than `capacity_bytes`. The setup's own
+    does not count."""
 
     def fails(context: int) -> bool:
         return peak(replace(setup, context=context), mode, workspace).bytes > capacity_bytes
@@ -88,9 +94,11 @@ def _merged(contributions: list[Contribution]) -> list[Contribution]:
 
 
 def _loss(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
-    """The end of forward and the start of backward: all activations and cast weights are alive, and no gradient is.
+    """The end of forward and the start of backward: all activations and cast weights are alive, and
+    no gradient is.
 
-    The loss works in fp32 and in place, on one tensor as large as the logits; its gradient is cast to the logits' type.
+    The loss works in fp32 and in place, on one tensor as large as the logits; its gradient is cast
+    to the logits' type.
     """
     blocks = footprint.saved_by_block(setup, setup.shape.num_layers)
     outside = footprint.saved_outside(setup)
@@ -100,20 +108,28 @@ def _loss(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
 
     gradient = tensor(setup, "workspace", "loss", "gradient of logits in fp32", _LOGITS, "float32")
     cast_gradient = tensor(setup, "workspace", "loss", "gradient of logits", _LOGITS, setup.low)
-    yield "backward", "loss", [*blocks, *outside, *casts, gradient, *[cast_gradient] * setup.is_autocast]
+    yield (
+        "backward",
+        "loss",
+        [*blocks, *outside, *casts, gradient, *[cast_gradient] * setup.is_autocast],
+    )
 
     # The logits and the weight's copy are gone once the head's two products are done.
     remaining = [each for each in outside if each.name not in ("logits", "log-sum-exp of logits")]
     of_input = tensor(setup, "workspace", "LM head", "gradient of head input", STREAM, setup.low)
-    of_weight = tensor(setup, "workspace", "LM head", "gradient of head weight", "vocabulary × d_model", setup.low)
+    of_weight = tensor(
+        setup, "workspace", "LM head", "gradient of head weight", "vocabulary × d_model", setup.low
+    )
     yield "backward", "LM head", [*blocks, *remaining, *casts, cast_gradient, of_input, of_weight]
 
 
 def _backward(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
-    """The largest moments of a block's backward pass, in the last block, which is the first to run, and the first;
-    then the embedding's."""
+    """The largest moments of a block's backward pass, in the last block, which is the first to run,
+    and the first; then the embedding's."""
     layers = setup.shape.num_layers
-    residual_gradient = tensor(setup, "workspace", "blocks.*", "gradient of residual", STREAM, "float32")
+    residual_gradient = tensor(
+        setup, "workspace", "blocks.*", "gradient of residual", STREAM, "float32"
+    )
     for label, before in {"last block": layers - 1, "first block": 0}.items():
         elsewhere = [
             *footprint.saved_by_block(setup, before),
@@ -132,7 +148,8 @@ def _backward(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
 
 
 def _gate_backward(setup: Setup) -> list[Contribution]:
-    """The product silu(gate) × up passes its gradient on to both factors; the down projection's backward is done."""
+    """The product silu(gate) × up passes its gradient on to both factors; the down projection's
+    backward is done."""
     saved = [each for each in footprint.saved_by_block(setup) if each.name != "silu × up"]
     hidden = [
         tensor(setup, "workspace", "blocks.*/FFN", f"gradient of {name}", HIDDEN, setup.low)
@@ -143,8 +160,9 @@ def _gate_backward(setup: Setup) -> list[Contribution]:
 
 
 def _softmax_backward(setup: Setup) -> list[Contribution]:
-    """exponentials / sums passes its gradient on to both factors, the second one's as large as the scores before it is
-    summed; the backward of the FFN, the output projection and attention × V is done."""
+    """exponentials / sums passes its gradient on to both factors, the second one's as large as the
+    scores before it is summed; the backward of the FFN, the output projection and attention × V is
+    done."""
     saved = footprint.saved_by_block(setup)
     names = [each.name for each in saved]
     gone = ("attention weights", "V", "QKV")
@@ -154,24 +172,31 @@ def _softmax_backward(setup: Setup) -> list[Contribution]:
         tensor(setup, "workspace", module, f"gradient of {name}", SCORES, "float32")
         for name in ("attention weights", "exponentials", "1 / sums, before the sum")
     ]
-    of_v = tensor(setup, "workspace", "blocks.*/attention/attention × V", "gradient of V", _KV, setup.low)
+    of_v = tensor(
+        setup, "workspace", "blocks.*/attention/attention × V", "gradient of V", _KV, setup.low
+    )
     done = footprint.weight_gradients(setup, ("output", "gate", "up", "down", "FFN gain"))
     return [*kept, *footprint.cast_weights(setup, ("QKV",)), *done, of_v, *scores]
 
 
 def _optimizer(setup: Setup) -> tuple[str, str, list[Contribution]]:
-    """All gradients and the roots of second moments: of one parameter at a time in our own AdamW, of all in PyTorch's,
-    which by default runs each operation over all parameters on a GPU ("foreach"), none in the fused one."""
+    """All gradients and the roots of second moments: of one parameter at a time in our own AdamW,
+    of all in PyTorch's, which by default runs each operation over all parameters on a GPU
+    ("foreach"), none in the fused one."""
     dims = {"own": footprint.largest_parameter(setup), "torch": "parameters"}.get(setup.optimizer)
-    roots = [tensor(setup, "workspace", "optimizer", "denominators", dims, "float32")] if dims else []
+    roots = (
+        [tensor(setup, "workspace", "optimizer", "denominators", dims, "float32")] if dims else []
+    )
     return "optimizer", "", [footprint.gradients(setup), *roots]
 
 
 def _inference(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
-    """The largest moments of the last block, when autocast has copied most weights, and the LM head.
+    """The largest moments of the last block, when autocast has copied most weights, and the LM
+    head.
 
-    A variable of Python keeps its tensor until its function returns: in a block its input, the norm's result and what
-    attention returns, in attention Q, K and the projection of which V is a view.
+    A variable of Python keeps its tensor until its function returns: in a block its input, the
+    norm's result and what attention returns, in attention Q, K and the projection of which V is a
+    view.
     """
     before = footprint.cast_weights(setup, count=setup.shape.num_layers - 1)
     block_input = tensor(setup, "activations", "blocks.*", "residual", STREAM, "float32")
@@ -203,17 +228,26 @@ def _inference(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
             ("maxima", "batch × heads × context", "float32"),
             ("1 / sums", "batch × heads × context", "float32"),
         )
-        yield "inference", "last block/attention/softmax", [*own_casts, *stream, *qkv, *q, *k, *scores, *softmax]
+        yield (
+            "inference",
+            "last block/attention/softmax",
+            [*own_casts, *stream, *qkv, *q, *k, *scores, *softmax],
+        )
 
     attended = made("attention/output projection", ("attended", STREAM, setup.low))
     normalised = made("FFN norm", ("FFN norm", STREAM, "float32"))
     hidden = made("FFN", *[(name, HIDDEN, setup.low) for name in ("silu", "up", "silu × up")])
     casts = [*before, *footprint.cast_weights(setup, ("QKV", "output", "gate", "up"))]
-    yield "inference", "last block/FFN", [*casts, replace(block_input, count=2), *attended, *normalised, *hidden]
+    yield (
+        "inference",
+        "last block/FFN",
+        [*casts, replace(block_input, count=2), *attended, *normalised, *hidden],
+    )
 
     outside = [
         tensor(setup, "activations", "final norm", "final norm", STREAM, "float32"),
-        *[tensor(setup, "activations", "LM head", "head input", STREAM, setup.low)] * setup.is_autocast,
+        *[tensor(setup, "activations", "LM head", "head input", STREAM, setup.low)]
+        * setup.is_autocast,
         tensor(setup, "activations", "LM head", "logits", _LOGITS, setup.low),
     ]
     yield "inference", "LM head", [*footprint.all_cast_weights(setup), *outside]

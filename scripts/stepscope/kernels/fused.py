@@ -1,7 +1,8 @@
-"""FlashAttention in Triton as a differentiable function; the GPU and the precision choose the kernels.
+"""FlashAttention in Triton as a differentiable function; the GPU and the precision choose the
+kernels.
 
-Two operators are registered with PyTorch, so that torch.compile takes each as one step of its graph, instead of looking
-into kernels that it cannot read.
+Two operators are registered with PyTorch, so that torch.compile takes each as one step of its
+graph, instead of looking into kernels that it cannot read.
 """
 
 import torch
@@ -15,14 +16,19 @@ from stepscope.kernels.kernels import unsupported as unsupported
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    is_causal: bool,
+    window: int | None = None,
+    lower_right: bool = False,
 ) -> Tensor:
     """softmax(Q K^T / sqrt(d_head)) V (Vaswani et al. 2017, equation 1).
 
-    q: (..., heads, queries, d_head); k and v: (..., key heads, keys, d_head), where the number of key heads divides
-    that of heads. Returns (..., heads, queries, d_head). With `is_causal`, query i sees keys 0 to i; `window` and
-    `lower_right` as in `stepscope.kernels.masks`. Raises ValueError, in one line, for what the kernels or the device
-    cannot run.
+    q: (..., heads, queries, d_head); k and v: (..., key heads, keys, d_head), where the number of
+    key heads divides that of heads. Returns (..., heads, queries, d_head). With `is_causal`, query
+    i sees keys 0 to i; `window` and `lower_right` as in `stepscope.kernels.masks`. Raises
+    ValueError, in one line, for what the kernels or the device cannot run.
     """
     return _attend(q, k, v, (is_causal, window, lower_right))
 
@@ -39,13 +45,21 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: _Masking) -> Tensor:
         operands.check(q, k, v)
         masks.check(*mask)
         if q.ndim != 4:
-            return _attend(operands.as_4d(q), operands.as_4d(k), operands.as_4d(v), mask).reshape(q.shape)
-    if is_compiling:  # else a gradient of a tensor given twice is lost (torch 2.11), and all that torch.func.grad wants
+            return _attend(operands.as_4d(q), operands.as_4d(k), operands.as_4d(v), mask).reshape(
+                q.shape
+            )
+    # else a gradient of a tensor given twice is lost (torch 2.11), and all that torch.func.grad
+    # wants
+    if is_compiling:
         q, k, v = (x.view_as(x) for x in (q, k, v))
     else:  # the kernels read memory as it is
         q, k, v = q.resolve_neg(), k.resolve_neg(), v.resolve_neg()
-    wants_gradient = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
-    if is_compiling or wants_gradient or forward_ad._current_level >= 0:  # which raises for forward-mode gradients
+    wants_gradient = torch.is_grad_enabled() and (
+        q.requires_grad or k.requires_grad or v.requires_grad
+    )
+    if (
+        is_compiling or wants_gradient or forward_ad._current_level >= 0
+    ):  # which raises for forward-mode gradients
         return _FlashAttention.apply(q, k, v, mask)
     return forward(q, k, v, *mask)[0]
 
@@ -55,7 +69,9 @@ class _FlashAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, q: Tensor, k: Tensor, v: Tensor, mask: _Masking) -> Tensor:
         ctx.mask = mask
-        attend = torch.ops.stepscope.flash_forward.default if torch.compiler.is_compiling() else forward
+        attend = (
+            torch.ops.stepscope.flash_forward.default if torch.compiler.is_compiling() else forward
+        )
         output, lse = attend(q, k, v, *mask)
         ctx.save_for_backward(q, k, v, output, lse)
         return output
@@ -63,7 +79,9 @@ class _FlashAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx, d_output: Tensor) -> tuple:
         if torch.compiler.is_compiling():
-            gradients = torch.ops.stepscope.flash_backward.default(*ctx.saved_tensors, d_output, *ctx.mask)
+            gradients = torch.ops.stepscope.flash_backward.default(
+                *ctx.saved_tensors, d_output, *ctx.mask
+            )
         elif torch.is_grad_enabled():
             gradients = _backward_once(ctx, *ctx.saved_tensors, d_output, *ctx.mask)
         else:
@@ -88,7 +106,9 @@ def _empty_gradients(*tensors_and_mask) -> tuple[Tensor, Tensor, Tensor]:
 _GIVEN = "Tensor q, Tensor k, Tensor v"
 _MASK = "bool is_causal, SymInt? window=None, bool lower_right=False"
 _FORWARD = f"({_GIVEN}, {_MASK}) -> (Tensor, Tensor)"
-_BACKWARD = f"({_GIVEN}, Tensor output, Tensor lse, Tensor d_output, {_MASK}) -> (Tensor, Tensor, Tensor)"
+_BACKWARD = (
+    f"({_GIVEN}, Tensor output, Tensor lse, Tensor d_output, {_MASK}) -> (Tensor, Tensor, Tensor)"
+)
 for name, signature, implementation, fake in (
     ("flash_forward", _FORWARD, forward, _empty_results),
     ("flash_backward", _BACKWARD, backward, _empty_gradients),

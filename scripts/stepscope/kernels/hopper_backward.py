@@ -1,9 +1,10 @@
-"""Backward pass of FlashAttention for Hopper GPUs (compute capability 9.x), in Gluon: one kernel, 5 matrix products.
+"""Backward pass of FlashAttention for Hopper GPUs (compute capability 9.x), in Gluon: one kernel, 5
+matrix products.
 
-A program owns 128 keys of one head and goes over the queries that see them (FlashAttention-2, Dao 2023, algorithm 2,
-with the schedule of FlashAttention-3, Shah et al. 2024, appendix B). Two warpgroups hold 64 keys each, with their
-sums of dK and dV in registers; one warp loads; one adds dQ, to which every program contributes, to memory (see
-`hopper_turns`).
+A program owns 128 keys of one head and goes over the queries that see them (FlashAttention-2, Dao
+2023, algorithm 2, with the schedule of FlashAttention-3, Shah et al. 2024, appendix B). Two
+warpgroups hold 64 keys each, with their sums of dK and dV in registers; one warp loads; one adds
+dQ, to which every program contributes, to memory (see `hopper_turns`).
 """
 
 from collections.abc import Callable
@@ -21,7 +22,14 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from stepscope.kernels.hopper_tiles import PART, described, init_barriers, multiplied, processors, rest_of
+from stepscope.kernels.hopper_tiles import (
+    PART,
+    described,
+    init_barriers,
+    multiplied,
+    processors,
+    rest_of,
+)
 from stepscope.kernels.hopper_turns import (
     async_add_shared_to_global,
     begun_at,
@@ -47,11 +55,12 @@ ROWS_OF_A_TURN = gl.constexpr(COUNTED)
 
 
 def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
-    """From q, k, v, output, log-sum-exp and dO to the gradients of q, k and v; all but the log-sum-exp are 4D and
-    addressable by TMA."""
-    # Where 64 columns are multiplied, instructions are what is short: a shift in powers of two is subtracted by those
-    # that scale the scores (1 x 32 x 16,384 tokens on an H200: 508 instead of 469 TFLOP/s). Where 128 are, it is shared
-    # memory, and the product subtracts the shift (up to 4 % faster).
+    """From q, k, v, output, log-sum-exp and dO to the gradients of q, k and v; all but the
+    log-sum-exp are 4D and addressable by TMA."""
+    # Where 64 columns are multiplied, instructions are what is short: a shift in powers of two is
+    # subtracted by those that scale the scores (1 x 32 x 16,384 tokens on an H200: 508 instead of
+    # 469 TFLOP/s). Where 128 are, it is shared memory, and the product subtracts the shift (up to 4
+    # % faster).
     unit = LOG2_E if tiles.block == PART.value else plan.slots[0].shape[-1] ** 0.5
     constants = {
         "QUERIES": tiles.queries,
@@ -73,9 +82,10 @@ def add_with(
     mask: Mask,
     tiles: HopperBackward,
 ) -> None:
-    """The launches of the backward pass with a kernel whose programs own so many keys and add dQ to its sum in parts of
-    64 rows and so many columns; the shift of scores is in this `unit` (see `rows_of`); `constants` are its compile-time
-    ones before those that the shapes and mask decide."""
+    """The launches of the backward pass with a kernel whose programs own so many keys and add dQ to
+    its sum in parts of 64 rows and so many columns; the shift of scores is in this `unit` (see
+    `rows_of`); `constants` are its compile-time ones before those that the shapes and mask
+    decide."""
     q, k, v, output, lse, d_output, d_q, d_k, d_v = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
     query_tiles, key_tiles = triton.cdiv(queries, tiles.queries), triton.cdiv(keys, keys_of_program)
@@ -112,7 +122,12 @@ def add_with(
             scale * LOG2_E,
         ),
         constants
-        | {"SHARED": shared_by > 1, "CAUSAL": mask.is_causal, "SHIFTED": mask.offset != 0, "WINDOWED": mask.window > 0},
+        | {
+            "SHARED": shared_by > 1,
+            "CAUSAL": mask.is_causal,
+            "SHIFTED": mask.offset != 0,
+            "WINDOWED": mask.window > 0,
+        },
         num_warps=4,
     )
     rows = 4096 // tiles.block
@@ -177,7 +192,9 @@ def _backward_kernel(
     k_tiles = gl.allocate_shared_memory(k.dtype, [2, 1, 1, ROWS, BLOCK], k.layout)
     v_tiles = gl.allocate_shared_memory(v.dtype, [2, 1, 1, ROWS, BLOCK], v.layout)
     q_tiles = gl.allocate_shared_memory(q.dtype, [STAGES, 1, 1, QUERIES, BLOCK], q.layout)
-    d_output_tiles = gl.allocate_shared_memory(q.dtype, [STAGES, 1, 1, QUERIES, BLOCK], d_output.layout)
+    d_output_tiles = gl.allocate_shared_memory(
+        q.dtype, [STAGES, 1, 1, QUERIES, BLOCK], d_output.layout
+    )
     shift_tiles = gl.allocate_shared_memory(gl.float32, [STAGES, 1, QUERIES], shift.layout)
     delta_tiles = gl.allocate_shared_memory(gl.float32, [STAGES, 1, QUERIES], delta.layout)
     d_scores_layout: gl.constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, QUERIES], q.dtype)
@@ -192,7 +209,9 @@ def _backward_kernel(
     d_q_ready = init_barriers(1, 2)
     d_q_free = init_barriers(1, 1)
     fence_async_shared()
-    first_tile, end_tile = tiles_that_see(key_tile, query_tiles, offset, window, QUERIES, KEYS, CAUSAL, WINDOWED)
+    first_tile, end_tile = tiles_that_see(
+        key_tile, query_tiles, offset, window, QUERIES, KEYS, CAUSAL, WINDOWED
+    )
     key_heads = heads // shared_by
     place = (sequence, sequence // key_heads, sequence % key_heads, key_tile)
     steps = (first_tile, end_tile, shared_by)
@@ -218,7 +237,16 @@ def _backward_kernel(
 
 
 @gluon.jit
-def _load(inputs, loaded, barriers, place, steps, QUERIES: gl.constexpr, STAGES: gl.constexpr, SHARED: gl.constexpr):
+def _load(
+    inputs,
+    loaded,
+    barriers,
+    place,
+    steps,
+    QUERIES: gl.constexpr,
+    STAGES: gl.constexpr,
+    SHARED: gl.constexpr,
+):
     """Fill the buffers: K and V once, then Q, dO and two numbers of each row, tile after tile."""
     q, k, v, d_output, shift, delta = inputs
     q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, delta_tiles = loaded
@@ -227,8 +255,12 @@ def _load(inputs, loaded, barriers, place, steps, QUERIES: gl.constexpr, STAGES:
     mbarrier.expect(kv_ready.index(0), 4 * k.block_type.nbytes)
     for group in gl.static_range(2):
         column = key_tile * KEYS + group * ROWS
-        tma.async_copy_global_to_shared(k, [batch, head, column, 0], kv_ready.index(0), k_tiles.index(group))
-        tma.async_copy_global_to_shared(v, [batch, head, column, 0], kv_ready.index(0), v_tiles.index(group))
+        tma.async_copy_global_to_shared(
+            k, [batch, head, column, 0], kv_ready.index(0), k_tiles.index(group)
+        )
+        tma.async_copy_global_to_shared(
+            v, [batch, head, column, 0], kv_ready.index(0), v_tiles.index(group)
+        )
     for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
         member, i = tile_of(n, steps, SHARED)
@@ -240,9 +272,15 @@ def _load(inputs, loaded, barriers, place, steps, QUERIES: gl.constexpr, STAGES:
         mbarrier.wait(q_free.index(slot), (step // STAGES & 1) ^ 1)
         mbarrier.expect(ready, 2 * q.block_type.nbytes + 2 * shift.block_type.nbytes)
         tma.async_copy_global_to_shared(q, [batch, query_head, row, 0], ready, q_tiles.index(slot))
-        tma.async_copy_global_to_shared(shift, [query_sequence, row], ready, shift_tiles.index(slot))
-        tma.async_copy_global_to_shared(d_output, [batch, query_head, row, 0], ready, d_output_tiles.index(slot))
-        tma.async_copy_global_to_shared(delta, [query_sequence, row], ready, delta_tiles.index(slot))
+        tma.async_copy_global_to_shared(
+            shift, [query_sequence, row], ready, shift_tiles.index(slot)
+        )
+        tma.async_copy_global_to_shared(
+            d_output, [batch, query_head, row, 0], ready, d_output_tiles.index(slot)
+        )
+        tma.async_copy_global_to_shared(
+            delta, [query_sequence, row], ready, delta_tiles.index(slot)
+        )
 
 
 @gluon.jit
@@ -266,8 +304,9 @@ def _differentiate(
 ):
     """Gradients of one warpgroup's 64 keys and values, and its part of dQ in each step.
 
-    Scores and weights are transposed, (keys, queries), so that the weights, in registers, are an operand of the
-    products for dV and dK as they are. Only dQ needs the gradients of the scores of both warpgroups, through memory.
+    Scores and weights are transposed, (keys, queries), so that the weights, in registers, are an
+    operand of the products for dV and dK as they are. Only dQ needs the gradients of the scores of
+    both warpgroups, through memory.
     """
     q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, delta_tiles = loaded
     d_k, d_v = outputs
@@ -303,8 +342,9 @@ def _differentiate(
         slot = step % STAGES
         q_tile = q_tiles.index(slot).reshape([QUERIES, BLOCK])
         d_output_tile = d_output_tiles.index(slot).reshape([QUERIES, BLOCK])
-        # 0, but the compiler does not know: it would compute the descriptors of buffers that never change before the
-        # loop and fill the registers with them; those that depend on the step it computes where they are needed.
+        # 0, but the compiler does not know: it would compute the descriptors of buffers that never
+        # change before the loop and fill the registers with them; those that depend on the step it
+        # computes where they are needed.
         nothing = step >> 30
         k_tile = k_tiles.index(group + nothing).reshape([ROWS, BLOCK])
         v_tile = v_tiles.index(group + nothing).reshape([ROWS, BLOCK])
@@ -325,21 +365,28 @@ def _differentiate(
             last = gl.minimum(positions, keys - 1) if CAUSAL else positions * 0 + (keys - 1)
             scores = gl.where(columns[:, None] <= last[None, :], scores, float("-inf"))
             if WINDOWED:
-                scores = gl.where(columns[:, None] > positions[None, :] - window, scores, float("-inf"))
+                scores = gl.where(
+                    columns[:, None] > positions[None, :] - window, scores, float("-inf")
+                )
         if IN_POWERS:
             weights = gl.exp2(scores * scale_log2 - shift_tiles.index(slot).load(SCORES))
         else:
             weights = gl.exp2(scores * scale_log2)
-        # This wait, needed only below, comes here for its branch: ptxas moves nothing across one. Without it, it moves
-        # the exponentials behind the next wait, and the product dO V^T hides none of them.
+        # This wait, needed only below, comes here for its branch: ptxas moves nothing across one.
+        # Without it, it moves the exponentials behind the next wait, and the product dO V^T hides
+        # none of them.
         mbarrier.wait(d_scores_free.index(0), (step & 1) ^ 1)
         d_weights = warpgroup_mma_wait(0, deps=(d_weights,))
         d_scores = (weights * (d_weights - delta_tiles.index(slot).load(SCORES))).to(dtype)
         operand = gl.convert_layout(weights.to(dtype), OPERAND)
         if REST:
-            d_v_sum = warpgroup_mma(operand, d_output_tile.slice(0, PART, 1), d_v_sum, is_async=True)
+            d_v_sum = warpgroup_mma(
+                operand, d_output_tile.slice(0, PART, 1), d_v_sum, is_async=True
+            )
             same = gl.convert_layout(operand, REST_OPERAND)
-            d_v_rest = warpgroup_mma(same, d_output_tile.slice(PART, REST, 1), d_v_rest, is_async=True)
+            d_v_rest = warpgroup_mma(
+                same, d_output_tile.slice(PART, REST, 1), d_v_rest, is_async=True
+            )
         else:
             d_v_sum = warpgroup_mma(operand, d_output_tile, d_v_sum, is_async=True)
         d_scores_tiles.index(group).store(d_scores)
@@ -356,7 +403,9 @@ def _differentiate(
                 left = left.slice(group * PART, PART, 1)
             else:  # a tile of 64 x 128: each has half of the columns
                 right = right.slice(group * PART, D_Q_WIDTH, 1)
-            d_q_part = warpgroup_mma(left.permute([1, 0]), right, d_q_part, use_acc=other > 0, is_async=True)
+            d_q_part = warpgroup_mma(
+                left.permute([1, 0]), right, d_q_part, use_acc=other > 0, is_async=True
+            )
         if REST:
             d_k_sum = warpgroup_mma(operand, q_tile.slice(0, PART, 1), d_k_sum, is_async=True)
             same = gl.convert_layout(operand, REST_OPERAND)
@@ -379,7 +428,8 @@ def _differentiate(
             d_k_sum = warpgroup_mma_wait(0, deps=(d_k_sum,))
         mbarrier.arrive(q_free.index(slot))
 
-    # The results leave through the buffers of K and V. K is read by both warpgroups: the other has to be done, too.
+    # The results leave through the buffers of K and V. K is read by both warpgroups: the other has
+    # to be done, too.
     mbarrier.wait(d_scores_free.index(0), ((end_of(steps, SHARED) - steps[0]) & 1) ^ 1)
     v_tile = v_tiles.index(group).reshape([ROWS, BLOCK])
     k_tile = k_tiles.index(group).reshape([ROWS, BLOCK])
@@ -420,9 +470,13 @@ def _add_d_q(
             row = i * QUERIES + (group * PART if BLOCK == PART else 0)
             column = 0 if BLOCK == PART else group * PART
             if key_tile == begins:
-                tma.async_copy_shared_to_global(sums, [query_sequence, row, column], d_q_parts.index(group))
+                tma.async_copy_shared_to_global(
+                    sums, [query_sequence, row, column], d_q_parts.index(group)
+                )
             else:
-                async_add_shared_to_global(sums, [query_sequence, row, column], d_q_parts.index(group))
+                async_add_shared_to_global(
+                    sums, [query_sequence, row, column], d_q_parts.index(group)
+                )
         tma.store_wait(0)  # until the buffer has been read
         mbarrier.arrive(d_q_free.index(0))
         end_turn(turn, i)
@@ -443,8 +497,8 @@ def _scale_kernel(
     D_HEAD: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """The sums times the scale, in the precision and the layout of Q. Only queries from `first` to `last` see a key:
-    those of a whole tile of others have no sum."""
+    """The sums times the scale, in the precision and the layout of Q. Only queries from `first` to
+    `last` see a key: those of a whole tile of others have no sum."""
     row = tl.program_id(0) * ROWS
     sequence = tl.program_id(1)
     sums = head_of(sums, sums_strides, sequence, heads)

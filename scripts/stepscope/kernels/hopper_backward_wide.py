@@ -1,15 +1,17 @@
-"""Backward pass of FlashAttention for Hopper GPUs (compute capability 9.x) and a d_head of more than 128, in Gluon.
+"""Backward pass of FlashAttention for Hopper GPUs (compute capability 9.x) and a d_head of more
+than 128, in Gluon.
 
-As in `hopper_backward`, one kernel computes the 5 matrix products, a program owns keys of one head and goes over the
-queries that see them, and dQ is added up in a fixed order. But the sums of dK and dV of 64 keys fill the registers of
-two warpgroups, so that these do not share keys but work: one makes the weights and sums dV, the other makes the
-gradients of the scores and sums dK. Weights and gradients of scores go from one to the other through shared memory, and
-each computes dQ for half of the columns. Two warps, one for each buffer, add dQ to memory: to add 64 KiB and tell the
-next program takes longer than a step, and a single one would hold up all others.
+As in `hopper_backward`, one kernel computes the 5 matrix products, a program owns keys of one head
+and goes over the queries that see them, and dQ is added up in a fixed order. But the sums of dK and
+dV of 64 keys fill the registers of two warpgroups, so that these do not share keys but work: one
+makes the weights and sums dV, the other makes the gradients of the scores and sums dK. Weights and
+gradients of scores go from one to the other through shared memory, and each computes dQ for half of
+the columns. Two warps, one for each buffer, add dQ to memory: to add 64 KiB and tell the next
+program takes longer than a step, and a single one would hold up all others.
 
-dQ of a tile of queries is, in fp32, as large as the tiles of Q and dO together, and leaves through their buffers: dV
-is the last to read dO and is summed where one half of dQ is computed, dK is the last to read Q and is summed where the
-other is.
+dQ of a tile of queries is, in fp32, as large as the tiles of Q and dO together, and leaves through
+their buffers: dV is the last to read dO and is summed where one half of dQ is computed, dK is the
+last to read Q and is summed where the other is.
 """
 
 from triton.experimental import gluon
@@ -38,15 +40,27 @@ from stepscope.kernels.launching import Plan
 from stepscope.kernels.masks import Mask
 from stepscope.kernels.tiles import HopperBackward
 
-ROWS = gl.constexpr(64)  # of a tile of queries or of keys: the height of a warpgroup's matrix instruction
+ROWS = gl.constexpr(
+    64
+)  # of a tile of queries or of keys: the height of a warpgroup's matrix instruction
 BLOCK = gl.constexpr(256)  # columns of a tile
 HALF = gl.constexpr(128)  # columns of dQ that a warpgroup computes
 
 
 def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
-    """As `hopper_backward.add_to`. Only the registers and how many sequences take turns can be chosen."""
+    """As `hopper_backward.add_to`. Only the registers and how many sequences take turns can be
+    chosen."""
     unit = plan.slots[0].shape[-1] ** 0.5
-    add_with(_backward_kernel, {"REGISTERS": tiles.registers}, ROWS.value, HALF.value, unit, plan, mask, tiles)
+    add_with(
+        _backward_kernel,
+        {"REGISTERS": tiles.registers},
+        ROWS.value,
+        HALF.value,
+        unit,
+        plan,
+        mask,
+        tiles,
+    )
 
 
 # What varies from call to call and would change the code, but not its speed.
@@ -95,7 +109,8 @@ def _backward_kernel(
     square: gl.constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, ROWS], q.dtype)
     weights_tiles = gl.allocate_shared_memory(q.dtype, [1, ROWS, ROWS], square)
     d_scores_tiles = gl.allocate_shared_memory(q.dtype, [1, ROWS, ROWS], square)
-    # A buffer is ready when it is full, and free again when what it was used for last is done: see each wait.
+    # A buffer is ready when it is full, and free again when what it was used for last is done: see
+    # each wait.
     kv_ready = init_barriers(1, 1)
     k_free = init_barriers(1, 1)
     q_ready = init_barriers(2, 1)
@@ -106,7 +121,9 @@ def _backward_kernel(
     d_scores_ready = init_barriers(1, 1)
     d_q_ready = init_barriers(4, 1)  # of each buffer and half
     fence_async_shared()
-    first_tile, end_tile = tiles_that_see(key_tile, query_tiles, offset, window, ROWS, ROWS, CAUSAL, WINDOWED)
+    first_tile, end_tile = tiles_that_see(
+        key_tile, query_tiles, offset, window, ROWS, ROWS, CAUSAL, WINDOWED
+    )
     key_heads = heads // shared_by
     place = (sequence, sequence // key_heads, sequence % key_heads, key_tile)
     steps = (first_tile, end_tile, shared_by)
@@ -140,8 +157,12 @@ def _load(inputs, loaded, loading, place, steps, SHARED: gl.constexpr):
     kv_ready, q_ready, q_free, d_output_ready, d_output_free = loading
     sequence, batch, head, key_tile = place
     mbarrier.expect(kv_ready.index(0), 2 * k.block_type.nbytes)
-    tma.async_copy_global_to_shared(k, [batch, head, key_tile * ROWS, 0], kv_ready.index(0), k_tiles.index(0))
-    tma.async_copy_global_to_shared(v, [batch, head, key_tile * ROWS, 0], kv_ready.index(0), v_tiles.index(0))
+    tma.async_copy_global_to_shared(
+        k, [batch, head, key_tile * ROWS, 0], kv_ready.index(0), k_tiles.index(0)
+    )
+    tma.async_copy_global_to_shared(
+        v, [batch, head, key_tile * ROWS, 0], kv_ready.index(0), v_tiles.index(0)
+    )
     for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
         member, i = tile_of(n, steps, SHARED)
@@ -153,13 +174,19 @@ def _load(inputs, loaded, loading, place, steps, SHARED: gl.constexpr):
         ready = d_output_ready.index(slot)
         mbarrier.wait(d_output_free.index(slot), free)
         mbarrier.expect(ready, d_output.block_type.nbytes + delta.block_type.nbytes)
-        tma.async_copy_global_to_shared(d_output, [batch, query_head, row, 0], ready, d_output_tiles.index(slot))
-        tma.async_copy_global_to_shared(delta, [query_sequence, row], ready, delta_tiles.index(slot))
+        tma.async_copy_global_to_shared(
+            d_output, [batch, query_head, row, 0], ready, d_output_tiles.index(slot)
+        )
+        tma.async_copy_global_to_shared(
+            delta, [query_sequence, row], ready, delta_tiles.index(slot)
+        )
         ready = q_ready.index(slot)
         mbarrier.wait(q_free.index(slot), free)
         mbarrier.expect(ready, q.block_type.nbytes + shift.block_type.nbytes)
         tma.async_copy_global_to_shared(q, [batch, query_head, row, 0], ready, q_tiles.index(slot))
-        tma.async_copy_global_to_shared(shift, [query_sequence, row], ready, shift_tiles.index(slot))
+        tma.async_copy_global_to_shared(
+            shift, [query_sequence, row], ready, shift_tiles.index(slot)
+        )
 
 
 @gluon.jit
@@ -180,7 +207,8 @@ def _sum_d_v(
 ):
     """Weights of each tile of queries, the sum of dV, and the first half of the columns of dQ.
 
-    Scores and weights are transposed, (keys, queries), so that the weights, in registers, are an operand as they are.
+    Scores and weights are transposed, (keys, queries), so that the weights, in registers, are an
+    operand as they are.
     """
     q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, _delta_tiles = loaded
     kv_ready, q_ready, _q_free, d_output_ready, _d_output_free = loading
@@ -221,9 +249,12 @@ def _sum_d_v(
             last = gl.minimum(positions, keys - 1) if CAUSAL else positions * 0 + (keys - 1)
             scores = gl.where(columns[:, None] <= last[None, :], scores, float("-inf"))
             if WINDOWED:
-                scores = gl.where(columns[:, None] > positions[None, :] - window, scores, float("-inf"))
+                scores = gl.where(
+                    columns[:, None] > positions[None, :] - window, scores, float("-inf")
+                )
         weights = gl.exp2(scores * scale_log2).to(dtype)
-        # The weights before these have been read: the gradients of their scores have been waited for.
+        # The weights before these have been read: the gradients of their scores have been waited
+        # for.
         weights_tiles.index(0).store(weights)
         mbarrier.arrive(weights_ready.index(0))
         mbarrier.wait(d_output_ready.index(slot), step >> 1 & 1)
@@ -231,9 +262,12 @@ def _sum_d_v(
         d_v_sum = warpgroup_mma(operand, d_output_tile, d_v_sum, is_async=True)
         mbarrier.wait(d_scores_ready.index(0), step & 1)
         d_scores = d_scores_tiles.index(nothing).permute([1, 0])
-        d_q = warpgroup_mma(d_scores, k_tile.slice(0, HALF, 1), d_q_zeros, use_acc=False, is_async=True)
+        d_q = warpgroup_mma(
+            d_scores, k_tile.slice(0, HALF, 1), d_q_zeros, use_acc=False, is_async=True
+        )
         d_v_sum, d_q = warpgroup_mma_wait(0, deps=(d_v_sum, d_q))
-        # All warps have read dO then, and the other warpgroup, too: it made the gradients of the scores with it.
+        # All warps have read dO then, and the other warpgroup, too: it made the gradients of the
+        # scores with it.
         _all_warps()
         _half_of_d_q(d_output_tiles, slot, sums).reshape([ROWS, HALF]).store(d_q)
         fence_async_shared()
@@ -249,7 +283,8 @@ def _sum_d_v(
 
 @gluon.jit
 def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHARED: gl.constexpr):
-    """Gradients of the scores of each tile of queries, the sum of dK, and the second half of the columns of dQ."""
+    """Gradients of the scores of each tile of queries, the sum of dK, and the second half of the
+    columns of dQ."""
     q_tiles, k_tiles, v_tiles, d_output_tiles, _shift_tiles, delta_tiles = loaded
     kv_ready, q_ready, _q_free, d_output_ready, _d_output_free = loading
     weights_tiles, d_scores_tiles = made
@@ -273,7 +308,9 @@ def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHAR
         q_tile = q_tiles.index(slot).reshape([ROWS, BLOCK])
         d_output_tile = d_output_tiles.index(slot).reshape([ROWS, BLOCK])
         mbarrier.wait(d_output_ready.index(slot), step >> 1 & 1)
-        d_weights = multiplied(v_tile, d_output_tile, zeros - delta_tiles.index(slot).load(SCORES), True, 0)
+        d_weights = multiplied(
+            v_tile, d_output_tile, zeros - delta_tiles.index(slot).load(SCORES), True, 0
+        )
         mbarrier.wait(q_ready.index(slot), step >> 1 & 1)
         mbarrier.wait(weights_ready.index(0), step & 1)
         weights = weights_tiles.index(nothing).load(SCORES)
@@ -287,7 +324,9 @@ def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHAR
         mbarrier.arrive(d_scores_ready.index(0))
         mbarrier.wait(d_scores_ready.index(0), step & 1)
         d_scores_t = d_scores_tiles.index(nothing).permute([1, 0])
-        d_q = warpgroup_mma(d_scores_t, k_tile.slice(HALF, HALF, 1), d_q_zeros, use_acc=False, is_async=True)
+        d_q = warpgroup_mma(
+            d_scores_t, k_tile.slice(HALF, HALF, 1), d_q_zeros, use_acc=False, is_async=True
+        )
         d_k_sum, d_q = warpgroup_mma_wait(0, deps=(d_k_sum, d_q))
         # All warps have read Q then, and the other warpgroup, too: it made the weights with it.
         _all_warps()
@@ -308,8 +347,8 @@ def _add_d_q(
     slot: gl.constexpr, sums, turns, counters, offset, window, loaded, loading, making, place, steps,
     SHARED: gl.constexpr, WINDOWED: gl.constexpr,
 ):  # fmt: skip
-    """Add dQ of each tile of queries that leaves through one of the two buffers to its sum in memory, when it is this
-    program's turn."""
+    """Add dQ of each tile of queries that leaves through one of the two buffers to its sum in
+    memory, when it is this program's turn."""
     q_tiles, _k_tiles, _v_tiles, d_output_tiles, _shift_tiles, _delta_tiles = loaded
     _kv_ready, _q_ready, q_free, _d_output_ready, d_output_free = loading
     _weights_ready, _d_scores_ready, d_q_ready, _k_free = making
@@ -346,5 +385,6 @@ def _half_of_d_q(tiles, slot, sums):
 
 @builtin
 def _all_warps(_semantic=None):
-    """Wait for all warps of the warpgroup (a function of Gluon whose name differs between versions of Triton)."""
+    """Wait for all warps of the warpgroup (a function of Gluon whose name differs between versions
+    of Triton)."""
     return _semantic.debug_barrier()

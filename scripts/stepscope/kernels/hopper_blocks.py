@@ -1,4 +1,5 @@
-"""Which queries a program of the forward pass for Hopper GPUs attends to next, and which tiles of keys they see."""
+"""Which queries a program of the forward pass for Hopper GPUs attends to next, and which tiles of
+keys they see."""
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -12,7 +13,8 @@ TOLD = gl.constexpr(4)  # numbers that tell a block
 
 @gluon.jit
 def tell(work, work_ready, work_free, turn, block, grid, queries, GROUPS: gl.constexpr):
-    """Let the other warps know the number of their next block and where it lies, so that only one warp divides.
+    """Let the other warps know the number of their next block and where it lies, so that only one
+    warp divides.
 
     Returns what `told` does, without the number.
     """
@@ -44,10 +46,12 @@ def _at(which: gl.constexpr, numbers, i):
 
 @gluon.jit
 def _place(block, grid, queries, GROUPS: gl.constexpr):
-    """(batch, head, first query) of a block of queries. The first block may begin before the first query.
+    """(batch, head, first query) of a block of queries. The first block may begin before the first
+    query.
 
-    As many sequences at a time as have their keys and values in the L2 cache together; of those, the last queries go
-    first: they see the most keys, and no long piece of work is left when all others are done.
+    As many sequences at a time as have their keys and values in the L2 cache together; of those,
+    the last queries go first: they see the most keys, and no long piece of work is left when all
+    others are done.
     """
     heads, sequences, cached, blocks = grid
     first = block // (cached * blocks) * cached
@@ -59,10 +63,13 @@ def _place(block, grid, queries, GROUPS: gl.constexpr):
 
 
 @gluon.jit
-def tiles_seen(row, groups: gl.constexpr, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr):
+def tiles_seen(
+    row, groups: gl.constexpr, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr
+):
     """(begin, end) of the tiles of keys that the queries of so many warpgroups see, from `row` on.
 
-    Every warpgroup meets one tile at least, for queries that see no key, and those of a block lie within the block's.
+    Every warpgroup meets one tile at least, for queries that see no key, and those of a block lie
+    within the block's.
     """
     _queries, keys, offset, window = mask
     if not CAUSAL:
@@ -71,7 +78,8 @@ def tiles_seen(row, groups: gl.constexpr, mask, KEYS: gl.constexpr, CAUSAL: gl.c
     if not LOCAL:
         return 0, end
     first = gl.minimum(
-        gl.maximum(row + offset - window + 1, 0) // KEYS, _tile_count(gl.minimum(keys, row + ROWS + offset), KEYS) - 1
+        gl.maximum(row + offset - window + 1, 0) // KEYS,
+        _tile_count(gl.minimum(keys, row + ROWS + offset), KEYS) - 1,
     )
     return gl.where(window > 0, first, 0), end
 

@@ -1,9 +1,11 @@
-"""Forward pass of FlashAttention for Hopper GPUs (compute capability 9.x), in Gluon: Triton with explicit warps.
+"""Forward pass of FlashAttention for Hopper GPUs (compute capability 9.x), in Gluon: Triton with
+explicit warps.
 
-The schedule is that of FlashAttention-3 (Shah et al. 2024, section 3). One warp loads tiles with the tensor memory
-accelerator into a ring of buffers. Each other warpgroup (4 warps) owns 64 queries and keeps the tensor cores busy while
-it computes exponentials: the scores of the next tile of keys are multiplied while the weights of this one are made,
-and the warpgroups drift apart, so that one's products hide another's exponentials.
+The schedule is that of FlashAttention-3 (Shah et al. 2024, section 3). One warp loads tiles with
+the tensor memory accelerator into a ring of buffers. Each other warpgroup (4 warps) owns 64 queries
+and keeps the tensor cores busy while it computes exponentials: the scores of the next tile of keys
+are multiplied while the weights of this one are made, and the warpgroups drift apart, so that one's
+products hide another's exponentials.
 """
 
 from triton.experimental import gluon
@@ -18,7 +20,14 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 
 from stepscope.kernels.hopper_blocks import TOLD, tell, tiles_seen, told
 from stepscope.kernels.hopper_softmax import finite, grown, hides, masked, rescaled
-from stepscope.kernels.hopper_tiles import PART, described, init_barriers, multiplied, processors, rest_of
+from stepscope.kernels.hopper_tiles import (
+    PART,
+    described,
+    init_barriers,
+    multiplied,
+    processors,
+    rest_of,
+)
 from stepscope.kernels.launching import Plan
 from stepscope.kernels.masks import Mask
 from stepscope.kernels.operands import sharing, sizes
@@ -31,8 +40,8 @@ ROWS = gl.constexpr(HOPPER_ROWS)
 
 
 def add_to(plan: Plan, mask: Mask, tiles: HopperForward) -> None:
-    """From q, k, v to output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D and addressable by
-    TMA. The last slot is a `counter`."""
+    """From q, k, v to output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D
+    and addressable by TMA. The last slot is a `counter`."""
     q, k, v, output, lse, given_out = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
     blocks = -(-queries // (ROWS.value * tiles.warpgroups))
@@ -76,7 +85,17 @@ def add_to(plan: Plan, mask: Mask, tiles: HopperForward) -> None:
 
 # What varies from call to call and would change the code, but not its speed.
 @gluon.jit(
-    do_not_specialize=["heads", "sequences", "cached", "blocks", "queries", "keys", "shared_by", "offset", "window"]
+    do_not_specialize=[
+        "heads",
+        "sequences",
+        "cached",
+        "blocks",
+        "queries",
+        "keys",
+        "shared_by",
+        "offset",
+        "window",
+    ]
 )
 def _forward_kernel(
     q,
@@ -104,19 +123,22 @@ def _forward_kernel(
     CAUSAL: gl.constexpr,
     LOCAL: gl.constexpr,
 ):
-    # Two blocks of queries: the next one comes while one is attended to. Where there is room for one only, its results
-    # leave through its buffer.
+    # Two blocks of queries: the next one comes while one is attended to. Where there is room for
+    # one only, its results leave through its buffer.
     SPARE: gl.constexpr = BLOCK <= 128
     Q_SLOTS: gl.constexpr = 2 if SPARE else 1
     q_tiles = gl.allocate_shared_memory(q.dtype, [Q_SLOTS * GROUPS, 1, 1, ROWS, BLOCK], q.layout)
     k_tiles = gl.allocate_shared_memory(k.dtype, [STAGES, 1, 1, KEYS, BLOCK], k.layout)
     v_tiles = gl.allocate_shared_memory(v.dtype, [STAGES, 1, 1, KEYS, BLOCK], v.layout)
     if SPARE:
-        output_tiles = gl.allocate_shared_memory(output.dtype, [GROUPS, 1, 1, ROWS, BLOCK], output.layout)
+        output_tiles = gl.allocate_shared_memory(
+            output.dtype, [GROUPS, 1, 1, ROWS, BLOCK], output.layout
+        )
     else:
         output_tiles = q_tiles
     work = gl.allocate_shared_memory(gl.int32, [2, TOLD], gl.SwizzledSharedLayout(1, 1, 1, [0]))
-    # A buffer is ready when all of its bytes have come, and free again when all of its readers are done with it.
+    # A buffer is ready when all of its bytes have come, and free again when all of its readers are
+    # done with it.
     q_ready = init_barriers(Q_SLOTS * GROUPS, 1)
     q_free = init_barriers(Q_SLOTS * GROUPS, 1)
     k_ready = init_barriers(STAGES, 1)
@@ -164,9 +186,11 @@ def _load(
     inputs, given_out, buffers, barriers, grid, shared_by, mask, Q_SLOTS: gl.constexpr,
     KEYS: gl.constexpr, GROUPS: gl.constexpr, STAGES: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr,
 ):  # fmt: skip
-    """Fill the buffers: Q once for each block of queries, K and V tile after tile, the last keys first.
+    """Fill the buffers: Q once for each block of queries, K and V tile after tile, the last keys
+    first.
 
-    Blocks are given out one by one, to whichever program asks: a fixed share for each would leave some 6 % behind.
+    Blocks are given out one by one, to whichever program asks: a fixed share for each would leave
+    some 6 % behind.
     """
     q, k, v = inputs
     q_tiles, k_tiles, v_tiles, _output_tiles, work = buffers
@@ -181,7 +205,9 @@ def _load(
             mbarrier.wait(q_free.index(slot), (turn // Q_SLOTS & 1) ^ 1)
             mbarrier.expect(q_ready.index(slot), q.block_type.nbytes)
             q_row = gl.maximum(row + group * ROWS, 0)
-            tma.async_copy_global_to_shared(q, [batch, head, q_row, 0], q_ready.index(slot), q_tiles.index(slot))
+            tma.async_copy_global_to_shared(
+                q, [batch, head, q_row, 0], q_ready.index(slot), q_tiles.index(slot)
+            )
         key_head = head // shared_by
         begin, end = tiles_seen(row, GROUPS, mask, KEYS, CAUSAL, LOCAL)
         for j in range(end - begin):
@@ -190,10 +216,14 @@ def _load(
             phase = loaded // STAGES & 1
             mbarrier.wait(k_free.index(slot), phase ^ 1)
             mbarrier.expect(k_ready.index(slot), k.block_type.nbytes)
-            tma.async_copy_global_to_shared(k, [batch, key_head, column, 0], k_ready.index(slot), k_tiles.index(slot))
+            tma.async_copy_global_to_shared(
+                k, [batch, key_head, column, 0], k_ready.index(slot), k_tiles.index(slot)
+            )
             mbarrier.wait(v_free.index(slot), phase ^ 1)
             mbarrier.expect(v_ready.index(slot), v.block_type.nbytes)
-            tma.async_copy_global_to_shared(v, [batch, key_head, column, 0], v_ready.index(slot), v_tiles.index(slot))
+            tma.async_copy_global_to_shared(
+                v, [batch, key_head, column, 0], v_ready.index(slot), v_tiles.index(slot)
+            )
             loaded += 1
         given = gl.atomic_add(given_out, 1, sem="relaxed")
         # Every program takes one too many: the last of all leaves the counter as it was.
@@ -235,9 +265,10 @@ def _attend(
     if REST:
         REST_OUTPUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, REST, 16])
         REST_WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, REST_OUTPUT, 2)
-    # Whether sums are rescaled only after a maximum has grown far. On an H200, TFLOP/s of 16 x 1,024, 4 x 4,096 and 1 x
-    # 16,384 tokens, causal, so and always: 32 heads of 64 355 and 351, 507 and 495, 580 and 561; 16 heads of 128 469
-    # and 456, 671 and 644, 744 and 714. Without a mask, three warpgroups lose 1 to 2 % by it.
+    # Whether sums are rescaled only after a maximum has grown far. On an H200, TFLOP/s of 16 x
+    # 1,024, 4 x 4,096 and 1 x 16,384 tokens, causal, so and always: 32 heads of 64 355 and 351, 507
+    # and 495, 580 and 561; 16 heads of 128 469 and 456, 671 and 644, 744 and 714. Without a mask,
+    # three warpgroups lose 1 to 2 % by it.
     LAZY: gl.constexpr = CAUSAL or GROUPS == 2
     zeros = gl.zeros([ROWS, KEYS], gl.float32, SCORES)
     used = 0
@@ -256,8 +287,9 @@ def _attend(
             # The last tiles of the block may be seen by none of these 64 queries.
             used = _let_go(block_end - end, used, barriers, STAGES)
 
-            # The first tile, alone: it lies on the diagonal or at the end, and it is the only one that needs a mask,
-            # because KEYS is a multiple of ROWS, unless the offset is none or there is a window.
+            # The first tile, alone: it lies on the diagonal or at the end, and it is the only one
+            # that needs a mask, because KEYS is a multiple of ROWS, unless the offset is none or
+            # there is a window.
             slot = used % STAGES
             phase = used // STAGES & 1
             q_tile = q_tiles.index(q_slot).reshape([ROWS, BLOCK])
@@ -269,10 +301,13 @@ def _attend(
             mbarrier.arrive(k_free.index(slot))
             rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
             column = (end - 1) * KEYS
-            # The branch is for the compiler: without it, it makes all comparisons before the product is there, and
-            # packs their results into words, which takes as long as another tile. Without a mask and with two
-            # warpgroups of 64 columns its order of the other instructions is 4 % slower with the branch.
-            if (not CAUSAL and GROUPS == 2 and BLOCK == PART) or hides(row, column, mask, KEYS, CAUSAL, LOCAL):
+            # The branch is for the compiler: without it, it makes all comparisons before the
+            # product is there, and packs their results into words, which takes as long as another
+            # tile. Without a mask and with two warpgroups of 64 columns its order of the other
+            # instructions is 4 % slower with the branch.
+            if (not CAUSAL and GROUPS == 2 and BLOCK == PART) or hides(
+                row, column, mask, KEYS, CAUSAL, LOCAL
+            ):
                 scores = masked(scores, rows, column, mask, KEYS, CAUSAL, LOCAL)
             maximum = gl.max(scores, 1) * scale_log2
             weights = gl.exp2(scores * scale_log2 - finite(maximum)[:, None])
@@ -292,7 +327,9 @@ def _attend(
                 scores = multiplied(q_tile, k_tile, zeros, False, REST)
                 v_tile = v_tiles.index(slot).reshape([KEYS, BLOCK])
                 if REST:
-                    weighted = warpgroup_mma(operand, v_tile.slice(0, PART, 1), weighted, is_async=True)
+                    weighted = warpgroup_mma(
+                        operand, v_tile.slice(0, PART, 1), weighted, is_async=True
+                    )
                     same = gl.convert_layout(operand, REST_WEIGHTS)
                     rest = warpgroup_mma(same, v_tile.slice(PART, REST, 1), rest, is_async=True)
                     scores = warpgroup_mma_wait(2, deps=(scores,))
@@ -310,8 +347,9 @@ def _attend(
                 correction = gl.exp2(maximum - shift)
                 normaliser = normaliser * correction + gl.sum(weights, 1)
                 maximum = new_maximum
-                # This wait comes here, and not where V is needed, for its branch: ptxas moves nothing across one.
-                # Without it, it moves the exponentials below the next wait, and the product with V hides none of them.
+                # This wait comes here, and not where V is needed, for its branch: ptxas moves
+                # nothing across one. Without it, it moves the exponentials below the next wait, and
+                # the product with V hides none of them.
                 mbarrier.wait(v_ready.index(next_slot), next_phase)
                 if REST:
                     weighted, rest = warpgroup_mma_wait(0, deps=(weighted, rest))
@@ -333,7 +371,9 @@ def _attend(
             else:
                 weighted = warpgroup_mma(operand, v_tile, weighted, is_async=True)
             gl.store(
-                lse + (batch * grid[0] + head) * queries + rows, (maximum + gl.log2(normaliser)) * LN_2, rows < queries
+                lse + (batch * grid[0] + head) * queries + rows,
+                (maximum + gl.log2(normaliser)) * LN_2,
+                rows < queries,
             )
             if REST:
                 weighted, rest = warpgroup_mma_wait(0, deps=(weighted, rest))
@@ -355,7 +395,9 @@ def _attend(
             else:
                 output_tile.store(weighted.to(dtype))
             fence_async_shared()
-            tma.async_copy_shared_to_global(output, [batch, head, row, 0], output_tiles.index(group))
+            tma.async_copy_shared_to_global(
+                output, [batch, head, row, 0], output_tiles.index(group)
+            )
             if Q_SLOTS == 1:
                 tma.store_wait(0)
                 mbarrier.arrive(q_free.index(q_slot))

@@ -1,4 +1,5 @@
-"""The softmax of the forward pass for Hopper GPUs: masks, and sums that are rescaled when their maximum grows."""
+"""The softmax of the forward pass for Hopper GPUs: masks, and sums that are rescaled when their
+maximum grows."""
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -6,15 +7,16 @@ from triton.experimental.gluon import language as gl
 from stepscope.kernels.tiles import HOPPER_ROWS
 
 _ROWS = gl.constexpr(HOPPER_ROWS)  # queries of a warpgroup
-# Weights are 2^(score - maximum); so much a row's maximum may have grown before its sums are rescaled. In fp32 and bf16
-# a weight of 2^8 is as precise as one of 1, and fp16 holds it.
+# Weights are 2^(score - maximum); so much a row's maximum may have grown before its sums are
+# rescaled. In fp32 and bf16 a weight of 2^8 is as precise as one of 1, and fp16 holds it.
 _GROWTH = gl.constexpr(8.0)
 _ONE = "0f3F800000"  # of fp32, as PTX writes it
 
 
 @gluon.jit
 def hides(row, column, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr):
-    """Whether some of the queries of a warpgroup, from `row` on, do not see some keys of the tile at `column`."""
+    """Whether some of the queries of a warpgroup, from `row` on, do not see some keys of the tile
+    at `column`."""
     _queries, keys, offset, window = mask
     hidden = column + KEYS > keys
     if CAUSAL:
@@ -25,8 +27,11 @@ def hides(row, column, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl
 
 
 @gluon.jit
-def masked(scores, rows, column, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr):
-    """The scores of `rows` and the keys from `column` on, -inf where a query does not see the key."""
+def masked(
+    scores, rows, column, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr
+):
+    """The scores of `rows` and the keys from `column` on, -inf where a query does not see the
+    key."""
     _queries, keys, offset, window = mask
     columns = column + gl.arange(0, KEYS, layout=gl.SliceLayout(0, scores.type.layout))
     last = gl.minimum(rows + offset, keys - 1) if CAUSAL else rows * 0 + (keys - 1)
@@ -39,9 +44,9 @@ def masked(scores, rows, column, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr,
 
 @gluon.jit
 def grown(maximum, of_tile, LAZY: gl.constexpr):
-    """The maximum from which weights are made after a tile with this maximum. If lazy, the old one unless it is far
-    exceeded: few maxima change then, and the sums need no rescaling after most tiles (FlashAttention-4, Zadouri et al.
-    2026, conditional rescaling)."""
+    """The maximum from which weights are made after a tile with this maximum. If lazy, the old one
+    unless it is far exceeded: few maxima change then, and the sums need no rescaling after most
+    tiles (FlashAttention-4, Zadouri et al. 2026, conditional rescaling)."""
     new = gl.maximum(maximum, of_tile)
     if LAZY:
         new = gl.where(new > maximum + _GROWTH, new, maximum)
@@ -56,7 +61,8 @@ def finite(maximum):
 
 @gluon.jit
 def rescaled(sums, factors, LAZY: gl.constexpr):
-    """Rows of `sums`, (64, columns), each times its factor; if lazy, a warp whose factors are all 1 does nothing."""
+    """Rows of `sums`, (64, columns), each times its factor; if lazy, a warp whose factors are all 1
+    does nothing."""
     LAYOUT: gl.constexpr = sums.type.layout
     VALUES: gl.constexpr = _values(sums.shape[1])
     factors = gl.convert_layout(factors, gl.SliceLayout(1, LAYOUT))
@@ -64,7 +70,12 @@ def rescaled(sums, factors, LAZY: gl.constexpr):
         return sums * factors[:, None]
     sums, factors = gl.broadcast(sums, factors[:, None])
     return gl.inline_asm_elementwise(
-        _unless_all_one(VALUES), _registers(VALUES), [sums, factors], dtype=gl.float32, is_pure=False, pack=VALUES
+        _unless_all_one(VALUES),
+        _registers(VALUES),
+        [sums, factors],
+        dtype=gl.float32,
+        is_pure=False,
+        pack=VALUES,
     )
 
 
@@ -76,7 +87,8 @@ def _values(columns):
 
 @gluon.constexpr_function
 def _unless_all_one(values):
-    """PTX that multiplies so many values of a thread, which all lie in the two rows of the first four."""
+    """PTX that multiplies so many values of a thread, which all lie in the two rows of the first
+    four."""
     results, sums, factors = ([f"${part * values + i}" for i in range(values)] for part in range(3))
     lines = [".reg .pred other, any;"]
     lines += [f"mov.f32 {to}, {x};" for to, x in zip(results, sums, strict=True)]

@@ -1,4 +1,5 @@
-"""What the kernels for Hopper GPUs share: tensor descriptors, barriers, and the number of multiprocessors."""
+"""What the kernels for Hopper GPUs share: tensor descriptors, barriers, and the number of
+multiprocessors."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -14,13 +15,15 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 from stepscope.kernels.launching import Described, Slot
 from stepscope.kernels.operands import strides
 
-# Rows and columns of the part of a tile that one warpgroup computes, or of which the rest is narrower.
+# Rows and columns of the part of a tile that one warpgroup computes, or of which the rest is
+# narrower.
 PART = gl.constexpr(64)
 _DTYPES = {torch.float32: gl.float32, torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
 
 
 def described(x: Slot, rows: int, columns: int) -> Described:
-    """Descriptor with which the tensor memory accelerator moves tiles of (rows, columns) of `x`, 2D to 4D.
+    """Descriptor with which the tensor memory accelerator moves tiles of (rows, columns) of `x`, 2D
+    to 4D.
 
     What lies beyond the tensor is read as zeros and not written.
     """
@@ -46,8 +49,9 @@ class _Memory(NamedTuple):
 
 
 def rest_of(d_head: int) -> int:
-    """Columns beyond 64 that are multiplied, where these are fewer than a tile's: a d_head of 80 is 64 + 16, of 96 is
-    64 + 32. 0 where a tile is multiplied as a whole: instructions are as wide as tiles, and tiles a power of two."""
+    """Columns beyond 64 that are multiplied, where these are fewer than a tile's: a d_head of 80 is
+    64 + 16, of 96 is 64 + 32. 0 where a tile is multiplied as a whole: instructions are as wide as
+    tiles, and tiles a power of two."""
     if not 64 < d_head <= 96:
         return 0
     return 16 if d_head <= 80 else 32
@@ -60,9 +64,9 @@ def processors(device: torch.device) -> int:
 
 
 def counter(device: torch.device) -> Tensor:
-    """One int32 of value 0, which the kernel that counts with it leaves at 0 again; one for each stream, on which
-    kernels run one after the other, here for the device's current one. What is captured in a graph may run beside
-    others: it gets one of its own."""
+    """One int32 of value 0, which the kernel that counts with it leaves at 0 again; one for each
+    stream, on which kernels run one after the other, here for the device's current one. What is
+    captured in a graph may run beside others: it gets one of its own."""
     if torch.cuda.is_current_stream_capturing():
         return torch.zeros(1, dtype=torch.int32, device=device)
     stream = torch.cuda.current_stream(device).cuda_stream
@@ -73,8 +77,9 @@ def counter(device: torch.device) -> Tensor:
 
 
 def _lasting_zero(device: torch.device) -> Tensor:
-    """One int32 of value 0 for the current stream. A thread that prepares a graph allocates in the graph's own memory,
-    which is used again for the graph (`torch.compile(mode="reduce-overhead")`): this is made in another thread."""
+    """One int32 of value 0 for the current stream. A thread that prepares a graph allocates in the
+    graph's own memory, which is used again for the graph (`torch.compile(mode="reduce-overhead")`):
+    this is made in another thread."""
     stream = torch.cuda.Stream(device)
 
     def zero() -> Tensor:
@@ -101,8 +106,8 @@ def init_barriers(number: gl.constexpr, arrivals: gl.constexpr):
 
 @gluon.jit
 def multiplied(left, right, start, add: gl.constexpr, REST: gl.constexpr):
-    """The product left right^T, started, of those columns that are not all padding (see `rest_of`); added to `start`
-    or instead of it."""
+    """The product left right^T, started, of those columns that are not all padding (see `rest_of`);
+    added to `start` or instead of it."""
     if REST:
         part = right.slice(0, PART, 1).permute([1, 0])
         product = warpgroup_mma(left.slice(0, PART, 1), part, start, use_acc=add, is_async=True)

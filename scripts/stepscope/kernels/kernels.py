@@ -1,4 +1,5 @@
-"""The forward and the backward pass of 4D tensors: which kernels there are for them, worked out once a shape."""
+"""The forward and the backward pass of 4D tensors: which kernels there are for them, worked out
+once a shape."""
 
 import math
 from functools import lru_cache
@@ -20,17 +21,28 @@ from stepscope.kernels import (
 from stepscope.kernels.hopper_tiles import counter, processors
 from stepscope.kernels.launching import Layout, Plan, layouts_of
 from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import addressable_rows, check, contiguous_rows, empty_like, readable
+from stepscope.kernels.operands import (
+    addressable_rows,
+    check,
+    contiguous_rows,
+    empty_like,
+    readable,
+)
 
 _INTERPRETED = knobs.runtime.interpret  # decided where kernels are defined: on import
 _MOST_KEPT = 1024
 
 
 def forward(
-    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    is_causal: bool,
+    window: int | None = None,
+    lower_right: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Output, shaped and laid out like q, and log-sum-exp, (batch, heads, queries) fp32. Raises ValueError, in one
-    line, for what the kernels or the device cannot run."""
+    """Output, shaped and laid out like q, and log-sum-exp, (batch, heads, queries) fp32. Raises
+    ValueError, in one line, for what the kernels or the device cannot run."""
     check(q, k, v)
     masks.check(is_causal, window, lower_right)
     reason = unsupported(q.device)
@@ -42,11 +54,15 @@ def forward(
     by_tma = _by_tma(q)
     tensors = [*(_read(x, by_tma) for x in (q, k, v)), output, lse]
     if not all(x.data_ptr() for x in tensors):
-        raise ValueError("fused attention needs tensors that have data, not those of a FakeTensorMode")
+        raise ValueError(
+            "fused attention needs tensors that have data, not those of a FakeTensorMode"
+        )
     if by_tma:
         tensors.append(counter(q.device))
     mask = masks.mask_of(q.shape[2], k.shape[2], is_causal, window, lower_right)
-    forward_plan(layouts_of(tensors), mask, by_tma, _is_hopper(q.device), _precision(q)).run(tensors)
+    forward_plan(layouts_of(tensors), mask, by_tma, _is_hopper(q.device), _precision(q)).run(
+        tensors
+    )
     return output, lse
 
 
@@ -63,8 +79,8 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of q, k and v, laid out like them, from that of the output.
 
-    What autograd saved may come back with other strides than it had (torch.autograd.graph.save_on_cpu, say): the
-    kernels are chosen by what there is now.
+    What autograd saved may come back with other strides than it had
+    (torch.autograd.graph.save_on_cpu, say): the kernels are chosen by what there is now.
     """
     gradients = empty_like(q), empty_like(k), empty_like(v)
     if q.numel() == 0 or k.numel() == 0:
@@ -74,18 +90,25 @@ def backward(
     output, lse = (readable(x, contiguous_rows) for x in (output, lse.contiguous()))
     tensors = [q, k, v, output, lse, d_output, *gradients]
     mask = masks.mask_of(q.shape[2], k.shape[2], is_causal, window, lower_right)
-    backward_plan(layouts_of(tensors), mask, by_tma, _is_hopper(q.device), _precision(q)).run(tensors)
+    backward_plan(layouts_of(tensors), mask, by_tma, _is_hopper(q.device), _precision(q)).run(
+        tensors
+    )
     return gradients
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def forward_plan(layouts: tuple[Layout, ...], mask: Mask, by_tma: bool, on_hopper: bool, _precision: str) -> Plan:
-    """The launches from q, k, v to output and log-sum-exp, and a counter with those kernels that go by TMA."""
+def forward_plan(
+    layouts: tuple[Layout, ...], mask: Mask, by_tma: bool, on_hopper: bool, _precision: str
+) -> Plan:
+    """The launches from q, k, v to output and log-sum-exp, and a counter with those kernels that go
+    by TMA."""
     plan = Plan(layouts)
     q = plan.slots[0]
     if by_tma:
         batch, heads, queries, d_head = q.shape
-        blocks = tiles.hopper_forward(d_head, queries, batch * heads, mask.is_causal, processors(q.device))
+        blocks = tiles.hopper_forward(
+            d_head, queries, batch * heads, mask.is_causal, processors(q.device)
+        )
         hopper_forward.add_to(plan, mask, blocks)
     else:
         portable_forward.add_to(plan, mask, tiles.forward(q, on_hopper))
@@ -93,7 +116,9 @@ def forward_plan(layouts: tuple[Layout, ...], mask: Mask, by_tma: bool, on_hoppe
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def backward_plan(layouts: tuple[Layout, ...], mask: Mask, by_tma: bool, on_hopper: bool, _precision: str) -> Plan:
+def backward_plan(
+    layouts: tuple[Layout, ...], mask: Mask, by_tma: bool, on_hopper: bool, _precision: str
+) -> Plan:
     """The launches from q, k, v, output, log-sum-exp and dO to the gradients of q, k and v."""
     plan = Plan(layouts)
     q = plan.slots[0]
@@ -104,7 +129,9 @@ def backward_plan(layouts: tuple[Layout, ...], mask: Mask, by_tma: bool, on_hopp
     elif split:
         split_backward.add_to(plan, mask, *split)
     else:
-        portable_backward.add_to(plan, mask, tiles.backward_keys(q, on_hopper), tiles.backward_queries(q, on_hopper))
+        portable_backward.add_to(
+            plan, mask, tiles.backward_keys(q, on_hopper), tiles.backward_queries(q, on_hopper)
+        )
     return plan
 
 
@@ -115,7 +142,10 @@ def unsupported(device: torch.device) -> str | None:
         return None if _INTERPRETED else f"fused attention in Triton needs a GPU, not {device.type}"
     capability = torch.cuda.get_device_capability(device)
     if torch.version.hip is None and capability < (8, 0):
-        return f"fused attention in Triton needs compute capability 8.0 or more, not {'.'.join(map(str, capability))}"
+        return (
+            "fused attention in Triton needs compute capability 8.0 or more, not"
+            f" {'.'.join(map(str, capability))}"
+        )
     return None
 
 
@@ -136,4 +166,8 @@ def _precision(q: Tensor) -> str:
 @lru_cache(maxsize=8)
 def _is_hopper(device: torch.device) -> bool:
     """Whether the device is a GPU of compute capability 9.x."""
-    return device.type == "cuda" and torch.version.hip is None and torch.cuda.get_device_capability(device)[0] == 9
+    return (
+        device.type == "cuda"
+        and torch.version.hip is None
+        and torch.cuda.get_device_capability(device)[0] == 9
+    )

@@ -1,7 +1,9 @@
-"""Kernels to launch one after the other, worked out once for all tensors of the same shapes, strides and types.
+"""Kernels to launch one after the other, worked out once for all tensors of the same shapes,
+strides and types.
 
-The first time, Triton looks at every argument, compiles the kernel if need be, and launches it. All that it looks at is
-the same in later runs of the plan, which launch what was compiled with other addresses: the host has less to do.
+The first time, Triton looks at every argument, compiles the kernel if need be, and launches it. All
+that it looks at is the same in later runs of the plan, which launch what was compiled with other
+addresses: the host has less to do.
 """
 
 import math
@@ -16,7 +18,8 @@ _ALIGNED = 256  # bytes of addresses of scratch, as of all that PyTorch allocate
 
 
 class Slot(NamedTuple):
-    """What a plan knows of a tensor: its number among those that the plan runs with, and all but its address."""
+    """What a plan knows of a tensor: its number among those that the plan runs with, and all but
+    its address."""
 
     number: int
     shape: tuple[int, ...]
@@ -42,7 +45,8 @@ def layouts_of(tensors: Sequence[Tensor]) -> tuple[Layout, ...]:
 
 
 class Described(NamedTuple):
-    """A tensor, by its number, that a kernel reaches through the tensor memory accelerator (TMA), tile by tile."""
+    """A tensor, by its number, that a kernel reaches through the tensor memory accelerator (TMA),
+    tile by tile."""
 
     number: int
     at: Callable[[int], TensorDescriptor]  # its descriptor, by its address
@@ -51,11 +55,25 @@ class Described(NamedTuple):
 class _Launch:
     """A kernel with its arguments, where slots and those described stand for tensors."""
 
-    def __init__(self, kernel: Callable, grid: tuple[int, ...], arguments: Sequence, constants: dict, options: dict):
-        self._kernel, self._grid, self.constants, self._options = kernel, (*grid, 1, 1)[:3], constants, options
+    def __init__(
+        self,
+        kernel: Callable,
+        grid: tuple[int, ...],
+        arguments: Sequence,
+        constants: dict,
+        options: dict,
+    ):
+        self._kernel, self._grid, self.constants, self._options = (
+            kernel,
+            (*grid, 1, 1)[:3],
+            constants,
+            options,
+        )
         self._arguments = [*arguments, *constants.values()]
         self._pointers = [(i, x.number) for i, x in enumerate(arguments) if isinstance(x, Slot)]
-        self._described = [(i, x.number, x.at) for i, x in enumerate(arguments) if isinstance(x, Described)]
+        self._described = [
+            (i, x.number, x.at) for i, x in enumerate(arguments) if isinstance(x, Described)
+        ]
         self.again: Callable[[Sequence[int]], None] | None = None
 
     def first(self, tensors: Sequence[Tensor]) -> None:
@@ -77,8 +95,8 @@ class _Launch:
 
 
 class Plan:
-    """Kernels, one after the other, for tensors of these layouts, at multiples of 16 bytes. A module of kernels adds
-    launches, with slots in place of tensors; `run` makes them all."""
+    """Kernels, one after the other, for tensors of these layouts, at multiples of 16 bytes. A
+    module of kernels adds launches, with slots in place of tensors; `run` makes them all."""
 
     def __init__(self, layouts: Sequence[Layout]):
         self.slots = [Slot(i, *layout) for i, layout in enumerate(layouts)]
@@ -97,15 +115,21 @@ class Plan:
         return slot
 
     def launch(
-        self, kernel: Callable, grid: tuple[int, ...], arguments: Sequence, constants: dict, **options: int
+        self,
+        kernel: Callable,
+        grid: tuple[int, ...],
+        arguments: Sequence,
+        constants: dict,
+        **options: int,
     ) -> None:
-        """Launch `kernel` on `grid` with its arguments, in its order: tensors by TMA, other tensors, strides and
-        numbers; then `constants`, all that it has at compile time; `options` are the compiler's."""
+        """Launch `kernel` on `grid` with its arguments, in its order: tensors by TMA, other
+        tensors, strides and numbers; then `constants`, all that it has at compile time; `options`
+        are the compiler's."""
         self.launches.append(_Launch(kernel, grid, arguments, constants, options))
 
     def run(self, tensors: Sequence[Tensor]) -> None:
-        """Launch all kernels on the current stream of the tensors' device, whichever is the current device. The tensors
-        have the layouts for which the plan was made."""
+        """Launch all kernels on the current stream of the tensors' device, whichever is the current
+        device. The tensors have the layouts for which the plan was made."""
         if self.device.type == "cuda" and self.device.index != torch.cuda.current_device():
             with torch.cuda.device(self.device):  # Triton launches on the current one
                 return self.run(tensors)
@@ -118,5 +142,8 @@ class Plan:
             if launch.again:
                 launch.again(addresses)
             else:
-                views = (memory[at:].view(x.dtype)[: math.prod(x.shape)].view(x.shape) for x, at in self._scratch)
+                views = (
+                    memory[at:].view(x.dtype)[: math.prod(x.shape)].view(x.shape)
+                    for x, at in self._scratch
+                )
                 launch.first([*tensors, *views])

@@ -1,10 +1,11 @@
 """Which keys a query sees: all, those up to its own position, or the last few of these.
 
-The position of query i is i + offset. Upper left, the offset is 0: query 0 stands beside key 0, as PyTorch's
-`is_causal` and `causal_upper_left` have it. Lower right (`causal_lower_right`) it is keys - queries: the last query
-stands beside the last key, as in generation with a cache of earlier keys. A causal query sees the keys at its position
-and before; a window keeps the last `window` positions of these, its own included (Beltagy et al. 2020, Longformer,
-section 3.1, of which this is the causal half). Some queries may see no key at all.
+The position of query i is i + offset. Upper left, the offset is 0: query 0 stands beside key 0, as
+PyTorch's `is_causal` and `causal_upper_left` have it. Lower right (`causal_lower_right`) it is keys
+- queries: the last query stands beside the last key, as in generation with a cache of earlier keys.
+A causal query sees the keys at its position and before; a window keeps the last `window` positions
+of these, its own included (Beltagy et al. 2020, Longformer, section 3.1, of which this is the
+causal half). Some queries may see no key at all.
 """
 
 from functools import lru_cache
@@ -22,7 +23,9 @@ class Mask(NamedTuple):
     window: int
 
 
-def mask_of(queries: int, keys: int, is_causal: bool, window: int | None = None, lower_right: bool = False) -> Mask:
+def mask_of(
+    queries: int, keys: int, is_causal: bool, window: int | None = None, lower_right: bool = False
+) -> Mask:
     """The mask in as few words as it takes: a window that hides nothing is none."""
     offset = keys - queries if is_causal and lower_right else 0
     hides = window is not None and window < queries + offset
@@ -33,9 +36,13 @@ def check(is_causal: bool, window: int | None, lower_right: bool) -> None:
     """Raise ValueError, in one line, for a mask that means nothing."""
     if not is_causal and (window is not None or lower_right):
         what = "a window" if window is not None else "lower_right"
-        raise ValueError(f"{what} needs is_causal=True: without it a query has no position among the keys")
+        raise ValueError(
+            f"{what} needs is_causal=True: without it a query has no position among the keys"
+        )
     if window is not None and (not isinstance(window, (int, torch.SymInt)) or window < 1):
-        raise ValueError(f"window is the number of keys that a query sees, at least 1, not {window}")
+        raise ValueError(
+            f"window is the number of keys that a query sees, at least 1, not {window}"
+        )
 
 
 def is_plain(queries: int, keys: int, window: int | None, lower_right: bool) -> bool:
@@ -52,12 +59,15 @@ def blind(queries: int, keys: int, mask: Mask) -> tuple[int, int]:
     return a, max(a, b)
 
 
-def visible(queries: int, keys: int, device: torch.device, window: int | None, lower_right: bool) -> Tensor:
+def visible(
+    queries: int, keys: int, device: torch.device, window: int | None, lower_right: bool
+) -> Tensor:
     """(queries, keys) bool: whether a query sees a key, causal."""
     _, offset, window = mask_of(queries, keys, True, window, lower_right)
     seen = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(offset)
     return seen.triu(offset - window + 1) if window else seen
 
 
-# One mask serves every layer and every step. Only the latest is kept: a shorter context must not stay in memory.
+# One mask serves every layer and every step. Only the latest is kept: a shorter context must not
+# stay in memory.
 kept_visible = lru_cache(maxsize=1)(visible)

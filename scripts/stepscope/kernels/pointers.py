@@ -6,13 +6,25 @@ import triton.language as tl
 
 @triton.jit
 def head_of(x, strides, sequence, heads):
-    """Pointer to the first element of a sequence, batch * heads + head, of a 4D tensor with these strides."""
-    return x + (sequence // heads).to(tl.int64) * strides[0] + (sequence % heads).to(tl.int64) * strides[1]
+    """Pointer to the first element of a sequence, batch * heads + head, of a 4D tensor with these
+    strides."""
+    return (
+        x
+        + (sequence // heads).to(tl.int64) * strides[0]
+        + (sequence % heads).to(tl.int64) * strides[1]
+    )
 
 
 @triton.jit
 def load_tile(
-    head, strides, row, length, ROWS: tl.constexpr, D_HEAD: tl.constexpr, BLOCK: tl.constexpr, CUT: tl.constexpr
+    head,
+    strides,
+    row,
+    length,
+    ROWS: tl.constexpr,
+    D_HEAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+    CUT: tl.constexpr,
 ):
     """Rows `row` to `row` + ROWS of a head, (ROWS, BLOCK), with zeros beyond D_HEAD.
 
@@ -29,7 +41,16 @@ def load_tile(
 
 
 @triton.jit
-def store_tile(head, strides, row, length, values, ROWS: tl.constexpr, D_HEAD: tl.constexpr, BLOCK: tl.constexpr):
+def store_tile(
+    head,
+    strides,
+    row,
+    length,
+    values,
+    ROWS: tl.constexpr,
+    D_HEAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """Write `values`, (ROWS, BLOCK), to the rows from `row` on, up to `length` and D_HEAD."""
     rows, columns = row + tl.arange(0, ROWS), tl.arange(0, BLOCK)
     tile = head + rows.to(tl.int64)[:, None] * strides[2] + columns[None, :]

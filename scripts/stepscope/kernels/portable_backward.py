@@ -1,8 +1,10 @@
-"""Backward pass of FlashAttention-2 (Dao 2023, algorithm 2) in Triton, for any GPU that Triton runs on.
+"""Backward pass of FlashAttention-2 (Dao 2023, algorithm 2) in Triton, for any GPU that Triton runs
+on.
 
-Two kernels: one goes over keys for the gradients of K and V, one over queries for that of Q. Each sum stays in one
-program, so that nothing is added by several in whatever order they come: the same inputs give the same bits. The price
-is that scores and dO V^T are computed twice, 7 matrix products instead of 5.
+Two kernels: one goes over keys for the gradients of K and V, one over queries for that of Q. Each
+sum stays in one program, so that nothing is added by several in whatever order they come: the same
+inputs give the same bits. The price is that scores and dO V^T are computed twice, 7 matrix products
+instead of 5.
 """
 
 import triton
@@ -18,16 +20,26 @@ from stepscope.kernels.tiles import Tiles, input_precision
 
 
 def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles) -> None:
-    """From q, k, v, output, log-sum-exp and dO to the gradients of q, k and v; all but the log-sum-exp, (batch, heads,
-    queries), are 4D with contiguous rows."""
+    """From q, k, v, output, log-sum-exp and dO to the gradients of q, k and v; all but the
+    log-sum-exp, (batch, heads, queries), are 4D with contiguous rows."""
     q, k, v, output, lse, d_output, d_q, d_k, d_v = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
     shift, delta, _ = rows_of(plan, output, d_output, lse)
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
     for kernel, gradients, programs, tiles in (
-        (_keys_kernel, (d_k, d_v), (triton.cdiv(keys, tiles_of_keys.keys), sequences // shared_by), tiles_of_keys),
-        (_queries_kernel, (d_q,), (triton.cdiv(queries, tiles_of_queries.queries), sequences), tiles_of_queries),
+        (
+            _keys_kernel,
+            (d_k, d_v),
+            (triton.cdiv(keys, tiles_of_keys.keys), sequences // shared_by),
+            tiles_of_keys,
+        ),
+        (
+            _queries_kernel,
+            (d_q,),
+            (triton.cdiv(queries, tiles_of_queries.queries), sequences),
+            tiles_of_queries,
+        ),
     ):
         tensors = q, k, v, d_output, *gradients
         plan.launch(
@@ -110,11 +122,16 @@ def _keys_kernel(
     d_k_tile = tl.zeros([KEYS, BLOCK], tl.float32)
     d_v_tile = tl.zeros([KEYS, BLOCK], tl.float32)
 
-    # Queries before `first` and from `end` on see none of these keys; those of tiles from `unmasked` to `full` see all
-    # of them. Keys beyond the last one need no mask: what they get stays in their own rows, and is not written.
+    # Queries before `first` and from `end` on see none of these keys; those of tiles from
+    # `unmasked` to `full` see all of them. Keys beyond the last one need no mask: what they get
+    # stays in their own rows, and is not written.
     first = tl.maximum(column - offset, 0) // QUERIES * QUERIES if CAUSAL else 0
     unmasked = tl.cdiv(tl.maximum(column + KEYS - offset, 0), QUERIES) * QUERIES if CAUSAL else 0
-    end = tl.minimum(queries, tl.maximum(column + KEYS - 1 + window - offset, 0)) if WINDOWED else queries
+    end = (
+        tl.minimum(queries, tl.maximum(column + KEYS - 1 + window - offset, 0))
+        if WINDOWED
+        else queries
+    )
     full = tl.maximum(column + window - offset, 0) // QUERIES * QUERIES if WINDOWED else queries
     for member in range(SHARING):
         query_sequence = sequence * SHARING + member
@@ -171,7 +188,8 @@ def _add_queries(
     MASKED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """What one tile of queries adds to the gradients of a tile of keys and values, each (keys, d_head)."""
+    """What one tile of queries adds to the gradients of a tile of keys and values, each (keys,
+    d_head)."""
     rows = row + tl.arange(0, QUERIES)
     # Rows beyond the last query are cut in every tile: a program meets the last one, masked or not.
     q_tile = load_tile(q, q_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
@@ -183,8 +201,12 @@ def _add_queries(
         if WINDOWED:
             seen = seen & (columns[:, None] > positions[None, :] - window)
         weights = tl.where(seen, weights, 0.0)
-    d_output_tile = load_tile(d_output, d_output_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
-    d_v_tile = tl.dot(weights.to(d_output_tile.dtype), d_output_tile, d_v_tile, input_precision=PRECISION)
+    d_output_tile = load_tile(
+        d_output, d_output_strides, row, queries, QUERIES, D_HEAD, BLOCK, True
+    )
+    d_v_tile = tl.dot(
+        weights.to(d_output_tile.dtype), d_output_tile, d_v_tile, input_precision=PRECISION
+    )
     d_weights = tl.dot(v_tile, d_output_tile.T, input_precision=PRECISION)
     d_scores = weights * (d_weights - tl.load(delta + rows)[None, :])
     d_k_tile = tl.dot(d_scores.to(q_tile.dtype), q_tile, d_k_tile, input_precision=PRECISION)
@@ -232,13 +254,17 @@ def _queries_kernel(
     d_q = head_of(d_q, d_q_strides, sequence, heads)
     rows = row + tl.arange(0, QUERIES)
     q_tile = load_tile(q, q_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
-    d_output_tile = load_tile(d_output, d_output_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
+    d_output_tile = load_tile(
+        d_output, d_output_strides, row, queries, QUERIES, D_HEAD, BLOCK, True
+    )
     shift_rows = tl.load(shift + sequence * padded + rows)
     delta_rows = tl.load(delta + sequence * padded + rows)
     d_q_tile = tl.zeros([QUERIES, BLOCK], tl.float32)
 
     positions = rows + offset
-    begin, unmasked, full, end = keys_seen(row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED)
+    begin, unmasked, full, end = keys_seen(
+        row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED
+    )
     if WINDOWED:
         for column in range(begin, tl.minimum(unmasked, end), KEYS):
             d_q_tile = _add_keys(

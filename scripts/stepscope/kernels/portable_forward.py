@@ -1,4 +1,5 @@
-"""Forward pass of FlashAttention-2 (Dao 2023, algorithm 1) in Triton, for any GPU that Triton runs on."""
+"""Forward pass of FlashAttention-2 (Dao 2023, algorithm 1) in Triton, for any GPU that Triton runs
+on."""
 
 import triton
 import triton.language as tl
@@ -14,8 +15,8 @@ LOG2_E = 1.4426950408889634
 
 
 def add_to(plan: Plan, mask: Mask, tiles: Tiles) -> None:
-    """From q, k, v to output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D with contiguous
-    rows."""
+    """From q, k, v to output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D
+    with contiguous rows."""
     q, k, v, output, lse = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
     tensors = q, k, v, output
@@ -75,7 +76,8 @@ def _forward_kernel(
     WINDOWED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    # The last queries see the most keys: they go first, so that no long program is left when all others are done.
+    # The last queries see the most keys: they go first, so that no long program is left when all
+    # others are done.
     row = (tl.num_programs(0) - 1 - tl.program_id(0)) * QUERIES
     sequence = tl.program_id(1)
     q = head_of(q, q_strides, sequence, heads)
@@ -88,8 +90,11 @@ def _forward_kernel(
     normaliser = tl.zeros([QUERIES], tl.float32)
     weighted = tl.zeros([QUERIES, BLOCK], tl.float32)
 
-    # Only the tiles on the diagonal, at the far end of the window, and the last, shorter one need a mask.
-    begin, unmasked, full, end = keys_seen(row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED)
+    # Only the tiles on the diagonal, at the far end of the window, and the last, shorter one need a
+    # mask.
+    begin, unmasked, full, end = keys_seen(
+        row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED
+    )
     positions = rows + offset
     if WINDOWED:
         for column in range(begin, tl.minimum(unmasked, end), KEYS):
@@ -111,15 +116,24 @@ def _forward_kernel(
     # A row of which every score is -inf has no weights; its output is 0.
     weighted = weighted / tl.where(normaliser == 0, 1, normaliser)[:, None]
     store_tile(output, output_strides, row, queries, weighted, QUERIES, D_HEAD, BLOCK)
-    tl.store(lse + sequence * queries + rows, (maximum + tl.log2(normaliser)) * LN_2, rows < queries)
+    tl.store(
+        lse + sequence * queries + rows, (maximum + tl.log2(normaliser)) * LN_2, rows < queries
+    )
 
 
 @triton.jit
 def keys_seen(
-    position, keys, window, QUERIES: tl.constexpr, KEYS: tl.constexpr, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr
+    position,
+    keys,
+    window,
+    QUERIES: tl.constexpr,
+    KEYS: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    WINDOWED: tl.constexpr,
 ):
-    """(begin, unmasked, full, end): the queries of a tile, the first of which has this position, see keys from `begin`
-    to `end`, and all of them see all of those in the tiles from `unmasked` to `full`, if there are any."""
+    """(begin, unmasked, full, end): the queries of a tile, the first of which has this position,
+    see keys from `begin` to `end`, and all of them see all of those in the tiles from `unmasked` to
+    `full`, if there are any."""
     if not CAUSAL:
         return 0, 0, keys // KEYS * KEYS, keys
     end = tl.minimum(keys, position + QUERIES)
@@ -164,10 +178,11 @@ def _attend(
     MASKED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """One tile of keys more: maximum and normaliser (queries), weighted sum of the values (queries, d_head).
+    """One tile of keys more: maximum and normaliser (queries), weighted sum of the values (queries,
+    d_head).
 
-    The maximum is in units of log2: with the scale times log2(e) in one factor an exponential is one multiply-add and
-    one instruction of the special function unit.
+    The maximum is in units of log2: with the scale times log2(e) in one factor an exponential is
+    one multiply-add and one instruction of the special function unit.
     """
     k_tile = load_tile(k, k_strides, column, keys, KEYS, D_HEAD, BLOCK, MASKED)
     scores = tl.dot(q_tile, k_tile.T, input_precision=PRECISION)

@@ -1,4 +1,5 @@
-"""What the backward pass needs of every query, made once before it: a shift of its scores, its delta, and counters."""
+"""What the backward pass needs of every query, made once before it: a shift of its scores, its
+delta, and counters."""
 
 import torch
 import triton
@@ -8,21 +9,24 @@ from stepscope.kernels.launching import Plan, Slot
 from stepscope.kernels.operands import block_of, rounded_up, sizes
 from stepscope.kernels.pointers import head_of, load_tile
 
-# Queries are padded to a multiple of this, so that the backward kernels read whole tiles without a mask.
+# Queries are padded to a multiple of this, so that the backward kernels read whole tiles without a
+# mask.
 PADDED_TO = 128
 ROWS_OF_A_TURN = 64
 _ELEMENTS_OF_A_TILE = 4096
 
 
-def rows_of(plan: Plan, output: Slot, d_output: Slot, lse: Slot, unit: float | None = None) -> tuple[Slot, Slot, Slot]:
-    """For every query, padded: a shift of its scores, and its delta, rowsum(dO * O); both (batch * heads, padded
-    queries), fp32. And zeros, (batch * heads, padded queries / ROWS_OF_A_TURN) int32, with which programs that add can
-    take turns.
+def rows_of(
+    plan: Plan, output: Slot, d_output: Slot, lse: Slot, unit: float | None = None
+) -> tuple[Slot, Slot, Slot]:
+    """For every query, padded: a shift of its scores, and its delta, rowsum(dO * O); both (batch *
+    heads, padded queries), fp32. And zeros, (batch * heads, padded queries / ROWS_OF_A_TURN) int32,
+    with which programs that add can take turns.
 
-    The shift is the log-sum-exp times `unit`, 1 / scale = sqrt(d_head) unless one is given. Then the weights of a query
-    are exp(scale * (scores - shift)), and the gradient of its scores is weights * (dO V^T - delta) (FlashAttention-2,
-    Dao 2023, section 3.1.1). A shift of infinity stands for a query without weights: one that sees no key, or one of
-    the padding.
+    The shift is the log-sum-exp times `unit`, 1 / scale = sqrt(d_head) unless one is given. Then
+    the weights of a query are exp(scale * (scores - shift)), and the gradient of its scores is
+    weights * (dO V^T - delta) (FlashAttention-2, Dao 2023, section 3.1.1). A shift of infinity
+    stands for a query without weights: one that sees no key, or one of the padding.
     """
     sequences, heads, queries, _ = sizes(output, output)
     padded = rounded_up(queries, PADDED_TO)
@@ -76,8 +80,12 @@ def _rows_kernel(
     rows = row + tl.arange(0, ROWS)
     output = head_of(output, output_strides, sequence, heads)
     d_output = head_of(d_output, d_output_strides, sequence, heads)
-    output_tile = load_tile(output, output_strides, row, queries, ROWS, D_HEAD, BLOCK, True).to(tl.float32)
-    d_output_tile = load_tile(d_output, d_output_strides, row, queries, ROWS, D_HEAD, BLOCK, True).to(tl.float32)
+    output_tile = load_tile(output, output_strides, row, queries, ROWS, D_HEAD, BLOCK, True).to(
+        tl.float32
+    )
+    d_output_tile = load_tile(
+        d_output, d_output_strides, row, queries, ROWS, D_HEAD, BLOCK, True
+    ).to(tl.float32)
     lse_rows = tl.load(lse + sequence * queries + rows, rows < queries, float("-inf"))
     shift_rows = tl.where(lse_rows == float("-inf"), float("inf"), lse_rows * unit)
     tl.store(shift + sequence * padded + rows, shift_rows)

@@ -1,11 +1,14 @@
-"""Backward pass of FlashAttention-2 (Dao 2023, algorithm 2) in Triton for fp32 that is multiplied in parts.
+"""Backward pass of FlashAttention-2 (Dao 2023, algorithm 2) in Triton for fp32 that is multiplied
+in parts.
 
-x = high + mid + low, three bf16 of 8 bits each, and a product of two is the sum of the six products of parts that
-matter (Henry et al. 2019). Where the kernels of `portable_backward` take every tile of Q, K, V and dO apart again in
-each step, here a kernel before them does so once, into a workspace of 1.5 times the four tensors; the others load parts
-that the tensor cores read from shared memory as they are. Only weights and gradients of scores are taken apart within.
+x = high + mid + low, three bf16 of 8 bits each, and a product of two is the sum of the six products
+of parts that matter (Henry et al. 2019). Where the kernels of `portable_backward` take every tile
+of Q, K, V and dO apart again in each step, here a kernel before them does so once, into a workspace
+of 1.5 times the four tensors; the others load parts that the tensor cores read from shared memory
+as they are. Only weights and gradients of scores are taken apart within.
 
-As there, one kernel goes over keys and one over queries, 7 matrix products, and the same inputs give the same bits.
+As there, one kernel goes over keys and one over queries, 7 matrix products, and the same inputs
+give the same bits.
 """
 
 import torch
@@ -35,8 +38,18 @@ def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
     for kernel, gradients, programs, tiles in (
-        (_keys_kernel, (d_k, d_v), (triton.cdiv(keys, tiles_of_keys.keys), sequences // shared_by), tiles_of_keys),
-        (_queries_kernel, (d_q,), (triton.cdiv(queries, tiles_of_queries.queries), sequences), tiles_of_queries),
+        (
+            _keys_kernel,
+            (d_k, d_v),
+            (triton.cdiv(keys, tiles_of_keys.keys), sequences // shared_by),
+            tiles_of_keys,
+        ),
+        (
+            _queries_kernel,
+            (d_q,),
+            (triton.cdiv(queries, tiles_of_queries.queries), sequences),
+            tiles_of_queries,
+        ),
     ):
         plan.launch(
             kernel,
@@ -72,7 +85,8 @@ def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles
 
 
 def split(plan: Plan, x: Slot) -> Slot:
-    """The parts of a 4D fp32 tensor, (batch * heads, padded length, 3, block) bf16, with zeros where it is padded."""
+    """The parts of a 4D fp32 tensor, (batch * heads, padded length, 3, block) bf16, with zeros
+    where it is padded."""
     batch, heads, length, d_head = x.shape
     padded, block = rounded_up(length, PADDED_TO), block_of(d_head)
     parts = plan.scratch(batch * heads, padded, 3, block, dtype=torch.bfloat16)
@@ -89,11 +103,21 @@ def split(plan: Plan, x: Slot) -> Slot:
 
 @triton.jit(do_not_specialize=["heads", "length", "padded"])
 def _split_kernel(
-    x, parts, strides, heads, length, padded, ROWS: tl.constexpr, D_HEAD: tl.constexpr, BLOCK: tl.constexpr
+    x,
+    parts,
+    strides,
+    heads,
+    length,
+    padded,
+    ROWS: tl.constexpr,
+    D_HEAD: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     row = tl.program_id(0) * ROWS
     sequence = tl.program_id(1)
-    values = load_tile(head_of(x, strides, sequence, heads), strides, row, length, ROWS, D_HEAD, BLOCK, True)
+    values = load_tile(
+        head_of(x, strides, sequence, heads), strides, row, length, ROWS, D_HEAD, BLOCK, True
+    )
     high, mid, low = parts_of(values)
     # Of what is not finite there is no rest: infinity less infinity is not a number.
     finite = tl.abs(high.to(tl.float32)) < float("inf")
@@ -130,8 +154,9 @@ def _load(tile, row, BLOCK: tl.constexpr):
 def _product(a_high, a_mid, a_low, b_high, b_mid, b_low):
     """a b, the smallest products first.
 
-    Tensor cores cut off what they add to a sum below its last bit, so that an error of one sign grows with the number
-    of additions: sums over many tiles add these by ordinary additions, which round.
+    Tensor cores cut off what they add to a sum below its last bit, so that an error of one sign
+    grows with the number of additions: sums over many tiles add these by ordinary additions, which
+    round.
     """
     product = _add(a_low, b_high, tl.zeros([a_low.shape[0], b_high.shape[1]], tl.float32))
     product = _add(a_mid, b_mid, product)
@@ -150,7 +175,9 @@ def _add(a, b, added_to):
 
 
 # What varies from call to call and would change the code, but not its speed.
-@triton.jit(do_not_specialize=["heads", "queries", "keys", "offset", "window", "padded", "padded_keys"])
+@triton.jit(
+    do_not_specialize=["heads", "queries", "keys", "offset", "window", "padded", "padded_keys"]
+)
 def _keys_kernel(
     q,
     k,
@@ -191,12 +218,17 @@ def _keys_kernel(
     d_k_tile = tl.zeros([KEYS, BLOCK], tl.float32)
     d_v_tile = tl.zeros([KEYS, BLOCK], tl.float32)
 
-    # Queries before `first` and from `end` on see none of these keys; those of tiles from `unmasked` to `full` see all
-    # of them. Keys beyond the last one need no mask: what they get stays in their own rows, and is not written. Queries
-    # beyond the last one have a shift of infinity, and no weights.
+    # Queries before `first` and from `end` on see none of these keys; those of tiles from
+    # `unmasked` to `full` see all of them. Keys beyond the last one need no mask: what they get
+    # stays in their own rows, and is not written. Queries beyond the last one have a shift of
+    # infinity, and no weights.
     first = tl.maximum(column - offset, 0) // QUERIES * QUERIES if CAUSAL else 0
     unmasked = tl.cdiv(tl.maximum(column + KEYS - offset, 0), QUERIES) * QUERIES if CAUSAL else 0
-    end = tl.minimum(queries, tl.maximum(column + KEYS - 1 + window - offset, 0)) if WINDOWED else queries
+    end = (
+        tl.minimum(queries, tl.maximum(column + KEYS - 1 + window - offset, 0))
+        if WINDOWED
+        else queries
+    )
     full = tl.maximum(column + window - offset, 0) // QUERIES * QUERIES if WINDOWED else queries
     for member in range(SHARING):
         query_sequence = sequence * SHARING + member
@@ -249,7 +281,8 @@ def _add_queries(
     WINDOWED: tl.constexpr,
     MASKED: tl.constexpr,
 ):
-    """What one tile of queries adds to the gradients of a tile of keys and values, each (keys, d_head)."""
+    """What one tile of queries adds to the gradients of a tile of keys and values, each (keys,
+    d_head)."""
     rows = row + tl.arange(0, QUERIES)
     q_high, q_mid, q_low = _load(q_tile, row, BLOCK)
     scores = _product(k_high, k_mid, k_low, q_high.T, q_mid.T, q_low.T)
@@ -270,7 +303,9 @@ def _add_queries(
     return d_k_tile, d_v_tile
 
 
-@triton.jit(do_not_specialize=["heads", "queries", "keys", "offset", "window", "padded", "padded_keys"])
+@triton.jit(
+    do_not_specialize=["heads", "queries", "keys", "offset", "window", "padded", "padded_keys"]
+)
 def _queries_kernel(
     q,
     k,
@@ -311,7 +346,9 @@ def _queries_kernel(
     d_q_tile = tl.zeros([QUERIES, BLOCK], tl.float32)
 
     positions = rows + offset
-    begin, unmasked, full, end = keys_seen(row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED)
+    begin, unmasked, full, end = keys_seen(
+        row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED
+    )
     if WINDOWED:
         for column in range(begin, tl.minimum(unmasked, end), KEYS):
             d_q_tile = _add_keys(

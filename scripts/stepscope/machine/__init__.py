@@ -1,1 +1,2 @@
-"""The machine at hand and the machines of a run: identity, GPUs, cores, locks, labels, Slurm. Standard library only."""
+"""The machine at hand and the machines of a run: identity, GPUs, cores, locks, labels, Slurm.
+Standard library only."""

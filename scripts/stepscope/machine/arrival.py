@@ -1,4 +1,5 @@
-"""What a job finds where it starts, against what the run that submitted it knows. Standard library only."""
+"""What a job finds where it starts, against what the run that submitted it knows. Standard library
+only."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -10,14 +11,15 @@ from stepscope.machine.labels import Hardware, is_expected
 
 WRITTEN = Path(".snakemake/stepscope-machines.json")
 BY_JOBS = (
-    "its cells are measured by Slurm's jobs; run with --workflow-profile profiles/slurm, or give it measure: false to "
-    "use the results that are there"
+    "its cells are measured by Slurm's jobs; run with --workflow-profile profiles/slurm, or give it"
+    " measure: false to use the results that are there"
 )
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A label's device, what its GPU's or CPU's name contains, its interpreter, and whether Slurm's jobs measure it."""
+    """A label's device, what its GPU's or CPU's name contains, its interpreter, and whether Slurm's
+    jobs measure it."""
 
     device: str
     expect: str | None = None
@@ -28,7 +30,9 @@ class Expected:
 def write(machines: list[Hardware], path: Path = WRITTEN) -> None:
     """Write down what is known of each label, for the jobs to read; whole or not at all."""
     content = {
-        one.label: asdict(Expected(one.device, one.expect, one.python, one.by_jobs)) for one in machines if one.measured
+        one.label: asdict(Expected(one.device, one.expect, one.python, one.by_jobs))
+        for one in machines
+        if one.measured
     }
     write_whole({path: [json.dumps(content, indent=1, sort_keys=True) + "\n"]})
 
@@ -38,7 +42,9 @@ def read(label: str, path: Path = WRITTEN) -> Expected:
     try:
         return Expected(**json.loads(path.read_text())[label])
     except (OSError, ValueError, KeyError, TypeError):
-        raise ValueError(f"{path.absolute()} says nothing of {label}; start the run again where it began") from None
+        raise ValueError(
+            f"{path.absolute()} says nothing of {label}; start the run again where it began"
+        ) from None
 
 
 def check_type(label: str, expected: Expected, gpu: str | None, in_job: bool = True) -> None:
@@ -50,11 +56,13 @@ def check_type(label: str, expected: Expected, gpu: str | None, in_job: bool = T
         raise ValueError(f"config key hardware.{label}: {BY_JOBS}")
     if expected.device == "cuda" and gpu is None:
         raise ValueError(
-            f"this job of hardware.{label} sees no NVIDIA GPU; check what the entry asks Slurm for, and the node"
+            f"this job of hardware.{label} sees no NVIDIA GPU; check what the entry asks Slurm for,"
+            " and the node"
         )
     name = identity.cpu_name() if gpu is None else gpu
     if expected.expect and not is_expected(name, expected.expect):
         raise ValueError(
-            f"this job of hardware.{label} runs on {name}, but the entry expects {expected.expect!r}; correct what "
-            "it asks Slurm for (gpu_model, slurm_partition, constraint), or expect"
+            f"this job of hardware.{label} runs on {name}, but the entry expects"
+            f" {expected.expect!r}; correct what it asks Slurm for (gpu_model, slurm_partition,"
+            " constraint), or expect"
         )

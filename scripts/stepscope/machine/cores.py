@@ -1,9 +1,10 @@
 """A processor core of its own for what one thread measures. Standard library only.
 
-A step of many short kernels takes as long as the host needs to launch them. Free to move, its threads change
-cores, which first have to wake. On one core that nobody else measures on, such a step is quicker (figures in
-docs/measuring.md). Which core is free of others changes by the second on a shared host, so that the quickest is looked
-for before each series; where several GPUs of a machine measure at once, the core of another one's thread is not it.
+A step of many short kernels takes as long as the host needs to launch them. Free to move, its
+threads change cores, which first have to wake. On one core that nobody else measures on, such a
+step is quicker (figures in docs/measuring.md). Which core is free of others changes by the second
+on a shared host, so that the quickest is looked for before each series; where several GPUs of a
+machine measure at once, the core of another one's thread is not it.
 """
 
 import contextlib
@@ -23,8 +24,9 @@ MOST_TRIED = 16  # cores
 
 @contextlib.contextmanager
 def own_core() -> Iterator[None]:
-    """Within it all threads of this process keep to the core that is the quickest now, if it has one thread to compute
-    with (OMP_NUM_THREADS); else, and where a sandbox does not let a process choose, nothing changes."""
+    """Within it all threads of this process keep to the core that is the quickest now, if it has
+    one thread to compute with (OMP_NUM_THREADS); else, and where a sandbox does not let a process
+    choose, nothing changes."""
     before = os.sched_getaffinity(0)
     if os.environ.get("OMP_NUM_THREADS") != "1" or len(before) < 2:
         yield
@@ -37,8 +39,11 @@ def own_core() -> Iterator[None]:
 
 
 def _quickest(usable: set[int]) -> int:
-    """The processor, one of each core, that runs a fixed loop in the least time: the median of a few rounds."""
-    cores = {frozenset(usable & (_siblings(processor) | {processor})) for processor in _full(usable)}
+    """The processor, one of each core, that runs a fixed loop in the least time: the median of a
+    few rounds."""
+    cores = {
+        frozenset(usable & (_siblings(processor) | {processor})) for processor in _full(usable)
+    }
     tried = sorted(map(max, cores), reverse=True)[:MOST_TRIED]
     times: dict[int, list[float]] = {processor: [] for processor in tried}
     for _ in range(ROUNDS):
@@ -57,7 +62,8 @@ def _loop() -> float:
 
 
 def _move(processors: set[int]) -> None:
-    """Let every thread of this process run on these processors alone: autograd launches kernels from one of its own."""
+    """Let every thread of this process run on these processors alone: autograd launches kernels
+    from one of its own."""
     for task in TASKS.iterdir():
         with contextlib.suppress(OSError):  # it has ended, or a sandbox
             os.sched_setaffinity(int(task.name), processors)
@@ -70,7 +76,9 @@ def _full(usable: set[int]) -> set[int]:
 
 def _siblings(processor: int) -> set[int]:
     """Processors that share a core with this one."""
-    return _processors(_text(SYS / f"devices/system/cpu/cpu{processor}/topology/thread_siblings_list"))
+    return _processors(
+        _text(SYS / f"devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
+    )
 
 
 def _processors(text: str) -> set[int]:

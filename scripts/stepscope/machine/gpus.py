@@ -1,4 +1,5 @@
-"""The GPUs of this machine, found without importing torch: by NVML, else by what the driver shows in /proc."""
+"""The GPUs of this machine, found without importing torch: by NVML, else by what the driver shows
+in /proc."""
 
 import functools
 import os
@@ -27,7 +28,11 @@ def visible_gpus() -> list[Gpu]:
         return gpus
     chosen = []
     for entry in (entry.strip() for entry in wanted.split(",")):
-        found = [gpu for i, gpu in enumerate(gpus) if entry and (entry == str(i) or gpu.uuid.startswith(entry))]
+        found = [
+            gpu
+            for i, gpu in enumerate(gpus)
+            if entry and (entry == str(i) or gpu.uuid.startswith(entry))
+        ]
         if not found:  # as CUDA does: the list ends at the first entry that names no device
             break
         chosen.append(found[0])
@@ -36,7 +41,9 @@ def visible_gpus() -> list[Gpu]:
 
 def alike(gpus: list[Gpu]) -> list[str]:
     """UUIDs of the GPUs of the first one's type (name and memory), in their order."""
-    return [gpu.uuid for gpu in gpus if (gpu.name, gpu.memory_mib) == (gpus[0].name, gpus[0].memory_mib)]
+    return [
+        gpu.uuid for gpu in gpus if (gpu.name, gpu.memory_mib) == (gpus[0].name, gpus[0].memory_mib)
+    ]
 
 
 @functools.cache
@@ -73,15 +80,21 @@ def _text(value: str | bytes) -> str:
 
 def _gpus_from_proc() -> list[Gpu]:
     try:
-        driver = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", (PROC / "driver/nvidia/version").read_text())
+        driver = re.search(
+            r"Kernel Module.*?\s(\d+\.[\d.]+)", (PROC / "driver/nvidia/version").read_text()
+        )
     except OSError:
         return []
     version = driver.group(1) if driver else "unknown"
-    return [Gpu(info.get("Model", "unknown"), info.get("GPU UUID", ""), 0, version) for info in gpus_on_bus().values()]
+    return [
+        Gpu(info.get("Model", "unknown"), info.get("GPU UUID", ""), 0, version)
+        for info in gpus_on_bus().values()
+    ]
 
 
 def gpus_on_bus() -> dict[str, dict[str, str]]:
-    """What the driver says of every GPU of the machine, whoever may use it, by address on the bus and in its order."""
+    """What the driver says of every GPU of the machine, whoever may use it, by address on the bus
+    and in its order."""
     try:
         texts = {
             file.parent.name.lower(): file.read_text(errors="replace")
@@ -90,5 +103,6 @@ def gpus_on_bus() -> dict[str, dict[str, str]]:
     except OSError:
         return {}
     return {
-        address: dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", text, re.MULTILINE)) for address, text in texts.items()
+        address: dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", text, re.MULTILINE))
+        for address, text in texts.items()
     }

@@ -1,7 +1,7 @@
 """What identifies the machine that a cell runs on, found without importing torch.
 
-The identity holds the type of GPU (name, memory, driver) or CPU, and the versions of the software that a cell uses;
-never a UUID, so that a grid may be put together on several machines of one type.
+The identity holds the type of GPU (name, memory, driver) or CPU, and the versions of the software
+that a cell uses; never a UUID, so that a grid may be put together on several machines of one type.
 """
 
 import functools
@@ -21,7 +21,8 @@ PACKAGE = "python:"  # before the name of a tool that is a package of Python
 
 
 class MachineError(Exception):
-    """The machine cannot do what the configuration asks for; the message is one line for the user."""
+    """The machine cannot do what the configuration asks for; the message is one line for the
+    user."""
 
 
 @functools.cache
@@ -52,7 +53,8 @@ def torch_has_cuda() -> bool:
 
 @functools.cache
 def _torch_version_fields() -> dict[str, str]:
-    """The string assignments of torch/version.py, read as text: finding a package does not import it."""
+    """The string assignments of torch/version.py, read as text: finding a package does not import
+    it."""
     try:
         spec = importlib.util.find_spec("torch")
         text = (Path(next(iter(spec.submodule_search_locations))) / "version.py").read_text()
@@ -74,14 +76,17 @@ def tool_version(name: str) -> str | None:
     """First line that `name --version` prints; None if the program is not on the PATH."""
     if shutil.which(name) is None:
         return None
-    shown = subprocess.run([name, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    shown = subprocess.run(
+        [name, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
+    )
     return next(iter((shown.stdout or shown.stderr).splitlines()), "").strip()
 
 
 def choose_device(wanted: str) -> str:
     """`cuda` or `cpu` for the configuration's `device` (auto, cuda or cpu).
 
-    Raises MachineError if `cuda` is asked for and this machine has no GPU that the installed torch can use.
+    Raises MachineError if `cuda` is asked for and this machine has no GPU that the installed torch
+    can use.
     """
     if wanted == "cpu":
         return "cpu"
@@ -91,22 +96,32 @@ def choose_device(wanted: str) -> str:
     if wanted == "auto":
         return "cpu"
     if not visible:
-        raise MachineError("device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu")
-    raise MachineError(f"device: cuda, but the installed torch {version} was built without CUDA; install a CUDA build")
+        raise MachineError(
+            "device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu"
+        )
+    raise MachineError(
+        f"device: cuda, but the installed torch {version} was built without CUDA; install a CUDA"
+        " build"
+    )
 
 
-def identity(device: str, tools: tuple[str, ...] = (), packages: dict[str, str] | None = None) -> dict:
+def identity(
+    device: str, tools: tuple[str, ...] = (), packages: dict[str, str] | None = None
+) -> dict:
     """What a cell's staleness is judged by, besides its spec and its code.
 
-    `tools` are the programs that the cell uses (nsys, a compiler), and as `python:NAME` packages beside torch: None
-    stands for one that is missing, so that a cell goes stale when it appears. `packages` are versions pinned for
-    another environment than this one's. What cannot be known has no key.
+    `tools` are the programs that the cell uses (nsys, a compiler), and as `python:NAME` packages
+    beside torch: None stands for one that is missing, so that a cell goes stale when it appears.
+    `packages` are versions pinned for another environment than this one's. What cannot be known has
+    no key.
     """
     found: dict = {"device": device, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     if device == "cuda":
         visible = gpus.visible_gpus()
         if not visible:
-            raise MachineError("device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu")
+            raise MachineError(
+                "device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu"
+            )
         found |= {"gpu": visible[0].name, "driver": visible[0].driver}
         if visible[0].memory_mib:
             found |= {"gpu_memory_mib": visible[0].memory_mib}
@@ -115,18 +130,32 @@ def identity(device: str, tools: tuple[str, ...] = (), packages: dict[str, str] 
         found |= {"cpu": cpu_name()}
     found |= {"torch": torch_version()}
     if packages is not None:  # what is not pinned there cannot be known here
-        versions = {name: packages[name] for name in ("python", "torch", "triton") if name in packages}
-        found = {key: value for key, value in found.items() if key not in ("python", "torch", "triton")} | versions
+        versions = {
+            name: packages[name] for name in ("python", "torch", "triton") if name in packages
+        }
+        found = {
+            key: value for key, value in found.items() if key not in ("python", "torch", "triton")
+        } | versions
     if programs := sorted(name for name in tools if not name.startswith(PACKAGE)):
         found["tools"] = {name: tool_version(name) for name in programs}
-    if libraries := sorted(name.removeprefix(PACKAGE) for name in tools if name.startswith(PACKAGE)):
+    if libraries := sorted(
+        name.removeprefix(PACKAGE) for name in tools if name.startswith(PACKAGE)
+    ):
         versions = {name: package_version(name) for name in libraries}
-        pinned = versions if packages is None else {name: packages[name] for name in libraries if name in packages}
+        pinned = (
+            versions
+            if packages is None
+            else {name: packages[name] for name in libraries if name in packages}
+        )
         found["packages"] = pinned
     return found
 
 
 def hardware_label(device: str) -> str:
     """Folder name for the machine at hand, made from the name of its GPU or CPU."""
-    name = gpus.visible_gpus()[0].name if device == "cuda" else re.sub(r"\((R|TM|tm|r)\)|@.*|\bCPU\b", "", cpu_name())
+    name = (
+        gpus.visible_gpus()[0].name
+        if device == "cuda"
+        else re.sub(r"\((R|TM|tm|r)\)|@.*|\bCPU\b", "", cpu_name())
+    )
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or device

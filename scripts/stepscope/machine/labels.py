@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 class Hardware:
     """A label, and the machine behind it.
 
-    `here`: the machine at hand. `measured`: False to use the results that are there and plan nothing. `expect`: what
-    the name of its GPU or CPU has to contain. `asked`: what a job asks Slurm for. `python`: the interpreter that
-    measures there, None for the one that runs the workflow.
+    `here`: the machine at hand. `measured`: False to use the results that are there and plan
+    nothing. `expect`: what the name of its GPU or CPU has to contain. `asked`: what a job asks
+    Slurm for. `python`: the interpreter that measures there, None for the one that runs the
+    workflow.
     """
 
     label: str

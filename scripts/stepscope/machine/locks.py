@@ -1,7 +1,9 @@
-"""Only one measurement at a time on a GPU, or on the CPU: a file lock per device, released however its holder ends.
+"""Only one measurement at a time on a GPU, or on the CPU: a file lock per device, released however
+its holder ends.
 
-A job on one of several GPUs also holds a *place* on its GPU, a second lock, from the choice to its end: the measuring
-program takes the GPU's lock only later, and by then another job must not have chosen the same GPU.
+A job on one of several GPUs also holds a *place* on its GPU, a second lock, from the choice to its
+end: the measuring program takes the GPU's lock only later, and by then another job must not have
+chosen the same GPU.
 """
 
 import contextlib
@@ -23,9 +25,11 @@ def lock_folder() -> Path:
 
 @contextlib.contextmanager
 def hold(device_name: str) -> Iterator[None]:
-    """Hold the lock of a device (a GPU's UUID, or "cpu"); wait for it, and say so, while another process has it.
+    """Hold the lock of a device (a GPU's UUID, or "cpu"); wait for it, and say so, while another
+    process has it.
 
-    A program that the holder starts with HELD=device_name in its environment measures under the holder's lock.
+    A program that the holder starts with HELD=device_name in its environment measures under the
+    holder's lock.
     """
     if os.environ.get(HELD) == device_name:
         yield
@@ -39,7 +43,11 @@ def hold(device_name: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = file.read().strip() or "unknown"
-            print(f"waiting for {device_name}: process {holder} measures on it", file=sys.stderr, flush=True)
+            print(
+                f"waiting for {device_name}: process {holder} measures on it",
+                file=sys.stderr,
+                flush=True,
+            )
             fcntl.flock(file, fcntl.LOCK_EX)
             print(f"got {device_name}", file=sys.stderr, flush=True)
         file.seek(0)
@@ -52,8 +60,9 @@ def hold(device_name: str) -> Iterator[None]:
 def take_free_gpu(uuids: list[str]) -> str:
     """The UUID of a GPU that is free now; waits for one, and says so on stderr.
 
-    This process keeps its place on the GPU, and passes it on to the program that it becomes (execve(2)). The folder of
-    the locks has to be there: stepscope.config.run.unlockable sees to it.
+    This process keeps its place on the GPU, and passes it on to the program that it becomes
+    (execve(2)). The folder of the locks has to be there: stepscope.config.run.unlockable sees to
+    it.
     """
     folder = lock_folder()
     said = False
@@ -69,7 +78,11 @@ def take_free_gpu(uuids: list[str]) -> str:
                 return uuid
             os.close(place)  # a program that was started by hand measures on it
         if not said:
-            print(f"waiting for a free GPU: all {len(uuids)} are measured on", file=sys.stderr, flush=True)
+            print(
+                f"waiting for a free GPU: all {len(uuids)} are measured on",
+                file=sys.stderr,
+                flush=True,
+            )
             said = True
         time.sleep(AGAIN)
 
@@ -96,7 +109,9 @@ def _lock(path: Path) -> int | None:
 
 def _open(path: Path) -> int:
     """A descriptor of a lock's file, which all users of the machine share."""
-    try:  # without O_CREAT, which Linux forbids on another user's file in a sticky folder (fs.protected_regular)
+    # without O_CREAT, which Linux forbids on another user's file in a sticky folder
+    # (fs.protected_regular)
+    try:
         return os.open(path, os.O_RDWR)
     except FileNotFoundError:
         usual = os.umask(0)  # for all users from its first moment on

@@ -10,7 +10,8 @@ PROC, GROUP = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 def capacity(device: str) -> int | None:
-    """Bytes of the first GPU, or of the host where the device is a CPU; None where nothing tells."""
+    """Bytes of the first GPU, or of the host where the device is a CPU; None where nothing
+    tells."""
     if device == "cuda":
         found = gpus.visible_gpus()
         return found[0].memory_mib * 2**20 or None if found else None
@@ -30,9 +31,14 @@ def host_memory() -> int | None:
 
 
 def available_memory() -> int:
-    """Bytes that this process may still take: the machine's available memory or its control group's rest."""
-    available = re.search(r"^MemAvailable:\s+(\d+) kB", (PROC / "meminfo").read_text(), re.MULTILINE)
+    """Bytes that this process may still take: the machine's available memory or its control group's
+    rest."""
+    available = re.search(
+        r"^MemAvailable:\s+(\d+) kB", (PROC / "meminfo").read_text(), re.MULTILINE
+    )
     limits = [int(available[1]) * 1024]
     with contextlib.suppress(OSError, ValueError):
-        limits.append(int((GROUP / "memory.max").read_text()) - int((GROUP / "memory.current").read_text()))
+        limits.append(
+            int((GROUP / "memory.max").read_text()) - int((GROUP / "memory.current").read_text())
+        )
     return min(limits)

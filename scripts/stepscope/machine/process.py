@@ -1,4 +1,5 @@
-"""The measuring process itself: it dies with its parent, keeps its time limit, and sets its own thread count."""
+"""The measuring process itself: it dies with its parent, keeps its time limit, and sets its own
+thread count."""
 
 import contextlib
 import ctypes
@@ -17,7 +18,8 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
 
 
 def die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent ends, so that a killed run leaves no orphan (prctl(2))."""
+    """Ask the kernel to kill this process when its parent ends, so that a killed run leaves no
+    orphan (prctl(2))."""
     parent = os.getppid()
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended just before the call
@@ -25,8 +27,8 @@ def die_with_parent() -> None:
 
 
 def set_environment(threads: int) -> None:
-    """What torch reads when it is imported: threads for OpenMP and MKL, GPUs in NVML's order, and that its profiler
-    need not say when it starts and stops."""
+    """What torch reads when it is imported: threads for OpenMP and MKL, GPUs in NVML's order, and
+    that its profiler need not say when it starts and stops."""
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(threads)
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
@@ -36,12 +38,15 @@ def set_environment(threads: int) -> None:
 def limit_time(minutes: float) -> None:
     """End this process with exit code 1 and one line after so many minutes.
 
-    A thread does it, not a signal: Python runs signal handlers only between two bytecodes, and a call into CUDA that
-    hangs never gets there.
+    A thread does it, not a signal: Python runs signal handlers only between two bytecodes, and a
+    call into CUDA that hangs never gets there.
     """
 
     def give_up() -> None:
-        print(f"error: gave up after the time limit of {minutes:g} minutes (config key time_limit)", file=sys.stderr)
+        print(
+            f"error: gave up after the time limit of {minutes:g} minutes (config key time_limit)",
+            file=sys.stderr,
+        )
         sys.stderr.flush()
         os._exit(1)
 
@@ -53,8 +58,9 @@ def limit_time(minutes: float) -> None:
 def leave() -> None:
     """End this process with exit code 0 at once, since its results are in place.
 
-    To take torch down lasts long enough for a kill, and Snakemake would remove what a killed program has finished. A
-    program that another one measures through ends as usual: profilers write their files then.
+    To take torch down lasts long enough for a kill, and Snakemake would remove what a killed
+    program has finished. A program that another one measures through ends as usual: profilers write
+    their files then.
     """
     if HELD in os.environ:
         return
@@ -67,8 +73,9 @@ def leave() -> None:
 def keep_memory() -> None:
     """Have the C library keep what is freed, as far as it can (mallopt(3)).
 
-    Else what ran before decides whether a step finds its memory or gets it from the kernel, page by page: naive
-    attention between two other implementations took 1.7 times as long in every second round. For the CPU only.
+    Else what ran before decides whether a step finds its memory or gets it from the kernel, page by
+    page: naive attention between two other implementations took 1.7 times as long in every second
+    round. For the CPU only.
     """
     with contextlib.suppress(AttributeError, OSError):  # a C library without it
         mallopt = ctypes.CDLL(None).mallopt
@@ -77,9 +84,11 @@ def keep_memory() -> None:
 
 
 def limit_address_space(share: float = 0.9) -> None:
-    """Let an allocation beyond `share` of the available memory fail, so that the kernel need not kill the process.
+    """Let an allocation beyond `share` of the available memory fail, so that the kernel need not
+    kill the process.
 
-    A lower limit that is already set stays. For the CPU only: CUDA maps far more addresses than it uses.
+    A lower limit that is already set stays. For the CPU only: CUDA maps far more addresses than it
+    uses.
     """
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * os.sysconf("SC_PAGE_SIZE") + int(share * available_memory())

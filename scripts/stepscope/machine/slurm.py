@@ -1,4 +1,5 @@
-"""What a run asks Slurm before it submits anything. Each answer is None, or one line that says what is wrong."""
+"""What a run asks Slurm before it submits anything. Each answer is None, or one line that says what
+is wrong."""
 
 import getpass
 import re
@@ -13,12 +14,18 @@ LONGEST_PAUSE = 180  # seconds from one look of Snakemake's plugin at the queue 
 
 
 def complaint(machines: list[Hardware], folder: Path, settings) -> str | None:
-    """What keeps a run in a folder from submitting the jobs of these machines; `settings` are the plugin's."""
+    """What keeps a run in a folder from submitting the jobs of these machines; `settings` are the
+    plugin's."""
     label = next(one.label for one in machines if one.by_jobs)
-    if not hasattr(settings, "status_command"):  # no settings of Slurm's plugin: this run submits nothing
+    if not hasattr(
+        settings, "status_command"
+    ):  # no settings of Slurm's plugin: this run submits nothing
         return f"config key hardware.{label}: {BY_JOBS}"
     if _run("sinfo", "--noheader") is None:
-        return "Slurm does not answer here (sinfo fails); run where it does, on a login node of the cluster"
+        return (
+            "Slurm does not answer here (sinfo fails); run where it does, on a login node of the"
+            " cluster"
+        )
     return (
         wrong_partition(machines)
         or wrong_gpu_model(machines)
@@ -31,49 +38,69 @@ def complaint(machines: list[Hardware], folder: Path, settings) -> str | None:
 def unseen_end(settings) -> str | None:
     """Whether the end of a job might never be seen: a run would then wait for ever and say nothing.
 
-    squeue shows an ended job for MinJobAge seconds. Where those are fewer than three pauses, the plugin asks sacct.
+    squeue shows an ended job for MinJobAge seconds. Where those are fewer than three pauses, the
+    plugin asks sacct.
     """
-    shown = re.search(r"^MinJobAge\s*=\s*(\d+)", "\n".join(_lines("scontrol", "show", "config")), re.MULTILINE)
+    shown = re.search(
+        r"^MinJobAge\s*=\s*(\d+)", "\n".join(_lines("scontrol", "show", "config")), re.MULTILINE
+    )
     if shown is None:
         return None
     age = int(shown.group(1))
-    by_sacct = settings.status_command == "sacct" or age < 3 * settings.init_seconds_before_status_checks
+    by_sacct = (
+        settings.status_command == "sacct" or age < 3 * settings.init_seconds_before_status_checks
+    )
     if by_sacct and _run("sacct", "-X", "--noheader") is None:
         return (
-            f"sacct does not answer here, and Slurm forgets a job {age} s after its end (MinJobAge); leave "
-            "slurm-status-command as it is, and ask the site to set MinJobAge to 300"
+            f"sacct does not answer here, and Slurm forgets a job {age} s after its end"
+            " (MinJobAge); leave slurm-status-command as it is, and ask the site to set MinJobAge"
+            " to 300"
         )
     if not by_sacct and age < LONGEST_PAUSE:
-        return f"Slurm forgets a job {age} s after its end here (MinJobAge); add --slurm-status-command sacct"
+        return (
+            f"Slurm forgets a job {age} s after its end here (MinJobAge); add"
+            " --slurm-status-command sacct"
+        )
     return None
 
 
 def left_over(folder: Path) -> str | None:
-    """Jobs that this user still has in Slurm for a folder in which no run is at work: a run was killed."""
+    """Jobs that this user still has in Slurm for a folder in which no run is at work: a run was
+    killed."""
     listed = _lines("squeue", "--me", "--noheader", "--states=PD,CF,R,S", "--format=%i|%j|%Z")
     jobs = [line.split("|", 2) for line in listed if line.count("|") >= 2]
-    ours = [job for job, name, place in jobs if name.startswith(JOB_PREFIX) and Path(place) == folder]
+    ours = [
+        job for job, name, place in jobs if name.startswith(JOB_PREFIX) and Path(place) == folder
+    ]
     if not ours:
         return None
     return (
-        f"jobs of a run that was killed, or that goes on at another login node, are still in Slurm for {folder}; "
-        f"end them, then start again: scancel {' '.join(ours)}"
+        "jobs of a run that was killed, or that goes on at another login node, are still in Slurm"
+        f" for {folder}; end them, then start again: scancel {' '.join(ours)}"
     )
 
 
 def wrong_partition(machines: list[Hardware]) -> str | None:
     """A partition that the cluster does not have."""
-    return _wrong(machines, "slurm_partition", "partition", _lines("sinfo", "--all", "--noheader", "--format=%R"))
+    return _wrong(
+        machines,
+        "slurm_partition",
+        "partition",
+        _lines("sinfo", "--all", "--noheader", "--format=%R"),
+    )
 
 
 def wrong_gpu_model(machines: list[Hardware]) -> str | None:
     """A type of GPU that no node has. Not asked where nodes have GPUs without a type."""
     listed = "\n".join(_lines("sinfo", "--all", "--noheader", "--format=%G"))
-    return _wrong(machines, "gpu_model", "type of GPU", re.findall(r"gpu:([A-Za-z][^:,(\s]*)", listed))
+    return _wrong(
+        machines, "gpu_model", "type of GPU", re.findall(r"gpu:([A-Za-z][^:,(\s]*)", listed)
+    )
 
 
 def wrong_account(machines: list[Hardware]) -> str | None:
-    """An account that this user does not have, or that nothing here can tell of; Snakemake's plugin takes neither."""
+    """An account that this user does not have, or that nothing here can tell of; Snakemake's plugin
+    takes neither."""
     asking = [one for one in machines if one.by_jobs and one.asked.get("slurm_account")]
     if not asking:
         return None
@@ -82,14 +109,16 @@ def wrong_account(machines: list[Hardware]) -> str | None:
     accounts = accounts or _lines("sshare", "-U", "--noheader", "--format=Account%256")
     if not accounts:
         return (
-            f"config key hardware.{asking[0].label}.slurm_account: neither sacctmgr nor sshare names accounts of "
-            f"{user} here; remove the key, and set SBATCH_ACCOUNT if jobs need an account all the same"
+            f"config key hardware.{asking[0].label}.slurm_account: neither sacctmgr nor sshare"
+            f" names accounts of {user} here; remove the key, and set SBATCH_ACCOUNT if jobs need"
+            " an account all the same"
         )
     return _wrong(machines, "slurm_account", f"account of {user}", accounts)
 
 
 def _wrong(machines: list[Hardware], key: str, what: str, known: list[str]) -> str | None:
-    """The first machine whose key names none of what is known, in any case; None where nothing is known."""
+    """The first machine whose key names none of what is known, in any case; None where nothing is
+    known."""
     names = sorted({name.strip() for name in known})
     for one in machines:
         asked = one.asked.get(key) if one.by_jobs else None
@@ -103,14 +132,17 @@ def _wrong(machines: list[Hardware], key: str, what: str, known: list[str]) -> s
 
 
 def _lines(*command: str) -> list[str]:
-    """Lines that a program of Slurm prints; none if it fails or is not there, which sbatch then complains of."""
+    """Lines that a program of Slurm prints; none if it fails or is not there, which sbatch then
+    complains of."""
     return [line for line in (_run(*command) or "").splitlines() if line.strip()]
 
 
 def _run(*command: str) -> str | None:
     """What a program prints; None if it fails or is not there."""
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+        ended = subprocess.run(
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return ended.stdout if ended.returncode == 0 else None

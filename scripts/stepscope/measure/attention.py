@@ -1,13 +1,14 @@
-"""One process of an attention cell: implementations that take turns, forward and backward, over sequences of growing
-length.
+"""One process of an attention cell: implementations that take turns, forward and backward, over
+sequences of growing length.
 
-Each timed forward pass builds the graph, as in training; each timed backward pass runs on a graph of its own, whose
-forward pass is not timed. On a GPU the L2 cache is overwritten before each pass, so that no pass finds its inputs
-there, and a pass is queued as a whole before it begins, so that its time is the GPU's and not the host's for launching
-it.
+Each timed forward pass builds the graph, as in training; each timed backward pass runs on a graph
+of its own, whose forward pass is not timed. On a GPU the L2 cache is overwritten before each pass,
+so that no pass finds its inputs there, and a pass is queued as a whole before it begins, so that
+its time is the GPU's and not the host's for launching it.
 
-Beside that, how long a call keeps the host busy, on a GPU at the shortest length: several calls are issued one after
-the other without waiting for the GPU, in turns, and the host's clock is read before and after.
+Beside that, how long a call keeps the host busy, on a GPU at the shortest length: several calls are
+issued one after the other without waiting for the GPU, in turns, and the host's clock is read
+before and after.
 """
 
 import functools
@@ -43,8 +44,8 @@ def batch_of(spec: dict, length: int) -> int:
 def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
     """Each length, shortest first, forward before backward.
 
-    Where an implementation runs out of memory in a direction, it is `oom` for all longer sequences too; what it cannot
-    do is `unsupported`. Other errors pass.
+    Where an implementation runs out of memory in a direction, it is `oom` for all longer sequences
+    too; what it cannot do is `unsupported`. Other errors pass.
     """
     run = _Process(spec, telemetry, process)
     for length in sorted(spec["lengths"]):
@@ -58,7 +59,9 @@ class _Process:
         self._spec, self._device, self._budget = spec, spec["device"], Budget.of(spec)
         self._samples = Samples(telemetry, process)
         self.found = Found(process, self._samples.rows)
-        self._gone: dict[tuple[str, str], tuple[int, Outcome]] = {}  # (name, direction) -> length that failed
+        self._gone: dict[
+            tuple[str, str], tuple[int, Outcome]
+        ] = {}  # (name, direction) -> length that failed
         self._functions: dict[str, Callable] = {}
         precision.configure(spec["precision"])
         refused = precision.unsupported(spec["precision"], self._device)
@@ -79,7 +82,9 @@ class _Process:
         with caught(full):
             inputs = _inputs(self._spec, length)
         for name in (variant["name"] for variant in self._spec["variants"]):
-            outcomes[name] = outcome = replace(full) if full.reason else self._earlier(name, direction)
+            outcomes[name] = outcome = (
+                replace(full) if full.reason else self._earlier(name, direction)
+            )
             if outcome.status != "ok":
                 continue
             step = partial(self._step, name, inputs, direction)
@@ -87,7 +92,10 @@ class _Process:
                 self._warm_up(name, step, inputs, place)
                 calls[name] = step
             memory.release(self._device)
-        turns = {name: partial(self._turn, name, step, place, outcomes[name]) for name, step in calls.items()}
+        turns = {
+            name: partial(self._turn, name, step, place, outcomes[name])
+            for name, step in calls.items()
+        }
         take_turns(turns, self._budget)
         if self._device == "cuda" and length == min(self._spec["lengths"]):
             self._host([name for name in calls if outcomes[name].status == "ok"], inputs, place)
@@ -98,13 +106,17 @@ class _Process:
         memory.release(self._device)
 
     def _earlier(self, name: str, direction: str) -> Outcome:
-        """What an implementation's shorter sequences, or its forward passes, leave to be expected of this one."""
-        length, outcome = self._gone.get((name, direction)) or self._gone.get((name, "forward")) or (0, Outcome())
+        """What an implementation's shorter sequences, or its forward passes, leave to be expected
+        of this one."""
+        length, outcome = (
+            self._gone.get((name, direction)) or self._gone.get((name, "forward")) or (0, Outcome())
+        )
         said = f"length {length} ran out of memory" if outcome.status == "oom" else outcome.reason
         return Outcome(outcome.status, said)
 
     def _warm_up(self, name: str, step: Callable, inputs: list[Tensor], place: dict) -> None:
-        """The first passes, and in the last of them the memory that the implementation takes beside what was there."""
+        """The first passes, and in the last of them the memory that the implementation takes beside
+        what was there."""
         for _ in range(self._spec["warmup"]):
             self._samples.run(name, step, warmup=True, kind="free", **place)
         if self._device == "cpu":
@@ -129,10 +141,14 @@ class _Process:
                 self._samples.run(name, step, kind="free", round=number, **place)
 
     def _step(
-        self, name: str, inputs: list[Tensor], direction: str, after_forward: list[int] | None = None
+        self,
+        name: str,
+        inputs: list[Tensor],
+        direction: str,
+        after_forward: list[int] | None = None,
     ) -> PhaseTimes:
-        """A timed pass; of a backward pass the forward one before it is not timed. Appends to `after_forward` the bytes
-        that are allocated between the two."""
+        """A timed pass; of a backward pass the forward one before it is not timed. Appends to
+        `after_forward` the bytes that are allocated between the two."""
         if direction == "forward":
             output: list[Tensor] = []
             return [(direction, self._time(lambda: output.append(self._attend(name, inputs))))]
@@ -172,8 +188,8 @@ class _Process:
 def function(name: str, device: str) -> Callable[..., Tensor]:
     """An implementation as a function of (Q, K, V, is_causal, window=None, lower_right=False).
 
-    Q: (batch, length, d_head) or (batch, heads, length, d_head); K, V: as Q, of their own length and heads. It raises
-    Unsupported for what cannot be done.
+    Q: (batch, length, d_head) or (batch, heads, length, d_head); K, V: as Q, of their own length
+    and heads. It raises Unsupported for what cannot be done.
     """
     module, how = IMPLEMENTATIONS[name]
     if module in ("flex", "triton") and device == "cpu":
@@ -190,8 +206,11 @@ def function(name: str, device: str) -> Callable[..., Tensor]:
     return functools.partial(_with_heads, attention)
 
 
-def _with_backend(attention: Callable, backend: str, q: Tensor, k: Tensor, v: Tensor, *mask, **more) -> Tensor:
-    """SDPA with one backend and no other. It runs fused on four dimensions only: without heads it is given one."""
+def _with_backend(
+    attention: Callable, backend: str, q: Tensor, k: Tensor, v: Tensor, *mask, **more
+) -> Tensor:
+    """SDPA with one backend and no other. It runs fused on four dimensions only: without heads it
+    is given one."""
     kernel = getattr(torch.nn.attention.SDPBackend, backend, None)
     if kernel is None:
         raise Unsupported(f"this torch has no SDPA backend {backend}")
@@ -213,7 +232,8 @@ def _with_heads(attention: Callable, q: Tensor, k: Tensor, v: Tensor, *mask, **m
 
 
 def _inputs(spec: dict, length: int) -> list[Tensor]:
-    """Random Q, K, V that want gradients, each (batch, length, d_head) or (batch, heads, length, d_head)."""
+    """Random Q, K, V that want gradients, each (batch, length, d_head) or (batch, heads, length,
+    d_head)."""
     torch.manual_seed(spec["seed"])
     dtype, heads, made = precision.dtype(spec["precision"]), spec.get("heads"), []
     kv_heads = spec.get("key_value_heads", heads)  # None without a dimension of heads
@@ -233,7 +253,8 @@ def _flusher(device: str) -> Callable[[], object]:
 
 
 def _open_libraries(device: str) -> None:
-    """A small product, forward and backward, so that cuBLAS takes its workspaces before memory is counted."""
+    """A small product, forward and backward, so that cuBLAS takes its workspaces before memory is
+    counted."""
     if device == "cuda":
         for dtype in (torch.float32, torch.bfloat16, torch.float16):
             small = torch.zeros(16, 16, device=device, dtype=dtype, requires_grad=True)

@@ -1,7 +1,9 @@
-"""One process of a ceiling: a large matrix product or copy, in short bursts after idle and sustained.
+"""One process of a ceiling: a large matrix product or copy, in short bursts after idle and
+sustained.
 
-A ceiling is the least of its times. A burst is what the clock reaches before the card heats up or meets its power
-limit; of the sustained series, which lasts the spec's `max_seconds`, the second half counts.
+A ceiling is the least of its times. A burst is what the clock reaches before the card heats up or
+meets its power limit; of the sustained series, which lasts the spec's `max_seconds`, the second
+half counts.
 """
 
 import itertools
@@ -29,7 +31,11 @@ def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
     """Bursts, then the sustained series; `oom` where the operands do not fit."""
     samples = Samples(telemetry, process)
     found, outcome = Found(process, samples.rows), Outcome()
-    wrong = spec["precision"] == "fp8" and spec["order"] % 16 and "fp8 needs an order that is a multiple of 16"
+    wrong = (
+        spec["precision"] == "fp8"
+        and spec["order"] % 16
+        and "fp8 needs an order that is a multiple of 16"
+    )
     if reason := precision.unsupported(spec["precision"], spec["device"]) or wrong:
         outcome = Outcome("unsupported", reason)
     else:
@@ -59,7 +65,8 @@ def _both(run: Callable[[], object], spec: dict, samples: Samples) -> None:
 
 
 def _times(run: Callable[[], object], count: int, device: str) -> list[float]:
-    """Seconds of each of so many operations in a row: on a GPU between events, since all are in its queue at once."""
+    """Seconds of each of so many operations in a row: on a GPU between events, since all are in its
+    queue at once."""
     if device == "cpu":
         marks = [time.perf_counter()]
         for _ in range(count):
@@ -70,9 +77,11 @@ def _times(run: Callable[[], object], count: int, device: str) -> list[float]:
 
 
 def operation(spec: dict) -> Callable[[], object]:
-    """The product of two random matrices (order, order), or the copy of one random tensor into another.
+    """The product of two random matrices (order, order), or the copy of one random tensor into
+    another.
 
-    Random, because some GPUs run faster on zeros; the right one transposed, as a linear layer's weight is.
+    Random, because some GPUs run faster on zeros; the right one transposed, as a linear layer's
+    weight is.
     """
     device = spec["device"]
     torch.manual_seed(spec["seed"])
@@ -81,7 +90,9 @@ def operation(spec: dict) -> Callable[[], object]:
         target = torch.empty_like(source)
         return lambda: target.copy_(source)
     dtype = precision.dtype(spec["precision"])
-    left, right = (torch.randn(spec["order"], spec["order"], device=device).to(dtype) for _ in range(2))
+    left, right = (
+        torch.randn(spec["order"], spec["order"], device=device).to(dtype) for _ in range(2)
+    )
     if spec["precision"] == "fp8":
         (left, scale), (right, other) = map(load("precision", "fp8").quantized, (left, right))
         return lambda: load("precision", "fp8").product(left, right.t(), scale, other, dtype, True)
@@ -89,7 +100,8 @@ def operation(spec: dict) -> Callable[[], object]:
 
 
 def rate_of(spec: dict, seconds: float) -> tuple[float, str]:
-    """(rate, unit) that a time means: FLOP/s of a product of 2 n³ operations, B/s read plus written of a copy."""
+    """(rate, unit) that a time means: FLOP/s of a product of 2 n³ operations, B/s read plus written
+    of a copy."""
     if spec["operation"] == "matmul":
         return 2 * spec["order"] ** 3 / seconds, "FLOP/s"
     return 2 * spec["mebibytes"] * 2**20 / seconds, "B/s"

@@ -1,6 +1,8 @@
-"""The frame of a measuring program: alone on the device, within its limits, results written as a record.
+"""The frame of a measuring program: alone on the device, within its limits, results written as a
+record.
 
-Imports torch only once the device is ours, so that a waiting program does not disturb the one that measures.
+Imports torch only once the device is ours, so that a waiting program does not disturb the one that
+measures.
 """
 
 import contextlib
@@ -26,16 +28,21 @@ EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that coun
 class Measurement(contextlib.AbstractContextManager):
     """Entering takes the device and prints the spec; finish() writes the record.
 
-    Measuring is done in fresh processes by in_processes(), so that this one never touches the device; or, without
-    `processes` in the spec, in this one.
+    Measuring is done in fresh processes by in_processes(), so that this one never touches the
+    device; or, without `processes` in the spec, in this one.
 
-    `tools` are the programs that it uses. `files` is the name of the folder of files that the program makes besides its
-    record; it puts them into `self.folder`. Ends the program with one line and exit code 1 where the device cannot be
-    had or the results cannot be written.
+    `tools` are the programs that it uses. `files` is the name of the folder of files that the
+    program makes besides its record; it puts them into `self.folder`. Ends the program with one
+    line and exit code 1 where the device cannot be had or the results cannot be written.
     """
 
     def __init__(
-        self, program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), files: str | None = None
+        self,
+        program: str,
+        spec: dict,
+        settings: Settings,
+        tools: tuple[str, ...] = (),
+        files: str | None = None,
     ):
         self.spec = spec
         self._settings, self._tools, self._files = settings, tools, files
@@ -50,7 +57,9 @@ class Measurement(contextlib.AbstractContextManager):
         gpu = next(iter(gpus.visible_gpus()), None) if self._device == "cuda" else None
         device = gpu.uuid if gpu else "cpu"
         self._open.enter_context(locks.hold(device))
-        self.environment_of_helpers = {locks.HELD: device}  # for programs that measure under this one's lock
+        self.environment_of_helpers = {
+            locks.HELD: device
+        }  # for programs that measure under this one's lock
         process.limit_time(self._settings.time_limit)
         process.set_environment(self.spec["threads"])
         self._gpu = gpu.uuid if gpu else None
@@ -60,7 +69,9 @@ class Measurement(contextlib.AbstractContextManager):
         watching.close()
         import torch  # before the processes are forked: it takes seconds
 
-        compiled = ({*one, one["name"]} & {"compile", "compiled"} for one in self.spec.get("variants", []))
+        compiled = (
+            {*one, one["name"]} & {"compile", "compiled"} for one in self.spec.get("variants", [])
+        )
         if self._device == "cpu" and any(compiled):
             import torch._inductor.compile_fx  # noqa: F401
 
@@ -88,17 +99,21 @@ class Measurement(contextlib.AbstractContextManager):
             process.keep_memory()
 
     def in_processes(self, measure: Callable[[dict, Telemetry, int], Found]) -> list[Found]:
-        """What `measure`, called with the spec, the telemetry and the process's number from 1, finds in each of the
-        spec's processes. Where nothing ran in one, no other is tried."""
+        """What `measure`, called with the spec, the telemetry and the process's number from 1,
+        finds in each of the spec's processes. Where nothing ran in one, no other is tried."""
         found = []
-        for one, seen in processes.each(self.spec["processes"], lambda number: self._one(measure, number)):
+        for one, seen in processes.each(
+            self.spec["processes"], lambda number: self._one(measure, number)
+        ):
             found.append(one)
             self._seen.append(seen)
             if not one.is_ok():
                 break
         return found
 
-    def _one(self, measure: Callable[[dict, Telemetry, int], Found], number: int) -> tuple[Found, dict]:
+    def _one(
+        self, measure: Callable[[dict, Telemetry, int], Found], number: int
+    ) -> tuple[Found, dict]:
         """What one process found, and what it saw of the machine."""
         print(f"process {number} of {self.spec['processes']}", flush=True)
         self._prepare()
@@ -115,12 +130,13 @@ class Measurement(contextlib.AbstractContextManager):
         """Running out of memory on a GPU that others had filled is a failure: end with one line."""
         if status == "oom" and self._used_before > EMPTY_GPU_BYTES:
             sys.exit(
-                f"error: out of memory, but {self._used_before / 2**30:.1f} GiB of the GPU were taken before this "
-                "program started; free the GPU and run again"
+                f"error: out of memory, but {self._used_before / 2**30:.1f} GiB of the GPU were"
+                " taken before this program started; free the GPU and run again"
             )
 
     def _sight(self) -> dict:
-        """What the process that measured saw: versions and settings, throttling, other processes on the GPU."""
+        """What the process that measured saw: versions and settings, throttling, other processes on
+        the GPU."""
         from stepscope.measure import provenance
 
         now = self.telemetry.processes()
@@ -131,10 +147,14 @@ class Measurement(contextlib.AbstractContextManager):
         }
 
     def finish(
-        self, found: list[Found], variants: list[str], more: dict | None = None, versions: dict | None = None
+        self,
+        found: list[Found],
+        variants: list[str],
+        more: dict | None = None,
+        versions: dict | None = None,
     ) -> None:
-        """Print what was found, and write files, samples and record, if a folder was given. `more`: the study's own
-        parts of the summary; `versions`: of its own tools."""
+        """Print what was found, and write files, samples and record, if a folder was given. `more`:
+        the study's own parts of the summary; `versions`: of its own tools."""
         from stepscope.measure import provenance
 
         rows, content = rows_of(found), summary(found, variants, self._device) | (more or {})
@@ -179,7 +199,8 @@ def _readings(rows: list[dict], seen: list[dict]) -> dict:
 
 @contextlib.contextmanager
 def _growing(out: Path | None) -> Iterator[Path]:
-    """Where files grow: beside their place, so that they can be renamed; a temporary folder without `out`.
+    """Where files grow: beside their place, so that they can be renamed; a temporary folder without
+    `out`.
 
     Ends the program with one line if nothing can be written there.
     """

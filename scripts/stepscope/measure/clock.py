@@ -1,4 +1,5 @@
-"""The timers: the host's clock around synchronised work, and CUDA events around short work of a GPU."""
+"""The timers: the host's clock around synchronised work, and CUDA events around short work of a
+GPU."""
 
 import itertools
 import time
@@ -30,10 +31,11 @@ class Clock:
 
 
 def time_queued(work: Callable[[], object], before: Callable[[], object]) -> float:
-    """For work that takes a GPU less time than it takes the host to launch it: seconds of the GPU between two events.
+    """For work that takes a GPU less time than it takes the host to launch it: seconds of the GPU
+    between two events.
 
-    The GPU runs `before` and then waits until all of the work is in its queue, so that it never waits for the host
-    while it works. Waits for the GPU before and after.
+    The GPU runs `before` and then waits until all of the work is in its queue, so that it never
+    waits for the host while it works. Waits for the GPU before and after.
     """
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     torch.cuda.synchronize()
@@ -47,8 +49,8 @@ def time_queued(work: Callable[[], object], before: Callable[[], object]) -> flo
 
 
 def time_in_a_row(work: Callable[[], object], count: int) -> list[float]:
-    """Seconds of the GPU for each of so many works between two events. All are in its queue at once, so that it waits
-    for the host at most before the first."""
+    """Seconds of the GPU for each of so many works between two events. All are in its queue at
+    once, so that it waits for the host at most before the first."""
     events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
     torch.cuda.synchronize()
     for event in events[:-1]:

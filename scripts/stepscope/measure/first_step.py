@@ -1,9 +1,11 @@
-"""What the first training step of a process spends the host's time on, against a later one, by torch.profiler.
+"""What the first training step of a process spends the host's time on, against a later one, by
+torch.profiler.
 
-CUDA loads a kernel's code when the kernel is first launched, within that launch ("lazy loading" in the CUDA C++
-programming guide): what launches take longer in the first step is loading. The same holds for memory, which the first
-step takes from the driver, and for matrix products, whose library sets itself up and chooses an algorithm: a later step
-calls them as often, so that only what the first takes longer for them is set-up.
+CUDA loads a kernel's code when the kernel is first launched, within that launch ("lazy loading" in
+the CUDA C++ programming guide): what launches take longer in the first step is loading. The same
+holds for memory, which the first step takes from the driver, and for matrix products, whose library
+sets itself up and chooses an algorithm: a later step calls them as often, so that only what the
+first takes longer for them is set-up.
 """
 
 import re
@@ -13,16 +15,25 @@ from typing import NamedTuple
 
 import torch
 
-# Part -> names of host events, the first pattern that matches counts; the rest of the operators is a part of its own.
+# Part -> names of host events, the first pattern that matches counts; the rest of the operators is
+# a part of its own.
 PARTS = {
-    "the profiler itself": r"Activity Buffer Request|Command Buffer Full|Buffer Flush|Resource$|Overhead",
+    "the profiler itself": (
+        r"Activity Buffer Request|Command Buffer Full|Buffer Flush|Resource$|Overhead"
+    ),
     "waiting for the device": r"(cuda|cu)\w*(Synchronize|EventQuery)",
-    "memory allocation": r"(cuda|cu)(Malloc|Free|HostAlloc|MallocHost|FreeHost|MallocAsync|FreeAsync|MemAlloc|MemFree"
-    r"|MemGetInfo|MemCreate|MemMap|MemSetAccess|MemAddress\w+)|aten::(empty|resize_|new_empty|empty_like|empty_strided)",
-    "module loading": r"Runtime Triggered Module Loading|Lazy Function Loading|(cuda|cu)(LaunchKernel"
-    r"|LaunchCooperativeKernel|FuncGet\w+|FuncSet\w+|Module\w+|Library\w+|Kernel\w+|GetFuncBySymbol|GetProcAddress"
-    r"|OccupancyMaxActive\w+|OccupancyAvailable\w+)",
-    "matrix products": r"aten::(_?addmm|mm|bmm|baddbmm|linear|matmul|_scaled_dot_product\w*|mkldnn\w*)",
+    "memory allocation": (
+        r"(cuda|cu)(Malloc|Free|HostAlloc|MallocHost|FreeHost|MallocAsync|FreeAsync|MemAlloc|MemFree"
+        r"|MemGetInfo|MemCreate|MemMap|MemSetAccess|MemAddress\w+)|aten::(empty|resize_|new_empty|empty_like|empty_strided)"
+    ),
+    "module loading": (
+        r"Runtime Triggered Module Loading|Lazy Function Loading|(cuda|cu)(LaunchKernel"
+        r"|LaunchCooperativeKernel|FuncGet\w+|FuncSet\w+|Module\w+|Library\w+|Kernel\w+|GetFuncBySymbol|GetProcAddress"
+        r"|OccupancyMaxActive\w+|OccupancyAvailable\w+)"
+    ),
+    "matrix products": (
+        r"aten::(_?addmm|mm|bmm|baddbmm|linear|matmul|_scaled_dot_product\w*|mkldnn\w*)"
+    ),
     "compiled code": r"nvrtc\w+|.*([Cc]ompil|[Aa]utotun|Inductor|triton)\w*",
     "other API calls": r"(cuda|cu)[A-Z]\w+",
 }
@@ -60,7 +71,8 @@ def part_of(name: str) -> str:
 def compared(first: Profile, steady: Profile) -> dict:
     """The record's `first`: seconds of both profiled steps and calls, by part.
 
-    Self times of all threads; the last part is what is left of the step's time, Python for the most part.
+    Self times of all threads; the last part is what is left of the step's time, Python for the most
+    part.
     """
     profiles = {"first": first, "steady": steady}
     parts, rest = [], {f"{which}_seconds": profile.seconds for which, profile in profiles.items()}

@@ -1,5 +1,5 @@
-"""What the host cannot change of a step on a GPU: its time replayed from a CUDA graph, launches and kernels, the union
-of the kernels' intervals, and the energy. On a CPU the number of operators.
+"""What the host cannot change of a step on a GPU: its time replayed from a CUDA graph, launches and
+kernels, the union of the kernels' intervals, and the energy. On a CPU the number of operators.
 
 None of these may fail a cell: what cannot be had is left out, with the reason.
 """
@@ -31,10 +31,11 @@ _LAUNCHES = re.compile(r"(cuda|cu)(LaunchKernel|LaunchCooperativeKernel|GraphLau
 
 
 def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds: float) -> None:
-    """Capture the whole training step, optimizer included, and time replays of it; fewer where `seconds` are over.
+    """Capture the whole training step, optimizer included, and time replays of it; fewer where
+    `seconds` are over.
 
-    The optimizer's step counts are constants in the graph, which changes no time. What it does is not undone: the
-    weights go on from there.
+    The optimizer's step counts are constants in the graph, which changes no time. What it does is
+    not undone: the weights go on from there.
     """
     try:
         stream = torch.cuda.current_stream()
@@ -58,8 +59,9 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
 
 
 def _captured(work: Workload) -> torch.cuda.CUDAGraph:
-    """The whole step as a graph. Torch's optimizers refuse that while their step counts are numbers of the host; here
-    these are meant to be constants, so that the check is taken from this one optimizer."""
+    """The whole step as a graph. Torch's optimizers refuse that while their step counts are numbers
+    of the host; here these are meant to be constants, so that the check is taken from this one
+    optimizer."""
     for check in ("_cuda_graph_capture_health_check", "_accelerator_graph_capture_health_check"):
         if hasattr(work.optimizer, check):
             setattr(work.optimizer, check, lambda: None)
@@ -95,10 +97,14 @@ def _replayed(graph: torch.cuda.CUDAGraph, seconds: float) -> list[float]:
     return time_in_a_row(graph.replay, max(LEAST_REPLAYS, min(REPLAYS, int(seconds / each))))
 
 
-def energy(run: Callable[[], object], name: str, found: Found, telemetry: Telemetry, **place: object) -> None:
-    """Joules a step, by NVML's counter over as many steps as take a second; nothing without the counter.
+def energy(
+    run: Callable[[], object], name: str, found: Found, telemetry: Telemetry, **place: object
+) -> None:
+    """Joules a step, by NVML's counter over as many steps as take a second; nothing without the
+    counter.
 
-    It is read as it moves, some ten times a second. What the idle GPU took beside the steps goes off."""
+    It is read as it moves, some ten times a second. What the idle GPU took beside the steps goes
+    off."""
     torch.cuda.synchronize()
     moves, start, count = [_moved(telemetry)], time.perf_counter(), 0
     while moves[0] and time.perf_counter() - start < LEAST_SECONDS:
@@ -124,8 +130,8 @@ def _moved(telemetry: Telemetry) -> tuple[float, float] | None:
 
 
 def counted(work: Workload, name: str, samples: Samples, found: Found, device: str) -> None:
-    """Launches, kernels and the busy time of a few steps under torch.profiler; on a CPU the operators of one. It slows
-    down all that comes after it in the process."""
+    """Launches, kernels and the busy time of a few steps under torch.profiler; on a CPU the
+    operators of one. It slows down all that comes after it in the process."""
     try:
         phases, count = work.phases("step"), PROFILED if device == "cuda" else 1
         work.use()
@@ -133,7 +139,9 @@ def counted(work: Workload, name: str, samples: Samples, found: Found, device: s
         work.drop_graph()
         Clock(device).synchronize()
         kinds = torch.profiler.ProfilerActivity
-        with torch.profiler.profile(activities=[kinds.CUDA if device == "cuda" else kinds.CPU]) as profile:
+        with torch.profiler.profile(
+            activities=[kinds.CUDA if device == "cuda" else kinds.CPU]
+        ) as profile:
             for _ in range(count):
                 steps.whole(work, phases)
                 work.drop_graph()
@@ -157,7 +165,8 @@ def events_of(profile: torch.profiler.profile) -> list[dict]:
 
 
 def counts(events: list[dict], device: str) -> dict[str, int]:
-    """Kernels and launches among the events of a Chrome trace as torch.profiler writes it; of a CPU's the operators."""
+    """Kernels and launches among the events of a Chrome trace as torch.profiler writes it; of a
+    CPU's the operators."""
     whole = [event for event in events if event.get("ph") == "X"]
     kinds = Counter(event.get("cat") for event in whole)
     if device == "cpu":
@@ -167,8 +176,9 @@ def counts(events: list[dict], device: str) -> dict[str, int]:
 
 
 def busy(events: list[dict], steps: int) -> list[float]:
-    """Seconds of the union of the GPU's intervals, kernels and copies, in each of so many equal steps; where their
-    number is no multiple, the mean step's alone. Events have `ts` and `dur` in microseconds."""
+    """Seconds of the union of the GPU's intervals, kernels and copies, in each of so many equal
+    steps; where their number is no multiple, the mean step's alone. Events have `ts` and `dur` in
+    microseconds."""
     work = [event for event in events if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
     spans = sorted((event["ts"], event["ts"] + event["dur"]) for event in work)
     if len(spans) % steps:
@@ -180,4 +190,7 @@ def busy(events: list[dict], steps: int) -> list[float]:
 def union(spans: list[tuple[float, float]]) -> float:
     """Length of the union of intervals (start, end), which are sorted."""
     reached = itertools.accumulate((end for _, end in spans), max, initial=float("-inf"))
-    return sum(max(0.0, end - max(start, before)) for (start, end), before in zip(spans, reached, strict=False))
+    return sum(
+        max(0.0, end - max(start, before))
+        for (start, end), before in zip(spans, reached, strict=False)
+    )

@@ -1,9 +1,10 @@
 """One process of a ladder's cell: its rungs, which take turns where all fit the memory together.
 
-Each rung is built, warmed up, captured if it is replayed from CUDA graphs, its peak taken and its loss and gradients,
-before the first optimizer step, so that they are those of the same weights in every rung. Then come the turns of whole
-free steps, and a short series of each rung of phased steps and of forward and backward. Where not all fit, each rung
-goes through all of that alone, and the next process takes them in another order.
+Each rung is built, warmed up, captured if it is replayed from CUDA graphs, its peak taken and its
+loss and gradients, before the first optimizer step, so that they are those of the same weights in
+every rung. Then come the turns of whole free steps, and a short series of each rung of phased steps
+and of forward and backward. Where not all fit, each rung goes through all of that alone, and the
+next process takes them in another order.
 """
 
 import contextlib
@@ -27,20 +28,29 @@ from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, unsupported, workload
 from stepscope.model.shape import ModelShape
 
-SHORT, SHORT_SECONDS = 2, 0.25  # least steps, and most seconds beyond them, of the series beside the turns
+SHORT, SHORT_SECONDS = (
+    2,
+    0.25,
+)  # least steps, and most seconds beyond them, of the series beside the turns
 KEPT = 3 * 4  # bytes a parameter between two steps: itself and the optimizer's two moments in fp32
 HEADROOM = 0.9  # of the memory that is free
 
 
 def spec_of(spec: dict, variant: dict) -> dict:
-    """What a variant's model and steps are made from: the cell's spec with the variant's own options."""
+    """What a variant's model and steps are made from: the cell's spec with the variant's own
+    options."""
     own = {key: value for key, value in variant.items() if key not in ("name", "after")}
-    return {key: value for key, value in spec.items() if key != "variants"} | {"precision": "fp32"} | own
+    return (
+        {key: value for key, value in spec.items() if key != "variants"}
+        | {"precision": "fp32"}
+        | own
+    )
 
 
 def fit_together(spec: dict, free: int) -> bool:
-    """Whether all variants fit `free` bytes at once, by the closed form: weights and optimizer state of all, pools of
-    CUDA graphs, and the largest step's gradients and activations. A model of one's own is tried."""
+    """Whether all variants fit `free` bytes at once, by the closed form: weights and optimizer
+    state of all, pools of CUDA graphs, and the largest step's gradients and activations. A model of
+    one's own is tried."""
     if "model" in spec:
         return True
     shape, kept, transient = ModelShape.of(spec), 0, []
@@ -56,7 +66,8 @@ def fit_together(spec: dict, free: int) -> bool:
 
 
 def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
-    """All variants in one process. Running out of memory is a variant's status; other errors pass."""
+    """All variants in one process. Running out of memory is a variant's status; other errors
+    pass."""
     free = torch.cuda.mem_get_info()[0] if spec["device"] == "cuda" else available_memory()
     if fit_together(spec, free):
         with contextlib.suppress(_NoRoomError):
@@ -71,9 +82,18 @@ class _NoRoomError(Exception):
 
 class _Process:
     def __init__(self, spec: dict, telemetry: Telemetry, process: int, together: bool):
-        self._spec, self._device, self._telemetry, self._together = spec, spec["device"], telemetry, together
+        self._spec, self._device, self._telemetry, self._together = (
+            spec,
+            spec["device"],
+            telemetry,
+            together,
+        )
         self._is_first, self._is_last = process == 1, process == spec["processes"]
-        self._samples, self._clock, self._budget = Samples(telemetry, process), Clock(self._device), Budget.of(spec)
+        self._samples, self._clock, self._budget = (
+            Samples(telemetry, process),
+            Clock(self._device),
+            Budget.of(spec),
+        )
         self._found = Found(process, self._samples.rows)
         self._variants = ordered(spec["variants"], process)
         self._outcomes = {variant["name"]: Outcome() for variant in self._variants}
@@ -83,9 +103,13 @@ class _Process:
 
     def measure(self) -> Found:
         """Raises _NoRoomError where memory ran out while variants shared it."""
-        for group in [self._variants] if self._together else [[variant] for variant in self._variants]:
+        for group in (
+            [self._variants] if self._together else [[variant] for variant in self._variants]
+        ):
             self._group(group)
-        if self._is_last and not self._together:  # what a profiler slows down comes after all that is timed
+        if (
+            self._is_last and not self._together
+        ):  # what a profiler slows down comes after all that is timed
             for variant in self._variants:
                 self._try(variant["name"], self._built_again, variant)
                 self._forget()
@@ -98,15 +122,22 @@ class _Process:
         for variant in variants:
             self._try(variant["name"], self._prepare, variant)
         for name in list(self._works):
-            self._try(name, partial(self._turn, name, warmup=True), 0)  # memory given back is asked for again
+            self._try(
+                name, partial(self._turn, name, warmup=True), 0
+            )  # memory given back is asked for again
         turns = {name: partial(self._try, name, partial(self._turn, name)) for name in self._works}
         take_turns(turns, self._budget)
         for name in self._works:  # no variable may hold the last one beyond _forget()
             steps.tidy(self._works[name], self._device)
         is_gpu = self._device == "cuda"
-        parts: list[Callable] = [partial(self._series, mode="step", kind="phased"), self._forward_backward]
+        parts: list[Callable] = [
+            partial(self._series, mode="step", kind="phased"),
+            self._forward_backward,
+        ]
         parts += [self._energy] * (is_gpu and self._is_last)
-        parts += [self._host_free] * (is_gpu and (self._is_last or self._together))  # else it takes too long
+        parts += [self._host_free] * (
+            is_gpu and (self._is_last or self._together)
+        )  # else it takes too long
         parts += [self._counted] * (self._together and self._is_last)
         for part in parts:
             for name in list(self._works):
@@ -115,7 +146,8 @@ class _Process:
         self._forget()
 
     def _try(self, name: str, part: Callable, argument: object) -> None:
-        """Run a part of a variant's measurement, unless the variant has failed; let go of one that fails."""
+        """Run a part of a variant's measurement, unless the variant has failed; let go of one that
+        fails."""
         outcome = self._outcomes[name]
         if outcome.status != "ok":
             return
@@ -149,11 +181,15 @@ class _Process:
         self._run(name, "step", "free", warmup=True)
         start = time.perf_counter()
         if work.capture():
-            self._found.value(name, "capture_time", "s", time.perf_counter() - start, mode="forward-backward")
+            self._found.value(
+                name, "capture_time", "s", time.perf_counter() - start, mode="forward-backward"
+            )
         steps.tidy(work, self._device)
         memory.reset_peaks(self._device)
         self._run(name, "step", "free", warmup=True)
-        if self._device == "cuda":  # a CPU's process does not give back what another variant has freed
+        if (
+            self._device == "cuda"
+        ):  # a CPU's process does not give back what another variant has freed
             for quantity, size in memory.peaks(self._device, before).items():
                 self._found.value(name, quantity, "B", size, mode="step", phase="step")
         steps.tidy(work, self._device)
@@ -167,7 +203,9 @@ class _Process:
             for work in self._works.values():
                 work.clear_gradients()
             self._at_turn = name
-        self._run(name, "step", "free", warmup=warmup, **{"round": number} if self._together else {})
+        self._run(
+            name, "step", "free", warmup=warmup, **{"round": number} if self._together else {}
+        )
 
     def _series(self, name: str, mode: str, kind: str) -> None:
         self._run(name, mode, kind, warmup=True)
@@ -175,12 +213,20 @@ class _Process:
         series(partial(self._run, name, mode, kind), short)
 
     def _forward_backward(self, name: str) -> None:
-        """Free steps of forward and backward; by how much the very first one took longer, compiling is known: of code
-        that compilers' caches do not hold from an earlier process or variant."""
+        """Free steps of forward and backward; by how much the very first one took longer, compiling
+        is known: of code that compilers' caches do not hold from an earlier process or variant."""
         self._series(name, "forward-backward", "free")
-        if (code := compiled_code(self._works[name].spec)) and self._is_first and code not in self._compiled:
+        if (
+            (code := compiled_code(self._works[name].spec))
+            and self._is_first
+            and code not in self._compiled
+        ):
             self._compiled.add(code)
-            rows = [row for row in self._samples.rows if row["variant"] == name and row["mode"] == "forward-backward"]
+            rows = [
+                row
+                for row in self._samples.rows
+                if row["variant"] == name and row["mode"] == "forward-backward"
+            ]
             later = statistics.median(self._samples.of(name, mode="forward-backward"))
             more = max(0.0, rows[0]["seconds"] - later)
             self._found.value(name, "compile_time", "s", more, mode="forward-backward")
@@ -191,7 +237,9 @@ class _Process:
         gpu_alone.energy(step, name, self._found, self._telemetry, mode="step")
 
     def _host_free(self, name: str) -> None:
-        gpu_alone.host_free(self._works[name], name, self._samples, self._found, self._budget.seconds)
+        gpu_alone.host_free(
+            self._works[name], name, self._samples, self._found, self._budget.seconds
+        )
 
     def _counted(self, name: str) -> None:
         gpu_alone.counted(self._works[name], name, self._samples, self._found, self._device)
@@ -207,14 +255,16 @@ class _Process:
 
 
 def compiled_code(spec: dict) -> tuple:
-    """What tells the compiled code of a variant's spec from others'; empty where nothing is compiled."""
+    """What tells the compiled code of a variant's spec from others'; empty where nothing is
+    compiled."""
     how = {"graphs": "block"}.get(compiled := spec.get("compile", "none"), compiled)
     rest = (spec.get(key) for key in ("precision", "attention", "checkpoint"))
     return () if how == "none" else (how, *rest)
 
 
 def ordered(variants: list[dict], process: int) -> list[dict]:
-    """The order in which a process takes variants: forwards, backwards, from the middle on, and so on."""
+    """The order in which a process takes variants: forwards, backwards, from the middle on, and so
+    on."""
     start = (process // 2) * len(variants) // 2 % len(variants)
     order = variants[start:] + variants[:start]
     return order if process % 2 else order[::-1]

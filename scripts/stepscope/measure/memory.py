@@ -9,37 +9,52 @@ from stepscope.machine import process
 from stepscope.model.shape import ModelShape
 
 FP32_BYTES = 4
-# What tensors asked the caching allocator for, what it handed out for that in whole blocks, and what it has taken from
-# the driver: what it keeps for later, and the pools of CUDA graphs, count in the last alone.
-OF_ALLOCATOR = {"peak_asked": "requested_bytes", "peak_allocated": "allocated_bytes", "peak_reserved": "reserved_bytes"}
+# What tensors asked the caching allocator for, what it handed out for that in whole blocks, and
+# what it has taken from the driver: what it keeps for later, and the pools of CUDA graphs, count in
+# the last alone.
+OF_ALLOCATOR = {
+    "peak_asked": "requested_bytes",
+    "peak_allocated": "allocated_bytes",
+    "peak_reserved": "reserved_bytes",
+}
 RESIDENT = "peak_resident"  # on a CPU, whose allocator keeps no account: the process's resident set
-_OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE)
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE
+)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the error says that memory ran out: torch's own, Python's, the C++ library's or a CUDA library's."""
+    """Whether the error says that memory ran out: torch's own, Python's, the C++ library's or a
+    CUDA library's."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return isinstance(error, RuntimeError) and bool(_OUT_OF_MEMORY.search(str(error)))
 
 
 def reason(error: BaseException) -> str:
-    """What the error says, in one line; its type's name if it says nothing, as Python's own MemoryError."""
+    """What the error says, in one line; its type's name if it says nothing, as Python's own
+    MemoryError."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 def require_room(shape: ModelShape, device: str) -> None:
-    """Raise MemoryError, in one line, if a model's parameters in fp32 take more than all memory that there is: to fill
-    it with what cannot fit would take minutes."""
+    """Raise MemoryError, in one line, if a model's parameters in fp32 take more than all memory
+    that there is: to fill it with what cannot fit would take minutes."""
     wanted, room = FP32_BYTES * shape.parameters, capacity(device)
     if wanted > room:
         sizes = [f"{size / 2**30:,.1f} GiB" for size in (wanted, room)]
-        raise MemoryError("predicted, not tried: the parameters alone are {}, the memory {}".format(*sizes))
+        raise MemoryError(
+            "predicted, not tried: the parameters alone are {}, the memory {}".format(*sizes)
+        )
 
 
 def capacity(device: str) -> int:
     """Bytes of a GPU's memory, or what a CPU has available."""
-    return torch.cuda.get_device_properties(0).total_memory if device == "cuda" else process.available_memory()
+    return (
+        torch.cuda.get_device_properties(0).total_memory
+        if device == "cuda"
+        else process.available_memory()
+    )
 
 
 def reset_peaks(device: str) -> None:
@@ -56,7 +71,8 @@ def held(device: str) -> dict[str, int]:
 
 
 def peaks(device: str, before: dict[str, int] | None = None) -> dict[str, int]:
-    """Bytes at the peak since reset_peaks(), less those that held() gave `before` what is measured was built."""
+    """Bytes at the peak since reset_peaks(), less those that held() gave `before` what is measured
+    was built."""
     found = _bytes(device, "peak", "VmHWM")
     return {name: max(0, size - (before or {}).get(name, 0)) for name, size in found.items()}
 
@@ -64,7 +80,10 @@ def peaks(device: str, before: dict[str, int] | None = None) -> dict[str, int]:
 def _bytes(device: str, of_allocator: str, of_process: str) -> dict[str, int]:
     if device == "cuda":
         statistics = torch.cuda.memory_stats()
-        return {name: statistics.get(f"{key}.all.{of_allocator}", 0) for name, key in OF_ALLOCATOR.items()}
+        return {
+            name: statistics.get(f"{key}.all.{of_allocator}", 0)
+            for name, key in OF_ALLOCATOR.items()
+        }
     status = Path("/proc/self/status").read_text()
     return {RESIDENT: int(re.search(rf"{of_process}:\s+(\d+) kB", status).group(1)) * 1024}
 

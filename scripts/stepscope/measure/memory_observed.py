@@ -1,5 +1,6 @@
-"""What one step makes and saves (every operator's outputs, and the tensors that autograd keeps for backward), and which
-part of the model is running: in the forward pass by its ranges, in the backward pass by autograd's nodes."""
+"""What one step makes and saves (every operator's outputs, and the tensors that autograd keeps for
+backward), and which part of the model is running: in the forward pass by its ranges, in the
+backward pass by autograd's nodes."""
 
 import bisect
 import contextlib
@@ -13,12 +14,16 @@ from torch.utils._pytree import tree_leaves
 
 
 class Observed(contextlib.AbstractContextManager):
-    """Within its `with` block fills `made` and `saved`, each a list of plain dictionaries, in the order of making.
+    """Within its `with` block fills `made` and `saved`, each a list of plain dictionaries, in the
+    order of making.
 
-    `where()` gives the running (phase, module). Tensors are neither kept nor copied, so memory is as without it.
+    `where()` gives the running (phase, module). Tensors are neither kept nor copied, so memory is
+    as without it.
     """
 
-    def __init__(self, parameters: Iterable[tuple[str, Tensor]], where: Callable[[], tuple[str, str]]):
+    def __init__(
+        self, parameters: Iterable[tuple[str, Tensor]], where: Callable[[], tuple[str, str]]
+    ):
         self.made: list[dict] = []
         self.saved: list[dict] = []
         self._parameters = {address(tensor): name for name, tensor in parameters}
@@ -28,7 +33,9 @@ class Observed(contextlib.AbstractContextManager):
 
     def __enter__(self) -> "Observed":
         self._open = contextlib.ExitStack()
-        self._open.enter_context(torch.autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor))
+        self._open.enter_context(
+            torch.autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
+        )
         self._open.enter_context(_Operators(self._make))
         return self
 
@@ -37,18 +44,26 @@ class Observed(contextlib.AbstractContextManager):
 
     def _make(self, operator: str, inputs: list[Tensor], tensor: Tensor) -> None:
         phase, module = self._where()
-        copied = self._parameters.get(address(inputs[0])) if operator == "_to_copy" and inputs else None
-        entry = {"phase": phase, "module": module, "op": operator, "cast_of": copied} | described(tensor)
+        copied = (
+            self._parameters.get(address(inputs[0])) if operator == "_to_copy" and inputs else None
+        )
+        entry = {"phase": phase, "module": module, "op": operator, "cast_of": copied} | described(
+            tensor
+        )
         self.made.append(entry)
         self._maker[address(tensor)] = entry
 
     def _save(self, tensor: Tensor) -> Tensor:
-        maker = self._maker.get(address(tensor))  # none: a parameter, a table or the batch, there before the step
+        maker = self._maker.get(
+            address(tensor)
+        )  # none: a parameter, a table or the batch, there before the step
         if maker is not None and id(maker) not in self._kept:
             self._kept.add(id(maker))
             made_by = {"op": maker["op"], "cast_of": maker["cast_of"]}
             self.saved.append({"module": self._where()[1]} | made_by | described(tensor))
-        return tensor.detach()  # a result kept with its graph would be a circle that only a backward pass opens
+        return (
+            tensor.detach()
+        )  # a result kept with its graph would be a circle that only a backward pass opens
 
 
 class _Operators(TorchDispatchMode):
@@ -81,10 +96,12 @@ def described(tensor: Tensor) -> dict:
 
 
 class Parts:
-    """Follows the path of the running part, such as "blocks.3/attention/softmax"; `changed(path)` is told of each.
+    """Follows the path of the running part, such as "blocks.3/attention/softmax"; `changed(path)`
+    is told of each.
 
-    A node of autograd's graph belongs to the part in which the forward pass made it, by its sequence number; the part
-    whose node runs is the one whose gradient is computed. Its hooks make and hold no tensors.
+    A node of autograd's graph belongs to the part in which the forward pass made it, by its
+    sequence number; the part whose node runs is the one whose gradient is computed. Its hooks make
+    and hold no tensors.
     """
 
     def __init__(self, blocks: Iterable[nn.Module], changed: Callable[[str], None]):
@@ -98,10 +115,11 @@ class Parts:
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[None]:
-        """A range of the model, as stepscope.model.ranges opens them. Blocks are known by their number already, and the
-        backward pass by its nodes, so that ranges of these are passed over.
+        """A range of the model, as stepscope.model.ranges opens them. Blocks are known by their
+        number already, and the backward pass by its nodes, so that ranges of these are passed over.
 
-        An error leaves it open: where memory ran out is then the running part, and the next step forgets it.
+        An error leaves it open: where memory ran out is then the running part, and the next step
+        forgets it.
         """
         if name == "block" or name.endswith(" backward"):
             yield

@@ -1,7 +1,9 @@
-"""Recorders of every allocation: PyTorch's allocator history on a GPU, torch.profiler's memory events on a CPU.
+"""Recorders of every allocation: PyTorch's allocator history on a GPU, torch.profiler's memory
+events on a CPU.
 
-Both end in a memory snapshot in PyTorch's format (torch.cuda.memory._snapshot), which pytorch.org/memory_viz opens.
-A *mark* is a place in the history, given as [allocations, frees] before it: counts need no clock to agree.
+Both end in a memory snapshot in PyTorch's format (torch.cuda.memory._snapshot), which
+pytorch.org/memory_viz opens. A *mark* is a place in the history, given as [allocations, frees]
+before it: counts need no clock to agree.
 """
 
 import bisect
@@ -37,7 +39,9 @@ class CudaRecorder:
 
     def mark(self) -> int:
         """Note this place; returns the mark's number."""
-        self._marks.append([now - start for now, start in zip(self._counts(), self._start, strict=True)])
+        self._marks.append(
+            [now - start for now, start in zip(self._counts(), self._start, strict=True)]
+        )
         return len(self._marks) - 1
 
     def allocated(self) -> int:
@@ -61,7 +65,8 @@ class CudaRecorder:
 
 
 class CpuRecorder:
-    """torch.profiler's memory events; a stack names the line where a function begins, since it knows no other."""
+    """torch.profiler's memory events; a stack names the line where a function begins, since it
+    knows no other."""
 
     name = "torch.profiler"
     _profile: torch.profiler.profile | None = None
@@ -99,8 +104,12 @@ class CpuRecorder:
 
 
 def from_profile(events: list[dict]) -> tuple[dict, list[Mark]]:
-    """(a snapshot without segments, the marks) of the events of a Chrome trace by torch.profiler."""
-    memory = sorted((event for event in events if event.get("name") == "[memory]"), key=lambda event: event["ts"])
+    """(a snapshot without segments, the marks) of the events of a Chrome trace by
+    torch.profiler."""
+    memory = sorted(
+        (event for event in events if event.get("name") == "[memory]"),
+        key=lambda event: event["ts"],
+    )
     stacks = _Stacks(event for event in events if event.get("cat") == "python_function")
     sizes: dict[int, int] = {}
     trace, times, counts = [], [], [[0, 0]]
@@ -110,7 +119,10 @@ def from_profile(events: list[dict]) -> tuple[dict, list[Mark]]:
         allocations, frees = counts[-1]
         if size > 0:
             sizes[address] = size
-            trace.append(entry | {"action": "alloc", "size": size, "frames": stacks.at(event["tid"], event["ts"])})
+            trace.append(
+                entry
+                | {"action": "alloc", "size": size, "frames": stacks.at(event["tid"], event["ts"])}
+            )
             allocations += 1
         else:
             entry |= {"size": sizes.pop(address, -size), "frames": []}
@@ -118,8 +130,12 @@ def from_profile(events: list[dict]) -> tuple[dict, list[Mark]]:
             frees += 1
         times.append(event["ts"])
         counts.append([allocations, frees])
-    found = ((re.fullmatch(r"stepscope mark (\d+)", event.get("name", "")), event) for event in events)
-    marks = {int(match[1]): event["ts"] for match, event in found if match and event.get("ph") == "X"}
+    found = (
+        (re.fullmatch(r"stepscope mark (\d+)", event.get("name", "")), event) for event in events
+    )
+    marks = {
+        int(match[1]): event["ts"] for match, event in found if match and event.get("ph") == "X"
+    }
     places = [counts[bisect.bisect_left(times, marks[number])] for number in range(len(marks))]
     return {"segments": [], "device_traces": [trace], "allocator_settings": {}}, places
 
@@ -136,10 +152,25 @@ def add_segments(snapshot: dict, before: Iterable[tuple[int, int]]) -> None:
         elif entry["action"] == "free_completed":
             alive.pop(entry["addr"], None)
     for address, (size, frames) in sorted(alive.items()):
-        block = {"address": address, "size": size, "requested_size": size, "state": "active_allocated"}
-        sizes = dict.fromkeys(("total_size", "allocated_size", "active_size", "requested_size"), size)
-        where = {"device": 0, "address": address, "stream": 0, "segment_type": "large", "segment_pool_id": (0, 0)}
-        snapshot["segments"].append(where | sizes | {"is_expandable": False, "blocks": [block | {"frames": frames}]})
+        block = {
+            "address": address,
+            "size": size,
+            "requested_size": size,
+            "state": "active_allocated",
+        }
+        sizes = dict.fromkeys(
+            ("total_size", "allocated_size", "active_size", "requested_size"), size
+        )
+        where = {
+            "device": 0,
+            "address": address,
+            "stream": 0,
+            "segment_type": "large",
+            "segment_pool_id": (0, 0),
+        }
+        snapshot["segments"].append(
+            where | sizes | {"is_expandable": False, "blocks": [block | {"frames": frames}]}
+        )
 
 
 class _Stacks:
@@ -160,7 +191,11 @@ class _Stacks:
             stack.append(waiting.popleft())
         stack[:] = [call for call in stack if call["ts"] + call["dur"] >= time]
         frames = [self._FUNCTION.fullmatch(call["name"]) for call in reversed(stack)]
-        return [{"filename": _path(match[1]), "line": int(match[2]), "name": match[3]} for match in frames if match]
+        return [
+            {"filename": _path(match[1]), "line": int(match[2]), "name": match[3]}
+            for match in frames
+            if match
+        ]
 
 
 def _path(name: str) -> str:

@@ -1,4 +1,5 @@
-"""A few training steps with every allocation recorded, and what is known of the tensors behind them."""
+"""A few training steps with every allocation recorded, and what is known of the tensors behind
+them."""
 
 import contextlib
 import gc
@@ -25,7 +26,11 @@ COMPILED = "which part of a compiled model allocates is not seen; its peaks are 
 
 def gradients(work: Workload) -> list[tuple[str, Tensor]]:
     """(the parameter's name, its gradient), of those that have one now."""
-    return [(name, tensor.grad) for name, tensor in work.model.named_parameters() if tensor.grad is not None]
+    return [
+        (name, tensor.grad)
+        for name, tensor in work.model.named_parameters()
+        if tensor.grad is not None
+    ]
 
 
 def optimizer_state(work: Workload) -> list[tuple[str, Tensor]]:
@@ -33,16 +38,23 @@ def optimizer_state(work: Workload) -> list[tuple[str, Tensor]]:
     names = {parameter: name for name, parameter in work.model.named_parameters()}
     known = {address(tensor) for _, tensor in gradients(work)}
     held = _held(vars(work.optimizer), "", names)
-    return [(name, tensor) for name, tensor in held if tensor not in names and address(tensor) not in known]
+    return [
+        (name, tensor)
+        for name, tensor in held
+        if tensor not in names and address(tensor) not in known
+    ]
 
 
 def _held(value: object, owner: str, names: dict[Tensor, str]) -> Iterator[tuple[str, Tensor]]:
-    """(owner, tensor) of all tensors in nested dictionaries, lists and tuples; keys that are parameters are owners."""
+    """(owner, tensor) of all tensors in nested dictionaries, lists and tuples; keys that are
+    parameters are owners."""
     if isinstance(value, Tensor):
         yield owner, value
     elif isinstance(value, dict):
         for key, inner in value.items():
-            yield from _held(inner, names.get(key, owner) if isinstance(key, Tensor) else owner, names)
+            yield from _held(
+                inner, names.get(key, owner) if isinstance(key, Tensor) else owner, names
+            )
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _held(inner, owner, names)
@@ -50,7 +62,8 @@ def _held(value: object, owner: str, names: dict[Tensor, str]) -> Iterator[tuple
 
 @dataclass
 class Recording:
-    """What came of a cell: samples and status, the snapshot, what is known of it, bytes at its landmarks."""
+    """What came of a cell: samples and status, the snapshot, what is known of it, bytes at its
+    landmarks."""
 
     outcome: Outcome = field(default_factory=Outcome)
     found: Found = field(default_factory=Found)
@@ -62,7 +75,8 @@ class Recording:
 
 
 def measure(spec: dict, telemetry: Telemetry) -> Recording:
-    """Warm up, then run the spec's steps with the recorder on, the device waited for around each phase.
+    """Warm up, then run the spec's steps with the recorder on, the device waited for around each
+    phase.
 
     Running out of memory is an `oom` outcome with the recording so far; other errors pass through.
     """
@@ -113,7 +127,9 @@ class _Run:
     def _begin(self) -> None:
         """Start a recording, with no marks and no tensors seen in it."""
         self._marks: list[tuple[int, int, str, str]] = []  # (mark, step, phase, module)
-        self._seen: list[tuple[int | None, dict]] = []  # (mark, tensor); None: from before the recording
+        self._seen: list[
+            tuple[int | None, dict]
+        ] = []  # (mark, tensor); None: from before the recording
         self._phase, self._module = "", ""
         self.recorder.start()
 
@@ -121,7 +137,9 @@ class _Run:
         """Make the model, its batch and its optimizer."""
         self._workload = Workload(self._spec)
         self._clock = Clock(self._device)
-        self._parts = Parts(self._workload.model.blocks, lambda module: self._tell(self._phase, module))
+        self._parts = Parts(
+            self._workload.model.blocks, lambda module: self._tell(self._phase, module)
+        )
         ranges.turn_on(self._parts.open)
         self._note_all(before=False)
         self._recording.baselines["model"] = self.recorder.allocated()
@@ -147,7 +165,9 @@ class _Run:
         self._tell("", "")
         workload.clear_gradients()
         if is_first:
-            self._observed = Observed(workload.model.named_parameters(), lambda: (self._phase, self._module))
+            self._observed = Observed(
+                workload.model.named_parameters(), lambda: (self._phase, self._module)
+            )
         with self._observed if is_first else contextlib.nullcontext():
             for name, phase in workload.phases(self._mode).items():
                 if name == "backward":
@@ -168,11 +188,17 @@ class _Run:
         if self._workload is not None:
             if self._recording.outcome.status == "oom":
                 self._note("gradients", gradients(self._workload))
-            if "optimizer state" not in {tensor["category"] for _, tensor in self._seen}:  # made in the recording
+            if "optimizer state" not in {
+                tensor["category"] for _, tensor in self._seen
+            }:  # made in the recording
                 self._note("optimizer state", optimizer_state(self._workload))
         snapshot, places = self.recorder.stop()
-        tensors = [tensor | {"at": [0, 0] if mark is None else places[mark]} for mark, tensor in self._seen]
-        before = {tensor["address"]: tensor["bytes"] for tensor in tensors if tensor["at"] == [0, 0]}
+        tensors = [
+            tensor | {"at": [0, 0] if mark is None else places[mark]} for mark, tensor in self._seen
+        ]
+        before = {
+            tensor["address"]: tensor["bytes"] for tensor in tensors if tensor["at"] == [0, 0]
+        }
         if not snapshot["segments"]:
             add_segments(snapshot, before.items())
         self._recording.snapshot = snapshot
@@ -197,13 +223,18 @@ class _Run:
         """Remember where tensors are now, or were already when the recording began."""
         mark = None if before else self.recorder.mark()
         for name, tensor in tensors:
-            entry = {"category": category, "name": name, "address": address(tensor)} | described(tensor)
+            entry = {"category": category, "name": name, "address": address(tensor)} | described(
+                tensor
+            )
             self._seen.append((mark, entry))
 
     def _note_all(self, before: bool) -> None:
         """Remember where everything is that lives longer than a step."""
         work = self._workload
-        kinds = {"parameters": work.model.named_parameters(), "optimizer state": optimizer_state(work)}
+        kinds = {
+            "parameters": work.model.named_parameters(),
+            "optimizer state": optimizer_state(work),
+        }
         known = {address(tensor) for tensors in kinds.values() for _, tensor in tensors}
         others = _tensors_of_python(self._device, known)
         kinds["buffers"] = [("×".join(map(str, tensor.shape)), tensor) for tensor in others]
@@ -212,7 +243,8 @@ class _Run:
 
 
 def _tensors_of_python(device: str, known: set[int]) -> list[Tensor]:
-    """Tensors that Python holds, without those at known addresses and without scalars: tables, masks, the batch."""
+    """Tensors that Python holds, without those at known addresses and without scalars: tables,
+    masks, the batch."""
     found: dict[int, Tensor] = {}
     for thing in gc.get_objects():
         if type(thing) is Tensor and thing.device.type == device and thing.dim():
@@ -222,8 +254,14 @@ def _tensors_of_python(device: str, known: set[int]) -> list[Tensor]:
 
 
 def _others(snapshot: dict, known: set[int]) -> list[dict]:
-    """Blocks that outlive the recording, began before it and belong to no tensor: buffers of CUDA's libraries."""
-    made = {entry["addr"] for trace in snapshot["device_traces"] for entry in trace if entry["action"] == "alloc"}
+    """Blocks that outlive the recording, began before it and belong to no tensor: buffers of CUDA's
+    libraries."""
+    made = {
+        entry["addr"]
+        for trace in snapshot["device_traces"]
+        for entry in trace
+        if entry["action"] == "alloc"
+    }
     library = {"category": "workspace", "name": "library", "shape": [], "dtype": "", "at": [0, 0]}
     return [
         library | {"address": block["address"], "bytes": block.get("requested_size", block["size"])}

@@ -1,4 +1,5 @@
-"""A cell recorded by Nsight Systems: `nsys profile` in front of its program, until the capture holds kernels."""
+"""A cell recorded by Nsight Systems: `nsys profile` in front of its program, until the capture
+holds kernels."""
 
 import contextlib
 import os
@@ -29,15 +30,22 @@ def missing(device: str) -> str | None:
     """Why nsys cannot record here; None if it can."""
     if device == "cpu":
         return "nsys records the work of a GPU; on a CPU use --profiler torch"
-    return None if shutil.which("nsys") else "nsys is not on the PATH; install Nsight Systems, or use --profiler torch"
+    return (
+        None
+        if shutil.which("nsys")
+        else "nsys is not on the PATH; install Nsight Systems, or use --profiler torch"
+    )
 
 
-def record(spec: dict, program: Path, folder: Path, environment: dict[str, str], trace: dict) -> Found:
-    """Run the spec's program behind nsys until there are kernels in the capture; what the run found that counted.
+def record(
+    spec: dict, program: Path, folder: Path, environment: dict[str, str], trace: dict
+) -> Found:
+    """Run the spec's program behind nsys until there are kernels in the capture; what the run found
+    that counted.
 
-    Fills in `trace`, and leaves trace.nsys-rep and trace.sqlite in `folder`. An empty capture, with which some pairs of
-    driver and nsys end without an error, is tried again in the known ways; if none helps, the mode is `unsupported`.
-    Ends the program if the measured program failed.
+    Fills in `trace`, and leaves trace.nsys-rep and trace.sqlite in `folder`. An empty capture, with
+    which some pairs of driver and nsys end without an error, is tried again in the known ways; if
+    none helps, the mode is `unsupported`. Ends the program if the measured program failed.
     """
     trace["version"] = identity.tool_version("nsys")
     plain = {key: value for key, value in spec.items() if key not in FLAGS}
@@ -62,7 +70,10 @@ def record(spec: dict, program: Path, folder: Path, environment: dict[str, str],
             gave = _captured(report, folder / "trace.sqlite")
             trace["attempts"].append({"tried": name, "gave": gave or "kernels"})
             if gave is None:
-                trace |= {"file": "trace.sqlite", "options": " ".join(f"--{k}={v}" for k, v in chosen.items())}
+                trace |= {
+                    "file": "trace.sqlite",
+                    "options": " ".join(f"--{k}={v}" for k, v in chosen.items()),
+                }
                 return Found(1, rows, summary["values"], summary["statuses"])
             print(f"nsys, {name}: {gave}", flush=True)
     tried = "; ".join(f"{attempt['tried']}: {attempt['gave']}" for attempt in trace["attempts"])
@@ -84,19 +95,24 @@ def _captured(report: Path, path: Path) -> str | None:
         return str(error).removeprefix(f"{report}: ")[:200]
     with contextlib.closing(sqlite3.connect(path)) as database:
         try:
-            count = database.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()[0]
+            count = database.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()[
+                0
+            ]
         except sqlite3.Error:
             count = 0
     return None if count else "an empty capture"
 
 
 def command(program: str, chosen: dict[str, str], report: Path, inner: list[str]) -> list[str]:
-    """`nsys profile` with its options in front of the inner command; the report goes to report.nsys-rep."""
+    """`nsys profile` with its options in front of the inner command; the report goes to
+    report.nsys-rep."""
     words = [f"--{key}={value}" for key, value in chosen.items()]
     return [program, "profile", *words, f"--output={report}", *inner]
 
 
-def run(words: list[str], environment: dict[str, str], prepare: Callable[[], None]) -> tuple[int, str]:
+def run(
+    words: list[str], environment: dict[str, str], prepare: Callable[[], None]
+) -> tuple[int, str]:
     """(exit code, the last line that was said) of a command, whose output is shown as it comes."""
     running = subprocess.Popen(
         words,

@@ -1,7 +1,7 @@
 """The frame of a cell that runs a model of one's own: what was built stands in the record.
 
-The model is looked at in a process of its own, on the CPU or without any memory at all: the device is not touched, and
-nothing has run in the process that measures.
+The model is looked at in a process of its own, on the CPU or without any memory at all: the device
+is not touched, and nothing has run in the process that measures.
 """
 
 import os
@@ -30,7 +30,9 @@ class OwnMeasurement(Measurement):
     A model that cannot be built or run ends the program with one line.
     """
 
-    def __init__(self, program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), **more):
+    def __init__(
+        self, program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), **more
+    ):
         self._description: dict | None = None
         try:
             self._packages = own_models.packages_of(spec["model"])
@@ -49,7 +51,11 @@ class OwnMeasurement(Measurement):
             self.__exit__(None, None, None)
             raise
         found = self._description
-        said = f"{found['parameters']:,} parameters" if found else "not looked at: the host's memory does not hold it"
+        said = (
+            f"{found['parameters']:,} parameters"
+            if found
+            else "not looked at: the host's memory does not hold it"
+        )
         print(f"model       {self.spec['model']}, {said}", flush=True)
         return self
 
@@ -70,12 +76,21 @@ class OwnMeasurement(Measurement):
         return super().in_processes(measured)
 
     def finish(
-        self, found: list[Found], variants: list[str], more: dict | None = None, versions: dict | None = None
+        self,
+        found: list[Found],
+        variants: list[str],
+        more: dict | None = None,
+        versions: dict | None = None,
     ) -> None:
         """As Measurement has it, with what was built as `model` in the summary."""
         names = [name.removeprefix(PACKAGE) for name in self._packages]
         packages = {name: version for name in names if (version := package_version(name))}
-        super().finish(found, variants, (more or {}) | {"model": self._description}, packages | (versions or {}))
+        super().finish(
+            found,
+            variants,
+            (more or {}) | {"model": self._description},
+            packages | (versions or {}),
+        )
 
 
 def _end(error: BaseException | None) -> None:
@@ -104,10 +119,12 @@ def looked_at(spec: dict) -> dict | None:
 
 
 def chosen_attention(package: ModuleType, reference: str, keys: dict, context: int) -> str | None:
-    """The implementation that transformers chose, as `sdpa` or `eager`; None for a model that has no such choice.
+    """The implementation that transformers chose, as `sdpa` or `eager`; None for a model that has
+    no such choice.
 
-    package: stepscope.model.own. The choice is made as the model is built (`config._attn_implementation`), here once
-    more, without memory; None, too, of a model that cannot be built so.
+    package: stepscope.model.own. The choice is made as the model is built
+    (`config._attn_implementation`), here once more, without memory; None, too, of a model that
+    cannot be built so.
     """
     try:
         module = package.build(reference, keys, context, batch=1, device="meta", seed=0).module

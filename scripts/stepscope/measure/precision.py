@@ -11,15 +11,25 @@ from torch.utils._pytree import tree_leaves
 from stepscope.axes import PRECISIONS
 from stepscope.measure import memory
 
-# Flags of /proc/cpuinfo that say that a processor multiplies matrices in a format (x86's names, then Arm's). Without
-# any of them torch computes in fp32 and rounds, some 16 times slower than fp32.
+# Flags of /proc/cpuinfo that say that a processor multiplies matrices in a format (x86's names,
+# then Arm's). Without any of them torch computes in fp32 and rounds, some 16 times slower than
+# fp32.
 INSTRUCTIONS = {
     "bf16": {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"},
     "fp16": {"avx512_fp16", "amx_fp16", "asimdhp"},
 }
 CPUINFO = Path("/proc/cpuinfo")
-_NAMES = {getattr(torch, one.dtype): name for name, one in PRECISIONS.items() if name not in ("tf32", "fp8")}
-_LACKING = ("not implemented for", "not supported", "does not support", "unsupported")  # said of an operator
+_NAMES = {
+    getattr(torch, one.dtype): name
+    for name, one in PRECISIONS.items()
+    if name not in ("tf32", "fp8")
+}
+_LACKING = (
+    "not implemented for",
+    "not supported",
+    "does not support",
+    "unsupported",
+)  # said of an operator
 Result = TypeVar("Result")
 
 
@@ -33,12 +43,16 @@ def unsupported(precision: str, device: str) -> str | None:
     own, least = torch.cuda.get_device_capability(), PRECISIONS[precision].capability
     if own >= least:
         return None
-    name, needed, has = torch.cuda.get_device_name(), *("{}.{}".format(*each) for each in (least, own))
+    name, needed, has = (
+        torch.cuda.get_device_name(),
+        *("{}.{}".format(*each) for each in (least, own)),
+    )
     return f"{precision} needs compute capability {needed} or more; {name} has {has}"
 
 
 def has_instructions(precision: str) -> bool:
-    """Whether this processor has instructions for a format of 16 bits, by the flags that Linux shows."""
+    """Whether this processor has instructions for a format of 16 bits, by the flags that Linux
+    shows."""
     try:
         lines = CPUINFO.read_text().splitlines()
     except OSError:
@@ -59,7 +73,8 @@ def dtype(precision: str) -> torch.dtype:
 
 
 def autocast(precision: str, device: str) -> contextlib.AbstractContextManager:
-    """Context in which the forward pass runs: autocast for bf16 and fp16 (weights stay fp32), else none."""
+    """Context in which the forward pass runs: autocast for bf16 and fp16 (weights stay fp32), else
+    none."""
     if PRECISIONS[precision].is_autocast:
         return torch.autocast(device, dtype=dtype(precision))
     return contextlib.nullcontext()
@@ -77,8 +92,9 @@ def names_of(value: object) -> str:
 
 
 def attempt(call: Callable[[], Result], under: str, device: str) -> tuple[Result | None, str]:
-    """(what `call` gives, ""); or (None, why not) where the device lacks an operator for a dtype, or is a GPU without
-    autocast to `under` ("": none is used). A CPU without a format's instructions is only slow."""
+    """(what `call` gives, ""); or (None, why not) where the device lacks an operator for a dtype,
+    or is a GPU without autocast to `under` ("": none is used). A CPU without a format's
+    instructions is only slow."""
     if under and device == "cuda" and (refused := unsupported(under, device)):
         return None, refused
     try:

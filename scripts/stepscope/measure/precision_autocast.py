@@ -1,4 +1,5 @@
-"""The dtypes that autocast gives to parameters, activations, loss and gradients: of a toy model, and of our own."""
+"""The dtypes that autocast gives to parameters, activations, loss and gradients: of a toy model,
+and of our own."""
 
 import re
 from collections import OrderedDict
@@ -18,13 +19,22 @@ FORMATS = ("fp16", "bf16")
 
 def toy_model(device: str) -> nn.Module:
     """Two linear layers with ReLU and LayerNorm between: (batch, 20) -> (batch, 5)."""
-    first, last = nn.Linear(20, 10, bias=False, device=device), nn.Linear(10, 5, bias=False, device=device)
-    layers = {"linear_1": first, "relu": nn.ReLU(), "layer_norm": nn.LayerNorm(10, device=device), "linear_2": last}
+    first, last = (
+        nn.Linear(20, 10, bias=False, device=device),
+        nn.Linear(10, 5, bias=False, device=device),
+    )
+    layers = {
+        "linear_1": first,
+        "relu": nn.ReLU(),
+        "layer_norm": nn.LayerNorm(10, device=device),
+        "linear_2": last,
+    }
     return nn.Sequential(OrderedDict(layers))
 
 
 class Watch:
-    """Dtypes that pass through modules and functions, a row a role: `rows[role]` with each field's dtypes in order."""
+    """Dtypes that pass through modules and functions, a row a role: `rows[role]` with each field's
+    dtypes in order."""
 
     def __init__(self) -> None:
         self.rows: dict[str, dict] = {}
@@ -32,7 +42,9 @@ class Watch:
     def module(self, role: str, module: nn.Module) -> None:
         """Note what goes into the module and comes out of it; several modules may have one role."""
         row = self._row(role, type(module).__name__)
-        row["parameter"] |= dict.fromkeys(name_of(each.dtype) for each in module.parameters(recurse=False))
+        row["parameter"] |= dict.fromkeys(
+            name_of(each.dtype) for each in module.parameters(recurse=False)
+        )
         module.register_forward_hook(lambda _, inputs, output: self.passed(role, inputs, output))
 
     def function(self, role: str, of: str, call):
@@ -52,26 +64,37 @@ class Watch:
         row["input"] |= {names_of(inputs): None}
         row["output"] |= {names_of(output): None}
         if output.requires_grad:
-            output.register_hook(lambda gradient: row["output_gradient"].setdefault(name_of(gradient.dtype)))
+            output.register_hook(
+                lambda gradient: row["output_gradient"].setdefault(name_of(gradient.dtype))
+            )
 
     def gradients(self, role: str, module: nn.Module) -> None:
         """Note the dtypes of the gradients that its parameters got."""
         found = (each.grad for each in module.parameters(recurse=False) if each.grad is not None)
-        self.rows[role]["parameter_gradient"] |= dict.fromkeys(name_of(each.dtype) for each in found)
+        self.rows[role]["parameter_gradient"] |= dict.fromkeys(
+            name_of(each.dtype) for each in found
+        )
 
     def _row(self, role: str, kind: str) -> dict:
-        empty = {key: {} for key in ("parameter", "input", "output", "output_gradient", "parameter_gradient")}
+        empty = {
+            key: {}
+            for key in ("parameter", "input", "output", "output_gradient", "parameter_gradient")
+        }
         return self.rows.setdefault(role, {"kind": kind} | empty)
 
     def table(self, name: str) -> list[dict]:
-        """The rows of autocast in a format as plain values; where calls differ, their dtypes are joined by ` or `."""
+        """The rows of autocast in a format as plain values; where calls differ, their dtypes are
+        joined by ` or `."""
 
         def plain(value: str | dict) -> str:
             return " or ".join(value) if isinstance(value, dict) else value
 
         key = {"autocast": name, "status": "ok", "reason": ""}
         rows = self.rows.items()
-        return [key | {"role": role} | {field: plain(value) for field, value in row.items()} for role, row in rows]
+        return [
+            key | {"role": role} | {field: plain(value) for field, value in row.items()}
+            for role, row in rows
+        ]
 
 
 def measure(spec: dict) -> dict:
@@ -80,7 +103,9 @@ def measure(spec: dict) -> dict:
     for name in FORMATS:
         for table, probe in (("toy", _toy), ("model", _model)):
             found, reason = attempt(partial(probe, spec, name), name, spec["device"])
-            tables[table] += found or [{"autocast": name, "status": "unsupported", "reason": reason}]
+            tables[table] += found or [
+                {"autocast": name, "status": "unsupported", "reason": reason}
+            ]
     tried = tables["toy"] + tables["model"]
     if any(row["status"] == "ok" for row in tried):
         return {"status": "ok", "reason": "", "tables": tables}
@@ -113,12 +138,18 @@ def _model(spec: dict, name: str) -> list[dict]:
     memory.require_room(shape, device)
     model = build_model(shape, spec["context"], "naive", device, seed)
     tokens, targets = random_batch(shape.vocab_size, spec["batch"], spec["context"], device, seed)
-    named = ((path, module) for path, module in model.named_modules() if path and not isinstance(module, nn.ModuleList))
+    named = (
+        (path, module)
+        for path, module in model.named_modules()
+        if path and not isinstance(module, nn.ModuleList)
+    )
     members = [(re.sub(r"^blocks\.\d+", "blocks.*", path), module) for path, module in named]
     for role, module in members:
         watch.module(role, module)
     for block in model.blocks:
-        block.attention.attend = watch.function("blocks.*.attention.attend", "attention core", block.attention.attend)
+        block.attention.attend = watch.function(
+            "blocks.*.attention.attend", "attention core", block.attention.attend
+        )
     loss = watch.function("loss", "cross-entropy", cross_entropy)
     with precision.autocast(name, device):
         value = loss(model(tokens), targets)

@@ -1,4 +1,5 @@
-"""LayerNorm, RMSNorm and softmax: what autocast runs in fp32, and what comes out where 16 bits are forced on them."""
+"""LayerNorm, RMSNorm and softmax: what autocast runs in fp32, and what comes out where 16 bits are
+forced on them."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,9 +16,23 @@ from stepscope.model.transformer import RMSNorm
 
 EPS = 1e-5
 WIDTH = 1024  # elements of a normalised row
-LARGEST = (2.0**-10, 1.0, 16.0, 255.0, 256.0, 1024.0, 16384.0)  # of |x|; 256^2 is the first square above fp16's range
+LARGEST = (
+    2.0**-10,
+    1.0,
+    16.0,
+    255.0,
+    256.0,
+    1024.0,
+    16384.0,
+)  # of |x|; 256^2 is the first square above fp16's range
 MEANS = (0.0, 1.0, 10.0, 100.0, 1000.0)  # of rows with a standard deviation of 1
-ROWS_OF_EQUALS = (128, 1024, 8192, 65536, 131072)  # lengths; the sum of the exponentials is the length itself
+ROWS_OF_EQUALS = (
+    128,
+    1024,
+    8192,
+    65536,
+    131072,
+)  # lengths; the sum of the exponentials is the length itself
 LARGEST_LOGITS = (1.0, 8.0, 11.0, 12.0, 80.0, 100.0)
 FORMATS = ("fp32", "fp16", "bf16")
 UNDER_AUTOCAST = ("fp16", "bf16")
@@ -31,16 +46,24 @@ def measure(spec: dict) -> dict:
 
 
 def _operators(spec: dict) -> list[dict]:
-    """The type that each operation gives under autocast, for an input in 16 bits and for one in fp32."""
+    """The type that each operation gives under autocast, for an input in 16 bits and for one in
+    fp32."""
     device, rows = spec["device"], []
     for name in UNDER_AUTOCAST:
         for given in (name, "fp32"):
             for operation, call in _under_autocast(device).items():
                 x = torch.ones(2, WIDTH, device=device, dtype=precision.dtype(given))
                 output, reason = attempt(partial(_type_given, name, call, x), name, device)
-                key = {"operation": operation, "autocast": name, "given": given, "operator": "result"}
+                key = {
+                    "operation": operation,
+                    "autocast": name,
+                    "given": given,
+                    "operator": "result",
+                }
                 types = {"input_dtypes": given, "output_dtype": output}
-                rows.append(key | ({"status": "unsupported", "reason": reason} if reason else types))
+                rows.append(
+                    key | ({"status": "unsupported", "reason": reason} if reason else types)
+                )
     return rows
 
 
@@ -65,8 +88,9 @@ def _under_autocast(device: str) -> dict[str, Callable[[Tensor], Tensor]]:
     }
 
 
-# A forced function takes (rows, width) and returns the result and the intermediate that decides over it, both in the
-# dtype of x: every step of it is rounded to that dtype. Within one operator torch may add up in fp32.
+# A forced function takes (rows, width) and returns the result and the intermediate that decides
+# over it, both in the dtype of x: every step of it is rounded to that dtype. Within one operator
+# torch may add up in fp32.
 def rms_norm(x: Tensor) -> tuple[Tensor, Tensor]:
     """x / sqrt(mean(x^2) + eps), and the mean of squares."""
     mean_square = x.square().mean(-1, keepdim=True)
@@ -74,8 +98,8 @@ def rms_norm(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def layer_norm(x: Tensor, of_squares: bool = False) -> tuple[Tensor, Tensor]:
-    """(x - mean) / sqrt(var + eps), and the variance: the mean of squared differences; or, of squares, mean(x^2) -
-    mean(x)^2, which cancels where the mean is large."""
+    """(x - mean) / sqrt(var + eps), and the variance: the mean of squared differences; or, of
+    squares, mean(x^2) - mean(x)^2, which cancels where the mean is large."""
     mean = x.mean(-1, keepdim=True)
     centred = x - mean
     if of_squares:
@@ -99,15 +123,23 @@ def _forced(spec: dict) -> Iterator[dict]:
         for way, call in ways.items():
             is_autocast = way == AUTOCAST
             for name in UNDER_AUTOCAST if is_autocast else FORMATS:
-                key = {"operation": operation, "way": way, "format": name, "quantity": quantity, "value": value}
+                key = {
+                    "operation": operation,
+                    "way": way,
+                    "format": name,
+                    "quantity": quantity,
+                    "value": value,
+                }
                 outcome = partial(_outcome, x, name, device, exact, call, is_autocast)
                 found, reason = attempt(outcome, name if is_autocast else "", device)
                 yield key | (found or {"status": "unsupported", "reason": reason})
 
 
-def _outcome(x: Tensor, name: str, device: str, exact: Callable, call: Callable | str, is_autocast: bool) -> dict:
-    """What `call` makes of x rounded to a format, beside what `exact` makes of it in float64. Under autocast `call` is
-    the name of an operation.
+def _outcome(
+    x: Tensor, name: str, device: str, exact: Callable, call: Callable | str, is_autocast: bool
+) -> dict:
+    """What `call` makes of x rounded to a format, beside what `exact` makes of it in float64. Under
+    autocast `call` is the name of an operation.
 
     The input is rounded first, so that the error is that of the arithmetic.
     """
@@ -121,9 +153,11 @@ def _outcome(x: Tensor, name: str, device: str, exact: Callable, call: Callable 
     return against(exact(low.double())[0], result) | inners
 
 
-def _cases(seed: int) -> Iterator[tuple[str, str, float, Tensor, Callable, dict[str, Callable | str]]]:
-    """Operation, what is varied, its value, the input (1, width) in float64, the function that float64 runs, and the
-    ways to compute it."""
+def _cases(
+    seed: int,
+) -> Iterator[tuple[str, str, float, Tensor, Callable, dict[str, Callable | str]]]:
+    """Operation, what is varied, its value, the input (1, width) in float64, the function that
+    float64 runs, and the ways to compute it."""
     torch.manual_seed(seed)
     normal = torch.randn(1, WIDTH, dtype=torch.float64)
     normal = (normal - normal.mean()) / normal.std(correction=0)
@@ -148,8 +182,8 @@ def _cases(seed: int) -> Iterator[tuple[str, str, float, Tensor, Callable, dict[
 
 
 def against(exact: Tensor, result: Tensor) -> dict:
-    """A result (1, width) beside that in float64: `error` is the largest difference over the largest exact value, None
-    where the result is not finite."""
+    """A result (1, width) beside that in float64: `error` is the largest difference over the
+    largest exact value, None where the result is not finite."""
     finite = bool(result.isfinite().all())
     return {
         "status": "ok",

@@ -1,4 +1,5 @@
-"""What 16 and 8 bits make of a linear layer's products, of the numbers that a training step brings to them."""
+"""What 16 and 8 bits make of a linear layer's products, of the numbers that a training step brings
+to them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,18 +16,29 @@ from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import Linear, build_model, random_batch
 
 PRODUCTS = ("output of a linear layer", "gradient of its input", "gradient of its weight")
-Product = Callable[[Tensor, Tensor], Tensor]  # x (tokens, d_in), weight (d_out, d_in) -> (tokens, d_out)
+Product = Callable[
+    [Tensor, Tensor], Tensor
+]  # x (tokens, d_in), weight (d_out, d_in) -> (tokens, d_out)
 
 
 def measure(spec: dict) -> dict:
-    """Each linear layer of the blocks in its order, with a row for each of its products and each format."""
+    """Each linear layer of the blocks in its order, with a row for each of its products and each
+    format."""
     shape, device, rows = ModelShape.of(spec), spec["device"], []
     refused = fp8.unsupported(shape, spec["batch"] * spec["context"])
     for number, factors in enumerate(_factors(spec, shape), start=1):
         exact = products(F.linear, *(factor.double() for factor in factors))
-        for name, call in {"bf16": _rounded("bf16"), "fp16": _rounded("fp16"), "fp8": fp8.linear}.items():
+        for name, call in {
+            "bf16": _rounded("bf16"),
+            "fp16": _rounded("fp16"),
+            "fp8": fp8.linear,
+        }.items():
             reason = refused if name == "fp8" else None
-            found, reason = (None, reason) if reason else attempt(partial(products, call, *factors), name, device)
+            found, reason = (
+                (None, reason)
+                if reason
+                else attempt(partial(products, call, *factors), name, device)
+            )
             for i, operation in enumerate(PRODUCTS):
                 key = {
                     "operation": operation,
@@ -40,8 +52,11 @@ def measure(spec: dict) -> dict:
     return {"status": "ok", "reason": "", "tables": {"forced": rows}}
 
 
-def products(call: Product, x: Tensor, weight: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The layer's output, and the gradients of x and of the weight that come of the output's `gradient`."""
+def products(
+    call: Product, x: Tensor, weight: Tensor, gradient: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The layer's output, and the gradients of x and of the weight that come of the output's
+    `gradient`."""
     x, weight = x.clone().requires_grad_(), weight.clone().requires_grad_()
     output = call(x, weight)
     output.backward(gradient.to(output.dtype))
@@ -53,7 +68,8 @@ def _rounded(name: str) -> Product:
 
 
 def _factors(spec: dict, shape: ModelShape) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """(x, weight, gradient of the output) of each linear layer in a step of the untrained model, in fp32.
+    """(x, weight, gradient of the output) of each linear layer in a step of the untrained model, in
+    fp32.
 
     Raises MemoryError for a model that the memory does not hold.
     """
@@ -64,7 +80,9 @@ def _factors(spec: dict, shape: ModelShape) -> list[tuple[Tensor, Tensor, Tensor
     def noted(layer: Linear, inputs: tuple[Tensor], output: Tensor) -> None:
         x, weight, place = inputs[0].detach().flatten(0, -2), layer.weight.detach(), len(found)
         found.append(())
-        output.register_hook(lambda gradient: found.__setitem__(place, (x, weight, gradient.flatten(0, -2))))
+        output.register_hook(
+            lambda gradient: found.__setitem__(place, (x, weight, gradient.flatten(0, -2)))
+        )
 
     for layer in (module for module in model.blocks.modules() if isinstance(module, Linear)):
         layer.register_forward_hook(noted)

@@ -25,7 +25,10 @@ def summary(rows: list[dict], content: dict) -> None:
         found.setdefault((_place(one), one["quantity"], one["unit"]), []).append(one["value"])
     for (place, quantity, unit), numbers in found.items():
         scale, shown = LARGE.get(unit, (1, unit))
-        print(f"{place}: {quantity.replace('_', ' ')} {statistics.median(numbers) / scale:,.6g} {shown}".rstrip())
+        print(
+            f"{place}: {quantity.replace('_', ' ')} {statistics.median(numbers) / scale:,.6g}"
+            f" {shown}".rstrip()
+        )
     for one in content["statuses"]:
         if one["status"] != "ok":
             print(f"{_place(one)}: {one['status']}: {one['reason']}")
@@ -33,11 +36,14 @@ def summary(rows: list[dict], content: dict) -> None:
 
 
 def series(rows: list[dict]) -> None:
-    """Mean, standard deviation and median of each series without its warm-up, and each process's median, in ms."""
+    """Mean, standard deviation and median of each series without its warm-up, and each process's
+    median, in ms."""
     found: dict[str, dict[int, list[float]]] = {}
     for row in rows:
         if not row["warmup"]:
-            found.setdefault(_place(row), {}).setdefault(row["process"], []).append(1000 * row["seconds"])
+            found.setdefault(_place(row), {}).setdefault(row["process"], []).append(
+                1000 * row["seconds"]
+            )
     width = max(map(len, found), default=0) + 2
     if found:
         print(f"{'(ms)':<{width}}{'n':>5}{'mean':>11}{'std':>10}{'median':>11}   of each process")
@@ -47,7 +53,10 @@ def series(rows: list[dict]) -> None:
         spread = statistics.stdev(samples) if len(samples) > 1 else 0.0
         numbers = [statistics.fmean(samples), spread, statistics.median(medians)]
         shown = "{:>11.4f}{:>10.4f}{:>11.4f}".format(*numbers)
-        print(f"{place:<{width}}{len(samples):>5}{shown}   {' '.join(f'{one:.4f}' for one in medians)}")
+        print(
+            f"{place:<{width}}{len(samples):>5}{shown}  "
+            f" {' '.join(f'{one:.4f}' for one in medians)}"
+        )
 
 
 def _place(one: dict) -> str:

@@ -1,8 +1,10 @@
-"""Fresh processes, one after another: a cell's numbers are of several, since one process does not stand for the next.
+"""Fresh processes, one after another: a cell's numbers are of several, since one process does not
+stand for the next.
 
-They are forked from the program once it has imported torch and before it has touched the device: each makes a CUDA
-context, loads kernels and allocates memory of its own, without the seconds that the import takes. On an H200 their
-medians spread as those of processes that import torch themselves (docs/measuring.md).
+They are forked from the program once it has imported torch and before it has touched the device:
+each makes a CUDA context, loads kernels and allocates memory of its own, without the seconds that
+the import takes. On an H200 their medians spread as those of processes that import torch themselves
+(docs/measuring.md).
 """
 
 import multiprocessing
@@ -16,10 +18,11 @@ Found = TypeVar("Found")
 
 
 def each(count: int, measure: Callable[[int], Found]) -> Iterator[Found]:
-    """What `measure`, called with the process's number from 1, returns in each of so many processes.
+    """What `measure`, called with the process's number from 1, returns in each of so many
+    processes.
 
-    The next one starts when the one before has ended. Ends the program where one fails, with its exit code; what it
-    said stands on the terminal. What is returned has to be picklable.
+    The next one starts when the one before has ended. Ends the program where one fails, with its
+    exit code; what it said stands on the terminal. What is returned has to be picklable.
     """
     for number in range(1, count + 1):
         yield _forked(lambda number=number: measure(number), f"process {number} of {count}")

@@ -1,4 +1,5 @@
-"""A few training steps under a profiler: every phase and part named, each phase timed by the host's clock as well."""
+"""A few training steps under a profiler: every phase and part named, each phase timed by the host's
+clock as well."""
 
 import contextlib
 from collections.abc import Callable
@@ -22,7 +23,8 @@ NAME = "step"  # of the only variant
 
 
 class Profiler(contextlib.AbstractContextManager):
-    """On a GPU opens a capture range (cudaProfilerStart) and NVTX ranges, for a profiler in front of the program."""
+    """On a GPU opens a capture range (cudaProfilerStart) and NVTX ranges, for a profiler in front
+    of the program."""
 
     def __init__(self, device: str):
         self._cuda = device == "cuda"
@@ -42,7 +44,8 @@ class Profiler(contextlib.AbstractContextManager):
 
 
 class TorchProfiler(Profiler):
-    """torch.profiler (Kineto): operators of the host and, on a GPU, its kernels; written to `path` (.json.gz)."""
+    """torch.profiler (Kineto): operators of the host and, on a GPU, its kernels; written to `path`
+    (.json.gz)."""
 
     def __init__(self, device: str, path: Path):
         super().__init__(device)
@@ -50,7 +53,9 @@ class TorchProfiler(Profiler):
 
     def __enter__(self) -> "TorchProfiler":
         kinds = torch.profiler.ProfilerActivity
-        self._profile = torch.profiler.profile(activities=[kinds.CPU, *([kinds.CUDA] if self._cuda else [])])
+        self._profile = torch.profiler.profile(
+            activities=[kinds.CPU, *([kinds.CUDA] if self._cuda else [])]
+        )
         self._profile.__enter__()
         return self
 
@@ -60,16 +65,24 @@ class TorchProfiler(Profiler):
             self._profile.export_chrome_trace(str(self._path))
 
     def range(self, name: str) -> contextlib.AbstractContextManager:
-        return torch.profiler.record_function(name.replace("×", "x"))  # Kineto calls "unknown" what is not ASCII
+        return torch.profiler.record_function(
+            name.replace("×", "x")
+        )  # Kineto calls "unknown" what is not ASCII
 
 
 def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found, dict | None]:
-    """Warm up, then run the spec's steps with `profiler` on; the device is waited for around each phase.
+    """Warm up, then run the spec's steps with `profiler` on; the device is waited for around each
+    phase.
 
-    (what was found, what the first step contains where the spec's start is `cold`: first_step.compared). Running out of
-    memory is `oom` with the rows so far; other errors pass.
+    (what was found, what the first step contains where the spec's start is `cold`:
+    first_step.compared). Running out of memory is `oom` with the rows so far; other errors pass.
     """
-    mode, device, samples, outcome = option(spec, "mode"), spec["device"], Samples(telemetry), Outcome()
+    mode, device, samples, outcome = (
+        option(spec, "mode"),
+        spec["device"],
+        Samples(telemetry),
+        Outcome(),
+    )
     found, first = Found(1, samples.rows), None
     memory.reset_peaks(device)
     try:
@@ -78,7 +91,13 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
             work, clock = workload(spec), Clock(device)
 
             def run(named: Callable, warmup: bool) -> None:
-                samples.run(NAME, partial(_step, work, mode, clock, named), warmup=warmup, mode=mode, kind="phased")
+                samples.run(
+                    NAME,
+                    partial(_step, work, mode, clock, named),
+                    warmup=warmup,
+                    mode=mode,
+                    kind="phased",
+                )
 
             plain = partial(run, ranges.named, True)
             first = profiled(plain, device) if spec.get("start") == "cold" else None

@@ -15,17 +15,21 @@ from stepscope.measure.telemetry import Telemetry
 
 
 def git_commit() -> str | None:
-    """Commit of the checkout that holds this program, with -dirty if it was changed; None outside git."""
+    """Commit of the checkout that holds this program, with -dirty if it was changed; None outside
+    git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        shown = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=30)
+        shown = subprocess.run(
+            command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=30
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return shown.stdout.strip() or None
 
 
 def times() -> dict:
-    """When the kernel started this process, in UTC (ISO 8601), and for how many seconds it has run."""
+    """When the kernel started this process, in UTC (ISO 8601), and for how many seconds it has
+    run."""
     ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     ran = float(Path("/proc/uptime").read_text().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")
     start = datetime.datetime.fromtimestamp(time.time() - ran, datetime.UTC)
@@ -61,7 +65,9 @@ def describe(device: str, command: str, telemetry: Telemetry) -> dict:
         "settings": {
             "float32_matmul_precision": torch.get_float32_matmul_precision(),
             "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
-            "allocator": os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or "default",
+            "allocator": os.environ.get("PYTORCH_ALLOC_CONF")
+            or os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
+            or "default",
             "threads": torch.get_num_threads(),
             "cpus": identity.usable_cores(),
             "interpreter_flags": [flag for flag in ("-O", "-OO") if sys.flags.optimize][:1],

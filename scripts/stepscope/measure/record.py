@@ -1,4 +1,5 @@
-"""How a cell's results are written: samples.csv and record.json, whole or not at all, the record last."""
+"""How a cell's results are written: samples.csv and record.json, whole or not at all, the record
+last."""
 
 import csv
 import hashlib
@@ -22,7 +23,11 @@ def write(folder: Path, rows: list[dict], record: dict) -> None:
     Raises WriteError in one line; what was there before is then still there.
     """
     samples = samples_csv(rows).encode()
-    record = {"schema_version": SCHEMA_VERSION, **record, "samples_sha256": hashlib.sha256(samples).hexdigest()}
+    record = {
+        "schema_version": SCHEMA_VERSION,
+        **record,
+        "samples_sha256": hashlib.sha256(samples).hexdigest(),
+    }
     try:
         text = json.dumps(record, indent=1, sort_keys=True) + "\n"
         contents = {folder / "samples.csv": samples, folder / "record.json": text.encode()}

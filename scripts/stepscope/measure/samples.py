@@ -1,7 +1,8 @@
-"""The samples of a process: warm-up, series within a budget, and variants that take turns. Standard library only.
+"""The samples of a process: warm-up, series within a budget, and variants that take turns. Standard
+library only.
 
-Every sample becomes a row of samples.csv as soon as it is taken, so that what was measured before memory ran out is
-kept. Nothing here runs in a timed region.
+Every sample becomes a row of samples.csv as soon as it is taken, so that what was measured before
+memory ran out is kept. Nothing here runs in a timed region.
 """
 
 import time
@@ -12,10 +13,22 @@ from dataclasses import dataclass, replace
 from stepscope.machine import cores
 from stepscope.measure.telemetry import READINGS, Telemetry
 
-PLACE = ("variant", "process", "round", "mode", "kind", "length", "direction", "step", "phase", "warmup")
+PLACE = (
+    "variant",
+    "process",
+    "round",
+    "mode",
+    "kind",
+    "length",
+    "direction",
+    "step",
+    "phase",
+    "warmup",
+)
 COLUMNS = [*PLACE, "seconds", *READINGS]  # of samples.csv
 TURN = 3  # steps of a turn: their median bears that the first one finds the caches cold
-SHORT_TURN = 0.005  # s after which a turn on a CPU ends: beside busy neighbours many rounds tell more than long turns
+# s after which a turn on a CPU ends: beside busy neighbours many rounds tell more than long turns
+SHORT_TURN = 0.005
 
 PhaseTimes = Iterable[tuple[str, float]]
 Step = Callable[[], PhaseTimes]  # runs a step; may give each phase's seconds as soon as it ends
@@ -23,7 +36,8 @@ Step = Callable[[], PhaseTimes]  # runs a step; may give each phase's seconds as
 
 @dataclass(frozen=True)
 class Budget:
-    """At least so many steps; then an end after `seconds`, or after `most` steps. A turn lasts `turn` seconds."""
+    """At least so many steps; then an end after `seconds`, or after `most` steps. A turn lasts
+    `turn` seconds."""
 
     least: int
     most: int
@@ -46,7 +60,8 @@ class Budget:
 
 
 class Samples:
-    """The rows of one process; numbers the steps of each variant from 0, the very first one of the process."""
+    """The rows of one process; numbers the steps of each variant from 0, the very first one of the
+    process."""
 
     def __init__(self, telemetry: Telemetry, process: int = 1):
         self._telemetry, self._process = telemetry, process
@@ -54,11 +69,18 @@ class Samples:
         self.rows: list[dict] = []
 
     def run(self, variant: str, step: Step, warmup: bool = False, **place: object) -> None:
-        """Run one step; a row a phase, with what the GPU read before it. `place`: more columns of PLACE."""
+        """Run one step; a row a phase, with what the GPU read before it. `place`: more columns of
+        PLACE."""
         before = self._telemetry.read()
         number = self._steps[variant]
         for phase, seconds in step():
-            where = {"variant": variant, "process": self._process, "step": number, "phase": phase, "warmup": warmup}
+            where = {
+                "variant": variant,
+                "process": self._process,
+                "step": number,
+                "phase": phase,
+                "warmup": warmup,
+            }
             self.rows.append(where | place | {"seconds": seconds} | before)
         self._steps[variant] += 1
 
@@ -69,11 +91,18 @@ class Samples:
     def of(self, variant: str, **place: object) -> list[float]:
         """Seconds of a variant's samples at a place so far, warm-up left out."""
         chosen = {"variant": variant, "warmup": False, **place}
-        return [row["seconds"] for row in self.rows if all(row.get(key) == value for key, value in chosen.items())]
+        return [
+            row["seconds"]
+            for row in self.rows
+            if all(row.get(key) == value for key, value in chosen.items())
+        ]
 
 
-def series(run: Callable[[], object], budget: Budget, clock: Callable[[], float] = time.perf_counter) -> int:
-    """Run until the budget is used up, on a core of its own where one thread is all; how often that was."""
+def series(
+    run: Callable[[], object], budget: Budget, clock: Callable[[], float] = time.perf_counter
+) -> int:
+    """Run until the budget is used up, on a core of its own where one thread is all; how often that
+    was."""
     count, start = 0, clock()
     with cores.own_core():
         while not budget.ended(count, clock() - start):
@@ -83,10 +112,12 @@ def series(run: Callable[[], object], budget: Budget, clock: Callable[[], float]
 
 
 def take_turns(
-    runs: dict[str, Callable[[int], object]], budget: Budget, clock: Callable[[], float] = time.perf_counter
+    runs: dict[str, Callable[[int], object]],
+    budget: Budget,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> int:
-    """Rounds A B … B A, each a turn a variant, until the budget of each is used up; the number of rounds. A turn has a
-    few steps, fewer where its time is over.
+    """Rounds A B … B A, each a turn a variant, until the budget of each is used up; the number of
+    rounds. A turn has a few steps, fewer where its time is over.
 
     runs: by variant, what runs one step of it in the round of that number, counted from 1.
     """

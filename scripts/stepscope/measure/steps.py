@@ -1,7 +1,8 @@
-"""One training step, timed phase by phase or as a whole; what is left when memory runs out; what a step computes.
+"""One training step, timed phase by phase or as a whole; what is left when memory runs out; what a
+step computes.
 
-*Phased* steps wait for the GPU around each phase, *free* ones only at their ends, as a training loop runs. Gradients
-are cleared outside the phases and inside the free step.
+*Phased* steps wait for the GPU around each phase, *free* ones only at their ends, as a training
+loop runs. Gradients are cleared outside the phases and inside the free step.
 """
 
 import contextlib
@@ -31,8 +32,8 @@ class Outcome:
 
 @contextlib.contextmanager
 def caught(outcome: Outcome) -> Iterator[None]:
-    """Within it running out of memory makes the outcome `oom`, and a model that refuses its options `unsupported`; each
-    ends the block. Other errors pass through."""
+    """Within it running out of memory makes the outcome `oom`, and a model that refuses its options
+    `unsupported`; each ends the block. Other errors pass through."""
     try:
         yield
     except Exception as error:
@@ -78,9 +79,9 @@ def tidy(work: Workload | None, device: str) -> None:
 
 
 def computed(work: Workload) -> dict:
-    """Loss and gradients of one more forward and backward pass: the loss, the gradients' 2-norm, some of their entries,
-    the same ones whatever the options. Empty for a model that draws random numbers, as for dropout: each pass gives
-    others."""
+    """Loss and gradients of one more forward and backward pass: the loss, the gradients' 2-norm,
+    some of their entries, the same ones whatever the options. Empty for a model that draws random
+    numbers, as for dropout: each pass gives others."""
     before = _random_state()
     whole(work, work.phases("forward-backward"))
     if _random_state() != before:
@@ -99,7 +100,9 @@ def computed(work: Workload) -> dict:
 
 def _random_state() -> list[bytes]:
     """Of torch's generators, of the processor and, where it is in use, of the GPU."""
-    states = [torch.get_rng_state()] + ([torch.cuda.get_rng_state()] if torch.cuda.is_initialized() else [])
+    states = [torch.get_rng_state()] + (
+        [torch.cuda.get_rng_state()] if torch.cuda.is_initialized() else []
+    )
     return [state.numpy().tobytes() for state in states]
 
 

@@ -1,4 +1,5 @@
-"""What NVML says of the GPU while it measures: clock, power, temperature, throttling, other processes.
+"""What NVML says of the GPU while it measures: clock, power, temperature, throttling, other
+processes.
 
 Only reads; never changes a setting of the card.
 """
@@ -8,7 +9,8 @@ import time
 
 READINGS = ("sm_clock_mhz", "power_w", "temperature_c")
 _EVERY = 0.1  # seconds between two readings: asking takes the driver milliseconds
-# nvmlClocksEventReasons of nvml.h that slow the card down (not: idle, or clocks that an administrator set).
+# nvmlClocksEventReasons of nvml.h that slow the card down (not: idle, or clocks that an
+# administrator set).
 _THROTTLE_REASONS = {
     0x4: "power cap",
     0x8: "hardware slowdown",
@@ -28,7 +30,9 @@ class Telemetry:
         self._read_at = -_EVERY
         if uuid is None:
             return
-        with contextlib.suppress(Exception):  # no NVML, or a driver that denies it: measuring goes on without
+        with contextlib.suppress(
+            Exception
+        ):  # no NVML, or a driver that denies it: measuring goes on without
             import pynvml
 
             pynvml.nvmlInit()
@@ -36,7 +40,8 @@ class Telemetry:
             self._nvml = pynvml
 
     def read(self) -> dict[str, float | None]:
-        """SM clock in MHz, power in W, temperature in °C, at most 0.1 s old; each None where the card does not tell."""
+        """SM clock in MHz, power in W, temperature in °C, at most 0.1 s old; each None where the
+        card does not tell."""
         if self._handle is None or time.monotonic() - self._read_at < _EVERY:
             return dict(self._last)
         nvml = self._nvml
@@ -59,13 +64,17 @@ class Telemetry:
         return None if found is None else len(found)
 
     def memory_used(self) -> int | None:
-        """Bytes of the GPU's memory that processes hold now, what the driver keeps for itself not counted."""
+        """Bytes of the GPU's memory that processes hold now, what the driver keeps for itself not
+        counted."""
         with contextlib.suppress(Exception):  # an old NVML has no such version
-            return self._nvml.nvmlDeviceGetMemoryInfo(self._handle, version=self._nvml.nvmlMemory_v2).used
+            return self._nvml.nvmlDeviceGetMemoryInfo(
+                self._handle, version=self._nvml.nvmlMemory_v2
+            ).used
         return None
 
     def energy(self) -> float | None:
-        """Joules that the card has used since the driver was loaded; None where it does not count them."""
+        """Joules that the card has used since the driver was loaded; None where it does not count
+        them."""
         return self._thousandth("nvmlDeviceGetTotalEnergyConsumption")
 
     def limits(self) -> dict:

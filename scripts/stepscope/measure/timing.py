@@ -1,9 +1,9 @@
-"""One process of a timing cell: the training step from the very first one on, then the lighter modes, then what the
-host cannot change.
+"""One process of a timing cell: the training step from the very first one on, then the lighter
+modes, then what the host cannot change.
 
-Phased steps are of the heaviest mode that does not run out of memory, and come first: no step of the process is lost.
-Free steps follow, from the heaviest mode to the lightest; below the whole step the optimizer's state is let go of, so
-that each mode's peak is its own.
+Phased steps are of the heaviest mode that does not run out of memory, and come first: no step of
+the process is lost. Free steps follow, from the heaviest mode to the lightest; below the whole step
+the optimizer's state is let go of, so that each mode's peak is its own.
 """
 
 import math
@@ -22,7 +22,8 @@ NAME = "step"  # of the only variant
 
 
 def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
-    """All modes up to the spec's in one process. Running out of memory is a mode's status; other errors pass."""
+    """All modes up to the spec's in one process. Running out of memory is a mode's status; other
+    errors pass."""
     return _Process(spec, telemetry, process).run()
 
 
@@ -30,7 +31,11 @@ class _Process:
     def __init__(self, spec: dict, telemetry: Telemetry, process: int):
         self._spec, self._device, self._telemetry = spec, spec["device"], telemetry
         self._is_last = process == spec["processes"]
-        self._samples, self._clock, self._budget = Samples(telemetry, process), Clock(self._device), Budget.of(spec)
+        self._samples, self._clock, self._budget = (
+            Samples(telemetry, process),
+            Clock(self._device),
+            Budget.of(spec),
+        )
         self._found = Found(process, self._samples.rows)
         self._modes = list(reversed(modes_up_to(option(spec, "mode"))))  # the heaviest first
         self._work: Workload | None = None
@@ -80,7 +85,9 @@ class _Process:
         for _ in range(self._spec["warmup"]):
             run(warmup=True)
         series(run, self._budget.scaled(2))
-        first = [row["seconds"] for row in self._samples.rows if (row["step"], row["mode"]) == (0, mode)]
+        first = [
+            row["seconds"] for row in self._samples.rows if (row["step"], row["mode"]) == (0, mode)
+        ]
         self._found.value(NAME, "first_step_time", "s", math.fsum(first), mode=mode)
 
     def _mode(self, mode: str) -> Outcome:
@@ -90,7 +97,13 @@ class _Process:
             work.renew_optimizer()
         steps.tidy(work, self._device)
         memory.reset_peaks(self._device)
-        run = partial(self._samples.run, NAME, steps.timed(work, mode, "free", self._clock), mode=mode, kind="free")
+        run = partial(
+            self._samples.run,
+            NAME,
+            steps.timed(work, mode, "free", self._clock),
+            mode=mode,
+            kind="free",
+        )
         with caught(outcome):
             run(warmup=True)
             series(run, self._budget.scaled(1 if mode == self._modes[0] else 0.5))

@@ -1,8 +1,8 @@
-"""A model with its batch and its optimizer, run as a spec says: plain, compiled, replayed from CUDA graphs, or with
-activations recomputed.
+"""A model with its batch and its optimizer, run as a spec says: plain, compiled, replayed from CUDA
+graphs, or with activations recomputed.
 
-Dynamo keeps a few compiled versions of one function and then gives up (recompile_limit); variants that are measured in
-one process are versions of the same blocks, so that it may keep more here.
+Dynamo keeps a few compiled versions of one function and then gives up (recompile_limit); variants
+that are measured in one process are versions of the same blocks, so that it may keep more here.
 """
 
 import contextlib
@@ -27,8 +27,14 @@ def unsupported(spec: dict) -> str | None:
     if reason := precision.unsupported(spec["precision"], device):
         return reason
     if spec.get("attention") == "triton":
-        kernels = load("attention", "triton").fused  # by name: a cell that runs others does not depend on it
-        wrong = kernels.operands.wrong_head(spec["d_model"] // spec["num_heads"]) if "num_heads" in spec else None
+        kernels = load(
+            "attention", "triton"
+        ).fused  # by name: a cell that runs others does not depend on it
+        wrong = (
+            kernels.operands.wrong_head(spec["d_model"] // spec["num_heads"])
+            if "num_heads" in spec
+            else None
+        )
         if reason := kernels.unsupported(torch.device(device)) or wrong:
             return reason
     if device == "cuda":
@@ -60,12 +66,15 @@ class Workload:
             dynamo.recompile_limit = max(dynamo.recompile_limit, MOST_VERSIONS)
         if "model" not in spec:  # one's own is made with its options
             _optimise(self.model.module, compiled, every)
-        self.parameters = [tensor for _, tensor in self.model.named_parameters() if tensor.requires_grad]
+        self.parameters = [
+            tensor for _, tensor in self.model.named_parameters() if tensor.requires_grad
+        ]
         self.renew_optimizer()
         self._loss: Tensor | None = None
 
     def use(self) -> None:
-        """Set what torch has once for all: whether fp32 products may use TF32. Needed before each turn."""
+        """Set what torch has once for all: whether fp32 products may use TF32. Needed before each
+        turn."""
         precision.configure(self.spec["precision"])
 
     def renew_optimizer(self) -> None:
@@ -114,9 +123,11 @@ class Workload:
 
 
 class GraphedWorkload(Workload):
-    """The same, with forward and backward each replayed from a CUDA graph; the optimizer runs as it is.
+    """The same, with forward and backward each replayed from a CUDA graph; the optimizer runs as it
+    is.
 
-    Gradients keep their place in memory: each replayed backward pass writes over those of the one before.
+    Gradients keep their place in memory: each replayed backward pass writes over those of the one
+    before.
     """
 
     def __init__(self, spec: dict):
@@ -144,7 +155,10 @@ class GraphedWorkload(Workload):
     def phases(self, mode: str) -> dict[str, Callable[[], None]]:
         """The phases of a mode, in their order; replayed once they are captured."""
         plain = super().phases(mode)
-        return {name: self._graphs[name].replay if name in self._graphs else phase for name, phase in plain.items()}
+        return {
+            name: self._graphs[name].replay if name in self._graphs else phase
+            for name, phase in plain.items()
+        }
 
     def clear_gradients(self) -> None:
         """Drop the gradients; replayed passes overwrite them instead."""
@@ -169,7 +183,8 @@ def aside() -> Iterator[None]:
 
 
 def workload(spec: dict) -> Workload:
-    """The workload of a spec. Raises models.Unsupported where a model of one's own refuses its options."""
+    """The workload of a spec. Raises models.Unsupported where a model of one's own refuses its
+    options."""
     return GraphedWorkload(spec) if spec.get("compile") == "graphs" else Workload(spec)
 
 
@@ -184,15 +199,16 @@ def _optimise(model: nn.Module, compiled: str, every: int) -> None:
 
 
 def recompute_blocks(model: nn.Module, every: int) -> None:
-    """Group the model's blocks by `every`; of each group only the input is kept for the backward pass, which runs the
-    group's forward pass again (Chen et al. 2016)."""
+    """Group the model's blocks by `every`; of each group only the input is kept for the backward
+    pass, which runs the group's forward pass again (Chen et al. 2016)."""
     blocks = list(model.blocks)
     groups = [blocks[start : start + every] for start in range(0, len(blocks), every)]
     model.blocks = nn.ModuleList(RecomputedBlocks(group) for group in groups)
 
 
 class RecomputedBlocks(nn.Module):
-    """Consecutive blocks whose activations are computed again in the backward pass. Same shape in and out."""
+    """Consecutive blocks whose activations are computed again in the backward pass. Same shape in
+    and out."""
 
     def __init__(self, blocks: list[nn.Module]):
         super().__init__()

@@ -1,6 +1,7 @@
 """Implementations that are chosen by name on the command line.
 
-They are imported here and nowhere else, so that a cell depends only on the implementation that it names.
+They are imported here and nowhere else, so that a cell depends only on the implementation that it
+names.
 """
 
 import importlib

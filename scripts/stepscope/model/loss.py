@@ -14,11 +14,13 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """-log softmax(logits)[target] = log-sum-exp(logits) - logits[target], with its gradient written out.
+    """-log softmax(logits)[target] = log-sum-exp(logits) - logits[target], with its gradient
+    written out.
 
-    The gradient is softmax(logits) - onehot(target) (Goodfellow et al., Deep Learning, 2016, section 6.2.2). Written
-    out, nothing of size vocab_size is kept between forward and backward except the logits themselves; autograd would
-    keep the exponentials and add up two more gradients of that size.
+    The gradient is softmax(logits) - onehot(target) (Goodfellow et al., Deep Learning, 2016,
+    section 6.2.2). Written out, nothing of size vocab_size is kept between forward and backward
+    except the logits themselves; autograd would keep the exponentials and add up two more gradients
+    of that size.
     """
 
     @staticmethod

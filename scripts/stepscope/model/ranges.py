@@ -1,7 +1,8 @@
 """Named ranges: what the parts of a training step are called in a profiler's timeline.
 
-Off by default: then a range is one shared context manager that does nothing, which takes the host a fraction of a
-microsecond and the device nothing. A profiling program turns them on, for instance with torch.cuda.nvtx.range.
+Off by default: then a range is one shared context manager that does nothing, which takes the host a
+fraction of a microsecond and the device nothing. A profiling program turns them on, for instance
+with torch.cuda.nvtx.range.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
-"""The shape of a model: four numbers, a vocabulary size, and what its attention leaves out. Standard library only."""
+"""The shape of a model: four numbers, a vocabulary size, and what its attention leaves out.
+Standard library only."""
 
 from dataclasses import dataclass, fields
 
@@ -7,13 +8,13 @@ from dataclasses import dataclass, fields
 class ModelShape:
     """Shape of a decoder-only Transformer; all fields are counts.
 
-    key_value_heads: heads of K and V, each of which several heads of Q share (grouped queries, Ainslie et al. 2023); 0:
-    as many as heads. window: positions that one sees at most, itself and those just before it (sliding window, Beltagy
-    et al. 2020, section 3.1); 0: all before it.
+    key_value_heads: heads of K and V, each of which several heads of Q share (grouped queries,
+    Ainslie et al. 2023); 0: as many as heads. window: positions that one sees at most, itself and
+    those just before it (sliding window, Beltagy et al. 2020, section 3.1); 0: all before it.
 
-    Raises ValueError when a field is not a positive integer (of these two also 0), when `d_model` is not divisible by
-    `num_heads` or `num_heads` not by `key_value_heads`, or when the head dimension is odd (rotary embeddings rotate
-    pairs of channels).
+    Raises ValueError when a field is not a positive integer (of these two also 0), when `d_model`
+    is not divisible by `num_heads` or `num_heads` not by `key_value_heads`, or when the head
+    dimension is odd (rotary embeddings rotate pairs of channels).
     """
 
     d_model: int
@@ -30,16 +31,22 @@ class ModelShape:
             # bool is a subclass of int, but `num_layers=True` is a mistake.
             least = 0 if field.name in ("key_value_heads", "window") else 1
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{field.name} must be a positive integer{' or 0' * (not least)}, not {value!r}")
+                raise ValueError(
+                    f"{field.name} must be a positive integer{' or 0' * (not least)}, not {value!r}"
+                )
         if self.d_model % self.num_heads:
-            raise ValueError(f"d_model = {self.d_model} is not divisible by num_heads = {self.num_heads}")
+            raise ValueError(
+                f"d_model = {self.d_model} is not divisible by num_heads = {self.num_heads}"
+            )
         if self.d_head % 2:
             raise ValueError(
-                f"head dimension d_model / num_heads = {self.d_model} / {self.num_heads} = {self.d_head} must be even"
+                f"head dimension d_model / num_heads = {self.d_model} / {self.num_heads} ="
+                f" {self.d_head} must be even"
             )
         if self.num_heads % (self.key_value_heads or self.num_heads):
             raise ValueError(
-                f"num_heads = {self.num_heads} is not divisible by key_value_heads = {self.key_value_heads}"
+                f"num_heads = {self.num_heads} is not divisible by key_value_heads ="
+                f" {self.key_value_heads}"
             )
 
     @classmethod
@@ -75,9 +82,14 @@ class ModelShape:
     def parameters(self) -> int:
         """Exact number of trainable parameters.
 
-        Token embedding and untied head; in each layer Q, K, V and output projections, the three matrices of SwiGLU and
-        two RMSNorm gains; the gain of the final RMSNorm. No layer has a bias.
+        Token embedding and untied head; in each layer Q, K, V and output projections, the three
+        matrices of SwiGLU and two RMSNorm gains; the gain of the final RMSNorm. No layer has a
+        bias.
         """
         embedding_and_head = 2 * self.vocab_size * self.d_model
-        layer = self.d_model * (self.qkv_width + self.d_model) + 3 * self.d_model * self.d_ff + 2 * self.d_model
+        layer = (
+            self.d_model * (self.qkv_width + self.d_model)
+            + 3 * self.d_model * self.d_ff
+            + 2 * self.d_model
+        )
         return embedding_and_head + self.num_layers * layer + self.d_model

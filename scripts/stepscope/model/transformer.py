@@ -3,10 +3,11 @@
     tokens -> Embedding -> num_layers x Block -> RMSNorm -> Linear -> logits
     Block: x + attention(RMSNorm(x)), then x + SwiGLU(RMSNorm(x))
 
-Linear layers have no bias, positions enter through rotary embeddings, and the head is not tied to the embedding, as in
-LLaMA (Touvron et al. 2023). Heads of K and V may be fewer than of Q, and a position may see but a window of those
-before it. Parameters are created on torch's default device, in its default type (fp32); lower precision is
-the business of `torch.autocast`. Nothing in the forward pass makes the host wait for the device.
+Linear layers have no bias, positions enter through rotary embeddings, and the head is not tied to
+the embedding, as in LLaMA (Touvron et al. 2023). Heads of K and V may be fewer than of Q, and a
+position may see but a window of those before it. Parameters are created on torch's default device,
+in its default type (fp32); lower precision is the business of `torch.autocast`. Nothing in the
+forward pass makes the host wait for the device.
 """
 
 import math
@@ -26,26 +27,33 @@ Device = torch.device | str
 Attention = Callable[[Tensor, Tensor, Tensor, bool], Tensor]
 
 
-def build_model(shape: ModelShape, context: int, attention: str, device: Device, seed: int) -> "TransformerLM":
+def build_model(
+    shape: ModelShape, context: int, attention: str, device: Device, seed: int
+) -> "TransformerLM":
     """A model with random weights, the same for the same seed, device type and PyTorch version.
 
-    context: longest sequence, tokens. attention: name of an implementation (see `stepscope.model.chosen`).
-    Seeds PyTorch's global generators. Raises ValueError when there is no such attention or `context` is not positive.
+    context: longest sequence, tokens. attention: name of an implementation (see
+    `stepscope.model.chosen`). Seeds PyTorch's global generators. Raises ValueError when there is no
+    such attention or `context` is not positive.
     """
     torch.manual_seed(seed)
     with torch.device(device):
         return TransformerLM(shape, context, load("attention", attention).attention)
 
 
-def random_batch(vocab_size: int, batch: int, context: int, device: Device, seed: int) -> tuple[Tensor, Tensor]:
-    """Random (tokens, targets), each (batch, context) int64 on `device`; targets are the tokens one position later."""
+def random_batch(
+    vocab_size: int, batch: int, context: int, device: Device, seed: int
+) -> tuple[Tensor, Tensor]:
+    """Random (tokens, targets), each (batch, context) int64 on `device`; targets are the tokens one
+    position later."""
     generator = torch.Generator(device).manual_seed(seed)
     sequences = torch.randint(vocab_size, (batch, context + 1), generator=generator, device=device)
     return sequences[:, :-1].contiguous(), sequences[:, 1:].contiguous()
 
 
 class TransformerLM(nn.Module):
-    """Language model: (batch, length) int64 tokens -> (batch, length, vocab_size) logits, length <= context."""
+    """Language model: (batch, length) int64 tokens -> (batch, length, vocab_size) logits, length <=
+    context."""
 
     def __init__(self, shape: ModelShape, context: int, attention: Attention) -> None:
         super().__init__()
@@ -55,7 +63,9 @@ class TransformerLM(nn.Module):
         # One table of rotations, shared by all blocks.
         rotary = RotaryEmbedding(context, shape.d_head)
         attention = partial(attention, window=shape.window) if shape.window else attention
-        self.blocks = nn.ModuleList(Block(shape, rotary, attention) for _ in range(shape.num_layers))
+        self.blocks = nn.ModuleList(
+            Block(shape, rotary, attention) for _ in range(shape.num_layers)
+        )
         self.final_norm = RMSNorm(shape.d_model)
         self.head = Linear(shape.d_model, shape.vocab_size)
 
@@ -71,7 +81,8 @@ class TransformerLM(nn.Module):
 
 
 class Block(nn.Module):
-    """One layer: attention, then feed-forward, each on a normalised copy of the residual stream (Xiong et al. 2020).
+    """One layer: attention, then feed-forward, each on a normalised copy of the residual stream
+    (Xiong et al. 2020).
 
     (batch, length, d_model) -> (batch, length, d_model).
     """
@@ -97,7 +108,8 @@ class Block(nn.Module):
 
 
 class CausalSelfAttention(nn.Module):
-    """Multi-head self-attention (Vaswani et al. 2017, section 3.2) in which no position sees a later one.
+    """Multi-head self-attention (Vaswani et al. 2017, section 3.2) in which no position sees a
+    later one.
 
     Of key_value_heads, each serves as many neighbouring heads of Q (Ainslie et al. 2023).
     (batch, length, d_model) -> (batch, length, d_model).
@@ -119,10 +131,15 @@ class CausalSelfAttention(nn.Module):
             q = self.rotary(q)
         with named("RoPE(K)"):
             k = self.rotary(k)
-        q, k, v = (rearrange(each, "batch length heads d_head -> batch heads length d_head") for each in (q, k, v))
+        q, k, v = (
+            rearrange(each, "batch length heads d_head -> batch heads length d_head")
+            for each in (q, k, v)
+        )
         attended = self.attend(q, k, v, True)
         with named("output projection"):
-            return self.output(rearrange(attended, "batch heads length d_head -> batch length (heads d_head)"))
+            return self.output(
+                rearrange(attended, "batch heads length d_head -> batch length (heads d_head)")
+            )
 
     def _projected(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Q, K and V, each (batch, length, its heads, d_head)."""
@@ -131,11 +148,14 @@ class CausalSelfAttention(nn.Module):
             pattern = "batch length (three heads d_head) -> three batch length heads d_head"
             return tuple(rearrange(self.qkv(x), pattern, three=3, heads=heads))
         pattern = "batch length (heads d_head) -> batch length heads d_head"
-        return rearrange(self.qkv(x), pattern, heads=heads + 2 * kv_heads).split((heads, kv_heads, kv_heads), dim=2)
+        return rearrange(self.qkv(x), pattern, heads=heads + 2 * kv_heads).split(
+            (heads, kv_heads, kv_heads), dim=2
+        )
 
 
 class SwiGLU(nn.Module):
-    """W_down (silu(W_gate x) * W_up x) (Shazeer 2020, equation 6). (..., d_model) -> (..., d_model)."""
+    """W_down (silu(W_gate x) * W_up x) (Shazeer 2020, equation 6). (..., d_model) -> (...,
+    d_model)."""
 
     def __init__(self, d_model: int, d_ff: int) -> None:
         super().__init__()
@@ -148,19 +168,22 @@ class SwiGLU(nn.Module):
 
 
 class RotaryEmbedding(nn.Module):
-    """Rotates channel pairs (2i, 2i + 1) at position p by the angle p * theta^(-2i / d_head) (RoFormer, Su et al. 2021,
-    section 3.4.2).
+    """Rotates channel pairs (2i, 2i + 1) at position p by the angle p * theta^(-2i / d_head)
+    (RoFormer, Su et al. 2021, section 3.4.2).
 
-    x: (batch, length, heads, d_head), length <= context. Same shape and dtype out. Raises ValueError when x is longer
-    than the tables.
+    x: (batch, length, heads, d_head), length <= context. Same shape and dtype out. Raises
+    ValueError when x is longer than the tables.
     """
 
     def __init__(self, context: int, d_head: int, theta: float = 10_000.0) -> None:
         super().__init__()
-        # Angles reach `context` radians: in float64 they keep their fraction, the tables may then be rounded.
+        # Angles reach `context` radians: in float64 they keep their fraction, the tables may then
+        # be rounded.
         frequencies = theta ** (-torch.arange(0, d_head, 2, dtype=torch.float64) / d_head)
         positions = torch.arange(context, dtype=torch.float64)
-        angles = rearrange(torch.outer(positions, frequencies), "context pairs -> context 1 pairs 1")
+        angles = rearrange(
+            torch.outer(positions, frequencies), "context pairs -> context 1 pairs 1"
+        )
         # (a cos - b sin, b cos + a sin) = (a, b) * (cos, cos) + (b, a) * (-sin, sin)
         cos = torch.cat([angles.cos(), angles.cos()], dim=-1)
         sin = torch.cat([-angles.sin(), angles.sin()], dim=-1)
@@ -170,15 +193,19 @@ class RotaryEmbedding(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         length = x.shape[1]
         if length > self.cos.shape[0]:
-            raise ValueError(f"sequence of {length} tokens is longer than the context of {self.cos.shape[0]}")
+            raise ValueError(
+                f"sequence of {length} tokens is longer than the context of {self.cos.shape[0]}"
+            )
         pairs = rearrange(x, "... (pairs two) -> ... pairs two", two=2)
         swapped = rearrange(pairs.flip(-1), "... pairs two -> ... (pairs two)")
-        # Under autocast x is in low precision: the tables lift the rotation to fp32, and the result is cast back.
+        # Under autocast x is in low precision: the tables lift the rotation to fp32, and the result
+        # is cast back.
         return torch.addcmul(x * self.cos[:length], swapped, self.sin[:length]).to(x.dtype)
 
 
 class RMSNorm(nn.Module):
-    """x / sqrt(mean(x^2) + eps) * gain (Zhang and Sennrich 2019, equation 4), in at least fp32 inside.
+    """x / sqrt(mean(x^2) + eps) * gain (Zhang and Sennrich 2019, equation 4), in at least fp32
+    inside.
 
     (..., d_model) -> (..., d_model), same dtype.
     """
@@ -195,7 +222,8 @@ class RMSNorm(nn.Module):
 
 
 class Linear(nn.Module):
-    """x W^T, no bias. (..., d_in) -> (..., d_out). product: what multiplies; a precision may put its own in place."""
+    """x W^T, no bias. (..., d_in) -> (..., d_out). product: what multiplies; a precision may put
+    its own in place."""
 
     product = staticmethod(F.linear)
 
@@ -219,12 +247,16 @@ class Embedding(nn.Module):
 
 
 def truncated_normal(rows: int, columns: int) -> Tensor:
-    """(rows, columns), normal with std = sqrt(2 / (rows + columns)) (Glorot and Bengio 2010), cut at 3 std.
+    """(rows, columns), normal with std = sqrt(2 / (rows + columns)) (Glorot and Bengio 2010), cut
+    at 3 std.
 
-    Drawn by inverting the distribution function, in place and without rejection: nn.init.trunc_normal_ redraws until
-    all values fit, which needs memory and synchronises with the device after each draw.
+    Drawn by inverting the distribution function, in place and without rejection:
+    nn.init.trunc_normal_ redraws until all values fit, which needs memory and synchronises with the
+    device after each draw.
     """
     std = math.sqrt(2 / (rows + columns))
     probability_within = math.erf(3 / math.sqrt(2))  # of lying within 3 std
     weight = torch.empty(rows, columns)
-    return weight.uniform_(-probability_within, probability_within).erfinv_().mul_(math.sqrt(2) * std)
+    return (
+        weight.uniform_(-probability_within, probability_within).erfinv_().mul_(math.sqrt(2) * std)
+    )

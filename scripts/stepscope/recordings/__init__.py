@@ -1,1 +1,2 @@
-"""What reading of traces and of memory snapshots have in common: limits, names as people write them, text, files."""
+"""What reading of traces and of memory snapshots have in common: limits, names as people write
+them, text, files."""

@@ -10,7 +10,10 @@ def add_limits(flags: argparse.ArgumentParser) -> None:
         "--most-seconds",
         type=positive,
         metavar="SECONDS",
-        help="processor time that reading may take (default: 10 s, and 0.3 s for each MB of the file)",
+        help=(
+            "processor time that reading may take (default: 10 s, and 0.3 s for each MB of the"
+            " file)"
+        ),
     )
     flags.add_argument(
         "--most-gigabytes",
@@ -22,13 +25,21 @@ def add_limits(flags: argparse.ArgumentParser) -> None:
 
 def add_out(flags: argparse.ArgumentParser) -> None:
     """--out and --html."""
-    flags.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the tables and the summary")
+    flags.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder for the tables and the summary",
+    )
     flags.add_argument(
         "--html",
         type=Path,
         metavar="FILE",
-        help="also write one page with warnings, a picture and the tables, which needs no network "
-        "(needs the report's environment)",
+        help=(
+            "also write one page with warnings, a picture and the tables, which needs no network "
+            "(needs the report's environment)"
+        ),
     )
 
 

@@ -1,8 +1,9 @@
 """One limit of time and memory for reading a file that may be anybody's.
 
-The work is done by a child process whose processor time and address space are limited, so that a file that was made to
-hang or to fill the memory ends with one line, whichever library it hangs in. Both limits grow with the file: an honest
-one needs less (seen: 30 s for a trace of 400 MB; benchmarks/snapshot_scale.py: 90 s for 1 GB).
+The work is done by a child process whose processor time and address space are limited, so that a
+file that was made to hang or to fill the memory ends with one line, whichever library it hangs in.
+Both limits grow with the file: an honest one needs less (seen: 30 s for a trace of 400 MB;
+benchmarks/snapshot_scale.py: 90 s for 1 GB).
 """
 
 import multiprocessing
@@ -16,9 +17,11 @@ from typing import TypeVar
 LEAST_SECONDS, SECONDS_A_MB = 10.0, 0.3
 LEAST_GB, GB_A_MB = 2.0, 0.016
 _PACKED = 20  # a packed file is counted as so many times its size
-_MOST_UNPACKED = 200  # times the packed size: recordings pack to about a tenth, files that were made to harm to 0.1 %
+# times the packed size: recordings pack to about a tenth, files that were made to harm to 0.1 %
+_MOST_UNPACKED = 200
 _LEAST_UNPACKED = 64 << 20  # bytes
-_WAITS = 20  # times the processor's seconds may pass by the clock, on a machine that is busy with other things
+# times the processor's seconds may pass by the clock, on a machine that is busy with other things
+_WAITS = 20
 _MB, _GB = 1e6, 1e9
 
 Result = TypeVar("Result")
@@ -36,9 +39,13 @@ class Limits:
     gigabytes: float
 
 
-def limits_for(paths: list[Path], seconds: float | None = None, gigabytes: float | None = None) -> Limits:
+def limits_for(
+    paths: list[Path], seconds: float | None = None, gigabytes: float | None = None
+) -> Limits:
     """The limits for reading these files together, unless they are given."""
-    size = sum(path.stat().st_size * (_PACKED if path.suffix == ".gz" else 1) for path in paths) / _MB
+    size = (
+        sum(path.stat().st_size * (_PACKED if path.suffix == ".gz" else 1) for path in paths) / _MB
+    )
     return Limits(
         LEAST_SECONDS + SECONDS_A_MB * size if seconds is None else seconds,
         LEAST_GB + GB_A_MB * size if gigabytes is None else gigabytes,
@@ -50,10 +57,14 @@ def most_unpacked(path: Path) -> int:
     return max(_LEAST_UNPACKED, _MOST_UNPACKED * path.stat().st_size)
 
 
-def within(limits: Limits, named: str, work: Callable[[], Result], passed_on: tuple[type[Exception], ...]) -> Result:
-    """What `work` returns, from a child process; exceptions of the types `passed_on` are raised here again.
+def within(
+    limits: Limits, named: str, work: Callable[[], Result], passed_on: tuple[type[Exception], ...]
+) -> Result:
+    """What `work` returns, from a child process; exceptions of the types `passed_on` are raised
+    here again.
 
-    Raises LimitError, whose one line begins with `named`, for a limit that was reached and for every other exception.
+    Raises LimitError, whose one line begins with `named`, for a limit that was reached and for
+    every other exception.
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -67,7 +78,11 @@ def within(limits: Limits, named: str, work: Callable[[], Result], passed_on: tu
     except EOFError:
         child.join()
         over = child.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
-        reason = _too_long(named, limits) if over else f"{named}: reading it ended with code {child.exitcode}"
+        reason = (
+            _too_long(named, limits)
+            if over
+            else f"{named}: reading it ended with code {child.exitcode}"
+        )
         raise LimitError(reason) from None
     finally:
         child.kill()

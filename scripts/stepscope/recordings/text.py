@@ -11,9 +11,12 @@ _ADDRESS = re.compile(r"(?i)\b(https?|ftp|mailto):")
 
 
 def plain(value: object, most: int = MOST_SHOWN) -> str:
-    """One line without control characters, those that turn the direction of text included; cut where it is long."""
+    """One line without control characters, those that turn the direction of text included; cut
+    where it is long."""
     text = " ".join(str(value)[: 4 * most].split())
-    text = "".join("�" if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Co") else each for each in text)
+    text = "".join(
+        "�" if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Co") else each for each in text
+    )
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -25,6 +28,7 @@ def show(text: str) -> None:
 
 
 def markdown(value: object) -> str:
-    """The same as text that Markdown shows as it is, also in a table's cell: no markup, no link, no image."""
+    """The same as text that Markdown shows as it is, also in a table's cell: no markup, no link, no
+    image."""
     text = plain(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _ADDRESS.sub(r"\1&#58;", _SPECIAL.sub(r"\\\1", text))

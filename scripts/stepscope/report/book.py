@@ -1,6 +1,8 @@
-"""The report: chapters in their order, each a facts module and a template; written as HTML, Markdown and JSON.
+"""The report: chapters in their order, each a facts module and a template; written as HTML,
+Markdown and JSON.
 
-A chapter more is a module in stepscope/report/facts, a template in report/chapters, and a line in CHAPTERS.
+A chapter more is a module in stepscope/report/facts, a template in report/chapters, and a line in
+CHAPTERS.
 """
 
 import dataclasses
@@ -43,7 +45,8 @@ class ReportError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """tables, figures: folders of what `aggregate` and `draw_figures` wrote. command: what makes this report."""
+    """tables, figures: folders of what `aggregate` and `draw_figures` wrote. command: what makes
+    this report."""
 
     tables: Path
     figures: Path
@@ -53,7 +56,8 @@ class Request:
 
 
 def write(request: Request) -> list[Path]:
-    """Write the report of the first machine as index.html, report.md and facts.json, of each other as MACHINE.html.
+    """Write the report of the first machine as index.html, report.md and facts.json, of each other
+    as MACHINE.html.
 
     All data are explorer.html. Returns the paths. Raises ReportError where no cell was measured.
     """
@@ -82,11 +86,16 @@ def write(request: Request) -> list[Path]:
 
 
 def write_site(request: Request) -> list[Path]:
-    """The report in a folder that needs nothing beside it: with its figures and tables, for a web server."""
+    """The report in a folder that needs nothing beside it: with its figures and tables, for a web
+    server."""
     for name, folder in (("figures", request.figures), ("tables", request.tables)):
-        shutil.copytree(folder, request.out / name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.log"))
+        shutil.copytree(
+            folder, request.out / name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.log")
+        )
     (request.out / ".nojekyll").touch()  # GitHub Pages serves the files as they are
-    return write(dataclasses.replace(request, figures=request.out / "figures", tables=request.out / "tables"))
+    return write(
+        dataclasses.replace(request, figures=request.out / "figures", tables=request.out / "tables")
+    )
 
 
 def facts_of(data: Data) -> dict[str, object]:
@@ -100,9 +109,15 @@ def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Env
     first = next(iter(Data(request.tables).machines), machine)
 
     def path(name: str) -> str | None:
-        """A machine's own figure has its label behind the name, but for the first one of the tables."""
-        own = [f"{name}-{machine}.svg", *([f"{name}.svg"] if machine == first or len(there) == 1 else [])]
-        found = next((request.figures / each for each in own if (request.figures / each).exists()), None)
+        """A machine's own figure has its label behind the name, but for the first one of the
+        tables."""
+        own = [
+            f"{name}-{machine}.svg",
+            *([f"{name}.svg"] if machine == first or len(there) == 1 else []),
+        ]
+        found = next(
+            (request.figures / each for each in own if (request.figures / each).exists()), None
+        )
         return os.path.relpath(found, request.out) if found else None
 
     made = page.environment(request.templates / "chapters", path)
@@ -111,33 +126,46 @@ def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Env
 
 
 def example(templates: Path) -> dict:
-    """The facts of the example's GPU, which a page without a GPU shows beside its own; empty if it is not there."""
+    """The facts of the example's GPU, which a page without a GPU shows beside its own; empty if it
+    is not there."""
     found = templates / "example" / "h200" / "report" / "facts.json"
-    return next(iter(json.loads(found.read_text())["machines"].values()), {}) if found.exists() else {}
+    return (
+        next(iter(json.loads(found.read_text())["machines"].values()), {}) if found.exists() else {}
+    )
 
 
 def pages_of(facts: dict[str, object], templates: jinja2.Environment) -> list[Page]:
     """The pages of all chapters of which something is left."""
-    kind = "gpu" if any(own.machine.is_gpu for own in facts.values() if hasattr(own, "machine")) else "cpu"
+    kind = (
+        "gpu"
+        if any(own.machine.is_gpu for own in facts.values() if hasattr(own, "machine"))
+        else "cpu"
+    )
     made = [page.render(templates, name, own, kind) for name, own in facts.items()]
     return [each for each in made if each.markdown]
 
 
 def put_together(pages: list[Page]) -> tuple[str, list[tuple[str, str]]]:
-    """(the Markdown, (anchor, title) of each chapter): the first page as it is, the others a level further down."""
+    """(the Markdown, (anchor, title) of each chapter): the first page as it is, the others a level
+    further down."""
     anchors = {each.name: html.slug(each.title) for each in pages}
     first, *rest = (page.linked(each.markdown, anchors) for each in pages)
-    return "\n".join([first, *map(page.deeper, rest)]), [(anchors[each.name], each.title) for each in pages]
+    return "\n".join([first, *map(page.deeper, rest)]), [
+        (anchors[each.name], each.title) for each in pages
+    ]
 
 
 def as_plain(value: object) -> object:
-    """Facts as JSON has them: a quantity as its value, unit, interval and cells; what is missing is left out."""
+    """Facts as JSON has them: a quantity as its value, unit, interval and cells; what is missing is
+    left out."""
     if isinstance(value, Quantity):
         kept = {"value": value.value, "unit": value.unit, "text": str(value)}
         kept |= {"low": value.low, "high": value.high} if value.has_interval else {}
         return kept | ({"cells": list(value.cells)} if value.cells else {})
     if dataclasses.is_dataclass(value):
-        named = {each.name: as_plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        named = {
+            each.name: as_plain(getattr(value, each.name)) for each in dataclasses.fields(value)
+        }
         return {name: each for name, each in named.items() if each not in (None, "", [], {})}
     if isinstance(value, dict):
         return {str(key): as_plain(each) for key, each in value.items()}

@@ -1,4 +1,5 @@
-"""Two runs beside each other: what is exact is judged, times by the clock are listed without a verdict.
+"""Two runs beside each other: what is exact is judged, times by the clock are listed without a
+verdict.
 
 The clock belongs to the host of the day; two variants by the clock are compared by `ab`, in turns.
 """
@@ -42,7 +43,8 @@ class CompareError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """A series in both runs. verdict: `more`, `less`, `same`, `broke` (it ran before), `works` (now); else empty."""
+    """A series in both runs. verdict: `more`, `less`, `same`, `broke` (it ran before), `works`
+    (now); else empty."""
 
     cell: Name
     what: Name
@@ -75,7 +77,8 @@ class Changed:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """pairs: of what is exact, the worst first; times: by the clock; only_*: series of one run alone."""
+    """pairs: of what is exact, the worst first; times: by the clock; only_*: series of one run
+    alone."""
 
     before: Name
     after: Name
@@ -103,7 +106,12 @@ class Compared:
     @property
     def counts(self) -> dict[str, Quantity]:
         """How many are what."""
-        lists = {"worse": self.worse, "better": self.better, "same": self.of("same"), "times": self.times}
+        lists = {
+            "worse": self.worse,
+            "better": self.better,
+            "same": self.of("same"),
+            "times": self.times,
+        }
         return {name: count(len(found)) for name, found in lists.items()}
 
     @property
@@ -114,21 +122,29 @@ class Compared:
 
 
 def compared(before: Path, after: Path, paired: dict[str, str]) -> Compared:
-    """Two folders `results`, or folders that hold one. paired: label of a machine before → after, where they differ.
+    """Two folders `results`, or folders that hold one. paired: label of a machine before → after,
+    where they differ.
 
-    Raises CompareError where a folder has no tables, machines cannot be told, or no series is in both.
+    Raises CompareError where a folder has no tables, machines cannot be told, or no series is in
+    both.
     """
     tables = [Data(_tables(folder)) for folder in (before, after)]
     machines = _machines(*tables, paired)
-    frames = [_placed(data, "series", names) for data, names in zip(tables, _sides(machines), strict=True)]
+    frames = [
+        _placed(data, "series", names) for data, names in zip(tables, _sides(machines), strict=True)
+    ]
     both = frames[0].merge(frames[1], on=KEY, suffixes=("_before", "_after"))
     if both.empty:
-        raise CompareError(f"{before} and {after} have no series in common; measure the same cells in both")
+        raise CompareError(
+            f"{before} and {after} have no series in common; measure the same cells in both"
+        )
     pairs = [_pair(row) for row in both.to_dict("records")]
     exact = [pair for pair in pairs if pair.verdict]
     times = [pair for pair in pairs if not pair.verdict and pair.quantity == "time" and pair.ratio]
     order = {"broke": 0, "more": 1, "works": 2, "less": 3, "same": 4}
-    exact.sort(key=lambda pair: (order[pair.verdict], -abs(pair.ratio.value - 1) if pair.ratio else 0))
+    exact.sort(
+        key=lambda pair: (order[pair.verdict], -abs(pair.ratio.value - 1) if pair.ratio else 0)
+    )
     times.sort(key=lambda pair: -abs(pair.ratio.value - 1))
     return Compared(
         before=Name(before),
@@ -171,7 +187,8 @@ def _sides(machines: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _placed(data: Data, name: str, machines: dict[str, str], **where: object) -> pd.DataFrame:
-    """The rows of these machines with `place`: the cell under the label that its machine has after."""
+    """The rows of these machines with `place`: the cell under the label that its machine has
+    after."""
     frame = data.rows(name, machine=list(machines), **where)
     cells = [cell.partition("/") for cell in frame["cell"]]
     return frame.assign(place=[f"{machines[machine]}/{rest}" for machine, _, rest in cells])
@@ -180,10 +197,19 @@ def _placed(data: Data, name: str, machines: dict[str, str], **where: object) ->
 def _pair(row: dict) -> Pair:
     names = ("median", "low", "high", "unit", "status", "cell")
     sides = [{name: row[f"{name}_{side}"] for name in names} for side in ("before", "after")]
-    values = [of_series(side | {"quantity": row["quantity"]}) if side["status"] == "ok" else None for side in sides]
+    values = [
+        of_series(side | {"quantity": row["quantity"]}) if side["status"] == "ok" else None
+        for side in sides
+    ]
     ratio = over(values[1], values[0])
     at = f"at {row['length']:,.0f}" if row["length"] == row["length"] else ""
-    words = [row["variant"], row["mode"], row["phase"] if row["phase"] != row["mode"] else "", row["direction"], at]
+    words = [
+        row["variant"],
+        row["mode"],
+        row["phase"] if row["phase"] != row["mode"] else "",
+        row["direction"],
+        at,
+    ]
     return Pair(
         cell=Name(row["cell_after"]),
         what=Name(" ".join(dict.fromkeys(filter(None, words)))),  # each once
@@ -200,14 +226,17 @@ def _verdict(quantity: str, statuses: list[str], ratio: Maybe) -> str:
         return "broke" if statuses[0] == "ok" else "works" if statuses[1] == "ok" else "same"
     if quantity not in EXACT or ratio is None:
         return ""
-    holds_one = ratio.has_interval and ratio.low <= 1 <= ratio.high  # processes of one run differ as much
+    holds_one = (
+        ratio.has_interval and ratio.low <= 1 <= ratio.high
+    )  # processes of one run differ as much
     if abs(ratio.value - 1) <= EXACT[quantity] + 1e-12 or holds_one:
         return "same"
     return "more" if ratio.value > 1 else "less"
 
 
 def _kernels(before: Data, after: Data, machines: dict[str, str]) -> list[Kernel]:
-    """Kernels of whole steps by how much their time a step differs, the most first; those below 1 % of it are noise."""
+    """Kernels of whole steps by how much their time a step differs, the most first; those below 1 %
+    of it are noise."""
     frames = [
         _placed(data, "kernels", names, phase="step").groupby(["place", "name"])["time"].sum()
         for data, names in zip((before, after), _sides(machines), strict=True)
@@ -230,9 +259,14 @@ def _changed(before: Data, after: Data, machines: dict[str, str]) -> list[Change
     for column in SOFTWARE:
         sides, said = [], []
         for data, names in ((before, machines.keys()), (after, machines.values())):
-            sides.append({row[column] for row in data.dicts("cells", machine=list(names)) if row[column]})
+            sides.append(
+                {row[column] for row in data.dicts("cells", machine=list(names)) if row[column]}
+            )
         for own, other in (sides, sides[::-1]):
-            shown = [value[: LONGEST.get(column)] for value in [*sorted(own - other), *sorted(own & other)]]
+            shown = [
+                value[: LONGEST.get(column)]
+                for value in [*sorted(own - other), *sorted(own & other)]
+            ]
             said.append(", ".join(shown[:3] + [f"{len(shown) - 3} more"] * (len(shown) > 3)))
         if sides[0] != sides[1]:
             found.append(Changed(what=column, before=Name(said[0]), after=Name(said[1])))
@@ -240,7 +274,8 @@ def _changed(before: Data, after: Data, machines: dict[str, str]) -> list[Change
 
 
 def write(found: Compared, templates: Path, out: Path, command: str) -> str:
-    """Write index.html, compare.md, compare.csv and explorer.html; returns the summary for a terminal."""
+    """Write index.html, compare.md, compare.csv and explorer.html; returns the summary for a
+    terminal."""
     environment = page.environment(templates / "chapters", lambda name: None)
     environment.globals["margins"] = {name: f"{100 * margin:g} %" for name, margin in EXACT.items()}
     made = page.render(environment, "compare", found)
@@ -249,11 +284,16 @@ def write(found: Compared, templates: Path, out: Path, command: str) -> str:
          "after": _value(pair.after), "ratio": _value(pair.ratio), "verdict": pair.verdict}
         for pair in (*found.pairs, *found.times)
     ]  # fmt: skip
-    runs = {name: _tables(Path(folder)) for name, folder in (("before", found.before), ("after", found.after))}
+    runs = {
+        name: _tables(Path(folder))
+        for name, folder in (("before", found.before), ("after", found.after))
+    }
     write_whole(
         {
             out / explorer.FILE: [explorer.document(runs, out, command, templates)],
-            out / "index.html": [html.document(templates, made.markdown, out, made.title, [], command=command)],
+            out / "index.html": [
+                html.document(templates, made.markdown, out, made.title, [], command=command)
+            ],
             out / "compare.md": [made.markdown],
             out / "compare.csv": [pd.DataFrame(rows).to_csv(index=False)],
         }
@@ -264,10 +304,15 @@ def write(found: Compared, templates: Path, out: Path, command: str) -> str:
 def summary(found: Compared) -> str:
     """A few lines for a terminal."""
     numbers = {name: int(each.value) for name, each in found.counts.items()}
-    text = "{worse} worse, {better} better, {same} the same; {times} times by the clock without verdict"
+    text = (
+        "{worse} worse, {better} better, {same} the same; {times} times by the clock without"
+        " verdict"
+    )
     lines = [text.format(**numbers)]
     for pair in found.worse[:MOST]:
-        lines.append(f"worse: {pair.cell} {pair.what} {pair.quantity} {pair.before} -> {pair.after}")
+        lines.append(
+            f"worse: {pair.cell} {pair.what} {pair.quantity} {pair.before} -> {pair.after}"
+        )
     lines += [f"changed: {each.what}: {each.before} -> {each.after}" for each in found.changed]
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
 

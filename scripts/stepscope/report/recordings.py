@@ -1,4 +1,5 @@
-"""Pages of a stranger's trace or memory snapshot: its summary, a picture, and its tables, in one file."""
+"""Pages of a stranger's trace or memory snapshot: its summary, a picture, and its tables, in one
+file."""
 
 import math
 from pathlib import Path
@@ -30,20 +31,31 @@ BYTES = ("bytes", "before", "after", "difference", "peak", "peak_reserved")
 
 
 def of_trace(tables: dict[str, pd.DataFrame], title: str, templates: Path) -> str:
-    """The page of a trace, or of two that are compared, from the tables that analyze_nsys.py makes."""
+    """The page of a trace, or of two that are compared, from the tables that analyze_nsys.py
+    makes."""
     text = trace_summary.markdown(tables, plain(title))
     rows = tables.get("timeline", pd.DataFrame())
-    drawn = None if rows.empty else theme.render(lambda own: timeline_figures.of_recording(own, plain(title)), rows)
-    caption = "One step: ranges and calls of the host above; below kernels of the GPU, without one operators."
+    drawn = (
+        None
+        if rows.empty
+        else theme.render(lambda own: timeline_figures.of_recording(own, plain(title)), rows)
+    )
+    caption = (
+        "One step: ranges and calls of the host above; below kernels of the GPU, without one"
+        " operators."
+    )
     return _page(text, title, templates, drawn, caption)
 
 
 def of_snapshot(tables: dict[str, pd.DataFrame], title: str, templates: Path) -> str:
-    """The page of a memory snapshot, or of two that are compared, from the tables that analyze_snapshot.py makes."""
+    """The page of a memory snapshot, or of two that are compared, from the tables that
+    analyze_snapshot.py makes."""
     summary = tables.get("memory_summary", pd.DataFrame())
     parts = [f"# {escaped(plain(title))}", *map(_device, summary.to_dict("records"))]
     for name, (heading, columns) in OF_SNAPSHOT.items():
-        rows = [row for row in tables.get(name, pd.DataFrame()).to_dict("records") if _says(row)][:ROWS]
+        rows = [row for row in tables.get(name, pd.DataFrame()).to_dict("records") if _says(row)][
+            :ROWS
+        ]
         shown = table([_row(row) for row in rows], columns)
         parts += [f"## {heading}", shown] if shown else []
     caption = "What is active after each allocation and release, by what it is for."
@@ -51,14 +63,19 @@ def of_snapshot(tables: dict[str, pd.DataFrame], title: str, templates: Path) ->
 
 
 def _says(row: dict) -> bool:
-    """Whether there is anything in a row: bytes, or of two files a difference; their peak in any case."""
+    """Whether there is anything in a row: bytes, or of two files a difference; their peak in any
+    case."""
     return row.get("kind") == "peak" or bool(row.get("difference", row.get("bytes")))
 
 
 def memory_picture(tables: dict[str, pd.DataFrame], title: str) -> bytes | None:
     """The memory over time as SVG; None without a history."""
     rows = tables.get("memory_timeline", pd.DataFrame())
-    return None if rows.empty else theme.render(lambda own: memory_figures.of_recording(own, plain(title)), rows)
+    return (
+        None
+        if rows.empty
+        else theme.render(lambda own: memory_figures.of_recording(own, plain(title)), rows)
+    )
 
 
 def _device(row: dict) -> str:
@@ -67,7 +84,9 @@ def _device(row: dict) -> str:
     said = f"Device {row['device']}: at its peak {made['peak']} of what was asked for are active."
     if made["peak_reserved"] and made["peak_reserved"].value > made["peak"].value:
         said += f" At most {made['peak_reserved']} are reserved."
-    return "\n\n".join([said, *(f"**{escaped(plain(each))}**" for each in snapshot_summary.cautions(row))])
+    return "\n\n".join(
+        [said, *(f"**{escaped(plain(each))}**" for each in snapshot_summary.cautions(row))]
+    )
 
 
 def _row(row: dict) -> dict:
@@ -88,4 +107,6 @@ def _page(text: str, title: str, templates: Path, drawn: bytes | None, caption: 
     if drawn:
         heading, _, rest = text.partition("\n")
         text = f"{heading}\n\n![{caption}](picture)\n*{caption}*\n\n{rest.strip()}\n"
-    return html.document(templates, text, {"picture": drawn.decode()} if drawn else {}, plain(title), [])
+    return html.document(
+        templates, text, {"picture": drawn.decode()} if drawn else {}, plain(title), []
+    )

@@ -1,4 +1,5 @@
-"""The tables that analyses of traces and snapshots leave beside a cell's record, put together for all cells."""
+"""The tables that analyses of traces and snapshots leave beside a cell's record, put together for
+all cells."""
 
 from pathlib import Path
 
@@ -8,14 +9,23 @@ from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES, TEXT
 
 OF_TRACE = ("kernels", "categories", "phases", "gaps", "modules", "timeline")
-OF_SNAPSHOT = ("memory_summary", "memory_peak", "memory_timeline", "memory_largest", "memory_saved", "memory_named")
+OF_SNAPSHOT = (
+    "memory_summary",
+    "memory_peak",
+    "memory_timeline",
+    "memory_largest",
+    "memory_saved",
+    "memory_named",
+)
 NAMES = {"profile": OF_TRACE, "memory": OF_SNAPSHOT}
 
 
 def read(cells: list[MeasuredCell]) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """(table: its rows of all cells with `machine` and `cell`, cells whose analysis is damaged: why).
+    """(table: its rows of all cells with `machine` and `cell`, cells whose analysis is damaged:
+    why).
 
-    A table that an analysis did not write has no rows there; columns that the schema does not have are kept.
+    A table that an analysis did not write has no rows there; columns that the schema does not have
+    are kept.
     """
     parts: dict[str, list[pd.DataFrame]] = {name: [] for names in NAMES.values() for name in names}
     damaged = {}
@@ -24,18 +34,28 @@ def read(cells: list[MeasuredCell]) -> tuple[dict[str, pd.DataFrame], dict[str, 
             path = cell.folder / "analysis" / f"{name}.csv"
             try:
                 if path.exists():
-                    parts[name].append(_one(path, name).assign(machine=cell.place["machine"], cell=cell.name))
+                    parts[name].append(
+                        _one(path, name).assign(machine=cell.place["machine"], cell=cell.name)
+                    )
             except (OSError, ValueError) as error:
-                damaged[cell.name] = f"analysis/{name}.csv is damaged: {error}; delete that folder and run again"
+                damaged[cell.name] = (
+                    f"analysis/{name}.csv is damaged: {error}; delete that folder and run again"
+                )
     return {
-        name: pd.concat(frames, ignore_index=True) if frames else _empty(name) for name, frames in parts.items()
+        name: pd.concat(frames, ignore_index=True) if frames else _empty(name)
+        for name, frames in parts.items()
     }, damaged
 
 
 def _one(path: Path, name: str) -> pd.DataFrame:
-    """One file. Raises ValueError if a column of the schema's is missing, or text stands for a number."""
-    text = [each.name for each in TABLES[name].columns if each.kind == TEXT] if name in TABLES else []
-    return pd.read_csv(path, dtype=dict.fromkeys(text, "str"), keep_default_na=False, na_values=[""])
+    """One file. Raises ValueError if a column of the schema's is missing, or text stands for a
+    number."""
+    text = (
+        [each.name for each in TABLES[name].columns if each.kind == TEXT] if name in TABLES else []
+    )
+    return pd.read_csv(
+        path, dtype=dict.fromkeys(text, "str"), keep_default_na=False, na_values=[""]
+    )
 
 
 def _empty(name: str) -> pd.DataFrame:

@@ -1,4 +1,5 @@
-"""The cells of the plan: their records and samples, and the table that says what each is and where it comes from."""
+"""The cells of the plan: their records and samples, and the table that says what each is and where
+it comes from."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +16,8 @@ from stepscope.results import records
 SAMPLED = ("timing", "ladder", "attention", "ceilings")  # studies whose samples become series
 STATUSES = ("ok", "unsupported", "oom")  # the worst last
 MISSING = "missing"
-# What a spec says of how a cell is measured, not of what: where results of another run are used it may differ.
+# What a spec says of how a cell is measured, not of what: where results of another run are used it
+# may differ.
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
 
 
@@ -25,7 +27,8 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """A cell of the plan with its record, {} where it is missing, and the text of its samples.csv."""
+    """A cell of the plan with its record, {} where it is missing, and the text of its
+    samples.csv."""
 
     name: str
     spec: dict
@@ -37,9 +40,12 @@ class MeasuredCell:
 
     @cached_property
     def place(self) -> dict:
-        """machine, study, size, context, batch, precision, options and mode, as tables have them."""
+        """machine, study, size, context, batch, precision, options and mode, as tables have
+        them."""
         machine, study, size, *rest = self.name.split("/")
-        chosen = [part for part in rest if "=" in part and part.partition("=")[0] not in ("mode", "batch")]
+        chosen = [
+            part for part in rest if "=" in part and part.partition("=")[0] not in ("mode", "batch")
+        ]
         return {
             "machine": machine,
             "study": study,
@@ -69,38 +75,54 @@ class MeasuredCell:
     def statuses(self) -> dict[str, tuple[str, str]]:
         """Variant: (status, reason)."""
         found = self.summary.get("variants") or {"step": self.summary}
-        return {name: (one.get("status", "ok"), one.get("reason") or "") for name, one in found.items()}
+        return {
+            name: (one.get("status", "ok"), one.get("reason") or "") for name, one in found.items()
+        }
 
     def status(self) -> tuple[str, str]:
         """(status, reason): `ok` if any variant is, else the worst; each that is not says why."""
         if not self.record:
             return MISSING, "not measured"
         found = self.statuses()
-        said = [f"{name}: {status}: {why}" if len(found) > 1 else why for name, (status, why) in found.items() if why]
+        said = [
+            f"{name}: {status}: {why}" if len(found) > 1 else why
+            for name, (status, why) in found.items()
+            if why
+        ]
         each = {status for status, _ in found.values()}
         return "ok" if "ok" in each else max(each, key=STATUSES.index), "; ".join(said)
 
 
 def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFrame, dict[str, str]]:
-    """(cells in the plan's order, their samples, refused cells: why), without those that are refused.
+    """(cells in the plan's order, their samples, refused cells: why), without those that are
+    refused.
 
-    The samples have `cell` beside their own columns; they are those of the studies in SAMPLED. Raises PlanError.
+    The samples have `cell` beside their own columns; they are those of the studies in SAMPLED.
+    Raises PlanError.
     """
     try:
         plan = json.loads(plan_path.read_text())
         entries = [entry for study in plan["studies"].values() for entry in study["cells"]]
         machines = plan.get("machines", {})
-        cells = [(entry["cell"], entry["spec"], entry["command"], entry["code"]) for entry in entries]
+        cells = [
+            (entry["cell"], entry["spec"], entry["command"], entry["code"]) for entry in entries
+        ]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PlanError(f"{plan_path} is no plan of this workflow ({error!r}); delete it and run again") from None
+        raise PlanError(
+            f"{plan_path} is no plan of this workflow ({error!r}); delete it and run again"
+        ) from None
     found, refused = [], {}
     for name, spec, command, code in cells:
         is_foreign = machines.get(name.partition("/")[0], {}).get("how") == "there"
         try:
-            found.append(_read(MeasuredCell(name, spec, command, code, folder=results / name), is_foreign))
+            found.append(
+                _read(MeasuredCell(name, spec, command, code, folder=results / name), is_foreign)
+            )
         except records.Damaged as error:
             refused[name] = str(error)
-    sampled = {cell.name: cell.content for cell in found if cell.record and cell.place["study"] in SAMPLED}
+    sampled = {
+        cell.name: cell.content for cell in found if cell.record and cell.place["study"] in SAMPLED
+    }
     samples, damaged = records.parsed(sampled)
     return found, samples, refused | damaged
 
@@ -114,7 +136,11 @@ def _read(cell: MeasuredCell, is_foreign: bool) -> MeasuredCell:
     if difference := _difference(record["spec"], cell.spec, BUDGET if is_foreign else ()):
         raise records.Damaged(f"record.json is of another spec: {difference}")
     content = records.content(cell.folder, record["samples_sha256"])
-    spec, command = (record["spec"], record["provenance"]["command"]) if is_foreign else (cell.spec, cell.command)
+    spec, command = (
+        (record["spec"], record["provenance"]["command"])
+        if is_foreign
+        else (cell.spec, cell.command)
+    )
     return MeasuredCell(cell.name, spec, command, cell.code, record, content, cell.folder)
 
 
@@ -133,7 +159,13 @@ def rows(cells: list[MeasuredCell]) -> list[dict]:
 
 def _row(cell: MeasuredCell) -> dict:
     status, reason = cell.status()
-    named = {"cell": cell.name, **cell.place, "status": status, "reason": reason, "command": cell.command}
+    named = {
+        "cell": cell.name,
+        **cell.place,
+        "status": status,
+        "reason": reason,
+        "command": cell.command,
+    }
     return named | (_provenance(cell) if cell.record else {})
 
 
@@ -157,14 +189,18 @@ def _provenance(cell: MeasuredCell) -> dict:
         "started": origin["started"],
         "duration_s": origin["duration_s"],
         "processes": cell.spec.get("processes", 1),
-        **{name: telemetry.get(name) for name in ("sm_clock_median_mhz", "power_max_w", "temperature_max_c")},
+        **{
+            name: telemetry.get(name)
+            for name in ("sm_clock_median_mhz", "power_max_w", "temperature_max_c")
+        },
         "throttle": "; ".join(telemetry.get("throttle") or []),
         "other_processes": telemetry.get("other_processes"),
     }
 
 
 def mixed(rows: list[dict]) -> list[str]:
-    """A line for each label whose cells were measured on several GPUs, processors, drivers or versions of torch."""
+    """A line for each label whose cells were measured on several GPUs, processors, drivers or
+    versions of torch."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
         for name in ("gpu", "cpu", "driver", "torch"):
@@ -175,4 +211,7 @@ def mixed(rows: list[dict]) -> list[str]:
         for place, own in found.items()
         if len(own) > 1
     }
-    return [f"{machine}: measured with several of {name}: {values}" for (machine, name), values in said.items()]
+    return [
+        f"{machine}: measured with several of {name}: {values}"
+        for (machine, name), values in said.items()
+    ]

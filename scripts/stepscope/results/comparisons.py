@@ -1,4 +1,5 @@
-"""comparisons.csv: pairs of a cell's variants, which were measured in turns in the same processes."""
+"""comparisons.csv: pairs of a cell's variants, which were measured in turns in the same
+processes."""
 
 import itertools
 
@@ -20,11 +21,14 @@ QUANTITIES = {
 
 
 def of(cells: list[MeasuredCell], samples: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
-    """All rows, in the order of the pairs. samples: by series.prepared(); series: by series.of(), for what limits."""
+    """All rows, in the order of the pairs. samples: by series.prepared(); series: by series.of(),
+    for what limits."""
     if not any(cell.record for cell in cells):
         return pd.DataFrame(columns=COMPARISONS.names)
     ratios = of_processes(pairs(cells), samples)
-    found = ratios.groupby(PAIR, sort=False).agg(processes=("process", "count"), rounds=("rounds", "sum"))
+    found = ratios.groupby(PAIR, sort=False).agg(
+        processes=("process", "count"), rounds=("rounds", "sum")
+    )
     found = found.reset_index().merge(_limits(series), on=["cell", "a", "b", *PLACE], how="left")
     is_host_free = found["quantity"] == "host_free_time"
     found["limits"] = found["limits"].mask(is_host_free, "gpu")
@@ -32,8 +36,14 @@ def of(cells: list[MeasuredCell], samples: pd.DataFrame, series: pd.DataFrame) -
     found = found.merge(place, on="cell").set_index(PAIR)
     found["in_turns"] = found["rounds"] > 0
     logs = ratios.set_index(PAIR).join(found[ALIKE]).set_index(ALIKE, append=True)["ratio"]
-    between = statistics.between_processes(logs, [*PAIR, *ALIKE], ALIKE).droplevel(ALIKE).reindex(found.index)
-    is_repeatable = found["in_turns"] | (found.index.get_level_values("quantity") == "host_free_time")
+    between = (
+        statistics.between_processes(logs, [*PAIR, *ALIKE], ALIKE)
+        .droplevel(ALIKE)
+        .reindex(found.index)
+    )
+    is_repeatable = found["in_turns"] | (
+        found.index.get_level_values("quantity") == "host_free_time"
+    )
     is_of_gpu = is_repeatable & (found["limits"] == "gpu")
     margins = np.where(is_of_gpu, verdicts.MARGIN_OF_GPU, verdicts.MARGIN)
     judged = verdicts.judged(between, margins, found["machine"] + "/" + found["study"])
@@ -43,9 +53,11 @@ def of(cells: list[MeasuredCell], samples: pd.DataFrame, series: pd.DataFrame) -
 
 
 def of_processes(pairs: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
-    """By PAIR and process: the median over rounds of the logarithm of time of a over time of b, and `rounds`.
+    """By PAIR and process: the median over rounds of the logarithm of time of a over time of b, and
+    `rounds`.
 
-    A variant's time in a round is the median of its steps. Where there are no turns a process is one round.
+    A variant's time in a round is the median of its steps. Where there are no turns a process is
+    one round.
     """
     is_compared = samples["kind"].isin(QUANTITIES) & samples["mode"].isin(["", "step"])
     steps = samples[is_compared & ~samples["warmup"].astype(bool)]
@@ -56,7 +68,10 @@ def of_processes(pairs: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
         ["cell", "variant", "mode", "phase", "direction"]
     ].astype(str)
     both = pairs.merge(times, left_on=["cell", "a"], right_on=["cell", "variant"]).merge(
-        times, left_on=["cell", "b", *where[2:]], right_on=["cell", "variant", *where[2:]], suffixes=("_a", "_b")
+        times,
+        left_on=["cell", "b", *where[2:]],
+        right_on=["cell", "variant", *where[2:]],
+        suffixes=("_a", "_b"),
     )
     both["ratio"] = np.log(both["seconds_a"] / both["seconds_b"])
     both["rounds"] = both["round"] > 0
@@ -66,16 +81,23 @@ def of_processes(pairs: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
 
 def _limits(series: pd.DataFrame) -> pd.DataFrame:
     """What limits each pair: what limits both, `launches` where they limit one, else `unknown`."""
-    own = series[(series["quantity"] == "time") & (series["limits"] != "")][["cell", "variant", *PLACE, "limits"]]
+    own = series[(series["quantity"] == "time") & (series["limits"] != "")][
+        ["cell", "variant", *PLACE, "limits"]
+    ]
     own = own.assign(length=own["length"].fillna(0).astype(int))
     both = own.merge(own, on=["cell", *PLACE], suffixes=("_a", "_b"))
     a, b = both["limits_a"], both["limits_b"]
-    both["limits"] = np.where(a == b, a, np.where((a == "launches") | (b == "launches"), "launches", "unknown"))
-    return both.rename(columns={"variant_a": "a", "variant_b": "b"})[["cell", "a", "b", *PLACE, "limits"]]
+    both["limits"] = np.where(
+        a == b, a, np.where((a == "launches") | (b == "launches"), "launches", "unknown")
+    )
+    return both.rename(columns={"variant_a": "a", "variant_b": "b"})[
+        ["cell", "a", "b", *PLACE, "limits"]
+    ]
 
 
 def pairs(cells: list[MeasuredCell]) -> pd.DataFrame:
-    """cell, a, b: of a ladder each variant with the one that it comes after and with the first; of attention all."""
+    """cell, a, b: of a ladder each variant with the one that it comes after and with the first; of
+    attention all."""
     rows = []
     for cell in cells:
         variants = cell.spec.get("variants", [])

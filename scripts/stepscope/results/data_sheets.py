@@ -1,7 +1,9 @@
-"""Peak rates of GPUs by their data sheets: dense products (no sparsity) that accumulate in fp32, and memory bandwidth.
+"""Peak rates of GPUs by their data sheets: dense products (no sparsity) that accumulate in fp32,
+and memory bandwidth.
 
-Data sheets that give only the rate with 2:4 sparsity are halved, as they say themselves. fp32 is the rate of the
-plain FP32 units, without tensor cores. NVIDIA's names for the documents are in `source`.
+Data sheets that give only the rate with 2:4 sparsity are halved, as they say themselves. fp32 is
+the rate of the plain FP32 units, without tensor cores. NVIDIA's names for the documents are in
+`source`.
 """
 
 from dataclasses import dataclass
@@ -11,7 +13,8 @@ from stepscope.axes import PRECISIONS
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """Rates of one GPU model in TFLOP/s, None where it has no arithmetic of that format; `bandwidth` in GB/s (1e9).
+    """Rates of one GPU model in TFLOP/s, None where it has no arithmetic of that format;
+    `bandwidth` in GB/s (1e9).
 
     `names` are those that the driver gives to this model, without the brand names in front.
     """
@@ -26,7 +29,9 @@ class Peak:
     source: str
 
 
-_P100 = "NVIDIA Tesla P100 data sheet, 2016 (fp16 accumulates in fp16: the chip has no tensor cores)"
+_P100 = (
+    "NVIDIA Tesla P100 data sheet, 2016 (fp16 accumulates in fp16: the chip has no tensor cores)"
+)
 _V100 = "NVIDIA V100 Tensor Core GPU data sheet, 2020"
 _T4 = "NVIDIA Turing GPU Architecture white paper, 2018"
 _A100 = "NVIDIA A100 Tensor Core GPU data sheet, 2022"
@@ -72,7 +77,8 @@ _BY_NAME = {name.casefold(): peak for peak in PEAKS for name in peak.names}
 
 
 def peak_of(gpu_name: object) -> Peak | None:
-    """Peaks of the GPU that the driver calls so; None for any other: a variant or a MIG slice has other rates."""
+    """Peaks of the GPU that the driver calls so; None for any other: a variant or a MIG slice has
+    other rates."""
     name = " ".join(gpu_name.split()).casefold() if isinstance(gpu_name, str) else ""
     for brand in _BRANDS:
         name = name.removeprefix(brand)
@@ -80,7 +86,8 @@ def peak_of(gpu_name: object) -> Peak | None:
 
 
 def rate(gpu_name: object, operation: str, precision: str) -> float | None:
-    """FLOP/s of products (`matmul`) in a precision, or B/s of memory (`copy`); None where it is unknown."""
+    """FLOP/s of products (`matmul`) in a precision, or B/s of memory (`copy`); None where it is
+    unknown."""
     peak = peak_of(gpu_name)
     if operation == "copy":
         return peak.bandwidth * 1e9 if peak else None

@@ -1,10 +1,12 @@
-"""A tensor's size as a formula of the model's numbers, found from its dimensions. Standard library only."""
+"""A tensor's size as a formula of the model's numbers, found from its dimensions. Standard library
+only."""
 
 import math
 
 from stepscope.formulas.footprint import DTYPE_BYTES, WEIGHTS, Setup, spelled
 
-# "·" joins dimensions that the code merges into one; a dimension of 1 is not repeated in the formula.
+# "·" joins dimensions that the code merges into one; a dimension of 1 is not repeated in the
+# formula.
 _CHANNELS = ("d_model", "3 d_model", "d_ff", "vocabulary", "d_K")
 _ACTIVATIONS = (
     "batch × heads × context × context",
@@ -42,18 +44,22 @@ _WEIGHTS = tuple(
 _OF_WEIGHTS = ("parameters", "gradients", "optimizer state", "cast weights")
 
 
-def formula_of(setup: Setup, size: int, dims: tuple[int, ...], dtype: str, category: str = "") -> str | None:
+def formula_of(
+    setup: Setup, size: int, dims: tuple[int, ...], dtype: str, category: str = ""
+) -> str | None:
     """What the bytes of a tensor are made of, as "batch × heads × context × context × 4 B".
 
-    size: bytes of its memory. dims: its shape. dtype: as torch names it, with or without "torch.". None if the shape is
-    none that the model has, or the memory is more than the shape needs. Where two shapes of the model are equal, the
-    category decides between weights and activations.
+    size: bytes of its memory. dims: its shape. dtype: as torch names it, with or without "torch.".
+    None if the shape is none that the model has, or the memory is more than the shape needs. Where
+    two shapes of the model are equal, the category decides between weights and activations.
     """
     width = DTYPE_BYTES.get(dtype.removeprefix("torch."))
     if width is None or size != width * math.prod(dims):
         return None
     patterns = (*_WEIGHTS, *_ACTIVATIONS) if category in _OF_WEIGHTS else (*_ACTIVATIONS, *_WEIGHTS)
-    if setup.shape.num_heads == 1:  # batch·heads is batch, and d_head is d_model: the plainer names first
+    if (
+        setup.shape.num_heads == 1
+    ):  # batch·heads is batch, and d_head is d_model: the plainer names first
         patterns = sorted(patterns, key=lambda pattern: "heads" in pattern)
     for pattern in (spelled(setup, each) for each in patterns):
         if _sizes_of(setup, pattern) == tuple(dims):

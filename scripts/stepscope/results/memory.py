@@ -20,7 +20,9 @@ class Snapshots:
     def __init__(self, cells: list[MeasuredCell], tables: dict[str, pd.DataFrame]):
         self.cells = [cell for cell in cells if cell.place["study"] == "memory" and cell.record]
         self._by = {
-            name: dict(iter(frame.groupby("cell"))) for name, frame in tables.items() if name.startswith("memory_")
+            name: dict(iter(frame.groupby("cell")))
+            for name, frame in tables.items()
+            if name.startswith("memory_")
         }
         known = {cell.name: self.named(cell, "workspace", "rest") for cell in self.cells}
         self._workspaces: dict[tuple, int] = {}
@@ -39,36 +41,54 @@ class Snapshots:
         return int(own["bytes"].sum()) if len(own) else None
 
     def workspace(self, cell: MeasuredCell, mode: str) -> int:
-        """Bytes that libraries hold, as recorded there, else in the machine's other cells of that mode."""
+        """Bytes that libraries hold, as recorded there, else in the machine's other cells of that
+        mode."""
         own = self.named(cell, "workspace", "rest") if cell.place["study"] == "memory" else None
         return self._workspaces.get((cell.place["machine"], mode), 0) if own is None else own
 
     def predicted(self, cell: MeasuredCell) -> Peak | None:
-        """The moment of the peak in closed form; None for a model of one's own, a compiler or checkpoints."""
+        """The moment of the peak in closed form; None for a model of one's own, a compiler or
+        checkpoints."""
         setup = setup_of(cell.shape, cell.spec)
         is_plain = not {"compile", "checkpoint"} & set(cell.spec)
         mode = cell.place["mode"]
-        return footprint_peak.peak(setup, mode, self.workspace(cell, mode)) if setup and is_plain else None
+        return (
+            footprint_peak.peak(setup, mode, self.workspace(cell, mode))
+            if setup and is_plain
+            else None
+        )
 
 
 def setup_of(shape, spec: dict) -> Setup | None:
-    """What the closed form needs of a spec, a cell's or a variant's; None without a shape, or in fp8, of whose kept
-    operands it knows nothing."""
+    """What the closed form needs of a spec, a cell's or a variant's; None without a shape, or in
+    fp8, of whose kept operands it knows nothing."""
     if spec.get("precision") == "fp8":
         return None
     options = {name: spec.get(name, NEUTRAL[name]) for name in ("attention", "optimizer")}
-    return shape and Setup(shape, spec["batch"], spec["context"], spec.get("precision", "fp32"), **options)
+    return shape and Setup(
+        shape, spec["batch"], spec["context"], spec.get("precision", "fp32"), **options
+    )
 
 
 def values(cells: list[MeasuredCell], snapshots: Snapshots) -> list[dict]:
-    """Values, as records have them, with `cell`: predicted peaks of all cells, recorded peaks of snapshots."""
+    """Values, as records have them, with `cell`: predicted peaks of all cells, recorded peaks of
+    snapshots."""
     found = []
 
     def add(
-        cell: MeasuredCell, quantity: str, number: float | None, variant: str = "step", mode: str | None = None
+        cell: MeasuredCell,
+        quantity: str,
+        number: float | None,
+        variant: str = "step",
+        mode: str | None = None,
     ) -> None:
         if number:
-            place = {"cell": cell.name, "variant": variant, "mode": mode or cell.place["mode"], "process": None}
+            place = {
+                "cell": cell.name,
+                "variant": variant,
+                "mode": mode or cell.place["mode"],
+                "process": None,
+            }
             found.append(place | {"quantity": quantity, "unit": "B", "value": float(number)})
 
     for cell in cells:
@@ -90,7 +110,9 @@ def values(cells: list[MeasuredCell], snapshots: Snapshots) -> list[dict]:
 
 def _peak_bytes(cell: MeasuredCell, variant: dict, mode: str, workspace: int) -> int | None:
     """A compiler keeps what it likes: it has no closed form."""
-    spec = cell.spec | {key: value for key, value in variant.items() if key not in ("name", "after")}
+    spec = cell.spec | {
+        key: value for key, value in variant.items() if key not in ("name", "after")
+    }
     setup = setup_of(cell.shape, spec)
     if setup is None or spec.get("compile", "none") != "none":
         return None
@@ -113,7 +135,11 @@ def peak(rows: pd.DataFrame, snapshots: Snapshots) -> pd.DataFrame:
         for category, size in _by_category(moment.contributions).items()
     }
     places = pd.MultiIndex.from_frame(rows[["cell", "category"]])
-    return rows.assign(predicted=pd.Series(predicted, dtype=float).reindex(places).to_numpy() if predicted else None)
+    return rows.assign(
+        predicted=(
+            pd.Series(predicted, dtype=float).reindex(places).to_numpy() if predicted else None
+        )
+    )
 
 
 def _by_category(contributions: list[Contribution]) -> dict[str, int]:
@@ -127,7 +153,14 @@ def with_formulas(rows: pd.DataFrame, snapshots: Snapshots) -> pd.DataFrame:
     """memory_largest or memory_saved with the formula of one tensor's bytes, where one is found."""
     setups = {cell.name: setup_of(cell.shape, cell.spec) for cell in snapshots.cells}
     counts = rows["tensors"] if "tensors" in rows else pd.Series(1, rows.index)
-    columns = zip(rows["cell"], rows["bytes"] // counts, rows["shape"], rows["dtype"], rows["category"], strict=True)
+    columns = zip(
+        rows["cell"],
+        rows["bytes"] // counts,
+        rows["shape"],
+        rows["dtype"],
+        rows["category"],
+        strict=True,
+    )
     return rows.assign(formula=[_formula(setups.get(cell), *tensor) for cell, *tensor in columns])
 
 
@@ -139,13 +172,19 @@ def _formula(setup: Setup | None, size: float, shape: object, dtype: str, catego
 
 
 def predictions(snapshots: Snapshots) -> list[dict]:
-    """memory_predicted: the contributions to each predicted peak, and sums beside what was recorded."""
+    """memory_predicted: the contributions to each predicted peak, and sums beside what was
+    recorded."""
     rows = []
     for cell in snapshots.cells:
         key = {"machine": cell.place["machine"], "cell": cell.name}
         moment = snapshots.predicted(cell)
         for each in moment.contributions if moment else []:
-            named = {"category": each.category, "module": each.module, "name": each.name, "count": each.count}
+            named = {
+                "category": each.category,
+                "module": each.module,
+                "name": each.name,
+                "count": each.count,
+            }
             rows.append(key | named | {"predicted": each.bytes, "formula": each.formula})
         rows += [key | {"category": ITEM} | item for item in _items(cell, snapshots, moment)]
     return rows
@@ -162,12 +201,27 @@ def _items(cell: MeasuredCell, snapshots: Snapshots, moment: Peak | None) -> lis
         block, rest = (snapshots.named(cell, category, part) for part in ("block", "rest"))
         return None if block is None and rest is None else (block or 0) * blocks + (rest or 0)
 
-    def item(name: str, predicted: list[Contribution] | int | None, measured: float | None, module: str = "") -> None:
+    def item(
+        name: str,
+        predicted: list[Contribution] | int | None,
+        measured: float | None,
+        module: str = "",
+    ) -> None:
         whole = footprint.total(predicted) if isinstance(predicted, list) else predicted
-        formulas = dict.fromkeys(each.formula for each in predicted) if isinstance(predicted, list) else {}
+        formulas = (
+            dict.fromkeys(each.formula for each in predicted) if isinstance(predicted, list) else {}
+        )
         formula = " + ".join(formulas) if len(formulas) < 4 else ""
         if whole is not None or measured is not None:
-            found.append({"name": name, "module": module, "predicted": whole, "measured": measured, "formula": formula})
+            found.append(
+                {
+                    "name": name,
+                    "module": module,
+                    "predicted": whole,
+                    "measured": measured,
+                    "formula": formula,
+                }
+            )
 
     setup = setup_of(cell.shape, cell.spec)
     trained = own.get("trainable_parameters")
@@ -176,15 +230,23 @@ def _items(cell: MeasuredCell, snapshots: Snapshots, moment: Peak | None) -> lis
     if setup and setup.is_autocast:
         timeline = snapshots.of("memory_timeline", cell)
         item(
-            "cast weights", footprint.all_cast_weights(setup), timeline["cast_weights"].max() if len(timeline) else None
+            "cast weights",
+            footprint.all_cast_weights(setup),
+            timeline["cast_weights"].max() if len(timeline) else None,
         )
     if mode in ("forward-backward", "step"):
-        item("gradients", [footprint.gradients(setup)] if setup else trained and 4 * trained, known("gradients"))
+        item(
+            "gradients",
+            [footprint.gradients(setup)] if setup else trained and 4 * trained,
+            known("gradients"),
+        )
     if mode == "step":
         state = [footprint.optimizer_state(setup)] if setup else trained and 8 * trained
         item("optimizer state", state, known("optimizer state"))
     if mode != "inference":
-        is_whole = cell.summary.get("memory", {}).get("recorded") != "warm-up"  # else memory ran out before its end
+        is_whole = (
+            cell.summary.get("memory", {}).get("recorded") != "warm-up"
+        )  # else memory ran out before its end
         saved = snapshots.of("memory_saved", cell) if is_whole else pd.DataFrame()
         block, rest = (_saved(saved, part) for part in ("block", "rest"))
         item("saved by a block", footprint.saved_by_block(setup) if setup else None, block)

@@ -1,4 +1,5 @@
-"""models.csv: what was built, a row for each model, context and batch of a machine; and its operations."""
+"""models.csv: what was built, a row for each model, context and batch of a machine; and its
+operations."""
 
 from stepscope.formulas import flops
 from stepscope.results.cells import MeasuredCell
@@ -7,7 +8,8 @@ FORMULA, COUNTER = "formula", "counter"
 
 
 def flop(cell: MeasuredCell, mode: str) -> float | None:
-    """Operations of a step of the cell's model in a mode: of a size in closed form, else by chosen(); None if unknown.
+    """Operations of a step of the cell's model in a mode: of a size in closed form, else by
+    chosen(); None if unknown.
 
     Forward is a third of forward and backward, as in flops.backward_flops().
     """
@@ -19,10 +21,11 @@ def flop(cell: MeasuredCell, mode: str) -> float | None:
 
 
 def chosen(found: dict) -> tuple[float | None, str]:
-    """(operations of a forward and a backward pass, FORMULA or COUNTER) of a model of one's own; (None, "") if unknown.
+    """(operations of a forward and a backward pass, FORMULA or COUNTER) of a model of one's own;
+    (None, "") if unknown.
 
-    PyTorch's counter knows what the model really multiplies, but nothing of kernels that are not PyTorch's: where it
-    did not see attention, the record has the formula under `from`.
+    PyTorch's counter knows what the model really multiplies, but nothing of kernels that are not
+    PyTorch's: where it did not see attention, the record has the formula under `from`.
     """
     order = (FORMULA, COUNTER) if found.get("from") == FORMULA else (COUNTER, FORMULA)
     return next(((found[name], name) for name in order if found.get(name)), (None, ""))
@@ -34,7 +37,9 @@ def rows(cells: list[MeasuredCell]) -> list[dict]:
     for cell in sorted(cells, key=lambda each: each.name.count("=")):
         if cell.record and "context" in cell.spec and (cell.shape or cell.own_model):
             place = cell.place
-            found.setdefault((place["machine"], place["size"], place["context"], place["batch"]), cell)
+            found.setdefault(
+                (place["machine"], place["size"], place["context"], place["batch"]), cell
+            )
     chosen = {cell.name for cell in found.values()}
     return [_row(cell) for cell in cells if cell.name in chosen]
 
@@ -44,7 +49,11 @@ def _row(cell: MeasuredCell) -> dict:
     if cell.shape:
         names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "parameters")
         whole = flop(cell, "step")
-        return place | {name: getattr(cell.shape, name) for name in names} | {"flop": whole, "flop_from": FORMULA}
+        return (
+            place
+            | {name: getattr(cell.shape, name) for name in names}
+            | {"flop": whole, "flop_from": FORMULA}
+        )
     own = cell.own_model
     whole, source = chosen(own.get("flops") or {})
     return place | {
@@ -52,5 +61,8 @@ def _row(cell: MeasuredCell) -> dict:
         "flop": whole,
         "flop_from": source,
         "unknown": "; ".join(map(str, own.get("unknown") or [])),
-        **{name: own.get(name) for name in ("vocab_size", "parameters", "reference", "class", "inputs", "loss")},
+        **{
+            name: own.get(name)
+            for name in ("vocab_size", "parameters", "reference", "class", "inputs", "loss")
+        },
     }

@@ -1,4 +1,5 @@
-"""sums.csv, dtypes.csv and forced.csv: what the probes of formats of numbers found, from their records."""
+"""sums.csv, dtypes.csv and forced.csv: what the probes of formats of numbers found, from their
+records."""
 
 from collections.abc import Iterator
 
@@ -26,7 +27,11 @@ def dtypes(cells: list[MeasuredCell]) -> list[dict]:
                 found.append(_key(row) | named | {name: row.get(name) for name in _TYPES})
     for row in _rows(cells, "operators"):
         if row.get("operator"):
-            types = {"operator": row["operator"], "input": row["input_dtypes"], "output": row["output_dtype"]}
+            types = {
+                "operator": row["operator"],
+                "input": row["input_dtypes"],
+                "output": row["output_dtype"],
+            }
             found.append(_key(row) | {"model": row["operation"], "part": row["given"]} | types)
     return found
 

@@ -1,4 +1,5 @@
-"""published.csv: figures that others published, checked and in SI units, each beside ours where a cell is there."""
+"""published.csv: figures that others published, checked and in SI units, each beside ours where a
+cell is there."""
 
 import csv
 import math
@@ -12,9 +13,21 @@ from stepscope.results.schema import PUBLISHED
 
 SI = {  # unit of a published value: (SI unit, how many of that it is)
     **{"s": ("s", 1.0), "ms": ("s", 1e-3), "us": ("s", 1e-6), "ns": ("s", 1e-9)},
-    **{"bytes": ("B", 1.0), "MB": ("B", 1e6), "MiB": ("B", 2.0**20), "GB": ("B", 1e9), "GiB": ("B", 2.0**30)},
+    **{
+        "bytes": ("B", 1.0),
+        "MB": ("B", 1e6),
+        "MiB": ("B", 2.0**20),
+        "GB": ("B", 1e9),
+        "GiB": ("B", 2.0**30),
+    },
     **{"TFLOP/s": ("FLOP/s", 1e12), "tokens/s": ("token/s", 1.0)},
-    **{"%": ("1", 0.01), "share": ("1", 1.0), "ratio": ("1", 1.0), "count": ("1", 1.0), "": ("1", 1.0)},
+    **{
+        "%": ("1", 0.01),
+        "share": ("1", 1.0),
+        "ratio": ("1", 1.0),
+        "count": ("1", 1.0),
+        "": ("1", 1.0),
+    },
 }
 QUANTITIES = {  # published quantity: ours
     **{"time": "time", "rate": "rate", "tokens per second": "tokens_per_second"},
@@ -23,7 +36,18 @@ QUANTITIES = {  # published quantity: ours
 }
 REQUIRED = ("source", "gpu", "study", "quantity", "value", "unit")
 NUMBERS = {
-    *("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "context", "batch", "warmup", "samples", "value"),
+    *(
+        "d_model",
+        "d_ff",
+        "num_layers",
+        "num_heads",
+        "vocab_size",
+        "context",
+        "batch",
+        "warmup",
+        "samples",
+        "value",
+    ),
     *("d_head", "heads", "kv_heads", "length"),
 }
 CHOICES = {
@@ -38,7 +62,19 @@ CHOICES = {
     "impossible": ("", "True", "False", "true", "false"),
 }
 TEXTS = {
-    *("source", "title", "item", "date", "gpu", "framework", "size", "mode", "implementation", "name", "quantity"),
+    *(
+        "source",
+        "title",
+        "item",
+        "date",
+        "gpu",
+        "framework",
+        "size",
+        "mode",
+        "implementation",
+        "name",
+        "quantity",
+    ),
     *("note", "doubt"),
 }
 OTHERS = "others"  # whatever implementation of attention
@@ -46,11 +82,13 @@ _BITS = {"fp16": "16 bits", "bf16": "16 bits"}  # tensor cores multiply both at 
 
 
 class PublishedError(ValueError):
-    """A file of published figures is wrong; the message is one line that names file, line and column."""
+    """A file of published figures is wrong; the message is one line that names file, line and
+    column."""
 
 
 def rows(paths: list[Path], series: pd.DataFrame) -> list[dict]:
-    """All files' rows in the columns of PUBLISHED, one for each machine that has ours (series.of()) beside a figure."""
+    """All files' rows in the columns of PUBLISHED, one for each machine that has ours (series.of())
+    beside a figure."""
     figures = [figure for path in paths for figure in read(path)]
     sizes = {place[1] for figure in figures for place in _places(figure)}
     by_machine = series[series["size"].isin(sizes)].groupby("machine", sort=False)
@@ -59,7 +97,8 @@ def rows(paths: list[Path], series: pd.DataFrame) -> list[dict]:
 
 
 def read(path: Path) -> list[dict]:
-    """The rows of a file: numbers, None where empty, and text. Raises PublishedError for what it may not hold."""
+    """The rows of a file: numbers, None where empty, and text. Raises PublishedError for what it
+    may not hold."""
     every = NUMBERS | set(CHOICES) | TEXTS
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
@@ -68,9 +107,13 @@ def read(path: Path) -> list[dict]:
             if missing := [name for name in REQUIRED if name not in names]:
                 raise PublishedError(f"{path}, line 1: column {missing[0]!r} is missing")
             if unknown := [name for name in names if name not in every]:
-                raise PublishedError(f"{path}, line 1: column {unknown[0]!r} is none of {', '.join(sorted(every))}")
+                raise PublishedError(
+                    f"{path}, line 1: column {unknown[0]!r} is none of {', '.join(sorted(every))}"
+                )
             empty = {name: None if name in NUMBERS else "" for name in every}
-            return [empty | _checked(f"{path}, line {reader.line_num}", values) for values in reader]
+            return [
+                empty | _checked(f"{path}, line {reader.line_num}", values) for values in reader
+            ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise PublishedError(f"{path}: no CSV file of published figures: {error}") from None
 
@@ -81,8 +124,12 @@ def _checked(where: str, values: dict) -> dict:
     row = {name: text.strip() for name, text in values.items()}
     for name, text in row.items():
         if name in CHOICES and text not in CHOICES[name]:
-            raise PublishedError(f"{where}: {name}: {text!r} is none of {', '.join(filter(None, CHOICES[name]))}")
-    numbers = {name: _number(f"{where}: {name}", text) for name, text in row.items() if name in NUMBERS}
+            raise PublishedError(
+                f"{where}: {name}: {text!r} is none of {', '.join(filter(None, CHOICES[name]))}"
+            )
+    numbers = {
+        name: _number(f"{where}: {name}", text) for name, text in row.items() if name in NUMBERS
+    }
     if ((row.get("status") or "ok") == "ok") != (numbers["value"] is not None):
         raise PublishedError(f"{where}: value: a number for the status ok, and none for any other")
     return row | numbers
@@ -124,7 +171,8 @@ def _row(figure: dict, cell: str, numbers: dict[str, float]) -> dict:
 
 
 def _places(figure: dict) -> Iterator[tuple]:
-    """Keys of _known() under which ours may be: of the same mode, else of a whole step, with nothing changed."""
+    """Keys of _known() under which ours may be: of the same mode, else of a whole step, with
+    nothing changed."""
     quantity = QUANTITIES.get(figure["quantity"])
     if figure["study"] == "attention" and figure["d_head"]:
         heads = [
@@ -134,10 +182,22 @@ def _places(figure: dict) -> Iterator[tuple]:
         ]
         options = frozenset([*heads, *["mask=causal"] * (figure["causal"] == "yes")])
         is_ours = figure["implementation"] in IMPLEMENTATIONS
-        precision = figure["precision"] if is_ours else _BITS.get(figure["precision"], figure["precision"])
+        precision = (
+            figure["precision"] if is_ours else _BITS.get(figure["precision"], figure["precision"])
+        )
         variant = figure["implementation"] if is_ours else OTHERS
         size = f"d{figure['d_head']:.0f}"
-        yield (quantity, size, figure["length"], figure["batch"], precision, variant, options, "", figure["direction"])
+        yield (
+            quantity,
+            size,
+            figure["length"],
+            figure["batch"],
+            precision,
+            variant,
+            options,
+            "",
+            figure["direction"],
+        )
     else:
         for mode in (figure["mode"], "step", "forward-backward"):
             phase = PHASES.get(figure["phase"]) or (MODES[mode].whole if mode in MODES else "")
@@ -146,18 +206,34 @@ def _places(figure: dict) -> Iterator[tuple]:
 
 
 def _known(series: pd.DataFrame) -> dict[tuple, tuple]:
-    """Key of _places(): (cell, statistic: value), of timing and attention; of OTHERS our fastest."""
-    wanted = series["quantity"].isin(QUANTITIES.values()) & series["study"].isin(["timing", "attention"])
+    """Key of _places(): (cell, statistic: value), of timing and attention; of OTHERS our
+    fastest."""
+    wanted = series["quantity"].isin(QUANTITIES.values()) & series["study"].isin(
+        ["timing", "attention"]
+    )
     found: dict[tuple, tuple] = {}
     for row in series[wanted & (series["status"] == "ok")].to_dict("records"):
-        options = frozenset(part for part in row["options"].split() if not part.startswith("tokens="))
+        options = frozenset(
+            part for part in row["options"].split() if not part.startswith("tokens=")
+        )
         numbers = {name: row[name] for name in ("median", "mean", "std") if row[name] == row[name]}
         is_pass = row["study"] == "attention"
         place = (row["size"], row["length"] if is_pass else row["context"], row["batch"])
         end = (options, row["mode"], row["phase"])
-        found[(row["quantity"], *place, row["precision"], row["variant"], *end)] = (row["cell"], numbers)
-        best = (row["quantity"], *place, _BITS.get(row["precision"], row["precision"]), OTHERS, *end)
+        found[(row["quantity"], *place, row["precision"], row["variant"], *end)] = (
+            row["cell"],
+            numbers,
+        )
+        best = (
+            row["quantity"],
+            *place,
+            _BITS.get(row["precision"], row["precision"]),
+            OTHERS,
+            *end,
+        )
         sign = -1 if row["quantity"] == "rate" else 1
-        if is_pass and (best not in found or sign * numbers["median"] < sign * found[best][1]["median"]):
+        if is_pass and (
+            best not in found or sign * numbers["median"] < sign * found[best][1]["median"]
+        ):
             found[best] = (row["cell"], numbers)
     return found

@@ -1,4 +1,5 @@
-"""Reading a cell's record and samples: refused unless they are whole, as they were written, and physically possible."""
+"""Reading a cell's record and samples: refused unless they are whole, as they were written, and
+physically possible."""
 
 import functools
 import hashlib
@@ -24,7 +25,8 @@ class Damaged(ValueError):
 
 
 def read_record(folder: Path) -> dict:
-    """A cell's record, by record.schema.json. Raises FileNotFoundError if there is none, Damaged."""
+    """A cell's record, by record.schema.json. Raises FileNotFoundError if there is none,
+    Damaged."""
     import fastjsonschema
 
     try:
@@ -32,7 +34,9 @@ def read_record(folder: Path) -> dict:
         return _schema()(record)
     except fastjsonschema.JsonSchemaValueException as error:
         said = error.message.removeprefix("data.").replace("data ", "it ", 1)
-        value = "" if isinstance(error.value, dict | list) else f", not {json.dumps(error.value)[:60]}"
+        value = (
+            "" if isinstance(error.value, dict | list) else f", not {json.dumps(error.value)[:60]}"
+        )
         raise Damaged(f"record.json is damaged: {said}{value}") from None
     except (ValueError, RecursionError) as error:
         if isinstance(error, Damaged):
@@ -44,7 +48,9 @@ def read_record(folder: Path) -> dict:
 def _schema():
     import fastjsonschema
 
-    return fastjsonschema.compile(json.loads(Path(__file__).with_name("record.schema.json").read_text()))
+    return fastjsonschema.compile(
+        json.loads(Path(__file__).with_name("record.schema.json").read_text())
+    )
 
 
 def _no_number(text: str) -> None:
@@ -52,7 +58,8 @@ def _no_number(text: str) -> None:
 
 
 def read_samples(folder: Path, digest: str):
-    """A cell's samples as a DataFrame, if they are those that its record was written with. Raises Damaged."""
+    """A cell's samples as a DataFrame, if they are those that its record was written with. Raises
+    Damaged."""
     samples, damaged = parsed({folder: content(folder, digest)})
     for why in damaged.values():
         raise Damaged(why)
@@ -66,29 +73,39 @@ def content(folder: Path, digest: str) -> bytes:
     except FileNotFoundError:
         raise Damaged("samples.csv is missing") from None
     if hashlib.sha256(text).hexdigest() != digest:
-        raise Damaged("samples.csv is not the file that record.json was written with (truncated or edited by hand)")
+        raise Damaged(
+            "samples.csv is not the file that record.json was written with (truncated or edited by"
+            " hand)"
+        )
     return text
 
 
 def parsed(contents: dict):
-    """(samples of many cells in one DataFrame, with what names each as `cell`; those that cannot be: why).
+    """(samples of many cells in one DataFrame, with what names each as `cell`; those that cannot
+    be: why).
 
-    contents: what names a cell -> its samples.csv. Files with the same columns are parsed at once, since a large grid
-    has thousands.
+    contents: what names a cell -> its samples.csv. Files with the same columns are parsed at once,
+    since a large grid has thousands.
     """
     import pandas as pd
 
     by_header: dict[bytes, list] = {}
     for cell, text in contents.items():
         by_header.setdefault(text.partition(b"\n")[0], []).append(cell)
-    found = [_together(header, {cell: contents[cell] for cell in cells}) for header, cells in by_header.items()]
+    found = [
+        _together(header, {cell: contents[cell] for cell in cells})
+        for header, cells in by_header.items()
+    ]
     frames = [table for table, _ in found]
     damaged = {cell: why for _, wrong in found for cell, why in wrong.items()}
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["cell"]), damaged
+    return (
+        pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["cell"])
+    ), damaged
 
 
 def _together(header: bytes, contents: dict):
-    """parsed() of files with the same header; each by itself where one of them is not even a table."""
+    """parsed() of files with the same header; each by itself where one of them is not even a
+    table."""
     import numpy as np
     import pandas as pd
 
@@ -100,14 +117,19 @@ def _together(header: bytes, contents: dict):
         table = table.assign(cell=np.repeat(np.arange(len(cells)), counts))
     except ValueError as error:
         if len(cells) == 1:
-            return pd.DataFrame(columns=["cell"]), {cells[0]: f"samples.csv is damaged: {str(error).splitlines()[0]}"}
+            return pd.DataFrame(columns=["cell"]), {
+                cells[0]: f"samples.csv is damaged: {str(error).splitlines()[0]}"
+            }
         apart = [_together(header, {cell: text}) for cell, text in contents.items()]
         wrong = {cell: why for _, found in apart for cell, why in found.items()}
         return pd.concat([table for table, _ in apart], ignore_index=True), wrong
     starts, damaged = np.cumsum([0, *counts]), {}
     for row, name in _impossible(table):
         number = table["cell"][row]
-        said = f"samples.csv is damaged: in line {row - starts[number] + 2} {name} is {table[name][row]}"
+        said = (
+            f"samples.csv is damaged: in line {row - starts[number] + 2} {name} is"
+            f" {table[name][row]}"
+        )
         damaged.setdefault(cells[number], said)
     return table.assign(cell=pd.Categorical.from_codes(table["cell"], cells)), damaged
 
@@ -119,7 +141,9 @@ def _impossible(table) -> Iterator[tuple[int, str]]:
     for name, (least, most) in BOUNDS.items():
         if name in table:
             column = table[name]
-            numbers = column if column.dtype.kind in "if" else pd.to_numeric(column, errors="coerce")
+            numbers = (
+                column if column.dtype.kind in "if" else pd.to_numeric(column, errors="coerce")
+            )
             wrong = ~numbers.between(least, most) & (column.notna() | (name == "seconds"))
             yield from ((row, name) for row in table[wrong].drop_duplicates("cell").index)
 

@@ -1,7 +1,8 @@
 """Every table of results/tables: its columns in their order, each with label, unit and meaning.
 
-Units are SI: s, B, J, W, FLOP/s, B/s; 1 is a count or a ratio; "of the row": as the row's column `unit` says. A column
-with `low` and `high` is the centre of an interval whose ends are the columns of these names. Standard library only.
+Units are SI: s, B, J, W, FLOP/s, B/s; 1 is a count or a ratio; "of the row": as the row's column
+`unit` says. A column with `low` and `high` is the centre of an interval whose ends are the columns
+of these names. Standard library only.
 """
 
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: the name of its file without `.csv`, what one of its rows stands for, and its columns."""
+    """A table: the name of its file without `.csv`, what one of its rows stands for, and its
+    columns."""
 
     name: str
     row: str
@@ -66,35 +68,64 @@ def count(name: str, label: str, meaning: str) -> Column:
 MACHINE = text("machine", "machine", "label of the machine type, the first part of `cell`")
 CELL = text("cell", "cell", "folder below `results/`")
 KEY = (MACHINE, CELL)
-SIZE = text("size", "size", "name of the model's shape; of attention `d64`, of ceilings the operation, else the probe")
+SIZE = text(
+    "size",
+    "size",
+    "name of the model's shape; of attention `d64`, of ceilings the operation, else the probe",
+)
 CONTEXT = count("context", "context", "tokens of a sequence")
 BATCH = count("batch", "batch", "sequences of a batch")
-PRECISION = text("precision", "precision", "of matrix products; empty where a cell's variants differ in it")
+PRECISION = text(
+    "precision", "precision", "of matrix products; empty where a cell's variants differ in it"
+)
 STUDY = text("study", "study", "kind of measurement")
-OPTIONS = text("options", "options", "those that are not neutral, without the mode: `mask=causal heads=16`")
+OPTIONS = text(
+    "options", "options", "those that are not neutral, without the mode: `mask=causal heads=16`"
+)
 PLACE = (MACHINE, STUDY, SIZE, CONTEXT, BATCH, PRECISION)
-MODE = text("mode", "mode", "how far a step goes: `inference`, `forward`, `forward-backward` or `step`")
-PHASE = text("phase", "phase", "what of a step: `inference`, `forward`, `backward`, `optimizer`, `step` …")
+MODE = text(
+    "mode", "mode", "how far a step goes: `inference`, `forward`, `forward-backward` or `step`"
+)
+PHASE = text(
+    "phase", "phase", "what of a step: `inference`, `forward`, `backward`, `optimizer`, `step` …"
+)
 LENGTH = count("length", "length", "positions that attention sees; of the attention study")
 DIRECTION = text("direction", "direction", "`forward` or `backward`; of the attention study")
-LIMITS = text("limits", "limited by", "what limits a free step: `gpu`, `launches`, `cpu` or `unknown`")
+LIMITS = text(
+    "limits", "limited by", "what limits a free step: `gpu`, `launches`, `cpu` or `unknown`"
+)
 SHARE = "of all in the phase"
 
 QUANTITIES = {  # of series.csv
     each.name: each
     for each in (
         number(
-            "time", "time", "s", "by the clock: free steps synchronised at their end, phased ones around each phase"
+            "time",
+            "time",
+            "s",
+            "by the clock: free steps synchronised at their end, phased ones around each phase",
         ),
         number("host_free_time", "host-free time", "s", "of the step replayed from a CUDA graph"),
         number(
-            "busy_time", "busy time", "s", "union of the intervals of a step's kernels and copies, by torch.profiler"
+            "busy_time",
+            "busy time",
+            "s",
+            "union of the intervals of a step's kernels and copies, by torch.profiler",
         ),
-        number("launch_gap", "gap a launch", "s", "time less host-free (else busy) time, over launches"),
+        number(
+            "launch_gap", "gap a launch", "s", "time less host-free (else busy) time, over launches"
+        ),
         number("tokens_per_second", "throughput", "token/s", "tokens of a batch over time"),
         number("flops", "rate", "FLOP/s", "the model's FLOP over time"),
-        number("mfu", "of the ceiling", "1", "`flops` over the burst of a large product in that precision there"),
-        number("rate", "rate", "FLOP/s or B/s", "of ceilings (the least of the times) and of attention"),
+        number(
+            "mfu",
+            "of the ceiling",
+            "1",
+            "`flops` over the burst of a large product in that precision there",
+        ),
+        number(
+            "rate", "rate", "FLOP/s or B/s", "of ceilings (the least of the times) and of attention"
+        ),
         count("launches", "launches", "a step, kernels and graphs"),
         count("kernels", "kernels", "a step"),
         count("operators", "operators", "of PyTorch, a step; without a GPU"),
@@ -111,13 +142,30 @@ QUANTITIES = {  # of series.csv
         ),
         number("peak_resident", "peak, resident", "B", "of the process; without a GPU"),
         number("peak_predicted", "peak, predicted", "B", "of what tensors ask for, in closed form"),
-        number("before_backward", "kept for backward", "B", "allocated after attention's forward pass"),
+        number(
+            "before_backward", "kept for backward", "B", "allocated after attention's forward pass"
+        ),
         number("model_bytes", "model", "B", "in tensors once model, batch and optimizer are made"),
         number("start_bytes", "before the step", "B", "in tensors before the recorded step"),
         number("first_step_bytes", "after the first step", "B", "in tensors after the first step"),
-        number("difference", "differs by", "1", "gradients from the ladder's first rung's, relative; inf: no number"),
-        number("loss_difference", "loss differs by", "1", "from the first rung's, relative; inf: no number"),
-        number("tolerance", "tolerance", "1", "up to which `difference` is rounding, and ten times the loss's"),
+        number(
+            "difference",
+            "differs by",
+            "1",
+            "gradients from the ladder's first rung's, relative; inf: no number",
+        ),
+        number(
+            "loss_difference",
+            "loss differs by",
+            "1",
+            "from the first rung's, relative; inf: no number",
+        ),
+        number(
+            "tolerance",
+            "tolerance",
+            "1",
+            "up to which `difference` is rounding, and ten times the loss's",
+        ),
         number("compile_time", "compiling", "s", "by how much the first step took longer"),
         number("capture_time", "capturing", "s", "of forward and backward as CUDA graphs"),
         number("first_step_time", "first step", "s", "of a fresh process"),
@@ -130,7 +178,9 @@ SERIES = Table(
     "one measured quantity of a cell's variant",
     (
         *PLACE,
-        text("variant", "variant", "what the cell measures in turns; `step` where there is only one"),
+        text(
+            "variant", "variant", "what the cell measures in turns; `step` where there is only one"
+        ),
         OPTIONS,
         MODE,
         PHASE,
@@ -138,11 +188,23 @@ SERIES = Table(
         DIRECTION,
         text("quantity", "quantity", "one of QUANTITIES"),
         text("unit", "unit", "of the numbers that follow"),
-        number("median", "median", OF_ROW, "geometric mean of the processes' medians", "low", "high"),
-        number("low", "low", OF_ROW, "lower end of the 95 % interval between processes; empty with one process"),
+        number(
+            "median", "median", OF_ROW, "geometric mean of the processes' medians", "low", "high"
+        ),
+        number(
+            "low",
+            "low",
+            OF_ROW,
+            "lower end of the 95 % interval between processes; empty with one process",
+        ),
         number("high", "high", OF_ROW, "upper end of that interval"),
         number("mean", "mean", OF_ROW, "mean of the samples"),
-        number("std", "std", OF_ROW, "standard deviation of the samples within a process, pooled over processes"),
+        number(
+            "std",
+            "std",
+            OF_ROW,
+            "standard deviation of the samples within a process, pooled over processes",
+        ),
         count("processes", "processes", "fresh processes that measured it"),
         count("samples", "samples", "of all processes, warm-up left out"),
         text("status", "status", "`ok`, `oom` or `unsupported`; the reason is in `cells`"),
@@ -160,14 +222,30 @@ COMPARISONS = Table(
         PHASE,
         LENGTH,
         DIRECTION,
-        text("quantity", "quantity", "what is compared: `time`, or `host_free_time`, replayed from a CUDA graph"),
+        text(
+            "quantity",
+            "quantity",
+            "what is compared: `time`, or `host_free_time`, replayed from a CUDA graph",
+        ),
         text("a", "a", "the variant that `b` is compared with"),
         text("b", "b", "the variant that is judged"),
-        number("ratio", "times as fast", "1", "time of a over time of b: above 1, b is faster", "low", "high"),
+        number(
+            "ratio",
+            "times as fast",
+            "1",
+            "time of a over time of b: above 1, b is faster",
+            "low",
+            "high",
+        ),
         number("low", "low", "1", "lower end of the 95 % interval between processes"),
         number("high", "high", "1", "upper end of that interval"),
         text("verdict", "verdict", "of b: `faster`, `slower`, `same` or `unclear`"),
-        number("p", "p", "1", "of the ratio lying within the margin, false discoveries controlled over the family"),
+        number(
+            "p",
+            "p",
+            "1",
+            "of the ratio lying within the margin, false discoveries controlled over the family",
+        ),
         count("processes", "processes", "fresh processes that measured both"),
         count("rounds", "rounds", "of turns, of all processes; 0 where processes alternate"),
         flag("in_turns", "in turns", "both were measured in turns in the same processes"),
@@ -188,7 +266,11 @@ CELLS = Table(
         PRECISION,
         OPTIONS,
         text("mode", "mode", "how far the cell goes; series of lighter modes are in the same cell"),
-        text("status", "status", "`ok`, `oom`, `unsupported`, `missing`: not measured; the worst of its variants"),
+        text(
+            "status",
+            "status",
+            "`ok`, `oom`, `unsupported`, `missing`: not measured; the worst of its variants",
+        ),
         text("reason", "reason", "why it is not `ok`, of each variant"),
         text("command", "command", "measures the cell again"),
         text("code", "code", "digest of the code that measured"),
@@ -278,7 +360,12 @@ GAPS = Table(
         number("gap_median", "gap", "s", "median", "", "gap_max"),
         number("gap_max", "longest gap", "s", "the longest"),
         number("queue_delay_median", "queued", "s", "from a launch to its start, median"),
-        number("host_gap_median", "host's gap", "s", "from the end of a CUDA call to the next one's start, median"),
+        number(
+            "host_gap_median",
+            "host's gap",
+            "s",
+            "from the end of a CUDA call to the next one's start, median",
+        ),
         number("host_gap_max", "longest host's gap", "s", "the longest of these"),
     ),
 )
@@ -287,7 +374,11 @@ MODULES = Table(
     "a module's range in the profiled steps, an operator of autograd or a CUDA call",
     (
         *KEY,
-        text("kind", "kind", "`module`, `operator` (of autograd, where it was recorded) or `call` (of CUDA)"),
+        text(
+            "kind",
+            "kind",
+            "`module`, `operator` (of autograd, where it was recorded) or `call` (of CUDA)",
+        ),
         text("module", "module", "name of the range; parts of attention have it as `parent`"),
         flag("attention", "is attention", "it is the whole attention"),
         text("parent", "in", "the range around it"),
@@ -298,10 +389,22 @@ MODULES = Table(
         number("matmul_time", "products", "s", "a step, of its matrix products"),
         number("kernels", "kernels", "1", "a step"),
         text("top_kernel", "longest kernel", "the kernel that takes most of it"),
-        number("backward_time", "backward", "s", "GPU time a step of the kernels that its backward launches"),
+        number(
+            "backward_time",
+            "backward",
+            "s",
+            "GPU time a step of the kernels that its backward launches",
+        ),
         number("backward_kernels", "in backward", "1", "kernels a step that its backward launches"),
-        number("backward_elementwise_time", "elementwise in backward", "s", "of these the elementwise ones, a step"),
-        number("backward_elementwise", "elementwise in backward", "1", "elementwise kernels a step"),
+        number(
+            "backward_elementwise_time",
+            "elementwise in backward",
+            "s",
+            "of these the elementwise ones, a step",
+        ),
+        number(
+            "backward_elementwise", "elementwise in backward", "1", "elementwise kernels a step"
+        ),
     ),
 )
 FIRST_STEP = Table(
@@ -373,7 +476,12 @@ MEMORY_LARGEST = Table(
         text("op", "operation", "that allocated it"),
         text("shape", "shape", "of the tensor"),
         text("dtype", "type", "of its elements"),
-        number("lifetime", "lifetime", "s", "from allocation to release; empty where it outlives the recording"),
+        number(
+            "lifetime",
+            "lifetime",
+            "s",
+            "from allocation to release; empty where it outlives the recording",
+        ),
         text("formula", "formula", "of its bytes, in terms of the shape"),
     ),
 )
@@ -429,7 +537,9 @@ DTYPES = Table(
         *KEY,
         text("model", "model", "`toy`, `own`, or the operation that was run alone"),
         text("autocast", "autocast", "type that autocast casts to"),
-        text("part", "part", "role or path of the module; of an operation the type that it is given"),
+        text(
+            "part", "part", "role or path of the module; of an operation the type that it is given"
+        ),
         text("operator", "operator", "class of the module; `result` of an operation"),
         text("parameter", "parameter", "type of its parameters"),
         text("input", "input", "types of its operands"),
@@ -486,7 +596,11 @@ MODELS = Table(
         count("parameters", "parameters", "tied weights once"),
         number("flop", "FLOP", "FLOP", "of a forward and a backward pass over the batch"),
         text("flop_from", "FLOP from", "`formula`, or `counter`: as PyTorch counts"),
-        text("reference", "model", "of a model of one's own what was built: `FILE:FUNCTION` or `hf:…`"),
+        text(
+            "reference",
+            "model",
+            "of a model of one's own what was built: `FILE:FUNCTION` or `hf:…`",
+        ),
         text("class", "class", "of the module"),
         text("inputs", "inputs", "what the forward pass is given, and how that was chosen"),
         text("loss", "loss", "what is trained on, and how that was chosen"),
@@ -537,7 +651,11 @@ def page() -> str:
     for table in TABLES.values():
         for each in table.columns:
             users.setdefault(each, []).append(table.name)
-    groups = {"Columns of several tables": [_line(each) for each, tables in users.items() if len(tables) > 1]}
+    groups = {
+        "Columns of several tables": [
+            _line(each) for each, tables in users.items() if len(tables) > 1
+        ]
+    }
     for table in TABLES.values():
         own = [_line(each) for each, tables in users.items() if tables == [table.name]]
         groups[f"`{table.name}`: {table.row}"] = own

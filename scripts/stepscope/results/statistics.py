@@ -1,10 +1,11 @@
 """Intervals between processes, by Student's t on logarithms.
 
-The unit is the process: its value is the median of its samples, which are never pooled (Kalibera and Jones 2013,
-"Rigorous benchmarking in reasonable time"). Logarithms, since times differ by factors. Two or three processes cannot
-tell their own spread, so it is borrowed from all series of a study on a machine: the variance of each is drawn towards
-the common one, the less the more the variances differ (Smyth 2004, "Linear models and empirical Bayes methods", as
-limma's `squeezeVar`). Where all series spread alike that is the pooled variance, where some are launched by a busy host
+The unit is the process: its value is the median of its samples, which are never pooled (Kalibera
+and Jones 2013, "Rigorous benchmarking in reasonable time"). Logarithms, since times differ by
+factors. Two or three processes cannot tell their own spread, so it is borrowed from all series of a
+study on a machine: the variance of each is drawn towards the common one, the less the more the
+variances differ (Smyth 2004, "Linear models and empirical Bayes methods", as limma's `squeezeVar`).
+Where all series spread alike that is the pooled variance, where some are launched by a busy host
 and others wait for the GPU each keeps more of its own.
 """
 
@@ -13,16 +14,19 @@ import pandas as pd
 from scipy import optimize, special, stats
 
 CONFIDENCE = 0.95
-_LEAST = 1e-5  # of the median variance: a variance of 0 is a clock that cannot tell, as limma has it
+_LEAST = (
+    1e-5  # of the median variance: a variance of 0 is a clock that cannot tell, as limma has it
+)
 _EQUAL = 1e6  # degrees of freedom from which on all variances count as equal
 
 
 def between_processes(values: pd.Series, series: list, groups: list) -> pd.DataFrame:
     """Centre and error of each series, by the logarithms of its processes' values.
 
-    values: one number a process. series, groups: names of index levels of `values`: those that tell series apart, and
-    of them those within which the spread is borrowed. Columns: centre (mean), processes, error (standard error of the
-    mean, NaN with one process), degrees (of freedom of the error).
+    values: one number a process. series, groups: names of index levels of `values`: those that tell
+    series apart, and of them those within which the spread is borrowed. Columns: centre (mean),
+    processes, error (standard error of the mean, NaN with one process), degrees (of freedom of the
+    error).
     """
     by = values.groupby(level=series, sort=False, dropna=False)
     found = by.agg(centre="mean", processes="count", own="var")
@@ -41,9 +45,11 @@ def between_processes(values: pd.Series, series: list, groups: list) -> pd.DataF
 
 
 def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(variances drawn towards their common value, their degrees of freedom) of series with `degrees` > 0 of their own.
+    """(variances drawn towards their common value, their degrees of freedom) of series with
+    `degrees` > 0 of their own.
 
-    The common variance and its degrees of freedom are estimated by the moments of the logarithms (Smyth 2004, 6.2).
+    The common variance and its degrees of freedom are estimated by the moments of the logarithms
+    (Smyth 2004, 6.2).
     """
     pooled = np.average(variances, weights=degrees)
     if len(variances) < 2 or pooled == 0:
@@ -54,14 +60,24 @@ def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, n
     beyond = logs.var(ddof=1) - special.polygamma(1, half).mean()
     if beyond <= special.polygamma(1, _EQUAL / 2):
         return np.full(len(variances), pooled), np.full(len(variances), degrees.sum(), dtype=float)
-    prior = 2 * np.exp(optimize.brentq(lambda log: special.polygamma(1, np.exp(log)) - beyond, -20, np.log(_EQUAL)))
+    prior = 2 * np.exp(
+        optimize.brentq(lambda log: special.polygamma(1, np.exp(log)) - beyond, -20, np.log(_EQUAL))
+    )
     common = np.exp(logs.mean() + special.digamma(prior / 2) - np.log(prior / 2))
     freedom = np.minimum(prior + degrees, degrees.sum())
     return (prior * common + degrees * variances) / (prior + degrees), freedom
 
 
 def interval(found: pd.DataFrame) -> pd.DataFrame:
-    """median, low and high of between_processes(), no logarithms any more; low and high are NaN with one process."""
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, found["degrees"].where(found["degrees"] > 0)) * found["error"]
-    ends = {"median": found["centre"], "low": found["centre"] - half, "high": found["centre"] + half}
+    """median, low and high of between_processes(), no logarithms any more; low and high are NaN
+    with one process."""
+    half = (
+        stats.t.ppf((1 + CONFIDENCE) / 2, found["degrees"].where(found["degrees"] > 0))
+        * found["error"]
+    )
+    ends = {
+        "median": found["centre"],
+        "low": found["centre"] - half,
+        "high": found["centre"] + half,
+    }
     return pd.DataFrame({name: np.exp(values) for name, values in ends.items()}, index=found.index)

@@ -12,8 +12,9 @@ _OF_CELL = (*(each.name for each in PLACE if each.name != "machine"), "options",
 class Tables:
     """The tables of a folder, read when asked for; of one machine, if one is named.
 
-    Missing text is "", a missing number NaN. A table that is not there is an empty one with its columns. A table of
-    cells that does not say what they are has the columns of their place, options and mode from `cells`, too.
+    Missing text is "", a missing number NaN. A table that is not there is an empty one with its
+    columns. A table of cells that does not say what they are has the columns of their place,
+    options and mode from `cells`, too.
     """
 
     def __init__(self, folder: Path | str, machine: str | None = None):
@@ -68,7 +69,9 @@ def typed(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     """The columns of the schema in their order, as numbers, flags and text."""
     columns = TABLES[name].columns
     frame = frame.reindex(columns=[each.name for each in columns])
-    return pd.DataFrame({each.name: _as(each.kind, frame[each.name]) for each in columns}, index=frame.index)
+    return pd.DataFrame(
+        {each.name: _as(each.kind, frame[each.name]) for each in columns}, index=frame.index
+    )
 
 
 def _as(kind: str, values: pd.Series) -> pd.Series:

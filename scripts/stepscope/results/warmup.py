@@ -1,4 +1,5 @@
-"""warmup.csv and first_step.csv: what the first steps of a fresh process cost, and what they do to a mean."""
+"""warmup.csv and first_step.csv: what the first steps of a fresh process cost, and what they do to
+a mean."""
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,8 @@ LEAST = 2
 def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
     """A row for each number of skipped steps of each timing cell; samples: by series.prepared().
 
-    Phased steps are the first of a process; a step is the sum of its phases. Mean and standard deviation are those of
-    the processes, averaged (of the deviation its square).
+    Phased steps are the first of a process; a step is the sum of its phases. Mean and standard
+    deviation are those of the processes, averaged (of the deviation its square).
     """
     timing = {cell.name: cell.place["machine"] for cell in cells if cell.place["study"] == "timing"}
     phased = samples[(samples["kind"] == "phased") & samples["cell"].isin(timing)]
@@ -27,9 +28,15 @@ def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
     steady = late.groupby(["cell", "process"])["seconds"].median().groupby("cell").median()
     found = []
     for skipped in SKIPPED:
-        kept = steps[(place >= skipped) & (place < skipped + MEASURED) & (steps["count"] >= skipped + LEAST)]
-        each = kept.groupby(["cell", "process"])["seconds"].agg(["mean", "var"]).groupby("cell").mean()
-        found.append(pd.DataFrame({"skipped": skipped, "mean": each["mean"], "std": np.sqrt(each["var"])}))
+        kept = steps[
+            (place >= skipped) & (place < skipped + MEASURED) & (steps["count"] >= skipped + LEAST)
+        ]
+        each = (
+            kept.groupby(["cell", "process"])["seconds"].agg(["mean", "var"]).groupby("cell").mean()
+        )
+        found.append(
+            pd.DataFrame({"skipped": skipped, "mean": each["mean"], "std": np.sqrt(each["var"])})
+        )
     made = pd.concat(found).join(first.rename("first")).join(steady.rename("steady")).reset_index()
     made.insert(0, "machine", made["cell"].map(timing))
     number = {name: at for at, name in enumerate(timing)}
@@ -37,7 +44,8 @@ def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def first_steps(cells: list[MeasuredCell]) -> list[dict]:
-    """What profiles of a first step, beside a later one of the same process, put its time down to."""
+    """What profiles of a first step, beside a later one of the same process, put its time down
+    to."""
     return [
         {
             "machine": cell.place["machine"],

@@ -6,7 +6,17 @@ from pathlib import Path
 import pandas as pd
 
 from stepscope.files import write_whole
-from stepscope.results import analyses, cells, comparisons, memory, models, precision, published, series, warmup
+from stepscope.results import (
+    analyses,
+    cells,
+    comparisons,
+    memory,
+    models,
+    precision,
+    published,
+    series,
+    warmup,
+)
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES
 
@@ -16,7 +26,8 @@ Rows = pd.DataFrame | Iterable[Mapping]
 def tables(
     found: list[MeasuredCell], samples: pd.DataFrame, figures: list[Path]
 ) -> tuple[dict[str, Rows], dict[str, str], list[str]]:
-    """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true or does not belong together).
+    """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true or does
+    not belong together).
 
     samples: by cells.read(); figures: files of published figures. Raises PublishedError.
     """
@@ -43,12 +54,20 @@ def tables(
         "models": models.rows(measured),
         "published": published.rows(figures, of_series),
     }
-    return made, damaged, [*series.beyond(of_series), *series.differing(measured), *cells.mixed(made["cells"])]
+    return (
+        made,
+        damaged,
+        [*series.beyond(of_series), *series.differing(measured), *cells.mixed(made["cells"])],
+    )
 
 
 def write(folder: Path, made: Mapping[str, Rows]) -> None:
-    """Write tables by their names, all of them or none: the schema's columns in their order, numbers in full."""
-    frames = {name: rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows)) for name, rows in made.items()}
+    """Write tables by their names, all of them or none: the schema's columns in their order,
+    numbers in full."""
+    frames = {
+        name: rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+        for name, rows in made.items()
+    }
     write_whole(
         {
             folder / f"{name}.csv": [frame.reindex(columns=TABLES[name].names).to_csv(index=False)]

@@ -1,4 +1,5 @@
-"""What a PyTorch memory snapshot holds: blocks of memory, when each was there, made by which line and for what."""
+"""What a PyTorch memory snapshot holds: blocks of memory, when each was there, made by which line
+and for what."""
 
 
 class SnapshotError(Exception):

@@ -4,14 +4,24 @@ from pathlib import Path
 
 import pandas as pd
 
-from stepscope.snapshot import SnapshotError, categories, known, loader, phases, replay, stacks, tables
+from stepscope.snapshot import (
+    SnapshotError,
+    categories,
+    known,
+    loader,
+    phases,
+    replay,
+    stacks,
+    tables,
+)
 from stepscope.snapshot.events import ALLOC, Snapshot
 
 _OF_DEVICES = ("timeline", "peak", "largest")
 
 
 def analyse_file(path: Path, known_path: Path | None = None) -> dict[str, pd.DataFrame]:
-    """Table name → table of a snapshot's file. known_path: its side file (default: the known.json beside it).
+    """Table name → table of a snapshot's file. known_path: its side file (default: the known.json
+    beside it).
 
     Raises SnapshotError, whose text is one line for the user.
     """
@@ -23,11 +33,14 @@ def analyse_file(path: Path, known_path: Path | None = None) -> dict[str, pd.Dat
     except SnapshotError as error:  # the snapshot itself has been read
         raise SnapshotError(f"{known_path}: {error}") from None
     except MemoryError:
-        raise SnapshotError(f"{path}: there is not enough memory for it; record fewer steps") from None
+        raise SnapshotError(
+            f"{path}: there is not enough memory for it; record fewer steps"
+        ) from None
 
 
 def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd.DataFrame]:
-    """Table name → table, one device after the other. known.json describes the device that allocates most.
+    """Table name → table, one device after the other. known.json describes the device that
+    allocates most.
 
     Raises SnapshotError, without a file's name, if known.json belongs to another snapshot.
     """
@@ -42,7 +55,9 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd
         if side is not None and device is busiest:
             if not categories.belongs(replayed, side):
                 raise SnapshotError(f"it belongs to another snapshot; {known.ADVICE}")
-            blocks = categories.from_known(replayed, phases.from_marks(side, device), side, kinds, casts)
+            blocks = categories.from_known(
+                replayed, phases.from_marks(side, device), side, kinds, casts
+            )
         else:
             cut |= replayed.forgotten or phases.began_before(device, snapshot.annotations)
             derived = phases.derived(device, snapshot.annotations, kinds)
@@ -52,7 +67,9 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd
         for name in _OF_DEVICES:
             parts[name].append(getattr(tables, name)(own))
         parts["lines"].append(tables.lines(own, snapshot))
-    found = {f"memory_{name}": pd.concat(own) if own else pd.DataFrame() for name, own in parts.items()}
+    found = {
+        f"memory_{name}": pd.concat(own) if own else pd.DataFrame() for name, own in parts.items()
+    }
     if side is not None:
         found |= {"memory_saved": tables.saved(side), "memory_named": tables.named(side)}
     return found

@@ -1,4 +1,5 @@
-"""What each block of memory is for: its category, its part of the model, the line that made it, the tensor in it."""
+"""What each block of memory is for: its category, its part of the model, the line that made it, the
+tensor in it."""
 
 import itertools
 from collections.abc import Iterator
@@ -13,10 +14,12 @@ from stepscope.snapshot.known import Known
 from stepscope.snapshot.phases import Parts
 from stepscope.snapshot.replay import Replay
 
-PARAMETERS, GRADIENTS, OPTIMIZER_STATE, ACTIVATIONS, CAST_WEIGHTS, BUFFERS, WORKSPACE, UNKNOWN = range(len(CATEGORIES))
+PARAMETERS, GRADIENTS, OPTIMIZER_STATE, ACTIVATIONS, CAST_WEIGHTS, BUFFERS, WORKSPACE, UNKNOWN = (
+    range(len(CATEGORIES))
+)
 
-# Buffers that cuBLAS gets from PyTorch, one for each thread and stream, on Hopper and on everything before it
-# (parseChosenWorkspaceSize in aten/src/ATen/cuda/CublasHandlePool.cpp).
+# Buffers that cuBLAS gets from PyTorch, one for each thread and stream, on Hopper and on everything
+# before it (parseChosenWorkspaceSize in aten/src/ATen/cuda/CublasHandlePool.cpp).
 _CUBLAS_BYTES = (4096 * 8 * 1024, 4096 * 2 * 1024 + 16 * 8 * 1024)
 _OF_RANGE = {"forward": stacks.FORWARD, "inference": stacks.FORWARD, "backward": stacks.BACKWARD}
 _OF_RANGE |= {"optimizer": stacks.OPTIMIZER}
@@ -27,7 +30,8 @@ _ENTRY = ["op", "shape", "dtype", "cast"]
 
 @dataclass
 class Blocks:
-    """A device's history with what is known of each block. part: its number in `parts`, -1 before all events.
+    """A device's history with what is known of each block. part: its number in `parts`, -1 before
+    all events.
 
     tensor: number in `tensors`, rows of (op, shape, dtype), of which the first is empty.
     """
@@ -40,13 +44,16 @@ class Blocks:
     tensors: list[tuple[str, str, str]]
 
 
-def from_known(replay: Replay, parts: Parts, known: Known, kinds: np.ndarray, casts: np.ndarray) -> Blocks:
+def from_known(
+    replay: Replay, parts: Parts, known: Known, kinds: np.ndarray, casts: np.ndarray
+) -> Blocks:
     """Categories from known.json.
 
-    A storage that known.json names has the category given there. Of the rest: what the forward pass or inference makes
-    is activations, also when the backward pass makes it again (checkpointing, seen in the stack), or cast weights if
-    the same operator of the observed step cast a parameter; what backward and optimizer make is workspace, and so are
-    cuBLAS's buffers if the recording began before they were made.
+    A storage that known.json names has the category given there. Of the rest: what the forward pass
+    or inference makes is activations, also when the backward pass makes it again (checkpointing,
+    seen in the stack), or cast weights if the same operator of the observed step cast a parameter;
+    what backward and optimizer make is workspace, and so are cuBLAS's buffers if the recording
+    began before they were made.
     """
     part = np.where(replay.recorded, parts.of(replay.start), -1)
     phase = np.array([*parts.phase, ""], dtype=object)[part]
@@ -55,33 +62,44 @@ def from_known(replay: Replay, parts: Parts, known: Known, kinds: np.ndarray, ca
     category[np.isin(phase, ("backward", "optimizer"))] = WORKSPACE
     category[(phase == "backward") & (kinds[replay.stack] == stacks.RECOMPUTED)] = ACTIVATIONS
     tensor, tensors, cast = _made(replay, parts, part, known)
-    weights = {each["bytes"] for each in known.tensors if each["category"] == CATEGORIES[PARAMETERS]}
+    weights = {
+        each["bytes"] for each in known.tensors if each["category"] == CATEGORIES[PARAMETERS]
+    }
     cast |= casts[replay.stack] & _half_of(replay.size, np.array(sorted(weights), dtype=np.int64))
     category[cast & (category == ACTIVATIONS)] = CAST_WEIGHTS
     if _saw_warm_up(known):
-        category[_of_cublas(replay, kinds[replay.stack]) & (category == ACTIVATIONS) & (tensor == 0)] = WORKSPACE
+        category[
+            _of_cublas(replay, kinds[replay.stack]) & (category == ACTIVATIONS) & (tensor == 0)
+        ] = WORKSPACE
     blocks = Blocks(replay, parts, category, part, tensor, tensors)
     _seen(blocks, known)
     return blocks
 
 
 def _saw_warm_up(known: Known) -> bool:
-    """Whether the recording began before the model was made, and thus before the libraries' own buffers."""
-    return min((each["at"] for each in known.tensors if each["category"] == "parameters"), default=(0, 0)) > (0, 0)
+    """Whether the recording began before the model was made, and thus before the libraries' own
+    buffers."""
+    return min(
+        (each["at"] for each in known.tensors if each["category"] == "parameters"), default=(0, 0)
+    ) > (0, 0)
 
 
 def _of_cublas(replay: Replay, kind: np.ndarray) -> np.ndarray:
-    """For each block whether it may be cuBLAS's own: of the very size, made in either pass and never freed."""
+    """For each block whether it may be cuBLAS's own: of the very size, made in either pass and
+    never freed."""
     sized = np.isin(replay.size, _CUBLAS_BYTES) & np.isin(kind, (stacks.FORWARD, stacks.BACKWARD))
     return sized & (replay.end >= replay.events)
 
 
-def _made(replay: Replay, parts: Parts, part: np.ndarray, known: Known) -> tuple[np.ndarray, list, np.ndarray]:
+def _made(
+    replay: Replay, parts: Parts, part: np.ndarray, known: Known
+) -> tuple[np.ndarray, list, np.ndarray]:
     """For each block the operator's output that it is, that list, and whether it is a cast weight.
 
-    An allocation of a step is matched by phase, module and bytes: by order if the step has as many of them as the
-    observed one, else with the most frequent entry. The two differ where the first optimizer step also made the
-    moments, so that operators which fill a new tensor do not count there if there are others.
+    An allocation of a step is matched by phase, module and bytes: by order if the step has as many
+    of them as the observed one, else with the most frequent entry. The two differ where the first
+    optimizer step also made the moments, so that operators which fill a new tensor do not count
+    there if there are others.
     """
     tensors, cast = [("", "", "")], np.zeros(len(part), dtype=bool)
     found = np.zeros(len(part), dtype=np.int64)
@@ -101,8 +119,12 @@ def _made(replay: Replay, parts: Parts, part: np.ndarray, known: Known) -> tuple
     blocks["bytes"] = replay.size[own]
     blocks["place"], blocks["number"] = _places(blocks, ["step", *_KEY])
     exact = blocks.merge(made, how="left", on=[*_KEY, "place", "number"])["entry"]
-    moments = (made["phase"] == "optimizer") & rows["op"].str.match(_FILLS).to_numpy()[made["entry"] - 1]
-    others = made[~moments].merge(made[moments][_KEY].drop_duplicates(), on=_KEY)[_KEY].drop_duplicates()
+    moments = (made["phase"] == "optimizer") & rows["op"].str.match(_FILLS).to_numpy()[
+        made["entry"] - 1
+    ]
+    others = (
+        made[~moments].merge(made[moments][_KEY].drop_duplicates(), on=_KEY)[_KEY].drop_duplicates()
+    )
     both = made.merge(others, how="left", on=_KEY, indicator=True)["_merge"].to_numpy() == "both"
     frequent = made[~(moments & both)].groupby(_KEY)["entry"].agg(lambda each: each.mode().iloc[0])
     likely = blocks.merge(frequent.reset_index(), how="left", on=_KEY)["entry"]
@@ -129,8 +151,8 @@ def _seen(blocks: Blocks, known: Known) -> None:
 
 
 def _holding(replay: Replay, known: Known) -> Iterator[tuple[dict, int]]:
-    """(tensor, number of the block that it lay in when it was seen), in the order of time; tensors outside all blocks
-    are omitted."""
+    """(tensor, number of the block that it lay in when it was seen), in the order of time; tensors
+    outside all blocks are omitted."""
     by_mark: dict[tuple[int, int], list[dict]] = {}
     for each in known.tensors:
         by_mark.setdefault(each["at"], []).append(each)
@@ -143,39 +165,51 @@ def _holding(replay: Replay, known: Known) -> Iterator[tuple[dict, int]]:
         address = np.array([each["address"] for each in seen])
         place = np.searchsorted(replay.address[alive], address, side="right") - 1
         found = alive[np.maximum(place, 0)]
-        inside = (place >= 0) & (address - replay.address[found] < np.maximum(replay.size[found], 1))
+        inside = (place >= 0) & (
+            address - replay.address[found] < np.maximum(replay.size[found], 1)
+        )
         yield from zip(itertools.compress(seen, inside), found[inside], strict=True)
 
 
 def belongs(replay: Replay, known: Known) -> bool:
-    """Whether known.json counts no event that is not there, and half of its tensors lie in a block of their size."""
+    """Whether known.json counts no event that is not there, and half of its tensors lie in a block
+    of their size."""
     if phases.lacks_events(replay.device, known):
         return False
     listed = sum(each["bytes"] > 0 for each in known.tensors)
-    found = sum(0 < each["bytes"] == replay.size[number] for each, number in _holding(replay, known))
+    found = sum(
+        0 < each["bytes"] == replay.size[number] for each, number in _holding(replay, known)
+    )
     return 2 * found >= listed
 
 
 def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarray) -> Blocks:
-    """Categories from stacks (see stacks.py) and from how long blocks live; what neither decides is unknown. If the
-    stack of an allocation says nothing, the program's range around it decides, provided that it is one of a phase.
+    """Categories from stacks (see stacks.py) and from how long blocks live; what neither decides is
+    unknown. If the stack of an allocation says nothing, the program's range around it decides,
+    provided that it is one of a phase.
 
-    - made by a constructor or on a module's way to the device, and never freed: parameters (and tables that a
-      constructor makes, which look the same); also what an optimizer puts in a parameter's place (`p.data = …`);
+    - made by a constructor or on a module's way to the device, and never freed: parameters (and
+      tables that a constructor makes, which look the same); also what an optimizer puts in a
+      parameter's place (`p.data = …`);
     - made by an optimizer: optimizer state if it outlives the optimizer's turn, else workspace;
-    - made in the backward pass: gradients if it outlives the pass, else workspace; of a pass or an optimizer's turn
-      that ran out of memory, what is left at the end is unknown;
-    - made in the forward pass, or again in the backward pass: activations, or cast weights where a frame of C++ is
-      autocast's, which casts activations too, and the size is half that of a parameter; activations are also what an
-      unknown line makes and the backward pass frees;
+    - made in the backward pass: gradients if it outlives the pass, else workspace; of a pass or an
+      optimizer's turn that ran out of memory, what is left at the end is unknown;
+    - made in the forward pass, or again in the backward pass: activations, or cast weights where a
+      frame of C++ is autocast's, which casts activations too, and the size is half that of a
+      parameter; activations are also what an unknown line makes and the backward pass frees;
     - of the very size of cuBLAS's buffers and never freed: workspace.
     """
     events, kind = replay.events, kinds[replay.stack]
     stackless = replay.stack < 0
-    kind = np.where(stackless & ~replay.recorded, stacks.NOTHING, kind)  # its allocation was not recorded
+    kind = np.where(
+        stackless & ~replay.recorded, stacks.NOTHING, kind
+    )  # its allocation was not recorded
     part = np.where(replay.recorded, parts.of(replay.start), -1)
     phase = np.array([*parts.phase, ""], dtype=object)
-    by_range = [_OF_RANGE.get(name, 0) if ranged else 0 for name, ranged in zip(parts.phase, parts.ranged, strict=True)]
+    by_range = [
+        _OF_RANGE.get(name, 0) if ranged else 0
+        for name, ranged in zip(parts.phase, parts.ranged, strict=True)
+    ]
     kind = np.where(kind == stacks.NOTHING, np.array([*by_range, stacks.NOTHING])[part], kind)
     lasts = replay.end >= events
     outlives = replay.end > _end_of_turn(parts, events)[part]
@@ -191,24 +225,31 @@ def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarr
         category[kind == which] = WORKSPACE
         category[(kind == which) & (outlives | lasts | ~replay.recorded)] = kept
         category[(kind == which) & replay.recorded & lasts & failed] = UNKNOWN
-    category[rebound(replay, parts, kind, (kind == stacks.OPTIMIZER) & (outlives | lasts))] = PARAMETERS
+    category[rebound(replay, parts, kind, (kind == stacks.OPTIMIZER) & (outlives | lasts))] = (
+        PARAMETERS
+    )
     weights = (category == PARAMETERS) | (~replay.recorded & lasts)
     cast = casts[replay.stack] & _half_of(replay.size, np.unique(replay.size[weights]))
     category[cast & (category == ACTIVATIONS)] = CAST_WEIGHTS
     category[_of_cublas(replay, kind)] = WORKSPACE
-    return Blocks(replay, parts, category, part, np.zeros(len(part), dtype=np.int64), [("", "", "")])
+    return Blocks(
+        replay, parts, category, part, np.zeros(len(part), dtype=np.int64), [("", "", "")]
+    )
 
 
 def rebound(replay: Replay, parts: Parts, kind: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Mask of the blocks that hold parameters which an optimizer replaces, step by step.
 
-    As in `p.data = p.data - lr * m`: it makes the new block, which it keeps (`kept`), and in the same turn the old one
-    of the same size is freed. The first one was made by a constructor. Of several kept blocks of the size the latest
-    has the old one's place: moments that are replaced too come before.
+    As in `p.data = p.data - lr * m`: it makes the new block, which it keeps (`kept`), and in the
+    same turn the old one of the same size is freed. The first one was made by a constructor. Of
+    several kept blocks of the size the latest has the old one's place: moments that are replaced
+    too come before.
     """
     made = kind == stacks.MADE
     freed = np.flatnonzero((replay.end < replay.events) & (kept | made))
-    events = [(int(replay.start[at]), True, int(at)) for at in np.flatnonzero(kept & replay.recorded)]
+    events = [
+        (int(replay.start[at]), True, int(at)) for at in np.flatnonzero(kept & replay.recorded)
+    ]
     events += [(int(replay.end[at]), False, int(at)) for at in freed]
     turn = _end_of_turn(parts, replay.events)
     is_optimizer = np.array([name == "optimizer" for name in parts.phase] + [False], dtype=bool)
@@ -230,7 +271,8 @@ def _half_of(size: np.ndarray, parameters: np.ndarray) -> np.ndarray:
 
 
 def _end_of_turn(parts: Parts, events: int) -> np.ndarray:
-    """For each part the first event after it and those that follow it in the same phase; 0 for the part -1."""
+    """For each part the first event after it and those that follow it in the same phase; 0 for the
+    part -1."""
     end = np.append(np.append(parts.first[1:], events)[: len(parts.first)], 0)
     for number in range(len(parts.first) - 2, -1, -1):
         if parts.phase[number] == parts.phase[number + 1]:

@@ -1,9 +1,10 @@
-"""What a memory snapshot consists of, whichever version of PyTorch wrote it. Memory is in bytes, time in microseconds.
+"""What a memory snapshot consists of, whichever version of PyTorch wrote it. Memory is in bytes,
+time in microseconds.
 
-Layouts: `_snapshot` in torch/cuda/memory.py and THCPModule_memorySnapshot in torch/csrc/cuda/Module.cpp, 2.1 to 2.13.
-Fields come and go with the version; what is missing is taken as not recorded. The "size" of an allocation and of its
-free is what was requested, that of a block is rounded up (to 512 bytes, and more) and so is what PyTorch's own
-counters count.
+Layouts: `_snapshot` in torch/cuda/memory.py and THCPModule_memorySnapshot in
+torch/csrc/cuda/Module.cpp, 2.1 to 2.13. Fields come and go with the version; what is missing is
+taken as not recorded. The "size" of an allocation and of its free is what was requested, that of a
+block is rounded up (to 512 bytes, and more) and so is what PyTorch's own counters count.
 """
 
 from array import array
@@ -14,10 +15,19 @@ import numpy as np
 
 from stepscope.snapshot import SnapshotError
 
-ACTIONS = ("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map")
+ACTIONS = (
+    "alloc",
+    "free_requested",
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+)
 ACTIONS += ("segment_unmap", "oom", "snapshot", "other")
 """What an event can be; its code is the place in this tuple. The last is any that a newer version of PyTorch adds."""
-ALLOC, FREE_REQUESTED, FREE_COMPLETED = (ACTIONS.index(name) for name in ("alloc", "free_requested", "free_completed"))
+ALLOC, FREE_REQUESTED, FREE_COMPLETED = (
+    ACTIONS.index(name) for name in ("alloc", "free_requested", "free_completed")
+)
 GROWS = tuple(ACTIONS.index(name) for name in ("segment_alloc", "segment_map"))
 SHRINKS = tuple(ACTIONS.index(name) for name in ("segment_free", "segment_unmap"))
 OOM = ACTIONS.index("oom")
@@ -26,11 +36,14 @@ _CODES = {name: code for code, name in enumerate(ACTIONS)}
 _OTHER = len(ACTIONS) - 1
 _MOST_BYTES = 1 << 62  # of all that is added up: more would not fit into 64 bits
 
-_WRONG = "this is not a memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
+_WRONG = (
+    "this is not a memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
+)
 
 
 class Rows(NamedTuple):
-    """Events that stand one after the other in the columns: from `start` up to, but not including, `stop`."""
+    """Events that stand one after the other in the columns: from `start` up to, but not including,
+    `stop`."""
 
     start: int
     stop: int
@@ -44,14 +57,20 @@ class _Known:
 
 
 class Columns:
-    """Events as columns: `action` (see ACTIONS), `address` (of "oom": bytes that the device had free), `size` in bytes,
-    `time` in microseconds (0 if not recorded), `stack` (index of `stacks`, -1 without one).
+    """Events as columns: `action` (see ACTIONS), `address` (of "oom": bytes that the device had
+    free), `size` in bytes, `time` in microseconds (0 if not recorded), `stack` (index of `stacks`,
+    -1 without one).
 
     stacks: each a list of frames, dicts as they stand in the snapshot.
     """
 
     def __init__(self) -> None:
-        self.action, self.address, self.size, self.time = array("b"), array("q"), array("q"), array("q")
+        self.action, self.address, self.size, self.time = (
+            array("b"),
+            array("q"),
+            array("q"),
+            array("q"),
+        )
         self.stack = array("i")
         self.stacks: list[list] = []
         self._numbers: dict[tuple[int, ...], _Known] = {}  # by the identities of frames
@@ -60,7 +79,8 @@ class Columns:
         return len(self.action)
 
     def take(self, trace: list) -> int:
-        """Move a list's events here: emptied they take a fifth of the memory. Returns how many; `Rows` stay instead.
+        """Move a list's events here: emptied they take a fifth of the memory. Returns how many;
+        `Rows` stay instead.
 
         Raises ValueError, TypeError or OverflowError if one is not an event.
         """
@@ -89,7 +109,8 @@ class Columns:
         event.clear()
 
     def number_of(self, frames: object) -> int:
-        """The index of a stack: of equal ones the same. The list itself then holds its number alone."""
+        """The index of a stack: of equal ones the same. The list itself then holds its number
+        alone."""
         if frames is None or frames == []:
             return -1
         if type(frames) is not list:
@@ -124,9 +145,10 @@ class Frame:
 class Device:
     """One device's history and its memory at the end of it.
 
-    Events, in order: action (code in ACTIONS), address (of "oom": free bytes of the device), size, time and stack
-    (number in Snapshot.stacks, -1: none). Blocks at the end: block_address, block_requested, block_active (waiting to
-    be free included) and block_stack. reserved: bytes of the device that PyTorch held at the end.
+    Events, in order: action (code in ACTIONS), address (of "oom": free bytes of the device), size,
+    time and stack (number in Snapshot.stacks, -1: none). Blocks at the end: block_address,
+    block_requested, block_active (waiting to be free included) and block_stack. reserved: bytes of
+    the device that PyTorch held at the end.
     """
 
     number: int
@@ -161,7 +183,8 @@ class Annotation:
 
 @dataclass
 class Snapshot:
-    """devices: those with events or memory. stacks: numbers in `frames`, the innermost call first."""
+    """devices: those with events or memory. stacks: numbers in `frames`, the innermost call
+    first."""
 
     devices: list[Device]
     stacks: list[tuple[int, ...]]
@@ -170,7 +193,8 @@ class Snapshot:
 
 
 def snapshot(root: object, columns: Columns) -> Snapshot:
-    """The snapshot in a pickle's object and the columns of its events. Raises SnapshotError without a file's name."""
+    """The snapshot in a pickle's object and the columns of its events. Raises SnapshotError without
+    a file's name."""
     try:
         return _snapshot(root, columns)
     except (TypeError, ValueError, OverflowError, IndexError) as error:
@@ -184,7 +208,10 @@ def _snapshot(root: object, columns: Columns) -> Snapshot:
     if "segments" not in root and "device_traces" not in root:
         raise ValueError("it has neither segments nor device_traces")
     traces = _each_once(_checked(root.get("device_traces", []), list, "device_traces"))
-    rows = {number: _rows(_checked(trace, list, "a device's trace"), columns) for number, trace in enumerate(traces)}
+    rows = {
+        number: _rows(_checked(trace, list, "a device's trace"), columns)
+        for number, trace in enumerate(traces)
+    }
     segments = _dicts(root.get("segments", []), "segments")
     _each_once([segment.get("blocks") for segment in segments])
     blocks: dict[int, list[tuple]] = {}
@@ -194,15 +221,28 @@ def _snapshot(root: object, columns: Columns) -> Snapshot:
         blocks.setdefault(number, []).extend(_blocks(segment, columns))
         reserved.setdefault(number, []).append(_integer(segment.get("total_size", 0)))
     stacks, frames = _stacks(columns)
-    events = {name: np.array(getattr(columns, name), dtype=kind, copy=False) for name, kind in _KINDS.items()}
+    events = {
+        name: np.array(getattr(columns, name), dtype=kind, copy=False)
+        for name, kind in _KINDS.items()
+    }
     devices = []
     for number in sorted({number for number, trace in enumerate(traces) if trace} | blocks.keys()):
         own = {name: values[rows.get(number, slice(0, 0))] for name, values in events.items()}
-        address, requested, active, stack = np.array(blocks.get(number, []), dtype=np.int64).reshape(-1, 4).T
+        address, requested, active, stack = (
+            np.array(blocks.get(number, []), dtype=np.int64).reshape(-1, 4).T
+        )
         held = reserved.get(number, [])
         added = own["size"][own["action"] != OOM]  # what was asked for in vain may be any number
-        _check_sizes({"an event": added, "an allocation": requested, "a segment": np.array(held, dtype=np.int64)})
-        devices.append(Device(number, *own.values(), address, requested, active.astype(bool), stack, sum(held)))
+        _check_sizes(
+            {
+                "an event": added,
+                "an allocation": requested,
+                "a segment": np.array(held, dtype=np.int64),
+            }
+        )
+        devices.append(
+            Device(number, *own.values(), address, requested, active.astype(bool), stack, sum(held))
+        )
     return Snapshot(devices, stacks, frames, _annotations(root.get("external_annotations", [])))
 
 
@@ -215,11 +255,18 @@ def _check_sizes(sizes: dict[str, np.ndarray]) -> None:
             raise ValueError("its sizes add up to more than there can be")
 
 
-_KINDS = {"action": np.int8, "address": np.int64, "size": np.int64, "time": np.int64, "stack": np.int32}
+_KINDS = {
+    "action": np.int8,
+    "address": np.int64,
+    "size": np.int64,
+    "time": np.int64,
+    "stack": np.int32,
+}
 
 
 def _rows(trace: list, columns: Columns) -> np.ndarray | slice:
-    """Where in the columns a device's events are: a slice, so that they are not copied, where they stand together."""
+    """Where in the columns a device's events are: a slice, so that they are not copied, where they
+    stand together."""
     columns.take(trace)
     if len(trace) < 2:
         return slice(*trace[0]) if trace else slice(0, 0)
@@ -227,13 +274,17 @@ def _rows(trace: list, columns: Columns) -> np.ndarray | slice:
 
 
 def _blocks(segment: dict, columns: Columns) -> list[tuple[int, int, bool, int]]:
-    """(address, requested, active, stack) of a segment's blocks. Until 2.1 a block had no address of its own and what
-    was requested stood in its history."""
+    """(address, requested, active, stack) of a segment's blocks. Until 2.1 a block had no address
+    of its own and what was requested stood in its history."""
     found, address = [], _integer(segment.get("address", 0))
     for block in _dicts(segment.get("blocks", []), "blocks"):
         size = _integer(block.get("size", 0))
         history = block.get("history")
-        past = history[0] if isinstance(history, list) and history and isinstance(history[0], dict) else {}
+        past = (
+            history[0]
+            if isinstance(history, list) and history and isinstance(history[0], dict)
+            else {}
+        )
         requested = _integer(block.get("requested_size", past.get("real_size", size)))
         stack = columns.number_of(block.get("frames", past.get("frames")))
         active = _checked(block.get("state", "inactive")).startswith("active")
@@ -278,18 +329,22 @@ def _integer(value: object) -> int:
 
 
 def _checked(value: object, kind: type = str, what: str = "a name") -> object:
-    """The value if it is of this kind; never the text of something else: that of lists that share lists has no end."""
+    """The value if it is of this kind; never the text of something else: that of lists that share
+    lists has no end."""
     if not isinstance(value, kind):
         raise ValueError(f"{what} is a {type(value).__name__}")
     return value
 
 
 def _dicts(value: object, what: str) -> list[dict]:
-    return [_checked(each, dict, f"one of {what}") for each in _each_once(_checked(value, list, what))]
+    return [
+        _checked(each, dict, f"one of {what}") for each in _each_once(_checked(value, list, what))
+    ]
 
 
 def _each_once(items: list) -> list:
-    """The items, unless one is in the list twice: with shared lists in lists a small file can ask for endless work."""
+    """The items, unless one is in the list twice: with shared lists in lists a small file can ask
+    for endless work."""
     shared = [id(item) for item in items if isinstance(item, list | dict)]
     if len(set(shared)) < len(shared):
         raise ValueError("one object is in it several times")

@@ -1,8 +1,9 @@
-"""The side file known.json that StepScope's own memory study writes beside a snapshot: what the program itself knew.
+"""The side file known.json that StepScope's own memory study writes beside a snapshot: what the
+program itself knew.
 
-marks: [allocations, frees, step, phase, module], from so many "alloc" and "free_completed" events on. tensors: storages
-that were seen at an address after so many events (`at`). made: the outputs of each operator of one whole step. saved:
-what autograd kept of it.
+marks: [allocations, frees, step, phase, module], from so many "alloc" and "free_completed" events
+on. tensors: storages that were seen at an address after so many events (`at`). made: the outputs of
+each operator of one whole step. saved: what autograd kept of it.
 """
 
 import gzip
@@ -45,14 +46,25 @@ def read(path: Path) -> Known:
                 raw = file.read(_LARGEST)
         content = json.loads(raw)
     except OSError as error:
-        raise SnapshotError(f"{path}: cannot be read ({error.strerror or 'damaged'}); {ADVICE}") from None
+        raise SnapshotError(
+            f"{path}: cannot be read ({error.strerror or 'damaged'}); {ADVICE}"
+        ) from None
     except (ValueError, EOFError, zlib.error, RecursionError):
         raise SnapshotError(f"{path}: this is not JSON; {ADVICE}") from None
     try:
         return _known(content)
-    except (TypeError, KeyError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+    except (
+        TypeError,
+        KeyError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         reason = " ".join(str(error).split())[:120]
-        raise SnapshotError(f"{path}: this is not the side file of a snapshot ({reason}); {ADVICE}") from None
+        raise SnapshotError(
+            f"{path}: this is not the side file of a snapshot ({reason}); {ADVICE}"
+        ) from None
 
 
 def _known(content: dict) -> Known:
@@ -64,7 +76,10 @@ def _known(content: dict) -> Known:
         [_made(each) | {"phase": _text(each["phase"])} for each in content["made"]],
         [_made(each) for each in content["saved"]],
     )
-    if any(sum(each["bytes"] for each in entries) >= _MOST for entries in (found.tensors, found.made, found.saved)):
+    if any(
+        sum(each["bytes"] for each in entries) >= _MOST
+        for entries in (found.tensors, found.made, found.saved)
+    ):
         raise ValueError("its bytes add up to more than there can be")
     return found
 
@@ -78,17 +93,29 @@ def _tensor(entry: dict) -> dict:
     if entry["category"] not in CATEGORIES:
         raise ValueError(f"category {entry['category']!r}")
     allocations, frees = entry["at"]
-    seen = {"category": entry["category"], "name": _text(entry["name"]), "address": _count(entry["address"])}
+    seen = {
+        "category": entry["category"],
+        "name": _text(entry["name"]),
+        "address": _count(entry["address"]),
+    }
     return seen | _shaped(entry) | {"at": (_count(allocations), _count(frees))}
 
 
 def _made(entry: dict) -> dict:
-    made = {"module": _text(entry["module"]), "op": _text(entry["op"]), "cast": entry["cast_of"] is not None}
+    made = {
+        "module": _text(entry["module"]),
+        "op": _text(entry["op"]),
+        "cast": entry["cast_of"] is not None,
+    }
     return made | _shaped(entry)
 
 
 def _shaped(entry: dict) -> dict:
-    return {"bytes": _count(entry["bytes"]), "shape": shape(entry["shape"]), "dtype": _text(entry["dtype"])}
+    return {
+        "bytes": _count(entry["bytes"]),
+        "shape": shape(entry["shape"]),
+        "dtype": _text(entry["dtype"]),
+    }
 
 
 def shape(lengths: list[int]) -> str:

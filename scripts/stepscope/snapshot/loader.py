@@ -1,12 +1,12 @@
 """Opens a memory snapshot: .pickle or .pickle.gz, of any size.
 
-Python's unpickler builds plain data and may import nothing, so that nothing in a file is run. What a hostile file can
-still ask of it (hashes without end, memory, depth) ends in the limits of recordings/limits.py, under which the programs
-read a stranger's file.
+Python's unpickler builds plain data and may import nothing, so that nothing in a file is run. What
+a hostile file can still ask of it (hashes without end, memory, depth) ends in the limits of
+recordings/limits.py, under which the programs read a stranger's file.
 
-A snapshot is millions of events, each a dict, which together take five to ten times the file's size. So they become
-columns of numbers while the file is read: whenever the unpickler asks for more of it, the events that are complete are
-added to the columns and emptied.
+A snapshot is millions of events, each a dict, which together take five to ten times the file's
+size. So they become columns of numbers while the file is read: whenever the unpickler asks for more
+of it, the events that are complete are added to the columns and emptied.
 """
 
 import gc
@@ -21,29 +21,40 @@ from stepscope.snapshot import SnapshotError, events
 
 _GZIP = b"\x1f\x8b"
 _BUFFER = 1 << 20  # bytes
-_LOOK_AGAIN = 1.1  # times the bytes read until traces are looked for again: more would copy the memo too often
+# times the bytes read until traces are looked for again: more would copy the memo too often
+_LOOK_AGAIN = 1.1
 
 
 def read(path: Path) -> events.Snapshot:
-    """The snapshot in a file that torch.cuda.memory._dump_snapshot wrote. Raises SnapshotError with one line."""
+    """The snapshot in a file that torch.cuda.memory._dump_snapshot wrote. Raises SnapshotError with
+    one line."""
     if path.is_dir():
         raise SnapshotError(f"{path}: this is a folder; give the file of a snapshot")
     if path.exists() and not path.is_file():
         raise SnapshotError(f"{path}: this is a pipe or a device; give the file of a snapshot")
     collects = gc.isenabled()
-    gc.disable()  # plain data has no cycles worth collecting, and looking for them takes longer than reading
+    # plain data has no cycles worth collecting, and looking for them takes longer than reading
+    gc.disable()
     try:
         return _read(path)
     except SnapshotError as error:
         raise SnapshotError(f"{path}: {error}") from None
     except FileNotFoundError:
-        raise SnapshotError(f"{path}: there is no such file; give one of torch.cuda.memory._dump_snapshot") from None
+        raise SnapshotError(
+            f"{path}: there is no such file; give one of torch.cuda.memory._dump_snapshot"
+        ) from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise SnapshotError(f"{path}: the file is cut off or damaged; record or copy it again") from None
+        raise SnapshotError(
+            f"{path}: the file is cut off or damaged; record or copy it again"
+        ) from None
     except OSError as error:
-        raise SnapshotError(f"{path}: cannot be read ({error.strerror}); give a file that you may read") from None
+        raise SnapshotError(
+            f"{path}: cannot be read ({error.strerror}); give a file that you may read"
+        ) from None
     except MemoryError:
-        raise SnapshotError(f"{path}: there is not enough memory for it; record fewer steps") from None
+        raise SnapshotError(
+            f"{path}: there is not enough memory for it; record fewer steps"
+        ) from None
     finally:
         if collects:
             gc.enable()
@@ -64,7 +75,9 @@ def _read(path: Path) -> events.Snapshot:
             raise
         except Exception as error:  # whatever a damaged pickle leads to
             told = " ".join(f"{type(error).__name__}: {error}".split())[:120]
-            raise SnapshotError(f"the pickle is cut off or damaged ({told}); record the snapshot again") from None
+            raise SnapshotError(
+                f"the pickle is cut off or damaged ({told}); record the snapshot again"
+            ) from None
         return events.snapshot(root, source.columns)
 
 
@@ -73,13 +86,14 @@ class _PlainData(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> None:
         raise SnapshotError(
-            f"the pickle wants to import {f'{module}.{name}'[:100]!r}; only plain data is read, and nothing in the "
-            "file was run"
+            f"the pickle wants to import {f'{module}.{name}'[:100]!r}; only plain data is read, and"
+            " nothing in the file was run"
         )
 
 
 class _Source(io.BufferedReader):
-    """A snapshot's bytes. Between two reads, events of its `unpickler` that are complete move to the `columns`."""
+    """A snapshot's bytes. Between two reads, events of its `unpickler` that are complete move to
+    the `columns`."""
 
     def __init__(self, raw: io.RawIOBase, most: int):
         """most: bytes that there may be."""
@@ -101,15 +115,19 @@ class _Source(io.BufferedReader):
         """Refuse a length that the file does not have, before there is memory for it."""
         if size > self._most - self.tell():
             raise SnapshotError(
-                f"the pickle wants {size} bytes where at most {self._most - self.tell()} are left: it is cut off or "
-                "damaged, or unpacks to too much; record it again, or gunzip it first if you trust it"
+                f"the pickle wants {size} bytes where at most {self._most - self.tell()} are left:"
+                " it is cut off or damaged, or unpacks to too much; record it again, or gunzip it"
+                " first if you trust it"
             )
 
     def _move(self) -> None:
-        """Of a list of events only the memo knows before it is whole; while one grows, there is no other."""
+        """Of a list of events only the memo knows before it is whole; while one grows, there is no
+        other."""
         at = self.tell()
         if sum(map(self.columns.take, self._traces)):
             self._next_look = max(self._next_look, at + _BUFFER + 1)
         elif at >= self._next_look:
-            self._traces = [each for each in self.unpickler.memo.copy().values() if events.is_trace(each)]
+            self._traces = [
+                each for each in self.unpickler.memo.copy().values() if events.is_trace(each)
+            ]
             self._next_look = _LOOK_AGAIN * at + _BUFFER

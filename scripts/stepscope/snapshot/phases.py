@@ -1,4 +1,5 @@
-"""Which step, phase and part of the model each event belongs to: from known.json, annotations or stacks."""
+"""Which step, phase and part of the model each event belongs to: from known.json, annotations or
+stacks."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ _STEP = re.compile(r"^(?:ProfilerStep#|step[ _#]?)(\d+)$", re.I)
 
 @dataclass
 class Parts:
-    """Parts of a history: from event `first` on (ascending), step (None if unknown), phase and module are these.
+    """Parts of a history: from event `first` on (ascending), step (None if unknown), phase and
+    module are these.
 
     ranged: whether the phase comes from a range of the program (else from stacks).
     """
@@ -35,7 +37,9 @@ def from_marks(known: Known, device: Device) -> Parts:
     """The parts that known.json lists."""
     first = events_after(device, [mark[:2] for mark in known.marks])
     first = np.maximum.accumulate(first) if len(first) else first
-    return Parts(first, *([mark[at] for mark in known.marks] for at in (2, 3, 4)), [True] * len(first))
+    return Parts(
+        first, *([mark[at] for mark in known.marks] for at in (2, 3, 4)), [True] * len(first)
+    )
 
 
 def lacks_events(device: Device, known: Known) -> bool:
@@ -56,10 +60,12 @@ def events_after(device: Device, counts: list) -> np.ndarray:
 
 
 def derived(device: Device, annotations: list[Annotation], kinds: np.ndarray) -> Parts:
-    """The parts that annotations name, and where they name nothing, those from stacks of allocations (see stacks.py).
+    """The parts that annotations name, and where they name nothing, those from stacks of
+    allocations (see stacks.py).
 
-    An event that says nothing itself belongs to what was before it, up to the end of a range. Steps are counted: a
-    forward pass after anything else begins one; or they have the numbers of torch.profiler's annotations.
+    An event that says nothing itself belongs to what was before it, up to the end of a range. Steps
+    are counted: a forward pass after anything else begins one; or they have the numbers of
+    torch.profiler's annotations.
     """
     events = len(device.action)
     ranges, names, steps = _annotated(device, annotations)
@@ -70,9 +76,15 @@ def derived(device: Device, annotations: list[Annotation], kinds: np.ndarray) ->
     tells = np.append(-1, np.flatnonzero(kind != stacks.NOTHING))
     latest = tells[np.searchsorted(tells, np.arange(events), side="right") - 1]
     began = np.maximum.accumulate(np.where(np.diff(ranges, prepend=-1), np.arange(events), 0))
-    phase = np.where(latest >= began, code[kind[latest]], names.index("")) if events else np.empty(0, dtype=np.int64)
+    phase = (
+        np.where(latest >= began, code[kind[latest]], names.index(""))
+        if events
+        else np.empty(0, dtype=np.int64)
+    )
     phase = np.where(ranges >= 0, ranges, phase)
-    changes = np.flatnonzero(np.diff(phase, prepend=-1) | np.diff(steps, prepend=-2) | np.diff(ranges, prepend=-2))
+    changes = np.flatnonzero(
+        np.diff(phase, prepend=-1) | np.diff(steps, prepend=-2) | np.diff(ranges, prepend=-2)
+    )
     phases = [names[phase[at]] for at in changes]
     numbers = [int(steps[at]) for at in changes] if (steps >= 0).any() else _counted(phases)
     numbers = [None if number == -1 else number for number in numbers]
@@ -80,7 +92,8 @@ def derived(device: Device, annotations: list[Annotation], kinds: np.ndarray) ->
 
 
 def _counted(phases: list[str]) -> list[int | None]:
-    """Steps of parts: a new one begins with each forward pass that follows a backward pass or an optimizer."""
+    """Steps of parts: a new one begins with each forward pass that follows a backward pass or an
+    optimizer."""
     found, step, over = [], 0, False
     for phase in phases:
         if phase in ("forward", "inference") and over:
@@ -90,12 +103,14 @@ def _counted(phases: list[str]) -> list[int | None]:
     return found
 
 
-def _annotated(device: Device, annotations: list[Annotation]) -> tuple[np.ndarray, list[str], np.ndarray]:
-    """For each event the phase of the ranges around it, as a number in a list of names (-1: none), that list,
-    and the step's number (-1: none).
+def _annotated(
+    device: Device, annotations: list[Annotation]
+) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """For each event the phase of the ranges around it, as a number in a list of names (-1: none),
+    that list, and the step's number (-1: none).
 
-    Ranges of other devices than this count only where it has none. If no range has a name of a phase, the outermost
-    ones are taken for phases.
+    Ranges of other devices than this count only where it has none. If no range has a name of a
+    phase, the outermost ones are taken for phases.
     """
     events = len(device.action)
     phases, steps, names = np.full(events, -1), np.full(events, -1), {}
@@ -115,21 +130,26 @@ def _annotated(device: Device, annotations: list[Annotation]) -> tuple[np.ndarra
         around = [name for name in around if name is not None]
         if around:
             phases[inside] = names.setdefault(around[-1 if known else 0], len(names))
-        numbers = [int(found[1]) for name in open_ranges if (found := _STEP.match(name)) and len(found[1]) < 10]
+        numbers = [
+            int(found[1])
+            for name in open_ranges
+            if (found := _STEP.match(name)) and len(found[1]) < 10
+        ]
         if numbers:
             steps[inside] = numbers[-1]
     return phases, list(names), steps
 
 
 def meaning(name: str) -> str | None:
-    """The phase that a range with this name is, the loss a part of the forward pass; None if the name says nothing."""
+    """The phase that a range with this name is, the loss a part of the forward pass; None if the
+    name says nothing."""
     found = people.meaning(name)
     return {"step": None, "loss": "forward"}.get(found, found)
 
 
 def began_before(device: Device, annotations: list[Annotation]) -> bool:
-    """Whether annotations prove that events are missing: a range is over before the first event, in a history in which
-    a range of the same name has events."""
+    """Whether annotations prove that events are missing: a range is over before the first event, in
+    a history in which a range of the same name has events."""
     if device.seconds is None:
         return False
     before, with_events, started = set(), set(), {}

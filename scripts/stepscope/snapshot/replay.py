@@ -1,8 +1,10 @@
-"""Which blocks of memory there were, from when to when: what the events of one device and its final state tell.
+"""Which blocks of memory there were, from when to when: what the events of one device and its final
+state tell.
 
-A block's life is [start, end): it is there after event `start`, and no more after event `end`; -1 is "before the first
-event" and the number of events is "to the end". It ends with "free_completed", when other blocks may have its place:
-a block that another stream still uses is there until then, as in PyTorch's counter of active bytes.
+A block's life is [start, end): it is there after event `start`, and no more after event `end`; -1
+is "before the first event" and the number of events is "to the end". It ends with "free_completed",
+when other blocks may have its place: a block that another stream still uses is there until then, as
+in PyTorch's counter of active bytes.
 """
 
 from dataclasses import dataclass
@@ -14,11 +16,12 @@ from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, FREE_REQUESTED, GRO
 
 @dataclass
 class Replay:
-    """A device's blocks as columns (address, size in requested bytes, start, end, stack), in the order of their starts,
-    and its memory after each event: active[i] and reserved[i] after event i - 1, so that [0] is before the first.
+    """A device's blocks as columns (address, size in requested bytes, start, end, stack), in the
+    order of their starts, and its memory after each event: active[i] and reserved[i] after event i
+    - 1, so that [0] is before the first.
 
-    contradicted: whether the events cannot be all that happened. forgotten: whether blocks were recorded whose
-    allocations the history does not have.
+    contradicted: whether the events cannot be all that happened. forgotten: whether blocks were
+    recorded whose allocations the history does not have.
     """
 
     device: Device
@@ -44,7 +47,8 @@ class Replay:
 
     @property
     def peak_event(self) -> int:
-        """The event after which most bytes were active, the first of several; -1 if that was before all of them."""
+        """The event after which most bytes were active, the first of several; -1 if that was before
+        all of them."""
         return int(self.active.argmax()) - 1
 
     @property
@@ -59,22 +63,28 @@ class Replay:
 def replay(device: Device) -> Replay:
     """Pair every allocation with the free that ends it.
 
-    What was active before the first event follows from the end: blocks that are freed without having been allocated in
-    the history, and blocks of the final state that no event touches. So a recording that began midway is whole.
+    What was active before the first event follows from the end: blocks that are freed without
+    having been allocated in the history, and blocks of the final state that no event touches. So a
+    recording that began midway is whole.
 
-    A history whose buffer overflowed is, like one that began midway, the end of the whole, and the order of the
-    events cannot tell the two apart. What proves that events are missing: an address that is allocated twice or freed
-    twice in a row, or a final state that the events deny (`contradicted`); or a block that is there at the end with its
-    stack, whose allocation is not in the history, since PyTorch records both or neither (`forgotten`: the buffer
-    overflowed or was cleared). A contradicted history is replayed as far as it goes: a block ends when its address is
+    A history whose buffer overflowed is, like one that began midway, the end of the whole, and the
+    order of the events cannot tell the two apart. What proves that events are missing: an address
+    that is allocated twice or freed twice in a row, or a final state that the events deny
+    (`contradicted`); or a block that is there at the end with its stack, whose allocation is not in
+    the history, since PyTorch records both or neither (`forgotten`: the buffer overflowed or was
+    cleared). A contradicted history is replayed as far as it goes: a block ends when its address is
     allocated again.
     """
     events = len(device.action)
     freed = _action_that_frees(device)
     chosen = np.flatnonzero((device.action == ALLOC) | (device.action == freed))
-    chosen = chosen[np.argsort(device.address[chosen], kind="stable")]  # by address, each in the order of time
+    chosen = chosen[
+        np.argsort(device.address[chosen], kind="stable")
+    ]  # by address, each in the order of time
     address, allocates = device.address[chosen], device.action[chosen] == ALLOC
-    same_next = np.append(address[1:] == address[:-1], False) if len(chosen) else np.empty(0, dtype=bool)
+    same_next = (
+        np.append(address[1:] == address[:-1], False) if len(chosen) else np.empty(0, dtype=bool)
+    )
     next_event = np.append(chosen[1:], events) if len(chosen) else chosen
     next_allocates = np.append(allocates[1:], False) if len(chosen) else allocates
     follows = np.append(False, same_next[:-1]) if len(chosen) else same_next
@@ -83,9 +93,12 @@ def replay(device: Device) -> Replay:
     # Blocks that the history allocates; where it does not free them, they are there to the end.
     of_alloc = np.flatnonzero(allocates)
     ends = np.where(same_next, next_event, events)[of_alloc]
-    # Frees of what it did not allocate: before the first event of their address, or after another free.
+    # Frees of what it did not allocate: before the first event of their address, or after another
+    # free.
     orphans = np.flatnonzero(~allocates & ~(follows & before_allocates))
-    twice = (allocates & same_next & next_allocates).any() or (~allocates & follows & ~before_allocates).any()
+    twice = (allocates & same_next & next_allocates).any() or (
+        ~allocates & follows & ~before_allocates
+    ).any()
 
     final = np.flatnonzero(device.block_active)
     last = np.flatnonzero(~same_next)  # the last event of each address
@@ -96,15 +109,20 @@ def replay(device: Device) -> Replay:
     if device.block_address.size:  # a profile without a final state contradicts nothing
         contradicted |= ~np.isin(open_at_end, device.block_address[final]).all()
 
-    def joined(of_allocs: np.ndarray, of_orphans: np.ndarray, of_untouched: np.ndarray) -> np.ndarray:
+    def joined(
+        of_allocs: np.ndarray, of_orphans: np.ndarray, of_untouched: np.ndarray
+    ) -> np.ndarray:
         return np.concatenate([of_untouched, of_orphans, of_allocs])
 
     first, second = chosen[of_alloc], chosen[orphans]
     size = joined(device.size[first], device.size[second], device.block_requested[untouched])
     start = joined(first, np.full(len(second), -1), np.full(len(untouched), -1))
     end = joined(ends, second, np.full(len(untouched), events))
-    # Events may be recorded without stacks while blocks have them: _record_memory_history(context="state").
-    of_first = np.where(device.stack[first] < 0, _final_stacks(device, address[of_alloc], ends), device.stack[first])
+    # Events may be recorded without stacks while blocks have them:
+    # _record_memory_history(context="state").
+    of_first = np.where(
+        device.stack[first] < 0, _final_stacks(device, address[of_alloc], ends), device.stack[first]
+    )
     stack = joined(of_first, np.full(len(second), -1), device.block_stack[untouched])
     places = joined(device.address[first], device.address[second], device.block_address[untouched])
     order = np.argsort(start, kind="stable")
@@ -120,8 +138,14 @@ def _final_stacks(device: Device, address: np.ndarray, end: np.ndarray) -> np.nd
     if not len(device.block_address):
         return np.full(len(address), -1)
     order = np.argsort(device.block_address, kind="stable")
-    place = order[np.minimum(np.searchsorted(device.block_address, address, sorter=order), len(order) - 1)]
-    same = (device.block_address[place] == address) & device.block_active[place] & (end == len(device.action))
+    place = order[
+        np.minimum(np.searchsorted(device.block_address, address, sorter=order), len(order) - 1)
+    ]
+    same = (
+        (device.block_address[place] == address)
+        & device.block_active[place]
+        & (end == len(device.action))
+    )
     return np.where(same, device.block_stack[place], -1)
 
 
@@ -134,7 +158,8 @@ def _action_that_frees(device: Device) -> int:
 
 
 def after_each(start: np.ndarray, end: np.ndarray, size: np.ndarray, events: int) -> np.ndarray:
-    """(events + 1) bytes of these blocks that are there before the first event and after each one."""
+    """(events + 1) bytes of these blocks that are there before the first event and after each
+    one."""
     change = np.zeros(events + 1, dtype=np.int64)
     began = start >= 0
     change[0] = size[~began].sum()
@@ -145,8 +170,8 @@ def after_each(start: np.ndarray, end: np.ndarray, size: np.ndarray, events: int
 
 
 def _reserved(device: Device) -> np.ndarray:
-    """Bytes that PyTorch held of the device, from what it held at the end backwards. A profile of a processor has no
-    such events: what is active is then all that is known to be held."""
+    """Bytes that PyTorch held of the device, from what it held at the end backwards. A profile of a
+    processor has no such events: what is active is then all that is known to be held."""
     change = np.zeros(len(device.action) + 1, dtype=np.int64)
     change[1:] += np.where(np.isin(device.action, GROWS), device.size, 0)
     change[1:] -= np.where(np.isin(device.action, SHRINKS), device.size, 0)

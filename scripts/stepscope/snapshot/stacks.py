@@ -1,17 +1,20 @@
-"""What a stack says: which line of it a person would look at, and what PyTorch was doing when it allocated.
+"""What a stack says: which line of it a person would look at, and what PyTorch was doing when it
+allocated.
 
-The latter is for snapshots of programs that are not ours. The frames are searched from the innermost call outwards, and
-the first that fits one of these decides:
+The latter is for snapshots of programs that are not ours. The frames are searched from the
+innermost call outwards, and the first that fits one of these decides:
 
-- backward: autograd's engine in C++, its functions in Python, or any function called `backward`. The backward pass runs
-  in a thread of PyTorch's own, so an allocation without any frame of Python is of the backward pass too, if others have
-  such;
-- recomputed: a part of the forward pass that torch.utils.checkpoint, anywhere further out, runs again in the backward
-  pass;
-- optimizer: anything of torch.optim (whose hook also stands outside every `step` of a class derived from its own), a
-  function with the name of an optimizer, or one called `step`, unless that function calls the model or the backward
-  pass, and so is a step of training; what folders and files are called says nothing;
-- made: torch.nn.init, a constructor, or a module on its way to a device: where parameters come from;
+- backward: autograd's engine in C++, its functions in Python, or any function called `backward`.
+  The backward pass runs in a thread of PyTorch's own, so an allocation without any frame of Python
+  is of the backward pass too, if others have such;
+- recomputed: a part of the forward pass that torch.utils.checkpoint, anywhere further out, runs
+  again in the backward pass;
+- optimizer: anything of torch.optim (whose hook also stands outside every `step` of a class derived
+  from its own), a function with the name of an optimizer, or one called `step`, unless that
+  function calls the model or the backward pass, and so is a step of training; what folders and
+  files are called says nothing;
+- made: torch.nn.init, a constructor, or a module on its way to a device: where parameters come
+  from;
 - forward: torch.nn, or a function called `forward`.
 """
 
@@ -25,25 +28,38 @@ from stepscope.snapshot.events import ALLOC, Frame, Snapshot
 
 NO_STACK, MOST_FRAMES = "(no frames)", 64
 NOTHING, FORWARD, BACKWARD, RECOMPUTED, OPTIMIZER, MADE = range(6)
-PHASES = {FORWARD: "forward", BACKWARD: "backward", RECOMPUTED: "backward", OPTIMIZER: "optimizer", MADE: ""}
+PHASES = {
+    FORWARD: "forward",
+    BACKWARD: "backward",
+    RECOMPUTED: "backward",
+    OPTIMIZER: "optimizer",
+    MADE: "",
+}
 
 _OPTIMIZER = re.compile(r"(^|/)torch/optim/")
 _UPDATES = re.compile(
-    r"(^|_)(optimi[sz]er|adamw?|adagrad|adadelta|adafactor|sgd|rmsprop|lamb|lion|muon|shampoo)(_|$)", re.IGNORECASE
+    r"(^|_)(optimi[sz]er|adamw?|adagrad|adadelta|adafactor|sgd|rmsprop|lamb|lion|muon|shampoo)(_|$)",
+    re.IGNORECASE,
 )
-_PREPARES = re.compile(r"^_*(make|create|build|get|configure|init|set|setup|zero)(_|$)", re.IGNORECASE)
+_PREPARES = re.compile(
+    r"^_*(make|create|build|get|configure|init|set|setup|zero)(_|$)", re.IGNORECASE
+)
 _STEP = "step"
 _AUTOGRAD = re.compile(r"(^|/)torch/(autograd/|_tensor\.py$)")
 _CHECKPOINT = re.compile(r"(^|/)torch/utils/checkpoint\.py$")
 _MAKING = re.compile(r"(^|/)torch/nn/init\.py$")
 _MODULES = re.compile(r"(^|/)torch/nn/(modules/|functional\.py$)")
 _MODULE = re.compile(r"(^|/)torch/nn/modules/module\.py$")
-_MOVES = ("_apply", "<lambda>", "convert")  # of a module: `.cuda()`, `.half()` and `.to()` hand the others to the first
+_MOVES = (
+    "_apply",
+    "<lambda>",
+    "convert",
+)  # of a module: `.cuda()`, `.half()` and `.to()` hand the others to the first
 _ENGINE = re.compile(r"torch::autograd::(Engine|python::PythonEngine)::|evaluate_function")
 _CAST = "autocast::cached_cast"
 
-# Files that are not the user's code: installed packages, Python's library, PyTorch's and einops's own sources wherever
-# they are, code without a file.
+# Files that are not the user's code: installed packages, Python's library, PyTorch's and einops's
+# own sources wherever they are, code without a file.
 _LIBRARY = re.compile(
     r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/Lib/|^<(frozen|string|eval_with_key)"
     r"|(^|/)torch/(_\w+/|_\w+\.py|amp/|autograd/|cuda/|distributed/|fx/|functional\.py|jit/|nn/|ops|optim/|profiler/"
@@ -53,22 +69,27 @@ _LIBRARY = re.compile(
 _PYTORCH = re.compile(r"(^|/)(torch|einops)/|/lib(64)?/python\d[\d.]*/(?!(site|dist)-packages/)|^<")
 _AROUND = re.compile(r"(^|/)stepscope/model/own/")  # what calls a model that is not ours
 _HOOKS = ("__torch_dispatch__", "__torch_function__")
-_PYTHON = re.compile(r"\.pyx?$|^<(stdin|ipython|string|frozen|eval_with_key|module)|/ipykernel_\d+/")
+_PYTHON = re.compile(
+    r"\.pyx?$|^<(stdin|ipython|string|frozen|eval_with_key|module)|/ipykernel_\d+/"
+)
 
 
 def is_python(frame: Frame) -> bool:
-    """Whether it is a frame of Python; those of C++ have a source file of C++, an object file or "??"."""
+    """Whether it is a frame of Python; those of C++ have a source file of C++, an object file or
+    "??"."""
     return bool(_PYTHON.search(frame.file))
 
 
 def is_user(frame: Frame) -> bool:
-    """Whether it is a frame of Python outside all libraries, and not a hook that only watches the calls of others."""
+    """Whether it is a frame of Python outside all libraries, and not a hook that only watches the
+    calls of others."""
     return is_python(frame) and frame.function not in _HOOKS and not _LIBRARY.search(_path(frame))
 
 
 @cache
 def shown(frame: Frame) -> str:
-    """As in "file.py:123 function"; a file of this repository relative to it, others without their folders."""
+    """As in "file.py:123 function"; a file of this repository relative to it, others without their
+    folders."""
     path = _path(frame)
     ours, parts = path.rfind("/scripts/"), path.rsplit("/", 2)
     alone = 2 if parts[-1] == "__init__.py" else 1  # says nothing alone
@@ -79,7 +100,8 @@ def shown(frame: Frame) -> str:
 def user_lines(snapshot: Snapshot) -> list[str]:
     """For each stack its first frame in user code, as `shown`; "" where it has none.
 
-    Where only StepScope called a model of a package, as transformers' are, it is the first frame in such a package.
+    Where only StepScope called a model of a package, as transformers' are, it is the first frame in
+    such a package.
     """
     user = [is_user(frame) for frame in snapshot.frames]
     package = [_is_package(frame) for frame in snapshot.frames]
@@ -122,9 +144,12 @@ def kinds(snapshot: Snapshot) -> np.ndarray:
 
 
 def _kinds_of_frames(snapshot: Snapshot) -> list[int]:
-    """For each frame its kind. Functions called `step` are optimizers' but for those that call the model."""
+    """For each frame its kind. Functions called `step` are optimizers' but for those that call the
+    model."""
     frames, single = snapshot.frames, [_kind(frame) for frame in snapshot.frames]
-    steps = {at for at, frame in enumerate(frames) if frame.function == _STEP and single[at] == OPTIMIZER}
+    steps = {
+        at for at, frame in enumerate(frames) if frame.function == _STEP and single[at] == OPTIMIZER
+    }
     trains: set[str] = set()  # files whose `step` calls the model
     for stack in snapshot.stacks:
         inner = False
@@ -132,7 +157,10 @@ def _kinds_of_frames(snapshot: Snapshot) -> list[int]:
             if inner and at in steps:
                 trains.add(frames[at].file)
             inner |= single[at] in (FORWARD, BACKWARD, RECOMPUTED)
-    return [NOTHING if at in steps and frames[at].file in trains else kind for at, kind in enumerate(single)]
+    return [
+        NOTHING if at in steps and frames[at].file in trains else kind
+        for at, kind in enumerate(single)
+    ]
 
 
 def _first(kinds: list[int], otherwise: int) -> int:
@@ -142,13 +170,16 @@ def _first(kinds: list[int], otherwise: int) -> int:
 
 
 def casts(snapshot: Snapshot) -> np.ndarray:
-    """bool for each stack, and one more at the end: whether autocast made a low-precision copy (frames of C++ tell)."""
+    """bool for each stack, and one more at the end: whether autocast made a low-precision copy
+    (frames of C++ tell)."""
     single = [_CAST in frame.function for frame in snapshot.frames]
     return _any_frame(snapshot, single)
 
 
 def _any_frame(snapshot: Snapshot, single: list[bool]) -> np.ndarray:
-    return np.array([*(any(single[number] for number in stack) for stack in snapshot.stacks), False])
+    return np.array(
+        [*(any(single[number] for number in stack) for stack in snapshot.stacks), False]
+    )
 
 
 def _kind(frame: Frame) -> int:
@@ -160,7 +191,11 @@ def _kind(frame: Frame) -> int:
     if _CHECKPOINT.search(file):
         return RECOMPUTED if function in ("recompute_fn", "unpack_hook", "backward") else NOTHING
     if _AUTOGRAD.search(file):
-        return BACKWARD if function in ("backward", "grad", "_engine_run_backward", "_make_grads") else NOTHING
+        return (
+            BACKWARD
+            if function in ("backward", "grad", "_engine_run_backward", "_make_grads")
+            else NOTHING
+        )
     if function == "backward":
         return BACKWARD
     if function == _STEP or (_UPDATES.search(function) and not _PREPARES.search(function)):
@@ -178,4 +213,6 @@ def whole(snapshot: Snapshot, number: int) -> str:
         return NO_STACK
     frames = [snapshot.frames[at] for at in snapshot.stacks[number]]
     more = [f"{len(frames) - MOST_FRAMES} more"] if len(frames) > MOST_FRAMES else []
-    return " ← ".join([*(f"{each.file}:{each.line} {each.function}" for each in frames[:MOST_FRAMES]), *more])
+    return " ← ".join(
+        [*(f"{each.file}:{each.line} {each.function}" for each in frames[:MOST_FRAMES]), *more]
+    )

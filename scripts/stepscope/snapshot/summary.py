@@ -22,27 +22,39 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
     found = {name: tables[f"memory_{name}"] for name in ("peak", "lines", "timeline")}
     own = {name: table[table["device"] == row["device"]] for name, table in found.items()}
     when = (
-        f"after event {row['peak_event']:,} of {row['events']:,}" if row["events"] else "in a state without a history"
+        f"after event {row['peak_event']:,} of {row['events']:,}"
+        if row["events"]
+        else "in a state without a history"
     )
     when += f", {1e3 * row['peak_time']:,.1f} ms" if pd.notna(row["peak_time"]) else ""
     where = [f"step {row['peak_step']}"] if pd.notna(row["peak_step"]) else []
     where += [plain(row[key]) for key in ("peak_phase", "peak_module") if row[key]]
     lines = [
-        f"Device {row['device']}: peak {_mib(row['peak'])} MiB {when}" + (f" ({', '.join(where)})" if where else ""),
-        f"  {_reserved(row, own['timeline'])}"
-        f"active at the start {_mib(row['start'])} MiB, at the end {_mib(row['end'])} MiB",
-        f"  active is in requested bytes; the peak takes at least {_mib(row['peak_rounded'])} MiB as allocated",
+        f"Device {row['device']}: peak {_mib(row['peak'])} MiB {when}"
+        + (f" ({', '.join(where)})" if where else ""),
+        (
+            f"  {_reserved(row, own['timeline'])}"
+            f"active at the start {_mib(row['start'])} MiB, at the end {_mib(row['end'])} MiB"
+        ),
+        (
+            f"  active is in requested bytes; the peak takes at least {_mib(row['peak_rounded'])}"
+            " MiB as allocated"
+        ),
     ]
     lines += [f"  {line}" for line in cautions(row)]
     lines.append("  at the peak, MiB:")
     for each in own["peak"].to_dict("records"):
         if each["bytes"]:
             share = _percent(each["bytes"] / row["peak"])
-            lines.append(f"  {_mib(each['bytes']):>14}  {share}  {each['category']}{_why(each, row)}")
+            lines.append(
+                f"  {_mib(each['bytes']):>14}  {share}  {each['category']}{_why(each, row)}"
+            )
     lines.append("  the largest lines of it, MiB:")
     for each in own["lines"].head(LINES).to_dict("records"):
         place = "  ".join(plain(each[key]) for key in ("category", "module", "frame") if each[key])
-        lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['bytes'] / row['peak'])}  {place}")
+        lines.append(
+            f"  {_mib(each['bytes']):>14}  {_percent(each['bytes'] / row['peak'])}  {place}"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -57,19 +69,28 @@ def compared(table: pd.DataFrame) -> str:
 
 
 def cautions(row: dict) -> list[str]:
-    """What a reader has to know before the numbers of a device, from its row of the summary's table."""
+    """What a reader has to know before the numbers of a device, from its row of the summary's
+    table."""
     told = []
     if row["cut"]:
         told.append("the history lacks its beginning: earlier peaks may be missing")
     if row["events"] and row["allocated"] and row["without_frames"] > _MOST_WITHOUT_FRAMES:
         told.append(
-            f"{100 * row['without_frames']:.1f} % of the allocated bytes have no line of Python: categories and "
-            "lines are partly unknown; record with _record_memory_history(stacks='python')"
+            f"{100 * row['without_frames']:.1f} % of the allocated bytes have no line of Python:"
+            " categories and lines are partly unknown; record with"
+            " _record_memory_history(stacks='python')"
         )
     if row["ooms"]:
-        place = ", ".join(plain(row[key]) for key in ("oom_phase", "oom_module", "oom_frame") if row[key])
-        sizes = f"{_mib(row['oom_requested'])} MiB wanted, {_mib(row['oom_free'])} MiB free on the device"
-        told.append(f"out of memory {row['ooms']} times; first: {sizes}" + (f" ({place})" if place else ""))
+        place = ", ".join(
+            plain(row[key]) for key in ("oom_phase", "oom_module", "oom_frame") if row[key]
+        )
+        sizes = (
+            f"{_mib(row['oom_requested'])} MiB wanted, {_mib(row['oom_free'])} MiB free on the"
+            " device"
+        )
+        told.append(
+            f"out of memory {row['ooms']} times; first: {sizes}" + (f" ({place})" if place else "")
+        )
     return told
 
 
@@ -82,7 +103,8 @@ def _why(each: dict, row: dict) -> str:
 
 
 def _reserved(row: dict, timeline: pd.DataFrame) -> str:
-    """What was reserved; empty if that is never more than the peak, as on a CPU without an allocator, or unknown."""
+    """What was reserved; empty if that is never more than the peak, as on a CPU without an
+    allocator, or unknown."""
     if not timeline["reserved"].max() > timeline["active"].max():
         return ""
     then, most = _mib(row["reserved_at_peak"]), _mib(row["peak_reserved"])

@@ -1,7 +1,7 @@
 """The tables of one device's replayed history.
 
-Bytes are those that were requested, times are seconds since the first event, and an event is its number in the device's
-history; the state "after event -1" is that before the first one.
+Bytes are those that were requested, times are seconds since the first event, and an event is its
+number in the device's history; the state "after event -1" is that before the first one.
 """
 
 import re
@@ -30,10 +30,12 @@ def collapsed(path: str) -> str:
 
 
 class Device:
-    """One device's history, what is known of its blocks, and the lines that made them, for all its tables."""
+    """One device's history, what is known of its blocks, and the lines that made them, for all its
+    tables."""
 
     def __init__(self, blocks: Blocks, lines: list[str], python: np.ndarray):
-        """lines: of each stack, and "" for none; python: whether the stack has a frame of Python, and False."""
+        """lines: of each stack, and "" for none; python: whether the stack has a frame of Python,
+        and False."""
         self.blocks, self.replay, self.parts = blocks, blocks.replay, blocks.parts
         self.lines, self.python = lines, python
         self.seconds = self.replay.device.seconds
@@ -51,11 +53,16 @@ class Device:
     def part(self, event: int) -> tuple[object, str, str]:
         """(step, phase, module) of an event."""
         at = int(self.parts.of(np.array([event]))[0])
-        return (None, "", "") if at < 0 else (self.parts.step[at], self.parts.phase[at], self.parts.module[at])
+        return (
+            (None, "", "")
+            if at < 0
+            else (self.parts.step[at], self.parts.phase[at], self.parts.module[at])
+        )
 
 
 def _coded(texts: list) -> tuple[np.ndarray, list]:
-    """(the number of each text and at the end of none, the different texts); number 0 is that of none."""
+    """(the number of each text and at the end of none, the different texts); number 0 is that of
+    none."""
     empty = ("", "", "") if texts and isinstance(texts[0], tuple) else ""
     names = {empty: 0}
     return np.array([*(names.setdefault(text, len(names)) for text in texts), 0]), list(names)
@@ -117,15 +124,20 @@ def _ooms(device: Device) -> dict:
 
 
 def timeline(device: Device) -> pd.DataFrame:
-    """Memory after at most TIMELINE_ROWS events: the first and the last, the peak, those around changes of phase, and
-    of the rest the highest and the lowest of equally long parts. Event -1 is the state before the first."""
+    """Memory after at most TIMELINE_ROWS events: the first and the last, the peak, those around
+    changes of phase, and of the rest the highest and the lowest of equally long parts. Event -1 is
+    the state before the first."""
     replay, events = device.replay, device.replay.events
     borders = _borders(device)
     borders = borders[np.linspace(0, len(borders) - 1, min(len(borders), _BOUNDARIES)).astype(int)]
     chosen = [borders, [-1, events - 1, replay.peak_event, int(replay.reserved.argmax()) - 1]]
-    edges = np.unique(np.linspace(0, events + 1, (TIMELINE_ROWS - len(borders) - 4) // 2 + 1).astype(int))[:-1]
+    edges = np.unique(
+        np.linspace(0, events + 1, (TIMELINE_ROWS - len(borders) - 4) // 2 + 1).astype(int)
+    )[:-1]
     for extreme in (np.maximum, np.minimum):
-        best = np.repeat(extreme.reduceat(replay.active, edges), np.diff(np.append(edges, events + 1)))
+        best = np.repeat(
+            extreme.reduceat(replay.active, edges), np.diff(np.append(edges, events + 1))
+        )
         hits = np.flatnonzero(replay.active == best)
         chosen.append(hits[np.searchsorted(hits, edges)] - 1)
     at = np.unique(np.concatenate(chosen).astype(np.int64))
@@ -145,11 +157,16 @@ def timeline(device: Device) -> pd.DataFrame:
 
 
 def _borders(device: Device) -> np.ndarray:
-    """The last event before, and the last one of, each stretch of events in one phase of one step."""
+    """The last event before, and the last one of, each stretch of events in one phase of one
+    step."""
     parts, events = device.parts, device.replay.events
     full = np.flatnonzero(parts.first < np.append(parts.first, events)[1:])
     known = [(parts.step[at], parts.phase[at]) for at in full]
-    changes = [parts.first[at] for at, own, before in zip(full, known, [None, *known], strict=False) if own != before]
+    changes = [
+        parts.first[at]
+        for at, own, before in zip(full, known, [None, *known], strict=False)
+        if own != before
+    ]
     return np.unique([0, *changes, events]) - 1
 
 
@@ -170,8 +187,14 @@ def lines(device: Device, snapshot: Snapshot) -> pd.DataFrame:
     """
     replay, blocks = device.replay, device.blocks
     alive = np.flatnonzero(replay.alive_after(replay.peak_event))
-    alive = alive[np.argsort(replay.size[alive], kind="stable")]  # the last of a group is its largest
-    columns = [blocks.category[alive], device.module[blocks.part[alive]], device.line[replay.stack[alive]]]
+    alive = alive[
+        np.argsort(replay.size[alive], kind="stable")
+    ]  # the last of a group is its largest
+    columns = [
+        blocks.category[alive],
+        device.module[blocks.part[alive]],
+        device.line[replay.stack[alive]],
+    ]
     keys, sizes, counts, groups = _groups(columns, replay.size[alive])
     largest = np.zeros(len(sizes), dtype=np.int64)
     largest[groups] = alive
@@ -213,7 +236,10 @@ def largest(device: Device) -> pd.DataFrame:
             "phase": [device.phases[each] for each in keys[2][order]],
             "module": [device.modules[each] for each in keys[3][order]],
             "frame": [device.line_names[each] for each in keys[4][order]],
-            **{name: [each[at] for each in tensors] for at, name in enumerate(("op", "shape", "dtype"))},
+            **{
+                name: [each[at] for each in tensors]
+                for at, name in enumerate(("op", "shape", "dtype"))
+            },
             "lifetime": [_lifetime(device, own[groups == at]) for at in order],
         }
     )
@@ -225,11 +251,14 @@ def _lifetime(device: Device, blocks: np.ndarray) -> float | None:
     ended = end < device.replay.events
     if device.seconds is None or not ended.any():
         return None
-    return float(np.median(device.seconds[end[ended]] - device.seconds[np.maximum(start[ended], 0)]))
+    return float(
+        np.median(device.seconds[end[ended]] - device.seconds[np.maximum(start[ended], 0)])
+    )
 
 
 def saved(known: Known) -> pd.DataFrame:
-    """What autograd kept for the backward pass: of the block in the middle of the model, and outside all blocks."""
+    """What autograd kept for the backward pass: of the block in the middle of the model, and
+    outside all blocks."""
     table = pd.DataFrame(known.saved, columns=["module", "bytes", "op", "shape", "dtype", "cast"])
     block, middle = _middle_block(table["module"], r"^(blocks\.\d{1,9})(?:/|$)")
     table["part"] = np.where(block.isna(), "rest", "block")
@@ -244,7 +273,8 @@ def saved(known: Known) -> pd.DataFrame:
 
 
 def named(known: Known) -> pd.DataFrame:
-    """Storages that were named: of the block in the middle of the model, and those of no block, by category.
+    """Storages that were named: of the block in the middle of the model, and those of no block, by
+    category.
 
     Where a storage is named several times (a gradient in each step), the last time counts.
     """
@@ -255,7 +285,11 @@ def named(known: Known) -> pd.DataFrame:
     block, middle = _middle_block(table["name"], r"^(blocks\.\d{1,9})\.")
     table["part"] = np.where(block.isna(), "rest", "block")
     table = table[block.isna() | (block == middle)]
-    return table.groupby(["category", "part"], sort=False)["bytes"].agg(tensors="size", bytes="sum").reset_index()
+    return (
+        table.groupby(["category", "part"], sort=False)["bytes"]
+        .agg(tensors="size", bytes="sum")
+        .reset_index()
+    )
 
 
 def _middle_block(names: pd.Series, pattern: str) -> tuple[pd.Series, str | None]:
@@ -266,7 +300,8 @@ def _middle_block(names: pd.Series, pattern: str) -> tuple[pd.Series, str | None
 
 
 def _groups(columns: list[np.ndarray], values: np.ndarray) -> tuple:
-    """Groups of rows that are equal in all columns: (their values there, sums, counts, group of each row)."""
+    """Groups of rows that are equal in all columns: (their values there, sums, counts, group of
+    each row)."""
     group = np.zeros(len(values), dtype=np.int64)
     for column in columns:
         _, code = np.unique(column, return_inverse=True)

@@ -1,4 +1,5 @@
-"""Reading a profiler's trace and counting what is in it: kernels by phase, by category, by range."""
+"""Reading a profiler's trace and counting what is in it: kernels by phase, by category, by
+range."""
 
 
 class TraceError(Exception):

@@ -27,7 +27,8 @@ _REPORTS = (".nsys-rep", ".qdrep")
 
 @contextlib.contextmanager
 def readable(path: Path) -> Iterator[Path]:
-    """A file that read() reads without another program: the path itself, or for that time the export of a .nsys-rep.
+    """A file that read() reads without another program: the path itself, or for that time the
+    export of a .nsys-rep.
 
     Raises TraceError with one line for what is no file.
     """
@@ -49,7 +50,8 @@ def _require_file(path: Path) -> None:
 
 
 def read(path: Path) -> Trace:
-    """The trace in a file of Nsight Systems (.nsys-rep, .sqlite) or torch.profiler (.json, .json.gz).
+    """The trace in a file of Nsight Systems (.nsys-rep, .sqlite) or torch.profiler (.json,
+    .json.gz).
 
     Raises TraceError with one line for anything else.
     """
@@ -61,11 +63,14 @@ def read(path: Path) -> Trace:
     raise TraceError(f"{path}: give a trace that ends in .nsys-rep, .sqlite, .json or .json.gz")
 
 
-def analyse(trace: Trace, phases: list[str] | None = None, layers: int | None = None) -> dict[str, pd.DataFrame]:
-    """Table name → table; seconds and counts are those of a step. The last five are for programs that are none of ours.
+def analyse(
+    trace: Trace, phases: list[str] | None = None, layers: int | None = None
+) -> dict[str, pd.DataFrame]:
+    """Table name → table; seconds and counts are those of a step. The last five are for programs
+    that are none of ours.
 
-    phases: names of the ranges that are phases (default: see phase_names.py). layers: blocks of the model, found from
-    the attention ranges if they are there.
+    phases: names of the ranges that are phases (default: see phase_names.py). layers: blocks of the
+    model, found from the attention ranges if they are there.
     """
     found = attribute(trace, phases)
     of_phases, modules = phase_tables.phases(found), range_tables.modules(found)

@@ -1,9 +1,10 @@
 """Which call launched an operation, and in which range and phase that was.
 
-A kernel belongs to the phase in which it was *launched*, by whatever thread of the process: PyTorch launches backward
-kernels from a thread of its own, so that the rule "launched by the thread that opened the range" finds next to none of
-them. Ranges inside a phase (modules) are one thread's, and get what that thread launched while they were open. A range
-holds what is launched from its start on and before its end.
+A kernel belongs to the phase in which it was *launched*, by whatever thread of the process: PyTorch
+launches backward kernels from a thread of its own, so that the rule "launched by the thread that
+opened the range" finds next to none of them. Ranges inside a phase (modules) are one thread's, and
+get what that thread launched while they were open. A range holds what is launched from its start on
+and before its end.
 """
 
 from dataclasses import dataclass
@@ -21,13 +22,15 @@ from stepscope.trace.phase_names import named
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """A trace with its joins. Positions are those of rows in the trace's tables; -1 stands for none.
+    """A trace with its joins. Positions are those of rows in the trace's tables; -1 stands for
+    none.
 
-    For each operation: launch, the position of its call (-1 if it is not linked), with the call's time, process and
-    thread; innermost, the innermost nested range of the launching thread; innermost_phase, the position in `phases` of
-    the shortest one around it. parent: for each range the range around it on its thread. operator: for each name
-    whether it is autograd's rather than a module's. phases: names in the order of their first start. occurrence: for
-    each phase, which of its ranges each operation was launched in.
+    For each operation: launch, the position of its call (-1 if it is not linked), with the call's
+    time, process and thread; innermost, the innermost nested range of the launching thread;
+    innermost_phase, the position in `phases` of the shortest one around it. parent: for each range
+    the range around it on its thread. operator: for each name whether it is autograd's rather than
+    a module's. phases: names in the order of their first start. occurrence: for each phase, which
+    of its ranges each operation was launched in.
     """
 
     trace: Trace
@@ -83,21 +86,27 @@ class Attribution:
     @cached_property
     def _positions(self) -> dict[str, np.ndarray]:
         codes = self.trace.ranges["name"].to_numpy()
-        return {phase: np.flatnonzero(codes == self.trace.names.index(phase)) for phase in self.phases}
+        return {
+            phase: np.flatnonzero(codes == self.trace.names.index(phase)) for phase in self.phases
+        }
 
     def occurrences(self, phase: str) -> pd.DataFrame:
         """The ranges that are this phase."""
         return self.trace.ranges.iloc[self._positions[phase]]
 
     def occurrence_in(self, phase: str | None) -> np.ndarray:
-        """For each operation which of this phase's ranges it was launched in, -1 outside all; of no phase always 0."""
+        """For each operation which of this phase's ranges it was launched in, -1 outside all; of no
+        phase always 0."""
         return self.occurrence.get(phase, np.zeros(len(self.launch), dtype=np.int64))
 
     @cached_property
     def step_phase(self) -> str | None:
-        """The phase whose occurrences are the steps: the one called step, else the most frequent."""
+        """The phase whose occurrences are the steps: the one called step, else the most
+        frequent."""
         whole = [phase for phase in self.phases if phase.lower() == "step"]
-        return max(whole or self.phases, key=lambda phase: len(self._positions[phase]), default=None)
+        return max(
+            whole or self.phases, key=lambda phase: len(self._positions[phase]), default=None
+        )
 
     @cached_property
     def steps(self) -> int:
@@ -107,20 +116,26 @@ class Attribution:
     @cached_property
     def steps_of_process(self) -> dict[int, int]:
         """Process → number of its steps, for those that have any."""
-        return self.occurrences(self.step_phase)["process"].value_counts().to_dict() if self.step_phase else {}
+        return (
+            self.occurrences(self.step_phase)["process"].value_counts().to_dict()
+            if self.step_phase
+            else {}
+        )
 
 
 def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
     """Join launches to operations and find each one's ranges and phases.
 
-    phases: names of the ranges that are phases; by default those whose names mean one, else the outermost ranges (see
-    phase_names.py). A named phase that the trace does not have is omitted.
+    phases: names of the ranges that are phases; by default those whose names mean one, else the
+    outermost ranges (see phase_names.py). A named phase that the trace does not have is omitted.
     """
     launch = join_launches(trace)
     linked = launch >= 0
 
     def of_call(column: str, otherwise: np.ndarray | int) -> np.ndarray:
-        values = np.append(trace.calls[column].to_numpy(), 0)  # -1 takes the last one, which is then not used
+        values = np.append(
+            trace.calls[column].to_numpy(), 0
+        )  # -1 takes the last one, which is then not used
         return np.where(linked, values[launch], otherwise)
 
     time, thread = of_call("start", -1), of_call("thread", -1)
@@ -129,7 +144,10 @@ def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
     trace, chosen = named(trace, parent, operator_names(trace), phases)
     operator = operator_names(trace)
     occurrence = {}
-    shortest, innermost_phase = np.full(len(launch), np.iinfo(np.int64).max), np.full(len(launch), -1)
+    shortest, innermost_phase = (
+        np.full(len(launch), np.iinfo(np.int64).max),
+        np.full(len(launch), -1),
+    )
     length = np.append((trace.ranges["end"] - trace.ranges["start"]).to_numpy(), 0)
     for position, name in enumerate(chosen):
         own = trace.ranges[trace.ranges["name"] == trace.names.index(name)]
@@ -138,31 +156,47 @@ def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
         closer = (occurrence[name] >= 0) & (around <= shortest)
         innermost_phase[closer], shortest[closer] = position, around[closer]
     return Attribution(
-        *(trace, launch, time, process, thread, parent, innermost, operator, chosen, occurrence, innermost_phase)
+        *(
+            trace,
+            launch,
+            time,
+            process,
+            thread,
+            parent,
+            innermost,
+            operator,
+            chosen,
+            occurrence,
+            innermost_phase,
+        )
     )
 
 
 def join_launches(trace: Trace) -> np.ndarray:
-    """For each operation the position of the call with its correlation id in its process, -1 if there is none.
+    """For each operation the position of the call with its correlation id in its process, -1 if
+    there is none.
 
-    Ids repeat across processes. Several operations may share one call (a CUDA graph). Where an id was used again, the
-    latest call that starts before the operation ends counts, or else the first.
+    Ids repeat across processes. Several operations may share one call (a CUDA graph). Where an id
+    was used again, the latest call that starts before the operation ends counts, or else the first.
     """
     key = ["process", "correlation"]
     found = latest_before(
-        trace.calls[[*key, "start"]], trace.operations[[*key, "end"]].rename(columns={"end": "start"})
+        trace.calls[[*key, "start"]],
+        trace.operations[[*key, "end"]].rename(columns={"end": "start"}),
     )
     return np.where(trace.operations["correlation"] >= 0, found, -1)
 
 
 def is_operator(name: str) -> bool:
-    """Whether a range's name is one of autograd's own, such as aten::mm or MmBackward0; "Backward" alone is a phase."""
+    """Whether a range's name is one of autograd's own, such as aten::mm or MmBackward0; "Backward"
+    alone is a phase."""
     function = name.rstrip("0123456789").endswith("Backward") and people.meaning(name) != "backward"
     return "::" in name or function
 
 
 def operator_names(trace: Trace) -> np.ndarray:
-    """For each name whether its ranges are autograd's: it looks so, they are numbered, or the trace says so."""
+    """For each name whether its ranges are autograd's: it looks so, they are numbered, or the trace
+    says so."""
     operator = np.zeros(len(trace.names), dtype=bool)
     codes = trace.ranges["name"].to_numpy()
     for code in np.unique(codes):

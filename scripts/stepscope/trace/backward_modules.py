@@ -1,9 +1,9 @@
 """Which module's forward operators each backward kernel belongs to, by autograd's sequence numbers.
 
-The backward function with a sequence number was made by the latest forward operator with the same one
-(documentation of torch.autograd.profiler.emit_nvtx). Each thread counts for itself, so the latest one before the
-backward function is meant; operators inside backward functions make no functions that this backward pass runs, but for
-those that activation checkpointing runs again.
+The backward function with a sequence number was made by the latest forward operator with the same
+one (documentation of torch.autograd.profiler.emit_nvtx). Each thread counts for itself, so the
+latest one before the backward function is meant; operators inside backward functions make no
+functions that this backward pass runs, but for those that activation checkpointing runs again.
 """
 
 import numpy as np
@@ -21,7 +21,8 @@ _RUNS_AGAIN = "CheckpointFunctionBackward"
 
 
 def of_modules(found: Attribution) -> pd.DataFrame:
-    """Module's name → seconds and kernels a step that its backward functions launched, elementwise ones apart.
+    """Module's name → seconds and kernels a step that its backward functions launched, elementwise
+    ones apart.
 
     Empty without sequence numbers.
     """
@@ -39,7 +40,8 @@ def of_modules(found: Attribution) -> pd.DataFrame:
 
 
 def backward_operations(found: Attribution) -> tuple[np.ndarray, np.ndarray]:
-    """For each operation: whether autograd's engine launched it, and the name code of its module or -1.
+    """For each operation: whether autograd's engine launched it, and the name code of its module or
+    -1.
 
     Nothing is in the backward pass if the trace has no sequence numbers.
     """
@@ -60,19 +62,26 @@ def backward_operations(found: Attribution) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_backward(name: str) -> bool:
-    """Whether this is the name of a function that autograd runs backward, such as MmBackward0, or that of one in an
-    extension's C++."""
-    return name.startswith(_IN_CPP) or (name.rstrip("0123456789").endswith("Backward") and not name.startswith(_ENGINE))
+    """Whether this is the name of a function that autograd runs backward, such as MmBackward0, or
+    that of one in an extension's C++."""
+    return name.startswith(_IN_CPP) or (
+        name.rstrip("0123456789").endswith("Backward") and not name.startswith(_ENGINE)
+    )
 
 
-def _modules_of_functions(found: Attribution, function: np.ndarray, numbered: np.ndarray) -> np.ndarray:
-    """For each range that is a backward function (`numbered`) the name code of the module that made it, else -1."""
+def _modules_of_functions(
+    found: Attribution, function: np.ndarray, numbered: np.ndarray
+) -> np.ndarray:
+    """For each range that is a backward function (`numbered`) the name code of the module that made
+    it, else -1."""
     ranges = found.trace.ranges
     codes, sequence = ranges["name"].to_numpy(), ranges["sequence"].to_numpy()
     forward = np.flatnonzero((sequence >= 0) & ~function[codes])
     inside = climb(found.parent[forward], found.parent, ~function[codes])
     again = np.array([name == _RUNS_AGAIN for name in found.trace.names] + [True], dtype=bool)
-    forward = forward[again[np.append(codes, -1)[inside]]]  # outside of every function, or run again
+    forward = forward[
+        again[np.append(codes, -1)[inside]]
+    ]  # outside of every function, or run again
     wanted = np.flatnonzero(numbered)
     numbers = ranges[["process", "sequence", "start"]]
     made = latest_before(numbers.iloc[forward], numbers.iloc[wanted])

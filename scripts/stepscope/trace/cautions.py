@@ -1,4 +1,5 @@
-"""What a reader has to know before the numbers of a trace: what it lacks, and what is not in its phases."""
+"""What a reader has to know before the numbers of a trace: what it lacks, and what is not in its
+phases."""
 
 import pandas as pd
 
@@ -13,11 +14,17 @@ _RECORD = "record with `nsys profile --trace=cuda,nvtx`"
 
 
 def require_operations(trace: Trace, named: str) -> None:
-    """Raises TraceError where a trace has no work of a GPU, or of operators on a processor: no table would tell."""
+    """Raises TraceError where a trace has no work of a GPU, or of operators on a processor: no
+    table would tell."""
     if not len(trace.operations):
-        lacks = "kernels, copies and graphs" if len(trace.calls) or len(trace.ranges) else "kernels, calls and ranges"
+        lacks = (
+            "kernels, copies and graphs"
+            if len(trace.calls) or len(trace.ranges)
+            else "kernels, calls and ranges"
+        )
         raise TraceError(
-            f"{named}: it has no {lacks}; {_RECORD}, and see that the program uses the GPU while it is recorded"
+            f"{named}: it has no {lacks}; {_RECORD}, and see that the program uses the GPU while it"
+            " is recorded"
         )
 
 
@@ -26,28 +33,49 @@ def warnings(found: Attribution) -> pd.DataFrame:
     trace, rows = found.trace, [("profiler", text) for text in found.trace.diagnostics]
     total = found.durations.sum()
     if not trace.device_is_host and not len(trace.calls):
-        rows.append(("no CUDA calls", f"no kernel can be assigned to a range or a phase without them; {_RECORD}"))
+        rows.append(
+            (
+                "no CUDA calls",
+                f"no kernel can be assigned to a range or a phase without them; {_RECORD}",
+            )
+        )
     if not len(trace.ranges):
         name = "torch.cuda.nvtx.range_push('forward') … range_pop()"
-        rows.append(("no named ranges", f"there are no phases; name them in the program with {name} and {_RECORD}"))
+        rows.append(
+            (
+                "no named ranges",
+                f"there are no phases; name them in the program with {name} and {_RECORD}",
+            )
+        )
     elif total and len(trace.calls) and (share := covered(found)) < COVERED:
         phases = ", ".join(found.phases) or "none"
         rows.append(
             (
                 "phases",
-                f"the phases ({phases}) hold {100 * share:.1f} % of the GPU time; the ranges that are there are listed "
-                "below, and --phase NAME chooses one (repeat it for several)",
+                (
+                    f"the phases ({phases}) hold {100 * share:.1f} % of the GPU time; the ranges"
+                    " that are there are listed below, and --phase NAME chooses one (repeat it for"
+                    " several)"
+                ),
             )
         )
     if not trace.device_is_host and not (trace.operations["kind"] != 1).any():
         rows.append(("no kernels", f"only copies and fills are there; {_RECORD}"))
     unlinked = found.durations[found.launch < 0].sum()
     if total and len(trace.calls) and unlinked > UNLINKED * total:
-        text = f"{100 * unlinked / total:.1f} % of the GPU time belongs to no call, and thus to no range and no phase"
+        text = (
+            f"{100 * unlinked / total:.1f} % of the GPU time belongs to no call, and thus to no"
+            " range and no phase"
+        )
         rows.append(("calls that are missing", text))
     cut = int(trace.ranges["cut"].sum())
     if cut:
-        rows.append(("ranges without an end", f"{cut:,} ranges had not ended when the recording did: they end with it"))
+        rows.append(
+            (
+                "ranges without an end",
+                f"{cut:,} ranges had not ended when the recording did: they end with it",
+            )
+        )
     return pd.DataFrame(rows, columns=["about", "text"])
 
 
@@ -58,12 +86,20 @@ def covered(found: Attribution) -> float:
 
 
 def ranges(found: Attribution, modules: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
-    """The ranges with the most GPU time, launched by any thread while they were open; empty where phases hold all."""
+    """The ranges with the most GPU time, launched by any thread while they were open; empty where
+    phases hold all."""
     own = modules[modules["kind"] == "module"] if len(modules) else modules
     if covered(found) >= COVERED or (own.empty and phases.empty):
         return pd.DataFrame()
     whole = found.durations.sum() / SECOND / found.steps
-    times = [(own["module"], own["calls"] * found.steps, own["any_thread_gpu_time"])] if len(own) else []
+    times = (
+        [(own["module"], own["calls"] * found.steps, own["any_thread_gpu_time"])]
+        if len(own)
+        else []
+    )
     times += [(phases["phase"], phases["count"], phases["gpu_time"])] if len(phases) else []
-    rows = [pd.DataFrame({"range": name, "count": count, "share": time / whole}) for name, count, time in times]
+    rows = [
+        pd.DataFrame({"range": name, "count": count, "share": time / whole})
+        for name, count, time in times
+    ]
     return pd.concat(rows).sort_values("share", ascending=False, kind="stable").head(MOST_RANGES)

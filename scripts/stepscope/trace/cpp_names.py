@@ -1,4 +1,5 @@
-"""Names of C++ functions as kernels have them: template arguments, data types, identifiers in words."""
+"""Names of C++ functions as kernels have them: template arguments, data types, identifiers in
+words."""
 
 import hashlib
 import re
@@ -37,13 +38,22 @@ TYPES = {
 DATA_TYPES = ("fp32", "tf32", "bf16", "fp16", "fp64", "int8", "fp8")
 # How matmul libraries abbreviate types inside names.
 MATMUL_TYPES = {
-    **{"f32": "fp32", "tf32": "tf32", "f16": "fp16", "fp16": "fp16", "bf16": "bf16", "f64": "fp64", "s8": "int8"},
+    **{
+        "f32": "fp32",
+        "tf32": "tf32",
+        "f16": "fp16",
+        "fp16": "fp16",
+        "bf16": "bf16",
+        "f64": "fp64",
+        "s8": "int8",
+    },
     **{"i8": "int8", "u8": "int8", "e4m3": "fp8", "e5m2": "fp8"},
 }
 
 
 def one_spelling(full: str) -> str:
-    """The name in one spelling: no casts before numbers, no unnamed namespaces, `{lambda(float)#1}`, 1 for true."""
+    """The name in one spelling: no casts before numbers, no unnamed namespaces,
+    `{lambda(float)#1}`, 1 for true."""
     name = " ".join(full.split())
     name = re.sub(r"(<unnamed>|\(anonymous namespace\)|\{anonymous\}|_GLOBAL__N_\w*)::", "", name)
     name = re.sub(r"\((unsigned |long )*[\w:]+\)(?=-?\d)", "", name)
@@ -67,11 +77,14 @@ def parts_of(text: str) -> tuple[str, list[str]]:
     if not head:
         return text, []
     base = head.group().rstrip(":").rsplit("::", 1)[-1]
-    return base, template_arguments(text, head.end()) if text[head.end() : head.end() + 1] == "<" else []
+    return base, template_arguments(text, head.end()) if text[
+        head.end() : head.end() + 1
+    ] == "<" else []
 
 
 def template_arguments(text: str, start: int) -> list[str]:
-    """The template arguments of the `<` at this place, split at the commas that are not inside further brackets."""
+    """The template arguments of the `<` at this place, split at the commas that are not inside
+    further brackets."""
     arguments, depth, begin = [], 0, start + 1
     for place in range(start, len(text)):
         character = text[place]
@@ -88,7 +101,8 @@ def template_arguments(text: str, start: int) -> list[str]:
 
 
 def data_type_of(text: str) -> str:
-    """A C++ type in the project's words: "c10::BFloat16" is "bf16", "OpaqueType<2>" "2-byte"; "" for others."""
+    """A C++ type in the project's words: "c10::BFloat16" is "bf16", "OpaqueType<2>" "2-byte"; ""
+    for others."""
     text = re.sub(r"^const |( const)?( ?[*&])*$", "", text.strip())
     if opaque := re.search(r"OpaqueType<(\d+)>$", text):
         return f"{opaque.group(1)}-byte"
@@ -98,9 +112,12 @@ def data_type_of(text: str) -> str:
 
 
 def words_of(identifier: str) -> str:
-    """`GammaBetaBackwardKernel` as "gamma beta backward": in lower case, without words that say nothing ("kernel")."""
+    """`GammaBetaBackwardKernel` as "gamma beta backward": in lower case, without words that say
+    nothing ("kernel")."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_", " ", identifier)
     kept = [
-        word for word in spaced.lower().split() if word not in ("kernel", "cuda", "impl", "functor", "ops", "launch")
+        word
+        for word in spaced.lower().split()
+        if word not in ("kernel", "cuda", "impl", "functor", "ops", "launch")
     ]
     return " ".join(kept).replace("soft max", "softmax") or identifier

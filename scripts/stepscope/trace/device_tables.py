@@ -1,4 +1,5 @@
-"""How busy the devices were, and how long the gaps are between their operations and between the host's calls."""
+"""How busy the devices were, and how long the gaps are between their operations and between the
+host's calls."""
 
 import re
 
@@ -10,24 +11,32 @@ from stepscope.trace.events import SECOND
 from stepscope.trace.nesting import covered, groups, locate, union
 from stepscope.trace.phase_tables import ALL, selections
 
-# Look-ups of 0.1 us, recorded beside each launch by new drivers: a gap between both would halve the median of gaps.
+# Look-ups of 0.1 us, recorded beside each launch by new drivers: a gap between both would halve the
+# median of gaps.
 _LOOK_UP = re.compile(r"cu(Kernel|Func|Library|Module)Get")
 
 
 def gaps(found: Attribution) -> pd.DataFrame:
-    """A row for each phase and device: busy and idle time of the device while the phase was open on the host, a step.
+    """A row for each phase and device: busy and idle time of the device while the phase was open on
+    the host, a step.
 
-    Busy is the time in which at least one operation ran, whichever phase launched it: busy and idle add up to `wall`,
-    the host time of the phase's ranges in those processes that use the device (for `all`, from the first event to the
-    last). Gaps and queue delay are those of the operations that the phase launched: a gap lies between two operations
-    of one occurrence with nothing else on the device in it; the queue delay runs from the end of the launching call to
-    the start of the first operation that it launched (0 if that was earlier). Gaps of the host lie between one CUDA
-    call's end and the next one's start on its thread. With several processes a step is one process's step.
+    Busy is the time in which at least one operation ran, whichever phase launched it: busy and idle
+    add up to `wall`, the host time of the phase's ranges in those processes that use the device
+    (for `all`, from the first event to the last). Gaps and queue delay are those of the operations
+    that the phase launched: a gap lies between two operations of one occurrence with nothing else
+    on the device in it; the queue delay runs from the end of the launching call to the start of the
+    first operation that it launched (0 if that was earlier). Gaps of the host lie between one CUDA
+    call's end and the next one's start on its thread. With several processes a step is one
+    process's step.
     """
     operations = found.trace.operations
     start, end, process = (operations[key].to_numpy() for key in ("start", "end", "process"))
     call_end = found.trace.calls["end"].to_numpy()
-    first = (found.launch >= 0) & ~pd.Series(found.launch).duplicated().to_numpy() & (not found.trace.device_is_host)
+    first = (
+        (found.launch >= 0)
+        & ~pd.Series(found.launch).duplicated().to_numpy()
+        & (not found.trace.device_is_host)
+    )
     rows = []
     for phase, mask in selections(found).items():
         of_host = host_gaps(found, phase)
@@ -37,18 +46,32 @@ def gaps(found: Attribution) -> pd.DataFrame:
             wall, launched = int(np.diff(windows, axis=0).sum()), own[mask[own]]
             if not len(launched) and not wall:
                 continue
-            steps = max((found.steps_of_process.get(int(user), 0) for user in users), default=0) or found.steps
+            steps = (
+                max((found.steps_of_process.get(int(user), 0) for user in users), default=0)
+                or found.steps
+            )
             running = int(np.diff(covered(start[own], end[own], windows), axis=0).sum())
             waiting = launched[first[launched]]
-            delay = np.maximum(start[waiting] - call_end[found.launch[waiting]], 0) if len(waiting) else np.empty(0)
+            delay = (
+                np.maximum(start[waiting] - call_end[found.launch[waiting]], 0)
+                if len(waiting)
+                else np.empty(0)
+            )
             between = _gaps(start[own], end[own], found.occurrence_in(phase)[own])
             rows.append(
-                {"phase": phase, "device": int(device), "device_name": found.trace.devices.get(int(device), "")}
+                {
+                    "phase": phase,
+                    "device": int(device),
+                    "device_name": found.trace.devices.get(int(device), ""),
+                }
                 | {"wall": wall / SECOND / steps, "busy": running / SECOND / steps}
                 | {"idle": (wall - running) / SECOND / steps, "gaps": len(between) / steps}
                 | {"gap_median": _seconds(np.median, between), "gap_max": _seconds(np.max, between)}
                 | {"queue_delay_median": _seconds(np.median, delay)}
-                | {"host_gap_median": _seconds(np.median, of_host), "host_gap_max": _seconds(np.max, of_host)}
+                | {
+                    "host_gap_median": _seconds(np.median, of_host),
+                    "host_gap_max": _seconds(np.max, of_host),
+                }
             )
     return pd.DataFrame(rows)
 
@@ -57,11 +80,20 @@ def _seconds(statistic, ns: np.ndarray) -> float | None:
     return float(statistic(ns)) / SECOND if len(ns) else None
 
 
-def _windows(found: Attribution, phase: str, processes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _windows(
+    found: Attribution, phase: str, processes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """(starts, ends) of the times in which a phase is open in any of the processes."""
     if phase == ALL:
-        parts = [part for part in (found.trace.ranges, found.trace.calls, found.trace.operations) if len(part)]
-        first, last = min(part["start"].min() for part in parts), max(part["end"].max() for part in parts)
+        parts = [
+            part
+            for part in (found.trace.ranges, found.trace.calls, found.trace.operations)
+            if len(part)
+        ]
+        first, last = (
+            min(part["start"].min() for part in parts),
+            max(part["end"].max() for part in parts),
+        )
         return np.array([first]), np.array([last])
     own = found.occurrences(phase)
     own = own[own["process"].isin(processes)]
@@ -69,7 +101,8 @@ def _windows(found: Attribution, phase: str, processes: np.ndarray) -> tuple[np.
 
 
 def _gaps(start: np.ndarray, end: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Times between what ended last and the next start, if both are of one group (not -1); start is sorted."""
+    """Times between what ended last and the next start, if both are of one group (not -1); start is
+    sorted."""
     if len(start) < 2:
         return np.empty(0)
     reach = np.maximum.accumulate(end)
@@ -88,8 +121,12 @@ def host_gaps(found: Attribution, phase: str) -> np.ndarray:
     if found.trace.device_is_host or not len(calls):
         return np.empty(0)
     calls = calls.sort_values("start", kind="stable", ignore_index=True)
-    start, end, process, thread = (calls[key].to_numpy() for key in ("start", "end", "process", "thread"))
+    start, end, process, thread = (
+        calls[key].to_numpy() for key in ("start", "end", "process", "thread")
+    )
     group = np.zeros(len(calls), dtype=np.int64)
     if phase != ALL:
-        group = locate(found.occurrences(phase), process, thread, start, np.ones(len(calls), dtype=bool))
+        group = locate(
+            found.occurrences(phase), process, thread, start, np.ones(len(calls), dtype=bool)
+        )
     return np.concatenate([_gaps(start[own], end[own], group[own]) for _, own in groups(thread)])

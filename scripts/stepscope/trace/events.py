@@ -15,7 +15,11 @@ OPERATIONS |= {"start": "int64", "end": "int64", "name": "int64", "kind": "int8"
 
 SECOND = 1e9  # nanoseconds
 
-KERNEL, MEMORY, GRAPH = 0, 1, 2  # the kinds of operations; a graph that was traced as a whole is one operation
+KERNEL, MEMORY, GRAPH = (
+    0,
+    1,
+    2,
+)  # the kinds of operations; a graph that was traced as a whole is one operation
 
 
 class Names:
@@ -37,7 +41,8 @@ class Names:
         """(code, sequence number or -1) of a range's text.
 
         PyTorch names its operators as `aten::mm, seq = 12, op_id = 34, sizes = [[2, 3], [3, 4]]`
-        (torch.autograd.profiler.emit_nvtx): each text is another, so the name is what stands before.
+        (torch.autograd.profiler.emit_nvtx): each text is another, so the name is what stands
+        before.
         """
         name, found, rest = text.partition(", seq = ")
         if not found:
@@ -52,13 +57,14 @@ class Trace:
 
     A thread's number is its own in the whole trace, also beside another process with the same one.
 
-    ranges: named ranges; `nested` ones were pushed and popped by one thread, `cut` ones had not ended when the trace
-    did; `sequence` is autograd's sequence number, -1 without one. calls: CUDA API calls of the host. operations: what
-    the GPU did, in the order of its start (`kind`: KERNEL, MEMORY or GRAPH), with the `correlation` of the call that
-    launched it within its process, and the `bytes` that it copied or filled, -1 if that is not known. On a trace
-    without a GPU the operators of the processor stand where kernels would, and `device_is_host` is true. operators:
-    codes of names that are operators' rather than modules', if the trace says so. diagnostics: what the profiler
-    warned of.
+    ranges: named ranges; `nested` ones were pushed and popped by one thread, `cut` ones had not
+    ended when the trace did; `sequence` is autograd's sequence number, -1 without one. calls: CUDA
+    API calls of the host. operations: what the GPU did, in the order of its start (`kind`: KERNEL,
+    MEMORY or GRAPH), with the `correlation` of the call that launched it within its process, and
+    the `bytes` that it copied or filled, -1 if that is not known. On a trace without a GPU the
+    operators of the processor stand where kernels would, and `device_is_host` is true. operators:
+    codes of names that are operators' rather than modules', if the trace says so. diagnostics: what
+    the profiler warned of.
     """
 
     names: list[str]
@@ -73,7 +79,9 @@ class Trace:
     @property
     def end(self) -> int:
         """Time of the last event."""
-        ends = [part["end"].max() for part in (self.ranges, self.calls, self.operations) if len(part)]
+        ends = [
+            part["end"].max() for part in (self.ranges, self.calls, self.operations) if len(part)
+        ]
         return int(max(ends, default=0))
 
 

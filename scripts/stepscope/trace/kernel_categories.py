@@ -1,12 +1,14 @@
 """What kind of work a kernel or an operator does, judged by its full name alone.
 
-One table, read from top to bottom: the first rule whose regular expression is found in the name decides. A name says
-nothing of the kernel's purpose, so a softmax written as exp, sum and div counts as elementwise and reduction, and an
-optimizer written tensor by tensor as elementwise; only ranges around the calls can tell more.
+One table, read from top to bottom: the first rule whose regular expression is found in the name
+decides. A name says nothing of the kernel's purpose, so a softmax written as exp, sum and div
+counts as elementwise and reduction, and an optimizer written tensor by tensor as elementwise; only
+ranges around the calls can tell more.
 
-The names come from Nsight Systems (`kernel<(int)4, ...>`), from torch.profiler (`kernel<4, ...>`, on a CPU `aten::mm`)
-and sometimes still mangled (`_ZN2at6native...`). A rule therefore asks for identifiers and not for what surrounds them:
-no brackets, and no word boundary before an identifier (in a mangled name its length stands there).
+The names come from Nsight Systems (`kernel<(int)4, ...>`), from torch.profiler (`kernel<4, ...>`,
+on a CPU `aten::mm`) and sometimes still mangled (`_ZN2at6native...`). A rule therefore asks for
+identifiers and not for what surrounds them: no brackets, and no word boundary before an identifier
+(in a mangled name its length stands there).
 """
 
 import re
@@ -30,97 +32,194 @@ CATEGORIES: tuple[str, ...] = (
 
 
 def _only(*operators: str) -> str:
-    """A compiled pointwise kernel (TorchInductor names it after the operators that it fuses) of these operators only.
+    """A compiled pointwise kernel (TorchInductor names it after the operators that it fuses) of
+    these operators only.
 
-    Longer operators come before those that they begin with: the repetition takes the first that fits, for good.
+    Longer operators come before those that they begin with: the repetition takes the first that
+    fits, for good.
     """
     return rf"^(triton_poi|(graph_\d+_)?cpp)_fused(?:_(?:{'|'.join(operators)})(?=_|$))++(_\d+)?$"
 
 
 RULES: tuple[tuple[str, str], ...] = (
-    # Frames of the autograd engine and calls of the CUDA runtime, whose own time is the host's: the operators inside
-    # have rows of their own, so "SoftmaxBackward0" must not count as a softmax, nor "cudaMemcpyAsync" as a copy.
-    ("other", r"^autograd::engine|^\w+Backward\d+$|^cuda[A-Z]\w+$|^cu(Launch|Mem|Ctx|Stream|Event|Module)\w+$"),
+    # Frames of the autograd engine and calls of the CUDA runtime, whose own time is the host's: the
+    # operators inside have rows of their own, so "SoftmaxBackward0" must not count as a softmax,
+    # nor "cudaMemcpyAsync" as a copy.
+    (
+        "other",
+        r"^autograd::engine|^\w+Backward\d+$|^cuda[A-Z]\w+$|^cu(Launch|Mem|Ctx|Stream|Event|Module)\w+$",
+    ),
     # Collectives, before everything whose names they also hold: "reduce", "sum", "gather", "copy".
-    ("communication", r"nccl|nvshmem|^(c10d|gloo|mpi|symm_mem)::|^gloo:|record_param_comms|multimem_"),
-    ("communication", r"(?i)cross_device_reduce|all_?reduce|reduce_scatter_tensor|all_gather_into|all_to_all"),
-    # Device memory operations: "[CUDA memcpy Host-to-Device]" (Nsight Systems), "Memset (Device)" (torch.profiler).
+    (
+        "communication",
+        r"nccl|nvshmem|^(c10d|gloo|mpi|symm_mem)::|^gloo:|record_param_comms|multimem_",
+    ),
+    (
+        "communication",
+        r"(?i)cross_device_reduce|all_?reduce|reduce_scatter_tensor|all_gather_into|all_to_all",
+    ),
+    # Device memory operations: "[CUDA memcpy Host-to-Device]" (Nsight Systems), "Memset (Device)"
+    # (torch.profiler).
     ("memory set/copy", r"^\[CUDA mem|^(?i:memcpy|memset)\b"),
     # Writing one constant everywhere is a memset, whichever kernel does it.
-    ("memory set/copy", r"FillFunctor|^aten::(zero_|fill_|(new_)?(zeros|ones|full)|(zeros|ones|full)_like)$"),
-    ("memory set/copy", _only("zeros_like", "new_zeros", "zeros", "zero", "ones_like", "ones", "full_like", "full")),
-    # Many tensors in one launch: torch.optim with foreach or fused (its gradient norm too), Apex, bitsandbytes, and
-    # "triton_for", Inductor's foreach kernel. On a CPU, _foreach_ operators call the plain operators listed below.
+    (
+        "memory set/copy",
+        r"FillFunctor|^aten::(zero_|fill_|(new_)?(zeros|ones|full)|(zeros|ones|full)_like)$",
+    ),
+    (
+        "memory set/copy",
+        _only("zeros_like", "new_zeros", "zeros", "zero", "ones_like", "ones", "full_like", "full"),
+    ),
+    # Many tensors in one launch: torch.optim with foreach or fused (its gradient norm too), Apex,
+    # bitsandbytes, and "triton_for", Inductor's foreach kernel. On a CPU, _foreach_ operators call
+    # the plain operators listed below.
     (
         "optimizer",
         r"multi_tensor_apply|^aten::_(foreach|amp|fused_(adam|adamw|sgd|adagrad))_|^triton_for_|^Optimizer\.",
     ),
-    ("optimizer", r"(?i)fused_?(adam|sgd|lamb)|adamw?_(cuda_)?(kernel|step)|kOptimizer|kPreconditionOptimizer"),
+    (
+        "optimizer",
+        r"(?i)fused_?(adam|sgd|lamb)|adamw?_(cuda_)?(kernel|step)|kOptimizer|kPreconditionOptimizer",
+    ),
     # The "math" path of scaled_dot_product_attention is not fused: it calls matmul and softmax.
     ("other", r"_scaled_dot_product_attention_math"),
-    # The whole attention in one kernel: FlashAttention 2 and 3, cuDNN, memory-efficient attention, flex attention, own
-    # Triton kernels; with what they need before and after (row sums of dO * O, conversion of dQ). Before matmul, as
-    # FlashAttention 3 is a cutlass::device_kernel, and before softmax.
+    # The whole attention in one kernel: FlashAttention 2 and 3, cuDNN, memory-efficient attention,
+    # flex attention, own Triton kernels; with what they need before and after (row sums of dO * O,
+    # conversion of dQ). Before matmul, as FlashAttention 3 is a cutlass::device_kernel, and before
+    # softmax.
     ("fused attention", r"(?i)flash|fmha|sdpa|attention|attn|scaled_dot_product|flex_decoding"),
     ("fused attention", r"compute_dot_do_o|convert_dq_to_16bits"),
-    ("fused attention", r"^_(forward|backward|rows|keys|queries|scale|split)_kernel$"),  # of stepscope.kernels
-    # A Triton template without an operator's name: older versions of PyTorch named flex attention so.
+    (
+        "fused attention",
+        r"^_(forward|backward|rows|keys|queries|scale|split)_kernel$",
+    ),  # of stepscope.kernels
+    # A Triton template without an operator's name: older versions of PyTorch named flex attention
+    # so.
     ("fused attention", r"^triton_tem_fused_\d+$"),
     # Other Triton templates are matrix products, whatever is fused behind them.
     ("matmul", r"^triton_(tem|mm|bmm)"),
     # Softmax and log_softmax of a library; backward first, because its names hold "softmax" too.
     ("softmax backward", r"(?i)^(?=.*soft_?max).*(backward|bwd|grad)"),
     ("softmax forward", r"(?i)soft_?max"),
-    # A hand-written softmax that Inductor fused: amax, exp, sum (in alphabetic order). With a log it is a logsumexp.
-    ("softmax forward", r"^(triton_(red|per)|(graph_\d+_)?cpp)_fused(?!\w*_log_)(?=\w*_amax_)(?=\w*_exp_)\w*_sum_"),
-    # Layer, RMS, batch and group norm, forward and backward. "norm" alone is the norm of a vector: a reduction.
-    ("normalisation", r"(?i)(layer|rms|batch|group|instance)_?norm|RowwiseMoments|GammaBeta|ComputeInternalGradients"),
+    # A hand-written softmax that Inductor fused: amax, exp, sum (in alphabetic order). With a log
+    # it is a logsumexp.
+    (
+        "softmax forward",
+        r"^(triton_(red|per)|(graph_\d+_)?cpp)_fused(?!\w*_log_)(?=\w*_amax_)(?=\w*_exp_)\w*_sum_",
+    ),
+    # Layer, RMS, batch and group norm, forward and backward. "norm" alone is the norm of a vector:
+    # a reduction.
+    (
+        "normalisation",
+        r"(?i)(layer|rms|batch|group|instance)_?norm|RowwiseMoments|GammaBeta|ComputeInternalGradients",
+    ),
     ("normalisation", r"ComputeFusedParams|cuComputePartGrad|cuComputeGradInput"),
     # A hand-written RMS norm that Inductor fused.
     ("normalisation", r"^(triton_\w+|(graph_\d+_)?cpp)_fused(?=\w*_mean_)\w*_rsqrt"),
-    # cuBLAS, cuBLASLt (nvjet), CUTLASS, Triton. splitKreduce adds up the parts of one product, gemv multiplies with a
-    # vector, dot_kernel and reduce_1Block_kernel are cuBLAS's product of two vectors.
+    # cuBLAS, cuBLASLt (nvjet), CUTLASS, Triton. splitKreduce adds up the parts of one product, gemv
+    # multiplies with a vector, dot_kernel and reduce_1Block_kernel are cuBLAS's product of two
+    # vectors.
     ("matmul", r"(?i)gemm|gemv|nvjet|splitK_?reduce|cutlass|cublas|xmma|wgmma|matmul"),
     ("matmul", r"^(void )?dot_kernel|reduce_1Block_kernel|^Kernel2$|^(bmm|mm|addmm)_"),
-    ("matmul", r"^aten::(mm|bmm|addmm|baddbmm|addbmm|addmv|mv|dot|vdot|inner|einsum|linear|linear_backward)_?$"),
+    (
+        "matmul",
+        r"^aten::(mm|bmm|addmm|baddbmm|addbmm|addmv|mv|dot|vdot|inner|einsum|linear|linear_backward)_?$",
+    ),
     ("matmul", r"^aten::_(scaled|int|grouped|weight_int\d\w*)_mm$|^aten::_addmm_activation$"),
     ("matmul", r"^(mkldnn|mkl|onednn)\w*::\w*linear|mkldnn_linear"),
     # Values added at an index: the gradients of gather (cross-entropy) and of embedding.
-    ("reduction", r"scatter_gather\w*_kernel.*ReduceAdd|scatter_add|index_?add|indexFunc|indexing_backward"),
+    (
+        "reduction",
+        r"scatter_gather\w*_kernel.*ReduceAdd|scatter_add|index_?add|indexFunc|indexing_backward",
+    ),
     ("reduction", r"(?i)embedding_?(dense_?)?(backward|grad)|embedding_?bag"),
-    ("reduction", r"compute_grad_weight|sum_and_scatter|krn_partial|compute_num_of_partial_segments"),
-    # Values that go elsewhere, unchanged or in another type. Gathers, embeddings, flips and concatenations count here:
-    # what they cost is the bytes moved.
-    ("copy/cast", r"copy_kernel|CUDAFunctor_copy|CatArray|chunk_cat|split_with_sizes_copy|transpose\w*[kK]ernel"),
+    (
+        "reduction",
+        r"compute_grad_weight|sum_and_scatter|krn_partial|compute_num_of_partial_segments",
+    ),
+    # Values that go elsewhere, unchanged or in another type. Gathers, embeddings, flips and
+    # concatenations count here: what they cost is the bytes moved.
+    (
+        "copy/cast",
+        r"copy_kernel|CUDAFunctor_copy|CatArray|chunk_cat|split_with_sizes_copy|transpose\w*[kK]ernel",
+    ),
     ("copy/cast", r"flip_kernel|roll_cuda|gather_kernel|scatter_gather|take_kernel"),
     ("copy/cast", r"index\w*Select|index_(kernel|put|copy)"),
     (
         "copy/cast",
         _only(
-            *("_to_copy", "convert_element_type", "clone", "contiguous", "copy_", "copy", "cat", "stack", "slice"),
-            *("select", "split", "chunk", "transpose", "permute", "t", "view", "_unsafe_view", "reshape", "expand"),
-            *("unsqueeze", "squeeze", "constant_pad_nd", "flip", "roll", "repeat", "gather", "embedding"),
+            *(
+                "_to_copy",
+                "convert_element_type",
+                "clone",
+                "contiguous",
+                "copy_",
+                "copy",
+                "cat",
+                "stack",
+                "slice",
+            ),
+            *(
+                "select",
+                "split",
+                "chunk",
+                "transpose",
+                "permute",
+                "t",
+                "view",
+                "_unsafe_view",
+                "reshape",
+                "expand",
+            ),
+            *(
+                "unsqueeze",
+                "squeeze",
+                "constant_pad_nd",
+                "flip",
+                "roll",
+                "repeat",
+                "gather",
+                "embedding",
+            ),
             *("index_select", "index"),
         ),
     ),
-    ("copy/cast", r"^aten::(copy_|_to_copy|to|type_as|clone|contiguous|cat|stack|flip|roll|repeat)$"),
-    ("copy/cast", r"^aten::(constant_pad_nd|gather|index|index_select|embedding|take|take_along_dim|masked_select)$"),
+    (
+        "copy/cast",
+        r"^aten::(copy_|_to_copy|to|type_as|clone|contiguous|cat|stack|flip|roll|repeat)$",
+    ),
+    (
+        "copy/cast",
+        r"^aten::(constant_pad_nd|gather|index|index_select|embedding|take|take_along_dim|masked_select)$",
+    ),
     ("copy/cast", r"^aten::(scatter|index_put|index_copy|_index_put_impl|repeat_interleave)_?$"),
-    # Sorting, selecting and their bookkeeping (in a training step: before the gradient of a large embedding) are none
-    # of the kinds shown here.
-    ("other", r"(?i)radix_?sort|merge_?sort|bitonic|unique_?by_?key|top_?k|DeviceCompactInit|DeviceSelect|^aten::sort"),
-    # Inductor's other kernels: "red", "per" (persistent) and "split_scan" reduce, "poi" does not. The C++ that it makes
-    # for a CPU has no such mark: there the operators tell.
+    # Sorting, selecting and their bookkeeping (in a training step: before the gradient of a large
+    # embedding) are none of the kinds shown here.
+    (
+        "other",
+        r"(?i)radix_?sort|merge_?sort|bitonic|unique_?by_?key|top_?k|DeviceCompactInit|DeviceSelect|^aten::sort",
+    ),
+    # Inductor's other kernels: "red", "per" (persistent) and "split_scan" reduce, "poi" does not.
+    # The C++ that it makes for a CPU has no such mark: there the operators tell.
     ("reduction", r"^triton_(red|per|mix|split_scan)_"),
     ("reduction", r"^(graph_\d+_)?cpp_fused\w*_(sum|mean|amax|amin|argmax|norm|prod)_"),
     ("elementwise", r"^triton_|^(graph_\d+_)?cpp_fused"),
     # Many values become one; prefix sums and the loss (a mean over the tokens) too.
-    ("reduction", r"reduce_kernel|Reduce\w*Kernel|DeviceScan|scan_(kernel|dim|innermost|outer)|nll_loss\w*_forward"),
-    ("reduction", r"^aten::(sum|nansum|mean|amax|amin|max|min|aminmax|argmax|argmin|prod|all|any|median)$"),
+    (
+        "reduction",
+        r"reduce_kernel|Reduce\w*Kernel|DeviceScan|scan_(kernel|dim|innermost|outer)|nll_loss\w*_forward",
+    ),
+    (
+        "reduction",
+        r"^aten::(sum|nansum|mean|amax|amin|max|min|aminmax|argmax|argmin|prod|all|any|median)$",
+    ),
     ("reduction", r"^aten::(std|var|var_mean|logsumexp|norm|linalg_vector_norm|cumsum|cumprod)_?$"),
     ("reduction", r"^aten::(nll_loss|nll_loss_nd|cross_entropy_loss)$"),
     # One value for each element; random numbers, masks and ranges count too.
-    ("elementwise", r"(?i)elementwise|pointwise|_kernel_cuda|_cuda_kernel|dropout|triu_tril|nll_loss\w*_backward"),
+    (
+        "elementwise",
+        r"(?i)elementwise|pointwise|_kernel_cuda|_cuda_kernel|dropout|triu_tril|nll_loss\w*_backward",
+    ),
     ("elementwise", r"(?i)swiglu|silu|gelu|rotary|rope_|arange|linspace"),
     (
         "elementwise",
@@ -142,6 +241,9 @@ _COMPILED = tuple((category, re.compile(expression)) for category, expression in
 
 @cache
 def category_of(full_name: str) -> str:
-    """The category, one of `CATEGORIES`, of a kernel, a memory operation or a CPU operator with this full name."""
+    """The category, one of `CATEGORIES`, of a kernel, a memory operation or a CPU operator with
+    this full name."""
     name = full_name[:_MOST_READ]
-    return next((category for category, expression in _COMPILED if expression.search(name)), "other")
+    return next(
+        (category for category, expression in _COMPILED if expression.search(name)), "other"
+    )

@@ -1,9 +1,10 @@
-"""Short names for GPU kernels that still tell them apart, with what the full name says of tile, data type and unit.
+"""Short names for GPU kernels that still tell them apart, with what the full name says of tile,
+data type and unit.
 
-A profiler's own short name (`Kernel2`, `vectorized_elementwise_kernel`) drops what distinguishes a multiplication from
-an addition. Here the functor, the data types and the tile stay: "cutlass simt sgemm 128x256 8x4 nt",
-"mul bf16 (vectorized x8)". In the names of matrix products `128x256 8x4` is CUTLASS's notation: a block computes a tile
-of 128 × 256 results, 8 deep at a time, in 4 stages.
+A profiler's own short name (`Kernel2`, `vectorized_elementwise_kernel`) drops what distinguishes a
+multiplication from an addition. Here the functor, the data types and the tile stay: "cutlass simt
+sgemm 128x256 8x4 nt", "mul bf16 (vectorized x8)". In the names of matrix products `128x256 8x4` is
+CUTLASS's notation: a block computes a tile of 128 × 256 results, 8 deep at a time, in 4 stages.
 """
 
 import re
@@ -27,7 +28,9 @@ from stepscope.trace.kernel_categories import category_of
 
 LONGEST = 60
 """A short name has at most this many characters."""
-_MOST_READ = 4096  # characters of a full name: what tells kernels apart stands before, and made-up names may be endless
+# characters of a full name: what tells kernels apart stands before, and made-up names may be
+# endless
+_MOST_READ = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +51,24 @@ class KernelName:
 
 @cache
 def describe(full: str) -> KernelName:
-    """A kernel's short name, category, tile, data type and unit, from its full name; what the name hides stays ""."""
+    """A kernel's short name, category, tile, data type and unit, from its full name; what the name
+    hides stays ""."""
     category = category_of(full)
     name = one_spelling(full[:_MOST_READ])
     if not name:
         return KernelName("unnamed", category)
-    reader, match = next((reader, found) for pattern, reader in _READERS if (found := pattern.search(name)))
+    reader, match = next(
+        (reader, found) for pattern, reader in _READERS if (found := pattern.search(name))
+    )
     short, tile, data_type, unit = reader(name, match)
-    return KernelName(_cut(short, full), category, tile, data_type if data_type in DATA_TYPES else "", unit)
+    return KernelName(
+        _cut(short, full), category, tile, data_type if data_type in DATA_TYPES else "", unit
+    )
 
 
 def _cut(short: str, full: str) -> str:
-    """The short name itself, or when it is too long its two ends and four digits that stand for the rest."""
+    """The short name itself, or when it is too long its two ends and four digits that stand for the
+    rest."""
     short = " ".join(short.split())
     if len(short) <= LONGEST:
         return short
@@ -68,9 +77,15 @@ def _cut(short: str, full: str) -> str:
     return short[: LONGEST - len(end)] + end
 
 
-# ---- ATen: pointwise kernels, reductions, moves by index ------------------------------------------------------------
+# ---- ATen: pointwise kernels, reductions, moves by index
+# ------------------------------------------------------------
 
-_POWERS = {"1": "square", "2": "cube", "3": "inverse square", "4": "pow"}  # the lambdas of ATen's PowKernel.cu in order
+_POWERS = {
+    "1": "square",
+    "2": "cube",
+    "3": "inverse square",
+    "4": "pow",
+}  # the lambdas of ATen's PowKernel.cu in order
 
 
 def _operation(functor: str) -> tuple[str, str]:
@@ -84,7 +99,11 @@ def _operation(functor: str) -> tuple[str, str]:
         return _operation(arguments[0])
     if base in ("BinaryFunctor", "AUnaryFunctor", "BUnaryFunctor") and arguments:
         words, inner = _operation(arguments[-1])
-        sides = {"BinaryFunctor": "", "AUnaryFunctor": " by left scalar", "BUnaryFunctor": " by scalar"}
+        sides = {
+            "BinaryFunctor": "",
+            "AUnaryFunctor": " by left scalar",
+            "BUnaryFunctor": " by scalar",
+        }
         return words + sides[base], data_type or inner
     if base.startswith("CUDAFunctorOnSelf_"):
         return words_of(base.removeprefix("CUDAFunctorOnSelf_")) + " scalar", data_type
@@ -112,7 +131,9 @@ _HOW = {
 
 def _elementwise(name: str, match: re.Match) -> tuple[str, str, str, str]:
     base, arguments = parts_of(name[match.start() :])
-    functor = next((a for a in arguments if not re.fullmatch(r"-?\d+", a) and not data_type_of(a)), "")
+    functor = next(
+        (a for a in arguments if not re.fullmatch(r"-?\d+", a) and not data_type_of(a)), ""
+    )
     words, data_type = _operation(functor) if functor else ("elementwise", "")
     how = _HOW.get(base) or words_of(base.removesuffix("_kernel").replace("elementwise", ""))
     if "vectorized" in base and arguments and arguments[0].isdigit():
@@ -157,7 +178,11 @@ def _multi_tensor(name: str, match: re.Match) -> tuple[str, str, str, str]:
     _, arguments = parts_of(name[match.start() :])
     lists = re.search(r"Metadata<(\d+)", name)
     functor, inner = parts_of(arguments[1]) if len(arguments) > 1 else ("", [])
-    operation = words_of(parts_of(arguments[2])[0]) if len(arguments) > 2 and not data_type_of(arguments[2]) else ""
+    operation = (
+        words_of(parts_of(arguments[2])[0])
+        if len(arguments) > 2 and not data_type_of(arguments[2])
+        else ""
+    )
     types = [t for t in map(data_type_of, inner) if t]
     data_type = types[0] if types else ""
     flags = " ".join(a for a in inner if a.isdigit())
@@ -165,11 +190,15 @@ def _multi_tensor(name: str, match: re.Match) -> tuple[str, str, str, str]:
         operation = "w" if inner[2:3] == ["1"] else ""
         variant = " amsgrad" if inner[3:4] == ["1"] else ""
         return f"fused adam{operation} {data_type}{variant} (multi tensor)", "", data_type, ""
-    words = f"{words_of(functor)} {operation} {data_type} {flags} (multi tensor{f' {lists.group(1)}' if lists else ''})"
+    words = (
+        f"{words_of(functor)} {operation} {data_type} {flags} (multi"
+        f" tensor{f' {lists.group(1)}' if lists else ''})"
+    )
     return words, "", data_type, ""
 
 
-# ---- everything else ------------------------------------------------------------------------------------------------
+# ---- everything else
+# ------------------------------------------------------------------------------------------------
 
 
 def _flash(name: str, match: re.Match) -> tuple[str, str, str, str]:
@@ -209,7 +238,12 @@ def _cudnn_attention(name: str, match: re.Match) -> tuple[str, str, str, str]:
     text = re.sub(r"_kernel0_0$", "", match.group("text"))
     found = re.search(r"_(bf16|f16|e4m3)", text)
     unit = "tensor core" if re.search("wgmma|mma", text) else ""
-    return "cudnn sdpa " + text.replace("_", " "), "", MATMUL_TYPES[found.group(1)] if found else "", unit
+    return (
+        "cudnn sdpa " + text.replace("_", " "),
+        "",
+        MATMUL_TYPES[found.group(1)] if found else "",
+        unit,
+    )
 
 
 def _nccl(name: str, match: re.Match) -> tuple[str, str, str, str]:
@@ -240,8 +274,20 @@ def _mangled(name: str, match: re.Match) -> tuple[str, str, str, str]:
         if good:
             found.append(identifier)
         place = number.end() + (length if good else 0)
-    spaces = ("at", "native", "cutlass", "at_cuda_detail", "cub", "detail", "c10", "array", "binary_internal")
-    words = " ".join(words_of(word) for word in found if word not in spaces and not word.startswith("_GLOBAL_"))
+    spaces = (
+        "at",
+        "native",
+        "cutlass",
+        "at_cuda_detail",
+        "cub",
+        "detail",
+        "c10",
+        "array",
+        "binary_internal",
+    )
+    words = " ".join(
+        words_of(word) for word in found if word not in spaces and not word.startswith("_GLOBAL_")
+    )
     return f"{words[: LONGEST - 6]} {digits(name)}" if words else name, "", "", ""
 
 
@@ -252,11 +298,18 @@ def _plain(name: str, match: re.Match) -> tuple[str, str, str, str]:
     """Any other C++ name: the function in words, its data types and numbers in brackets."""
     base, arguments = parts_of(name)
     types = [t for t in map(data_type_of, arguments) if t]
-    values = [data_type_of(a) or (a if re.fullmatch(r"-?\d+", a) else words_of(parts_of(a)[0])) for a in arguments]
-    data_type = next((t for t in types if t in DATA_TYPES and t != "fp32"), "fp32" if "fp32" in types else "")
+    values = [
+        data_type_of(a) or (a if re.fullmatch(r"-?\d+", a) else words_of(parts_of(a)[0]))
+        for a in arguments
+    ]
+    data_type = next(
+        (t for t in types if t in DATA_TYPES and t != "fp32"), "fp32" if "fp32" in types else ""
+    )
     if base in _NAMELESS:  # internal::gemvx::kernel<...>: the namespaces say what it is
         spaces = re.match(r"[\w:]*", name).group().split("::")[:-1]
-        words = " ".join(words_of(space) for space in spaces if space not in ("at", "native", "impl", "internal"))
+        words = " ".join(
+            words_of(space) for space in spaces if space not in ("at", "native", "impl", "internal")
+        )
     else:
         words = words_of(base)
     hidden = any("<" in argument and not data_type_of(argument) for argument in arguments)

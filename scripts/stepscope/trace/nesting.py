@@ -1,4 +1,5 @@
-"""Which ranges lie in which, and which of them hold a point in time: arrays of positions, -1 for none."""
+"""Which ranges lie in which, and which of them hold a point in time: arrays of positions, -1 for
+none."""
 
 from collections.abc import Iterator
 
@@ -15,13 +16,16 @@ def groups(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """(key, its positions in ascending order) for each distinct key."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(keys) else []
+    starts = (
+        np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(keys) else []
+    )
     for part in np.split(order, starts[1:]) if len(keys) else []:
         yield int(keys[part[0]]), part
 
 
 def climb(start: np.ndarray, parent: np.ndarray, skipped: np.ndarray) -> np.ndarray:
-    """From each range (or -1) up to the first that is not skipped, itself included; -1 if there is none."""
+    """From each range (or -1) up to the first that is not skipped, itself included; -1 if there is
+    none."""
     at = start.copy()
     moving = np.flatnonzero(at >= 0)
     while len(moving):
@@ -36,8 +40,8 @@ def nest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(parent of each range, innermost range of each launch); a launch has a thread and a time.
 
-    A range that ends after the range around it (not possible with push and pop, but with domains) has no parent and
-    holds no others.
+    A range that ends after the range around it (not possible with push and pop, but with domains)
+    has no parent and holds no others.
     """
     parent, innermost = np.full(len(ranges), -1), np.full(len(time), -1)
     starts, ends, owners = (ranges[name].to_numpy() for name in ("start", "end", "thread"))
@@ -63,7 +67,8 @@ def nest(
 
 
 def _around(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """For each of one thread's ranges, outer before inner: the position of the innermost open one at its start, or -1.
+    """For each of one thread's ranges, outer before inner: the position of the innermost open one
+    at its start, or -1.
 
     What ends after that one crosses it, and is not counted as open.
     """
@@ -90,8 +95,8 @@ def locate(
 ) -> np.ndarray:
     """For each launch: in which of these ranges (their labels) it lies, -1 outside.
 
-    A range of the launching thread goes before one of another thread of the process, and of ranges within each other
-    the outermost one counts.
+    A range of the launching thread goes before one of another thread of the process, and of ranges
+    within each other the outermost one counts.
     """
     found, launches = np.full(len(time), -1), np.flatnonzero(linked)
     for column, of_launch in (("process", process), ("thread", thread)):
@@ -104,14 +109,19 @@ def locate(
 
 
 def containing(own: pd.DataFrame, time: np.ndarray) -> np.ndarray:
-    """Label of the range that holds each time, of several the one that ends last; -1 outside all."""
+    """Label of the range that holds each time, of several the one that ends last; -1 outside
+    all."""
     own = own.sort_values(["start", "end"])
     ends = own["end"].to_numpy()
     reach = np.maximum.accumulate(ends)
-    last = np.maximum.accumulate(np.where(ends == reach, np.arange(len(own)), 0))  # the range that reaches so far
+    last = np.maximum.accumulate(
+        np.where(ends == reach, np.arange(len(own)), 0)
+    )  # the range that reaches so far
     at = np.searchsorted(own["start"].to_numpy(), time, "right") - 1
     inside = (at >= 0) & (time < np.append(reach, 0)[at])
-    return np.where(inside, own.index.to_numpy()[last[at]], -1) if len(own) else np.full(len(time), -1)
+    return (
+        np.where(inside, own.index.to_numpy()[last[at]], -1) if len(own) else np.full(len(time), -1)
+    )
 
 
 def union(start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -132,14 +142,25 @@ def covered(start: np.ndarray, end: np.ndarray, until: ArrayLike) -> np.ndarray:
 
 
 def latest_before(entries: pd.DataFrame, asked: pd.DataFrame) -> np.ndarray:
-    """For each row of `asked` the position of the latest entry that is equal in all columns but the last, the time, and
-    is at most as late.
+    """For each row of `asked` the position of the latest entry that is equal in all columns but the
+    last, the time, and is at most as late.
 
     If all are later, the first; -1 where no entry is equal.
     """
     *key, time = entries.columns
     entries, asked = (table.astype(np.int64).reset_index(drop=True) for table in (entries, asked))
-    entries, asked = (table.sort_values(time, kind="stable").reset_index(names="at") for table in (entries, asked))
-    latest = pd.merge_asof(asked, entries, on=time, by=key, suffixes=("_asked", "")).set_index("at_asked")["at"]
-    first = asked[["at", *key]].merge(entries.drop_duplicates(key), how="left", on=key, suffixes=("_asked", ""))
-    return latest.fillna(first.set_index("at_asked")["at"]).sort_index().fillna(-1).to_numpy(dtype=np.int64)
+    entries, asked = (
+        table.sort_values(time, kind="stable").reset_index(names="at") for table in (entries, asked)
+    )
+    latest = pd.merge_asof(asked, entries, on=time, by=key, suffixes=("_asked", "")).set_index(
+        "at_asked"
+    )["at"]
+    first = asked[["at", *key]].merge(
+        entries.drop_duplicates(key), how="left", on=key, suffixes=("_asked", "")
+    )
+    return (
+        latest.fillna(first.set_index("at_asked")["at"])
+        .sort_index()
+        .fillna(-1)
+        .to_numpy(dtype=np.int64)
+    )

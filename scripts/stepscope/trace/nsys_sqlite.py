@@ -1,7 +1,9 @@
-"""Reads the SQLite export of Nsight Systems (`nsys export --type sqlite`), as any version since 2021 lays it out.
+"""Reads the SQLite export of Nsight Systems (`nsys export --type sqlite`), as any version since
+2021 lays it out.
 
-Layout: https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference". Tables appear only when
-they have rows, and columns come and go with the version; what is missing is taken as not recorded.
+Layout: https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference".
+Tables appear only when they have rows, and columns come and go with the version; what is missing is
+taken as not recorded.
 """
 
 import itertools
@@ -25,14 +27,24 @@ CALLS = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
 RANGES = "NVTX_EVENTS"
 GPUS = ("TARGET_INFO_CUDA_GPU", "TARGET_INFO_GPU")
 # Any of these says that the file is an export, even of a capture in which nothing happened.
-KNOWN = (KERNELS, COPIES, FILLS, GRAPHS, *CALLS, RANGES, "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME")
+KNOWN = (
+    KERNELS,
+    COPIES,
+    FILLS,
+    GRAPHS,
+    *CALLS,
+    RANGES,
+    "META_DATA_EXPORT",
+    "TARGET_INFO_SESSION_START_TIME",
+)
 
 _PUSH_POP, _START_END = (59, 70), (60, 71)  # ENUM_NSYS_EVENT_TYPE: ranges of NVTX and of NVTXT
 _MISSING = np.iinfo(np.int64).min
 _INLINE = -2  # instead of a text's id: the text stands in the row itself
 _PROCESS_BITS = 24  # a global thread id ends with the thread's 24 bits; the rest is the process
 _PID = 2**_PROCESS_BITS - 1  # of which the last 24 bits are the process id
-# ENUM_DIAGNOSTIC_SEVERITY_LEVEL, for exports that do not hold the table; "Info" and "Verbose" are no warnings.
+# ENUM_DIAGNOSTIC_SEVERITY_LEVEL, for exports that do not hold the table; "Info" and "Verbose" are
+# no warnings.
 _SEVERITIES = {2: "Warning", 3: "Error", 4: "Fatal"}
 _WARNS = re.compile(r"warn|err|fatal", re.IGNORECASE)
 _MOST_DIAGNOSTICS = 20
@@ -42,11 +54,19 @@ _Codes = Callable[[np.ndarray], np.ndarray]  # from numbers of the export to cod
 
 
 def read(path: Path) -> Trace:
-    """The trace in an SQLite export. Raises TraceError with one line for any other file, or a damaged one."""
+    """The trace in an SQLite export. Raises TraceError with one line for any other file, or a
+    damaged one."""
     try:
         database = _Database(path)
         return _trace(database, path)
-    except (sqlite3.Error, ValueError, TypeError, OverflowError, AttributeError, RecursionError) as error:
+    except (
+        sqlite3.Error,
+        ValueError,
+        TypeError,
+        OverflowError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         reason = " ".join(str(error).split())
         raise TraceError(
             f"{path} cannot be read ({reason}); export it again with `nsys export --type sqlite`"
@@ -54,7 +74,8 @@ def read(path: Path) -> Trace:
 
 
 class _Database:
-    """An SQLite file, opened for reading, whose missing tables are empty and missing columns have their default."""
+    """An SQLite file, opened for reading, whose missing tables are empty and missing columns have
+    their default."""
 
     def __init__(self, path: Path):
         self._connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)
@@ -62,23 +83,31 @@ class _Database:
         # No views: an export has none, and one without an end would be read for ever.
         tables = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         self.tables = {
-            name: {row[1] for row in self._connection.execute(f"PRAGMA table_info({_quoted(name)})")}
+            name: {
+                row[1] for row in self._connection.execute(f"PRAGMA table_info({_quoted(name)})")
+            }
             for (name,) in tables.fetchall()
         }
 
     def integers(
         self, table: str, columns: dict[str, int], where: str = "1", order: str = "", also: str = ""
     ) -> np.ndarray:
-        """(rows, columns) int64; NULL and missing columns are replaced by the given defaults. also: one expression."""
+        """(rows, columns) int64; NULL and missing columns are replaced by the given defaults. also:
+        one expression."""
         if table not in self.tables:
             return np.empty((0, len(columns) + bool(also)), dtype=np.int64)
         there = self.tables[table]
         chosen = [
-            f'COALESCE("{name}", {default})' if name in there else f"{default}" for name, default in columns.items()
+            f'COALESCE("{name}", {default})' if name in there else f"{default}"
+            for name, default in columns.items()
         ]
         chosen += [also] if also else []
-        rows = self._connection.execute(f'SELECT {", ".join(chosen)} FROM "{table}" WHERE {where} {order}')
-        return np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64).reshape(-1, len(chosen))
+        rows = self._connection.execute(
+            f'SELECT {", ".join(chosen)} FROM "{table}" WHERE {where} {order}'
+        )
+        return np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64).reshape(
+            -1, len(chosen)
+        )
 
     def rows(self, query: str):
         """The rows of any query."""
@@ -88,7 +117,10 @@ class _Database:
         """Each row's number and text; none without the table or the columns."""
         if not {key, value} <= self.tables.get(table, set()):
             return []
-        return [(int(number), _text(text)) for number, text in self.rows(f"SELECT {key}, {value} FROM {table}")]
+        return [
+            (int(number), _text(text))
+            for number, text in self.rows(f"SELECT {key}, {value} FROM {table}")
+        ]
 
 
 def _quoted(name: str) -> str:
@@ -98,12 +130,21 @@ def _quoted(name: str) -> str:
 
 def _text(value: object) -> str:
     """A column of text may hold numbers and bytes too: SQLite's types are those of the values."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else "" if value is None else str(value)
+    return (
+        value.decode("utf-8", "replace")
+        if isinstance(value, bytes)
+        else ""
+        if value is None
+        else str(value)
+    )
 
 
 def _trace(database: _Database, path: Path) -> Trace:
     if not database.tables.keys() & set(KNOWN):
-        raise TraceError(f"{path} is an SQLite file, but not a trace of Nsight Systems: it has none of its tables")
+        raise TraceError(
+            f"{path} is an SQLite file, but not a trace of Nsight Systems: it has none of its"
+            " tables"
+        )
     names = Names()
     strings = _strings(database, names)
     calls = _calls(database, names, strings)
@@ -122,7 +163,8 @@ def _trace(database: _Database, path: Path) -> Trace:
 
 
 def _strings(database: _Database, names: Names) -> _Codes:
-    """From identifiers of the export's own string table to codes of names; what it does not have is "(unnamed)"."""
+    """From identifiers of the export's own string table to codes of names; what it does not have is
+    "(unnamed)"."""
     unknown = names.code("(unnamed)")
     found = {key: names.code(text) for key, text in database.texts("StringIds", "id", "value")}
     known = pd.Series(found, dtype=np.int64)
@@ -130,13 +172,19 @@ def _strings(database: _Database, names: Names) -> _Codes:
 
 
 def _ranges(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
-    """Ranges whose name is inline text or in the string table; the sequence number is cut off the name.
+    """Ranges whose name is inline text or in the string table; the sequence number is cut off the
+    name.
 
-    Old versions fill columns that do not apply: an end of 0 or -1 means no end, and an empty text no text.
+    Old versions fill columns that do not apply: an end of 0 or -1 means no end, and an empty text
+    no text.
     """
     columns = {"start": 0, "end": _MISSING, "eventType": _PUSH_POP[0], "globalTid": 0}
     there = database.tables.get(RANGES, set())
-    kinds = f'"eventType" IN {(*_PUSH_POP, *_START_END)}' if "eventType" in there else '"end" IS NOT NULL'
+    kinds = (
+        f'"eventType" IN {(*_PUSH_POP, *_START_END)}'
+        if "eventType" in there
+        else '"end" IS NOT NULL'
+    )
     has_text = "COALESCE(text, '') != ''" if "text" in there else "0"
     registered = "COALESCE(textId, -1)" if "textId" in there else "-1"
     text = f"CASE WHEN {has_text} THEN {_INLINE} ELSE {registered} END"
@@ -144,9 +192,15 @@ def _ranges(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
     start, end, kind, thread, text = found.T
     inline, cut = text == _INLINE, end < start
     code = strings(text)
-    code, sequence = np.array([names.operator(name) for name in names.list], dtype=np.int64).reshape(-1, 2)[code].T
+    code, sequence = (
+        np.array([names.operator(name) for name in names.list], dtype=np.int64)
+        .reshape(-1, 2)[code]
+        .T
+    )
     if inline.any():
-        texts = database.rows(f'SELECT text FROM "{RANGES}" WHERE {kinds} AND {has_text} ORDER BY rowid')
+        texts = database.rows(
+            f'SELECT text FROM "{RANGES}" WHERE {kinds} AND {has_text} ORDER BY rowid'
+        )
         pairs = itertools.chain.from_iterable(names.operator(_text(name)) for (name,) in texts)
         of_text = np.fromiter(pairs, dtype=np.int64).reshape(-1, 2)
         code[inline], sequence[inline] = of_text.T
@@ -178,18 +232,34 @@ def _calls(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
     )
 
 
-def _operations(database: _Database, names: Names, strings: _Codes, calls: pd.DataFrame) -> pd.DataFrame:
+def _operations(
+    database: _Database, names: Names, strings: _Codes, calls: pd.DataFrame
+) -> pd.DataFrame:
     """Kernels, copies, fills and whole graphs, in the order of their start."""
-    common = {"globalPid": -1, "deviceId": 0, "streamId": 0, "correlationId": -1, "start": 0, "end": 0}
+    common = {
+        "globalPid": -1,
+        "deviceId": 0,
+        "streamId": 0,
+        "correlationId": -1,
+        "start": 0,
+        "end": 0,
+    }
     parts = []
 
     def add(table: str, kind: int, column: str, codes) -> None:
         found = database.integers(table, common | {column: -1, "bytes": -1})
         if len(found):
-            parts.append(np.column_stack([found[:, :6], codes(found[:, 6]), np.full(len(found), kind), found[:, 7]]))
+            parts.append(
+                np.column_stack(
+                    [found[:, :6], codes(found[:, 6]), np.full(len(found), kind), found[:, 7]]
+                )
+            )
 
     there = database.tables.get(KERNELS, ())
-    label = next((name for name in ("demangledName", "mangledName", "shortName") if name in there), "demangledName")
+    label = next(
+        (name for name in ("demangledName", "mangledName", "shortName") if name in there),
+        "demangledName",
+    )
     copies = _COPY_KINDS | dict(database.texts("ENUM_CUDA_MEMCPY_OPER", "id", "label"))
     add(KERNELS, events.KERNEL, label, strings)
     copied = _coded(names, lambda kind: f"[CUDA memcpy {copies.get(kind, 'of unknown kind')}]")
@@ -197,28 +267,44 @@ def _operations(database: _Database, names: Names, strings: _Codes, calls: pd.Da
     add(FILLS, events.MEMORY, "value", _coded(names, "[CUDA memset]".format))
     add(GRAPHS, events.GRAPH, "graphId", _coded(names, "[CUDA graph {}]".format))
     found = np.concatenate(parts) if parts else np.empty((0, 9), dtype=np.int64)
-    process, device, stream, correlation, start, end, code, kind, size = found[np.argsort(found[:, 4], kind="stable")].T
+    process, device, stream, correlation, start, end, code, kind, size = found[
+        np.argsort(found[:, 4], kind="stable")
+    ].T
     only = calls["process"].unique()
     process = np.where(process >= 0, process >> _PROCESS_BITS, only[0] if len(only) == 1 else -1)
     device = _gpus(database, process, device)
-    values = {"process": process, "device": device, "stream": stream, "correlation": correlation, "bytes": size}
-    return events.frame(events.OPERATIONS, **values, start=start, end=np.maximum(start, end), name=code, kind=kind)
+    values = {
+        "process": process,
+        "device": device,
+        "stream": stream,
+        "correlation": correlation,
+        "bytes": size,
+    }
+    return events.frame(
+        events.OPERATIONS, **values, start=start, end=np.maximum(start, end), name=code, kind=kind
+    )
 
 
 def _gpus(database: _Database, process: np.ndarray, device: np.ndarray) -> np.ndarray:
-    """The number of each operation's GPU in the machine: a process may see only some, numbered anew from 0."""
+    """The number of each operation's GPU in the machine: a process may see only some, numbered anew
+    from 0."""
     gpu = device.copy()
-    for number, seen, pid in database.integers("TARGET_INFO_CUDA_DEVICE", {"gpuId": -1, "cudaId": -1, "pid": -1}):
+    for number, seen, pid in database.integers(
+        "TARGET_INFO_CUDA_DEVICE", {"gpuId": -1, "cudaId": -1, "pid": -1}
+    ):
         if number >= 0:
             gpu[((process & _PID) == pid) & (device == seen)] = number
     return gpu
 
 
 def _diagnostics(database: _Database) -> tuple[str, ...]:
-    """What the profiler itself warned of, each text once: "Not all NVTX events might have been collected"."""
+    """What the profiler itself warned of, each text once: "Not all NVTX events might have been
+    collected"."""
     levels = _SEVERITIES | dict(database.texts("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", "id", "label"))
     found = database.texts("DIAGNOSTIC_EVENT", "severity", "text")
-    warned = dict.fromkeys(text for severity, text in found if text and _WARNS.search(levels.get(severity, "")))
+    warned = dict.fromkeys(
+        text for severity, text in found if text and _WARNS.search(levels.get(severity, ""))
+    )
     return tuple(warned)[:_MOST_DIAGNOSTICS]
 
 
@@ -227,6 +313,8 @@ def _coded(names: Names, text: Callable[[int], str]) -> _Codes:
 
     def codes(numbers: np.ndarray) -> np.ndarray:
         known, inverse = np.unique(numbers, return_inverse=True)
-        return np.array([names.code(text(int(number))) for number in known], dtype=np.int64)[inverse]
+        return np.array([names.code(text(int(number))) for number in known], dtype=np.int64)[
+            inverse
+        ]
 
     return codes

@@ -12,12 +12,15 @@ from stepscope.trace.nesting import climb, groups
 MOST_GUESSED = 12  # phases taken from a trace in which no range has a phase's name
 
 
-def named(trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: list[str] | None) -> tuple[Trace, list[str]]:
-    """(the trace, in which ranges of one phase have one name, and so have those that differ in a number alone; the
-    names of the phases in the order in which they first start, the longer one first).
+def named(
+    trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: list[str] | None
+) -> tuple[Trace, list[str]]:
+    """(the trace, in which ranges of one phase have one name, and so have those that differ in a
+    number alone; the names of the phases in the order in which they first start, the longer one
+    first).
 
-    Phases are the names `wanted` (as in the file, or as they are here; those that are not there are left
-    out), else every range whose name means a phase, else the outermost ranges of each process.
+    Phases are the names `wanted` (as in the file, or as they are here; those that are not there are
+    left out), else every range whose name means a phase, else the outermost ranges of each process.
 
     parent: for each range the one around it; operator: for each name whether it is autograd's.
     """
@@ -27,8 +30,16 @@ def named(trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: list[s
     label = _families(trace.names, np.unique(own), operator, set(wanted or ()))
     means = {code: people.meaning(text) for code, text in label.items() if not operator[code]}
     absent = None if wanted is None else set(wanted) - set(label.values())
-    label |= {code: phase for code, phase in means.items() if phase and (absent is None or phase in absent)}
-    chosen = {phase for phase in means.values() if phase} if wanted is None else set(label.values()) & set(wanted)
+    label |= {
+        code: phase
+        for code, phase in means.items()
+        if phase and (absent is None or phase in absent)
+    }
+    chosen = (
+        {phase for phase in means.values() if phase}
+        if wanted is None
+        else set(label.values()) & set(wanted)
+    )
     names, code = _codes(trace.names, label)
     renamed = code[own]
     inner = _within_its_phase(own, renamed, parent, {names.index(each) for each in chosen})
@@ -44,14 +55,18 @@ def named(trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: list[s
 
 
 def available(trace: Trace) -> list[str]:
-    """The names that may be wanted as phases, as they are in the file and as they are put together."""
+    """The names that may be wanted as phases, as they are in the file and as they are put
+    together."""
     found = [trace.names[code] for code in trace.ranges["name"].unique()]
     together = [*map(people.family, found), *(people.meaning(name) or "" for name in found)]
     return [name for name in dict.fromkeys([*found, *together]) if name]
 
 
-def _families(names: list[str], codes: np.ndarray, operator: np.ndarray, kept: set[str]) -> dict[int, str]:
-    """Code → name, with one name for those that differ in a number alone, operators and the names `kept` aside."""
+def _families(
+    names: list[str], codes: np.ndarray, operator: np.ndarray, kept: set[str]
+) -> dict[int, str]:
+    """Code → name, with one name for those that differ in a number alone, operators and the names
+    `kept` aside."""
     label = {int(code): names[code] for code in codes}
     members: dict[str, list[int]] = {}
     for code, name in label.items():
@@ -71,8 +86,11 @@ def _codes(names: list[str], label: dict[int, str]) -> tuple[list[str], np.ndarr
     return known.list, code
 
 
-def _within_its_phase(own: np.ndarray, renamed: np.ndarray, parent: np.ndarray, phases: set[int]) -> np.ndarray:
-    """Mask of the ranges within one of the same phase that has another name in the file: "step" in "iteration 3".
+def _within_its_phase(
+    own: np.ndarray, renamed: np.ndarray, parent: np.ndarray, phases: set[int]
+) -> np.ndarray:
+    """Mask of the ranges within one of the same phase that has another name in the file: "step" in
+    "iteration 3".
 
     They are parts of that phase, and would count it twice.
     """
@@ -84,8 +102,11 @@ def _within_its_phase(own: np.ndarray, renamed: np.ndarray, parent: np.ndarray, 
     return inner
 
 
-def _outermost(ranges: pd.DataFrame, codes: np.ndarray, parent: np.ndarray, operator: np.ndarray) -> list[int]:
-    """Codes of the ranges that lie in no other one of their process, by any thread; those of the longest time."""
+def _outermost(
+    ranges: pd.DataFrame, codes: np.ndarray, parent: np.ndarray, operator: np.ndarray
+) -> list[int]:
+    """Codes of the ranges that lie in no other one of their process, by any thread; those of the
+    longest time."""
     start, end, process = (ranges[key].to_numpy() for key in ("start", "end", "process"))
     candidates = np.flatnonzero((parent == -1) & ~operator)
     kept = []
@@ -102,5 +123,8 @@ def _outermost(ranges: pd.DataFrame, codes: np.ndarray, parent: np.ndarray, oper
 def _starts(ranges: pd.DataFrame) -> dict[int, tuple[int, int]]:
     """Name's code → (first start, minus the longest length)."""
     length = ranges["end"] - ranges["start"]
-    first, longest = ranges["start"].groupby(ranges["name"]).min(), length.groupby(ranges["name"]).max()
+    first, longest = (
+        ranges["start"].groupby(ranges["name"]).min(),
+        length.groupby(ranges["name"]).max(),
+    )
     return {int(code): (int(first[code]), -int(longest[code])) for code in first.index}

@@ -1,4 +1,5 @@
-"""What each phase launched: totals, kernels by name, categories. Seconds and counts are those of a step."""
+"""What each phase launched: totals, kernels by name, categories. Seconds and counts are those of a
+step."""
 
 from collections.abc import Collection
 
@@ -23,8 +24,9 @@ def selections(found: Attribution) -> dict[str, np.ndarray]:
 def phases(found: Attribution) -> pd.DataFrame:
     """A row a phase, `count` of its ranges in the trace.
 
-    Host time is that of its ranges, exclusive without the phases inside it; GPU time that of all operations launched in
-    it. Host time of several processes and GPU time of several streams are added up.
+    Host time is that of its ranges, exclusive without the phases inside it; GPU time that of all
+    operations launched in it. Host time of several processes and GPU time of several streams are
+    added up.
     """
     memory, durations, inside = found.moves_memory, found.durations, inner_phase_time(found)
     rows = []
@@ -45,7 +47,8 @@ def phases(found: Attribution) -> pd.DataFrame:
 
 
 def inner_phase_time(found: Attribution) -> np.ndarray:
-    """Nanoseconds of each range that phases inside it take, on its own thread and without what is inside those."""
+    """Nanoseconds of each range that phases inside it take, on its own thread and without what is
+    inside those."""
     is_phase = found.is_phase[found.trace.ranges["name"].to_numpy()]
     own = np.flatnonzero(is_phase)
     around = climb(found.parent[own], found.parent, ~is_phase)
@@ -56,8 +59,8 @@ def inner_phase_time(found: Attribution) -> np.ndarray:
 def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
     """A row for each kernel, copy and set of memory of a phase, the largest GPU time first.
 
-    layers: blocks of the model; calls are then split into `layers * per_layer` and a remainder, and the modules that
-    launched both are named. Of a launch: median, min, max, std.
+    layers: blocks of the model; calls are then split into `layers * per_layer` and a remainder, and
+    the modules that launched both are named. Of a launch: median, min, max, std.
     """
     names, durations = found.trace.operations["name"].to_numpy(), found.durations
     every = pd.DataFrame({"name": names, "ns": durations, "module": module_codes(found)})
@@ -68,29 +71,45 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
         if own.empty:
             continue
         code = found.trace.names.index(phase) if phase != ALL else -1
-        own = own.assign(module=own["module"].where(own["module"] != code, -1))  # a phase does not count as a module
+        own = own.assign(
+            module=own["module"].where(own["module"] != code, -1)
+        )  # a phase does not count as a module
         ns = own.groupby("name")["ns"].agg(["size", "sum", "median", "min", "max", "std"])
         ns = ns.sort_values("sum", ascending=False, kind="stable")
         counts = counts_per_step(own, found.steps) if layers else {}
-        split = [composition(counts.get(code), layers, found.trace.names, once) for code in ns.index]
+        split = [
+            composition(counts.get(code), layers, found.trace.names, once) for code in ns.index
+        ]
         full = [found.trace.names[code] for code in ns.index]
         described = [kernel_names.describe(name) for name in full]
         total = durations[mask].sum()
         part = {"phase": phase, "name": [each.short for each in described]}
         part |= {"category": [each.category for each in described]}
-        part |= {"calls": ns["size"].to_numpy() / found.steps, "time": ns["sum"].to_numpy() / SECOND / found.steps}
+        part |= {
+            "calls": ns["size"].to_numpy() / found.steps,
+            "time": ns["sum"].to_numpy() / SECOND / found.steps,
+        }
         part |= {"share": ns["sum"].to_numpy() / total if total else np.nan}
         part |= {key: ns[key].to_numpy() / SECOND for key in ("median", "min", "max", "std")}
         part |= {key: [row[key] for row in split] for key in split[0]}
-        part |= {"tile": [each.tile for each in described], "data_type": [each.data_type for each in described]}
-        parts.append(pd.DataFrame(part | {"arithmetic": [each.unit for each in described], "full_name": full}))
+        part |= {
+            "tile": [each.tile for each in described],
+            "data_type": [each.data_type for each in described],
+        }
+        parts.append(
+            pd.DataFrame(
+                part | {"arithmetic": [each.unit for each in described], "full_name": full}
+            )
+        )
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def counts_per_step(own: pd.DataFrame, steps: int) -> dict[int, dict[int, int]]:
-    """Kernel's name code → module's code → instances a step, for the kernels that run alike in each step.
+    """Kernel's name code → module's code → instances a step, for the kernels that run alike in each
+    step.
 
-    own: columns `name`, `module`, `step`, a row an instance. What ran outside every step (-1) is not alike.
+    own: columns `name`, `module`, `step`, a row an instance. What ran outside every step (-1) is
+    not alike.
     """
     each = own.groupby(["name", "module", "step"]).size()
     alike = each.groupby(level=["name", "module"]).agg(["min", "max", "size"])
@@ -105,7 +124,8 @@ def counts_per_step(own: pd.DataFrame, steps: int) -> dict[int, dict[int, int]]:
 
 
 def once_a_step(found: Attribution, layers: int | None) -> set[int]:
-    """Name codes of the ranges that do not stand in every layer: a step does not open a multiple of `layers` of them.
+    """Name codes of the ranges that do not stand in every layer: a step does not open a multiple of
+    `layers` of them.
 
     An LM head that launches a kernel as often as there are layers is not in each of them.
     """
@@ -116,11 +136,13 @@ def once_a_step(found: Attribution, layers: int | None) -> set[int]:
 def composition(
     counts: dict[int, int] | None, layers: int | None, names: list[str], once: Collection[int] = ()
 ) -> dict:
-    """How a kernel's instances in a step come about: layers × per_layer and a remainder, and the modules behind both.
+    """How a kernel's instances in a step come about: layers × per_layer and a remainder, and the
+    modules behind both.
 
-    counts: module's name code (-1 for none) → instances a step. once: modules that are not in every layer; all their
-    instances are of the remainder. Of the others, and of those without a module, each layer has the same whole number,
-    and what is left over is of the remainder. All empty without `layers`, or if the steps differ.
+    counts: module's name code (-1 for none) → instances a step. once: modules that are not in every
+    layer; all their instances are of the remainder. Of the others, and of those without a module,
+    each layer has the same whole number, and what is left over is of the remainder. All empty
+    without `layers`, or if the steps differ.
     """
     if not layers or counts is None:
         return {"layers": None, "per_layer": None, "layer_modules": "", "remainder_modules": ""}
@@ -136,15 +158,17 @@ def composition(
 
 def _counted(counts: dict[int, int], names: list[str]) -> str:
     named = [(names[code], count) for code, count in counts.items() if count and code >= 0]
-    return ", ".join(f"{count} {name}" for name, count in sorted(named, key=lambda pair: (-pair[1], pair[0])))
+    return ", ".join(
+        f"{count} {name}" for name, count in sorted(named, key=lambda pair: (-pair[1], pair[0]))
+    )
 
 
 def module_codes(found: Attribution) -> np.ndarray:
     """For each operation the name code of its module, -1 without one.
 
-    That is the innermost range of its thread that is neither an operator nor a phase, but for a phase inside another
-    one (the loss in the forward pass); else, in the backward pass, the module whose forward operator made the backward
-    function, if the trace says so.
+    That is the innermost range of its thread that is neither an operator nor a phase, but for a
+    phase inside another one (the loss in the forward pass); else, in the backward pass, the module
+    whose forward operator made the backward function, if the trace says so.
     """
     codes = found.trace.ranges["name"].to_numpy()
     at = climb(found.innermost, found.parent, found.operator[codes])
@@ -162,7 +186,8 @@ def _outermost_phases(found: Attribution) -> np.ndarray:
 
 
 def categories(found: Attribution) -> pd.DataFrame:
-    """A row for each category of a phase, in the order of CATEGORIES; copies and fills of memory included."""
+    """A row for each category of a phase, in the order of CATEGORIES; copies and fills of memory
+    included."""
     rows = []
     for phase, mask in selections(found).items():
         total = found.durations[mask].sum()

@@ -1,14 +1,16 @@
 """Names of matrix products, as cuBLAS, cuBLASLt and CUTLASS write them: tile, data type and unit.
 
-A reader takes a kernel's name and what a pattern found in it, and gives (short name, tile, data type, unit).
+A reader takes a kernel's name and what a pattern found in it, and gives (short name, tile, data
+type, unit).
 """
 
 import re
 
 from stepscope.trace.cpp_names import DATA_TYPES, MATMUL_TYPES, data_type_of, parts_of
 
-# nvjet names types by letters: input, accumulator, result; "tst" (bf16, fp32, bf16) and "hsh" (fp16) are what bf16 and
-# fp16 runs show on an H100. "qqtst" names both inputs, of 8 bits. Other letters are shown as they are.
+# nvjet names types by letters: input, accumulator, result; "tst" (bf16, fp32, bf16) and "hsh"
+# (fp16) are what bf16 and fp16 runs show on an H100. "qqtst" names both inputs, of 8 bits. Other
+# letters are shown as they are.
 _NVJET_TYPES = {"t": "bf16", "h": "fp16", "q": "fp8"}
 
 
@@ -20,34 +22,59 @@ def nvjet(name: str, match: re.Match) -> tuple[str, str, str, str]:
     arch = "" if match.group("arch") in (None, "90") else f"sm{match.group('arch')}"
     if match.group("k"):  # sm120: "64x64x128_3" instead of "64x64_128x3"
         depth = f"{match.group('k')}x{depth}"
-    return f"nvjet {types} {shape} {depth} {words} {arch}", f"{shape}x{depth.split('x')[0]}", data_type, "tensor core"
+    return (
+        f"nvjet {types} {shape} {depth} {words} {arch}",
+        f"{shape}x{depth.split('x')[0]}",
+        data_type,
+        "tensor core",
+    )
 
 
 def xmma(name: str, match: re.Match) -> tuple[str, str, str, str]:
-    arch, kind, types, layout, tile, rest = match.group("arch", "kind", "types", "layout", "tile", "rest")
+    arch, kind, types, layout, tile, rest = match.group(
+        "arch", "kind", "types", "layout", "tile", "rest"
+    )
     names = re.findall(r"tf32|bf16|f16|f32|f64|e4m3|e5m2|s8|i8|u8", types)
     data_type = "tf32" if "tf32" in names else MATMUL_TYPES.get(names[0], "") if names else ""
-    usual = {"fp32": "f32f32_f32f32_f32", "tf32": "f32f32_tf32f32_f32", "bf16": "bf16bf16_bf16f32_f32"}
+    usual = {
+        "fp32": "f32f32_f32f32_f32",
+        "tf32": "f32f32_tf32f32_f32",
+        "bf16": "bf16bf16_bf16f32_f32",
+    }
     shown = data_type if types == {**usual, "fp16": "f16f16_f16f32_f32"}.get(data_type) else types
     m, n, k = tile.split("x")
     stage = re.search(r"stage(\d+)", rest)
     shape = f"{m}x{n} {k}x{stage.group(1)}" if stage else tile
     extras = [word for key, word in _XMMA_EXTRAS.items() if f"_{key}_" in rest]
-    unit = "SIMT" if "_ffma" in rest else "tensor core" if re.search(r"tensor|warpgroup|mma_", rest) else ""
+    unit = (
+        "SIMT"
+        if "_ffma" in rest
+        else "tensor core"
+        if re.search(r"tensor|warpgroup|mma_", rest)
+        else ""
+    )
     where = "" if arch in ("80", "90") else f"sm{arch}"
     return f"xmma {kind} {shown} {shape} {layout} {' '.join(extras)} {where}", tile, data_type, unit
 
 
-_XMMA_EXTRAS = {"split_k": "split k", "segment_k_on": "segment k", "bias": "bias", "relu": "relu", "gelu": "gelu"}
+_XMMA_EXTRAS = {
+    "split_k": "split k",
+    "segment_k_on": "segment k",
+    "bias": "bias",
+    "relu": "relu",
+    "gelu": "gelu",
+}
 
 
 def _product_type(text: str) -> str:
-    """The input type of a product from a part like "s1688gemm", "bf16_s16816gemm_bf16", "sgemm", "h884gemm"."""
+    """The input type of a product from a part like "s1688gemm", "bf16_s16816gemm_bf16", "sgemm",
+    "h884gemm"."""
     if found := re.search(r"(?:^|_)(tf32|bf16|fp16|f16|f64|s8|i8|u8|e4m3|e5m2|f32)(?=_|$)", text):
         return MATMUL_TYPES[found.group(1)]
     if inside := re.search(r"\d(tf32|bf16|f16|s8)gemm", text):
         return MATMUL_TYPES[inside.group(1)]
-    # s1688 alone is TF32 (on fp16 inputs its name holds f16), s884 is Volta's fp16; s16816 takes fp16 or bf16 inputs.
+    # s1688 alone is TF32 (on fp16 inputs its name holds f16), s884 is Volta's fp16; s16816 takes
+    # fp16 or bf16 inputs.
     if alone := re.search(r"(?:^|_)s(1688|884|16816|161616)gemm", text):
         return {"1688": "tf32", "884": "fp16"}.get(alone.group(1), "")
     for letter, data_type in {"s": "fp32", "d": "fp64", "h": "fp16", "i": "int8"}.items():
@@ -57,7 +84,8 @@ def _product_type(text: str) -> str:
 
 
 def product_unit(text: str) -> str:
-    """The unit in a CUTLASS or cuBLAS name: an instruction shape or "tensorop" is a tensor core's."""
+    """The unit in a CUTLASS or cuBLAS name: an instruction shape or "tensorop" is a tensor
+    core's."""
     if re.search(r"tensorop|wgmma|hmma|imma|_mma|[sdhi]\d{3,}(tf32|bf16|f16)?\w*gemm", text):
         return "tensor core"
     return "SIMT" if re.search(r"simt|ffma|(^|_)[sdhcz]gemm", text) else ""
@@ -68,7 +96,11 @@ def cutlass(name: str, match: re.Match) -> tuple[str, str, str, str]:
     shape = re.search(r"_(\d+x\d+)(?:_(\d+)x\d+)?(?=_)", text)
     tile = "x".join(part for part in shape.groups() if part) if shape else ""
     arch = "" if match.group("arch") == "80" else match.group("arch")
-    words = re.sub(r"_(bf16|f16)_(\w+gemm\w*?)_\1_", r"_\1_\2_", text).removesuffix("_align1").replace("_", " ")
+    words = (
+        re.sub(r"_(bf16|f16)_(\w+gemm\w*?)_\1_", r"_\1_\2_", text)
+        .removesuffix("_align1")
+        .replace("_", " ")
+    )
     return f"cutlass {arch} {words}", tile, _product_type(text), product_unit(text)
 
 

@@ -15,12 +15,14 @@ _TIMES, MOST_CALLS = ("host", "host_exclusive", "gpu", "matmul"), 30
 
 
 def modules(found: Attribution) -> pd.DataFrame:
-    """A row for each name of a range that is no phase, and below for each CUDA call by name; a step's.
+    """A row for each name of a range that is no phase, and below for each CUDA call by name; a
+    step's.
 
-    Ranges (`kind` module, or operator: autograd's own): what their thread did and launched while they were open, and
-    beside it (`any_thread`) what any thread of the process launched then. Where a range stands in the forward pass only
-    those occurrences count: activation checkpointing runs them again. `attention` is true for a whole attention.
-    Backward columns are of the backward functions that the module's operators made (see backward_modules.py).
+    Ranges (`kind` module, or operator: autograd's own): what their thread did and launched while
+    they were open, and beside it (`any_thread`) what any thread of the process launched then. Where
+    a range stands in the forward pass only those occurrences count: activation checkpointing runs
+    them again. `attention` is true for a whole attention. Backward columns are of the backward
+    functions that the module's operators made (see backward_modules.py).
     """
     times, codes = range_times(found), found.trace.ranges["name"].to_numpy()
     forward = attention.in_forward(found)
@@ -28,8 +30,12 @@ def modules(found: Attribution) -> pd.DataFrame:
     table, backward = by_name(found, times, kept), backward_modules.of_modules(found)
     if len(backward):
         table = table.join(backward, on="module") if len(table) else table
-        alone = backward.drop(index=list(table["module"]) if len(table) else [], errors="ignore").reset_index()
-        table = pd.concat([table, alone.assign(kind="module", attention=False, parent="")], ignore_index=True)
+        alone = backward.drop(
+            index=list(table["module"]) if len(table) else [], errors="ignore"
+        ).reset_index()
+        table = pd.concat(
+            [table, alone.assign(kind="module", attention=False, parent="")], ignore_index=True
+        )
     return pd.concat([table, cuda_calls(found)], ignore_index=True)
 
 
@@ -53,8 +59,8 @@ def cuda_calls(found: Attribution) -> pd.DataFrame:
 
 
 def by_any_thread(found: Attribution, kept: np.ndarray) -> np.ndarray:
-    """For each name: ns of all operations that any thread of a process launched while it had a range of that name open,
-    each once; of the kept ranges (a mask)."""
+    """For each name: ns of all operations that any thread of a process launched while it had a
+    range of that name open, each once; of the kept ranges (a mask)."""
     ranges = found.trace.ranges[kept]
     code, start, end = (ranges[key].to_numpy() for key in ("name", "start", "end"))
     result = np.zeros(len(found.trace.names), dtype=np.int64)
@@ -64,9 +70,12 @@ def by_any_thread(found: Attribution, kept: np.ndarray) -> np.ndarray:
     return result
 
 
-def _launches(found: Attribution, owner: pd.Series, of_launch: np.ndarray) -> Iterator[tuple[np.ndarray, Callable]]:
-    """For each owner of ranges (a process or a thread) that launched anything: its ranges, and a function from starts,
-    ends and values of operations to the sums of what it launched in each of these times, a row a value."""
+def _launches(
+    found: Attribution, owner: pd.Series, of_launch: np.ndarray
+) -> Iterator[tuple[np.ndarray, Callable]]:
+    """For each owner of ranges (a process or a thread) that launched anything: its ranges, and a
+    function from starts, ends and values of operations to the sums of what it launched in each of
+    these times, a row a value."""
     linked = np.flatnonzero(found.launch >= 0)
     linked = linked[np.argsort(found.launch_time[linked], kind="stable")]
     launches_of = {key: linked[part] for key, part in groups(of_launch[linked])}
@@ -75,7 +84,10 @@ def _launches(found: Attribution, owner: pd.Series, of_launch: np.ndarray) -> It
         times = found.launch_time[launched]
 
         def within(starts, ends, *values, launched=launched, times=times) -> np.ndarray:
-            first, last = np.searchsorted(times, starts, "left"), np.searchsorted(times, ends, "left")
+            first, last = (
+                np.searchsorted(times, starts, "left"),
+                np.searchsorted(times, ends, "left"),
+            )
             totals = [np.append(0, np.cumsum(each[launched])) for each in values]
             return np.array([total[last] - total[first] for total in totals])
 
@@ -88,14 +100,18 @@ def by_name(found: Attribution, times: pd.DataFrame, kept: np.ndarray) -> pd.Dat
     if not kept.any():
         return pd.DataFrame()
     names, whole, steps = found.trace.names, attention.attention_code(found), found.steps
-    table = times[kept].iloc[np.argsort(found.trace.ranges["start"].to_numpy()[kept], kind="stable")]
+    table = times[kept].iloc[
+        np.argsort(found.trace.ranges["start"].to_numpy()[kept], kind="stable")
+    ]
     of_name = table.groupby("name", sort=False)
     count, total = of_name.size(), of_name[[*_TIMES, "kernels"]].sum()
     pairs = table.groupby(["name", "parent"]).size()
     parent = pairs.groupby(level="name").idxmax().map(lambda pair: pair[1])[count.index]
     top, gpu = top_kernels(found, kept), total["gpu"].to_numpy()
     best = np.array([top.get(code, ("", 0))[1] for code in count.index])
-    seconds = {f"{key}_time": total[key].to_numpy() / SECOND / steps for key in ("host", "gpu", "matmul")}
+    seconds = {
+        f"{key}_time": total[key].to_numpy() / SECOND / steps for key in ("host", "gpu", "matmul")
+    }
     return pd.DataFrame(
         {
             "kind": np.where(found.operator[count.index], "operator", "module"),
@@ -114,9 +130,11 @@ def by_name(found: Attribution, times: pd.DataFrame, kept: np.ndarray) -> pd.Dat
 
 
 def range_times(found: Attribution) -> pd.DataFrame:
-    """For each range: codes of its name and its parent's (-1 without one), and its time (ns) and kernels.
+    """For each range: codes of its name and its parent's (-1 without one), and its time (ns) and
+    kernels.
 
-    host_exclusive is without the ranges directly inside; matmul is the time of the matrix products alone.
+    host_exclusive is without the ranges directly inside; matmul is the time of the matrix products
+    alone.
     """
     codes, parent, inner = found.trace.ranges["name"].to_numpy(), found.parent, found.parent >= 0
     kernels, gpu, matmul = inclusive(found)
@@ -129,24 +147,38 @@ def range_times(found: Attribution) -> pd.DataFrame:
 
 
 def inclusive(found: Attribution) -> np.ndarray:
-    """What each range's thread launched while it was open: rows of kernels, ns of all operations, ns of matmul."""
+    """What each range's thread launched while it was open: rows of kernels, ns of all operations,
+    ns of matmul."""
     ranges = found.trace.ranges
     starts, ends = ranges["start"].to_numpy(), ranges["end"].to_numpy()
     matmul_time = found.durations * (found.category == CATEGORIES.index("matmul"))
     result = np.zeros((3, len(ranges)), dtype=np.int64)
     for own, within in _launches(found, ranges["thread"], found.launch_thread):
-        result[:, own] = within(starts[own], ends[own], found.is_kernel, found.durations, matmul_time)
+        result[:, own] = within(
+            starts[own], ends[own], found.is_kernel, found.durations, matmul_time
+        )
     return result
 
 
 def top_kernels(found: Attribution, kept: np.ndarray) -> dict[int, tuple[str, int]]:
-    """Name code → (short name, nanoseconds) of the kernel that takes the most GPU time in the kept ranges (a mask)."""
+    """Name code → (short name, nanoseconds) of the kernel that takes the most GPU time in the kept
+    ranges (a mask)."""
     codes = found.trace.ranges["name"].to_numpy()
     here = np.flatnonzero((found.innermost >= 0) & found.is_kernel)
-    at, kernel, ns = found.innermost[here], found.trace.operations["name"].to_numpy()[here], found.durations[here]
-    alike = pd.DataFrame({"at": at, "kernel": kernel, "ns": ns}).groupby(["at", "kernel"], as_index=False)["ns"].sum()
+    at, kernel, ns = (
+        found.innermost[here],
+        found.trace.operations["name"].to_numpy()[here],
+        found.durations[here],
+    )
+    alike = (
+        pd.DataFrame({"at": at, "kernel": kernel, "ns": ns})
+        .groupby(["at", "kernel"], as_index=False)["ns"]
+        .sum()
+    )
     at, kernel, ns = (alike[key].to_numpy() for key in ("at", "kernel", "ns"))
-    seen: list[np.ndarray] = []  # the names met so far: a range within one of its own name counts once
+    seen: list[
+        np.ndarray
+    ] = []  # the names met so far: a range within one of its own name counts once
     parts = []
     while len(at):
         name = np.where(kept[at], codes[at], -1)

@@ -26,7 +26,18 @@ _HIDDEN |= {"data_type", "arithmetic", "layers", "per_layer", "layer_modules", "
 _HIDDEN |= {"backward_elementwise", "backward_elementwise_time", "min", "max", "std"}
 _MICROSECONDS = ("median", "min", "max", "std", "gap_median", "gap_max", "queue_delay_median")
 _MICROSECONDS += ("host_gap_median", "host_gap_max")
-_SECONDS = ("time", "wall", "busy", "idle", "hidden", "exposed", "before", "after", "difference", "host_exclusive")
+_SECONDS = (
+    "time",
+    "wall",
+    "busy",
+    "idle",
+    "hidden",
+    "exposed",
+    "before",
+    "after",
+    "difference",
+    "host_exclusive",
+)
 _WHOLE = ("process", "device", "count", "bytes")
 
 
@@ -37,9 +48,15 @@ def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
         table = _chosen(name, tables.get(name, pd.DataFrame()))
         if table.empty:
             continue
-        table = (table.groupby("phase", sort=False) if "phase" in table and name != "phases" else table).head(most)
-        shown = [column for column in table if column not in _HIDDEN and not table[column].isna().all()]
-        sides = ("---:" if pd.api.types.is_numeric_dtype(table[column]) else "---" for column in shown)
+        table = (
+            table.groupby("phase", sort=False) if "phase" in table and name != "phases" else table
+        ).head(most)
+        shown = [
+            column for column in table if column not in _HIDDEN and not table[column].isna().all()
+        ]
+        sides = (
+            "---:" if pd.api.types.is_numeric_dtype(table[column]) else "---" for column in shown
+        )
         lines = [" | ".join(map(_label, shown)), " | ".join(sides)]
         lines += [
             " | ".join(markdown_text(value_text(column, row[column])) for column in shown)
@@ -56,7 +73,9 @@ def _chosen(name: str, table: pd.DataFrame) -> pd.DataFrame:
     if name == "modules":
         return table[table["kind"] != "operator"]
     if name == "kernels":
-        return table.drop(columns="calls").assign(composition=[_composition(row) for row in table.to_dict("records")])
+        return table.drop(columns="calls").assign(
+            composition=[_composition(row) for row in table.to_dict("records")]
+        )
     if name == "processes" and len(table[["process", "device"]].drop_duplicates()) == 1:
         return table[:0]  # the table of phases says the same
     return table
@@ -67,7 +86,9 @@ def _composition(row: dict) -> str:
     if not row["layers"] or math.isnan(row["layers"]):
         return f"{row['calls']:g}"
     rest = row["calls"] - row["layers"] * row["per_layer"]
-    text = f"{row['calls']:g} = {row['layers']:g} × {row['per_layer']:g}" + (f" + {rest:g}" if rest else "")
+    text = f"{row['calls']:g} = {row['layers']:g} × {row['per_layer']:g}" + (
+        f" + {rest:g}" if rest else ""
+    )
     return text + (f" ({row['remainder_modules']})" if row["remainder_modules"] else "")
 
 
@@ -93,4 +114,10 @@ def value_text(column: str, value: object) -> str:
         return f"{100 * value:.1f} %"
     if column == "rate":
         return f"{value / 1e9:,.2f}"
-    return f"{value:,.0f}" if column in _WHOLE else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return (
+        f"{value:,.0f}"
+        if column in _WHOLE
+        else f"{value:.6g}"
+        if isinstance(value, float)
+        else str(value)
+    )

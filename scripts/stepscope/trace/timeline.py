@@ -1,7 +1,9 @@
-"""One step, and one attention in it, as lanes of rectangles: at most one for each pixel of a drawing.
+"""One step, and one attention in it, as lanes of rectangles: at most one for each pixel of a
+drawing.
 
-A pixel that many short events share gets one rectangle, as wide as the share of the pixel that they cover, of the
-category that covers most: so gaps stay visible, and the drawing stays small however many events there are.
+A pixel that many short events share gets one rectangle, as wide as the share of the pixel that they
+cover, of the category that covers most: so gaps stay visible, and the drawing stays small however
+many events there are.
 """
 
 import numpy as np
@@ -19,21 +21,29 @@ _FULL = 0.999
 
 
 def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
-    """Rows `view, lane, start, end, label, category`, seconds from the view's start; empty without a step.
+    """Rows `view, lane, start, end, label, category`, seconds from the view's start; empty without
+    a step.
 
-    Views: `step`, the step of median length, and `attention`, the attention range in the middle of it. Lanes, from
-    above: ranges of the main thread by depth, CUDA calls by thread, and streams of the devices.
+    Views: `step`, the step of median length, and `attention`, the attention range in the middle of
+    it. Lanes, from above: ranges of the main thread by depth, CUDA calls by thread, and streams of
+    the devices.
     """
     if found.step_phase is None:
         return pd.DataFrame()
     whole = found.occurrences(found.step_phase)
-    whole = whole.assign(length=whole["end"] - whole["start"]).sort_values("length").iloc[(len(whole) - 1) // 2]
+    whole = (
+        whole.assign(length=whole["end"] - whole["start"])
+        .sort_values("length")
+        .iloc[(len(whole) - 1) // 2]
+    )
     views = [("step", whole, int(whole["end"]))]
     ranges = found.trace.ranges
     code = attention_code(found)
     if code is not None:
         own = ranges[(ranges["name"] == code) & (ranges["thread"] == whole["thread"])]
-        own = own[(own["start"] >= whole["start"]) & (own["end"] <= whole["end"])].sort_values("start")
+        own = own[(own["start"] >= whole["start"]) & (own["end"] <= whole["end"])].sort_values(
+            "start"
+        )
         if len(own):
             middle = own.iloc[len(own) // 2]
             views.append(("attention", middle, _last_operation(found, middle)))
@@ -44,7 +54,9 @@ def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
 def _last_operation(found: Attribution, at: pd.Series) -> int:
     """When the last operation that a range launched ends, but not before the range does."""
     launched = (
-        (found.launch_thread == at["thread"]) & (found.launch_time >= at["start"]) & (found.launch_time < at["end"])
+        (found.launch_thread == at["thread"])
+        & (found.launch_time >= at["start"])
+        & (found.launch_time < at["end"])
     )
     return int(found.trace.operations["end"].to_numpy()[launched].max(initial=at["end"]))
 
@@ -59,11 +71,23 @@ def _view(found: Attribution, view: str, at: pd.Series, end: int, pixels: int) -
     for level in range(DEPTHS):
         own = ranges[depth == level]
         labels = [trace.names[code] for code in own["name"]]
-        parts.append(_lane(f"ranges {level}", own, labels, ["range"] * len(own), at, edges, labelled=True))
+        parts.append(
+            _lane(f"ranges {level}", own, labels, ["range"] * len(own), at, edges, labelled=True)
+        )
     calls = trace.calls[(trace.calls["process"] == at["process"])]
-    calls = calls[(calls["start"] < end) & (calls["end"] > at["start"])] if not trace.device_is_host else calls[:0]
-    for number, (_, own) in enumerate(sorted(calls.groupby("thread"), key=lambda pair: pair[0] != at["thread"])):
-        parts.append(_lane(f"CUDA calls, thread {number}", own, [""] * len(own), ["call"] * len(own), at, edges))
+    calls = (
+        calls[(calls["start"] < end) & (calls["end"] > at["start"])]
+        if not trace.device_is_host
+        else calls[:0]
+    )
+    for number, (_, own) in enumerate(
+        sorted(calls.groupby("thread"), key=lambda pair: pair[0] != at["thread"])
+    ):
+        parts.append(
+            _lane(
+                f"CUDA calls, thread {number}", own, [""] * len(own), ["call"] * len(own), at, edges
+            )
+        )
     operations = trace.operations[trace.operations["process"] == at["process"]]
     operations = operations[(operations["start"] < end) & (operations["end"] > at["start"])]
     for (device, stream), own in operations.groupby(["device", "stream"]):
@@ -77,7 +101,8 @@ def _view(found: Attribution, view: str, at: pd.Series, end: int, pixels: int) -
 
 
 def _depths(found: Attribution, own: np.ndarray, at: pd.Series) -> np.ndarray:
-    """How many ranges lie around each, counted from the view's own range; those outside it have a negative depth."""
+    """How many ranges lie around each, counted from the view's own range; those outside it have a
+    negative depth."""
     depth, around = np.zeros(len(own), dtype=np.int64), found.parent[own].copy()
     while (around >= 0).any():
         depth += around >= 0
@@ -97,22 +122,35 @@ def _lane(
     end = np.clip((own["end"] - at["start"]).to_numpy(), 0, edges[-1]).astype(float)
     if labelled:  # ranges are few and long; what is shorter than a pixel would not be seen
         wide = end - start >= edges[1]
-        found = pd.DataFrame({"start": start, "end": end, "label": labels, "category": categories})[wide]
+        found = pd.DataFrame({"start": start, "end": end, "label": labels, "category": categories})[
+            wide
+        ]
     else:
         found = _by_pixel(start, end, np.asarray(categories, dtype=object), edges)
     times = {key: (found[key] / SECOND).round(10) for key in ("start", "end")}
-    return pd.DataFrame({"lane": lane, **times, "label": found["label"], "category": found["category"]})
+    return pd.DataFrame(
+        {"lane": lane, **times, "label": found["label"], "category": found["category"]}
+    )
 
 
-def _by_pixel(start: np.ndarray, end: np.ndarray, categories: np.ndarray, edges: np.ndarray) -> pd.DataFrame:
+def _by_pixel(
+    start: np.ndarray, end: np.ndarray, categories: np.ndarray, edges: np.ndarray
+) -> pd.DataFrame:
     """A rectangle a pixel; pixels beside each other that one category fills become one."""
     names, pixel = sorted(set(categories)), edges[1]
-    cover = np.array([np.diff(covered(start[own], end[own], edges)) for own in (categories == name for name in names)])
+    cover = np.array(
+        [
+            np.diff(covered(start[own], end[own], edges))
+            for own in (categories == name for name in names)
+        ]
+    )
     share = np.minimum(cover.reshape(len(names), len(edges) - 1).sum(axis=0) / pixel, 1.0)
     at = np.flatnonzero(share > 1e-3)
     best = cover[:, at].argmax(axis=0) if len(at) else at
     full = share[at] >= _FULL
-    goes_on = np.append(False, full[1:] & full[:-1] & (np.diff(at) == 1) & (np.diff(best) == 0))[: len(at)]
+    goes_on = np.append(False, full[1:] & full[:-1] & (np.diff(at) == 1) & (np.diff(best) == 0))[
+        : len(at)
+    ]
     first = np.flatnonzero(~goes_on)
     last = np.append(first[1:], len(at))[: len(first)] - 1
     ends = edges[at[last]] + np.where(full[last], 1, share[at[last]]) * pixel

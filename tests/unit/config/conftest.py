@@ -1,4 +1,5 @@
-"""Helpers for the tests of planning: the project's own configuration, and a scripts/ folder made for one test."""
+"""Helpers for the tests of planning: the project's own configuration, and a scripts/ folder made
+for one test."""
 
 import os
 from pathlib import Path
@@ -23,7 +24,11 @@ def make_config():
     """The checked configuration as `snakemake --config KEY=VALUE …` gives it."""
 
     def make(**given):
-        preset = ROOT / f"rules/presets/{given['preset']}.yaml" if "preset" in given else SCHEMA.with_name("none")
+        preset = (
+            ROOT / f"rules/presets/{given['preset']}.yaml"
+            if "preset" in given
+            else SCHEMA.with_name("none")
+        )
         laid_over = read_yaml(preset) if preset.exists() else {}
         return validated(merged(read_yaml(ROOT / "config.yaml"), laid_over) | given, SCHEMA)
 
@@ -32,7 +37,8 @@ def make_config():
 
 @pytest.fixture
 def cells_of(make_config):
-    """The cells of a study whose grid has these entries, in the configuration that `given` makes."""
+    """The cells of a study whose grid has these entries, in the configuration that `given`
+    makes."""
 
     def cells(study, *entries, device="cpu", **given):
         config = make_config(**given)
@@ -58,7 +64,8 @@ class Scripts:
         self.folder = folder
 
     def write(self, sources):
-        """Write programs and modules: {"program": …} is program.py, {"a/b": …} is stepscope/a/b.py."""
+        """Write programs and modules: {"program": …} is program.py, {"a/b": …} is
+        stepscope/a/b.py."""
         for name, source in sources.items():
             path = self.folder / ("stepscope" if "/" in name else "") / f"{name}.py"
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -75,7 +75,8 @@ def test_what_code_does_counts(one, another):
     assert source_digest(one) != source_digest(another)
 
 
-# Syntax whose tree differs between Python 3.11, 3.12 and 3.13, or is written down differently by them.
+# Syntax whose tree differs between Python 3.11, 3.12 and 3.13, or is written down differently by
+# them.
 SNIPPET = r'''
 """Docstring."""
 from __future__ import annotations
@@ -110,9 +111,9 @@ def test_every_python_gives_the_recorded_digest():
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_another_python_gives_the_same_digests(version):
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from stepscope.config.code_digest import *\n"
-        "print(source_digest(sys.stdin.read()), Sources().digest('time_step.py'), Sources().digest('draw_figures.py'))"
+        "import sys; sys.path.insert(0, sys.argv[1])\nfrom stepscope.config.code_digest import"
+        " *\nprint(source_digest(sys.stdin.read()), Sources().digest('time_step.py'),"
+        " Sources().digest('draw_figures.py'))"
     )
     command = [f"python{version}", "-I", "-B", "-c", program, str(SCRIPTS)]
     try:
@@ -121,5 +122,9 @@ def test_another_python_gives_the_same_digests(version):
         pytest.skip(f"no python{version} here")
     if shown.returncode == 127:  # a version manager's placeholder
         pytest.skip(f"no python{version} here")
-    expected = [SNIPPET_DIGEST, Sources().digest("time_step.py"), Sources().digest("draw_figures.py")]
+    expected = [
+        SNIPPET_DIGEST,
+        Sources().digest("time_step.py"),
+        Sources().digest("draw_figures.py"),
+    ]
     assert (shown.stdout.decode().split(), shown.stderr) == (expected, b"")

@@ -15,7 +15,10 @@ MEASURING = [f"{study.program}.py" for study in STUDIES]
 CHAIN = {
     "program": "import stepscope.config.first",
     "config/first": "import stepscope.config.second",
-    "config/second": "import stepscope.measure.fourth\ndef late():\n    from stepscope.measure.third import value",
+    "config/second": (
+        "import stepscope.measure.fourth\ndef late():\n    from stepscope.measure.third import"
+        " value"
+    ),
     "measure/third": "value = 1",
     "measure/fourth": "import stepscope.config.first",
     "measure/unrelated": "value = 1",
@@ -37,11 +40,16 @@ def implementations():
         ({"measure/third": "value = 1  # the same"}, False),
         ({"measure/third": "value = 2"}, True),
         ({"config/__init__": "import os; os.environ['X'] = '1'"}, True),
-        ({"measure/third": CHAIN["measure/fourth"], "measure/fourth": CHAIN["measure/third"]}, True),
+        (
+            {"measure/third": CHAIN["measure/fourth"], "measure/fourth": CHAIN["measure/third"]},
+            True,
+        ),
         ({"measure/unrelated": "value = 2", "measure/new": "value = 3"}, False),
     ],
 )
-def test_modules_and_packages_that_are_imported_on_the_way_count_and_no_other(scripts, edit, is_counted):
+def test_modules_and_packages_that_are_imported_on_the_way_count_and_no_other(
+    scripts, edit, is_counted
+):
     scripts.write(CHAIN)
     before, modules = scripts.digest(), scripts.modules()
     names = ("config", "config.first", "config.second", "measure.third", "measure.fourth")
@@ -93,7 +101,11 @@ def test_each_module_that_a_measurement_loads_is_declared():
         every = [f"stepscope.model.{folder}.{name}" for folder, name in implementations()]
         every += ["stepscope.measure.models.transformer", "stepscope.measure.models.own"]
         loaded |= set(Sources().modules(program, every)) - {program, "stepscope"}
-    assert [name for name in sorted(loaded) if not any(f"{name}.".startswith(f"{each}.") for each in COUNTS)] == []
+    assert [
+        name
+        for name in sorted(loaded)
+        if not any(f"{name}.".startswith(f"{each}.") for each in COUNTS)
+    ] == []
 
 
 def test_an_implementation_counts_only_for_the_cells_that_choose_it(scripts):
@@ -130,7 +142,9 @@ def test_the_library_is_imported_by_absolute_names_only():
 
 
 MODEL = {"num_layers": 2, "d_model": 8}
-NAIVE, SDPA, OWN = (f"stepscope.model.{one}" for one in ("attention.naive", "attention.sdpa", "optimizers.own"))
+NAIVE, SDPA, OWN = (
+    f"stepscope.model.{one}" for one in ("attention.naive", "attention.sdpa", "optimizers.own")
+)
 FUSED, TRANSFORMER, OWN_MODEL = (
     *("stepscope.model.optimizers.fused", "stepscope.measure.models.transformer"),
     "stepscope.measure.models.own",
@@ -141,14 +155,24 @@ FUSED, TRANSFORMER, OWN_MODEL = (
     "spec, modules",
     [
         ({"study": "timing"} | MODEL, {NAIVE, OWN, TRANSFORMER}),
-        ({"study": "profile", "attention": "sdpa", "optimizer": "fused"} | MODEL, {SDPA, FUSED, TRANSFORMER}),
         (
-            {"study": "ladder", "variants": [{"name": "a"}, {"name": "b", "optimizer": "fused"}]} | MODEL,
+            {"study": "profile", "attention": "sdpa", "optimizer": "fused"} | MODEL,
+            {SDPA, FUSED, TRANSFORMER},
+        ),
+        (
+            {"study": "ladder", "variants": [{"name": "a"}, {"name": "b", "optimizer": "fused"}]}
+            | MODEL,
             {NAIVE, OWN, FUSED, TRANSFORMER},
         ),
-        ({"study": "timing", "model": "a.py:f"}, {OWN, OWN_MODEL}),  # which brings its own attention
+        (
+            {"study": "timing", "model": "a.py:f"},
+            {OWN, OWN_MODEL},
+        ),  # which brings its own attention
         ({"study": "timing", "model": "a.py:f", "attention": "sdpa"}, {SDPA, OWN, OWN_MODEL}),
-        ({"study": "attention", "variants": [{"name": "compiled"}, {"name": "sdpa-flash"}]}, {NAIVE, SDPA}),
+        (
+            {"study": "attention", "variants": [{"name": "compiled"}, {"name": "sdpa-flash"}]},
+            {NAIVE, SDPA},
+        ),
         ({"study": "precision", "probe": "autocast"} | MODEL, {NAIVE}),
         ({"study": "precision", "probe": "accumulation"}, set()),
         ({"study": "ceilings", "operation": "copy"}, set()),
@@ -168,11 +192,18 @@ SHAPE = "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --cont
         ("profile_step", f"{SHAPE} --profiler none"),
         ("snapshot_memory", SHAPE),
         ("measure_ceilings", "--order 16 --max-seconds 0 --processes 1"),
-        ("time_step", f"--model {SCRIPTS.parent}/models/gpt.py:build --context 4 --max-seconds 0 --processes 1"),
+        (
+            "time_step",
+            (
+                f"--model {SCRIPTS.parent}/models/gpt.py:build --context 4 --max-seconds 0"
+                " --processes 1"
+            ),
+        ),
     ],
 )
 def test_what_a_program_loads_is_what_its_digest_counts(program, words, tmp_path, monkeypatch):
-    """Against Python's own record of the modules that it imported, in this process instead of forked ones."""
+    """Against Python's own record of the modules that it imported, in this process instead of
+    forked ones."""
     monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path))
     run = (
         f"import runpy, sys; sys.path.insert(0, {str(SCRIPTS)!r})\n"
@@ -184,10 +215,17 @@ def test_what_a_program_loads_is_what_its_digest_counts(program, words, tmp_path
         "print('LOADED', *(name for name in sys.modules if name.startswith('stepscope')))"
     )
     flags = f"{words} --device cpu --warmup 0 --steps 2".split()
-    shown = subprocess.run([sys.executable, "-c", run, *flags], capture_output=True, text=True, timeout=240)
+    shown = subprocess.run(
+        [sys.executable, "-c", run, *flags], capture_output=True, text=True, timeout=240
+    )
     assert shown.returncode == 0, shown.stderr
     loaded = {name for name in shown.stdout.rpartition("LOADED")[2].split() if counts(name)}
     spec = importlib.import_module(program).parse(flags)[0]
-    counted = {name for name in Sources().modules(f"{program}.py", modules_of(spec)) if counts(name)}
-    lists_of_names = {"stepscope.model.attention", "stepscope.model.optimizers"}  # which flags are made from
+    counted = {
+        name for name in Sources().modules(f"{program}.py", modules_of(spec)) if counts(name)
+    }
+    lists_of_names = {
+        "stepscope.model.attention",
+        "stepscope.model.optimizers",
+    }  # which flags are made from
     assert loaded - lists_of_names == counted - {f"{program}.py"} - lists_of_names

@@ -21,10 +21,16 @@ def test_merging_goes_key_by_key_and_replaces_lists():
 @pytest.mark.parametrize(
     ("over", "words"),
     [
-        ({"batch": [8], "tokens": 64}, "an entry has batch, or tokens (batch × length); give one of them"),
+        (
+            {"batch": [8], "tokens": 64},
+            "an entry has batch, or tokens (batch × length); give one of them",
+        ),
         ({}, "an entry has batch, or tokens (batch × length); give one of them"),
         ({"batch": [8], "width": 60}, "width 60 is no multiple of d_head 16; change one"),
-        ({"batch": [8], "window": [5]}, "window 5 needs a causal mask; add mask: [causal], or remove window"),
+        (
+            {"batch": [8], "window": [5]},
+            "window 5 needs a causal mask; add mask: [causal], or remove window",
+        ),
         (
             {"batch": [8], "key_value_heads": [2]},
             "key_value_heads 2 needs a dimension of heads; add width (heads x d_head)",
@@ -44,14 +50,23 @@ def test_an_attention_grid_that_cannot_be_is_one_line(over, words, cells_of):
 def test_two_entries_that_say_different_things_of_a_cell_are_refused(cells_of):
     with pytest.raises(ConfigError) as refused:
         cells_of(ATTENTION, ENTRY | {"batch": [8]}, ENTRY | {"batch": [8], "lengths": [128]})
-    assert str(refused.value) == (
-        "config key attention.grid: machine/attention/d16/fp32 is there with two lengths; make one of them"
+    assert (
+        str(refused.value)
+        == "config key attention.grid: machine/attention/d16/fp32 is there with two lengths; make"
+        " one of them"
     )
 
 
-def test_a_cell_of_attention_has_its_implementations_as_variants_and_what_is_not_neutral_in_its_name(cells_of):
+def test_a_cell_of_attention_has_its_implementations_as_variants_and_what_is_not_neutral_in_its_name(
+    cells_of,
+):
     entry = {"implementation": ["triton", "naive"], "d_head": [64], "precision": ["bf16"]}
-    many = entry | {"tokens": 16384, "width": 2048, "lengths": [4096, 1024], "mask": ["full", "causal"]}
+    many = entry | {
+        "tokens": 16384,
+        "width": 2048,
+        "lengths": [4096, 1024],
+        "mask": ["full", "causal"],
+    }
     found = cells_of(ATTENTION, many, entry | {"batch": [8, 2], "lengths": [256]}, device="cuda")
     assert [cell.name.removeprefix("machine/attention/d64/bf16") for cell in found] == [
         "/tokens=16384/heads=32",
@@ -65,7 +80,12 @@ def test_a_cell_of_attention_has_its_implementations_as_variants_and_what_is_not
 
 
 def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cells_of):
-    shared = {"mask": ["causal-lower-right"], "width": 128, "key_value_heads": [0, 2, 8], "batch": [8]}
+    shared = {
+        "mask": ["causal-lower-right"],
+        "width": 128,
+        "key_value_heads": [0, 2, 8],
+        "batch": [8],
+    }
     seen = {"keys": [0, 4096], "window": [0, 100], "mask": ["causal"], "batch": [8]}
     cells = cells_of(ATTENTION, ENTRY | shared, ENTRY | seen)
     assert [cell.name.removeprefix("machine/attention/d16/fp32") for cell in cells] == [
@@ -84,8 +104,13 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
     "preset, device, counts",
     # timing, ladder, attention, ceilings, profile, memory, precision
     [
-        # 5 sizes x 2 contexts x 2 precisions, and more; 2 + 2 + 2 + 2 + 2 + 1 + 1 + 2 + 1 shapes; 5 matmuls, a copy
-        ("default", "cuda", [5 * 2 * 2 + 4 + 2 + 2, 5, 13, 6, 5 * 2 + 2 * 2 + 1 + 3 + 3, 2 * 3 * 2 * 2 + 2, 4]),
+        # 5 sizes x 2 contexts x 2 precisions, and more; 2 + 2 + 2 + 2 + 2 + 1 + 1 + 2 + 1 shapes; 5
+        # matmuls, a copy
+        (
+            "default",
+            "cuda",
+            [5 * 2 * 2 + 4 + 2 + 2, 5, 13, 6, 5 * 2 + 2 * 2 + 1 + 3 + 3, 2 * 3 * 2 * 2 + 2, 4],
+        ),
         ("default", "cpu", [2 + 1 + 1, 1, 1, 3, 2, 2 + 1, 4]),
         ("smoke", "cuda", [2, 1, 1, 3, 1, 1, 3]),
         ("smoke", "cpu", [2, 1, 1, 2, 2, 2, 3]),
@@ -98,14 +123,19 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
         ("published", "cpu", [2, 1, 1, 2, 2, 2, 4]),
     ],
 )
-def test_every_preset_is_valid_and_has_the_cells_that_it_should(preset, device, counts, make_config):
+def test_every_preset_is_valid_and_has_the_cells_that_it_should(
+    preset, device, counts, make_config
+):
     config = make_config(preset=preset)
     assert [len(study.cells(config, device, "machine", 1)) for study in STUDIES] == counts
 
 
 def test_every_preset_is_tested(project_root):
     tested = {"smoke", "published", *(f"published-00{number}" for number in range(5))}
-    presets = {path.stem: read_yaml(path)["preset"] for path in (project_root / "rules/presets").glob("*.yaml")}
+    presets = {
+        path.stem: read_yaml(path)["preset"]
+        for path in (project_root / "rules/presets").glob("*.yaml")
+    }
     assert presets == {name: name for name in tested}
 
 
@@ -116,13 +146,20 @@ def test_a_write_ups_cells_are_the_same_in_its_preset_and_in_the_whole(part, dev
     whole, own = make_config(preset="published"), make_config(preset=part)
     for study in STUDIES:
         known = {cell.name: cell.spec for cell in study.cells(whole, device, "machine", 1)}
-        assert known | {cell.name: cell.spec for cell in study.cells(own, device, "machine", 1)} == known
+        assert (
+            known | {cell.name: cell.spec for cell in study.cells(own, device, "machine", 1)}
+            == known
+        )
 
 
 @pytest.mark.parametrize("preset", ["smoke", "published"])
 def test_the_presets_cells_are_those_of_the_default_where_both_have_them(preset, make_config):
     default, other = make_config(), make_config(preset=preset)
-    for study in (study for study in STUDIES if study not in (ATTENTION, LADDER)):  # variants are a cell's
+    for study in (
+        study for study in STUDIES if study not in (ATTENTION, LADDER)
+    ):  # variants are a cell's
         known = {cell.name: cell.spec for cell in study.cells(default, "cuda", "machine", 1)}
         own = {cell.name: cell.spec for cell in study.cells(other, "cuda", "machine", 1)}
-        assert {name: own[name] for name in own.keys() & known} == {name: known[name] for name in own.keys() & known}
+        assert {name: own[name] for name in own.keys() & known} == {
+            name: known[name] for name in own.keys() & known
+        }

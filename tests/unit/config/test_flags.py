@@ -15,15 +15,24 @@ RUNNING = {"seed": 0, "threads": 1, "device": "cpu"}
 
 def parsed(program, words):
     """The spec that a program reads."""
-    return importlib.import_module(program).parse([*shlex.split(words), "--device", "cpu", "--threads", "1"])[0]
+    return importlib.import_module(program).parse(
+        [*shlex.split(words), "--device", "cpu", "--threads", "1"]
+    )[0]
 
 
 def test_a_size_is_its_numbers_and_neutral_options_are_left_out():
-    spec = parsed("time_step", "--size nano --precision bf16 --mode step --checkpoint 0 --attention sdpa")
-    budget = {"processes": 3, "warmup": 2, "steps": 3, "max_steps": 20, "max_seconds": 0.5}
-    assert spec == {"study": "timing", **NANO, "context": 128, "batch": 4, "precision": "bf16", "attention": "sdpa"} | (
-        budget | RUNNING
+    spec = parsed(
+        "time_step", "--size nano --precision bf16 --mode step --checkpoint 0 --attention sdpa"
     )
+    budget = {"processes": 3, "warmup": 2, "steps": 3, "max_steps": 20, "max_seconds": 0.5}
+    assert spec == {
+        "study": "timing",
+        **NANO,
+        "context": 128,
+        "batch": 4,
+        "precision": "bf16",
+        "attention": "sdpa",
+    } | (budget | RUNNING)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +41,10 @@ def test_a_size_is_its_numbers_and_neutral_options_are_left_out():
         ("time_step", "--size nano --compile block --window 16 --mode forward"),
         ("time_ladder", "--size nano"),
         ("time_ladder", """--size nano --variants '[{"name": "a b"}]'""".replace(" b", "-b")),
-        ("time_attention", "--lengths 4,8 --tokens 64 --mask causal --heads 4 --key-value-heads 2 --window 3"),
+        (
+            "time_attention",
+            "--lengths 4,8 --tokens 64 --mask causal --heads 4 --key-value-heads 2 --window 3",
+        ),
         ("measure_ceilings", "--operation copy --mebibytes 7"),
         ("profile_step", "--size nano --start cold --nsys-trace cuda"),
         ("snapshot_memory", f"{SHAPE} --checkpoint 2"),
@@ -59,7 +71,11 @@ def test_a_ladder_without_variants_changes_one_option_a_rung():
     variants = parsed("time_ladder", "--size nano")["variants"]
     assert [one["name"] for one in variants] == ["fp32", "sdpa", "torch", "fused", "compile"]
     for before, after in itertools.pairwise(variants):
-        changed = {key for key in {*before, *after} - {"name", "after"} if before.get(key) != after.get(key)}
+        changed = {
+            key
+            for key in {*before, *after} - {"name", "after"}
+            if before.get(key) != after.get(key)
+        }
         assert len(changed) == 1 and after["after"] == before["name"]
 
 
@@ -67,35 +83,75 @@ def test_a_ladder_without_variants_changes_one_option_a_rung():
     "program, words, shown",
     [
         ("time_step", f"{SHAPE} --d-model 9", "d_model = 9 is not divisible by num_heads = 2"),
-        ("time_step", "--context 4", "give --size, or also --d-model, --d-ff, --num-layers, --num-heads, or --model"),
+        (
+            "time_step",
+            "--context 4",
+            "give --size, or also --d-model, --d-ff, --num-layers, --num-heads, or --model",
+        ),
         ("time_step", "--size huge", "there is no size 'huge' in config.yaml; choose from nano, "),
         ("time_step", "--size nano --d-ff 4", "give --size or --d-ff, not both"),
         ("time_step", "--model a.py:f --size nano", "give --model or --size, not both"),
-        ("time_step", f"{SHAPE} --model-keys {{}}", "--model-keys is of a model of one's own; give --model, too"),
+        (
+            "time_step",
+            f"{SHAPE} --model-keys {{}}",
+            "--model-keys is of a model of one's own; give --model, too",
+        ),
         ("time_step", "--model a.py:f --model-keys 3", "'3' is no mapping in JSON"),
-        ("time_step", f"{SHAPE} --checkpoint 3", "checkpoint 3 is more than the model's blocks (2); use fewer"),
+        (
+            "time_step",
+            f"{SHAPE} --checkpoint 3",
+            "checkpoint 3 is more than the model's blocks (2); use fewer",
+        ),
         ("time_step", f"{SHAPE} --steps 0", "0 is out of range; use at least 1"),
         ("time_step", f"{SHAPE} --steps x", "'x' is no whole number"),
         ("time_step", f"{SHAPE} --max-seconds inf", "inf is out of range"),
         ("time_attention", "--lengths 4,0", "0 is out of range; use at least 1"),
         ("time_attention", "--variants naive", "give a list such as"),
-        ("time_attention", '--variants \'[{"name": "naive"}, {"name": "naive"}]\'', "'naive' is there twice"),
-        ("time_ladder", f'{SHAPE} --variants \'[{{"name": "a/b"}}]\'', "use letters, digits and . _ = + - in a name"),
+        (
+            "time_attention",
+            '--variants \'[{"name": "naive"}, {"name": "naive"}]\'',
+            "'naive' is there twice",
+        ),
+        (
+            "time_ladder",
+            f'{SHAPE} --variants \'[{{"name": "a/b"}}]\'',
+            "use letters, digits and . _ = + - in a name",
+        ),
         (
             "time_ladder",
             f'{SHAPE} --variants \'[{{"name": "a", "batch": 2}}]\'',
             "a has no batch; options are precision",
         ),
-        ("time_ladder", f'{SHAPE} --variants \'[{{"name": "a", "attention": "x"}}]\'', "attention 'x' is none of flex"),
-        ("time_ladder", f'{SHAPE} --variants \'[{{"name": "a", "compile": "none"}}]\'', "is neutral; leave it out"),
-        ("time_ladder", f'{SHAPE} --variants \'[{{"name": "a", "checkpoint": 3}}]\'', "checkpoint 3 is more than"),
-        ("time_ladder", f'{SHAPE} --variants \'[{{"name": "a", "after": "b"}}]\'', "there is no other variant 'b'"),
+        (
+            "time_ladder",
+            f'{SHAPE} --variants \'[{{"name": "a", "attention": "x"}}]\'',
+            "attention 'x' is none of flex",
+        ),
+        (
+            "time_ladder",
+            f'{SHAPE} --variants \'[{{"name": "a", "compile": "none"}}]\'',
+            "is neutral; leave it out",
+        ),
+        (
+            "time_ladder",
+            f'{SHAPE} --variants \'[{{"name": "a", "checkpoint": 3}}]\'',
+            "checkpoint 3 is more than",
+        ),
+        (
+            "time_ladder",
+            f'{SHAPE} --variants \'[{{"name": "a", "after": "b"}}]\'',
+            "there is no other variant 'b'",
+        ),
         (
             "measure_ceilings",
             "--order 3 --operation copy",
             "--order does not go with --operation copy; use --mebibytes",
         ),
-        ("profile_step", f"{SHAPE} --start cold --profiler nsys", "--start cold needs torch.profiler"),
+        (
+            "profile_step",
+            f"{SHAPE} --start cold --profiler nsys",
+            "--start cold needs torch.profiler",
+        ),
         ("probe_precision", "--probe autocast --size nano --precision bf16", "use fp32"),
     ],
 )

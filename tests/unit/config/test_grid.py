@@ -28,7 +28,9 @@ def test_points_are_the_product_of_each_entrys_lists_in_order():
 @pytest.mark.parametrize("study", ["timing", "attention", "profile", "memory", "ladder"])
 def test_an_empty_list_leaves_its_study_out(study, make_config):
     config = make_config()
-    config = make_config(**{study: config[study] | {"places" if study == "ladder" else "grid": {"cuda": []}}})
+    config = make_config(
+        **{study: config[study] | {"places" if study == "ladder" else "grid": {"cuda": []}}}
+    )
     assert [one.name for one in STUDIES if not one.cells(config, "cuda", "machine", 1)] == [study]
 
 
@@ -42,37 +44,64 @@ def test_a_cell_has_its_place_and_all_that_its_program_is_told(cells_of):
     )
     # config.yaml's values
     assert cell.spec == {
-        **{"study": "timing", "d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4, "vocab_size": 10000},
+        **{
+            "study": "timing",
+            "d_model": 128,
+            "d_ff": 512,
+            "num_layers": 4,
+            "num_heads": 4,
+            "vocab_size": 10000,
+        },
         **{"context": 64, "batch": 4, "precision": "fp32", "processes": 3, "warmup": 1, "steps": 3},
         **{"max_steps": 10, "max_seconds": 0.3, "seed": 0, "threads": 3, "device": "cpu"},
     }
 
 
 def test_shared_heads_and_windows_of_the_model(cells_of):
-    found = {cell.name: cell.spec for cell in cells_of(TIMING, ENTRY | {"key_value_heads": [0, 2], "window": [0, 16]})}
+    found = {
+        cell.name: cell.spec
+        for cell in cells_of(TIMING, ENTRY | {"key_value_heads": [0, 2], "window": [0, 16]})
+    }
     plain = found["machine/timing/nano/ctx64/fp32"]
     assert found == {
         "machine/timing/nano/ctx64/fp32": plain,
         "machine/timing/nano/ctx64/fp32/window=16": plain | {"window": 16},
         "machine/timing/nano/ctx64/fp32/key_value_heads=2": plain | {"key_value_heads": 2},
-        "machine/timing/nano/ctx64/fp32/key_value_heads=2/window=16": plain | {"key_value_heads": 2, "window": 16},
+        "machine/timing/nano/ctx64/fp32/key_value_heads=2/window=16": (
+            plain | {"key_value_heads": 2, "window": 16}
+        ),
     }
     assert not {"key_value_heads", "window"} & set(plain)
 
 
 def test_axes_at_their_neutral_value_stand_neither_in_the_path_nor_in_the_spec(cells_of):
-    neutral = {"mode": ["step"], "batch": [4], "attention": ["naive"], "optimizer": ["own"], "compile": ["none"]}
+    neutral = {
+        "mode": ["step"],
+        "batch": [4],
+        "attention": ["naive"],
+        "optimizer": ["own"],
+        "compile": ["none"],
+    }
     neutral |= {"checkpoint": [0], "key_value_heads": [0, 4]}  # as many heads of keys as of queries
     assert cells_of(TIMING, ENTRY, ENTRY | neutral) == cells_of(TIMING, ENTRY)
 
 
 def test_other_options_stand_in_both_in_the_order_of_the_axes(cells_of):
-    options = {"compile": ["block"], "optimizer": ["fused"], "attention": ["sdpa"], "mode": ["forward"], "batch": [64]}
+    options = {
+        "compile": ["block"],
+        "optimizer": ["fused"],
+        "attention": ["sdpa"],
+        "mode": ["forward"],
+        "batch": [64],
+    }
     (cell,) = cells_of(TIMING, ENTRY | options)
-    assert cell.name.removeprefix("machine/timing/nano/ctx64/fp32") == (
-        "/batch=64/mode=forward/attention=sdpa/optimizer=fused/compile=block"
+    assert (
+        cell.name.removeprefix("machine/timing/nano/ctx64/fp32")
+        == "/batch=64/mode=forward/attention=sdpa/optimizer=fused/compile=block"
     )
-    assert {key: cell.spec[key] for key in options} == {key: value for key, (value,) in options.items()}
+    assert {key: cell.spec[key] for key in options} == {
+        key: value for key, (value,) in options.items()
+    }
 
 
 def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):
@@ -90,7 +119,10 @@ def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):
         (
             TIMING,
             {"key_value_heads": [3]},
-            r"timing\.grid\.cpu: size nano has 4 heads, which key_value_heads 3 does not divide; use a divisor$",
+            (
+                r"timing\.grid\.cpu: size nano has 4 heads, which key_value_heads 3 does not"
+                r" divide; use a divisor$"
+            ),
         ),
         (TIMING, {"start": ["x"]}, r"timing\.grid\.cpu: its cells have no start; remove it$"),
         (MEMORY, {"detail": ["x"]}, r"memory\.grid\.cpu: its cells have no detail; remove it$"),
@@ -109,18 +141,45 @@ def test_the_study_of_ceilings_has_a_product_for_each_precision_and_a_copy(make_
     series = {"processes": 3, "warmup": 2, "steps": 5, "max_seconds": 0.5}
     common = {**series, "seed": 0, "threads": 3, "device": "cpu"}
     assert {cell.name.removeprefix("machine/ceilings/"): cell.spec for cell in cells} == {
-        "matmul/fp32": {"study": "ceilings", "operation": "matmul", "order": 1536, "precision": "fp32", **common},
-        "matmul/bf16": {"study": "ceilings", "operation": "matmul", "order": 1536, "precision": "bf16", **common},
-        "copy/fp32": {"study": "ceilings", "operation": "copy", "mebibytes": 256, "precision": "fp32", **common},
+        "matmul/fp32": {
+            "study": "ceilings",
+            "operation": "matmul",
+            "order": 1536,
+            "precision": "fp32",
+            **common,
+        },
+        "matmul/bf16": {
+            "study": "ceilings",
+            "operation": "matmul",
+            "order": 1536,
+            "precision": "bf16",
+            **common,
+        },
+        "copy/fp32": {
+            "study": "ceilings",
+            "operation": "copy",
+            "mebibytes": 256,
+            "precision": "fp32",
+            **common,
+        },
     }
 
 
 def test_a_spec_as_flags_and_as_a_command():
     """A list or mapping is JSON in one word."""
-    spec = {"study": "timing", "d_model": 512, "max_seconds": 0.5, "variants": [{"name": "a b", "batch": 4}]}
+    spec = {
+        "study": "timing",
+        "d_model": 512,
+        "max_seconds": 0.5,
+        "variants": [{"name": "a b", "batch": 4}],
+    }
     words = ["--d-model", "512", "--max-seconds", "0.5", "--variants", '[{"name":"a b","batch":4}]']
     assert words_of(spec) == words
-    assert shlex.split(command_of("time_step.py", spec)) == ["python", "scripts/time_step.py", *words]
+    assert shlex.split(command_of("time_step.py", spec)) == [
+        "python",
+        "scripts/time_step.py",
+        *words,
+    ]
 
 
 def test_a_cell_is_the_same_text_however_its_spec_was_written(cells_of):
@@ -136,7 +195,13 @@ def test_a_cell_is_the_same_text_however_its_spec_was_written(cells_of):
         (MEMORY, "start", "warm", "cold", {"warmup": 0, "steps": 2}),
         (PROFILE, "start", "warm", "cold", {"profiler": "torch", "start": "cold"}),
         (PROFILE, "detail", "kernels", "autograd", {"nsys_pytorch": "autograd-nvtx"}),
-        (PROFILE, "detail", "kernels", "python", {"nsys_trace": "cuda,nvtx,osrt", "nsys_python_backtrace": "cuda"}),
+        (
+            PROFILE,
+            "detail",
+            "kernels",
+            "python",
+            {"nsys_trace": "cuda,nvtx,osrt", "nsys_python_backtrace": "cuda"},
+        ),
     ],
 )
 def test_what_is_recorded_stands_in_the_path_by_name_and_in_the_spec_as_flags(
@@ -155,6 +220,8 @@ def test_every_cell_of_every_preset_survives_its_programs_flags(preset, make_con
     config = make_config(preset=preset)
     for study in STUDIES:
         parse = importlib.import_module(study.program).parse
-        for cell in (cell for device in ("cpu", "cuda") for cell in study.cells(config, device, "machine", 2)):
+        for cell in (
+            cell for device in ("cpu", "cuda") for cell in study.cells(config, device, "machine", 2)
+        ):
             spec = cell.spec | {"device": "cpu"}  # a program refuses a GPU that is not there
             assert parse(words_of(spec))[0] == spec

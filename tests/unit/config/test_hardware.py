@@ -4,7 +4,14 @@ import re
 
 import pytest
 from stepscope.config import ConfigError
-from stepscope.config.hardware import asked_of_any, hardware_of, job_cpus, job_resources, limit, measured_pattern
+from stepscope.config.hardware import (
+    asked_of_any,
+    hardware_of,
+    job_cpus,
+    job_resources,
+    limit,
+    measured_pattern,
+)
 from stepscope.machine.labels import Hardware
 
 pytestmark = pytest.mark.usefixtures("no_gpu")
@@ -22,10 +29,18 @@ def test_without_entries_there_is_the_machine_at_hand(make_config):
 
 
 def test_an_entry_that_slurm_is_asked_for_is_not_at_hand(make_config):
-    entries = {"h100": {"gpu_model": "h100", "slurm_partition": "gpu", "expect": "H100"}, "t4": {"constraint": "t4"}}
+    entries = {
+        "h100": {"gpu_model": "h100", "slurm_partition": "gpu", "expect": "H100"},
+        "t4": {"constraint": "t4"},
+    }
     first, second = hardware_of(make_config(hardware=entries))
     assert first == Hardware(
-        "h100", "cuda", 1, here=False, expect="H100", asked={"gpu_model": "h100", "slurm_partition": "gpu"}
+        "h100",
+        "cuda",
+        1,
+        here=False,
+        expect="H100",
+        asked={"gpu_model": "h100", "slurm_partition": "gpu"},
     )
     assert (second.label, second.by_jobs, second.asked) == ("t4", True, {"constraint": "t4"})
 
@@ -41,24 +56,39 @@ def test_the_baseline_comes_first(make_config):
     [
         (
             {"hardware": {"x": {"gpu_model": "x"}}, "baseline": "d"},
-            "baseline: there is no hardware 'd'; choose from x, or, for snakemake compare, give a results folder",
+            (
+                "baseline: there is no hardware 'd'; choose from x, or, for snakemake compare, give"
+                " a results folder"
+            ),
         ),
         (
             {"hardware": {"a": {}, "b": {"expect": "EPYC"}}},
-            "hardware: a and b would both be the machine at hand; give one of them measure: false, or say how",
+            (
+                "hardware: a and b would both be the machine at hand; give one of them measure:"
+                " false, or say how"
+            ),
         ),
         (
             {"hardware": {"a": {}, "b": {"gpu_model": "b"}}},
-            "hardware: a is the machine at hand and b is measured by Slurm's jobs, but a run does one of the two",
+            (
+                "hardware: a is the machine at hand and b is measured by Slurm's jobs, but a run"
+                " does one of the two"
+            ),
         ),
         ({"hardware": {"a": {"python": "/x"}}}, "hardware.a.python: a is the"),
         ({"threads": 5}, "threads: 5 is more than the processors of this machine; use at most 4"),
         ({"hardware": {"a": {"threads": 5}}}, "hardware.a.threads: 5 is more "),
         (
             {"hardware": {"h100": {"expect": "H100"}}},
-            "hardware.h100: this machine is AMD EPYC 7B13, not the expected 'H100'; give the entry measure: ",
+            (
+                "hardware.h100: this machine is AMD EPYC 7B13, not the expected 'H100'; give the"
+                " entry measure: "
+            ),
         ),
-        ({"hardware": {"node": {"slurm_partition": "cpu", "device": "cpu"}}}, "hardware.node: threads: auto means all"),
+        (
+            {"hardware": {"node": {"slurm_partition": "cpu", "device": "cpu"}}},
+            "hardware.node: threads: auto means all",
+        ),
     ],
 )
 def test_entries_that_cannot_be_are_one_line(given, said, make_config):
@@ -92,7 +122,9 @@ def test_a_label_that_no_folder_can_have(label, make_config):
         {"threads": 8, "device": "cpu", "slurm_partition": "cpu"},
     ],
 )
-def test_threads_of_an_entry_are_more_than_the_processors_of_this_machine_only_elsewhere(entry, make_config):
+def test_threads_of_an_entry_are_more_than_the_processors_of_this_machine_only_elsewhere(
+    entry, make_config
+):
     assert hardware_of(make_config(hardware={"a": entry}))[0].threads == entry["threads"]
 
 
@@ -105,8 +137,14 @@ def test_the_device_of_copied_results_is_that_of_their_records(make_config, tmp_
 
 
 def test_the_last_limit_that_fits_holds():
-    limits = [{"memory": 16, "cpus": 4}, {"study": ["profile"], "memory": 32}, {"size": ["2.7B"], "memory": 64}]
-    assert [limit(limits, "memory", 1, *cell) for cell in [("timing", "small"), ("profile", None)]] == [16, 32]
+    limits = [
+        {"memory": 16, "cpus": 4},
+        {"study": ["profile"], "memory": 32},
+        {"size": ["2.7B"], "memory": 64},
+    ]
+    assert [
+        limit(limits, "memory", 1, *cell) for cell in [("timing", "small"), ("profile", None)]
+    ] == [16, 32]
     assert limit(limits, "memory", 1, "profile", "2.7B") == 64
     assert limit(limits, "minutes", 15, "profile", "2.7B") == 15
     assert limit([], "cpus", 4, "timing", "small") == 4
@@ -115,13 +153,26 @@ def test_the_last_limit_that_fits_holds():
 def test_what_a_job_asks_for(make_config):
     asked = {"gpu_model": "h100", "slurm_account": "us", "exclusive": True, "slurm_extra": "--nice"}
     one = Hardware("h100", "cuda", 1, here=False, asked=asked)
-    config = make_config(limits=[{"memory": 16, "cpus": 6}, {"size": ["2.7B"], "minutes": 40, "memory": 48}])
-    found = {key: value for key, value in job_resources(one, config, "timing", "2.7B").items() if value is not None}
+    config = make_config(
+        limits=[{"memory": 16, "cpus": 6}, {"size": ["2.7B"], "minutes": 40, "memory": 48}]
+    )
+    found = {
+        key: value
+        for key, value in job_resources(one, config, "timing", "2.7B").items()
+        if value is not None
+    }
     assert found == {
-        **{"gpu": 1, "gpu_model": "h100", "slurm_account": "us", "slurm_extra": "--nice --exclusive"},
+        **{
+            "gpu": 1,
+            "gpu_model": "h100",
+            "slurm_account": "us",
+            "slurm_extra": "--nice --exclusive",
+        },
         **{"minutes": 40, "runtime": 45, "mem_mb": 48 * 1024},
     }
-    assert job_resources(one, config, "timing", "small")["minutes"] == config["timing"]["time_limit"]
+    assert (
+        job_resources(one, config, "timing", "small")["minutes"] == config["timing"]["time_limit"]
+    )
     assert job_cpus(one, config, "timing", "2.7B") == 6
 
 
@@ -147,7 +198,9 @@ def test_a_wildcard_matches_labels_that_are_measured():
     assert not path.fullmatch("results/a/timing")
 
 
-@pytest.mark.parametrize("entry", [{"gpu": 1}, {"measure": "no"}, {"threads": 0}, {"device": "tpu"}, {"expect": ""}])
+@pytest.mark.parametrize(
+    "entry", [{"gpu": 1}, {"measure": "no"}, {"threads": 0}, {"device": "tpu"}, {"expect": ""}]
+)
 def test_a_wrong_entry_is_one_line(entry, make_config):
     with pytest.raises(ConfigError, match=r"^config key hardware\.x.*[^\n]*$"):
         make_config(hardware={"x": entry})
@@ -157,8 +210,10 @@ def test_rules_name_the_resources_that_some_machine_asks_for():
     """One that none asks for would hide what a profile's default-resources say of it."""
     here = Hardware("a", "cuda", 1)
     assert asked_of_any([here]) == ["gpu", "minutes", "runtime"]
-    jobs = [Hardware("b", "cuda", 1, here=False, asked={"constraint": "x"}),
-            Hardware("c", "cuda", 1, here=False, asked={"gpu_model": "y", "exclusive": True})]  # fmt: skip
+    jobs = [
+        Hardware("b", "cuda", 1, here=False, asked={"constraint": "x"}),  # fmt: skip
+        Hardware("c", "cuda", 1, here=False, asked={"gpu_model": "y", "exclusive": True}),
+    ]
     assert asked_of_any([*jobs, here]) == [
         *("gpu", "minutes", "runtime", "mem_mb"),
         *("gpu_model", "constraint", "slurm_extra"),

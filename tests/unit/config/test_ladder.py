@@ -34,7 +34,13 @@ def test_each_rung_changes_one_thing_of_the_one_before(make_config):
     assert {"precision", "attention", "compile", "optimizer"}.isdisjoint(cell.spec)
     assert (cell.spec["context"], cell.spec["num_layers"], cell.spec["batch"]) == (128, 12, 4)
     ours = {name.removeprefix("stepscope.model.") for name in modules_of(cell.spec)}
-    assert {"attention.naive", "attention.sdpa", "attention.triton", "optimizers.own", "optimizers.fused"} <= ours
+    assert {
+        "attention.naive",
+        "attention.sdpa",
+        "attention.triton",
+        "optimizers.own",
+        "optimizers.fused",
+    } <= ours
 
 
 def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
@@ -48,7 +54,10 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
             {"after": "sdpa", "checkpoint": [2]},
         ],
     )
-    assert [cell.name for cell in found] == ["machine/ladder/small/ctx128", "machine/ladder/xl/ctx64/batch=2"]
+    assert [cell.name for cell in found] == [
+        "machine/ladder/small/ctx128",
+        "machine/ladder/xl/ctx64/batch=2",
+    ]
     small, xl = (cell.spec["variants"][2:] for cell in found)
     bf16, sdpa = {"precision": "bf16"}, {"precision": "bf16", "attention": "sdpa"}
     assert small == [
@@ -63,22 +72,34 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
 @pytest.mark.parametrize(
     "changes, shown",
     [
-        ({"places": [{"size": "huge", "context": 1}]}, "ladder.places.cuda: there is no size 'huge'"),
+        (
+            {"places": [{"size": "huge", "context": 1}]},
+            "ladder.places.cuda: there is no size 'huge'",
+        ),
         (
             {"asides": [{"after": "fp32", "size": ["huge"], "checkpoint": [1]}]},
             "ladder.asides.cuda: there is no size 'huge'",
         ),
-        ({"asides": [{"after": "fp32", "size": ["small"]}]}, "ladder.asides.cuda: the aside of fp32 varies nothing"),
+        (
+            {"asides": [{"after": "fp32", "size": ["small"]}]},
+            "ladder.asides.cuda: the aside of fp32 varies nothing",
+        ),
         (
             {"asides": [{"after": "fp32", "checkpoint": [13]}], "places": [SMALL]},
             "ladder.asides.cuda: checkpoint 13 is more than the blocks of size small (12)",
         ),
-        ({"asides": [{"after": "fp4", "checkpoint": [1]}]}, "there is no rung 'fp4'; the rungs are fp32, tf32,"),
+        (
+            {"asides": [{"after": "fp4", "checkpoint": [1]}]},
+            "there is no rung 'fp4'; the rungs are fp32, tf32,",
+        ),
         (
             {"places": [SMALL | {"start": "fp4"}]},
             "ladder.places.cuda: start: there is no rung 'fp4'; the rungs are fp32,",
         ),
-        ({"rungs": [{"precision": "fp32"}, {"precision": "fp32"}]}, "ladder.rungs.cuda: there are two rungs fp32"),
+        (
+            {"rungs": [{"precision": "fp32"}, {"precision": "fp32"}]},
+            "ladder.rungs.cuda: there are two rungs fp32",
+        ),
     ],
 )
 def test_a_ladder_that_is_wrong_is_named(changes, shown, make_config):
@@ -88,12 +109,18 @@ def test_a_ladder_that_is_wrong_is_named(changes, shown, make_config):
 
 
 def test_a_place_that_is_there_twice_is_one_cell(make_config):
-    assert len(laid_out(make_config, places=[SMALL, SMALL | {"context": 64}, SMALL | {"batch": 4}])) == 2
+    assert (
+        len(laid_out(make_config, places=[SMALL, SMALL | {"context": 64}, SMALL | {"batch": 4}]))
+        == 2
+    )
 
 
 def test_a_place_that_starts_at_a_rung_has_those_from_it_on_and_no_asides(make_config):
     asides = [{"after": "bf16", "checkpoint": [1]}]
     (cell,) = laid_out(make_config, places=[SMALL | {"batch": 2, "start": "fused"}], asides=asides)
     assert cell.name == "machine/ladder/small/ctx128/batch=2"
-    assert [(rung["name"], rung.get("after")) for rung in cell.spec["variants"]] == [("fused", None), ("fp8", "fused")]
+    assert [(rung["name"], rung.get("after")) for rung in cell.spec["variants"]] == [
+        ("fused", None),
+        ("fp8", "fused"),
+    ]
     assert cell.spec["variants"][0]["compile"] == "graphs"

@@ -31,7 +31,14 @@ def test_files_are_those_that_are_imported_from_the_folder(write, tmp_path):
     write("import parts", "net/rotary.py")
     write("value = 2", "unrelated.py")
     write("value = 3", "net/unrelated.py")
-    names = ["deeper/__init__.py", "deeper/more.py", "mine.py", "net/__init__.py", "net/layers.py", "net/rotary.py"]
+    names = [
+        "deeper/__init__.py",
+        "deeper/more.py",
+        "mine.py",
+        "net/__init__.py",
+        "net/layers.py",
+        "net/rotary.py",
+    ]
     assert files_of(own, reference) == [tmp_path / name for name in [*names, "parts.py"]]
 
 
@@ -39,7 +46,10 @@ def test_files_are_named_as_the_reference_names_them(write, tmp_path, monkeypatc
     write("from .parts import value", "models/mine.py")
     write("value = 1", "models/parts.py")
     monkeypatch.chdir(tmp_path)
-    assert files_of(own, "models/mine.py:build") == [Path("models/mine.py"), Path("models/parts.py")]
+    assert files_of(own, "models/mine.py:build") == [
+        Path("models/mine.py"),
+        Path("models/parts.py"),
+    ]
 
 
 def test_a_file_that_is_not_there(tmp_path):

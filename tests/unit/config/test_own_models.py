@@ -13,7 +13,10 @@ from stepscope.config.studies import LADDER, MEMORY, PROFILE, TIMING
 from stepscope.machine.labels import Hardware
 
 ENTRY = {"context": [64], "precision": ["fp32"]}
-SOURCE = "import os\nimport timm\nfrom parts import Part\n\n\ndef build(context, layers=2):\n    return Part(layers)\n"
+SOURCE = (
+    "import os\nimport timm\nfrom parts import Part\n\n\ndef build(context, layers=2):\n    return"
+    " Part(layers)\n"
+)
 
 
 @pytest.fixture
@@ -22,7 +25,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models").mkdir()
     (tmp_path / "models/mine.py").write_text(SOURCE)
-    (tmp_path / "models/parts.py").write_text("from torch import nn\n\n\nclass Part(nn.Module):\n    size = 1\n")
+    (tmp_path / "models/parts.py").write_text(
+        "from torch import nn\n\n\nclass Part(nn.Module):\n    size = 1\n"
+    )
     (tmp_path / "models/other.py").write_text("size = 1\n")
     forget()
     yield tmp_path / "models"
@@ -38,7 +43,9 @@ def forget():
 @pytest.fixture
 def config(make_config, folder):
     """The configuration with a model of one's own beside nano in the studies' grids on a CPU."""
-    found = make_config(models={"mine": {"build": "models/mine.py:build", "layers": 3, "widths": [1, 2]}})
+    found = make_config(
+        models={"mine": {"build": "models/mine.py:build", "layers": 3, "widths": [1, 2]}}
+    )
     for study in ("timing", "profile", "memory"):
         found[study]["grid"]["cpu"] = [{"size": ["mine", "nano"], **ENTRY}]
     found["ladder"]["places"]["cpu"] = [{"size": "mine", "context": 64}]
@@ -64,11 +71,18 @@ def test_a_model_stands_in_a_spec_instead_of_a_shape(config):
     mine, nano = cells_of(TIMING, config)
     assert mine.name == "machine/timing/mine/ctx64/fp32"
     assert mine.spec == {
-        **{"study": "timing", "model": "models/mine.py:build", "model_keys": '{"layers":3,"widths":[1,2]}'},
+        **{
+            "study": "timing",
+            "model": "models/mine.py:build",
+            "model_keys": '{"layers":3,"widths":[1,2]}',
+        },
         **{"context": 64, "batch": 4, "precision": "fp32", "processes": 3, "warmup": 1, "steps": 3},
         **{"max_steps": 10, "max_seconds": 0.3, "seed": 0, "threads": 1, "device": "cpu"},
     }
-    assert modules_of(mine.spec) == ["stepscope.measure.models.own", "stepscope.model.optimizers.own"]
+    assert modules_of(mine.spec) == [
+        "stepscope.measure.models.own",
+        "stepscope.model.optimizers.own",
+    ]
     assert "model" not in nano.spec and nano.spec["num_layers"] == 4
     words = words_of(mine.spec)
     assert words[words.index("--model") + 1] == "models/mine.py:build"
@@ -81,7 +95,9 @@ def test_every_study_that_runs_the_model_has_its_cells(config):
         assert own.spec["model"] == "models/mine.py:build"
     assert own.name == "machine/ladder/mine/ctx64"
     found = {name for name in modules_of(own.spec) if ".attention." in name}
-    assert "stepscope.model.attention.sdpa" in found and "stepscope.model.attention.naive" not in found
+    assert (
+        "stepscope.model.attention.sdpa" in found and "stepscope.model.attention.naive" not in found
+    )
 
 
 def test_a_model_of_hugging_face_without_keys(make_config, folder):
@@ -90,13 +106,34 @@ def test_a_model_of_hugging_face_without_keys(make_config, folder):
 
 
 WRONG = [
-    ({"nano": {"hf": "llama"}}, "config key models.nano: there is a size of that name, too; rename one of them"),
-    ({"mine": {"layers": 2}}, "config key models.mine: give either build: FILE:FUNCTION or hf: NAME"),
-    ({"mine": {"build": "a.py:b", "hf": "llama"}}, "config key models.mine: give either build: FILE:FUNCTION or hf"),
-    ({"mine": {"build": "mine.py"}}, "config key models.mine: model 'mine.py': write FILE.py:FUNCTION"),
-    ({"mine": {"build": "a.py:b", "context": 8}}, "config key models.mine: context is a cell's own"),
-    ({"mine": {"build": "a.py:b", "a-b": 8}}, "config key models.mine: 'a-b' cannot be the name of an argument"),
-    ({"mine": {"build": "a.py:b", "when": object}}, "config key models.mine: when: <class 'object'> is no number"),
+    (
+        {"nano": {"hf": "llama"}},
+        "config key models.nano: there is a size of that name, too; rename one of them",
+    ),
+    (
+        {"mine": {"layers": 2}},
+        "config key models.mine: give either build: FILE:FUNCTION or hf: NAME",
+    ),
+    (
+        {"mine": {"build": "a.py:b", "hf": "llama"}},
+        "config key models.mine: give either build: FILE:FUNCTION or hf",
+    ),
+    (
+        {"mine": {"build": "mine.py"}},
+        "config key models.mine: model 'mine.py': write FILE.py:FUNCTION",
+    ),
+    (
+        {"mine": {"build": "a.py:b", "context": 8}},
+        "config key models.mine: context is a cell's own",
+    ),
+    (
+        {"mine": {"build": "a.py:b", "a-b": 8}},
+        "config key models.mine: 'a-b' cannot be the name of an argument",
+    ),
+    (
+        {"mine": {"build": "a.py:b", "when": object}},
+        "config key models.mine: when: <class 'object'> is no number",
+    ),
 ]
 
 
@@ -111,22 +148,32 @@ def test_what_cannot_be_a_model_is_one_line(models, message, make_config):
 
 def test_a_name_that_neither_a_size_nor_a_model_has_is_one_line(config):
     config["timing"]["grid"]["cpu"][0]["size"] = ["yours"]
-    with pytest.raises(ConfigError, match=r"there is no size 'yours'; add it under sizes, or under models, or choose"):
+    with pytest.raises(
+        ConfigError,
+        match=r"there is no size 'yours'; add it under sizes, or under models, or choose",
+    ):
         cells_of(TIMING, config)
 
 
 def test_a_missing_file_is_one_line_that_names_the_key(config, folder):
     (folder / "mine.py").unlink()
-    with pytest.raises(ConfigError, match=r"^config key models\.mine: models/mine\.py:build: there is no file [^\n]*$"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^config key models\.mine: models/mine\.py:build: there is no file [^\n]*$",
+    ):
         registry(config)
 
 
 def test_the_models_files_make_its_cells_stale_and_no_other(config, folder):
     mine, nano = codes(config)
     (folder / "other.py").write_text("size = 2\n")
-    (folder / "parts.py").write_text((folder / "parts.py").read_text().replace("size = 1", "size = 1  # as before"))
+    (folder / "parts.py").write_text(
+        (folder / "parts.py").read_text().replace("size = 1", "size = 1  # as before")
+    )
     assert codes(config) == (mine, nano)
-    (folder / "parts.py").write_text((folder / "parts.py").read_text().replace("size = 1", "size = 2"))
+    (folder / "parts.py").write_text(
+        (folder / "parts.py").read_text().replace("size = 1", "size = 2")
+    )
     edited, unchanged = codes(config)
     assert edited != mine and unchanged == nano
 
@@ -136,8 +183,13 @@ def test_what_the_files_import_counts_by_its_version(config):
     mine, nano = found.studies["timing"]
     assert json.loads(found.machine_json(mine))["packages"].keys() == {"timm"}
     assert "packages" not in json.loads(found.machine_json(nano))
-    entries = {entry["size"]: entry for entry in json.loads(found.plan)["studies"]["timing"]["cells"]}
-    assert entries["mine"]["machine"] == json.loads(found.machine_json(mine)) and "machine" not in entries["nano"]
+    entries = {
+        entry["size"]: entry for entry in json.loads(found.plan)["studies"]["timing"]["cells"]
+    }
+    assert (
+        entries["mine"]["machine"] == json.loads(found.machine_json(mine))
+        and "machine" not in entries["nano"]
+    )
     assert own_models.packages_of("hf:llama") == ("python:transformers",)
 
 
@@ -149,11 +201,21 @@ def test_no_size_depends_on_the_package_of_own_models_and_no_own_model_on_our_tr
         reached.append({name for name in modules if name.startswith("stepscope.model.")})
     mine, nano = reached
     assert "stepscope.model.own.assembled" in mine and "stepscope.model.transformer" not in mine
-    assert "stepscope.model.transformer" in nano and not any(name.startswith("stepscope.model.own") for name in nano)
+    assert "stepscope.model.transformer" in nano and not any(
+        name.startswith("stepscope.model.own") for name in nano
+    )
 
 
 def test_the_plan_imports_no_torch_for_it(config):
-    code = "import sys; from stepscope.config import own_models; own_models.packages_of('models/mine.py:build')"
+    code = (
+        "import sys; from stepscope.config import own_models;"
+        " own_models.packages_of('models/mine.py:build')"
+    )
     code += "; sys.exit('torch' in sys.modules)"
     scripts = next(path for path in sys.path if path.endswith("/scripts"))
-    assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": scripts}, check=False).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONPATH": scripts}, check=False
+        ).returncode
+        == 0
+    )

@@ -10,7 +10,9 @@ STUDY = {"probes": PROBES, "size": "nano", "context": 64, "batch": 2, "time_limi
 
 @pytest.fixture
 def cells(make_config):
-    return lambda **over: PRECISION.cells(make_config() | {"precision": STUDY | over}, "cpu", "machine", 3)
+    return lambda **over: PRECISION.cells(
+        make_config() | {"precision": STUDY | over}, "cpu", "machine", 3
+    )
 
 
 def test_a_cell_a_probe_of_which_two_run_the_model(cells):
@@ -30,5 +32,8 @@ def test_a_cell_a_probe_of_which_two_run_the_model(cells):
 
 
 def test_an_unknown_size_is_one_line(cells):
-    with pytest.raises(ConfigError, match=r"^config key precision\.size: there is no size 'huge'; choose from nano, "):
+    with pytest.raises(
+        ConfigError,
+        match=r"^config key precision\.size: there is no size 'huge'; choose from nano, ",
+    ):
         cells(size="huge")

@@ -16,11 +16,18 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_projects_files_come_first_in_their_order(folder):
     assert published_files({"published": []}, folder / "own") == ["own/a.csv", "own/b.csv"]
-    assert published_files({"published": ["mine.csv"]}, folder / "own") == ["own/a.csv", "own/b.csv", "mine.csv"]
+    assert published_files({"published": ["mine.csv"]}, folder / "own") == [
+        "own/a.csv",
+        "own/b.csv",
+        "mine.csv",
+    ]
 
 
 @pytest.mark.parametrize("path", ["none.csv", "own"])
 def test_a_file_that_is_not_there_is_named_with_its_key(path, folder):
     with pytest.raises(ConfigError) as error:
         published_files({"published": ["mine.csv", path]}, folder / "own")
-    assert str(error.value) == f"config key published[1]: there is no file {path!r}; give a path from {folder}"
+    assert (
+        str(error.value)
+        == f"config key published[1]: there is no file {path!r}; give a path from {folder}"
+    )

@@ -35,7 +35,10 @@ def test_cells_are_named_in_the_grids_order(registry):
 def test_a_cell_is_found_by_its_folder(registry):
     cell = registry().cell(f"results/{NANO}")
     assert (cell.name, cell.spec["context"]) == (NANO, 64)
-    with pytest.raises(ConfigError, match=r"^machine/timing/nano/ctx65/fp32 is in no grid of the configuration; add"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^machine/timing/nano/ctx65/fp32 is in no grid of the configuration; add",
+    ):
         registry().cell("results/machine/timing/nano/ctx65/fp32")
 
 
@@ -59,7 +62,11 @@ def test_the_plan_says_what_to_expect(registry):
 def test_a_reordered_configuration_has_the_same_plan(registry, make_config):
     config = make_config()
     backwards = {key: config[key] for key in reversed(config)}
-    assert Registry(backwards, HERE, [CEILINGS, TIMING]).plan == registry().plan != registry(model={"batch": 5}).plan
+    assert (
+        Registry(backwards, HERE, [CEILINGS, TIMING]).plan
+        == registry().plan
+        != registry(model={"batch": 5}).plan
+    )
 
 
 def test_what_makes_a_cell_stale_is_its_code_and_its_machine(registry):
@@ -79,7 +86,9 @@ def test_tools_are_part_of_the_machine_of_the_study_that_uses_them(make_config):
 
 def test_every_package_of_the_environments_has_a_version(project_root):
     for path in (project_root / "envs").glob("*.yaml"):
-        lines = [line.strip() for line in path.read_text().partition("dependencies:")[2].splitlines()]
+        lines = [
+            line.strip() for line in path.read_text().partition("dependencies:")[2].splitlines()
+        ]
         packages = [line for line in lines if line.startswith("- ") and line != "- pip:"]
         assert len(pinned_versions(path.read_text())) == len(packages) > 3
 
@@ -87,7 +96,8 @@ def test_every_package_of_the_environments_has_a_version(project_root):
 def test_versions_of_an_environment_replace_those_here(tmp_path, registry):
     """With comments and local parts."""
     text = (
-        "dependencies:\n  - python=3.12.4 # why\n  - a-b=1.0\n  - pip:\n      - torch==2.13.0+cpu\n      - loose>=2\n"
+        "dependencies:\n  - python=3.12.4 # why\n  - a-b=1.0\n  - pip:\n      - torch==2.13.0+cpu\n"
+        "      - loose>=2\n"
     )
     assert pinned_versions(text) == {"python": "3.12", "a-b": "1.0", "torch": "2.13.0+cpu"}
     (tmp_path / "measure.yaml").write_text(text)
@@ -106,7 +116,10 @@ NAMED = {"gpu": "NVIDIA H100"}
 def measured(folder, name, started, **identity):
     """A record that says when and where it was measured."""
     (folder / name).mkdir(parents=True)
-    content = {"machine": {"device": "cuda", **NAMED, "driver": "1"} | identity, "provenance": {"started": started}}
+    content = {
+        "machine": {"device": "cuda", **NAMED, "driver": "1"} | identity,
+        "provenance": {"started": started},
+    }
     (folder / name / "record.json").write_text(json.dumps(content))
 
 
@@ -115,7 +128,9 @@ def elsewhere(make_config, tmp_path):
     """A registry of machines that are not at hand, with the results of the test's folder."""
 
     def make(*machines):
-        return Registry(make_config(preset="smoke"), list(machines), [TIMING, CEILINGS], results=tmp_path)
+        return Registry(
+            make_config(preset="smoke"), list(machines), [TIMING, CEILINGS], results=tmp_path
+        )
 
     return make
 
@@ -126,17 +141,26 @@ def test_the_grids_are_expanded_for_each_machine_one_after_the_other(registry):
     assert [name.partition("/")[0] for name in names] == ["h100"] * 3 + ["machine"] * 2
     plan = json.loads(found.plan)
     assert plan["machines"]["h100"] == {"device": "cuda", "how": "jobs", "expect": "H100"}
-    assert plan["studies"]["timing"]["machine"] == {"h100": None, "machine": identity.identity("cpu")}
+    assert plan["studies"]["timing"]["machine"] == {
+        "h100": None,
+        "machine": identity.identity("cpu"),
+    }
     assert found.machine_json(found.studies["timing"][0]) == "null"
 
 
-def test_of_a_machine_that_nothing_is_measured_on_those_cells_count_that_are_there(elsewhere, tmp_path):
-    with pytest.raises(ConfigError, match=r"hardware\.old: nothing is measured, but results/old holds no cell"):
+def test_of_a_machine_that_nothing_is_measured_on_those_cells_count_that_are_there(
+    elsewhere, tmp_path
+):
+    with pytest.raises(
+        ConfigError, match=r"hardware\.old: nothing is measured, but results/old holds no cell"
+    ):
         elsewhere(OLD, H100).check_results()
     measured(tmp_path, "old/timing/small/ctx128/fp32", "2025")
     found = elsewhere(OLD, H100)
     found.check_results()
-    assert [name for name in found.names() if name.startswith("old/")] == ["old/timing/small/ctx128/fp32"]
+    assert [name for name in found.names() if name.startswith("old/")] == [
+        "old/timing/small/ctx128/fp32"
+    ]
 
 
 def test_a_copy_that_is_replaced_changes_the_plan(elsewhere, tmp_path):
@@ -148,7 +172,11 @@ def test_a_copy_that_is_replaced_changes_the_plan(elsewhere, tmp_path):
 
 
 def test_a_cell_that_lacks_a_part_is_not_there(make_config, tmp_path):
-    names = [cell.name for cell in MEMORY.cells(make_config(), "cuda", "old", 1) if "mode" not in cell.spec]
+    names = [
+        cell.name
+        for cell in MEMORY.cells(make_config(), "cuda", "old", 1)
+        if "mode" not in cell.spec
+    ]
     for name in names:
         measured(tmp_path, name, "2025")
     (tmp_path / names[1] / "analysis").mkdir()

@@ -14,7 +14,10 @@ import pytest
 from stepscope.config.run import OneLineAJob, RunLock, measuring, unlockable, unusable
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
-TAKE = "from stepscope.config.run import *; lock = RunLock(Path(sys.argv[2])); print(lock.take(), flush=True)"
+TAKE = (
+    "from stepscope.config.run import *; lock = RunLock(Path(sys.argv[2])); print(lock.take(),"
+    " flush=True)"
+)
 
 
 @pytest.fixture
@@ -25,7 +28,9 @@ def start():
     def start(path):
         code = f"import sys; sys.path.insert(0, sys.argv[1]); {TAKE}; sys.stdin.read()"
         command = [sys.executable, "-c", code, str(SCRIPTS), str(path)]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         started.append(process)
         return process, process.stdout.readline().strip()
 
@@ -35,7 +40,9 @@ def start():
         process.communicate()
 
 
-@pytest.mark.parametrize("more, kept", [("", ""), ("a=1 -n", "--config a=1 -n"), ("--cores 1", "--cores 1")])
+@pytest.mark.parametrize(
+    "more, kept", [("", ""), ("a=1 -n", "--config a=1 -n"), ("--cores 1", "--cores 1")]
+)
 def test_a_command_that_measures_nothing_is_named_as_one_that_measures(more, kept):
     assert measuring(f"report --config measure=False {more}".split()) == f"report {kept}".split()
 
@@ -45,7 +52,11 @@ def test_a_second_run_is_refused_and_told_who_has_the_folder(start, tmp_path):
     lock = RunLock(path)
     assert lock.take() is None
     _, said = start(path)
-    assert said == (f"another run (process {os.getpid()}) is at work in {Path.cwd()}; wait until it ends, or end it")
+    assert (
+        said
+        == f"another run (process {os.getpid()}) is at work in {Path.cwd()}; wait until it ends, or"
+        " end it"
+    )
     # Asking does not take the holder's name away.
     assert start(path)[1] == said
     assert start(tmp_path / "other.lock")[1] == "None"
@@ -64,7 +75,9 @@ def test_the_lock_of_a_killed_run_is_free(start, tmp_path):
 
 
 def event(name, **fields):
-    return logging.makeLogRecord({"levelno": logging.INFO, "event": SimpleNamespace(value=name), **fields})
+    return logging.makeLogRecord(
+        {"levelno": logging.INFO, "event": SimpleNamespace(value=name), **fields}
+    )
 
 
 def test_a_finished_job_is_one_line_with_the_share_done(capsys):
@@ -92,7 +105,10 @@ def test_a_file_system_without_locks_is_noted_and_the_run_goes_on(tmp_path, monk
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     assert RunLock(tmp_path / "lock").take() is None
-    assert "cannot be locked (Operation not supported); start one run at a time" in capsys.readouterr().err
+    assert (
+        "cannot be locked (Operation not supported); start one run at a time"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_place_for_locks_is_there_for_all_users_before_any_lock(tmp_path, monkeypatch):
@@ -102,7 +118,9 @@ def test_the_place_for_locks_is_there_for_all_users_before_any_lock(tmp_path, mo
     assert list((tmp_path / "new/locks").iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["plain", "a b", "it's", 'say "x"', "$HOME;`x`", "ümläut", "-dash", "*[x]", 'a"$`'])
+@pytest.mark.parametrize(
+    "name", ["plain", "a b", "it's", 'say "x"', "$HOME;`x`", "ümläut", "-dash", "*[x]", 'a"$`']
+)
 def test_a_path_that_jobs_can_be_given(name):
     assert unusable(f"/home/{name}") is None
 
@@ -123,5 +141,8 @@ def test_a_path_that_jobs_can_be_given(name):
 )
 def test_a_path_that_jobs_cannot_be_given_is_one_line(name, harmful):
     line = unusable(f"/home/{name}")
-    assert line == f"{f'/home/{name}'!r}: Snakemake cannot run programs by a path with {harmful}; rename it"
+    assert (
+        line
+        == f"{f'/home/{name}'!r}: Snakemake cannot run programs by a path with {harmful}; rename it"
+    )
     assert line.isprintable()

@@ -1,4 +1,5 @@
-"""What makes which cell stale: its params before and after an edit of the configuration or of a copy of the code."""
+"""What makes which cell stale: its params before and after an edit of the configuration or of a
+copy of the code."""
 
 import shutil
 from pathlib import Path
@@ -23,9 +24,13 @@ def params(make_config, code):
     """Cell → its two params, for a configuration and the code as it is now."""
 
     def of(**given):
-        found = Registry(make_config(**given), [Hardware("gpu", "cuda", 1, here=False)], STUDIES, scripts=code)
+        found = Registry(
+            make_config(**given), [Hardware("gpu", "cuda", 1, here=False)], STUDIES, scripts=code
+        )
         return {
-            name: (cell.json, found.code_and_machine(cell)) for name in found.names() for cell in [found.cell(name)]
+            name: (cell.json, found.code_and_machine(cell))
+            for name in found.names()
+            for cell in [found.cell(name)]
         }
 
     return of
@@ -42,7 +47,14 @@ def append(code, module, text):
 
 
 @pytest.mark.parametrize(
-    "module", ["measure/printing.py", "config/flags.py", "config/grid.py", "files.py", "measure/provenance.py"]
+    "module",
+    [
+        "measure/printing.py",
+        "config/flags.py",
+        "config/grid.py",
+        "files.py",
+        "measure/provenance.py",
+    ],
 )
 def test_code_that_changes_no_number_makes_nothing_stale(module, params, code):
     before = params()
@@ -53,7 +65,10 @@ def test_code_that_changes_no_number_makes_nothing_stale(module, params, code):
 @pytest.mark.parametrize(
     "module, is_stale",
     [
-        ("model/transformer.py", lambda name, spec: name.split("/")[1] in RUN_THE_MODEL or "fp8" in spec),
+        (
+            "model/transformer.py",
+            lambda name, spec: name.split("/")[1] in RUN_THE_MODEL or "fp8" in spec,
+        ),
         ("model/precisions/fp8.py", lambda name, spec: '"fp8"' in spec or "precision/" in name),
         ("model/attention/flex.py", lambda name, spec: '"flex"' in spec),
         ("../measure_ceilings.py", lambda name, spec: name.split("/")[1] == "ceilings"),
@@ -63,14 +78,22 @@ def test_code_makes_those_cells_stale_that_run_it(module, is_stale, params, code
     before = params()
     append(code, module, "\nADDED = 1\n")
     after = params()
-    assert stale(before, after) == {name for name, (spec, _) in after.items() if is_stale(name, spec)} != set()
+    assert (
+        stale(before, after)
+        == {name for name, (spec, _) in after.items() if is_stale(name, spec)}
+        != set()
+    )
 
 
 def test_a_context_more_makes_the_new_cells_and_no_other(params, make_config):
     before = params()
     timing = make_config()["timing"]
     timing["grid"]["cuda"][0]["context"].append(2048)
-    new = {f"gpu/timing/{s}/ctx2048/{p}" for s in ("small", "medium", "large", "xl", "2.7B") for p in ("fp32", "bf16")}
+    new = {
+        f"gpu/timing/{s}/ctx2048/{p}"
+        for s in ("small", "medium", "large", "xl", "2.7B")
+        for p in ("fp32", "bf16")
+    }
     assert stale(before, params(timing=timing)) == new
 
 

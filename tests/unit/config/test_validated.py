@@ -1,4 +1,5 @@
-"""The checked configuration: defaults, numbers in one spelling, and what a user reads when something is wrong."""
+"""The checked configuration: defaults, numbers in one spelling, and what a user reads when
+something is wrong."""
 
 import copy
 import datetime
@@ -36,41 +37,101 @@ def test_missing_keys_get_the_schemas_defaults():
 
 
 MISTAKES = {
-    "a word of none": ({"device": "gpu"}, ["device", "'gpu' is not one of ['auto', 'cuda', 'cpu']"]),
+    "a word of none": (
+        {"device": "gpu"},
+        ["device", "'gpu' is not one of ['auto', 'cuda', 'cpu']"],
+    ),
     "a misspelt key": ({"modle": {}}, ["unknown key 'modle'", "did you mean 'model'?"]),
     "a key like none": ({"xyzzy": 1}, ["'xyzzy'", "known keys: preset, measure"]),
-    "a misspelt key further down": ({"timing": {"warm_up": {}}}, ["timing", "did you mean 'warmup'?"]),
-    "a misspelt axis": (grid(attenton=["sdpa"]), ["timing.grid.cpu.0", "did you mean 'attention'?"]),
+    "a misspelt key further down": (
+        {"timing": {"warm_up": {}}},
+        ["timing", "did you mean 'warmup'?"],
+    ),
+    "a misspelt axis": (
+        grid(attenton=["sdpa"]),
+        ["timing.grid.cpu.0", "did you mean 'attention'?"],
+    ),
     "a key that is a number": ({1: 2}, ["(top level)", "1 is not a usable name"]),
-    "a number deep inside": ({"timing": {"grid": {"cpu": [{1: 2}]}}}, ["timing.grid.cpu.0", "1 is not a usable"]),
+    "a number deep inside": (
+        {"timing": {"grid": {"cpu": [{1: 2}]}}},
+        ["timing.grid.cpu.0", "1 is not a usable"],
+    ),
     "a number for a name": ({"preset": 5}, ["preset", "5 is not of type 'string'"]),
-    "a limit for no size": ({"limits": [{"size": ["nan"]}]}, ["limits.0.size", "no size 'nan'; choose from nano"]),
+    "a limit for no size": (
+        {"limits": [{"size": ["nan"]}]},
+        ["limits.0.size", "no size 'nan'; choose from nano"],
+    ),
     "no value": ({"timing": None}, ["timing", "None is not of type 'object'"]),
     "not above zero": (
         {"timing": {"steps": {"cpu": {"seconds": 0}}}},
         ["timing.steps.cpu.seconds", "0 is less than or equal to the minimum of 0"],
     ),
-    "below the least": ({"timing": {"time_limit": 0}}, ["timing.time_limit", "0 is less than the minimum of 1"]),
-    "above the most": ({"timing": {"time_limit": 10**15}}, ["timing.time_limit", f"{10**15} is greater", "10080"]),
-    "a fraction for a count": ({"model": {"batch": 2.5}}, ["model.batch", "2.5 is not of type 'integer'"]),
-    "a date": ({"timing": {"time_limit": datetime.date(2026, 1, 1)}}, ["timing.time_limit", "2026, 1, 1", "integer"]),
-    "a size without a key": ({"sizes": {"a": {"d_model": 2}}}, ["sizes.a", "'d_ff' is a required property"]),
-    "no number": ({"timing": {"time_limit": math.nan}}, ["timing.time_limit", "nan is not a finite number"]),
-    "no end": (grid(context=[math.inf]), ["timing.grid.cpu.0.context.0", "inf is not a finite number"]),
+    "below the least": (
+        {"timing": {"time_limit": 0}},
+        ["timing.time_limit", "0 is less than the minimum of 1"],
+    ),
+    "above the most": (
+        {"timing": {"time_limit": 10**15}},
+        ["timing.time_limit", f"{10**15} is greater", "10080"],
+    ),
+    "a fraction for a count": (
+        {"model": {"batch": 2.5}},
+        ["model.batch", "2.5 is not of type 'integer'"],
+    ),
+    "a date": (
+        {"timing": {"time_limit": datetime.date(2026, 1, 1)}},
+        ["timing.time_limit", "2026, 1, 1", "integer"],
+    ),
+    "a size without a key": (
+        {"sizes": {"a": {"d_model": 2}}},
+        ["sizes.a", "'d_ff' is a required property"],
+    ),
+    "no number": (
+        {"timing": {"time_limit": math.nan}},
+        ["timing.time_limit", "nan is not a finite number"],
+    ),
+    "no end": (
+        grid(context=[math.inf]),
+        ["timing.grid.cpu.0.context.0", "inf is not a finite number"],
+    ),
     "5000 digits": ({"model": {"seed": 16**5000}}, ["model.seed", "too large"]),
-    "threads without end": ({"threads": 10**6}, ["threads", "1000000 is greater than the maximum of 4096"]),
-    "no threads": ({"threads": 0}, ["threads", "0 is less than the minimum of 1", "auto is one on a GPU"]),
+    "threads without end": (
+        {"threads": 10**6},
+        ["threads", "1000000 is greater than the maximum of 4096"],
+    ),
+    "no threads": (
+        {"threads": 0},
+        ["threads", "0 is less than the minimum of 1", "auto is one on a GPU"],
+    ),
     "threads in a word": ({"threads": "many"}, ["threads", "many", "auto is one on a GPU"]),
     "a new line in a name": ({"sizes": {"a\n": NANO}}, ["sizes", "'a\\n'", "letters, digits"]),
     "a space in a name": ({"sizes": {"a b": NANO}}, ["sizes", "'a b'", "letters, digits"]),
-    "a way out of the folder": ({"sizes": {"../up": NANO}}, ["sizes", "'../up'", "letters, digits"]),
+    "a way out of the folder": (
+        {"sizes": {"../up": NANO}},
+        ["sizes", "'../up'", "letters, digits"],
+    ),
     "a name that no file can have": ({"sizes": {"a" * 65: NANO}}, ["sizes", "at most 64 letters"]),
-    "a machine that is no name": ({"hardware": {"h100\n": {}}}, ["hardware", "'h100\\n'", "letters, digits"]),
-    "an axis that is no list": (grid(size="nano"), ["timing.grid.cpu.0.size", "'nano' is not of type 'array'"]),
+    "a machine that is no name": (
+        {"hardware": {"h100\n": {}}},
+        ["hardware", "'h100\\n'", "letters, digits"],
+    ),
+    "an axis that is no list": (
+        grid(size="nano"),
+        ["timing.grid.cpu.0.size", "'nano' is not of type 'array'"],
+    ),
     "an empty axis": (grid(size=[]), ["timing.grid.cpu.0.size", "[] should be non-empty"]),
-    "an unknown precision": (grid(precision=["fp4"]), ["timing.grid.cpu.0.precision.0", "'fp4'", str([*PRECISIONS])]),
-    "a value twice": (grid(context=[8, 8]), ["timing.grid.cpu.0.context", "[8, 8] has non-unique elements"]),
-    "a long value twice": (grid(size=["x" * 200, "x" * 200]), ["timing.grid.cpu.0.size", "xxx ... xxx", "non-unique"]),
+    "an unknown precision": (
+        grid(precision=["fp4"]),
+        ["timing.grid.cpu.0.precision.0", "'fp4'", str([*PRECISIONS])],
+    ),
+    "a value twice": (
+        grid(context=[8, 8]),
+        ["timing.grid.cpu.0.context", "[8, 8] has non-unique elements"],
+    ),
+    "a long value twice": (
+        grid(size=["x" * 200, "x" * 200]),
+        ["timing.grid.cpu.0.size", "xxx ... xxx", "non-unique"],
+    ),
     "an entry without an axis": (
         {"timing": {"grid": {"cpu": [{"size": ["nano"], "context": [1]}]}}},
         ["timing.grid.cpu.0", "'precision' is a required property"],
@@ -79,7 +140,10 @@ MISTAKES = {
         {"timing": {"steps": {"cpu": {"min": 9, "max": 2, "seconds": 1}}}},
         ["timing.steps.cpu", "min 9 is more than max 2", "raise max"],
     ),
-    "text for a number": ({"timing": {"time_limit": "7x"}}, ["timing.time_limit", "'7x' is not of type 'integer'"]),
+    "text for a number": (
+        {"timing": {"time_limit": "7x"}},
+        ["timing.time_limit", "'7x' is not of type 'integer'"],
+    ),
 }
 
 
@@ -88,18 +152,23 @@ def test_each_mistake_is_one_line_with_key_value_and_remedy(over, shown, project
     with pytest.raises(ConfigError) as error:
         validated(merged(read_yaml(project_root / "config.yaml"), over), SCHEMA)
     line = str(error.value)
-    assert line.startswith(f"config key {shown[0]}: " if shown[0] in line.split(":")[0] else "config key (top level): ")
+    assert line.startswith(
+        f"config key {shown[0]}: " if shown[0] in line.split(":")[0] else "config key (top level): "
+    )
     assert line.isprintable() and len(line) < 600
     assert [part for part in shown if part not in line] == [], line
 
 
 def resolved(part, root):
     """A part of the schema together with what it refers to."""
-    return {**root["$defs"][part["$ref"].removeprefix("#/$defs/")], **part} if "$ref" in part else part
+    return (
+        {**root["$defs"][part["$ref"].removeprefix("#/$defs/")], **part} if "$ref" in part else part
+    )
 
 
 def parts(part, root, path=()):
-    """(path, part) of all that the schema allows, by what leads to it in a configuration; a list's items are 0."""
+    """(path, part) of all that the schema allows, by what leads to it in a configuration; a list's
+    items are 0."""
     part = resolved(part, root)
     yield path, part
     below = [
@@ -114,12 +183,20 @@ def parts(part, root, path=()):
 
 
 def test_every_number_has_a_least_and_a_most(schema):
-    found = [(path, part) for path, part in parts(schema, schema) if part.get("type") in ("integer", "number")]
-    assert {("threads",), ("sizes", "mine", "num_layers"), ("timing", "steps", "cpu", "seconds")} <= {
-        path for path, _ in found
-    }
+    found = [
+        (path, part)
+        for path, part in parts(schema, schema)
+        if part.get("type") in ("integer", "number")
+    ]
+    assert {
+        ("threads",),
+        ("sizes", "mine", "num_layers"),
+        ("timing", "steps", "cpu", "seconds"),
+    } <= {path for path, _ in found}
     open_ended = [
-        path for path, part in found if "maximum" not in part or not {"minimum", "exclusiveMinimum"} & set(part)
+        path
+        for path, part in found
+        if "maximum" not in part or not {"minimum", "exclusiveMinimum"} & set(part)
     ]
     assert open_ended == []
 
@@ -142,7 +219,9 @@ def test_every_key_has_a_description(schema):
         ("paired={a: b}", ("paired", "a"), "b"),
     ],
 )
-def test_what_stands_inside_a_mapping_of_the_command_line_is_no_text(written, key, value, project_root):
+def test_what_stands_inside_a_mapping_of_the_command_line_is_no_text(
+    written, key, value, project_root
+):
     config = merged(read_yaml(project_root / "config.yaml"), parse_config([written]))
     found = validated(config, SCHEMA)
     for part in key:
@@ -176,11 +255,17 @@ UNREADABLE = {
     "control characters": (b"a: \x01", " is not usable YAML: "),
     "UTF-16": ("a: 1\n".encode("utf-16"), " is not text in UTF-8 (byte 0); save it as UTF-8"),
     "a mapping that holds itself": (b"a: &x {b: *x}\n", " is not usable YAML: Circular reference"),
-    "3000 levels": (b"a: " + b"{a: " * 3000 + b"1" + b"}" * 3000, ": too many levels inside each other"),
+    "3000 levels": (
+        b"a: " + b"{a: " * 3000 + b"1" + b"}" * 3000,
+        ": too many levels inside each other",
+    ),
     "a list": (b"- 1\n", " holds no keys at its top level"),
     "nothing": (b"", " holds no keys at its top level"),
     "an unknown alias": (b"a: *x\n", ", line 1: found undefined alias"),
-    "Python": (b"a: !!python/object/apply:os.system [id]\n", ", line 1: could not determine a constructor"),
+    "Python": (
+        b"a: !!python/object/apply:os.system [id]\n",
+        ", line 1: could not determine a constructor",
+    ),
     "a key that is a mapping": (b"? {a: b}\n: 1\n", ", line 1: found unhashable key"),
     "a number of 5000 digits": (b"a: " + b"9" * 5000, " is not usable YAML: Exceeds the limit"),
     "a day that is none": (b"a: 2026-02-31\n", " is not usable YAML: day is out of range"),
@@ -197,8 +282,13 @@ def test_a_file_that_cannot_be_read_is_one_line(content, said, tmp_path):
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
-    assert unreadable(tmp_path / "no.yaml").startswith(f"{tmp_path}/no.yaml: there is no such file; restore it")
-    assert unreadable(tmp_path) == f"{tmp_path} cannot be read: Is a directory; put a file in its place"
+    assert unreadable(tmp_path / "no.yaml").startswith(
+        f"{tmp_path}/no.yaml: there is no such file; restore it"
+    )
+    assert (
+        unreadable(tmp_path)
+        == f"{tmp_path} cannot be read: Is a directory; put a file in its place"
+    )
 
 
 def test_the_projects_own_files_are_read(project_root):

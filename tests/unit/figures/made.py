@@ -1,8 +1,8 @@
 """Made-up tables with round numbers, and what can be read from a figure that is drawn of them.
 
-Machine `big` has sizes small and large (1e8 and 1e9 parameters) at contexts 128 and 512 in fp32 and bf16. A step takes
-context × (1 in fp32, 0.5 in bf16) × (1 in small, 4 in large) ms, with an interval of ± 10 %; large at 512 in fp32 ran
-out of memory.
+Machine `big` has sizes small and large (1e8 and 1e9 parameters) at contexts 128 and 512 in fp32 and
+bf16. A step takes context × (1 in fp32, 0.5 in bf16) × (1 in small, 4 in large) ms, with an
+interval of ± 10 %; large at 512 in fp32 ran out of memory.
 """
 
 from pathlib import Path
@@ -15,7 +15,13 @@ from stepscope.results.tables import Tables
 
 PARAMETERS = {"small": 1e8, "large": 1e9}
 SHARES = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}  # of a step
-RUNGS = {"fp32": 4.0, "bf16": 2.0, "sdpa": 1.6, "checkpoint=1": 2.4, "checkpoint=2": 2.3}  # seconds of a step
+RUNGS = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "sdpa": 1.6,
+    "checkpoint=1": 2.4,
+    "checkpoint=2": 2.3,
+}  # seconds of a step
 AFTER = {"bf16": "fp32", "sdpa": "bf16", "checkpoint=1": "bf16", "checkpoint=2": "bf16"}
 PEAKS = {"fp32": 40, "bf16": 30, "sdpa": 20, "checkpoint=1": 10, "checkpoint=2": 12}  # GiB
 
@@ -30,12 +36,23 @@ def interval(median: float, width: float = 0.1) -> dict:
     return {"median": median, "low": median * (1 - width), "high": median * (1 + width)}
 
 
-def place(study: str, size: str, context: float, precision: str, options: str = "", machine: str = "big") -> dict:
+def place(
+    study: str, size: str, context: float, precision: str, options: str = "", machine: str = "big"
+) -> dict:
     """The columns of a cell's place."""
     end = f"/{options}" if options else ""
     own = f"/{precision}" if precision else ""
-    return {"machine": machine, "study": study, "size": size, "context": context, "batch": 4, "precision": precision,
-            "options": options, "cell": f"{machine}/{study}/{size}/ctx{context}{own}{end}"}  # fmt: skip
+    return {
+        "machine": machine,
+        "study": study,
+        "size": size,
+        "context": context,
+        "batch": 4,
+        "precision": precision,
+        # fmt: skip
+        "options": options,
+        "cell": f"{machine}/{study}/{size}/ctx{context}{own}{end}",
+    }
 
 
 def timing(machine: str = "big", factor: float = 1.0) -> list[dict]:
@@ -57,9 +74,15 @@ def timing(machine: str = "big", factor: float = 1.0) -> list[dict]:
                     continue
                 own |= {"status": "ok"}
                 rows.append(own | {"phase": "step", "quantity": "time"} | interval(step))
-                rows.append(own | {"phase": "step", "quantity": "host_free_time"} | interval(0.5 * step))
-                rows.append(own | {"phase": "step", "quantity": "launches", "unit": "1", "median": 1000})
-                rows.append(own | {"quantity": "peak_reserved", "unit": "B", "median": 2**30 * context / 64})
+                rows.append(
+                    own | {"phase": "step", "quantity": "host_free_time"} | interval(0.5 * step)
+                )
+                rows.append(
+                    own | {"phase": "step", "quantity": "launches", "unit": "1", "median": 1000}
+                )
+                rows.append(
+                    own | {"quantity": "peak_reserved", "unit": "B", "median": 2**30 * context / 64}
+                )
                 for phase, share in SHARES.items():
                     rows.append(own | {"phase": phase, "quantity": "time"} | interval(share * step))
     return rows
@@ -73,18 +96,27 @@ def ladder() -> tuple[list[dict], list[dict]]:
         mine = own | {"variant": variant, "precision": "fp32" if variant == "fp32" else "bf16"}
         series.append(mine | {"phase": "step", "quantity": "time"} | interval(step, 0.01))
         series += [
-            mine | {"phase": phase, "quantity": "time", "median": share * step} for phase, share in SHARES.items()
+            mine | {"phase": phase, "quantity": "time", "median": share * step}
+            for phase, share in SHARES.items()
         ]
-        series.append(mine | {"quantity": "peak_reserved", "unit": "B", "median": PEAKS[variant] * 2**30})
+        series.append(
+            mine | {"quantity": "peak_reserved", "unit": "B", "median": PEAKS[variant] * 2**30}
+        )
         for before in dict.fromkeys([AFTER.get(variant), "fp32"] if variant in AFTER else []):
             ratio = RUNGS[before] / step
-            judged = {"a": before, "b": variant, "phase": "step", "quantity": "time"} | {"ratio": ratio}
+            judged = {"a": before, "b": variant, "phase": "step", "quantity": "time"} | {
+                "ratio": ratio
+            }
             comparisons.append(own | judged | {"verdict": "faster" if ratio > 1 else "slower"})
-    return series, [{name: row[name] for name in row if name in TABLES["comparisons"].names} for row in comparisons]
+    return series, [
+        {name: row[name] for name in row if name in TABLES["comparisons"].names}
+        for row in comparisons
+    ]
 
 
 def attention() -> list[dict]:
-    """Series of the attention study: naive takes length² ns and is out of memory at 4096; triton takes a tenth."""
+    """Series of the attention study: naive takes length² ns and is out of memory at 4096; triton
+    takes a tenth."""
     rows = []
     own = place("attention", "d64", 0, "bf16", "mask=causal") | {"context": None, "status": "ok"}
     for variant, factor in (("naive", 1.0), ("triton", 0.1)):
@@ -94,20 +126,41 @@ def attention() -> list[dict]:
                 if variant == "naive" and length == 4096:
                     rows.append(here | {"quantity": "time", "unit": "s", "status": "oom"})
                     continue
-                rows.append(here | {"quantity": "time", "unit": "s"} | interval(1e-9 * factor * length**2))
+                rows.append(
+                    here | {"quantity": "time", "unit": "s"} | interval(1e-9 * factor * length**2)
+                )
                 rows.append(here | {"quantity": "rate", "unit": "FLOP/s"} | interval(1e13 / factor))
     return rows
 
 
 def ceilings() -> list[dict]:
     """250 TFLOP/s in bf16 and 2 TB/s in a burst; 200 TFLOP/s sustained."""
-    own = {"machine": "big", "study": "ceilings", "variant": "sustained", "quantity": "rate", "status": "ok"}
-    product = own | {"size": "matmul", "precision": "bf16", "unit": "FLOP/s", "median": 2e14, "cell": "big/c/m"}
+    own = {
+        "machine": "big",
+        "study": "ceilings",
+        "variant": "sustained",
+        "quantity": "rate",
+        "status": "ok",
+    }
+    product = own | {
+        "size": "matmul",
+        "precision": "bf16",
+        "unit": "FLOP/s",
+        "median": 2e14,
+        "cell": "big/c/m",
+    }
     burst = product | {"variant": "burst", "median": 2.5e14}
     return [
         product,
         burst,
-        burst | {"size": "copy", "precision": "fp32", "unit": "B/s", "median": 2e12, "cell": "big/c/c"},
+        burst
+        | {
+            "size": "copy",
+            "precision": "fp32",
+            "unit": "B/s",
+            "median": 2e12,
+            "cell": "big/c/c",
+        },
     ]
 
 
@@ -118,8 +171,8 @@ MEMORY = place("memory", "large", 512, "bf16")
 
 
 def kernels(cell: str, factor: float) -> list[dict]:
-    """Categories of a profiled step: outside the optimizer 0.4 s of products, 0.2 s of casts, 0.3 s of others, of which
-    the forward pass has half; 0.1 s of the optimizer."""
+    """Categories of a profiled step: outside the optimizer 0.4 s of products, 0.2 s of casts, 0.3 s
+    of others, of which the forward pass has half; 0.1 s of the optimizer."""
     kinds = {"matmul": 0.4, "copy/cast": 0.2, "elementwise": 0.3}
     rows = [
         ("optimizer", "elementwise", 0.1),
@@ -127,7 +180,9 @@ def kernels(cell: str, factor: float) -> list[dict]:
         ("step", "copy/cast", 0.2),
         ("step", "elementwise", 0.4),
     ]
-    rows += [(phase, kind, time / 2) for phase in ("forward", "backward") for kind, time in kinds.items()]
+    rows += [
+        (phase, kind, time / 2) for phase in ("forward", "backward") for kind, time in kinds.items()
+    ]
     return [{"machine": "big", "cell": cell, "phase": phase, "category": kind, "time": factor * time, "calls": 10}
             for phase, kind, time in rows]  # fmt: skip
 
@@ -139,15 +194,43 @@ def everything() -> dict[str, list[dict]]:
     series += [COLD | {"quantity": "launches", "status": "ok"}]
     cells = {row["cell"]: {name: row.get(name) for name in PLAIN} for row in series}
     cells |= {each["cell"]: each for each in (PLAIN, TOP, COLD, MEMORY)}
-    cells = [row | {"mode": "step", "status": "ok", "device": "cuda", "memory": 80 * 2**30} for row in cells.values()]
+    cells = [
+        row | {"mode": "step", "status": "ok", "device": "cuda", "memory": 80 * 2**30}
+        for row in cells.values()
+    ]
     profiled = [{"machine": "big", "cell": each["cell"]} for each in (PLAIN, TOP)]
     event = {"machine": "big", "cell": PLAIN["cell"], "view": "step"}
-    moment = {"machine": "big", "cell": MEMORY["cell"], "reserved": 30 * 2**30, "parameters": 10 * 2**30}
+    moment = {
+        "machine": "big",
+        "cell": MEMORY["cell"],
+        "reserved": 30 * 2**30,
+        "parameters": 10 * 2**30,
+    }
     cold = {"machine": "big", "cell": COLD["cell"], "phase": "step"}
-    rounding = {"machine": "big", "cell": "big/precision/accumulation", "times": 1000, "exact": 10.0}
-    steady = {"machine": "big", "cell": place("timing", "small", 128, "fp32")["cell"], "steady": 0.1}
-    forced = {"machine": "big", "cell": "big/precision/softmax", "operation": "softmax", "quantity": "largest logit"}
-    theirs = {"source": "write-up 1", "gpu": "T4", "study": "timing", "quantity": "time", "statistic": "mean"}
+    rounding = {
+        "machine": "big",
+        "cell": "big/precision/accumulation",
+        "times": 1000,
+        "exact": 10.0,
+    }
+    steady = {
+        "machine": "big",
+        "cell": place("timing", "small", 128, "fp32")["cell"],
+        "steady": 0.1,
+    }
+    forced = {
+        "machine": "big",
+        "cell": "big/precision/softmax",
+        "operation": "softmax",
+        "quantity": "largest logit",
+    }
+    theirs = {
+        "source": "write-up 1",
+        "gpu": "T4",
+        "study": "timing",
+        "quantity": "time",
+        "statistic": "mean",
+    }
     return {
         "series": series,
         "comparisons": comparisons,
@@ -185,11 +268,15 @@ def folder(path: Path, without: tuple[str, ...] = (), **instead: list[dict]) -> 
     rows = {name: own for name, own in (everything() | instead).items() if name not in without}
     path.mkdir(parents=True, exist_ok=True)
     for name, own in rows.items():
-        pd.DataFrame(own).reindex(columns=TABLES[name].names).to_csv(path / f"{name}.csv", index=False)
+        pd.DataFrame(own).reindex(columns=TABLES[name].names).to_csv(
+            path / f"{name}.csv", index=False
+        )
     return path
 
 
-def tables(path: Path, machine: str | None = "big", without: tuple[str, ...] = (), **instead: list[dict]) -> Tables:
+def tables(
+    path: Path, machine: str | None = "big", without: tuple[str, ...] = (), **instead: list[dict]
+) -> Tables:
     """The same, read."""
     return Tables(folder(path, without, **instead), machine)
 
@@ -205,7 +292,11 @@ def draw(function, of: Tables):
 
 def texts(artist) -> list[str]:
     """All visible words."""
-    return [each.get_text() for each in artist.findobj(matplotlib.text.Text) if each.get_text() and each.get_visible()]
+    return [
+        each.get_text()
+        for each in artist.findobj(matplotlib.text.Text)
+        if each.get_text() and each.get_visible()
+    ]
 
 
 def panels(figure) -> dict[str, object]:
@@ -216,7 +307,10 @@ def panels(figure) -> dict[str, object]:
 def lines(panel) -> dict[str, list[tuple[float, float]]]:
     """Label → points of the lines that have one, rounded to nine digits."""
     found = {each.get_label(): each for each in panel.lines if not each.get_label().startswith("_")}
-    return {name: [(float(x), round(float(y), 9)) for x, y in each.get_xydata()] for name, each in found.items()}
+    return {
+        name: [(float(x), round(float(y), 9)) for x, y in each.get_xydata()]
+        for name, each in found.items()
+    }
 
 
 def bars(panel, at: float) -> list[tuple[float, float]]:
@@ -233,7 +327,8 @@ def spans(panel, horizontal: bool = False) -> list[tuple[float, float, float]]:
             x, y = each.get_data()
             places, ends = (y, x) if horizontal else (x, y)
             found += [
-                tuple(round(float(v), 9) for v in (places[i], ends[i], ends[i + 1])) for i in range(0, len(ends), 3)
+                tuple(round(float(v), 9) for v in (places[i], ends[i], ends[i + 1]))
+                for i in range(0, len(ends), 3)
             ]
     return found
 

@@ -1,4 +1,5 @@
-"""Every figure: drawn of the tables that it needs and not without one of them; its bounds, its bytes, its colours."""
+"""Every figure: drawn of the tables that it needs and not without one of them; its bounds, its
+bytes, its colours."""
 
 import re
 import subprocess
@@ -49,16 +50,22 @@ def tables_of(folder, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_is_drawn_of_the_tables_that_it_needs_within_its_bounds_and_colours(name, folder, tmp_path):
+def test_each_is_drawn_of_the_tables_that_it_needs_within_its_bounds_and_colours(
+    name, folder, tmp_path
+):
     """A phone is 400 pixels wide, and the page gives the colours."""
     drawn = []
     others = tuple(set(made.everything()) - NEEDS[name])
     needed = tables_of(made.folder(tmp_path / "needed", others), name)
     assert theme.render(DRAW[name], needed) is not None
     for missing in NEEDS[name]:
-        assert DRAW[name](tables_of(made.folder(tmp_path / missing, (*others, missing)), name)) is None, missing
+        assert (
+            DRAW[name](tables_of(made.folder(tmp_path / missing, (*others, missing)), name)) is None
+        ), missing
 
-    text = theme.render(lambda tables: drawn.append(DRAW[name](tables)) or drawn[0], tables_of(folder, name)).decode()
+    text = theme.render(
+        lambda tables: drawn.append(DRAW[name](tables)) or drawn[0], tables_of(folder, name)
+    ).decode()
     assert set(re.findall(r"#[0-9a-f]{6}\b", text)) <= set(colours.VARIABLES) | {colours.ON_BAR}
     width, height = map(float, re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text).groups())
     assert width < 400 and height < 800
@@ -74,7 +81,10 @@ def test_machines_have_figures_of_their_own_and_those_without_rows_are_removed(t
     assert set(drawn) == {"time_by_context", "time_by_context-other", "timeline", "machines"}
     assert {each.name for each in out.iterdir()} == {f"{name}.svg" for name in drawn}
     first = (out / "timeline.svg").read_bytes()
-    assert draw_all(folder, out, ["timeline"]) == ["timeline"] and (out / "timeline.svg").read_bytes() == first
+    assert (
+        draw_all(folder, out, ["timeline"]) == ["timeline"]
+        and (out / "timeline.svg").read_bytes() == first
+    )
     (folder / "timeline.csv").unlink()
     assert draw_all(folder, out, ["timeline"]) == []
     assert not (out / "timeline.svg").exists() and (out / "machines.svg").exists()
@@ -93,7 +103,9 @@ def test_the_program_says_what_it_drew_and_refuses_other_names(tmp_path):
 def luminance(colour: str) -> float:
     """WCAG 2.2, relative luminance."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -106,12 +118,23 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("name", colours.OKABE_ITO)
 def test_words_can_be_read_in_both_themes(name):
     colour = colours.OKABE_ITO[name]
-    assert contrast(colour.text, "#ffffff") >= 4.5 and contrast(colour.dark_text, colours.NEUTRAL["paper"][1]) >= 4.5
+    assert (
+        contrast(colour.text, "#ffffff") >= 4.5
+        and contrast(colour.dark_text, colours.NEUTRAL["paper"][1]) >= 4.5
+    )
 
 
 def test_series_are_those_of_okabe_and_ito():
-    theirs = {"blue": (0, 114, 178), "sky": (86, 180, 233), "green": (0, 158, 115), "orange": (230, 159, 0),
-              "vermillion": (213, 94, 0), "purple": (204, 121, 167), "yellow": (240, 228, 66)}  # fmt: skip
+    theirs = {
+        "blue": (0, 114, 178),
+        "sky": (86, 180, 233),
+        "green": (0, 158, 115),
+        "orange": (230, 159, 0),
+        # fmt: skip
+        "vermillion": (213, 94, 0),
+        "purple": (204, 121, 167),
+        "yellow": (240, 228, 66),
+    }
     for name, rgb in theirs.items():
         assert colours.OKABE_ITO[name].light == "#%02x%02x%02x" % rgb  # noqa: UP031
 
@@ -119,21 +142,33 @@ def test_series_are_those_of_okabe_and_ito():
 def test_each_variable_is_given_in_light_dark_and_on_paper():
     light, system, dark, paper = colours.css().strip().split("\n")
     for variable, light_value, dark_value in colours.VARIABLES.values():
-        for rule, value in ((light, light_value), (system, dark_value), (dark, dark_value), (paper, light_value)):
+        for rule, value in (
+            (light, light_value),
+            (system, dark_value),
+            (dark, dark_value),
+            (paper, light_value),
+        ):
             assert f"--{variable}: {value};" in rule
     assert len({variable for variable, *_ in colours.VARIABLES.values()}) == len(colours.VARIABLES)
 
 
 def test_a_thing_has_one_colour_wherever_it_is_drawn():
     things = colours.THINGS
-    assert things["phase"]["optimizer"] == things["category"]["optimizer"] == things["memory"]["optimizer state"]
+    assert (
+        things["phase"]["optimizer"]
+        == things["category"]["optimizer"]
+        == things["memory"]["optimizer state"]
+    )
     assert things["category"]["copy/cast"] == things["memory"]["cast weights"]
     assert all(name in colours.OKABE_ITO for own in things.values() for name in own.values())
 
 
 def test_a_key_of_more_rows_leaves_the_panels_as_high():
     heights = []
-    for key in ({"one": "#000000"}, {f"a rather long name {number}": "#000000" for number in range(6)}):
+    for key in (
+        {"one": "#000000"},
+        {f"a rather long name {number}": "#000000" for number in range(6)},
+    ):
         figure, axes = theme.panels(1, 1, 1.5, "subject", key=key)
         FigureCanvasAgg(figure).draw()
         heights.append(axes[0][0].get_window_extent().height)

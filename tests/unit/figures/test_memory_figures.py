@@ -17,8 +17,12 @@ def test_what_is_alive_adds_up_at_each_moment(tables):
     tops = [each.get_paths()[0].vertices[:, 1].max() for each in panel.collections]
     assert tops[0] == pytest.approx(10) and max(tops) == pytest.approx(25)
     assert made.lines(panel)["peak"] == [(500, 25)] and made.lines(panel)["reserved"][0][1] == 30
-    assert any("peak (triangle) 25 GiB, reserved (dashed) 30" in word for word in made.texts(figure))
-    assert {"parameters", "activations"} <= set(made.texts(panel)) and "gradients" not in made.texts(panel)
+    assert any(
+        "peak (triangle) 25 GiB, reserved (dashed) 30" in word for word in made.texts(figure)
+    )
+    assert {"parameters", "activations"} <= set(
+        made.texts(panel)
+    ) and "gradients" not in made.texts(panel)
 
 
 def test_a_strangers_recording_needs_no_phase_and_keeps_its_peak():
@@ -28,7 +32,9 @@ def test_a_strangers_recording_needs_no_phase_and_keeps_its_peak():
     figure = made.draw(lambda rows: memory.of_recording(rows, "snapshot.pickle"), frame)
     panel = figure.axes[0]
     assert made.lines(panel) == {"peak": [(3333, 200)]}
-    assert "snapshot.pickle; peak (triangle) 200 MiB" in made.texts(figure) and "unknown" in made.texts(panel)
+    assert "snapshot.pickle; peak (triangle) 200 MiB" in made.texts(
+        figure
+    ) and "unknown" in made.texts(panel)
     assert len(panel.collections[0].get_paths()[0].vertices) < 3000
     assert memory.of_recording(frame[:0], "") is None
 
@@ -46,17 +52,24 @@ def test_attention_over_the_length(tables):
     assert made.lines(panels["forward"])["naive"] == made.lines(panels["backward"])["naive"] == line
     assert made.lines(panels["forward"])["triton"][-1] == (4096, pytest.approx(1.6777216))
     assert made.crosses(panels["forward"]) == [4096]
-    assert (256, pytest.approx(0.0589824), pytest.approx(0.0720896)) in made.spans(panels["forward"])
+    assert (256, pytest.approx(0.0589824), pytest.approx(0.0720896)) in made.spans(
+        panels["forward"]
+    )
 
 
 def test_rates_stand_below_the_rate_of_a_large_product(tables):
     panel = made.panels(made.draw(attention.attention_rates, tables))["forward"]
-    assert made.lines(panel)["large product"][0][1] == 250 and made.lines(panel)["triton"][0] == (256, 100)
+    assert made.lines(panel)["large product"][0][1] == 250 and made.lines(panel)["triton"][0] == (
+        256,
+        100,
+    )
 
 
 def test_the_attention_cell_with_most_lengths_is_drawn_and_bf16_of_equal_ones(tmp_path):
     others = [row | {"cell": "x", "precision": "fp32"} for row in made.attention()]
-    short = [row | {"cell": "y", "size": "d128"} for row in made.attention() if row["length"] == 256]
+    short = [
+        row | {"cell": "y", "size": "d128"} for row in made.attention() if row["length"] == 256
+    ]
     tables = made.tables(tmp_path, series=[*others, *short, *made.attention()])
     assert set(attention.subject_rows(tables, "time")["precision"]) == {"bf16"}
     assert set(attention.subject_rows(tables, "time")["size"]) == {"d64"}
@@ -65,7 +78,9 @@ def test_the_attention_cell_with_most_lengths_is_drawn_and_bf16_of_equal_ones(tm
 def test_sums_stand_at_their_relative_error(tables):
     panel = made.draw(formats.sums, tables).axes[0]
     assert made.lines(panel)["fp32 += fp32"][0][0] == pytest.approx(1e-4)
-    assert made.lines(panel)["bf16 += bf16"][0][0] == pytest.approx(0.6) and "10.001" in made.texts(panel)
+    assert made.lines(panel)["bf16 += bf16"][0][0] == pytest.approx(0.6) and "10.001" in made.texts(
+        panel
+    )
 
 
 def test_an_error_of_nothing_is_drawn_at_the_least(tables):
@@ -86,7 +101,9 @@ def test_warm_up_is_told_in_steady_steps(tables):
 def test_the_first_step_stands_above_a_later_one(tables):
     panel = made.draw(start.first_step, tables).axes[0]
     assert [width for _, width in made.bars(panel, -0.18)] == pytest.approx([200, 300])
-    assert [width for _, width in made.bars(panel, 0.2)] == pytest.approx([100]) and "500 ms" in made.texts(panel)
+    assert [width for _, width in made.bars(panel, 0.2)] == pytest.approx(
+        [100]
+    ) and "500 ms" in made.texts(panel)
 
 
 def test_labels_move_apart_as_little_as_they_can():

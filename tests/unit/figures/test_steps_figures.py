@@ -23,8 +23,14 @@ def test_a_steps_phases_stand_one_after_another(tables):
     for (start, width), share in zip(made.bars(panel, 3), SHARES.values(), strict=True):
         assert (start, width) == (pytest.approx(left), pytest.approx(share * step))
         left += width
-    assert (3.0, pytest.approx(0.9 * step), pytest.approx(1.1 * step)) in made.spans(panel, horizontal=True)
-    assert "1,024" in made.texts(panel) and made.bars(panel, 2) == [] and "out of memory" in made.texts(panel)
+    assert (3.0, pytest.approx(0.9 * step), pytest.approx(1.1 * step)) in made.spans(
+        panel, horizontal=True
+    )
+    assert (
+        "1,024" in made.texts(panel)
+        and made.bars(panel, 2) == []
+        and "out of memory" in made.texts(panel)
+    )
 
 
 def test_what_the_machine_cannot_do_has_no_panel(tmp_path):
@@ -48,7 +54,8 @@ def test_what_ran_out_of_memory_has_a_cross_and_no_mark(tables):
 def test_without_a_crossing_the_subject_does_not_speak_of_crosses(tmp_path):
     rows = [row for row in made.timing() if row["status"] == "ok"]
     assert not any(
-        "✕" in word for word in made.texts(made.draw(steps.time_by_context, made.tables(tmp_path, series=rows)))
+        "✕" in word
+        for word in made.texts(made.draw(steps.time_by_context, made.tables(tmp_path, series=rows)))
     )
 
 
@@ -59,9 +66,14 @@ def test_launches_compares_the_clock_with_the_step_without_the_host(tables):
     ]
     marks = {(each.get_label(), float(each.get_ydata()[0])): float(each.get_xdata()[0]) for each in panel.lines
              if each.get_label() in ("by the clock", "without the host")}  # fmt: skip
-    assert marks["by the clock", 2] == pytest.approx(256) and marks["without the host", 2] == pytest.approx(128)
+    assert marks["by the clock", 2] == pytest.approx(256) and marks[
+        "without the host", 2
+    ] == pytest.approx(128)
     joined = [list(each.get_xdata()) for each in panel.lines if each.get_label() == "_launches"]
-    assert joined == [[pytest.approx(32), pytest.approx(64)], [pytest.approx(128), pytest.approx(256)]]
+    assert joined == [
+        [pytest.approx(32), pytest.approx(64)],
+        [pytest.approx(128), pytest.approx(256)],
+    ]
     assert made.texts(panel).count("1,000") >= 4
 
 
@@ -69,7 +81,11 @@ def test_speedup_is_the_ratio_with_both_intervals(tables):
     panel = made.panels(made.draw(steps.precision_speedup, tables))["bf16"]
     assert made.lines(panel) == {"small": [(128, 2), (512, 2)], "large": [(128, 2)]}
     half = math.sqrt(2) * math.log(1.1 / 0.9) / 2
-    assert made.spans(panel)[0] == (128, pytest.approx(2 * math.exp(-half)), pytest.approx(2 * math.exp(half)))
+    assert made.spans(panel)[0] == (
+        128,
+        pytest.approx(2 * math.exp(-half)),
+        pytest.approx(2 * math.exp(half)),
+    )
 
 
 def test_machines_are_compared_at_each_place(tmp_path):

@@ -14,7 +14,8 @@ NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
 def drawn() -> str:
-    """Of matplotlib: lines, broken and dashed ones, round markers, bars, hatches, text upright and turned, clips."""
+    """Of matplotlib: lines, broken and dashed ones, round markers, bars, hatches, text upright and
+    turned, clips."""
     random = np.random.default_rng(0)
     figure = Figure(figsize=(6, 4))
     left, right = figure.subplots(1, 2)
@@ -34,10 +35,13 @@ def drawn() -> str:
 
 
 def points(path: str) -> list[tuple]:
-    """What a path draws: (command, absolute numbers), H and V as lines, as SVG 1.1, section 8.3, says."""
+    """What a path draws: (command, absolute numbers), H and V as lines, as SVG 1.1, section 8.3,
+    says."""
     found, at, start = [], np.zeros(2), np.zeros(2)
     for command, rest in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
-        numbers = np.array([float(x) for x in re.findall(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", rest)])
+        numbers = np.array(
+            [float(x) for x in re.findall(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", rest)]
+        )
         if command in "Zz":
             found.append(("Z",))
             at = start
@@ -63,7 +67,8 @@ def points(path: str) -> list[tuple]:
 
 
 def shapes(text: str) -> list[tuple]:
-    """Of each element that draws: its kind, place, words, declarations, and what it refers to, resolved."""
+    """Of each element that draws: its kind, place, words, declarations, and what it refers to,
+    resolved."""
     root = ElementTree.fromstring(text)
     sheet = "".join(x.text for x in root.iter(f"{NAMESPACE}style"))
     rules = dict(re.findall(r"\.(\w+)\{([^}]*)\}", sheet))
@@ -74,7 +79,11 @@ def shapes(text: str) -> list[tuple]:
         if kind not in ("path", "use", "text", "rect"):
             continue
         style = rules[element.get("class")] if element.get("class") else element.get("style", "")
-        declared = {tuple(part.strip() for part in each.split(":", 1)) for each in style.split(";") if each.strip()}
+        declared = {
+            tuple(part.strip() for part in each.split(":", 1))
+            for each in style.split(";")
+            if each.strip()
+        }
         href = element.get("{http://www.w3.org/1999/xlink}href")
         clip = re.fullmatch(r"url\(#(.*)\)", element.get("clip-path", ""))
         found.append(
@@ -86,7 +95,9 @@ def shapes(text: str) -> list[tuple]:
                 "style": {each for each in declared if "url(" not in each[1]},
                 "transform": element.get("transform") or "",
                 "of": points(named[href[1:]].get("d")) if href else None,
-                "clip": [float(named[clip[1]][0].get(x)) for x in ("x", "y", "width", "height")] if clip else None,
+                "clip": [float(named[clip[1]][0].get(x)) for x in ("x", "y", "width", "height")]
+                if clip
+                else None,
             }
         )
     return found
@@ -112,13 +123,21 @@ def test_every_shape_is_where_it_was_and_looks_as_it_did(original, shortened):
     before, after = shapes(original), shapes(shortened)
     assert len(before) == len(after) > 60
     for one, other in zip(before, after, strict=True):
-        assert (one["kind"], one["words"], one["style"]) == (other["kind"], other["words"], other["style"])
+        assert (one["kind"], one["words"], one["style"]) == (
+            other["kind"],
+            other["words"],
+            other["style"],
+        )
         assert close(one["path"], other["path"]), (one["path"], other["path"])
         assert np.allclose(one["place"], other["place"], atol=0.011)
-        assert (one["of"] is None) == (other["of"] is None) and close(one["of"] or [], other["of"] or [])
+        assert (one["of"] is None) == (other["of"] is None) and close(
+            one["of"] or [], other["of"] or []
+        )
         assert (one["clip"] is None) == (other["clip"] is None)
         assert one["clip"] is None or np.allclose(one["clip"], other["clip"], atol=0.011)
-        one, other = (re.sub(r"rotate\(-?0 [^)]*\)$", "", each["transform"]) for each in (one, other))
+        one, other = (
+            re.sub(r"rotate\(-?0 [^)]*\)$", "", each["transform"]) for each in (one, other)
+        )
         assert re.findall(r"[a-z]+", one) == re.findall(r"[a-z]+", other)
         numbers = [[float(x) for x in re.findall(r"-?[\d.]+", each)] for each in (one, other)]
         assert np.allclose(*numbers, rtol=0, atol=0.011)
@@ -126,7 +145,9 @@ def test_every_shape_is_where_it_was_and_looks_as_it_did(original, shortened):
 
 
 def test_what_refers_to_its_own_figure_is_no_class_of_all(shortened):
-    rules = "".join(each.text for each in ElementTree.fromstring(shortened).iter(f"{NAMESPACE}style"))
+    rules = "".join(
+        each.text for each in ElementTree.fromstring(shortened).iter(f"{NAMESPACE}style")
+    )
     assert "url(#" in shortened and "url(" not in rules
 
 
@@ -136,7 +157,9 @@ def test_a_name_with_control_characters_is_drawn():
 
 def test_factors_keep_their_digits():
     factors = "matrix(0.015625 0 0 0.0009 1 2)"
-    assert f'"{factors}"' in svg.shorter(f'<svg xmlns="{NAMESPACE[1:-1]}"><path d="M0 0" transform="{factors}"/></svg>')
+    assert f'"{factors}"' in svg.shorter(
+        f'<svg xmlns="{NAMESPACE[1:-1]}"><path d="M0 0" transform="{factors}"/></svg>'
+    )
 
 
 def test_groups_pass_on_what_they_say(original, shortened):
@@ -175,6 +198,10 @@ def test_inline_has_ids_of_its_own_and_colours_of_the_page(shortened):
     text += '<use href="#a" clip-path="url(#b)"/><rect id="b" fill="#fffffe"/></svg>'
     part = svg.inline(text, 7, 'a "figure"\nof two')
     assert 'id="f7-0"' in part and 'href="#f7-0"' in part and "url(#f7-1)" in part
-    assert 'fill="var(--figure-blue)"' in part and 'fill="var(--figure-paper)"' in part and "red" not in part
+    assert (
+        'fill="var(--figure-blue)"' in part
+        and 'fill="var(--figure-paper)"' in part
+        and "red" not in part
+    )
     assert 'viewBox="0 0 389 200"' in part and 'aria-label="a &quot;figure&quot; of two"' in part
     assert part.startswith("<svg") and 'id="f7-' in svg.inline(shortened, 7, "")

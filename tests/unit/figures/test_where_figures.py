@@ -30,9 +30,17 @@ def test_bounds_are_flop_and_bytes_over_the_best_rates(tables):
 def test_the_waterfall_leads_from_the_plain_step_to_the_fastest_rung(tables):
     found = where.waterfall_of(tables)
     assert found.row["cell"] == made.PLAIN["cell"]
-    assert found.plain.step == pytest.approx(made.RUNGS["bf16"]) and found.top.step == pytest.approx(1.6)
+    assert found.plain.step == pytest.approx(
+        made.RUNGS["bf16"]
+    ) and found.top.step == pytest.approx(1.6)
     panel = made.draw(where.waterfall, tables).axes[0]
-    lefts = [0, 400, 600, 900, 1000]  # ms: products, casts, other, optimizer, idle; without attention there is no row
+    lefts = [
+        0,
+        400,
+        600,
+        900,
+        1000,
+    ]  # ms: products, casts, other, optimizer, idle; without attention there is no row
     plain, left = [400, 200, 300, 100, 1000], [200, 100, 150, 50, 1100]
     for at, (start, before, after) in enumerate(zip(lefts, plain, left, strict=True), start=1):
         widths = [(pytest.approx(start), pytest.approx(width)) for width in (before, after)]
@@ -53,7 +61,10 @@ def test_without_the_profile_of_the_top_the_waterfall_has_one_end(tmp_path):
 def test_a_place_that_is_profiled_but_no_ladder_is_second_choice(tmp_path):
     series = [row for row in made.everything()["series"] if row["study"] != "ladder"]
     found = where.waterfall_of(made.tables(tmp_path, series=series))
-    assert found.plain.step == pytest.approx(made.step_time("large", 512, "bf16")) and found.top is None
+    assert (
+        found.plain.step == pytest.approx(made.step_time("large", 512, "bf16"))
+        and found.top is None
+    )
 
 
 def test_kinds_of_kernels_of_each_pass(tables):
@@ -67,21 +78,29 @@ def test_a_timelines_kernels_stand_where_they_ran(tables):
     panel = made.draw(timeline.timeline, tables).axes[0]
     kernels = [list(each.get_xdata()) for each in panel.lines if each.get_label() == "_bars"]
     assert [each[:2] for each in kernels] == [pytest.approx([100, 400]), pytest.approx([500, 900])]
-    assert [each.get_text() for each in panel.get_yticklabels()] == ["ranges", "GPU"] and "step" in made.texts(panel)
+    assert [each.get_text() for each in panel.get_yticklabels()] == [
+        "ranges",
+        "GPU",
+    ] and "step" in made.texts(panel)
 
 
 def test_a_strangers_trace_is_drawn_with_its_own_views():
     row = {"lane": "GPU 0", "start": 0.0, "end": 2e-5, "label": "gemm", "category": "matmul"}
     frame = made.pd.DataFrame([row | {"view": "step 3"}])
     panels = made.panels(made.draw(lambda rows: timeline.of_recording(rows, "trace.sqlite"), frame))
-    assert panels["step 3"].get_xlabel() == "µs" and panels["step 3"].get_xlim() == (0, pytest.approx(20))
+    assert panels["step 3"].get_xlabel() == "µs" and panels["step 3"].get_xlim() == (
+        0,
+        pytest.approx(20),
+    )
     assert timeline.of_recording(frame[:0], "") is None
 
 
 def test_a_short_range_has_no_name(tmp_path):
     rows = made.everything()["timeline"]
     rows.append(rows[0] | {"lane": "ranges 1", "start": 0.0, "end": 0.01, "label": "embedding"})
-    assert "embedding" not in made.texts(made.draw(timeline.timeline, made.tables(tmp_path, timeline=rows)))
+    assert "embedding" not in made.texts(
+        made.draw(timeline.timeline, made.tables(tmp_path, timeline=rows))
+    )
 
 
 def test_rungs_know_the_one_before_and_what_is_an_aside(tables):
@@ -91,12 +110,19 @@ def test_rungs_know_the_one_before_and_what_is_an_aside(tables):
         "checkpoint=1": True,
         "checkpoint=2": True,
     }
-    assert rows.loc["sdpa", "ratio"] == pytest.approx(1.25) and rows.loc["checkpoint=1", "verdict"] == "slower"
+    assert (
+        rows.loc["sdpa", "ratio"] == pytest.approx(1.25)
+        and rows.loc["checkpoint=1", "verdict"] == "slower"
+    )
 
 
 def test_a_ladders_bars_are_split_as_the_phases_and_a_long_first_one_is_cut(tables):
     panel = made.draw(ladder.ladder, tables).axes[0]
-    assert [each.get_text() for each in panel.get_yticklabels()] == ["fp32", "bf16", "fused attention (SDPA)"]
+    assert [each.get_text() for each in panel.get_yticklabels()] == [
+        "fp32",
+        "bf16",
+        "fused attention (SDPA)",
+    ]
     assert [width for _, width in made.bars(panel, 2)] == pytest.approx([480, 960, 160])
     limit = 1050 * 2.0 * 1.01  # of the longest that is left, with its interval
     assert sum(width for _, width in made.bars(panel, 0)) == pytest.approx(limit)
@@ -122,6 +148,10 @@ def test_a_rung_out_of_memory_keeps_its_place(tmp_path):
 
 def test_checkpoints_stand_beside_the_rung_that_they_vary(tables):
     time, memory = made.draw(ladder.checkpoint, tables).axes
-    assert [each.get_text() for each in time.get_yticklabels()] == ["bf16", "checkpoint=1", "checkpoint=2"]
+    assert [each.get_text() for each in time.get_yticklabels()] == [
+        "bf16",
+        "checkpoint=1",
+        "checkpoint=2",
+    ]
     assert [made.bars(time, at)[0][1] for at in range(3)] == pytest.approx([2000, 2400, 2300])
     assert [made.bars(memory, at)[0][1] for at in range(3)] == pytest.approx([30, 10, 12])

@@ -1,4 +1,5 @@
-"""The closed-form memory of a step, against autograd, PyTorch's memory events and recordings of an H100."""
+"""The closed-form memory of a step, against autograd, PyTorch's memory events and recordings of an
+H100."""
 
 import csv
 import gzip
@@ -48,7 +49,9 @@ class Workload:
         self.batch = random_batch(shape.vocab_size, setup.batch, setup.context, "cpu", seed=0)
         self.optimizer = load("optimizer", setup.optimizer).make(self.model.parameters())
         low = getattr(torch, setup.low)
-        self.autocast = lambda: torch.autocast("cpu", dtype=low) if setup.is_autocast else nullcontext()
+        self.autocast = lambda: (
+            torch.autocast("cpu", dtype=low) if setup.is_autocast else nullcontext()
+        )
 
     def inference(self):
         with torch.no_grad(), self.autocast():
@@ -64,7 +67,8 @@ class Workload:
 
 
 def _saved_bytes(setup):
-    """Bytes of all storages that autograd keeps after a forward pass, without parameters and buffers."""
+    """Bytes of all storages that autograd keeps after a forward pass, without parameters and
+    buffers."""
     workload = Workload(setup)
     not_counted = [*workload.model.parameters(), *workload.model.buffers(), *workload.batch]
     addresses = {each.untyped_storage().data_ptr() for each in not_counted}
@@ -80,8 +84,9 @@ def _saved_bytes(setup):
     return sum(size for address, size in storages.items() if address not in addresses)
 
 
-# The operators of CUDA's and the CPU's autocast differ in addcmul, exp, log, sum, rsqrt and reciprocal: here those are
-# given fp32 anyway, or (addcmul) save nothing but tables, so that both save the same.
+# The operators of CUDA's and the CPU's autocast differ in addcmul, exp, log, sum, rsqrt and
+# reciprocal: here those are given fp32 anyway, or (addcmul) save nothing but tables, so that both
+# save the same.
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("shape, batch, context", SHAPES)
 def test_saved_by_naive_attention(shape, batch, context, precision):
@@ -94,17 +99,23 @@ def test_saved_by_naive_attention(shape, batch, context, precision):
 @pytest.mark.parametrize("precision, contexts", [("fp32", (32, 64)), ("bf16", (32, 21))])
 @pytest.mark.parametrize("shape, batch, _", SHAPES)
 def test_saved_by_fused_attention(shape, batch, _, precision, contexts):
-    # In fp32 contexts that the memory-efficient kernel does not round up: the CPU's kernel does not round either.
+    # In fp32 contexts that the memory-efficient kernel does not round up: the CPU's kernel does not
+    # round either.
     for context in contexts:
         setup = Setup(shape, batch, context, precision, attention="sdpa")
-        saved = [*footprint.saved_by_block(setup, shape.num_layers), *footprint.saved_outside(setup)]
+        saved = [
+            *footprint.saved_by_block(setup, shape.num_layers),
+            *footprint.saved_outside(setup),
+        ]
         assert footprint.total([*saved, *footprint.all_cast_weights(setup)]) == _saved_bytes(setup)
 
 
 def test_the_memory_efficient_kernel_rounds_its_row_statistics_up():
     shape = ModelShape(64, 128, 1, 4)
     rows = {
-        precision: [each.shape for each in footprint.saved_by_block(setup) if each.name == "log-sum-exp"]
+        precision: [
+            each.shape for each in footprint.saved_by_block(setup) if each.name == "log-sum-exp"
+        ]
         for precision in ("fp32", "bf16")
         for setup in [Setup(shape, 2, 33, precision, attention="sdpa")]
     }
@@ -120,23 +131,29 @@ def test_what_is_held_throughout(precision):
     workload.optimizer.step()
     parameters = list(workload.model.parameters())
     held = {each.data_ptr(): each.nbytes for each in [*workload.model.buffers(), *workload.batch]}
-    mask = naive.kept_causal_mask(setup.context, setup.context, torch.device("cpu"), getattr(torch, setup.low))
+    mask = naive.kept_causal_mask(
+        setup.context, setup.context, torch.device("cpu"), getattr(torch, setup.low)
+    )
     assert naive.kept_causal_mask.cache_info().hits > setup.shape.num_layers - 1
     assert footprint.parameters(setup).bytes == sum(each.nbytes for each in parameters)
     assert footprint.gradients(setup).bytes == sum(each.grad.nbytes for each in parameters)
     assert footprint.optimizer_state(setup).bytes == 2 * sum(each.nbytes for each in parameters)
     assert footprint.total(footprint.buffers(setup)) == sum(held.values()) + mask.nbytes
     block = workload.model.blocks[0]
-    assert footprint.total(footprint.gradients_of_block(setup)) == sum(each.grad.nbytes for each in block.parameters())
+    assert footprint.total(footprint.gradients_of_block(setup)) == sum(
+        each.grad.nbytes for each in block.parameters()
+    )
 
 
 @pytest.fixture
 def no_scratch(monkeypatch):
-    """Keep operators from allocating scratch memory: the closed form leaves it out, and the processor decides how much.
+    """Keep operators from allocating scratch memory: the closed form leaves it out, and the
+    processor decides how much.
 
-    oneDNN's bf16 matrix products take it for packed weights and fp32 sums of each thread on a processor with bf16
-    instructions, and for the whole result in fp32 on one with AVX-512 only; on one with AVX2 only PyTorch does not call
-    oneDNN. PyTorch's fused attention has a buffer for each thread: 16 of them are too many for these small models.
+    oneDNN's bf16 matrix products take it for packed weights and fp32 sums of each thread on a
+    processor with bf16 instructions, and for the whole result in fp32 on one with AVX-512 only; on
+    one with AVX2 only PyTorch does not call oneDNN. PyTorch's fused attention has a buffer for each
+    thread: 16 of them are too many for these small models.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -208,7 +225,9 @@ def test_roots_of_the_optimizers(optimizer, parameters_of_roots):
     setup = Setup(PARAMETERS_DOMINATE.shape, 2, 8, optimizer=optimizer)
     (moment,) = (each for each in moments(setup, "step") if each.phase == "optimizer")
     size = footprint.parameters(setup).bytes
-    assert moment.bytes == (4 + parameters_of_roots) * size + footprint.total(footprint.buffers(setup))
+    assert moment.bytes == (4 + parameters_of_roots) * size + footprint.total(
+        footprint.buffers(setup)
+    )
 
 
 # Recordings of an H100 (tests/unit/snapshot/recordings/README.md).
@@ -216,7 +235,9 @@ def test_roots_of_the_optimizers(optimizer, parameters_of_roots):
 
 def _recorded(name):
     spec = json.loads((RECORDINGS / name / "truth.json").read_text())["spec"]
-    shape = ModelShape(spec["d_model"], spec["d_ff"], spec["num_layers"], spec["num_heads"], spec["vocab_size"])
+    shape = ModelShape(
+        spec["d_model"], spec["d_ff"], spec["num_layers"], spec["num_heads"], spec["vocab_size"]
+    )
     known = json.loads(gzip.decompress((RECORDINGS / name / "known.json.gz").read_bytes()))
     return Setup(shape, spec["batch"], spec["context"], spec["precision"]), known
 
@@ -232,7 +253,8 @@ def test_saved_tensors_recorded_on_an_h100(name):
     recorded = sorted(
         key(each["module"], each["op"], each["dtype"], each["bytes"])
         for each in known["saved"]
-        if each["cast_of"] is None and (each["module"].startswith(prefix) or not each["module"].startswith("blocks."))
+        if each["cast_of"] is None
+        and (each["module"].startswith(prefix) or not each["module"].startswith("blocks."))
     )
     saved = [*footprint.saved_by_block(setup), *footprint.saved_outside(setup)]
     assert sorted(key(each.module, each.op, each.dtype, each.bytes) for each in saved) == recorded
@@ -240,14 +262,25 @@ def test_saved_tensors_recorded_on_an_h100(name):
     assert footprint.total(footprint.all_cast_weights(setup)) == casts
 
 
-@pytest.mark.parametrize("name", ["inference_fp32", "inference_bf16", "step_fp32", "step_bf16", "step_bf16_expandable"])
+@pytest.mark.parametrize(
+    "name", ["inference_fp32", "inference_bf16", "step_fp32", "step_bf16", "step_bf16_expandable"]
+)
 def test_peak_recorded_on_an_h100(name):
     setup, known = _recorded(name)
-    snapshot = pickle.loads(gzip.decompress((RECORDINGS / name / "snapshot.pickle.gz").read_bytes()))
+    snapshot = pickle.loads(
+        gzip.decompress((RECORDINGS / name / "snapshot.pickle.gz").read_bytes())
+    )
     changes = {"alloc": 1, "free_completed": -1}
-    totals = [0, *itertools.accumulate(each["size"] * changes.get(each["action"], 0) for each in _events(snapshot))]
+    totals = [
+        0,
+        *itertools.accumulate(
+            each["size"] * changes.get(each["action"], 0) for each in _events(snapshot)
+        ),
+    ]
     blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]]
-    at_end = sum(block["requested_size"] for block in blocks if block["state"] == "active_allocated")
+    at_end = sum(
+        block["requested_size"] for block in blocks if block["state"] == "active_allocated"
+    )
     libraries = sum(each["bytes"] for each in known["tensors"] if each["category"] == "workspace")
     predicted = peak(setup, known["mode"], libraries)
     # Two single numbers: the loss and its gradient.
@@ -279,14 +312,19 @@ def test_peaks_of_the_timing_study(mode):
         setup = _setup_of(row)
         predicted = peak(setup, mode, WORKSPACE * THREADS[mode]).bytes
         if row[f"{mode}_status"] == "ok":
-            ratios[row["size"], setup.context, setup.precision] = predicted / int(row[f"{mode}_peak_allocated_bytes"])
+            ratios[row["size"], setup.context, setup.precision] = predicted / int(
+                row[f"{mode}_peak_allocated_bytes"]
+            )
         else:
             assert predicted > int(row["device_memory_bytes"])
     assert len(ratios) == 50
-    # Blocks are up to 1 MiB larger than what is asked for: 3 % of the models whose weights are of an unfortunate size.
+    # Blocks are up to 1 MiB larger than what is asked for: 3 % of the models whose weights are of
+    # an unfortunate size.
     assert min(ratios.values()) > 0.965
     assert max(ratios.values()) < 1
-    exact = [ratio for (size, context, _), ratio in ratios.items() if (size, context) == ("medium", 1024)]
+    exact = [
+        ratio for (size, context, _), ratio in ratios.items() if (size, context) == ("medium", 1024)
+    ]
     assert exact == pytest.approx([1] * 2, abs=0.001)  # weights of exactly 4, 12 and 16 MiB
 
 
@@ -296,7 +334,9 @@ def test_peaks_of_the_timing_studys_lighter_modes(mode):
     column, ratios = mode.replace("-", "_"), []
     for row in TIMING:
         if row[f"{column}_peak_allocated_bytes"] and row["status"] == "ok":
-            predicted = peak(_setup_of(row), mode, WORKSPACE * (1 if mode == "forward" else 2)).bytes
+            predicted = peak(
+                _setup_of(row), mode, WORKSPACE * (1 if mode == "forward" else 2)
+            ).bytes
             ratios.append(predicted / int(row[f"{column}_peak_allocated_bytes"]))
     assert len(ratios) == 50
     assert min(ratios) > 0.965
@@ -304,12 +344,16 @@ def test_peaks_of_the_timing_studys_lighter_modes(mode):
 
 
 def _setup_of(row):
-    shape = ModelShape(*(int(row[key]) for key in ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")))
+    shape = ModelShape(
+        *(int(row[key]) for key in ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size"))
+    )
     return Setup(shape, int(row["batch"]), int(row["context"]), row["precision"])
 
 
 @pytest.mark.parametrize("mode", ["inference", "step"])
-@pytest.mark.parametrize("precision, attention", [("fp32", "naive"), ("bf16", "naive"), ("bf16", "sdpa")])
+@pytest.mark.parametrize(
+    "precision, attention", [("fp32", "naive"), ("bf16", "naive"), ("bf16", "sdpa")]
+)
 def test_first_context_that_fails(mode, precision, attention):
     setup = Setup(ModelShape(1024, 4096, 24, 16), 4, 1, precision, attention)
     capacity = 80 * 10**9
@@ -335,16 +379,39 @@ def test_a_peak_is_the_sum_of_what_it_names():
 
 def test_formulas():
     setup = Setup(ModelShape(1024, 4096, 24, 16), 4, 1024, "bf16")
-    assert formula_of(setup, 2**28, (4, 16, 1024, 1024), "float32") == "batch × heads × context × context × 4 B"
-    assert formula_of(setup, 2**27, [64, 1024, 1024], "torch.bfloat16") == "batch × heads × context × context × 2 B"
+    assert (
+        formula_of(setup, 2**28, (4, 16, 1024, 1024), "float32")
+        == "batch × heads × context × context × 4 B"
+    )
+    assert (
+        formula_of(setup, 2**27, [64, 1024, 1024], "torch.bfloat16")
+        == "batch × heads × context × context × 2 B"
+    )
     assert formula_of(setup, 2**24, (4, 1024, 1024), "float32") == "batch × context × d_model × 4 B"
-    assert formula_of(setup, 2**23, (4, 1024, 16, 32, 2), "bfloat16") == "batch × context × heads × d_head × 2 B"
+    assert (
+        formula_of(setup, 2**23, (4, 1024, 16, 32, 2), "bfloat16")
+        == "batch × context × heads × d_head × 2 B"
+    )
     # batch × context = d_ff
     assert formula_of(setup, 2**24, (4096, 1024), "float32", "gradients") == "d_ff × d_model × 4 B"
-    assert formula_of(setup, 2**24, (4096, 1024), "float32", "workspace") == "batch × context × d_model × 4 B"
-    assert formula_of(setup, 4 * 10**7 + 960_000, (10_000, 1024), "float32") == "vocabulary × d_model × 4 B"
+    assert (
+        formula_of(setup, 2**24, (4096, 1024), "float32", "workspace")
+        == "batch × context × d_model × 4 B"
+    )
+    assert (
+        formula_of(setup, 4 * 10**7 + 960_000, (10_000, 1024), "float32")
+        == "vocabulary × d_model × 4 B"
+    )
     assert formula_of(setup, 28, (7,), "float32") is None
     one_head = Setup(ModelShape(64, 128, 2, 1, 50), batch=4, context=33)
-    assert formula_of(one_head, 4 * 33 * 64 * 4, (4, 33, 64), "float32") == "batch × context × d_model × 4 B"
-    assert formula_of(one_head, 4 * 33 * 33 * 4, (4, 33, 33), "float32") == "batch × context × context × 4 B"
-    assert formula_of(setup, 3 * 2**23, (4, 16, 1024, 64), "bfloat16") is None  # a view of Q, K and V together
+    assert (
+        formula_of(one_head, 4 * 33 * 64 * 4, (4, 33, 64), "float32")
+        == "batch × context × d_model × 4 B"
+    )
+    assert (
+        formula_of(one_head, 4 * 33 * 33 * 4, (4, 33, 33), "float32")
+        == "batch × context × context × 4 B"
+    )
+    assert (
+        formula_of(setup, 3 * 2**23, (4, 16, 1024, 64), "bfloat16") is None
+    )  # a view of Q, K and V together

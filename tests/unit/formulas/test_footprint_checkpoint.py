@@ -1,4 +1,5 @@
-"""Memory with checkpoints in closed form: against sums by hand, the plain peak, and every allocation of torch."""
+"""Memory with checkpoints in closed form: against sums by hand, the plain peak, and every
+allocation of torch."""
 
 import pytest
 from stepscope.formulas import footprint, footprint_checkpoint, footprint_peak
@@ -13,8 +14,9 @@ def setup(precision="fp32", attention="naive", context=32, shape=SHAPE) -> Setup
 
 
 def test_what_a_block_saves_by_hand():
-    """fp32 and fused attention; per token and in numbers: 64 of the block's input, the norm's x / rms and 1 / rms, its
-    result; Q, K, QKV, attended, one log-sum-exp a head; the same norm again; gate, silu, up, product of 128."""
+    """fp32 and fused attention; per token and in numbers: 64 of the block's input, the norm's x /
+    rms and 1 / rms, its result; Q, K, QKV, attended, one log-sum-exp a head; the same norm again;
+    gate, silu, up, product of 128."""
     tokens = 2 * 32
     numbers = 64 + (64 + 1) + 64 + (64 + 64 + 192 + 64 + 4) + 64 + (64 + 1) + 64 + 4 * 128
     assert footprint_checkpoint.block_bytes(setup(attention="sdpa")) == 4 * tokens * numbers
@@ -39,18 +41,39 @@ def test_one_group_of_all_blocks_saves_nothing_in_its_backward_pass(attention):
     long = setup(attention=attention, context=512)  # the peak is in a block, not at the loss
     part = footprint_peak.peak(long, "forward-backward")
     assert part.part.startswith("last block/") or attention == "sdpa"
-    last = max(each.bytes for each in footprint_peak.moments(long, "forward-backward") if "last block" in each.part)
+    last = max(
+        each.bytes
+        for each in footprint_peak.moments(long, "forward-backward")
+        if "last block" in each.part
+    )
     assert footprint_checkpoint.peak_bytes(long, "forward-backward", 6) == last
 
 
 @pytest.mark.parametrize("every", [0, 1, 2, 4, 6])
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
 def test_the_closed_form_is_what_torch_allocates(every, attention, peak_bytes):
-    """Every allocation of a step on the CPU in fp32; left out are single numbers and the logits of the targets."""
-    from stepscope.measure.workload import Workload  # not before other tests have chosen Triton's interpreter
+    """Every allocation of a step on the CPU in fp32; left out are single numbers and the logits of
+    the targets."""
+    from stepscope.measure.workload import (
+        Workload,
+    )  # not before other tests have chosen Triton's interpreter
 
-    spec = {"d_model": 64, "d_ff": 128, "num_layers": 6, "num_heads": 4, "vocab_size": 200, "context": 128, "batch": 2}
-    spec |= {"precision": "fp32", "attention": attention, "seed": 0, "device": "cpu", "checkpoint": every}
+    spec = {
+        "d_model": 64,
+        "d_ff": 128,
+        "num_layers": 6,
+        "num_heads": 4,
+        "vocab_size": 200,
+        "context": 128,
+        "batch": 2,
+    }
+    spec |= {
+        "precision": "fp32",
+        "attention": attention,
+        "seed": 0,
+        "device": "cpu",
+        "checkpoint": every,
+    }
     work = Workload(spec)
 
     def step():

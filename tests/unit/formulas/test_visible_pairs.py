@@ -31,18 +31,28 @@ def test_visible_pairs_are_those_that_are_counted_one_by_one(mask):
 @pytest.mark.parametrize("queries, keys", [(3, 7), (7, 7), (5, 6), (1, 9)])
 def test_corners_are_pytorchs(mask, queries, keys):
     seen = CORNERS[mask](queries, keys)._materialize()
-    assert flops.visible_pairs(queries, keys, mask) == int((seen if seen.dtype == torch.bool else seen == 0).sum())
+    assert flops.visible_pairs(queries, keys, mask) == int(
+        (seen if seen.dtype == torch.bool else seen == 0).sum()
+    )
 
 
 def test_of_a_plain_causal_mask_half_is_counted_as_papers_do():
-    assert flops.attention_flops(2, 3, 100, 16, "causal", "forward") == 4 * 2 * 3 * 100 * 100 / 2 * 16
+    assert (
+        flops.attention_flops(2, 3, 100, 16, "causal", "forward") == 4 * 2 * 3 * 100 * 100 / 2 * 16
+    )
     assert flops.attention_flops(2, 3, 100, 16, "causal", "forward", keys=100) == 1_920_000
 
 
 @pytest.mark.parametrize(("direction", "times"), [("forward", 1), ("backward", 2.5)])
 def test_operations_of_other_masks_are_of_the_pairs_that_are_seen(direction, times):
-    """Two products, 2 operations each, for each of 2 x 3 heads, each pair and each of 16 channels."""
-    for mask, keys, window in [("causal", 7, None), ("causal", 5, 2), ("causal-lower-right", 9, 3), ("full", 3, None)]:
+    """Two products, 2 operations each, for each of 2 x 3 heads, each pair and each of 16
+    channels."""
+    for mask, keys, window in [
+        ("causal", 7, None),
+        ("causal", 5, 2),
+        ("causal-lower-right", 9, 3),
+        ("full", 3, None),
+    ]:
         pairs = seen_one_by_one(5, keys, mask, window)
         counted = flops.attention_flops(2, 3, 5, 16, mask, direction, keys, window)
         assert counted == 4 * 2 * 3 * pairs * 16 * times

@@ -1,4 +1,5 @@
-"""FlashAttention in Triton against attention in float64, and against what is known in closed form."""
+"""FlashAttention in Triton against attention in float64, and against what is known in closed
+form."""
 
 import math
 
@@ -6,11 +7,12 @@ import pytest
 import torch
 from stepscope.kernels import fused
 
-# Error of an output relative to its norm: fp32 sums of products, or the rounding of weights and of the result to half
-# precision (11 and 8 bits).
+# Error of an output relative to its norm: fp32 sums of products, or the rounding of weights and of
+# the result to half precision (11 and 8 bits).
 TOLERANCE = {torch.float32: 3e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 
-# Triton's interpreter computes with NumPy, which warns of exp2(1000) and log2(0); they are meant here.
+# Triton's interpreter computes with NumPy, which warns of exp2(1000) and log2(0); they are meant
+# here.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 causal_or_not = pytest.mark.parametrize("is_causal", [True, False])
@@ -18,7 +20,9 @@ causal_or_not = pytest.mark.parametrize("is_causal", [True, False])
 needs_gpu_for_bf16 = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="Triton's interpreter has no bf16 products"
 )
-needs_three_warpgroups = pytest.mark.skipif(not torch.cuda.is_available(), reason="only a GPU's kernel has them")
+needs_three_warpgroups = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="only a GPU's kernel has them"
+)
 BF16 = pytest.param(torch.bfloat16, marks=needs_gpu_for_bf16)
 
 
@@ -45,8 +49,11 @@ def test_output_log_sum_exp_and_gradients(
     q, k, v, d_output = random_tensors((1, 2), queries, keys, d_head, dtype)
     got = run(q, k, v, d_output, is_causal)
     assert [x.dtype for x in got] == [dtype, torch.float32, dtype, dtype, dtype]
-    # With one key the gradients of q and k are 0, and what is left of the terms is larger beside that.
-    assert_close(got, exact(q, k, v, d_output, is_causal), TOLERANCE[dtype] * (10 if keys == 1 else 1))
+    # With one key the gradients of q and k are 0, and what is left of the terms is larger beside
+    # that.
+    assert_close(
+        got, exact(q, k, v, d_output, is_causal), TOLERANCE[dtype] * (10 if keys == 1 else 1)
+    )
 
 
 @causal_or_not
@@ -60,7 +67,9 @@ def test_any_number_of_batch_dimensions(random_tensors, run, exact, assert_close
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, BF16])
 def test_heads_cut_out_of_a_projection(random_tensors, run, exact, assert_close, dtype):
     q, k, v, d_output = random_tensors((2, 3), 70, 70, 32, dtype)
-    projected = torch.stack([q, k, v]).permute(1, 3, 0, 2, 4).contiguous()  # batch, length, three, heads, d_head
+    projected = (
+        torch.stack([q, k, v]).permute(1, 3, 0, 2, 4).contiguous()
+    )  # batch, length, three, heads, d_head
     q_view, k_view, v_view = projected.permute(2, 0, 3, 1, 4)
     d_output_view = d_output.transpose(1, 2).contiguous().transpose(1, 2)
     got = run(q_view, k_view, v_view, d_output_view, True)
@@ -71,7 +80,9 @@ def test_transposed_expanded_and_misplaced_inputs(random_tensors, run, exact, as
     q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float16)
     transposed = q.transpose(-2, -1).contiguous().transpose(-2, -1)
     expanded = k[:, :1].expand(1, 2, 40, 16)
-    misplaced = torch.cat([v.new_zeros(1), v.flatten()])[1:].view(v.shape)  # not on a multiple of 16 bytes
+    misplaced = torch.cat([v.new_zeros(1), v.flatten()])[1:].view(
+        v.shape
+    )  # not on a multiple of 16 bytes
     got = run(transposed, expanded, misplaced, d_output.mT.contiguous().mT, True)
     assert_close(got, exact(q, expanded, v, d_output, True), TOLERANCE[torch.float16])
 
@@ -98,7 +109,13 @@ def test_extreme_scores(random_tensors, run, exact, assert_close, scale):
 @causal_or_not
 @pytest.mark.parametrize(
     "d_head, length",
-    [(64, 300), pytest.param(64, 1100, marks=needs_three_warpgroups), (80, 300), (128, 300), (256, 300)],
+    [
+        (64, 300),
+        pytest.param(64, 1100, marks=needs_three_warpgroups),
+        (80, 300),
+        (128, 300),
+        (256, 300),
+    ],
 )
 @pytest.mark.parametrize("growth", [5.0, 12.0, 60.0])
 @pytest.mark.parametrize("dtype", [torch.float16, BF16])
@@ -106,13 +123,14 @@ def test_maxima_that_grow_from_one_tile_of_keys_to_the_next(
     random_tensors, exact, run, dtype, growth, d_head, length, is_causal
 ):
     q, k, v, d_output = random_tensors((1, 2), length, length, d_head, dtype)
-    # In powers of two, scores grow by so much every 128 keys for every second query, and fall for the others: some
-    # kernels begin with the first keys, some with the last. Of two queries that are 8 apart, which one thread has in a
-    # matrix instruction's result, one grows.
+    # In powers of two, scores grow by so much every 128 keys for every second query, and fall for
+    # the others: some kernels begin with the first keys, some with the last. Of two queries that
+    # are 8 apart, which one thread has in a matrix instruction's result, one grows.
     i = torch.arange(length, device=q.device)
     q[..., 0] = (2 * ((i + i // 8) % 2) - 1) * math.sqrt(d_head)
     k[..., 0] = growth * math.log(2) * i / 128
-    # Not the gradients: that of q is the difference of terms that are as large as k, and far larger than it.
+    # Not the gradients: that of q is the difference of terms that are as large as k, and far larger
+    # than it.
     expected = exact(q, k, v, d_output, is_causal)[:2]
     for got, right, tolerance in zip(
         run(q, k, v, d_output, is_causal)[:2], expected, (TOLERANCE[dtype], 2e-6), strict=True
@@ -135,7 +153,9 @@ def test_scores_of_one_key_far_above_all_others(device, run):
 def test_one_key_gives_its_value(random_tensors, run, dtype):
     q, k, v, d_output = random_tensors((2,), 66, 1, 16, dtype)
     output, lse, d_q, d_k, d_v = run(q, k, v, d_output, False)
-    if q.is_cuda and dtype == torch.float32:  # on tensor cores v comes in parts, of 22 bits together
+    if (
+        q.is_cuda and dtype == torch.float32
+    ):  # on tensor cores v comes in parts, of 22 bits together
         torch.testing.assert_close(output, v.expand_as(output), rtol=2**-21, atol=0)
     else:
         assert torch.equal(output, v.expand_as(output))
@@ -151,7 +171,9 @@ def test_equal_scores_give_the_mean_of_the_values_seen(random_tensors, run, dtyp
     q, k, v, d_output = random_tensors((2,), 130, 130, 16, dtype)
     output, lse, _, d_k, d_v = run(torch.zeros_like(q), k, v, d_output, True)
     seen = torch.arange(1, 131, device=q.device)
-    tolerance = {"rtol": 1e-5, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 2e-2, "atol": 2e-2}
+    tolerance = (
+        {"rtol": 1e-5, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 2e-2, "atol": 2e-2}
+    )
     torch.testing.assert_close(output.float(), v.float().cumsum(-2) / seen[:, None], **tolerance)
     torch.testing.assert_close(lse, seen.log().expand_as(lse))
     spread = (d_output.float() / seen[:, None]).flip(-2).cumsum(-2).flip(-2)
@@ -191,9 +213,13 @@ def test_scores_far_below_zero_beside_the_end_of_the_keys(random_tensors, run, d
     q, k, v, d_output = random_tensors((1, 2), 70, 70, 16, dtype)
     q, k = torch.full_like(q, 40.0), torch.full_like(k, -40.0)
     output, lse, d_q, d_k, d_v = run(q, k, v, d_output, False)
-    torch.testing.assert_close(output.float(), v.float().mean(-2, keepdim=True).expand_as(v), rtol=2e-2, atol=5e-3)
+    torch.testing.assert_close(
+        output.float(), v.float().mean(-2, keepdim=True).expand_as(v), rtol=2e-2, atol=5e-3
+    )
     torch.testing.assert_close(lse, torch.full_like(lse, -6400 + math.log(70)))
-    torch.testing.assert_close(d_v.float(), d_output.float().mean(-2, keepdim=True).expand_as(v), rtol=2e-2, atol=5e-3)
+    torch.testing.assert_close(
+        d_v.float(), d_output.float().mean(-2, keepdim=True).expand_as(v), rtol=2e-2, atol=5e-3
+    )
     assert d_q.isfinite().all() and d_k.isfinite().all()
 
 

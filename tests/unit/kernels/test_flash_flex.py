@@ -12,13 +12,17 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("is_causal", [True, False])
-@pytest.mark.parametrize("batch, queries, keys", [((2, 3), 40, 40), ((), 20, 50), ((2, 1, 3), 50, 20)])
+@pytest.mark.parametrize(
+    "batch, queries, keys", [((2, 3), 40, 40), ((), 20, 50), ((2, 1, 3), 50, 20)]
+)
 def test_flex_agrees_with_pytorchs_own(random_tensors, batch, queries, keys, is_causal):
     q, k, v, d_output = random_tensors(batch, queries, keys, 16, torch.float32)
     if q.is_cuda:
         output = flex.attention(*(x.requires_grad_() for x in (q, k, v)), is_causal)
         expected = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
-        for a, b in zip(*(torch.autograd.grad(x, (q, k, v), d_output) for x in (output, expected)), strict=True):
+        for a, b in zip(
+            *(torch.autograd.grad(x, (q, k, v), d_output) for x in (output, expected)), strict=True
+        ):
             torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-2)
     else:
         # Compiling for the CPU takes half a minute; gradients it has none there.
@@ -49,5 +53,11 @@ def test_compiled_model_makes_the_mask_once(device):
         flex._kept.clear()
         got = compiled(q, k, v)
         expected = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        torch.testing.assert_close(got, F.scaled_dot_product_attention(expected, k, v, is_causal=True))
-    assert not any(name in str(operation) for name in ("arange", "argsort", "where") for operation in operations)
+        torch.testing.assert_close(
+            got, F.scaled_dot_product_attention(expected, k, v, is_causal=True)
+        )
+    assert not any(
+        name in str(operation)
+        for name in ("arange", "argsort", "where")
+        for operation in operations
+    )

@@ -1,5 +1,6 @@
-"""What only a GPU shows: kernels launched again, captured in graphs, on other streams, threads and devices, and those
-for Hopper GPUs with a wide d_head. All other tests of attention run the compiled kernels there, too."""
+"""What only a GPU shows: kernels launched again, captured in graphs, on other streams, threads and
+devices, and those for Hopper GPUs with a wide d_head. All other tests of attention run the compiled
+kernels there, too."""
 
 import threading
 
@@ -10,13 +11,15 @@ from triton import knobs
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 needs_hopper = pytest.mark.skipif(
-    not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] != 9, reason="needs a Hopper GPU"
+    not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] != 9,
+    reason="needs a Hopper GPU",
 )
 
 
 @pytest.fixture
 def both(random_tensors):
-    """A call that makes both passes of causal attention, of inputs made once: output and gradients of q, k and v."""
+    """A call that makes both passes of causal attention, of inputs made once: output and gradients
+    of q, k and v."""
 
     def make(batch, length, d_head, dtype=torch.bfloat16, sharing=1, **mask):
         q, k, v, d_output = random_tensors(batch, length, length, d_head, dtype, sharing=sharing)
@@ -75,12 +78,18 @@ def test_graphs_of_a_compiled_function_hold_it(both):
     def twice(q, k, v):
         return fused.attention(q, k, v, True) * 2
 
-    expected = (twice(*call.inputs), *torch.autograd.grad(twice(*call.inputs), call.inputs, call.d_output))
+    expected = (
+        twice(*call.inputs),
+        *torch.autograd.grad(twice(*call.inputs), call.inputs, call.d_output),
+    )
     compiled = torch.compile(twice, mode="reduce-overhead")
     for _ in range(5):
         torch.compiler.cudagraph_mark_step_begin()
         output = compiled(*call.inputs)
-        results = (output.detach().clone(), *torch.autograd.grad(output, call.inputs, call.d_output))
+        results = (
+            output.detach().clone(),
+            *torch.autograd.grad(output, call.inputs, call.d_output),
+        )
         assert_same(results, expected)
 
 
@@ -120,7 +129,9 @@ def test_a_kernel_is_compiled_again_only_for_other_code(both, monkeypatch):
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
-def test_kernels_run_on_the_device_of_their_tensors_not_on_the_current_one(random_tensors, exact, assert_close, run):
+def test_kernels_run_on_the_device_of_their_tensors_not_on_the_current_one(
+    random_tensors, exact, assert_close, run
+):
     given = random_tensors((1, 2), 300, 300, 64, torch.bfloat16)
     right = [x.to("cuda:1") for x in exact(*given, True)]
     with torch.cuda.device(0):
@@ -146,7 +157,18 @@ def test_kernels_run_on_the_device_of_their_tensors_not_on_the_current_one(rando
     ],
 )
 def test_wide_gradients(
-    random_tensors, run, exact, assert_close, heads, sharing, queries, keys, d_head, dtype, is_causal, mask
+    random_tensors,
+    run,
+    exact,
+    assert_close,
+    heads,
+    sharing,
+    queries,
+    keys,
+    d_head,
+    dtype,
+    is_causal,
+    mask,
 ):
     q, k, v, d_output = random_tensors((2, heads), queries, keys, d_head, dtype, sharing=sharing)
     got = run(q, k, v, d_output, is_causal, **mask)
@@ -154,7 +176,9 @@ def test_wide_gradients(
     unseen = torch.isneginf(right[1])  # by which queries
     assert torch.equal(torch.isneginf(got[1]), unseen)
     seen = [(one[0], one[1].masked_fill(unseen, 0), *one[2:]) for one in (got, right)]
-    assert_close(*seen, {torch.float16: 2e-3, torch.bfloat16: 1.6e-2}[dtype] * (10 if keys == 1 else 1))
+    assert_close(
+        *seen, {torch.float16: 2e-3, torch.bfloat16: 1.6e-2}[dtype] * (10 if keys == 1 else 1)
+    )
     for _ in range(5):
         again = run(q, k, v, d_output, is_causal, **mask)
         assert all(torch.equal(a, b) for a, b in zip(got, again, strict=True))

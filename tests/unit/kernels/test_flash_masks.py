@@ -1,4 +1,5 @@
-"""Groups of heads that share keys, masks in either corner, and windows: every implementation against float64."""
+"""Groups of heads that share keys, masks in either corner, and windows: every implementation
+against float64."""
 
 import math
 
@@ -44,7 +45,9 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize("queries, keys, d_head, sharing, window, lower_right", SHAPES + (LONG if ON_GPU else []))
+@pytest.mark.parametrize(
+    "queries, keys, d_head, sharing, window, lower_right", SHAPES + (LONG if ON_GPU else [])
+)
 def test_output_log_sum_exp_and_gradients(
     random_tensors, run, exact, assert_close, queries, keys, d_head, sharing, window, lower_right
 ):
@@ -55,7 +58,8 @@ def test_output_log_sum_exp_and_gradients(
         mask = {"window": window, "lower_right": lower_right}
         got = run(q, k, v, d_output, True, **mask)
         right = exact(q, k, v, d_output, True, **mask)
-        # With one key in the window the weights are 1, whatever the scores: the gradients of q and k are 0.
+        # With one key in the window the weights are 1, whatever the scores: the gradients of q and
+        # k are 0.
         unseen = torch.isneginf(right[1])
         assert torch.equal(torch.isneginf(got[1]), unseen) and got[0][unseen].count_nonzero() == 0
         right, got = ([x[0], x[1].masked_fill(unseen, 0), *x[2:]] for x in (right, got))
@@ -63,7 +67,9 @@ def test_output_log_sum_exp_and_gradients(
 
 
 @pytest.mark.skipif(not ON_GPU, reason="needs a GPU")
-@pytest.mark.parametrize("window, lower_right", [(None, False), (300, False), (None, True), (300, True)])
+@pytest.mark.parametrize(
+    "window, lower_right", [(None, False), (300, False), (None, True), (300, True)]
+)
 def test_all_heads_of_a_group_give_the_same_bits_again(random_tensors, run, window, lower_right):
     q, k, v, d_output = random_tensors((2, 8), 900, 1400, 128, torch.bfloat16, sharing=4)
     first = run(q, k, v, d_output, True, window=window, lower_right=lower_right)
@@ -89,14 +95,20 @@ def test_every_implementation_takes_groups_corners_and_windows(
 ):
     q, k, v, d_output = random_tensors((1, 6), queries, keys, 16, torch.float32, sharing=sharing)
     right = exact(q, k, v, d_output, True, window, lower_right)
-    with torch.compiler.set_stance("force_eager"):  # compiling flex_attention for a CPU takes half a minute
+    with torch.compiler.set_stance(
+        "force_eager"
+    ):  # compiling flex_attention for a CPU takes half a minute
         output = load("attention", name).attention(q, k, v, True, window, lower_right)
     torch.testing.assert_close(output.double(), right[0], rtol=1e-2, atol=2e-3 if ON_GPU else 1e-5)
     if name != "flex":
         q, k, v = (x.requires_grad_() for x in (q, k, v))
         output = load("attention", name).attention(q, k, v, True, window, lower_right)
-        for got, expected in zip(torch.autograd.grad(output, (q, k, v), d_output), right[2:], strict=True):
-            torch.testing.assert_close(got.double(), expected, rtol=1e-2, atol=2e-3 if ON_GPU else 2e-5)
+        for got, expected in zip(
+            torch.autograd.grad(output, (q, k, v), d_output), right[2:], strict=True
+        ):
+            torch.testing.assert_close(
+                got.double(), expected, rtol=1e-2, atol=2e-3 if ON_GPU else 2e-5
+            )
 
 
 @pytest.mark.parametrize("name", ["naive", "sdpa"])
@@ -107,9 +119,13 @@ def test_queries_that_see_nothing_have_the_output_0_and_no_gradient(random_tenso
         inputs = [x.detach().requires_grad_() for x in (q, k, v)]
         output = load("attention", name).attention(*inputs, True, *mask)
         for got, expected in zip(
-            (output, *torch.autograd.grad(output, inputs, d_output)), (right[0], *right[2:]), strict=True
+            (output, *torch.autograd.grad(output, inputs, d_output)),
+            (right[0], *right[2:]),
+            strict=True,
         ):
-            torch.testing.assert_close(got.double(), expected, rtol=1e-2, atol=2e-3 if ON_GPU else 1e-5)
+            torch.testing.assert_close(
+                got.double(), expected, rtol=1e-2, atol=2e-3 if ON_GPU else 1e-5
+            )
 
 
 @pytest.mark.parametrize("queries, keys", [(5, 5), (3, 8), (8, 3)])
@@ -128,9 +144,14 @@ def test_both_corners_are_pytorchs(queries, keys):
 
 
 def test_a_window_that_hides_nothing_is_none():
-    assert masks.mask_of(10, 10, True, 10) == masks.mask_of(10, 10, True) and masks.is_plain(10, 10, 10, True)
+    assert masks.mask_of(10, 10, True, 10) == masks.mask_of(10, 10, True) and masks.is_plain(
+        10, 10, 10, True
+    )
     assert masks.mask_of(10, 10, True, 9).window == 9
-    assert masks.mask_of(4, 10, True, 9, True).window == 9 and masks.mask_of(4, 10, True, 9).window == 0
+    assert (
+        masks.mask_of(4, 10, True, 9, True).window == 9
+        and masks.mask_of(4, 10, True, 9).window == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,7 +163,9 @@ def test_a_window_that_hides_nothing_is_none():
     ],
 )
 @pytest.mark.parametrize("name", ["naive", "sdpa", "flex", "triton"])
-def test_masks_that_mean_nothing_are_errors_of_one_line(device, name, is_causal, window, lower_right, message):
+def test_masks_that_mean_nothing_are_errors_of_one_line(
+    device, name, is_causal, window, lower_right, message
+):
     q, k, v = torch.zeros(3, 1, 2, 8, 16, device=device)
     with pytest.raises(ValueError, match=message) as error:
         load("attention", name).attention(q, k, v, is_causal, window, lower_right)
@@ -156,9 +179,12 @@ def test_heads_that_do_not_divide_are_an_error(device):
 
 
 def test_keys_are_not_copied_for_their_group(device, monkeypatch):
-    """K and V of a group are read where they are: the kernels get the tensors that the caller has."""
+    """K and V of a group are read where they are: the kernels get the tensors that the caller
+    has."""
     seen = []
     monkeypatch.setattr(Plan, "run", lambda plan, tensors, *_: seen.extend(tensors[1:3]))
     q, k, v = (torch.zeros(1, heads, 8, 16, device=device) for heads in (6, 2, 2))
     fused.attention(q, k, v, True)
-    assert [x.data_ptr() for x in seen] == [k.data_ptr(), v.data_ptr()] and math.prod(seen[0].shape) == k.numel()
+    assert [x.data_ptr() for x in seen] == [k.data_ptr(), v.data_ptr()] and math.prod(
+        seen[0].shape
+    ) == k.numel()

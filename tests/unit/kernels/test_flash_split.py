@@ -1,4 +1,5 @@
-"""The backward pass in fp32 with operands taken apart once: compiled on a Hopper GPU, else interpreted on the CPU."""
+"""The backward pass in fp32 with operands taken apart once: compiled on a Hopper GPU, else
+interpreted on the CPU."""
 
 import pytest
 import torch
@@ -15,7 +16,9 @@ def taken_apart(monkeypatch):
     made = []
     choose, add_to = tiles.split_backward, split_backward.add_to
     monkeypatch.setattr(tiles, "split_backward", lambda q, on_hopper: choose(q, True))
-    monkeypatch.setattr(split_backward, "add_to", lambda *given: (made.append(given), add_to(*given)))
+    monkeypatch.setattr(
+        split_backward, "add_to", lambda *given: (made.append(given), add_to(*given))
+    )
     kernels.backward_plan.cache_clear()
     yield made
     kernels.backward_plan.cache_clear()
@@ -33,20 +36,36 @@ def taken_apart(monkeypatch):
     ],
 )
 def test_gradients(
-    taken_apart, random_tensors, run, exact, assert_close, queries, keys, d_head, sharing, is_causal, mask
+    taken_apart,
+    random_tensors,
+    run,
+    exact,
+    assert_close,
+    queries,
+    keys,
+    d_head,
+    sharing,
+    is_causal,
+    mask,
 ):
-    q, k, v, d_output = random_tensors((1, 2), queries, keys, d_head, torch.float32, sharing=sharing)
+    q, k, v, d_output = random_tensors(
+        (1, 2), queries, keys, d_head, torch.float32, sharing=sharing
+    )
     got = run(q, k, v, d_output, is_causal, **mask)
     assert len(taken_apart) == 1
     right = exact(q, k, v, d_output, is_causal, **mask)
     assert torch.equal(got[1].isneginf(), right[1].isneginf())  # queries that see nothing
     seen = ~right[1].isneginf()
-    assert_close((got[0], got[1][seen], *got[2:]), (right[0], right[1][seen], *right[2:]), TOLERANCE)
+    assert_close(
+        (got[0], got[1][seen], *got[2:]), (right[0], right[1][seen], *right[2:]), TOLERANCE
+    )
 
 
 def test_heads_cut_out_of_a_projection(random_tensors, run, exact, assert_close):
     q, k, v, d_output = random_tensors((2, 3), 70, 70, 32, torch.float32)
-    projected = torch.stack([q, k, v]).permute(1, 3, 0, 2, 4).contiguous()  # batch, length, three, heads, d_head
+    projected = (
+        torch.stack([q, k, v]).permute(1, 3, 0, 2, 4).contiguous()
+    )  # batch, length, three, heads, d_head
     got = run(*projected.permute(2, 0, 3, 1, 4), d_output, True)
     assert_close(got, exact(q, k, v, d_output, True), TOLERANCE)
 
@@ -64,7 +83,11 @@ def test_what_is_not_finite_stays_so(random_tensors, run, value):
     q, k, v, d_output = random_tensors((1,), 70, 70, 16, torch.float32)
     d_output[0, 40, 3] = value
     _, _, d_q, d_k, d_v = run(q, k, v, d_output, True)
-    assert not d_q[0, 40].isfinite().any() and not d_k[0, :41].isfinite().any() and not d_v[0, :41, 3].isfinite().any()
+    assert (
+        not d_q[0, 40].isfinite().any()
+        and not d_k[0, :41].isfinite().any()
+        and not d_v[0, :41, 3].isfinite().any()
+    )
     assert d_q[0, :40].isfinite().all() and d_q[0, 41:].isfinite().all()
 
 
@@ -81,7 +104,9 @@ def test_what_is_not_finite_stays_so(random_tensors, run, value):
 def test_where_it_is_taken(monkeypatch, d_head, dtype, on_hopper, taken):
     monkeypatch.undo()
     monkeypatch.setattr(torch.version, "hip", None)
-    assert (tiles.split_backward(torch.empty(1, 1, 8, d_head, dtype=dtype), on_hopper) is not None) == taken
+    assert (
+        tiles.split_backward(torch.empty(1, 1, 8, d_head, dtype=dtype), on_hopper) is not None
+    ) == taken
 
 
 def test_tf32_is_not_taken_apart():
@@ -93,7 +118,9 @@ def test_tf32_is_not_taken_apart():
         torch.set_float32_matmul_precision(before)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="tensor cores cut off where the CPU rounds")
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="tensor cores cut off where the CPU rounds"
+)
 @pytest.mark.parametrize("d_head", [64, 128])
 def test_errors_do_not_grow_with_the_length(random_tensors, run, exact, assert_close, d_head):
     q, k, v, d_output = random_tensors((1, 2), 4096, 4096, d_head, torch.float32)

@@ -7,8 +7,8 @@ from stepscope.kernels import tiles
 from stepscope.kernels.hopper_softmax import hides
 from triton.language import constexpr
 
-# Milliseconds on an H200 (132 multiprocessors) with 2 and 3 warpgroups in a program: forward, no mask, d_head 64, bf16,
-# torch 2.11, triton 3.6. Sequences and queries of each.
+# Milliseconds on an H200 (132 multiprocessors) with 2 and 3 warpgroups in a program: forward, no
+# mask, d_head 64, bf16, torch 2.11, triton 3.6. Sequences and queries of each.
 MEASURED = {
     (8, 1024): (0.0200, 0.0223),
     (8, 2048): (0.0291, 0.0351),
@@ -38,8 +38,8 @@ def test_no_more_than_3_percent_slower_than_the_best(sequences, queries):
     assert times[chosen.warpgroups] <= 1.03 * min(times.values())
 
 
-# TFLOP/s on H200s with so many sequences of keys together: backward, causal, d_head 256, bf16, torch 2.11.
-# Sequences of keys, their tokens, and how many heads share each.
+# TFLOP/s on H200s with so many sequences of keys together: backward, causal, d_head 256, bf16,
+# torch 2.11. Sequences of keys, their tokens, and how many heads share each.
 TOGETHER = {
     (128, 1024, 1): {8: 220, 16: 253, 33: 259, 49: 237, 66: 199, 99: 179, 128: 154},
     (32, 4096, 1): {2: 278, 4: 330, 8: 367, 12: 374, 16: 375, 24: 298, 32: 232},
@@ -69,18 +69,26 @@ def test_a_causal_mask_leaves_no_long_block_for_the_last_round():
 
 
 CAUSAL = [(True, offset, 0) for offset in (0, 62, 63, 64, -70)]
-WINDOWED = [(True, offset, window) for offset in (0, 30, -64) for window in (1, 64, 126, 127, 128, 500)]
+WINDOWED = [
+    (True, offset, window) for offset in (0, 30, -64) for window in (1, 64, 126, 127, 128, 500)
+]
 
 
 @pytest.mark.parametrize("keys", [63, 64, 65, 384])
 @pytest.mark.parametrize("is_causal, offset, window", [(False, 0, 0), *CAUSAL, *WINDOWED])
-def test_a_tile_is_masked_where_a_query_does_not_see_one_of_its_keys_and_nowhere_else(keys, is_causal, offset, window):
+def test_a_tile_is_masked_where_a_query_does_not_see_one_of_its_keys_and_nowhere_else(
+    keys, is_causal, offset, window
+):
     def sees(query, key):
-        return key < keys and (not is_causal or query + offset - (window or 10**9) < key <= query + offset)
+        return key < keys and (
+            not is_causal or query + offset - (window or 10**9) < key <= query + offset
+        )
 
     found = set()
     for row, column, width in itertools.product(range(0, 384, 64), range(0, 384, 64), (64, 128)):
-        is_hidden = not all(sees(query, column + i) for query in (row, row + 63) for i in range(width))
+        is_hidden = not all(
+            sees(query, column + i) for query in (row, row + 63) for i in range(width)
+        )
         row, column, *mask = map(constexpr, (row, column, 384, keys, offset, window))
         assert hides.fn(row, column, mask, width, is_causal, is_causal).value == is_hidden
         found.add(is_hidden)

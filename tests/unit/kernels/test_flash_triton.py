@@ -1,4 +1,5 @@
-"""What is particular to FlashAttention in Triton: what it refuses, autocast, torch.compile, and its two adapters."""
+"""What is particular to FlashAttention in Triton: what it refuses, autocast, torch.compile, and its
+two adapters."""
 
 import contextlib
 
@@ -26,7 +27,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
     ],
 )
 def test_what_the_kernels_cannot_run_is_an_error_of_one_line(device, shapes, dtypes, message):
-    tensors = [torch.zeros(s, dtype=getattr(torch, t), device=device) for s, t in zip(shapes, dtypes, strict=True)]
+    tensors = [
+        torch.zeros(s, dtype=getattr(torch, t), device=device)
+        for s, t in zip(shapes, dtypes, strict=True)
+    ]
     with pytest.raises(ValueError, match=message) as error:
         fused.attention(*tensors, True)
     assert "\n" not in str(error.value)
@@ -45,7 +49,9 @@ def test_a_cpu_is_an_error_unless_interpreted(monkeypatch):
 def test_adapter_takes_what_the_model_gives_it(random_tensors, device):
     q, k, v, _ = random_tensors((2, 3), 50, 50, 16, torch.float32)
     got = load("attention", "triton").attention(q, k, v, True)
-    torch.testing.assert_close(got, F.scaled_dot_product_attention(q, k, v, is_causal=True), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        got, F.scaled_dot_product_attention(q, k, v, is_causal=True), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_autocast_lowers_the_precision_as_it_does_for_pytorchs_own(random_tensors, device):
@@ -62,8 +68,11 @@ def test_autocast_lowers_the_precision_as_it_does_for_pytorchs_own(random_tensor
 
 
 def test_results_are_laid_out_like_the_inputs(device):
-    """The model turns heads back into channels: with the output in the order of q, that needs no copy."""
-    q, k, v = (torch.randn(2, 30, 3, 16, device=device).transpose(1, 2).requires_grad_() for _ in range(3))
+    """The model turns heads back into channels: with the output in the order of q, that needs no
+    copy."""
+    q, k, v = (
+        torch.randn(2, 30, 3, 16, device=device).transpose(1, 2).requires_grad_() for _ in range(3)
+    )
     output = fused.attention(q, k, v, True)
     assert output.stride() == q.stride()
     gradients = torch.autograd.grad(output, (q, k, v), torch.randn_like(output))
@@ -74,7 +83,11 @@ def test_only_what_cannot_be_addressed_is_copied(device):
     projected = torch.zeros(2, 10, 3, 4, 16, device=device, dtype=torch.float16)
     heads = projected[:, :, 1].transpose(1, 2)
     assert operands.readable(heads, operands.addressable_rows) is heads
-    for x in (heads.mT, heads[:1].expand(2, -1, -1, -1), projected.flatten()[1:-15].view(2, 1, -1, 8)):
+    for x in (
+        heads.mT,
+        heads[:1].expand(2, -1, -1, -1),
+        projected.flatten()[1:-15].view(2, 1, -1, 8),
+    ):
         copied = operands.readable(x, operands.addressable_rows)
         assert copied.data_ptr() % 16 == 0 and copied.is_contiguous() and torch.equal(copied, x)
     one_row = projected.flatten()[:16].as_strided((1, 1, 1, 16), (3, 5, 7, 1))
@@ -85,13 +98,19 @@ def test_only_what_cannot_be_addressed_is_copied(device):
 def test_torch_compile_sees_one_operator_each_way(random_tensors, device):
     q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float32)
     q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() for x in (q, k, v))
-    compiled = torch.compile(lambda q, k, v: 2 * fused.attention(q, k, v, True), backend="aot_eager", fullgraph=True)
+    compiled = torch.compile(
+        lambda q, k, v: 2 * fused.attention(q, k, v, True), backend="aot_eager", fullgraph=True
+    )
     output, expected = compiled(q, k, v), 2 * fused.attention(q, k, v, True)
     assert torch.equal(output, expected)
-    for a, b in zip(*(torch.autograd.grad(x, (q, k, v), d_output) for x in (output, expected)), strict=True):
+    for a, b in zip(
+        *(torch.autograd.grad(x, (q, k, v), d_output) for x in (output, expected)), strict=True
+    ):
         assert torch.equal(a, b)
     narrow = [x.detach() for x in (q, k, v)]
-    torch.library.opcheck(torch.ops.stepscope.flash_forward.default, (*narrow, True), test_utils="test_faketensor")
+    torch.library.opcheck(
+        torch.ops.stepscope.flash_forward.default, (*narrow, True), test_utils="test_faketensor"
+    )
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs tensor cores")
@@ -124,7 +143,9 @@ def test_the_portable_kernels_on_a_hopper_gpu_too(
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("d_head", [64, 128])
 @pytest.mark.parametrize("batch, length", [((1, 3), 5000), ((40, 5), 200), ((1, 1), 9000)])
-def test_more_blocks_than_multiprocessors(random_tensors, run, exact, assert_close, batch, length, d_head):
+def test_more_blocks_than_multiprocessors(
+    random_tensors, run, exact, assert_close, batch, length, d_head
+):
     q, k, v, d_output = random_tensors(batch, length, length, d_head, torch.bfloat16)
     assert_close(run(q, k, v, d_output, True), exact(q, k, v, d_output, True), 1.6e-2)
 
@@ -145,7 +166,9 @@ def test_nothing_waits_for_the_device(random_tensors, device):
 def heads_of_a_projection(device, lengths=(1, 16, 2, 16)):
     """q, k and v as views of one tensor, with gaps between their rows."""
     batch, length, heads, d_head = lengths
-    whole = torch.randn(batch, length, 3 * heads * d_head, generator=torch.Generator().manual_seed(0)).to(device)
+    whole = torch.randn(
+        batch, length, 3 * heads * d_head, generator=torch.Generator().manual_seed(0)
+    ).to(device)
     whole.requires_grad_()
     return whole, *(x.view(lengths).transpose(1, 2) for x in whole.split(heads * d_head, -1))
 
@@ -154,7 +177,9 @@ def heads_of_a_projection(device, lengths=(1, 16, 2, 16)):
 def test_what_is_saved_may_come_back_with_other_strides(device, order):
     """As it does from torch.autograd.graph.save_on_cpu, and again as it was in the next step."""
     whole, q, k, v = heads_of_a_projection(device)
-    F.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True).square().sum().backward()
+    F.scaled_dot_product_attention(
+        q.double(), k.double(), v.double(), is_causal=True
+    ).square().sum().backward()
     for has_hooks in order:
         own, q, k, v = heads_of_a_projection(device)
         hooks = torch.autograd.graph.saved_tensors_hooks(lambda x: x.clone(), lambda x: x)
@@ -165,7 +190,12 @@ def test_what_is_saved_may_come_back_with_other_strides(device, order):
 
 
 def not_aligned(device):
-    return torch.randn(1 + 2 * 8 * 2 * 16, device=device)[1:].view(2, 8, 2, 16).transpose(1, 2).requires_grad_()
+    return (
+        torch.randn(1 + 2 * 8 * 2 * 16, device=device)[1:]
+        .view(2, 8, 2, 16)
+        .transpose(1, 2)
+        .requires_grad_()
+    )
 
 
 @pytest.mark.parametrize("case", ["the same k and v", "not aligned"])
@@ -200,7 +230,9 @@ def test_what_is_called_in_a_mode_leaves_nothing_of_it_behind(device, mode, expe
     with mode(), expected:
         fused.attention(*(torch.zeros(1, 2, 16, 16, device=device) for _ in range(3)), True)
     whole, q, k, v = heads_of_a_projection(device)
-    F.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True).square().sum().backward()
+    F.scaled_dot_product_attention(
+        q.double(), k.double(), v.double(), is_causal=True
+    ).square().sum().backward()
     own, q, k, v = heads_of_a_projection(device)
     fused.attention(q, k, v, True).square().sum().backward()
     torch.testing.assert_close(own.grad, whole.grad, rtol=1e-4, atol=2e-5)
@@ -214,7 +246,10 @@ def test_results_may_come_back_with_other_strides_too(device, what):
 
     gradients = []
     for pack in (lambda x: x, transposed):
-        q, k, v = (torch.randn(1, 2, 24, 16, generator=torch.Generator().manual_seed(i)).to(device) for i in range(3))
+        q, k, v = (
+            torch.randn(1, 2, 24, 16, generator=torch.Generator().manual_seed(i)).to(device)
+            for i in range(3)
+        )
         q.requires_grad_()
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
             output = fused.attention(q.mT.contiguous().mT, k, v, True)
@@ -224,7 +259,11 @@ def test_results_may_come_back_with_other_strides_too(device, what):
 
 def test_rows_that_overlap(device):
     """As those of a sliding window over a signal."""
-    x = torch.randn(1, 2, 39, generator=torch.Generator().manual_seed(0)).to(device).requires_grad_()
+    x = (
+        torch.randn(1, 2, 39, generator=torch.Generator().manual_seed(0))
+        .to(device)
+        .requires_grad_()
+    )
     y = x.detach().double().requires_grad_()
     q, right = x.unfold(-1, 16, 1), y.unfold(-1, 16, 1)
     found, expected = (
@@ -232,7 +271,10 @@ def test_rows_that_overlap(device):
         F.scaled_dot_product_attention(right, right, right, is_causal=True),
     )
     torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=2e-5)
-    gradients = [torch.autograd.grad(output.square().sum(), of)[0] for output, of in ((found, x), (expected, y))]
+    gradients = [
+        torch.autograd.grad(output.square().sum(), of)[0]
+        for output, of in ((found, x), (expected, y))
+    ]
     torch.testing.assert_close(gradients[0].double(), gradients[1], rtol=1e-4, atol=1e-4)
 
 
@@ -243,7 +285,9 @@ def compiled(function):
 
 def test_torch_compile_of_a_mask(random_tensors):
     """Of a window of 9 keys at the lower right corner."""
-    q, k, v, d_output = (x.requires_grad_() for x in random_tensors((1, 4), 40, 60, 16, torch.float32, sharing=2))
+    q, k, v, d_output = (
+        x.requires_grad_() for x in random_tensors((1, 4), 40, 60, 16, torch.float32, sharing=2)
+    )
     output = compiled(lambda q, k, v: fused.attention(q, k, v, True, 9, True))(q, k, v)
     expected = fused.attention(q, k, v, True, 9, True)
     assert torch.equal(output, expected)
@@ -282,7 +326,8 @@ def test_the_precision_of_now_decides(device, monkeypatch):
 
 
 def test_launches_are_worked_out_once_a_shape(random_tensors):
-    """Another mask, another layout, another number of heads that share keys: each is a shape of its own."""
+    """Another mask, another layout, another number of heads that share keys: each is a shape of its
+    own."""
     for plans in (kernels.forward_plan, kernels.backward_plan):
         plans.cache_clear()
 
@@ -291,9 +336,14 @@ def test_launches_are_worked_out_once_a_shape(random_tensors):
             q, k, v, d_output = random_tensors((1, 2), 24, 24, 16, torch.float32, sharing=sharing)
             q = q.transpose(1, 2).contiguous().transpose(1, 2) if transposed else q
             torch.autograd.grad(fused.attention(q.requires_grad_(), k, v, *mask), q, d_output)
-        return [plans.cache_info().currsize for plans in (kernels.forward_plan, kernels.backward_plan)]
+        return [
+            plans.cache_info().currsize for plans in (kernels.forward_plan, kernels.backward_plan)
+        ]
 
-    assert made() == [1, 1] and made((True, 24, True)) == [1, 1]  # a window and a corner that change nothing
+    assert made() == [1, 1] and made((True, 24, True)) == [
+        1,
+        1,
+    ]  # a window and a corner that change nothing
     assert made((True, 5, False)) == [2, 2] and made((False, None, False)) == [3, 3]
     assert made(sharing=2) == [4, 4] and made(transposed=True) == [5, 5] and made() == [5, 5]
 

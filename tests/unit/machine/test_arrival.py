@@ -27,14 +27,18 @@ def test_what_is_written_is_read(path):
 def test_what_cannot_be_read_is_one_line(text, path):
     if text is not None:
         path.write_text(text)
-    with pytest.raises(ValueError, match=rf"^{path} says nothing of h100; start the run again where it began$"):
+    with pytest.raises(
+        ValueError, match=rf"^{path} says nothing of h100; start the run again where it began$"
+    ):
         arrival.read("h100", path)
 
 
 def test_the_type_of_the_machine(monkeypatch):
     expected = arrival.Expected("cuda", "h100")
     arrival.check_type("h100", expected, "NVIDIA H100 80GB HBM3")
-    with pytest.raises(ValueError, match=r"hardware.h100 runs on Tesla T4, but the entry expects 'h100'; correct"):
+    with pytest.raises(
+        ValueError, match=r"hardware.h100 runs on Tesla T4, but the entry expects 'h100'; correct"
+    ):
         arrival.check_type("h100", expected, "Tesla T4")
     with pytest.raises(ValueError, match=r"^this job of hardware.h100 sees no NVIDIA GPU; check"):
         arrival.check_type("h100", expected, None)

@@ -9,7 +9,8 @@ from stepscope.machine import cores
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    """A host of eight cores, two processors each (n and n + 8); which of them a process may use is `usable`."""
+    """A host of eight cores, two processors each (n and n + 8); which of them a process may use is
+    `usable`."""
     for processor in range(16):
         topology = tmp_path / f"sys/devices/system/cpu/cpu{processor}/topology"
         topology.mkdir(parents=True)
@@ -24,7 +25,9 @@ def host(tmp_path, monkeypatch):
 def threads(monkeypatch, host):
     """Whose affinity was set: (thread or 0 for the caller, processors), in their order."""
     moved = []
-    monkeypatch.setattr(os, "sched_setaffinity", lambda task, processors: moved.append((task, set(processors))))
+    monkeypatch.setattr(
+        os, "sched_setaffinity", lambda task, processors: moved.append((task, set(processors)))
+    )
     return moved
 
 

@@ -20,7 +20,12 @@ def bare_machine(monkeypatch, tmp_path):
         monkeypatch.setattr(module, "PROC", tmp_path)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    remembered = (gpus._gpus_from_nvml, identity.cpu_name, identity._torch_version_fields, identity.torch_version)
+    remembered = (
+        gpus._gpus_from_nvml,
+        identity.cpu_name,
+        identity._torch_version_fields,
+        identity.torch_version,
+    )
     for cached in remembered:
         cached.cache_clear()
     yield
@@ -53,9 +58,13 @@ def nvml(monkeypatch):
             "nvmlDeviceGetHandleByIndex": lambda index: gpus[index],
             "nvmlDeviceGetName": lambda gpu: text(gpu.name),
             "nvmlDeviceGetUUID": lambda gpu: text(gpu.uuid),
-            "nvmlDeviceGetMemoryInfo": lambda gpu: types.SimpleNamespace(total=gpu.memory_mib * 2**20),
+            "nvmlDeviceGetMemoryInfo": lambda gpu: types.SimpleNamespace(
+                total=gpu.memory_mib * 2**20
+            ),
         }
-        fake = types.SimpleNamespace(**{name: answer(name, value) for name, value in answers.items()})
+        fake = types.SimpleNamespace(
+            **{name: answer(name, value) for name, value in answers.items()}
+        )
         fake.NVMLError = NVMLError
         monkeypatch.setitem(sys.modules, "pynvml", fake)
 
@@ -69,15 +78,18 @@ def proc(tmp_path):
     for number, gpu in enumerate((A, B)):
         (folder / f"gpus/0000:0{number}:00.0").mkdir(parents=True)
         (folder / f"gpus/0000:0{number}:00.0/information").write_text(
-            f"Model: \t\t {gpu.name}\nIRQ:   \t\t 42\nGPU UUID: \t {gpu.uuid}\nBus Location: \t 0000:0{number}:00.0\n"
+            f"Model: \t\t {gpu.name}\nIRQ:   \t\t 42\nGPU UUID: \t {gpu.uuid}\nBus Location: \t"
+            f" 0000:0{number}:00.0\n"
         )
     (folder / "version").write_text(
-        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder@U22)\n"
-        "GCC version:  gcc version 12.3.0\n"
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build "
+        " (dvs-builder@U22)\nGCC version:  gcc version 12.3.0\n"
     )
 
 
-PROPRIETARY = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 07:12:45 UTC 2025\n"
+PROPRIETARY = (
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 07:12:45 UTC 2025\n"
+)
 
 
 @pytest.fixture
@@ -89,9 +101,9 @@ def torch_of(monkeypatch, tmp_path):
         folder.mkdir(parents=True)
         (folder / "__init__.py").write_text("raise SystemExit('torch was imported')")
         (folder / "version.py").write_text(
-            "from typing import Optional\n\n__all__ = ['__version__', 'debug', 'cuda', 'git_version', 'hip']\n"
-            f"__version__ = {version!r}\ndebug = False\ncuda: Optional[str] = {cuda!r}\n"
-            "git_version = '0123'\nhip: Optional[str] = None\n"
+            "from typing import Optional\n\n__all__ = ['__version__', 'debug', 'cuda',"
+            f" 'git_version', 'hip']\n__version__ = {version!r}\ndebug = False\ncuda: Optional[str]"
+            f" = {cuda!r}\ngit_version = '0123'\nhip: Optional[str] = None\n"
         )
         monkeypatch.syspath_prepend(str(folder.parent))
         monkeypatch.delitem(sys.modules, "torch", raising=False)
@@ -110,7 +122,10 @@ def test_gpus_are_found_through_nvml(nvml, as_bytes):
 
 
 def test_gpus_are_found_through_proc_where_nvml_is_missing(proc):
-    assert gpus.visible_gpus() == [Gpu(A.name, A.uuid, 0, A.driver), Gpu(B.name, B.uuid, 0, B.driver)]
+    assert gpus.visible_gpus() == [
+        Gpu(A.name, A.uuid, 0, A.driver),
+        Gpu(B.name, B.uuid, 0, B.driver),
+    ]
 
 
 def test_both_kernel_modules_are_understood(proc, tmp_path):
@@ -151,7 +166,9 @@ def test_only_the_visible_gpus_count_in_their_order(visible, expected, nvml, mon
     assert gpus.visible_gpus() == expected
 
 
-@pytest.mark.parametrize(("version", "cuda"), [("2.13.0+cu130", "13.0"), ("2.13.0+cpu", None), (None, None)])
+@pytest.mark.parametrize(
+    ("version", "cuda"), [("2.13.0+cu130", "13.0"), ("2.13.0+cpu", None), (None, None)]
+)
 def test_the_version_of_torch_is_read_without_importing_it(version, cuda, torch_of, monkeypatch):
     if version:
         torch_of(version, cuda)
@@ -174,11 +191,17 @@ def test_the_device_for_every_machine_and_wish(wanted, gpus, torch, nvml, torch_
     # Without torch here, the jobs bring their own: --sdm conda.
     can_use_a_gpu = bool(gpus) and torch != "cpu"
     if wanted == "cuda" and not can_use_a_gpu:
-        problem = "built without CUDA" if gpus else "no NVIDIA GPU is visible here; use device: auto or device: cpu"
+        problem = (
+            "built without CUDA"
+            if gpus
+            else "no NVIDIA GPU is visible here; use device: auto or device: cpu"
+        )
         with pytest.raises(MachineError, match=rf"^device: cuda, but .*{problem}.*$"):
             identity.choose_device(wanted)
     else:
-        assert identity.choose_device(wanted) == ("cuda" if wanted != "cpu" and can_use_a_gpu else "cpu")
+        assert identity.choose_device(wanted) == (
+            "cuda" if wanted != "cpu" and can_use_a_gpu else "cpu"
+        )
 
 
 def test_the_identity_is_of_the_type_of_gpu_not_of_the_one_at_hand(nvml, torch_of, monkeypatch):
@@ -187,7 +210,13 @@ def test_the_identity_is_of_the_type_of_gpu_not_of_the_one_at_hand(nvml, torch_o
     monkeypatch.setattr(identity, "package_version", {"triton": "3.5.0"}.get)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     assert identity.identity("cuda") == {
-        **{"device": "cuda", "python": python, "gpu": A.name, "gpu_memory_mib": 81559, "driver": "580.65.06"},
+        **{
+            "device": "cuda",
+            "python": python,
+            "gpu": A.name,
+            "gpu_memory_mib": 81559,
+            "driver": "580.65.06",
+        },
         **{"triton": "3.5.0", "torch": "2.13.0+cu130"},
     }
     assert identity.identity("cpu").keys() == {"device", "python", "cpu", "torch"}
@@ -202,7 +231,9 @@ def test_versions_pinned_for_another_environment_replace_those_here(nvml, torch_
     nvml(A)
     torch_of("2.12.0+cpu", None)
     monkeypatch.setattr(identity, "package_version", {"triton": "3.4.0"}.get)
-    found = identity.identity("cuda", packages={"python": "3.12", "torch": "2.13.0", "einops": "0.8.2"})
+    found = identity.identity(
+        "cuda", packages={"python": "3.12", "torch": "2.13.0", "einops": "0.8.2"}
+    )
     assert (found["python"], found["torch"]) == ("3.12", "2.13.0")
     assert "einops" not in found
     # Not pinned: torch brings the version that it needs, and nothing here can know it.
@@ -225,7 +256,9 @@ def test_packages_of_a_model_count_with_their_version_and_as_missing(monkeypatch
     assert identity.identity("cpu", tools)["packages"] == {"timm": "1.0", "missing": None}
     assert "tools" not in identity.identity("cpu", tools)
     # Of another environment only what its file pins is known.
-    assert identity.identity("cpu", tools, packages={"timm": "2.0", "einops": "1"})["packages"] == {"timm": "2.0"}
+    assert identity.identity("cpu", tools, packages={"timm": "2.0", "einops": "1"})["packages"] == {
+        "timm": "2.0"
+    }
 
 
 @pytest.mark.parametrize(
@@ -239,7 +272,9 @@ def test_packages_of_a_model_count_with_their_version_and_as_missing(monkeypatch
     ],
 )
 def test_the_label_of_a_cpu(name, label, tmp_path):
-    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nmodel name\t: {name}\nflags\t: fpu\nmodel name\t: other\n")
+    (tmp_path / "cpuinfo").write_text(
+        f"processor\t: 0\nmodel name\t: {name}\nflags\t: fpu\nmodel name\t: other\n"
+    )
     assert identity.hardware_label("cpu") == label
 
 

@@ -73,7 +73,8 @@ def test_a_lock_is_free_after_its_block_and_its_file_is_for_all_users(capsys):
 
 
 def test_a_lock_that_another_user_made_can_be_taken(monkeypatch):
-    """The kernel forbids O_CREAT on another user's file in a sticky folder (sysctl fs.protected_regular)."""
+    """The kernel forbids O_CREAT on another user's file in a sticky folder (sysctl
+    fs.protected_regular)."""
     with hold("cpu"):
         pass
     system_open = os.open
@@ -120,7 +121,10 @@ def test_each_taker_gets_another_one_and_none_that_is_measured_on_by_hand():
 
 
 def test_a_place_lasts_as_long_as_the_program_that_the_taker_becomes():
-    take = "import os, sys; from stepscope.machine import locks; print(locks.take_free_gpu(['GPU-a']), flush=True)\n"
+    take = (
+        "import os, sys; from stepscope.machine import locks; print(locks.take_free_gpu(['GPU-a']),"
+        " flush=True)\n"
+    )
     become = "os.execv(sys.executable, [sys.executable, '-c', 'input()'])"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}

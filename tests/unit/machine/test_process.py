@@ -154,8 +154,12 @@ def test_a_lower_limit_of_the_users_own_stays(hard, run_python):
         (None, None, 8192000),
     ],
 )
-def test_available_memory_is_the_machines_or_the_control_groups_rest(maximum, current, expected, tmp_path, monkeypatch):
-    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemFree: 1 kB\nMemAvailable:    8000 kB\nBuffers: 2 kB\n")
+def test_available_memory_is_the_machines_or_the_control_groups_rest(
+    maximum, current, expected, tmp_path, monkeypatch
+):
+    (tmp_path / "meminfo").write_text(
+        "MemTotal: 9000 kB\nMemFree: 1 kB\nMemAvailable:    8000 kB\nBuffers: 2 kB\n"
+    )
     if maximum:
         (tmp_path / "memory.max").write_text(maximum + "\n")
         (tmp_path / "memory.current").write_text(current + "\n")
@@ -165,6 +169,11 @@ def test_available_memory_is_the_machines_or_the_control_groups_rest(maximum, cu
 
 
 def test_importing_the_limits_does_not_import_torch():
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import stepscope.measure.cell; print('torch' in sys.modules)"
-    shown = subprocess.run([sys.executable, "-c", code, SCRIPTS], capture_output=True, text=True, timeout=60)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import stepscope.measure.cell; print('torch'"
+        " in sys.modules)"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code, SCRIPTS], capture_output=True, text=True, timeout=60
+    )
     assert shown.stdout == "False\n"

@@ -1,4 +1,5 @@
-"""How the workflow runs a cell: what was finished by a killed run is taken, everything else is measured anew."""
+"""How the workflow runs a cell: what was finished by a killed run is taken, everything else is
+measured anew."""
 
 import hashlib
 import json
@@ -27,7 +28,9 @@ def result(folder, samples=b"seconds\n1.0\n", **changes):
 def test_a_whole_result_of_the_same_spec_code_and_machine_is_finished(tmp_path):
     kept = result(tmp_path / "kept")
     assert run_cell.is_finished(kept, SPEC, "0123", MACHINE)
-    assert run_cell.is_finished(kept, SPEC, "0123", None)  # of a cluster's machine nothing is known beforehand
+    assert run_cell.is_finished(
+        kept, SPEC, "0123", None
+    )  # of a cluster's machine nothing is known beforehand
     assert not run_cell.is_finished(kept, SPEC | {"seed": 1}, "0123", MACHINE)
     assert not run_cell.is_finished(kept, SPEC, "4567", MACHINE)
     assert not run_cell.is_finished(kept, SPEC, "0123", MACHINE | {"torch": "2.1"})
@@ -42,12 +45,15 @@ def test_a_damaged_record_is_not_finished(text, tmp_path):
 
 
 def test_samples_that_are_not_the_records_are_not_finished(tmp_path):
-    assert not run_cell.is_finished(result(tmp_path / "kept", samples=b"seconds\n"), SPEC, "0123", MACHINE)
+    assert not run_cell.is_finished(
+        result(tmp_path / "kept", samples=b"seconds\n"), SPEC, "0123", MACHINE
+    )
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run the program in a folder of its own; `measured` notes the command that measures, which writes a result."""
+    """Run the program in a folder of its own; `measured` notes the command that measures, which
+    writes a result."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run_cell, "die_with_parent", lambda: None)
     monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "locks"))
@@ -79,7 +85,10 @@ def test_a_cell_is_measured_by_its_studys_program_and_put_in_its_place(run, tmp_
     (command,) = run.measured
     assert command[0] == "python3" and command[1].endswith("scripts/measure_ceilings.py")
     assert command[2:6] == ["--operation", "copy", "--device", "cpu"]
-    cell, kept = tmp_path / "results/mine/ceilings/copy", tmp_path / "results/.measured/mine/ceilings/copy"
+    cell, kept = (
+        tmp_path / "results/mine/ceilings/copy",
+        tmp_path / "results/.measured/mine/ceilings/copy",
+    )
     for name in ("record.json", "samples.csv", "trace/kineto.json"):
         assert os.path.samefile(cell / name, kept / name)
 
@@ -104,6 +113,8 @@ def test_a_program_that_fails_leaves_nothing_and_its_code_is_the_cells(run, tmp_
 def test_a_cell_of_another_machine_is_refused_in_one_line(run):
     with pytest.raises(SystemExit, match=r"runs on .*, but the entry expects 'No Such CPU'"):
         run(expect="No Such CPU")
-    with pytest.raises(SystemExit, match=r"its cells are measured by Slurm's jobs; run with --workflow-profile"):
+    with pytest.raises(
+        SystemExit, match=r"its cells are measured by Slurm's jobs; run with --workflow-profile"
+    ):
         run(here=False)
     assert run.measured == []

@@ -1,4 +1,5 @@
-"""What a run asks Slurm before it submits anything: answers of programs that stand in for Slurm's."""
+"""What a run asks Slurm before it submits anything: answers of programs that stand in for
+Slurm's."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,12 +14,15 @@ RUN = "stepscope_36f59663-63e7-46a6-9b3b-c03a23476e6d"
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """Puts programs on the PATH, the only ones there, by name and what they print or by their exit code."""
+    """Puts programs on the PATH, the only ones there, by name and what they print or by their exit
+    code."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
     def put(**shown):
         for name, what in shown.items():
-            (tmp_path / name).write_text(f"#!/bin/sh\nexit {what}\n" if isinstance(what, int) else what_prints(what))
+            (tmp_path / name).write_text(
+                f"#!/bin/sh\nexit {what}\n" if isinstance(what, int) else what_prints(what)
+            )
             (tmp_path / name).chmod(0o755)
 
     return put
@@ -33,11 +37,18 @@ def by_jobs(label, **asked):
 
 
 def test_only_our_jobs_of_this_folder_are_left_over(programs, tmp_path):
-    listed = [f"11|{RUN}|{tmp_path}", f"12|other|{tmp_path}", f"13|{RUN}|/elsewhere", f"15_2|{RUN}|{tmp_path}"]
+    listed = [
+        f"11|{RUN}|{tmp_path}",
+        f"12|other|{tmp_path}",
+        f"13|{RUN}|/elsewhere",
+        f"15_2|{RUN}|{tmp_path}",
+    ]
     programs(squeue="\n".join(listed) + "\n")
     shown = slurm.left_over(tmp_path)
     assert shown.startswith("jobs of a run that was killed")
-    assert shown.endswith(f"still in Slurm for {tmp_path}; end them, then start again: scancel 11 15_2")
+    assert shown.endswith(
+        f"still in Slurm for {tmp_path}; end them, then start again: scancel 11 15_2"
+    )
 
 
 @pytest.mark.parametrize("answer", ["", "slurm_load_jobs error\n", 1])
@@ -54,17 +65,25 @@ def test_a_folder_with_a_bar_in_its_name_is_this_folder(programs, tmp_path):
 
 def test_a_partition_is_right_if_each_of_its_names_is_known(programs):
     programs(sinfo="gpu\nGPU-long\n")
-    assert slurm.wrong_partition([by_jobs("a", slurm_partition="gpu,gpu-long"), by_jobs("b", qos="x")]) is None
-    assert slurm.wrong_partition([by_jobs("a", slurm_partition="gpu"), by_jobs("b", slurm_partition="gpu,cpu")]) == (
-        "config key hardware.b.slurm_partition: there is no partition 'cpu'; choose from GPU-long, gpu"
+    assert (
+        slurm.wrong_partition([by_jobs("a", slurm_partition="gpu,gpu-long"), by_jobs("b", qos="x")])
+        is None
+    )
+    assert (
+        slurm.wrong_partition(
+            [by_jobs("a", slurm_partition="gpu"), by_jobs("b", slurm_partition="gpu,cpu")]
+        )
+        == "config key hardware.b.slurm_partition: there is no partition 'cpu'; choose from"
+        " GPU-long, gpu"
     )
 
 
 def test_types_of_gpu_are_those_that_nodes_have(programs):
     programs(sinfo="(null)\ngpu:a100:4(S:0-1),shard:8\ngpu:h100:8\n")
     assert slurm.wrong_gpu_model([by_jobs("a", gpu_model="a100")]) is None
-    assert slurm.wrong_gpu_model([by_jobs("t4", gpu_model="t4")]) == (
-        "config key hardware.t4.gpu_model: there is no type of GPU 't4'; choose from a100, h100"
+    assert (
+        slurm.wrong_gpu_model([by_jobs("t4", gpu_model="t4")])
+        == "config key hardware.t4.gpu_model: there is no type of GPU 't4'; choose from a100, h100"
     )
     programs(sinfo="gpu:4\n")
     assert slurm.wrong_gpu_model([by_jobs("t4", gpu_model="t4")]) is None
@@ -76,18 +95,25 @@ def test_accounts_are_asked_of_sacctmgr_and_else_of_sshare(programs, monkeypatch
     programs(sacctmgr="   physics\n", sshare=1)
     assert slurm.wrong_account(asking) is None
     programs(sacctmgr=1, sshare="chemistry\nmaths\n")
-    assert slurm.wrong_account(asking) == (
-        "config key hardware.a.slurm_account: there is no account of ada 'Physics'; choose from chemistry, maths"
+    assert (
+        slurm.wrong_account(asking)
+        == "config key hardware.a.slurm_account: there is no account of ada 'Physics'; choose from"
+        " chemistry, maths"
     )
     programs(sshare=1)
-    assert "hardware.a.slurm_account: neither sacctmgr nor sshare names accounts of ada" in slurm.wrong_account(asking)
+    assert (
+        "hardware.a.slurm_account: neither sacctmgr nor sshare names accounts of ada"
+        in slurm.wrong_account(asking)
+    )
     assert slurm.wrong_account([by_jobs("a")]) is None
 
 
 def test_a_run_that_cannot_submit_is_refused_at_once(programs, tmp_path):
     asking = [by_jobs("a", slurm_partition="gpu", gpu_model="a100")]
     plugin = SimpleNamespace(status_command="squeue", init_seconds_before_status_checks=20)
-    assert "hardware.a: its cells are measured by Slurm's jobs" in slurm.complaint(asking, tmp_path, object())
+    assert "hardware.a: its cells are measured by Slurm's jobs" in slurm.complaint(
+        asking, tmp_path, object()
+    )
     assert slurm.complaint(asking, tmp_path, plugin).startswith("Slurm does not answer here")
     programs(sinfo="")
     assert slurm.complaint(asking, tmp_path, plugin) is None
@@ -105,21 +131,34 @@ def test_machines_that_are_not_measured_are_not_asked_for(programs):
         (300, "squeue", False, None),
         (300, "sacct", True, None),
         (300, "sacct", False, "sacct does not answer here"),
-        (179, "squeue", True, "Slurm forgets a job 179 s after its end here (MinJobAge); add --slurm-status-command"),
+        (
+            179,
+            "squeue",
+            True,
+            "Slurm forgets a job 179 s after its end here (MinJobAge); add --slurm-status-command",
+        ),
         (179, "sacct", True, None),
         (59, "squeue", True, None),
         (59, "squeue", False, "Slurm forgets a job 59 s after its end (MinJobAge)"),
     ],
 )
 def test_the_end_of_a_job_must_be_seen(programs, age, command, accounting, complaint):
-    programs(scontrol=f"Configuration\nMinJobAge               = {age} sec\n", sacct="" if accounting else 1)
-    shown = slurm.unseen_end(SimpleNamespace(status_command=command, init_seconds_before_status_checks=20))
+    programs(
+        scontrol=f"Configuration\nMinJobAge               = {age} sec\n",
+        sacct="" if accounting else 1,
+    )
+    shown = slurm.unseen_end(
+        SimpleNamespace(status_command=command, init_seconds_before_status_checks=20)
+    )
     assert shown is None if complaint is None else complaint in shown
 
 
 def test_the_profile_repeats_the_default_one_which_it_replaces():
     profiles = Path(__file__).resolve().parents[3] / "profiles"
-    default, on_slurm = (yaml.safe_load((profiles / name / "config.yaml").read_text()) for name in ("default", "slurm"))
+    default, on_slurm = (
+        yaml.safe_load((profiles / name / "config.yaml").read_text())
+        for name in ("default", "slurm")
+    )
     default.pop("resources")  # one GPU of this machine
     assert {key: on_slurm.get(key) for key in default} == default
     assert on_slurm["slurm-jobname-prefix"] + "_" == slurm.JOB_PREFIX

@@ -1,4 +1,5 @@
-"""Helpers for the tests of measuring: running a program in a process of its own, and a tiny cell."""
+"""Helpers for the tests of measuring: running a program in a process of its own, and a tiny
+cell."""
 
 import os
 import subprocess
@@ -9,8 +10,23 @@ import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TINY = {
-    **{"study": "timing", "d_model": 8, "d_ff": 16, "num_layers": 2, "num_heads": 2, "vocab_size": 11},
-    **{"context": 6, "batch": 2, "precision": "fp32", "warmup": 1, "steps": 2, "max_steps": 3, "max_seconds": 0.0},
+    **{
+        "study": "timing",
+        "d_model": 8,
+        "d_ff": 16,
+        "num_layers": 2,
+        "num_heads": 2,
+        "vocab_size": 11,
+    },
+    **{
+        "context": 6,
+        "batch": 2,
+        "precision": "fp32",
+        "warmup": 1,
+        "steps": 2,
+        "max_steps": 3,
+        "max_seconds": 0.0,
+    },
     **{"processes": 1, "seed": 0, "threads": 1, "device": "cpu"},
 }
 
@@ -38,7 +54,9 @@ def run_program():
 
     def run(program, words, **environment):
         command = [sys.executable, str(SCRIPTS / program), *words.split()]
-        shown = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=120)
+        shown = subprocess.run(
+            command, env=os.environ | environment, capture_output=True, text=True, timeout=120
+        )
         return shown.returncode, shown.stdout, shown.stderr
 
     return run

@@ -11,10 +11,20 @@ from stepscope.measure.telemetry import Telemetry
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 SPEC = {
-    **{"study": "ceilings", "operation": "matmul", "order": 32, "precision": "fp32", "processes": 1, "warmup": 2},
+    **{
+        "study": "ceilings",
+        "operation": "matmul",
+        "order": 32,
+        "precision": "fp32",
+        "processes": 1,
+        "warmup": 2,
+    },
     **{"steps": 3, "max_seconds": 0.0, "seed": 0, "threads": 1, "device": "cpu"},
 }
-COPY = {key: value for key, value in SPEC.items() if key != "order"} | {"operation": "copy", "mebibytes": 3}
+COPY = {key: value for key, value in SPEC.items() if key != "order"} | {
+    "operation": "copy",
+    "mebibytes": 3,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -27,17 +37,23 @@ def made_up_time(monkeypatch):
 
 
 @pytest.mark.parametrize("spec", [SPEC, COPY])
-def test_bursts_come_after_a_rest_and_the_sustained_series_counts_from_its_middle(spec, made_up_time):
-    # Of the sustained series a turn reads the clock once and its three operations four times: 0 to 5 s, 5 to 10 s, ….
+def test_bursts_come_after_a_rest_and_the_sustained_series_counts_from_its_middle(
+    spec, made_up_time
+):
+    # Of the sustained series a turn reads the clock once and its three operations four times: 0 to
+    # 5 s, 5 to 10 s, ….
     found = ceilings.measure(spec | {"max_seconds": 20.0}, Telemetry(None), 1)
-    assert {(one["variant"], one["status"]) for one in found.statuses} == {("burst", "ok"), ("sustained", "ok")}
+    assert {(one["variant"], one["status"]) for one in found.statuses} == {
+        ("burst", "ok"),
+        ("sustained", "ok"),
+    }
     kinds = [(row["kind"], row["warmup"]) for row in found.rows]
     assert kinds[:2] == [("burst", True)] * 2
     assert kinds[2:17] == [("burst", False)] * (ceilings.BURSTS * 3)
     assert kinds[17:] == [("sustained", True)] * 2 + [("sustained", False)] * 3
-    assert {(row["variant"] == row["kind"], row["phase"], row["seconds"]) for row in found.rows} == {
-        (True, spec["operation"], 1.0)
-    }
+    assert {
+        (row["variant"] == row["kind"], row["phase"], row["seconds"]) for row in found.rows
+    } == {(True, spec["operation"], 1.0)}
     assert made_up_time == [ceilings.IDLE] * ceilings.BURSTS
 
 
@@ -64,7 +80,8 @@ def test_rates():
 
 
 @pytest.mark.parametrize(
-    "error, reason", [(torch.OutOfMemoryError("full\nof it"), "full"), (MemoryError(), "MemoryError")]
+    "error, reason",
+    [(torch.OutOfMemoryError("full\nof it"), "full"), (MemoryError(), "MemoryError")],
 )
 def test_operands_that_do_not_fit_are_oom(error, reason, monkeypatch):
     def too_large(*_, **__):

@@ -12,7 +12,10 @@ def row(kind, seconds, process=1, variant="a", warmup=False, phase="step"):
 
 
 def test_the_median_is_of_the_processes_medians():
-    rows = [row("free", one) for one in (1.0, 2.0, 9.0)] + [row("free", 4.0, 2), row("free", 100.0, 3)]
+    rows = [row("free", one) for one in (1.0, 2.0, 9.0)] + [
+        row("free", 4.0, 2),
+        row("free", 100.0, 3),
+    ]
     rows += [row("free", 1e9, warmup=True), row("phased", 1e9), row("free", 1e9, variant="b")]
     assert median(rows, "a", "free") == 4.0
     assert median(rows, "a", "busy") is None
@@ -22,7 +25,10 @@ def test_the_median_is_of_the_processes_medians():
     "kinds, found",
     [
         ({"free": 1.16, "host-free": 1.0}, "launches"),
-        ({"free": 1.14, "host-free": 1.0, "busy": 0.1}, "gpu"),  # the profiler is asked only without a capture
+        (
+            {"free": 1.14, "host-free": 1.0, "busy": 0.1},
+            "gpu",
+        ),  # the profiler is asked only without a capture
         ({"free": 1.16, "busy": 1.0}, "launches"),
         ({"free": 1.16}, None),
         ({"host-free": 1.0}, None),
@@ -53,7 +59,11 @@ def test_what_could_not_be_captured_is_no_status_of_the_variant():
     one = Found()
     one.status("a", "oom", "no room for the graph", mode="host-free")
     one.status("a", "ok", "", mode="step")
-    assert summary([one], ["a"], "cpu")["variants"]["a"] == {"status": "ok", "reason": "", "limited": "cpu"}
+    assert summary([one], ["a"], "cpu")["variants"]["a"] == {
+        "status": "ok",
+        "reason": "",
+        "limited": "cpu",
+    }
 
 
 def test_attention_is_ok_where_any_length_is():
@@ -72,6 +82,21 @@ def test_values_have_their_process_unless_they_are_the_same_in_all():
     one.value("a", "no difference", "B", 0)
     place = dict.fromkeys(("mode", "phase", "length", "direction"))
     assert one.values == [
-        {"variant": "a", "process": 3, "quantity": "energy", "unit": "J", "value": 2.5, **place, "mode": "step"},
-        {"variant": "a", "process": None, "quantity": "launches", "unit": "1", "value": 7.0, **place},
+        {
+            "variant": "a",
+            "process": 3,
+            "quantity": "energy",
+            "unit": "J",
+            "value": 2.5,
+            **place,
+            "mode": "step",
+        },
+        {
+            "variant": "a",
+            "process": None,
+            "quantity": "launches",
+            "unit": "1",
+            "value": 7.0,
+            **place,
+        },
     ]

@@ -13,7 +13,10 @@ from stepscope.measure.telemetry import Telemetry
 def test_kernels_and_launches_are_counted_in_a_trace():
     events = [
         *({"ph": "X", "cat": "kernel", "name": f"k{index}"} for index in range(5)),
-        *({"ph": "X", "cat": "cuda_runtime", "name": name} for name in ("cudaLaunchKernel", "cudaLaunchKernelExC_v1")),
+        *(
+            {"ph": "X", "cat": "cuda_runtime", "name": name}
+            for name in ("cudaLaunchKernel", "cudaLaunchKernelExC_v1")
+        ),
         {"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernelEx"},
         {"ph": "X", "cat": "cuda_runtime", "name": "cudaGraphLaunch_v10000"},
         {"ph": "X", "cat": "cuda_runtime", "name": "cudaMemcpyAsync"},
@@ -44,30 +47,46 @@ def test_equal_steps_are_told_apart_by_their_number_of_kernels():
 
 
 def test_energy_is_the_counters_between_moves_less_what_the_idle_card_took(monkeypatch):
-    """A card of 600 W that idles at 100 W, whose counter moves every 0.1 s and knows what was 0.03 s before."""
+    """A card of 600 W that idles at 100 W, whose counter moves every 0.1 s and knows what was 0.03
+    s before."""
     known = [0.0] * 100  # joules, one a millisecond
 
     def passes(seconds, watts=100.0):
-        known.extend([known[-1] + 1e-3 * watts * count for count in range(1, round(1e3 * seconds) + 1)])
+        known.extend(
+            [known[-1] + 1e-3 * watts * count for count in range(1, round(1e3 * seconds) + 1)]
+        )
 
     def counter():
         passes(1e-3)
         return 7.0 + known[len(known) // 100 * 100 - 30]
 
-    monkeypatch.setattr(gpu_alone, "time", SimpleNamespace(perf_counter=lambda: 1e-3 * len(known), sleep=passes))
+    monkeypatch.setattr(
+        gpu_alone, "time", SimpleNamespace(perf_counter=lambda: 1e-3 * len(known), sleep=passes)
+    )
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     found = Found()
-    gpu_alone.energy(lambda: passes(0.3, 600.0), "step", found, SimpleNamespace(energy=counter), mode="step")
+    gpu_alone.energy(
+        lambda: passes(0.3, 600.0), "step", found, SimpleNamespace(energy=counter), mode="step"
+    )
     (value,) = found.values
-    assert [value[key] for key in ("unit", "mode", "value")] == ["J", "step", pytest.approx(0.3 * 600, rel=0.01)]
+    assert [value[key] for key in ("unit", "mode", "value")] == [
+        "J",
+        "step",
+        pytest.approx(0.3 * 600, rel=0.01),
+    ]
     gpu_alone.energy(lambda: passes(0.3), "step", found, Telemetry(None))
-    gpu_alone.energy(lambda: passes(0.3), "step", found, SimpleNamespace(energy=lambda: passes(1e-3) or 7.0))
+    gpu_alone.energy(
+        lambda: passes(0.3), "step", found, SimpleNamespace(energy=lambda: passes(1e-3) or 7.0)
+    )
     assert len(found.values) == 1
 
 
 @pytest.mark.parametrize(
     "error, status",
-    [(torch.OutOfMemoryError("full\nof it"), "oom"), (RuntimeError("operation not permitted"), "unsupported")],
+    [
+        (torch.OutOfMemoryError("full\nof it"), "oom"),
+        (RuntimeError("operation not permitted"), "unsupported"),
+    ],
 )
 def test_what_cannot_be_captured_is_said_and_gradients_are_as_before(error, status, monkeypatch):
     parameter = SimpleNamespace(grad="gradient")
@@ -101,5 +120,7 @@ def test_a_whole_step_is_replayed(optimizer, tiny):
         steps.whole(work, work.phases("step"))
     found, samples = Found(), Samples(Telemetry(None))
     gpu_alone.host_free(work, "step", samples, found, 1.0)
-    assert [(one["mode"], one["status"], one["reason"]) for one in found.statuses] == [("host-free", "ok", "")]
+    assert [(one["mode"], one["status"], one["reason"]) for one in found.statuses] == [
+        ("host-free", "ok", "")
+    ]
     assert len(samples.of("step", kind="host-free")) == gpu_alone.REPLAYS

@@ -18,7 +18,10 @@ VARIANTS = [
 @pytest.fixture
 def place(tiny):
     """Spec of a place of the ladder."""
-    return {key: value for key, value in tiny.items() if key != "precision"} | {"study": "ladder", "variants": VARIANTS}
+    return {key: value for key, value in tiny.items() if key != "precision"} | {
+        "study": "ladder",
+        "variants": VARIANTS,
+    }
 
 
 def run(spec, together, process=1):
@@ -33,7 +36,11 @@ def test_variants_take_turns_there_and_back(place):
     found = run(place | {"processes": 2}, together=True)
     names = [one["name"] for one in VARIANTS]
     assert turns(found) == [(1, name) for name in names] + [(2, name) for name in reversed(names)]
-    kinds = {(row["variant"], row["mode"], row["kind"], row["phase"]) for row in found.rows if not row["warmup"]}
+    kinds = {
+        (row["variant"], row["mode"], row["kind"], row["phase"])
+        for row in found.rows
+        if not row["warmup"]
+    }
     assert kinds == {
         (name, *rest)
         for name in names
@@ -43,7 +50,9 @@ def test_variants_take_turns_there_and_back(place):
             *(("step", "phased", phase) for phase in ("forward", "backward", "optimizer")),
         )
     }
-    assert [(one["variant"], one["status"]) for one in found.statuses] == [(name, "ok") for name in names]
+    assert [(one["variant"], one["status"]) for one in found.statuses] == [
+        (name, "ok") for name in names
+    ]
     losses = [found.checks[name]["loss"] for name in names]
     assert losses == pytest.approx([losses[0]] * 3, rel=1e-6)
 
@@ -52,15 +61,21 @@ def test_alone_each_is_measured_as_a_whole_and_rounds_say_nothing(place):
     found = run(place, together=False)
     assert turns(found) == []
     order = list(dict.fromkeys(row["variant"] for row in found.rows))
-    changes = sum(a["variant"] != b["variant"] for a, b in zip(found.rows, found.rows[1:], strict=False))
+    changes = sum(
+        a["variant"] != b["variant"] for a, b in zip(found.rows, found.rows[1:], strict=False)
+    )
     assert order == [one["name"] for one in VARIANTS] and changes == 2
-    counted = {one["variant"]: one["value"] for one in found.values if one["quantity"] == "operators"}
+    counted = {
+        one["variant"]: one["value"] for one in found.values if one["quantity"] == "operators"
+    }
     assert counted["fused"] < counted["sdpa"] < counted["fp32"]
 
 
 def test_processes_take_variants_in_different_orders():
     numbers = [{"name": name} for name in "abcd"]
-    orders = ["".join(one["name"] for one in ladder.ordered(numbers, process)) for process in (1, 2, 3)]
+    orders = [
+        "".join(one["name"] for one in ladder.ordered(numbers, process)) for process in (1, 2, 3)
+    ]
     assert orders == ["abcd", "badc", "cdab"]
     assert ladder.ordered(numbers[:1], 2) == numbers[:1]
 
@@ -99,7 +114,11 @@ def test_memory_that_runs_out_while_it_is_shared_has_each_measured_alone(place, 
 
 
 def test_what_cannot_run_here_is_unsupported(place):
-    variants = [*VARIANTS[:1], {"name": "graphs", "compile": "graphs"}, {"name": "tf32", "precision": "tf32"}]
+    variants = [
+        *VARIANTS[:1],
+        {"name": "graphs", "compile": "graphs"},
+        {"name": "tf32", "precision": "tf32"},
+    ]
     found = run(place | {"variants": variants}, together=True)
     assert {one["variant"]: (one["status"], one["reason"]) for one in found.statuses} == {
         "fp32": ("ok", ""),
@@ -124,7 +143,9 @@ def test_variants_fit_by_their_weights_and_the_largest_step(place):
     assert not ladder.fit_together(place, int(needed / 0.9) - 1)
     assert ladder.fit_together(place, int(needed / 0.9) + 1)
     graphs = place | {"variants": [*VARIANTS, {"name": "graphs", "compile": "graphs"}]}
-    assert not ladder.fit_together(graphs, int(needed / 0.9) + 12 * 1496)  # its pool keeps a step's memory, too
+    assert not ladder.fit_together(
+        graphs, int(needed / 0.9) + 12 * 1496
+    )  # its pool keeps a step's memory, too
 
 
 def test_a_variants_spec_is_the_cells_with_its_options(place):

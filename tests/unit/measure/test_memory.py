@@ -15,8 +15,13 @@ from stepscope.model.shape import ModelShape
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."),
         torch.OutOfMemoryError(""),
         MemoryError(),
-        RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory: you tried …"),
-        RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory: you"
+            " tried …"
+        ),
+        RuntimeError(
+            "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"
+        ),
         RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
         RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
         RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
@@ -33,7 +38,9 @@ def test_running_out_of_memory(error):
     "error",
     [
         RuntimeError("CUDA error: an illegal memory access was encountered"),
-        RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(handle)`"),
+        RuntimeError(
+            "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(handle)`"
+        ),
         RuntimeError("cuDNN error: CUDNN_STATUS_NOT_SUPPORTED"),
         RuntimeError("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"),
         ValueError("out of memory"),
@@ -81,22 +88,37 @@ def test_what_was_there_before_does_not_count():
     memory.reset_peaks("cpu")
     block = torch.ones(150 * MEGABYTE, dtype=torch.uint8)
     del block
-    assert memory.peaks("cpu", before)["peak_resident"] == pytest.approx(150 * MEGABYTE, abs=10 * MEGABYTE)
+    assert memory.peaks("cpu", before)["peak_resident"] == pytest.approx(
+        150 * MEGABYTE, abs=10 * MEGABYTE
+    )
     del there
 
 
 def test_on_a_gpu_asked_allocated_and_reserved_bytes_are_told_apart(monkeypatch):
     statistics = {
-        **{"requested_bytes.all.peak": 70, "allocated_bytes.all.peak": 80, "reserved_bytes.all.peak": 200},
-        **{"requested_bytes.all.current": 7, "allocated_bytes.all.current": 8, "reserved_bytes.all.current": 20},
+        **{
+            "requested_bytes.all.peak": 70,
+            "allocated_bytes.all.peak": 80,
+            "reserved_bytes.all.peak": 200,
+        },
+        **{
+            "requested_bytes.all.current": 7,
+            "allocated_bytes.all.current": 8,
+            "reserved_bytes.all.current": 20,
+        },
     }
     monkeypatch.setattr(torch.cuda, "memory_stats", lambda: statistics)
     before = memory.held("cuda")
-    assert memory.peaks("cuda", before) == {"peak_asked": 63, "peak_allocated": 72, "peak_reserved": 180}
+    assert memory.peaks("cuda", before) == {
+        "peak_asked": 63,
+        "peak_allocated": 72,
+        "peak_reserved": 180,
+    }
     assert memory.peaks("cuda") == {"peak_asked": 70, "peak_allocated": 80, "peak_reserved": 200}
 
 
-# 2 x 8 x 4 of embedding and head, a layer of 4 x 4 x 4 + 3 x 4 x 4 + 2 x 4, and a gain of 4: 188 numbers of 4 bytes.
+# 2 x 8 x 4 of embedding and head, a layer of 4 x 4 x 4 + 3 x 4 x 4 + 2 x 4, and a gain of 4: 188
+# numbers of 4 bytes.
 SHAPE = ModelShape(d_model=4, d_ff=4, num_layers=1, num_heads=2, vocab_size=8)
 
 
@@ -104,14 +126,21 @@ def test_parameters_that_fill_the_memory_are_tried_and_more_are_not(monkeypatch)
     monkeypatch.setattr(process, "available_memory", lambda: 752)
     memory.require_room(SHAPE, "cpu")
     monkeypatch.setattr(process, "available_memory", lambda: 751)
-    with pytest.raises(MemoryError, match=r"^predicted, not tried: the parameters alone are 0\.0 GiB, the memory 0\.0"):
+    with pytest.raises(
+        MemoryError,
+        match=r"^predicted, not tried: the parameters alone are 0\.0 GiB, the memory 0\.0",
+    ):
         memory.require_room(SHAPE, "cpu")
 
 
 def test_a_gpus_memory_counts_for_a_gpu(monkeypatch):
     monkeypatch.setattr(process, "available_memory", lambda: 0)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=752))
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=752)
+    )
     memory.require_room(SHAPE, "cuda")
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=751))
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=751)
+    )
     with pytest.raises(MemoryError):
         memory.require_room(SHAPE, "cuda")

@@ -1,4 +1,5 @@
-"""From torch.profiler's events to a memory snapshot: events with known truth, and a real recording of one tensor."""
+"""From torch.profiler's events to a memory snapshot: events with known truth, and a real recording
+of one tensor."""
 
 import pytest
 import torch
@@ -8,11 +9,24 @@ THREAD = 7
 
 
 def memory(time, address, size):
-    return {"ph": "i", "name": "[memory]", "tid": THREAD, "ts": time, "args": {"Addr": address, "Bytes": size}}
+    return {
+        "ph": "i",
+        "name": "[memory]",
+        "tid": THREAD,
+        "ts": time,
+        "args": {"Addr": address, "Bytes": size},
+    }
 
 
 def call(name, begin, end):
-    return {"ph": "X", "cat": "python_function", "name": name, "tid": THREAD, "ts": begin, "dur": end - begin}
+    return {
+        "ph": "X",
+        "cat": "python_function",
+        "name": name,
+        "tid": THREAD,
+        "ts": begin,
+        "dur": end - begin,
+    }
 
 
 def mark(number, time):
@@ -41,7 +55,9 @@ def converted():
 
 
 def test_events_come_in_the_order_of_time_with_the_sizes_that_were_asked_for(converted):
-    trace = [(e["action"], e["addr"], e["size"], e["time_us"]) for e in converted[0]["device_traces"][0]]
+    trace = [
+        (e["action"], e["addr"], e["size"], e["time_us"]) for e in converted[0]["device_traces"][0]
+    ]
     assert trace == [
         ("alloc", 0xA, 64, 10),
         ("alloc", 0xB, 128, 35),
@@ -59,8 +75,15 @@ def test_marks_are_counts_of_what_was_before_them(converted):
 
 def test_frames_are_the_open_functions_innermost_first(converted):
     frames = [e["frames"] for e in converted[0]["device_traces"][0] if e["action"] == "alloc"]
-    names = [[(frame["filename"].rpartition("stepscope/")[2], frame["line"]) for frame in each] for each in frames]
-    assert names == [[("model/loss.py", 10), ("main.py", 1)], [("model/loss.py", 10), ("main.py", 1)], [("main.py", 1)]]
+    names = [
+        [(frame["filename"].rpartition("stepscope/")[2], frame["line"]) for frame in each]
+        for each in frames
+    ]
+    assert names == [
+        [("model/loss.py", 10), ("main.py", 1)],
+        [("model/loss.py", 10), ("main.py", 1)],
+        [("main.py", 1)],
+    ]
     assert frames[0][0]["filename"] == str(memory_recorders.SCRIPTS / "stepscope/model/loss.py")
 
 
@@ -69,7 +92,9 @@ def test_segments_are_what_is_alive_at_the_end(converted):
     memory_recorders.add_segments(snapshot, [(0xC, 16), (0xD, 8), (0xE, 0)])
     alive = {segment["address"]: segment["blocks"][0]["size"] for segment in snapshot["segments"]}
     assert alive == {0xA: 32, 0xB: 128, 0xD: 8}
-    assert all(segment["total_size"] == segment["blocks"][0]["size"] for segment in snapshot["segments"])
+    assert all(
+        segment["total_size"] == segment["blocks"][0]["size"] for segment in snapshot["segments"]
+    )
 
 
 def test_a_real_recording_knows_a_tensors_bytes_and_the_function_that_made_it(one_thread):
@@ -83,7 +108,9 @@ def test_a_real_recording_knows_a_tensors_bytes_and_the_function_that_made_it(on
     recorder.mark()
     snapshot, marks = recorder.stop()
     (entry,) = [
-        entry for entry in snapshot["device_traces"][0] if entry["action"] == "alloc" and entry["size"] == 1000 * 17 * 4
+        entry
+        for entry in snapshot["device_traces"][0]
+        if entry["action"] == "alloc" and entry["size"] == 1000 * 17 * 4
     ]
     assert entry["addr"] == kept.untyped_storage().data_ptr()
     assert "make_a_table" in [frame["name"] for frame in entry["frames"]]

@@ -1,4 +1,5 @@
-"""What is known of the tensors behind a recording: against the model's own shapes and autograd's own account."""
+"""What is known of the tensors behind a recording: against the model's own shapes and autograd's
+own account."""
 
 from collections import Counter
 
@@ -11,8 +12,21 @@ from stepscope.model.shape import ModelShape
 
 LAYERS, D_MODEL, D_FF, HEADS, VOCABULARY, CONTEXT, BATCH = 2, 32, 48, 2, 11, 6, 3
 SPEC = {
-    **{"study": "memory", "d_model": D_MODEL, "d_ff": D_FF, "num_layers": LAYERS, "num_heads": HEADS},
-    **{"vocab_size": VOCABULARY, "context": CONTEXT, "batch": BATCH, "precision": "fp32", "warmup": 1, "steps": 2},
+    **{
+        "study": "memory",
+        "d_model": D_MODEL,
+        "d_ff": D_FF,
+        "num_layers": LAYERS,
+        "num_heads": HEADS,
+    },
+    **{
+        "vocab_size": VOCABULARY,
+        "context": CONTEXT,
+        "batch": BATCH,
+        "precision": "fp32",
+        "warmup": 1,
+        "steps": 2,
+    },
     **{"seed": 0, "threads": 1, "device": "cpu"},
 }
 PARAMETERS = ModelShape(D_MODEL, D_FF, LAYERS, HEADS, VOCABULARY).parameters
@@ -43,7 +57,11 @@ def test_parameters_moments_and_gradients_are_four_bytes_a_parameter(step):
 
 
 def test_buffers_are_the_tables_the_mask_and_the_batch(step):
-    rope, mask, batch = 2 * CONTEXT * (D_MODEL // HEADS) * 4, CONTEXT * CONTEXT * 4, 2 * BATCH * CONTEXT * 8
+    rope, mask, batch = (
+        2 * CONTEXT * (D_MODEL // HEADS) * 4,
+        CONTEXT * CONTEXT * 4,
+        2 * BATCH * CONTEXT * 8,
+    )
     found = Counter(t["bytes"] for t in step.known["tensors"] if t["category"] == "buffers")
     assert found[rope // 2] >= 2 and found[mask] >= 1 and found[batch // 2] >= 2
     # other tests of the same process may have left tensors behind
@@ -60,7 +78,9 @@ def test_the_moments_of_pytorchs_optimizers_are_found_too(optimizer, one_thread)
 
 def test_the_recording_holds_every_gradient_where_it_was_seen(step):
     trace = step.snapshot["device_traces"][0]
-    for gradient in (tensor for tensor in step.known["tensors"] if tensor["category"] == "gradients"):
+    for gradient in (
+        tensor for tensor in step.known["tensors"] if tensor["category"] == "gradients"
+    ):
         allocations, alive = 0, {}
         frees = 0
         for entry in trace:
@@ -76,13 +96,19 @@ def test_the_recording_holds_every_gradient_where_it_was_seen(step):
 
 
 def test_what_autograd_saves_is_what_its_own_hooks_say(step, one_thread):
-    """Bytes of the distinct storages that hold neither a parameter nor what was there before the forward pass."""
+    """Bytes of the distinct storages that hold neither a parameter nor what was there before the
+    forward pass."""
     workload = memory_steps.Workload(SPEC)
     workload.phases("forward")["forward"]()  # the mask is kept from here on
     workload.drop_graph()
     before = {id(tensor) for _, tensor in workload.model.named_parameters()}
-    there = {tensor.untyped_storage().data_ptr() for tensor in memory_steps._tensors_of_python("cpu", set())}
-    there |= {tensor.untyped_storage().data_ptr() for _, tensor in workload.model.named_parameters()}
+    there = {
+        tensor.untyped_storage().data_ptr()
+        for tensor in memory_steps._tensors_of_python("cpu", set())
+    }
+    there |= {
+        tensor.untyped_storage().data_ptr() for _, tensor in workload.model.named_parameters()
+    }
     saved, kept = {}, []
 
     def pack(tensor):
@@ -107,27 +133,40 @@ def test_scores_and_their_softmax_are_made_in_their_parts(step):
     for block in range(LAYERS):
         assert made[f"blocks.{block}/attention/softmax", "sub"] == 1
         assert made[f"blocks.{block}/attention/softmax", "mul"] == 1
-    scores = [e for e in step.known["made"] if e["phase"] == "forward" and e["module"].endswith("attention scores")]
+    scores = [
+        e
+        for e in step.known["made"]
+        if e["phase"] == "forward" and e["module"].endswith("attention scores")
+    ]
     assert [BATCH * HEADS, CONTEXT, CONTEXT] in [entry["shape"] for entry in scores]
 
 
 def test_backward_goes_through_the_parts_in_the_opposite_order(step):
     first = step.known["marks"][0][2]
-    modules = [m[4].partition("/")[0] for m in step.known["marks"] if m[3] == "backward" and m[2] == first and m[4]]
+    modules = [
+        m[4].partition("/")[0]
+        for m in step.known["marks"]
+        if m[3] == "backward" and m[2] == first and m[4]
+    ]
     order = list(dict.fromkeys(modules))
     assert order == ["loss", "LM head", "final norm", "blocks.1", "blocks.0", "embedding"]
     parts = [mark[4] for mark in step.known["marks"] if mark[3] == "backward" and mark[2] == first]
-    softmax, scores = (parts.index(f"blocks.0/attention/{name}") for name in ("softmax", "attention scores"))
+    softmax, scores = (
+        parts.index(f"blocks.0/attention/{name}") for name in ("softmax", "attention scores")
+    )
     assert parts.index("blocks.0/attention/attention × V") < softmax < scores
 
 
 def test_every_allocation_of_a_phase_lies_between_its_marks(step):
-    """Phases of a step come in their order, and what the optimizer allocates is named by no part of the model."""
+    """Phases of a step come in their order, and what the optimizer allocates is named by no part of
+    the model."""
     marks = [mark for mark in step.known["marks"] if mark[2] == step.known["marks"][0][2]]
     phases = [phase for phase in dict.fromkeys(mark[3] for mark in marks) if phase]
     assert phases == ["forward", "backward", "optimizer"]
     assert {mark[4] for mark in marks if mark[3] == "optimizer"} == {""}
-    assert [mark[:2] for mark in step.known["marks"]] == sorted(mark[:2] for mark in step.known["marks"])
+    assert [mark[:2] for mark in step.known["marks"]] == sorted(
+        mark[:2] for mark in step.known["marks"]
+    )
 
 
 def test_low_precision_copies_of_weights_name_the_weight(one_thread):
@@ -138,8 +177,16 @@ def test_low_precision_copies_of_weights_name_the_weight(one_thread):
     with torch.autocast("cpu", torch.bfloat16), observed:
         known._workload.model.outputs()
     copies = [entry["cast_of"] for entry in observed.made if entry["cast_of"]]
-    weights = ["attention.qkv", "attention.output", "feed_forward.gate", "feed_forward.up", "feed_forward.down"]
-    expected = [f"blocks.{block}.{name}.weight" for block in range(LAYERS) for name in weights] + ["head.weight"]
+    weights = [
+        "attention.qkv",
+        "attention.output",
+        "feed_forward.gate",
+        "feed_forward.up",
+        "feed_forward.down",
+    ]
+    expected = [f"blocks.{block}.{name}.weight" for block in range(LAYERS) for name in weights] + [
+        "head.weight"
+    ]
     assert copies == expected
     memory_steps.ranges.turn_on(None)
     known.end()
@@ -162,7 +209,8 @@ def peak(found):
 
 
 def test_looking_at_a_step_without_backward_leaves_nothing_behind(one_thread):
-    """The graph of the observed step is gone when the next one runs: but for the mask, the peak is the same."""
+    """The graph of the observed step is gone when the next one runs: but for the mask, the peak is
+    the same."""
     peaks = [peak(measured(mode="forward", warmup=warmup, steps=1)) for warmup in (0, 2)]
     assert peaks[1] == pytest.approx(peaks[0], abs=2 * CONTEXT * CONTEXT * 4)
 
@@ -189,14 +237,22 @@ class OutOfMemory:
 
 
 @pytest.mark.parametrize(("run", "recorded"), [(1, "warm-up"), (2, "measured steps")])
-def test_running_out_of_memory_keeps_the_recording_up_to_there(run, recorded, monkeypatch, one_thread):
+def test_running_out_of_memory_keeps_the_recording_up_to_there(
+    run, recorded, monkeypatch, one_thread
+):
     OutOfMemory(monkeypatch, "_backward", run)
     found = measured()
-    assert (found.outcome.status, found.outcome.reason) == ("oom", "CUDA out of memory. Tried to allocate 2 GiB.")
+    assert (found.outcome.status, found.outcome.reason) == (
+        "oom",
+        "CUDA out of memory. Tried to allocate 2 GiB.",
+    )
     assert found.recorded == recorded
     assert found.known["marks"][-1][3] == "backward"
     assert "forward" in {mark[3] for mark in found.known["marks"]}
-    assert sum(t["bytes"] for t in found.known["tensors"] if t["category"] == "parameters") == 4 * PARAMETERS
+    assert (
+        sum(t["bytes"] for t in found.known["tensors"] if t["category"] == "parameters")
+        == 4 * PARAMETERS
+    )
     assert found.snapshot["device_traces"][0]
 
 
@@ -213,10 +269,16 @@ def test_gradients_that_exist_when_memory_runs_out_are_named(monkeypatch, one_th
     OutOfMemory(monkeypatch, "_optimizer", 1)
     found = measured()
     trace = found.snapshot["device_traces"][0]
-    at_the_end = [sum(entry["action"] == action for entry in trace) for action in ("alloc", "free_completed")]
-    gradients = {t["name"]: t["bytes"] for t in found.known["tensors"] if t["category"] == "gradients"}
+    at_the_end = [
+        sum(entry["action"] == action for entry in trace) for action in ("alloc", "free_completed")
+    ]
+    gradients = {
+        t["name"]: t["bytes"] for t in found.known["tensors"] if t["category"] == "gradients"
+    }
     assert sum(gradients.values()) == 4 * PARAMETERS
-    assert any(t["at"] == at_the_end for t in found.known["tensors"] if t["category"] == "gradients")
+    assert any(
+        t["at"] == at_the_end for t in found.known["tensors"] if t["category"] == "gradients"
+    )
 
 
 def test_another_error_passes_through(monkeypatch, one_thread):

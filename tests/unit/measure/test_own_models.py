@@ -48,7 +48,10 @@ def too_large(context):
 """
 LADDER = {"study": "ladder", "variants": [{"name": "fp32"}]}
 PARAMETERS = 9 * 4 + 3 * (4 * 4 + 4) + 4 * 9
-FLAGS = "--device cpu --threads 1 --context 6 --batch 2 --warmup 1 --steps 2 --processes 1 --max-seconds 0"
+FLAGS = (
+    "--device cpu --threads 1 --context 6 --batch 2 --warmup 1 --steps 2 --processes 1"
+    " --max-seconds 0"
+)
 
 
 @pytest.fixture
@@ -62,7 +65,14 @@ def model(tmp_path, one_thread):
 @pytest.fixture
 def spec(model):
     """Spec of a cell of the model, of any study."""
-    own = {"model": f"{model}build", "context": 6, "batch": 2, "precision": "fp32", "seed": 0, "device": "cpu"}
+    own = {
+        "model": f"{model}build",
+        "context": 6,
+        "batch": 2,
+        "precision": "fp32",
+        "seed": 0,
+        "device": "cpu",
+    }
     return own | {
         "study": "timing",
         "threads": 1,
@@ -111,7 +121,10 @@ def test_what_the_model_refuses_is_unsupported_in_every_study(spec):
     assert len(found) == 4 + 1 + 1
     assert {one["status"] for one in found} == {"unsupported"}
     (reason,) = {one["reason"] for one in found}
-    assert reason.startswith("the model neither calls torch's scaled_dot_product_attention") and "\n" not in reason
+    assert (
+        reason.startswith("the model neither calls torch's scaled_dot_product_attention")
+        and "\n" not in reason
+    )
     assert memory.snapshot == {}
 
 
@@ -146,31 +159,51 @@ BAD = {
 
 @pytest.mark.parametrize("function", BAD)
 def test_a_bad_model_is_one_line_and_a_failure(function, model, run_program, tmp_path):
-    code, _, err = run_program("time_step.py", f"--model {model}{function} {FLAGS} --out {tmp_path}/cell")
+    code, _, err = run_program(
+        "time_step.py", f"--model {model}{function} {FLAGS} --out {tmp_path}/cell"
+    )
     assert code == 1
-    assert err.startswith(f"error: {model}{function}: ") and BAD[function] in err and err.count("\n") == 1
+    assert (
+        err.startswith(f"error: {model}{function}: ")
+        and BAD[function] in err
+        and err.count("\n") == 1
+    )
     assert not (tmp_path / "cell/record.json").exists()
 
 
 def test_a_model_that_does_not_fit_is_a_result(model, run_program, tmp_path):
-    code, out, err = run_program("time_step.py", f"--model {model}too_large {FLAGS} --out {tmp_path}/cell")
+    code, out, err = run_program(
+        "time_step.py", f"--model {model}too_large {FLAGS} --out {tmp_path}/cell"
+    )
     assert (code, err) == (0, "")
     assert "not looked at: the host's memory does not hold it" in out
     summary = json.loads((tmp_path / "cell/record.json").read_text())["summary"]
-    assert {one["status"] for one in summary["statuses"]} == {"oom"} and len(summary["statuses"]) == 4
+    assert {one["status"] for one in summary["statuses"]} == {"oom"} and len(
+        summary["statuses"]
+    ) == 4
     assert summary["variants"]["step"]["reason"] == "no room" and summary["model"] is None
 
 
 def test_the_record_says_what_was_built(model, run_program, tmp_path):
-    words = f'--model {model}build --model-keys {{"width":4}} {FLAGS} --mode forward --out {tmp_path}/cell'
+    words = (
+        f'--model {model}build --model-keys {{"width":4}} {FLAGS} --mode forward --out'
+        f" {tmp_path}/cell"
+    )
     code, out, err = run_program("time_step.py", words)
     assert (code, err) == (0, "")
     assert f"{PARAMETERS} parameters\n" in out
     record = json.loads((tmp_path / "cell/record.json").read_text())
-    assert (record["spec"]["model"], record["spec"]["model_keys"]) == (f"{model}build", '{"width":4}')
+    assert (record["spec"]["model"], record["spec"]["model_keys"]) == (
+        f"{model}build",
+        '{"width":4}',
+    )
     assert "d_model" not in record["spec"]
     about = record["summary"]["model"]
-    assert (about["parameters"], about["blocks"]["count"], about["vocab_size"]) == (PARAMETERS, 3, 9)
+    assert (about["parameters"], about["blocks"]["count"], about["vocab_size"]) == (
+        PARAMETERS,
+        3,
+        9,
+    )
 
 
 WRONG_FLAGS = {
@@ -178,7 +211,9 @@ WRONG_FLAGS = {
     "--model a.py:b --size nano": "give --model or --size, not both",
     "--model a.py:b --d-model 8": "give --model or --d-model, not both",
     "--model a.py:b --model-keys [1]": "'[1]' is no mapping in JSON",
-    '--size nano --model-keys {"a":1}': "--model-keys is of a model of one's own; give --model, too",
+    '--size nano --model-keys {"a":1}': (
+        "--model-keys is of a model of one's own; give --model, too"
+    ),
 }
 
 
@@ -186,10 +221,16 @@ WRONG_FLAGS = {
 def test_wrong_flags_of_a_model_are_one_line(words, run_program):
     code, out, err = run_program("time_step.py", f"{words} --device cpu")
     assert (code, out) == (2, "")
-    assert err.splitlines()[-1].startswith("time_step.py: error: ") and WRONG_FLAGS[words] in err.splitlines()[-1]
+    assert (
+        err.splitlines()[-1].startswith("time_step.py: error: ")
+        and WRONG_FLAGS[words] in err.splitlines()[-1]
+    )
 
 
 def test_a_file_that_is_not_there_is_one_line(run_program):
     code, out, err = run_program("time_step.py", f"--model no/such.py:build {FLAGS}")
     assert (code, out) == (1, "")
-    assert err.startswith("error: no/such.py:build: there is no file no/such.py") and err.count("\n") == 1
+    assert (
+        err.startswith("error: no/such.py:build: there is no file no/such.py")
+        and err.count("\n") == 1
+    )

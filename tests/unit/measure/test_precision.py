@@ -14,7 +14,9 @@ def restored():
     torch.backends.cudnn.allow_tf32 = before[1]
 
 
-@pytest.mark.parametrize("name, tf32", [("fp32", False), ("tf32", True), ("bf16", False), ("fp16", False)])
+@pytest.mark.parametrize(
+    "name, tf32", [("fp32", False), ("tf32", True), ("bf16", False), ("fp16", False)]
+)
 @pytest.mark.parametrize("before", ["fp32", "tf32"])
 def test_tf32_is_on_for_tf32_only(before, name, tf32):
     precision.configure(before)
@@ -24,7 +26,12 @@ def test_tf32_is_on_for_tf32_only(before, name, tf32):
     assert torch.get_float32_matmul_precision() == ("high" if tf32 else "highest")
 
 
-TYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+TYPES = {
+    "fp32": torch.float32,
+    "tf32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -43,7 +50,9 @@ def test_a_matrix_product_under_autocast_has_the_type_and_its_operands_stay_fp32
 @pytest.mark.parametrize("name", ["bf16", "fp16"])
 def test_a_cpu_runs_16_bits_if_it_has_instructions_for_them(name, has, monkeypatch):
     other = {"bf16": "fp16", "fp16": "bf16"}[name]
-    monkeypatch.setattr(precision, "has_instructions", lambda asked: has if asked == name else not has)
+    monkeypatch.setattr(
+        precision, "has_instructions", lambda asked: has if asked == name else not has
+    )
     assert precision.unsupported(name, "cpu") == (None if has else f"no {name} instructions")
     assert (precision.unsupported(other, "cpu") is None) != has
 
@@ -53,7 +62,10 @@ def test_a_cpu_runs_16_bits_if_it_has_instructions_for_them(name, has, monkeypat
     [
         ("flags\t\t: fpu avx512f avx512_bf16 sse2", {"bf16"}),
         ("flags\t\t: fpu avx512_fp16 amx_bf16", {"bf16", "fp16"}),
-        ("flags\t\t: fpu avx2 avx512f avx512bw", set()),  # for which torch says yes, and computes in fp32
+        (
+            "flags\t\t: fpu avx2 avx512f avx512bw",
+            set(),
+        ),  # for which torch says yes, and computes in fp32
         ("Features\t: fp asimd bf16 asimdhp", {"bf16", "fp16"}),
     ],
 )
@@ -72,7 +84,13 @@ def test_a_cpu_runs_fp32_and_not_tf32():
 
 @pytest.mark.parametrize(
     "capability, unsupported",
-    [((7, 0), {"tf32", "bf16"}), ((7, 5), {"tf32", "bf16"}), ((8, 0), set()), ((9, 0), set()), ((12, 0), set())],
+    [
+        ((7, 0), {"tf32", "bf16"}),
+        ((7, 5), {"tf32", "bf16"}),
+        ((8, 0), set()),
+        ((9, 0), set()),
+        ((12, 0), set()),
+    ],
 )
 def test_a_gpu_runs_what_its_compute_capability_allows(capability, unsupported, monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
@@ -81,4 +99,7 @@ def test_a_gpu_runs_what_its_compute_capability_allows(capability, unsupported, 
     assert {name for name, reason in reasons.items() if reason} == unsupported
     for name in unsupported:
         major, minor = capability
-        assert reasons[name] == f"{name} needs compute capability 8.0 or more; Tesla V100 has {major}.{minor}"
+        assert (
+            reasons[name]
+            == f"{name} needs compute capability 8.0 or more; Tesla V100 has {major}.{minor}"
+        )

@@ -1,4 +1,5 @@
-"""Sums of 0.01 in each format: the published digits, and the same bits by exact arithmetic with fractions."""
+"""Sums of 0.01 in each format: the published digits, and the same bits by exact arithmetic with
+fractions."""
 
 import struct
 from fractions import Fraction
@@ -9,11 +10,16 @@ from stepscope.measure.precision import dtype
 from stepscope.measure.precision_accumulation import VARIANTS, measure, running_sums
 
 SPEC = {"device": "cpu"}
-BITS = {"fp32": (24, -149), "fp16": (11, -24), "bf16": (8, -133)}  # of the significand; exponent of the smallest number
+BITS = {
+    "fp32": (24, -149),
+    "fp16": (11, -24),
+    "bf16": (8, -133),
+}  # of the significand; exponent of the smallest number
 
 
 def rounded(value: Fraction, dtype: str) -> Fraction:
-    """To the nearest number of a format, ties to even (IEEE 754-2019, section 4.3.1); no overflow."""
+    """To the nearest number of a format, ties to even (IEEE 754-2019, section 4.3.1); no
+    overflow."""
     significand, smallest = BITS[dtype]
     exponent = 0
     while Fraction(2) ** exponent > value:

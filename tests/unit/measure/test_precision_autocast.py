@@ -9,7 +9,15 @@ from stepscope.measure.precision import names_of
 from stepscope.measure.precision_autocast import Watch, measure
 
 SPEC = {
-    **{"d_model": 16, "d_ff": 32, "num_layers": 2, "num_heads": 2, "vocab_size": 11, "context": 6, "batch": 2},
+    **{
+        "d_model": 16,
+        "d_ff": 32,
+        "num_layers": 2,
+        "num_heads": 2,
+        "vocab_size": 11,
+        "context": 6,
+        "batch": 2,
+    },
     **{"device": "cpu", "seed": 0},
 }
 
@@ -49,12 +57,17 @@ def test_a_missing_operator_is_unsupported_with_its_reason(monkeypatch):
 
     monkeypatch.setattr(precision_autocast, "_toy", toy)
     rows = measure(SPEC)["tables"]["toy"]
-    assert [(row["autocast"], row["status"]) for row in rows] == [("fp16", "unsupported"), ("bf16", "ok")]
+    assert [(row["autocast"], row["status"]) for row in rows] == [
+        ("fp16", "unsupported"),
+        ("bf16", "ok"),
+    ]
     assert rows[0]["reason"] == "\"addmm\" not implemented for 'Half'"
 
 
 def test_any_other_error_is_not_taken_for_a_missing_operator(monkeypatch):
-    monkeypatch.setattr(precision_autocast, "_toy", lambda *_: (_ for _ in ()).throw(RuntimeError("boom")))
+    monkeypatch.setattr(
+        precision_autocast, "_toy", lambda *_: (_ for _ in ()).throw(RuntimeError("boom"))
+    )
     with pytest.raises(RuntimeError, match="boom"):
         measure(SPEC)
 
@@ -73,8 +86,12 @@ def test_dtypes_are_named_once():
     assert names_of([x, {"out": [x.float()]}, 3, torch.arange(3)]) == "fp16 + fp32 + int64"
 
 
-def test_the_program_writes_tables_and_no_samples_and_refuses_a_shape_elsewhere(run_program, tmp_path):
-    shape = "--d-model 8 --d-ff 16 --num-layers 1 --num-heads 2 --vocab-size 11 --context 4 --batch 1"
+def test_the_program_writes_tables_and_no_samples_and_refuses_a_shape_elsewhere(
+    run_program, tmp_path
+):
+    shape = (
+        "--d-model 8 --d-ff 16 --num-layers 1 --num-heads 2 --vocab-size 11 --context 4 --batch 1"
+    )
     flags = f"--probe autocast {shape} --device cpu --threads 1 --out {tmp_path}/cell"
     code, out, err = run_program("probe_precision.py", flags)
     assert (code, err) == (0, "")

@@ -19,7 +19,13 @@ def tables():
 @pytest.fixture
 def forced(tables):
     def row(operation, way, name, quantity, value):
-        key = {"operation": operation, "way": way, "format": name, "quantity": quantity, "value": value}
+        key = {
+            "operation": operation,
+            "way": way,
+            "format": name,
+            "quantity": quantity,
+            "value": value,
+        }
         (found,) = (row for row in tables["forced"] if row | key == row)
         return found
 
@@ -36,7 +42,8 @@ def test_squares_from_256_on_overflow_fp16_and_the_result_is_zero(forced, operat
     for name in ("fp32", "bf16"):
         assert forced(operation, "all in the format", name, "largest |x|", 16384.0)["error"] < 2**-6
     for name, step in (("fp16", 2**-11), ("bf16", 2**-8)):
-        # Autocast computes in fp32: what is left is the rounding of the result, half a step at most.
+        # Autocast computes in fp32: what is left is the rounding of the result, half a step at
+        # most.
         assert forced(operation, "under autocast", name, "largest |x|", 16384.0)["error"] <= step
 
 
@@ -61,7 +68,8 @@ def test_the_sum_of_65536_ones_is_beyond_fp16(forced):
 
 def test_exponentials_without_the_maximum_overflow(forced):
     way = "without the maximum"
-    # exp(12) = 162755 is beyond fp16, exp(100) = 2.7 x 10^43 beyond fp32 and bf16: infinity over infinity.
+    # exp(12) = 162755 is beyond fp16, exp(100) = 2.7 x 10^43 beyond fp32 and bf16: infinity over
+    # infinity.
     assert forced("softmax", way, "fp16", "largest logit", 12.0)["nan"] > 0
     assert forced("softmax", way, "bf16", "largest logit", 80.0)["nan"] == 0
     assert forced("softmax", way, "bf16", "largest logit", 100.0)["nan"] > 0
@@ -69,7 +77,8 @@ def test_exponentials_without_the_maximum_overflow(forced):
 
 
 def test_types_under_autocast_on_a_cpu(tables):
-    """Whose list of operators that autocast to fp32 has neither softmax nor LayerNorm (torch.amp's documentation)."""
+    """Whose list of operators that autocast to fp32 has neither softmax nor LayerNorm (torch.amp's
+    documentation)."""
     rows = [row for row in tables["operators"] if row["autocast"] == "bf16"]
     given = {(row["operation"], row["given"]): row["output_dtype"] for row in rows}
     for operation in ("own RMSNorm", "own softmax", "torch softmax", "torch LayerNorm"):

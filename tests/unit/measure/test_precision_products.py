@@ -5,13 +5,19 @@ import torch
 import torch.nn.functional as F
 from stepscope.measure.precision_products import PRODUCTS, measure, products
 
-STEP = {"bf16": 2.0**-9, "fp16": 2.0**-12, "fp8": 2.0**-4}  # largest relative error of one rounding; of fp8, e4m3
+STEP = {
+    "bf16": 2.0**-9,
+    "fp16": 2.0**-12,
+    "fp8": 2.0**-4,
+}  # largest relative error of one rounding; of fp8, e4m3
 SHAPE = {"d_model": 32, "d_ff": 64, "num_layers": 2, "num_heads": 2, "vocab_size": 50}
 SPEC = {**SHAPE, "context": 16, "batch": 2, "device": "cpu", "seed": 0}
 
 
 def test_gradients_of_a_product_are_the_closed_ones():
-    x, weight, gradient = (torch.randn(*size, dtype=torch.float64) for size in ((6, 4), (5, 4), (6, 5)))
+    x, weight, gradient = (
+        torch.randn(*size, dtype=torch.float64) for size in ((6, 4), (5, 4), (6, 5))
+    )
     found = products(F.linear, x, weight, gradient)
     torch.testing.assert_close(found, (x @ weight.T, gradient @ weight, gradient.T @ x))
 
@@ -19,7 +25,9 @@ def test_gradients_of_a_product_are_the_closed_ones():
 @pytest.mark.parametrize("d_model, status", [(32, {"ok"}), (24, {"unsupported"})])
 def test_every_layer_is_off_by_roundings_of_its_factors(d_model, status):
     rows = measure({**SPEC, "d_model": d_model})["tables"]["forced"]
-    assert len(rows) == 2 * 5 * len(PRODUCTS) * len(STEP)  # QKV, output and three of SwiGLU in each block
+    assert len(rows) == 2 * 5 * len(PRODUCTS) * len(
+        STEP
+    )  # QKV, output and three of SwiGLU in each block
     assert {row["status"] for row in rows if row["format"] == "fp8"} == status
     for row in rows:
         if row["status"] == "ok":

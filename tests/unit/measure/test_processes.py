@@ -10,7 +10,9 @@ from stepscope.measure import processes
 
 def test_each_process_is_another_one_and_the_next_begins_when_it_has_ended():
     seen = []
-    for number, pid, parent in processes.each(3, lambda number: (number, os.getpid(), os.getppid())):
+    for number, pid, parent in processes.each(
+        3, lambda number: (number, os.getpid(), os.getppid())
+    ):
         assert parent == os.getpid()
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
@@ -50,7 +52,10 @@ def test_a_line_with_which_a_process_ends_is_said_once(capfd):
 
 
 def test_a_process_that_is_killed_is_named():
-    assert ended(lambda number: os.kill(os.getpid(), signal.SIGKILL)) == "error: process 1 of 2 was killed by signal 9"
+    assert (
+        ended(lambda number: os.kill(os.getpid(), signal.SIGKILL))
+        == "error: process 1 of 2 was killed by signal 9"
+    )
 
 
 def test_a_process_that_ends_without_a_word_is_no_result():

@@ -1,4 +1,5 @@
-"""The profiling program: with torch.profiler for real, and behind an nsys that does as it is told."""
+"""The profiling program: with torch.profiler for real, and behind an nsys that does as it is
+told."""
 
 import csv
 import gzip
@@ -20,8 +21,9 @@ profile_step.nsys.missing = lambda device: None
 sys.argv = ["profile_step.py", *sys.argv[1].split()]
 profile_step.main()
 """
-# Writes down how it was called, runs the program behind it, and exports as many kernels as its turn says. A turn may
-# also be `fail` (it ends with 3 before the program has written anything), `crash` (with 3 after it) or `oom`.
+# Writes down how it was called, runs the program behind it, and exports as many kernels as its turn
+# says. A turn may also be `fail` (it ends with 3 before the program has written anything), `crash`
+# (with 3 after it) or `oom`.
 FAKE_NSYS = """#!{python}
 import json, pathlib, sqlite3, subprocess, sys
 here = pathlib.Path(__file__).parent
@@ -59,7 +61,8 @@ elif sys.argv[1] == "export":
 
 @pytest.fixture
 def behind_nsys(tmp_path, run_python):
-    """Run the program with an nsys that takes these turns; gives (exit code, out, err, calls of nsys)."""
+    """Run the program with an nsys that takes these turns; gives (exit code, out, err, calls of
+    nsys)."""
 
     def run(turns, flags=""):
         folder = tmp_path / "nsys"
@@ -93,34 +96,49 @@ def test_torch_profiler_records_the_measured_steps_and_their_ranges(run_program,
     assert files == ["trace.json.gz"]
     assert record["summary"]["trace"]["profiler"] == "torch"
     assert record["machine"].get("tools") is None
-    measured = [float(row["seconds"]) for row in rows if row["phase"] == "forward" and row["warmup"] == "False"]
+    measured = [
+        float(row["seconds"])
+        for row in rows
+        if row["phase"] == "forward" and row["warmup"] == "False"
+    ]
     assert f"{1000 * statistics.median(measured):.4f}" in out
-    events = json.loads(gzip.decompress((tmp_path / "trace/trace.json.gz").read_bytes()))["traceEvents"]
+    events = json.loads(gzip.decompress((tmp_path / "trace/trace.json.gz").read_bytes()))[
+        "traceEvents"
+    ]
     counts = {}
     for event in events:
         if event.get("cat") == "user_annotation":
             counts[event["name"]] = counts.get(event["name"], 0) + 1
     # 3 measured steps of 2 layers; the warm-up step is not in the trace.
-    assert {name: counts[name] for name in ("step", "forward", "loss", "backward", "optimizer")} == dict.fromkeys(
-        ("step", "forward", "loss", "backward", "optimizer"), 3
-    )
-    assert {name: counts[name] for name in ("attention", "RoPE(Q)", "softmax", "FFN")} == dict.fromkeys(
-        ("attention", "RoPE(Q)", "softmax", "FFN"), 3 * 2
-    )
+    assert {
+        name: counts[name] for name in ("step", "forward", "loss", "backward", "optimizer")
+    } == dict.fromkeys(("step", "forward", "loss", "backward", "optimizer"), 3)
+    assert {
+        name: counts[name] for name in ("attention", "RoPE(Q)", "softmax", "FFN")
+    } == dict.fromkeys(("attention", "RoPE(Q)", "softmax", "FFN"), 3 * 2)
     # The range of a phase and the clock of the same step time the same thing.
     forward = [
-        event["dur"] / 1e6 for event in events if event.get("cat") == "user_annotation" and event["name"] == "forward"
+        event["dur"] / 1e6
+        for event in events
+        if event.get("cat") == "user_annotation" and event["name"] == "forward"
     ]
     for ours, theirs in zip(sorted(measured), sorted(forward), strict=True):
         assert ours <= theirs
 
 
 def test_without_a_profiler_there_is_no_trace(run_program, tmp_path):
-    assert run_program("profile_step.py", f"{QUICK} --profiler none --mode inference --out {tmp_path}")[0] == 0
+    assert (
+        run_program(
+            "profile_step.py", f"{QUICK} --profiler none --mode inference --out {tmp_path}"
+        )[0]
+        == 0
+    )
     record, rows, files = _cell(tmp_path)
     assert files == []
     assert record["summary"]["trace"]["file"] is None
-    assert [(row["phase"], row["warmup"]) for row in rows] == [("inference", "True")] + 3 * [("inference", "False")]
+    assert [(row["phase"], row["warmup"]) for row in rows] == [("inference", "True")] + 3 * [
+        ("inference", "False")
+    ]
 
 
 def test_nsys_stands_in_front_of_the_same_cell(behind_nsys, tmp_path):
@@ -136,7 +154,8 @@ def test_nsys_stands_in_front_of_the_same_cell(behind_nsys, tmp_path):
     assert _option(options, "trace") == "cuda,nvtx"
     assert _option(options, "capture-range") == "cudaProfilerApi"
     assert _option(options, "sample") == "none"
-    # The program behind nsys is this one with the same cell, and is not kept waiting by its parent's lock.
+    # The program behind nsys is this one with the same cell, and is not kept waiting by its
+    # parent's lock.
     assert inner[inner.index("--profiler") + 1] == "none"
     assert inner[inner.index("--context") + 1] == "6"
     assert "waiting" not in out
@@ -148,10 +167,17 @@ def test_nsys_stands_in_front_of_the_same_cell(behind_nsys, tmp_path):
     "turns, tried, option, value",
     [
         ("0 5", ["an empty capture", "kernels"], "trace", "cuda-sw,nvtx"),
-        ("0 crash 5", ["an empty capture", "Illegal --trace argument", "kernels"], "capture-range", "none"),
+        (
+            "0 crash 5",
+            ["an empty capture", "Illegal --trace argument", "kernels"],
+            "capture-range",
+            "none",
+        ),
     ],
 )
-def test_an_empty_capture_is_tried_again_in_the_known_ways(turns, tried, option, value, behind_nsys, tmp_path):
+def test_an_empty_capture_is_tried_again_in_the_known_ways(
+    turns, tried, option, value, behind_nsys, tmp_path
+):
     code, _, _, calls = behind_nsys(turns)
     assert code == 0
     record, _, files = _cell(tmp_path / "cell")
@@ -210,8 +236,19 @@ def test_the_options_of_nsys_follow_the_spec():
 
 
 def test_the_command_is_nsys_its_options_and_the_program(tmp_path):
-    words = nsys.command("nsys", {"trace": "cuda"}, tmp_path / "trace", ["python", "x.py", "--a", "1"])
-    assert words == ["nsys", "profile", "--trace=cuda", f"--output={tmp_path}/trace", "python", "x.py", "--a", "1"]
+    words = nsys.command(
+        "nsys", {"trace": "cuda"}, tmp_path / "trace", ["python", "x.py", "--a", "1"]
+    )
+    assert words == [
+        "nsys",
+        "profile",
+        "--trace=cuda",
+        f"--output={tmp_path}/trace",
+        "python",
+        "x.py",
+        "--a",
+        "1",
+    ]
 
 
 def test_a_cold_start_compares_the_first_step_with_a_later_one(run_program, tmp_path):
@@ -224,5 +261,7 @@ def test_a_cold_start_compares_the_first_step_with_a_later_one(run_program, tmp_
     products = next(part for part in first["parts"] if part["part"] == "matrix products")
     assert products["calls_first"] == products["calls_steady"] > 0
     # The first step, a warm-up one, three in the trace, one more that is profiled.
-    assert [row["warmup"] for row in rows if row["phase"] == "forward"] == ["True"] * 2 + ["False"] * 3 + ["True"]
+    assert [row["warmup"] for row in rows if row["phase"] == "forward"] == ["True"] * 2 + [
+        "False"
+    ] * 3 + ["True"]
     assert record["spec"]["start"] == "cold" and "Python and the rest" in out

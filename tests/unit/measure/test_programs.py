@@ -12,7 +12,10 @@ from stepscope.measure import precision
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
 QUICK = "--device cpu --threads 1 --processes 1 --warmup 1 --steps 2 --max-steps 3 --max-seconds 0"
 OPERATION = "--device cpu --threads 1 --processes 1 --warmup 1 --steps 2 --max-seconds 0"
-TIME_STEP, CEILINGS = ("time_step.py", f"{SHAPE} {QUICK}"), ("measure_ceilings.py", f"--order 32 {OPERATION}")
+TIME_STEP, CEILINGS = (
+    ("time_step.py", f"{SHAPE} {QUICK}"),
+    ("measure_ceilings.py", f"--order 32 {OPERATION}"),
+)
 # The program in the process of a test's own code; its flags are that code's first argument.
 RUN = """
 import runpy
@@ -45,15 +48,22 @@ def test_a_timing_cells_record_agrees_with_its_samples_and_its_flags(run_program
     )
     assert (code, err) == (0, "")
     record, rows = read(tmp_path / "cell")
-    assert sorted(path.name for path in (tmp_path / "cell").iterdir()) == ["record.json", "samples.csv"]
+    assert sorted(path.name for path in (tmp_path / "cell").iterdir()) == [
+        "record.json",
+        "samples.csv",
+    ]
     assert record["spec"] == tiny | {"processes": 2}
     assert record["provenance"]["settings"]["threads"] == 1
     assert record["provenance"]["settings"]["cpus"] == len(os.sched_getaffinity(0))
     assert record["provenance"]["hardware"]["device"] == record["machine"]["device"] == "cpu"
-    assert record["provenance"]["command"].startswith("python scripts/time_step.py --d-model 8 --d-ff 16 ")
+    assert record["provenance"]["command"].startswith(
+        "python scripts/time_step.py --d-model 8 --d-ff 16 "
+    )
     shown = medians(rows, "process", "mode", "kind", "phase")
     assert len(shown) == 2 * (4 + 3)
-    assert record["summary"]["variants"] == {"step": {"status": "ok", "reason": "", "limited": "cpu"}}
+    assert record["summary"]["variants"] == {
+        "step": {"status": "ok", "reason": "", "limited": "cpu"}
+    }
     # 2 x 11 x 8 + 2 x (4 x 64 + 3 x 8 x 16 + 2 x 8) + 8
     assert "parameters: 0.001 M" in out
     for median in shown.values():
@@ -61,11 +71,15 @@ def test_a_timing_cells_record_agrees_with_its_samples_and_its_flags(run_program
 
 
 def test_a_ceilings_record_agrees_with_its_samples_and_its_rate(run_program, tmp_path):
-    code, out, err = run_program("measure_ceilings.py", f"--order 64 {OPERATION} --out {tmp_path}/cell")
+    code, out, err = run_program(
+        "measure_ceilings.py", f"--order 64 {OPERATION} --out {tmp_path}/cell"
+    )
     assert (code, err) == (0, "")
     record, rows = read(tmp_path / "cell")
     assert set(record["summary"]["variants"]) == {"burst", "sustained"}
-    least = min(float(row["seconds"]) for row in rows if row["kind"] == "burst" and row["warmup"] == "False")
+    least = min(
+        float(row["seconds"]) for row in rows if row["kind"] == "burst" and row["warmup"] == "False"
+    )
     assert f"burst: {2 * 64**3 / least / 1e12:.4g} TFLOP/s" in out
 
 
@@ -91,7 +105,11 @@ def test_without_a_folder_nothing_is_written(tmp_path, run_python):
 
 @pytest.mark.parametrize(
     "program, flags",
-    [("time_step.py", f"{SHAPE} --d-model 9"), ("time_step.py", "--ctx 1"), ("measure_ceilings.py", "--order 0")],
+    [
+        ("time_step.py", f"{SHAPE} --d-model 9"),
+        ("time_step.py", "--ctx 1"),
+        ("measure_ceilings.py", "--order 0"),
+    ],
 )
 def test_a_wrong_flag_ends_with_one_line_and_exit_code_2(program, flags, run_program):
     code, out, err = run_program(program, f"{flags} --device cpu")
@@ -103,11 +121,15 @@ def test_a_wrong_flag_ends_with_one_line_and_exit_code_2(program, flags, run_pro
 def test_a_gpu_that_is_not_there_is_one_line(run_program):
     code, _, err = run_program("time_step.py", f"{SHAPE} --device cuda", CUDA_VISIBLE_DEVICES="")
     assert code == 2
-    assert err.splitlines()[-1].endswith("no NVIDIA GPU is visible here; use device: auto or device: cpu")
+    assert err.splitlines()[-1].endswith(
+        "no NVIDIA GPU is visible here; use device: auto or device: cpu"
+    )
 
 
 @pytest.mark.parametrize("program, size", [TIME_STEP, CEILINGS])
-def test_what_the_processor_cannot_run_is_unsupported_and_no_failure(program, size, run_program, tmp_path):
+def test_what_the_processor_cannot_run_is_unsupported_and_no_failure(
+    program, size, run_program, tmp_path
+):
     reason = precision.unsupported("tf32", "cpu")  # which no processor runs; bf16 some do
     code, out, err = run_program(program, f"{size} --precision tf32 --out {tmp_path}")
     assert (code, err) == (0, "")
@@ -121,18 +143,29 @@ def test_what_the_processor_cannot_run_is_unsupported_and_no_failure(program, si
 
 def test_a_folder_that_cannot_be_written_is_one_line_and_a_failure(run_program, tmp_path):
     (tmp_path / "file").write_text("")
-    code, _, err = run_program("measure_ceilings.py", f"--order 32 {OPERATION} --out {tmp_path}/file/cell")
+    code, _, err = run_program(
+        "measure_ceilings.py", f"--order 32 {OPERATION} --out {tmp_path}/file/cell"
+    )
     assert code == 1
     assert err == f"error: cannot write {tmp_path}/file/cell: Not a directory\n"
 
 
-LITTLE_MEMORY = "from stepscope.machine import process\nprocess.available_memory = lambda: 500 * 2**20\n"
+LITTLE_MEMORY = (
+    "from stepscope.machine import process\nprocess.available_memory = lambda: 500 * 2**20\n"
+)
 
 
 def test_a_cell_that_runs_out_of_memory_keeps_what_finished(run_python, tmp_path):
-    """Really out of memory: the forward pass of 24 layers keeps more than 24 x 33 MB of attention scores."""
-    shape = "--d-model 16 --d-ff 16 --num-layers 24 --num-heads 4 --vocab-size 11 --context 512 --batch 8"
-    flags = f"{shape} --device cpu --threads 1 --processes 1 --warmup 0 --steps 1 --max-seconds 0 --out {tmp_path}"
+    """Really out of memory: the forward pass of 24 layers keeps more than 24 x 33 MB of attention
+    scores."""
+    shape = (
+        "--d-model 16 --d-ff 16 --num-layers 24 --num-heads 4 --vocab-size 11 --context 512"
+        " --batch 8"
+    )
+    flags = (
+        f"{shape} --device cpu --threads 1 --processes 1 --warmup 0 --steps 1 --max-seconds 0 --out"
+        f" {tmp_path}"
+    )
     code, out, err = run_python(LITTLE_MEMORY + RUN, flags)
     assert (code, err) == (0, "")
     record, rows = read(tmp_path)
@@ -146,16 +179,26 @@ def test_a_cell_that_runs_out_of_memory_keeps_what_finished(run_python, tmp_path
 
 
 # 4.7 TB of parameters, of which each matrix by itself would fit.
-HUGE = "--d-model 4096 --d-ff 4096 --num-layers 10000 --num-heads 2 --context 6 --batch 2 --device cpu --threads 1"
+HUGE = (
+    "--d-model 4096 --d-ff 4096 --num-layers 10000 --num-heads 2 --context 6 --batch 2 --device cpu"
+    " --threads 1"
+)
 
 
-@pytest.mark.parametrize("program", ["time_step.py", "profile_step.py", "snapshot_memory.py", "time_ladder.py"])
-def test_a_model_beyond_all_memory_is_out_of_memory_without_being_tried(program, run_program, tmp_path):
+@pytest.mark.parametrize(
+    "program", ["time_step.py", "profile_step.py", "snapshot_memory.py", "time_ladder.py"]
+)
+def test_a_model_beyond_all_memory_is_out_of_memory_without_being_tried(
+    program, run_program, tmp_path
+):
     code, _, _ = run_program(program, f"{HUGE} --warmup 1 --steps 2 --out {tmp_path}")
     record, _ = read(tmp_path)
-    found = [one for one in record["summary"]["statuses"] if one["status"] != "unsupported"]  # compiling without g++
+    found = [
+        one for one in record["summary"]["statuses"] if one["status"] != "unsupported"
+    ]  # compiling without g++
     assert (code, {one["status"] for one in found}) == (0, {"oom"})
-    # 10,000 x (4 x 4096² + 3 x 4096² + 2 x 4096) + 2 x 10,000 x 4096 + 4096 numbers of 4 bytes, over 2^30
+    # 10,000 x (4 x 4096² + 3 x 4096² + 2 x 4096) + 2 x 10,000 x 4096 + 4096 numbers of 4 bytes,
+    # over 2^30
     reasons = {one["reason"] for one in found}
     assert all(
         reason.startswith("predicted, not tried: the parameters alone are 4,375.6 GiB, the memory ")
@@ -164,8 +207,12 @@ def test_a_model_beyond_all_memory_is_out_of_memory_without_being_tried(program,
 
 
 def test_a_probe_of_a_model_beyond_all_memory_is_one_line(run_program, tmp_path):
-    code, _, err = run_program("probe_precision.py", f"--probe autocast {HUGE} --out {tmp_path / 'cell'}")
+    code, _, err = run_program(
+        "probe_precision.py", f"--probe autocast {HUGE} --out {tmp_path / 'cell'}"
+    )
     assert code == 1
-    assert err.startswith("error: predicted, not tried: the parameters alone are 4,375.6 GiB, the memory ")
+    assert err.startswith(
+        "error: predicted, not tried: the parameters alone are 4,375.6 GiB, the memory "
+    )
     assert err.count("\n") == 1 and "config key precision" in err
     assert not (tmp_path / "cell").exists()

@@ -22,7 +22,12 @@ def test_the_record_holds_the_samples_hash_and_both_can_be_read_again(tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["record.json", "samples.csv"]
     found = json.loads((folder / "record.json").read_text())
     digest = hashlib.sha256((folder / "samples.csv").read_bytes()).hexdigest()
-    assert found == {"schema_version": 3, "spec": {"a": "×", "b": 1}, "none": None, "samples_sha256": digest}
+    assert found == {
+        "schema_version": 3,
+        "spec": {"a": "×", "b": 1},
+        "none": None,
+        "samples_sha256": digest,
+    }
     with open(folder / "samples.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["seconds"]) for row in rows] == [0.1 + 0.2, 1e-9]
@@ -98,7 +103,9 @@ def test_the_error_is_one_line_that_says_what_to_do(error, remedy, tmp_path, mon
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(record.WriteError, match=rf"^cannot write {tmp_path}/file/cell: Not a directory$"):
+    with pytest.raises(
+        record.WriteError, match=rf"^cannot write {tmp_path}/file/cell: Not a directory$"
+    ):
         record.write(tmp_path / "file/cell", ROWS, {})
 
 

@@ -20,9 +20,17 @@ class Clock:
 
 @pytest.mark.parametrize(
     "least, most, seconds, cost, count",
-    [(3, 9, 5.0, 1.0, 5), (3, 9, 0.0, 1.0, 3), (3, 9, 1e9, 1.0, 9), (0, 0, 1.0, 1.0, 0), (3, 9, 2.5, 0.5, 5)],
+    [
+        (3, 9, 5.0, 1.0, 5),
+        (3, 9, 0.0, 1.0, 3),
+        (3, 9, 1e9, 1.0, 9),
+        (0, 0, 1.0, 1.0, 0),
+        (3, 9, 2.5, 0.5, 5),
+    ],
 )
-def test_a_series_ends_with_its_time_between_the_least_and_the_most_steps(least, most, seconds, cost, count):
+def test_a_series_ends_with_its_time_between_the_least_and_the_most_steps(
+    least, most, seconds, cost, count
+):
     clock = Clock()
     assert series(lambda: clock.step(cost), Budget(least, most, seconds), clock) == count
     assert clock.now == count * cost
@@ -63,12 +71,16 @@ def test_a_turn_is_short_where_few_steps_are_asked_for():
 
 def test_a_turn_ends_with_its_time_after_at_least_one_step():
     budget = Budget(6, 6, 99.0, turn=1.5)
-    assert turns(budget, {"a": 1.0, "b": 2.0})[0] == "aabbaa" * 3  # b has had its six steps after six rounds
+    assert (
+        turns(budget, {"a": 1.0, "b": 2.0})[0] == "aabbaa" * 3
+    )  # b has had its six steps after six rounds
 
 
 def test_turns_end_when_the_share_of_each_variant_is_used_up():
     # A round of three steps each costs 6 s: after four rounds, 24 s, each of both has had its 11 s.
-    assert turns(Budget(2, 1000, 11.0), {"a": 1.5, "b": 0.5})[2] == 11  # rounds of 2 s, of one step each
+    assert (
+        turns(Budget(2, 1000, 11.0), {"a": 1.5, "b": 0.5})[2] == 11
+    )  # rounds of 2 s, of one step each
     assert turns(Budget(6, 1000, 11.0), {"a": 1.5, "b": 0.5})[2] == 4
 
 
@@ -83,7 +95,10 @@ def test_rows_name_their_place_and_number_the_steps_of_each_variant():
     samples.run("a", lambda: [("step", 4.0)], kind="free")
     samples.add("a", "step", 5.0, kind="busy")
     assert {key for row in samples.rows for key in row} <= set(COLUMNS)
-    found = [(row["variant"], row["process"], row["step"], row["phase"], row["warmup"]) for row in samples.rows]
+    found = [
+        (row["variant"], row["process"], row["step"], row["phase"], row["warmup"])
+        for row in samples.rows
+    ]
     assert found == [
         ("a", 2, 0, "forward", True),
         ("a", 2, 0, "backward", True),
@@ -91,7 +106,11 @@ def test_rows_name_their_place_and_number_the_steps_of_each_variant():
         ("a", 2, 1, "step", False),
         ("a", 2, 2, "step", False),
     ]
-    assert samples.of("a") == [4.0, 5.0] and samples.of("a", kind="busy") == [5.0] and samples.of("b", round=4) == [3.0]
+    assert (
+        samples.of("a") == [4.0, 5.0]
+        and samples.of("a", kind="busy") == [5.0]
+        and samples.of("b", round=4) == [3.0]
+    )
 
 
 def test_phases_are_kept_up_to_where_a_step_fails():

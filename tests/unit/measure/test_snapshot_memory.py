@@ -54,10 +54,13 @@ def test_without_warm_up_the_recording_shows_the_optimizers_state_being_made(run
     code, out, err = run_program("snapshot_memory.py", f"{quick} --out {tmp_path}")
     assert code == 0, err
     (line,) = (each for each in out.splitlines() if each.startswith("parameters:"))
-    # Embedding and LM head of 11 x 8; in each of 2 blocks four products of 8 x 8, three of 8 x 16, two norms; a norm.
+    # Embedding and LM head of 11 x 8; in each of 2 blocks four products of 8 x 8, three of 8 x 16,
+    # two norms; a norm.
     parameters = 2 * 11 * 8 + 2 * (4 * 8 * 8 + 3 * 8 * 16 + 2 * 8) + 8
     assert line.split()[1] == f"{parameters / 1e6:.3f}"
-    code, _, err = run_program("analyze_snapshot.py", f"{tmp_path}/snapshot/snapshot.pickle --out {tmp_path}/tables")
+    code, _, err = run_program(
+        "analyze_snapshot.py", f"{tmp_path}/snapshot/snapshot.pickle --out {tmp_path}/tables"
+    )
     assert code == 0, err
     with (tmp_path / "tables/memory_timeline.csv").open() as file:
         rows = [(row["step"], row["phase"], int(row["active"])) for row in csv.DictReader(file)]

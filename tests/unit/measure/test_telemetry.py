@@ -55,14 +55,18 @@ def card(monkeypatch):
         nvmlMemory_v2=2,
         nvmlInit=lambda: None,
         nvmlDeviceGetHandleByUUID=lambda uuid: f"handle of {uuid}",
-        nvmlDeviceGetClockInfo=lambda handle, kind: ask("clock")(handle) if kind == real.NVML_CLOCK_SM else 1,
+        nvmlDeviceGetClockInfo=lambda handle, kind: (
+            ask("clock")(handle) if kind == real.NVML_CLOCK_SM else 1
+        ),
         nvmlDeviceGetPowerUsage=ask("milliwatts"),
         nvmlDeviceGetTemperature=ask("heat"),
         nvmlDeviceGetCurrentClocksThrottleReasons=ask("reasons"),
         nvmlDeviceGetComputeRunningProcesses=ask("processes"),
         nvmlDeviceGetEnforcedPowerLimit=ask("limit"),
         nvmlDeviceGetTotalEnergyConsumption=ask("energy"),
-        nvmlDeviceGetMemoryInfo=lambda handle, version: types.SimpleNamespace(used=ask("used")(handle)),
+        nvmlDeviceGetMemoryInfo=lambda handle, version: types.SimpleNamespace(
+            used=ask("used")(handle)
+        ),
     )
     monkeypatch.setitem(sys.modules, "pynvml", fake)
     return card
@@ -135,7 +139,11 @@ def test_a_question_that_the_card_does_not_answer_leaves_the_others(denied, key,
 def test_what_the_driver_denies_is_none(card, now):
     card.processes = card.used = card.limit = card.energy = "denied"
     found = Telemetry("GPU-1")
-    assert (found.processes(), found.memory_used(), found.limits()) == (None, None, {"power_limit_w": None})
+    assert (found.processes(), found.memory_used(), found.limits()) == (
+        None,
+        None,
+        {"power_limit_w": None},
+    )
     assert found.energy() is None
 
 
@@ -150,5 +158,9 @@ def test_without_nvml_every_reading_is_empty(reason, card, monkeypatch):
     found = Telemetry(None if reason == "a CPU" else "GPU-1")
     assert found.read() == EMPTY
     assert found.throttle() == []
-    assert (found.processes(), found.memory_used(), found.limits()) == (None, None, {"power_limit_w": None})
+    assert (found.processes(), found.memory_used(), found.limits()) == (
+        None,
+        None,
+        {"power_limit_w": None},
+    )
     assert found.energy() is None

@@ -13,7 +13,12 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 SPEC = {
     **{"study": "attention", "batch": 2, "d_head": 8, "lengths": [16, 4], "precision": "fp32"},
-    **{"variants": [{"name": "naive"}, {"name": "sdpa-flash"}], "processes": 1, "warmup": 1, "steps": 4},
+    **{
+        "variants": [{"name": "naive"}, {"name": "sdpa-flash"}],
+        "processes": 1,
+        "warmup": 1,
+        "steps": 4,
+    },
     **{"max_steps": 4, "max_seconds": 60.0, "seed": 0, "threads": 1, "device": "cpu"},
 }
 ONE = SPEC | {"variants": [{"name": "naive"}]}
@@ -26,11 +31,17 @@ def measured(spec):
 
 def test_lengths_come_shortest_first_and_implementations_take_turns_at_each():
     found = measured(SPEC | {"steps": 2, "max_steps": 2})
-    assert [(one["length"], one["direction"]) for one in found.statuses] == [place for place in PLACES for _ in "ab"]
+    assert [(one["length"], one["direction"]) for one in found.statuses] == [
+        place for place in PLACES for _ in "ab"
+    ]
     assert {one["status"] for one in found.statuses} == {"ok"}
     rows = [row for row in found.rows if not row["warmup"]]
     assert list(dict.fromkeys((row["length"], row["direction"]) for row in rows)) == PLACES
-    turns = [(row["round"], row["variant"]) for row in rows if (row["length"], row["direction"]) == PLACES[1]]
+    turns = [
+        (row["round"], row["variant"])
+        for row in rows
+        if (row["length"], row["direction"]) == PLACES[1]
+    ]
     a, b = "naive", "sdpa-flash"
     assert turns == [(1, a), (1, b), (2, b), (2, a)]
     assert sum(row["warmup"] for row in found.rows) == 2 * 4
@@ -61,7 +72,9 @@ class Told:
                 return gradient * 2, gradient, gradient
 
         monkeypatch.setattr(
-            attention, "function", lambda name, device: lambda q, k, v, is_causal: Function.apply(q, k, v)
+            attention,
+            "function",
+            lambda name, device: lambda q, k, v, is_causal: Function.apply(q, k, v),
         )
 
 
@@ -69,7 +82,10 @@ OOM = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nmore
 
 
 def statuses(spec=ONE):
-    return {(one["length"], one["direction"]): (one["status"], one["reason"]) for one in measured(spec).statuses}
+    return {
+        (one["length"], one["direction"]): (one["status"], one["reason"])
+        for one in measured(spec).statuses
+    }
 
 
 def test_out_of_memory_backward_leaves_longer_forwards_and_no_longer_backwards(monkeypatch):
@@ -110,7 +126,12 @@ def test_another_error_passes_through(monkeypatch):
 
 
 def test_a_number_of_tokens_is_a_batch_for_each_length():
-    assert [attention.batch_of({"tokens": 64}, length) for length in (4, 16, 64, 128)] == [16, 4, 1, 1]
+    assert [attention.batch_of({"tokens": 64}, length) for length in (4, 16, 64, 128)] == [
+        16,
+        4,
+        1,
+        1,
+    ]
 
 
 WAYS = [
@@ -158,7 +179,9 @@ def spread(x, shared):
 
 
 @pytest.mark.parametrize(("direction", "backwards"), [("forward", 0), ("backward", 1)])
-def test_calls_of_the_host_are_a_forward_pass_or_both_and_are_not_waited_for(direction, backwards, monkeypatch):
+def test_calls_of_the_host_are_a_forward_pass_or_both_and_are_not_waited_for(
+    direction, backwards, monkeypatch
+):
     told, waits = Told(monkeypatch, OOM), []
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: waits.append(len(told.forward_lengths)))
     run = attention._Process(ONE, Telemetry(None), 1)
@@ -170,16 +193,26 @@ def test_calls_of_the_host_are_a_forward_pass_or_both_and_are_not_waited_for(dir
 
 
 def test_the_program_writes_a_record_and_every_sample(run_program, tmp_path):
-    quick = "--device cpu --threads 1 --processes 2 --warmup 1 --steps 4 --max-steps 4 --lengths [4,16] --d-head 8"
+    quick = (
+        "--device cpu --threads 1 --processes 2 --warmup 1 --steps 4 --max-steps 4 --lengths [4,16]"
+        " --d-head 8"
+    )
     code, out, err = run_program(
         "time_attention.py",
-        f'{quick} --batch 2 --variants [{{"name":"sdpa-flash"}},{{"name":"triton"}}] --out {tmp_path}',
+        f'{quick} --batch 2 --variants [{{"name":"sdpa-flash"}},{{"name":"triton"}}] --out'
+        f" {tmp_path}",
     )
     assert code == 0, err
     record = json.loads((tmp_path / "record.json").read_text())
     about = record["summary"]["variants"]
-    assert {name: one["status"] for name, one in about.items()} == {"sdpa-flash": "ok", "triton": "unsupported"}
-    assert about["triton"]["reason"] == "triton trains on a GPU only" and about["sdpa-flash"]["limited"] == "cpu"
+    assert {name: one["status"] for name, one in about.items()} == {
+        "sdpa-flash": "ok",
+        "triton": "unsupported",
+    }
+    assert (
+        about["triton"]["reason"] == "triton trains on a GPU only"
+        and about["sdpa-flash"]["limited"] == "cpu"
+    )
     assert record["spec"]["lengths"] == [4, 16]
     rows = list(csv.DictReader((tmp_path / "samples.csv").read_text().splitlines()))
     assert len(rows) == 2 * 4 * (1 + 4)
@@ -192,7 +225,10 @@ def test_the_program_writes_a_record_and_every_sample(run_program, tmp_path):
     [
         ("--batch 2 --tokens 8", "give --batch or --tokens, not both"),
         ("--window 4", "--window needs a causal mask; add --mask causal"),
-        ("--heads 4 --key-value-heads 3", "--key-value-heads 3 does not divide --heads 4; use a divisor"),
+        (
+            "--heads 4 --key-value-heads 3",
+            "--key-value-heads 3 does not divide --heads 4; use a divisor",
+        ),
         ("--key-value-heads 3", "--key-value-heads 3 does not divide --heads 0; use a divisor"),
         (
             '--variants [{"name":"magic"}]',

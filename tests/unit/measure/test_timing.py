@@ -9,9 +9,18 @@ from stepscope.measure.workload import Workload
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-WHOLE = {"inference": "inference", "forward": "forward", "forward-backward": "forward+backward", "step": "step"}
+WHOLE = {
+    "inference": "inference",
+    "forward": "forward",
+    "forward-backward": "forward+backward",
+    "step": "step",
+}
 PHASES = {
-    **{"inference": {"inference"}, "forward": {"forward"}, "forward-backward": {"forward", "backward"}},
+    **{
+        "inference": {"inference"},
+        "forward": {"forward"},
+        "forward-backward": {"forward", "backward"},
+    },
     "step": {"forward", "backward", "optimizer"},
 }
 
@@ -28,15 +37,27 @@ def kept(found, *keys, warmup=False):
 def test_phased_steps_of_the_heaviest_mode_come_first_then_free_ones_of_all(mode, tiny):
     found = measured(tiny | {"mode": mode, "processes": 2})
     modes = list(MODES)[: list(MODES).index(mode) + 1]
-    assert [(one["mode"], one["status"]) for one in found.statuses] == [(one, "ok") for one in reversed(modes)]
-    expected = {(mode, "phased", phase) for phase in PHASES[mode]} | {(one, "free", WHOLE[one]) for one in modes}
+    assert [(one["mode"], one["status"]) for one in found.statuses] == [
+        (one, "ok") for one in reversed(modes)
+    ]
+    expected = {(mode, "phased", phase) for phase in PHASES[mode]} | {
+        (one, "free", WHOLE[one]) for one in modes
+    }
     assert set(kept(found, "mode", "kind", "phase")) == expected
-    assert (found.rows[0]["kind"], found.rows[0]["step"], found.rows[0]["warmup"]) == ("phased", 0, True)
-    peaks = {one["mode"]: one["value"] for one in found.values if one["quantity"] == "peak_resident"}
+    assert (found.rows[0]["kind"], found.rows[0]["step"], found.rows[0]["warmup"]) == (
+        "phased",
+        0,
+        True,
+    )
+    peaks = {
+        one["mode"]: one["value"] for one in found.values if one["quantity"] == "peak_resident"
+    }
     assert set(peaks) <= set(modes)  # of so small a model one may not even show
 
 
-def test_every_step_is_numbered_from_the_very_first_and_has_the_fewest_steps_where_no_time_is_left(tiny):
+def test_every_step_is_numbered_from_the_very_first_and_has_the_fewest_steps_where_no_time_is_left(
+    tiny,
+):
     found = measured(tiny | {"warmup": 3, "steps": 2, "mode": "forward", "processes": 2})
     assert kept(found, "mode", "kind", "step", warmup=True) == [
         *(("forward", "phased", step) for step in range(3)),
@@ -70,7 +91,9 @@ def fail_in(monkeypatch, name, error):
     monkeypatch.setattr(Workload, name, failing)
 
 
-@pytest.mark.parametrize("phase, first", [("_optimizer", 1), ("_backward", 2), ("_forward", 3), ("_inference", 4)])
+@pytest.mark.parametrize(
+    "phase, first", [("_optimizer", 1), ("_backward", 2), ("_forward", 3), ("_inference", 4)]
+)
 def test_a_mode_that_runs_out_of_memory_leaves_the_lighter_ones(phase, first, tiny, monkeypatch):
     fail_in(monkeypatch, phase, torch.OutOfMemoryError("CUDA out of memory. Tried\nto allocate"))
     found = measured(tiny)
@@ -78,11 +101,13 @@ def test_a_mode_that_runs_out_of_memory_leaves_the_lighter_ones(phase, first, ti
     lighter = modes[first:] if phase != "_inference" else modes[:3]
     statuses = {one["mode"]: (one["status"], one["reason"]) for one in found.statuses}
     for mode in modes:
-        assert statuses[mode] == (("ok", "") if mode in lighter else ("oom", "CUDA out of memory. Tried"))
+        assert statuses[mode] == (
+            ("ok", "") if mode in lighter else ("oom", "CUDA out of memory. Tried")
+        )
     if 0 < first < 4:
-        assert {row["phase"] for row in found.rows if row["kind"] == "phased" and not row["warmup"]} == PHASES[
-            lighter[0]
-        ]
+        assert {
+            row["phase"] for row in found.rows if row["kind"] == "phased" and not row["warmup"]
+        } == PHASES[lighter[0]]
 
 
 def test_a_model_that_does_not_fit_is_oom_in_every_mode(tiny, monkeypatch):
@@ -91,7 +116,9 @@ def test_a_model_that_does_not_fit_is_oom_in_every_mode(tiny, monkeypatch):
 
     monkeypatch.setattr("stepscope.measure.models.transformer.build_model", too_large)
     found = measured(tiny)
-    assert {(one["status"], one["reason"]) for one in found.statuses} == {("oom", "no room for the weights")}
+    assert {(one["status"], one["reason"]) for one in found.statuses} == {
+        ("oom", "no room for the weights")
+    }
     assert len(found.statuses) == 4 and found.rows == []
 
 

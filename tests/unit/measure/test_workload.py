@@ -1,4 +1,5 @@
-"""The training step in all the ways in which it runs: the same numbers, and what a machine cannot do."""
+"""The training step in all the ways in which it runs: the same numbers, and what a machine cannot
+do."""
 
 import pytest
 import torch
@@ -13,7 +14,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_loss_and_gradients_are_those_of_plain_pytorch(tiny):
-    """Against the model by itself, PyTorch's own cross-entropy, and every gradient entry laid end to end."""
+    """Against the model by itself, PyTorch's own cross-entropy, and every gradient entry laid end
+    to end."""
     found = steps.computed(Workload(tiny))
     model = build_model(ModelShape(8, 16, 2, 2, 11), 6, "naive", "cpu", 0)
     tokens, targets = random_batch(11, 2, 6, "cpu", 0)
@@ -27,7 +29,12 @@ def test_loss_and_gradients_are_those_of_plain_pytorch(tiny):
 
 @pytest.mark.parametrize(
     "options",
-    [{"checkpoint": 1}, {"checkpoint": 2}, {"attention": "sdpa", "optimizer": "fused"}, {"optimizer": "torch"}],
+    [
+        {"checkpoint": 1},
+        {"checkpoint": 2},
+        {"attention": "sdpa", "optimizer": "fused"},
+        {"optimizer": "torch"},
+    ],
 )
 def test_every_way_gives_the_same_loss_and_gradients(options, tiny):
     plain, other = (steps.computed(Workload(tiny | each)) for each in ({}, options))
@@ -47,7 +54,9 @@ def test_checkpointing_keeps_one_tensor_a_group_and_runs_each_block_twice(every,
     assert len(calls) == 3
     if every:
         assert len(work.model.blocks) == groups
-        assert len([x for x in kept if x.shape == (2, 6, 8)]) < 12  # what enters a group, and the final norm's
+        assert (
+            len([x for x in kept if x.shape == (2, 6, 8)]) < 12
+        )  # what enters a group, and the final norm's
     work.phases("step")["backward"]()
     assert len(calls) == (6 if every else 3)
 
@@ -58,7 +67,9 @@ def test_the_model_is_the_specs(tiny):
     assert sdpa.model.blocks[0].attention.attend is load("attention", "sdpa").attention
     assert naive.model.blocks[0].attention.attend is load("attention", "naive").attention
     # 2 x 11 x 8 embedding and head, 2 x (4 x 64 + 3 x 8 x 16 + 2 x 8) layers, 8 of the last norm.
-    assert sum(parameter.numel() for parameter in naive.parameters) == 176 + 2 * (256 + 384 + 16) + 8
+    assert (
+        sum(parameter.numel() for parameter in naive.parameters) == 176 + 2 * (256 + 384 + 16) + 8
+    )
 
 
 @pytest.mark.parametrize("name, autocast", [("fp32", False), ("bf16", True)])
@@ -114,7 +125,11 @@ def test_what_a_cpu_cannot_do_is_said(options, shown, tiny, monkeypatch):
 @pytest.mark.parametrize(
     "error, status, reason",
     [
-        (torch.OutOfMemoryError("CUDA out of memory. Tried\nto allocate"), "oom", "CUDA out of memory. Tried"),
+        (
+            torch.OutOfMemoryError("CUDA out of memory. Tried\nto allocate"),
+            "oom",
+            "CUDA out of memory. Tried",
+        ),
         (MemoryError(), "oom", "MemoryError"),
         (models.Unsupported("no blocks"), "unsupported", "no blocks"),
     ],

@@ -1,4 +1,5 @@
-"""Helpers for the model's tests: comparing two differentiable functions, and recording what PyTorch executes."""
+"""Helpers for the model's tests: comparing two differentiable functions, and recording what PyTorch
+executes."""
 
 import contextlib
 
@@ -23,21 +24,26 @@ def assert_same():
 def _value_and_gradients(function, inputs):
     leaves = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in inputs]
     value = function(*leaves)
-    # A fixed random direction: a plain sum would hide errors that cancel (the gradient of sum(softmax) is zero).
-    direction = torch.randn(value.shape, generator=torch.Generator().manual_seed(1), dtype=value.dtype)
+    # A fixed random direction: a plain sum would hide errors that cancel (the gradient of
+    # sum(softmax) is zero).
+    direction = torch.randn(
+        value.shape, generator=torch.Generator().manual_seed(1), dtype=value.dtype
+    )
     gradients = torch.autograd.grad(value, [x for x in leaves if x.requires_grad], direction)
     return [value.detach(), *gradients]
 
 
 @pytest.fixture
 def record_operations():
-    """Context manager that records every operation PyTorch executes: `.names`, and `.calls` as (name, arguments)."""
+    """Context manager that records every operation PyTorch executes: `.names`, and `.calls` as
+    (name, arguments)."""
     return _Recorder
 
 
 @pytest.fixture
 def opened():
-    """Ranges that are on, as (depth, name) in the order in which they were opened; each has to end before its outer."""
+    """Ranges that are on, as (depth, name) in the order in which they were opened; each has to end
+    before its outer."""
     log, inside = [], []
 
     @contextlib.contextmanager

@@ -18,7 +18,12 @@ def test_softmax(assert_same, dim, scale):
 
 def test_softmax_of_extreme_and_masked_logits(assert_same):
     x = torch.tensor(
-        [[1e4, -1e4, 1e4], [-1e4, -1e4, -1e4 - 1], [0.0, float("-inf"), 1e4], [3.0, float("-inf"), float("-inf")]],
+        [
+            [1e4, -1e4, 1e4],
+            [-1e4, -1e4, -1e4 - 1],
+            [0.0, float("-inf"), 1e4],
+            [3.0, float("-inf"), float("-inf")],
+        ],
         dtype=torch.float64,
     )
     assert_same(softmax, lambda x: torch.softmax(x, -1), x)
@@ -33,7 +38,10 @@ def test_softmax_of_low_precision_is_exact_up_to_the_final_rounding(dtype):
     assert got.dtype == dtype
     # A difference taken in bf16 would be off by up to 0.1 at these magnitudes, the result by 10 %.
     torch.testing.assert_close(
-        got.double(), torch.softmax(x.double(), -1), rtol=torch.finfo(dtype).eps, atol=torch.finfo(dtype).tiny
+        got.double(),
+        torch.softmax(x.double(), -1),
+        rtol=torch.finfo(dtype).eps,
+        atol=torch.finfo(dtype).tiny,
     )
 
 
@@ -62,7 +70,9 @@ def _attention_by_loops(q, k, v, is_causal):
 
 @pytest.mark.parametrize("is_causal", [True, False])
 @pytest.mark.parametrize("queries, keys, scale", [(5, 9, 1), (9, 5, 1), (6, 6, 1), (8, 8, 100)])
-def test_naive_agrees_with_pytorch_for_any_lengths_and_large_scores(assert_same, is_causal, queries, keys, scale):
+def test_naive_agrees_with_pytorch_for_any_lengths_and_large_scores(
+    assert_same, is_causal, queries, keys, scale
+):
     torch.manual_seed(0)
     q = scale * torch.randn(2, 3, queries, 4, dtype=torch.float64)
     k = scale * torch.randn(2, 3, keys, 4, dtype=torch.float64)

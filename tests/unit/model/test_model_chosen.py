@@ -9,7 +9,8 @@ from stepscope.model import chosen
 def test_every_name_of_every_option_can_be_loaded():
     assert {"naive", "sdpa"} <= set(chosen.names("attention"))
     assert {"own", "torch", "fused"} <= set(chosen.names("optimizer"))
-    # Implementations for a GPU may need packages that a CPU machine lacks: load those that run everywhere.
+    # Implementations for a GPU may need packages that a CPU machine lacks: load those that run
+    # everywhere.
     for name in ("naive", "sdpa"):
         parameters = list(inspect.signature(chosen.load("attention", name).attention).parameters)
         assert parameters == ["q", "k", "v", "is_causal", "window", "lower_right"]
@@ -27,5 +28,7 @@ def test_unknown_name_lists_those_that_exist(name):
 
 
 def test_unknown_option_lists_those_that_exist():
-    with pytest.raises(ValueError, match="no option 'dtype'; there are: attention, optimizer, precision"):
+    with pytest.raises(
+        ValueError, match="no option 'dtype'; there are: attention, optimizer, precision"
+    ):
         chosen.load("dtype", "bf16")

@@ -1,4 +1,5 @@
-"""A model whose heads share keys and values, or see a window: against the formula in float64, closed forms by hand."""
+"""A model whose heads share keys and values, or see a window: against the formula in float64,
+closed forms by hand."""
 
 import math
 
@@ -12,7 +13,12 @@ from stepscope.model.transformer import build_model
 from stepscope.results.formula_of_tensor import formula_of
 
 CONTEXT = 10
-WAYS = [{"key_value_heads": 2}, {"key_value_heads": 1}, {"window": 3}, {"key_value_heads": 2, "window": 4}]
+WAYS = [
+    {"key_value_heads": 2},
+    {"key_value_heads": 1},
+    {"window": 3},
+    {"key_value_heads": 2, "window": 4},
+]
 
 
 def shape(**more):
@@ -24,7 +30,9 @@ def test_parameters_are_those_of_the_built_model_and_of_the_formula(heads, width
     model = build_model(shape(key_value_heads=heads), CONTEXT, "naive", "meta", seed=0)
     block = 24 * (24 + 2 * width) + 24 * 24 + 3 * 24 * 40 + 2 * 24
     assert shape(key_value_heads=heads).parameters == 2 * 31 * 24 + 3 * block + 24
-    assert shape(key_value_heads=heads).parameters == sum(each.numel() for each in model.parameters())
+    assert shape(key_value_heads=heads).parameters == sum(
+        each.numel() for each in model.parameters()
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,7 +51,8 @@ def test_a_shape_that_cannot_be_is_one_line(given, said):
 
 
 def reference(module, x, heads, kv_heads, window):
-    """Attention of a block in float64: heads cut out of the projections, K and V repeated, each key asked for."""
+    """Attention of a block in float64: heads cut out of the projections, K and V repeated, each key
+    asked for."""
     rows, d_head = x.shape[1], 24 // heads
     weight = module.qkv.weight
     parts = weight.split([24, kv_heads * d_head, kv_heads * d_head])
@@ -55,7 +64,9 @@ def reference(module, x, heads, kv_heads, window):
         for key in range(rows):
             if key > query or (window and key <= query - window):
                 scores[..., query, key] = float("-inf")
-    return F.linear(torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), v).flatten(-2), module.output.weight)
+    return F.linear(
+        torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), v).flatten(-2), module.output.weight
+    )
 
 
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
@@ -65,7 +76,10 @@ def test_a_blocks_attention_is_the_formula(way, attention):
     module, x = model.blocks[1].attention, torch.randn(2, CONTEXT, 24, dtype=torch.float64)
     expected = reference(module, x, 4, way.get("key_value_heads", 4), way.get("window"))
     torch.testing.assert_close(module(x), expected, rtol=1e-10, atol=1e-10)
-    gradients = [torch.autograd.grad(result.square().sum(), module.qkv.weight)[0] for result in (module(x), expected)]
+    gradients = [
+        torch.autograd.grad(result.square().sum(), module.qkv.weight)[0]
+        for result in (module(x), expected)
+    ]
     torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-9)
 
 
@@ -81,8 +95,11 @@ def test_a_window_as_long_as_the_sequence_hides_nothing():
 
 @pytest.mark.parametrize("window", [1, 4, 9, 50])
 def test_operations_with_a_window_are_of_as_many_keys_a_query(window):
-    """Two products of (4 heads x 6 channels) for each query and each key of its window, in 3 layers of 2 sequences."""
-    plain, own = (flops.forward_flops_by_component(each, 2, 9) for each in (shape(), shape(window=window)))
+    """Two products of (4 heads x 6 channels) for each query and each key of its window, in 3 layers
+    of 2 sequences."""
+    plain, own = (
+        flops.forward_flops_by_component(each, 2, 9) for each in (shape(), shape(window=window))
+    )
     for part in ("scores", "attention x V"):
         assert own[part] == 3 * 2 * 2 * 9 * min(window, 9) * 24
     assert {name: own[name] for name in ("qkv", "output", "head")} == {
@@ -92,10 +109,19 @@ def test_operations_with_a_window_are_of_as_many_keys_a_query(window):
 
 def test_formulas_name_the_heads_of_k_and_v():
     setup = Setup(shape(key_value_heads=2), 3, 7)
-    assert formula_of(setup, 4 * 48 * 24, (48, 24), "float32", "parameters") == "d_model + 2 d_K × d_model × 4 B"
-    assert formula_of(setup, 4 * 3 * 2 * 7 * 6, (3, 2, 7, 6), "float32") == "batch × K heads × context × d_head × 4 B"
+    assert (
+        formula_of(setup, 4 * 48 * 24, (48, 24), "float32", "parameters")
+        == "d_model + 2 d_K × d_model × 4 B"
+    )
+    assert (
+        formula_of(setup, 4 * 3 * 2 * 7 * 6, (3, 2, 7, 6), "float32")
+        == "batch × K heads × context × d_head × 4 B"
+    )
     assert {each.dims for each in footprint.saved_by_block(setup) if each.name in ("K", "V")} == {
         "batch × K heads × context × d_head"
     }
     plain = Setup(shape(), 3, 7)
-    assert formula_of(plain, 4 * 72 * 24, (72, 24), "float32", "parameters") == "3 d_model × d_model × 4 B"
+    assert (
+        formula_of(plain, 4 * 72 * 24, (72, 24), "float32", "parameters")
+        == "3 d_model × d_model × 4 B"
+    )

@@ -22,7 +22,9 @@ def test_cross_entropy(assert_same, positions, scale):
 def test_cross_entropy_of_one_position():
     logits = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
     # log(e + e^2 + e^3) - 2, computed with 20 digits
-    torch.testing.assert_close(cross_entropy(logits, torch.tensor(1)).item(), 1.4076059644443804, rtol=1e-14, atol=0)
+    torch.testing.assert_close(
+        cross_entropy(logits, torch.tensor(1)).item(), 1.4076059644443804, rtol=1e-14, atol=0
+    )
 
 
 def test_gradient_flows_through_logits_that_are_not_contiguous(assert_same):
@@ -50,7 +52,9 @@ def test_low_precision_logits_give_an_fp32_loss(dtype):
     assert loss.dtype == torch.float32
     assert gradient.dtype == dtype
     torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=0)
-    torch.testing.assert_close(gradient.double(), expected_gradient, rtol=torch.finfo(dtype).eps, atol=1e-7)
+    torch.testing.assert_close(
+        gradient.double(), expected_gradient, rtol=torch.finfo(dtype).eps, atol=1e-7
+    )
 
 
 def test_nothing_of_the_size_of_the_logits_is_kept_but_the_logits():

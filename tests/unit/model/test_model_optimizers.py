@@ -7,7 +7,8 @@ from stepscope.model.chosen import load
 SHAPES = [(3, 5), (7,), (), (2, 3, 4), (1, 1)]
 SETTINGS = [
     {},  # PyTorch's defaults are ours
-    # An eps of the size of the gradients: shows whether it is added before or after the bias correction.
+    # An eps of the size of the gradients: shows whether it is added before or after the bias
+    # correction.
     {"lr": 0.05, "betas": (0.8, 0.95), "eps": 0.1, "weight_decay": 0.3},
     {"lr": 0.01, "betas": (0.0, 0.5), "eps": 1e-8, "weight_decay": 0.0},
 ]
@@ -15,7 +16,10 @@ SETTINGS = [
 
 def _parameters():
     generator = torch.Generator().manual_seed(0)
-    return [torch.nn.Parameter(torch.randn(shape, generator=generator, dtype=torch.float64)) for shape in SHAPES]
+    return [
+        torch.nn.Parameter(torch.randn(shape, generator=generator, dtype=torch.float64))
+        for shape in SHAPES
+    ]
 
 
 def _set_gradients(parameters, step):
@@ -45,11 +49,16 @@ def test_adamw_follows_pytorch_for_25_steps(name, settings):
 
 @pytest.mark.parametrize("name", ["own", "torch", "fused"])
 def test_first_step_as_in_the_paper(name):
-    # Bias-corrected, the first update is lr * g / (|g| + eps), whatever the betas; beside it lr * weight_decay * theta.
+    # Bias-corrected, the first update is lr * g / (|g| + eps), whatever the betas; beside it lr *
+    # weight_decay * theta.
     parameter = torch.nn.Parameter(torch.tensor([2.0, -3.0], dtype=torch.float64))
     parameter.grad = torch.tensor([0.5, -4.0], dtype=torch.float64)
-    load("optimizer", name).make([parameter], lr=0.1, betas=(0.9, 0.99), eps=0.5, weight_decay=0.2).step()
-    expected = torch.tensor([2 - 0.1 * 0.5 / 1.0 - 0.02 * 2, -3 + 0.1 * 4 / 4.5 + 0.02 * 3], dtype=torch.float64)
+    load("optimizer", name).make(
+        [parameter], lr=0.1, betas=(0.9, 0.99), eps=0.5, weight_decay=0.2
+    ).step()
+    expected = torch.tensor(
+        [2 - 0.1 * 0.5 / 1.0 - 0.02 * 2, -3 + 0.1 * 4 / 4.5 + 0.02 * 3], dtype=torch.float64
+    )
     torch.testing.assert_close(parameter.detach(), expected, rtol=1e-12, atol=0)
 
 
@@ -77,12 +86,21 @@ def test_own_launches_seven_operations_a_parameter_and_never_waits(record_operat
         optimizer.step()
     with_gradient = sum(parameter.grad is not None for parameter in parameters)
     update = ["lerp_", "mul_", "addcmul_", "sqrt", "add_", "mul_", "addcdiv_"]
-    executed = [name for name in recorded.names if not name.startswith("_record_function")]  # PyTorch's own markers
+    executed = [
+        name for name in recorded.names if not name.startswith("_record_function")
+    ]  # PyTorch's own markers
     assert executed == update * with_gradient
 
 
 @pytest.mark.parametrize(
-    "settings", [{"lr": -1.0}, {"eps": -1e-8}, {"weight_decay": -0.1}, {"betas": (1.0, 0.9)}, {"betas": (0.9, -0.1)}]
+    "settings",
+    [
+        {"lr": -1.0},
+        {"eps": -1e-8},
+        {"weight_decay": -0.1},
+        {"betas": (1.0, 0.9)},
+        {"betas": (0.9, -0.1)},
+    ],
 )
 @pytest.mark.parametrize("name", ["own", "torch", "fused"])
 def test_settings_out_of_range(name, settings):

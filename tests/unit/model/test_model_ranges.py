@@ -1,4 +1,5 @@
-"""The model's named ranges: which there are, in which order and how often; and that they change no result."""
+"""The model's named ranges: which there are, in which order and how often; and that they change no
+result."""
 
 import pytest
 import torch
@@ -7,7 +8,10 @@ from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
 
 LAYERS = 3
-ATTENTION = {"naive": ["attention scores", "mask", "softmax", "attention × V"], "sdpa": ["fused attention"]}
+ATTENTION = {
+    "naive": ["attention scores", "mask", "softmax", "attention × V"],
+    "sdpa": ["fused attention"],
+}
 
 
 def _model(attention):
@@ -19,7 +23,13 @@ def test_every_part_of_the_forward_pass_has_its_range(opened, attention):
     model = _model(attention)
     model(torch.zeros(2, 8, dtype=torch.int64))
     inside = ["QKV projection", "RoPE(Q)", "RoPE(K)", *ATTENTION[attention], "output projection"]
-    block = [(0, "attention norm"), (0, "attention"), *((1, name) for name in inside), (0, "FFN norm"), (0, "FFN")]
+    block = [
+        (0, "attention norm"),
+        (0, "attention"),
+        *((1, name) for name in inside),
+        (0, "FFN norm"),
+        (0, "FFN"),
+    ]
     assert opened == [(0, "embedding"), *(LAYERS * block), (0, "final norm"), (0, "LM head")]
 
 

@@ -1,4 +1,5 @@
-"""Each layer and the whole model, against formulas written independently with PyTorch's functions."""
+"""Each layer and the whole model, against formulas written independently with PyTorch's
+functions."""
 
 import contextlib
 import math
@@ -64,7 +65,10 @@ def test_linear(assert_same):
     layer = Linear(6, 5).double()
     x, weight = torch.randn(2, 3, 6, dtype=torch.float64), layer.weight
     assert_same(
-        lambda x, w: _with_weight(layer, {"weight": w})(x), lambda x, w: torch.einsum("bli,oi->blo", x, w), x, weight
+        lambda x, w: _with_weight(layer, {"weight": w})(x),
+        lambda x, w: torch.einsum("bli,oi->blo", x, w),
+        x,
+        weight,
     )
 
 
@@ -72,17 +76,25 @@ def test_embedding(assert_same):
     layer = Embedding(11, 4).double()
     tokens = torch.tensor([[0, 3, 3], [10, 0, 3]])
     one_hot = F.one_hot(tokens, 11).double()
-    assert_same(lambda w: _with_weight(layer, {"weight": w})(tokens), lambda w: one_hot @ w, layer.weight)
+    assert_same(
+        lambda w: _with_weight(layer, {"weight": w})(tokens), lambda w: one_hot @ w, layer.weight
+    )
 
 
 def test_rms_norm(assert_same):
     layer = RMSNorm(8).double()
     torch.manual_seed(0)
     # The second row is so small that eps = 1e-5 decides its result.
-    x = torch.randn(2, 3, 8, dtype=torch.float64) * torch.tensor([1.0, 1e-3, 100.0], dtype=torch.float64)[:, None]
+    x = (
+        torch.randn(2, 3, 8, dtype=torch.float64)
+        * torch.tensor([1.0, 1e-3, 100.0], dtype=torch.float64)[:, None]
+    )
     gain = torch.randn(8, dtype=torch.float64)
     assert_same(
-        lambda x, gain: _with_weight(layer, {"gain": gain})(x), lambda x, gain: F.rms_norm(x, (8,), gain, 1e-5), x, gain
+        lambda x, gain: _with_weight(layer, {"gain": gain})(x),
+        lambda x, gain: F.rms_norm(x, (8,), gain, 1e-5),
+        x,
+        gain,
     )
 
 
@@ -106,11 +118,14 @@ def test_swiglu(assert_same):
     def ours(x, gate, up, down):
         return _with_weight(layer, {"gate.weight": gate, "up.weight": up, "down.weight": down})(x)
 
-    assert_same(ours, lambda x, gate, up, down: (F.silu(x @ gate.T) * (x @ up.T)) @ down.T, x, *weights)
+    assert_same(
+        ours, lambda x, gate, up, down: (F.silu(x @ gate.T) * (x @ up.T)) @ down.T, x, *weights
+    )
 
 
 def _rotate(x, theta=10_000.0):
-    """RoPE as RoFormer derives it: a channel pair of x (..., length, d_head) is a complex number, times e^(i p w)."""
+    """RoPE as RoFormer derives it: a channel pair of x (..., length, d_head) is a complex number,
+    times e^(i p w)."""
     length, d_head = x.shape[-2:]
     position = torch.arange(length, dtype=torch.float64)
     w = torch.tensor([theta ** (-2 * i / d_head) for i in range(d_head // 2)], dtype=torch.float64)
@@ -144,7 +159,9 @@ def test_rotation_of_low_precision_is_exact_up_to_the_final_rounding(dtype):
     expected = _rotate(x.double().movedim(1, -2)).movedim(-2, 1)
     got = layer(x)
     assert got.dtype == dtype
-    torch.testing.assert_close(got.double(), expected, rtol=torch.finfo(dtype).eps / 2 + 1e-5, atol=2e-6)
+    torch.testing.assert_close(
+        got.double(), expected, rtol=torch.finfo(dtype).eps / 2 + 1e-5, atol=2e-6
+    )
 
 
 # The whole model
@@ -160,16 +177,29 @@ def _reference_logits(weights, tokens, num_heads):
     d_model = x.shape[-1]
     layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("blocks."))
     for i in range(layers):
-        block = {name.removeprefix(f"blocks.{i}."): w for name, w in weights.items() if name.startswith(f"blocks.{i}.")}
+        block = {
+            name.removeprefix(f"blocks.{i}."): w
+            for name, w in weights.items()
+            if name.startswith(f"blocks.{i}.")
+        }
         y = F.rms_norm(x, (d_model,), block["attention_norm.gain"], 1e-5)
         w_q, w_k, w_v = block["attention.qkv.weight"].chunk(3)
-        q, k, v = _rotate(heads(F.linear(y, w_q))), _rotate(heads(F.linear(y, w_k))), heads(F.linear(y, w_v))
+        q, k, v = (
+            _rotate(heads(F.linear(y, w_q))),
+            _rotate(heads(F.linear(y, w_k))),
+            heads(F.linear(y, w_v)),
+        )
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + F.linear(y.transpose(1, 2).flatten(2), block["attention.output.weight"])
         y = F.rms_norm(x, (d_model,), block["feed_forward_norm.gain"], 1e-5)
-        gate, up = F.linear(y, block["feed_forward.gate.weight"]), F.linear(y, block["feed_forward.up.weight"])
+        gate, up = (
+            F.linear(y, block["feed_forward.gate.weight"]),
+            F.linear(y, block["feed_forward.up.weight"]),
+        )
         x = x + F.linear(F.silu(gate) * up, block["feed_forward.down.weight"])
-    return F.linear(F.rms_norm(x, (d_model,), weights["final_norm.gain"], 1e-5), weights["head.weight"])
+    return F.linear(
+        F.rms_norm(x, (d_model,), weights["final_norm.gain"], 1e-5), weights["head.weight"]
+    )
 
 
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
@@ -185,9 +215,13 @@ def test_model_and_all_its_gradients(attention, length):
     expected_gradients = torch.autograd.grad(expected_loss, list(model.parameters()))
 
     torch.testing.assert_close(logits, expected_logits, rtol=1e-10, atol=1e-12)
-    for (name, _), got, expected in zip(model.named_parameters(), gradients, expected_gradients, strict=True):
+    for (name, _), got, expected in zip(
+        model.named_parameters(), gradients, expected_gradients, strict=True
+    ):
         assert expected.abs().max() > 0, name
-        torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-13, msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(
+            got, expected, rtol=1e-9, atol=1e-13, msg=lambda text, name=name: f"{name}: {text}"
+        )
 
 
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
@@ -212,7 +246,8 @@ def test_training_lowers_the_loss(optimizer, batch):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    # Logits start as normal with variance d_model * 2 / (d_model + vocab_size); half of it adds to log(vocab_size).
+    # Logits start as normal with variance d_model * 2 / (d_model + vocab_size); half of it adds to
+    # log(vocab_size).
     expected = math.log(SHAPE.vocab_size) + SHAPE.d_model / (SHAPE.d_model + SHAPE.vocab_size)
     assert abs(losses[0] - expected) < 0.1
     assert losses[-1] < 0.5 * losses[0]
@@ -230,13 +265,21 @@ def test_autocast(attention, batch, record_operations):
         loss = cross_entropy(logits, batch[1])
     loss.backward()
 
-    products = [args for name, args in recorded.calls if name in ("mm", "bmm") or "scaled_dot_product" in name]
+    products = [
+        args
+        for name, args in recorded.calls
+        if name in ("mm", "bmm") or "scaled_dot_product" in name
+    ]
     assert len(products) == 1 + SHAPE.num_layers * (5 + (2 if attention == "naive" else 1))
-    assert all(x.dtype == torch.bfloat16 for args in products for x in args if isinstance(x, torch.Tensor))
+    assert all(
+        x.dtype == torch.bfloat16 for args in products for x in args if isinstance(x, torch.Tensor)
+    )
     assert logits.dtype == torch.bfloat16
     assert loss.dtype == torch.float32
     torch.testing.assert_close(loss, expected, rtol=1e-2, atol=0)
-    assert all(p.grad.dtype == torch.float32 and p.grad.isfinite().all() for p in model.parameters())
+    assert all(
+        p.grad.dtype == torch.float32 and p.grad.isfinite().all() for p in model.parameters()
+    )
 
 
 def test_a_step_neither_casts_nor_waits_nor_builds_constants(batch, record_operations):
@@ -253,7 +296,15 @@ def test_a_step_neither_casts_nor_waits_nor_builds_constants(batch, record_opera
         step()
     assert {"mm", "bmm", "lerp_"} <= set(recorded.names)
     # _to_copy: a cast or a copy between devices. _local_scalar_dense: .item().
-    unwanted = {"_to_copy", "_local_scalar_dense", "lift_fresh", "triu", "arange", "zeros_like", "nonzero"}
+    unwanted = {
+        "_to_copy",
+        "_local_scalar_dense",
+        "lift_fresh",
+        "triu",
+        "arange",
+        "zeros_like",
+        "nonzero",
+    }
     assert not unwanted & set(recorded.names)
 
 

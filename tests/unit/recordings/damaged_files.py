@@ -1,7 +1,8 @@
-"""Traces and snapshots with random damages: each should be analysed, or refused in one line, within 10 s.
+"""Traces and snapshots with random damages: each should be analysed, or refused in one line, within
+10 s.
 
-Takes small recordings of the tests, damages each kind of file (SQLite exports, torch.profiler's JSON, pickles, and
-packed ones) in bytes and in values, and analyses it in this process.
+Takes small recordings of the tests, damages each kind of file (SQLite exports, torch.profiler's
+JSON, pickles, and packed ones) in bytes and in values, and analyses it in this process.
 """
 
 import copy
@@ -27,7 +28,22 @@ from stepscope.trace import summary as trace_summary
 
 ROOT, SECONDS = Path(__file__).resolve().parents[3], 10
 TRACES, SNAPSHOTS = ROOT / "tests/unit/trace/recordings", ROOT / "tests/unit/snapshot/recordings"
-VALUES = (None, True, -1, 0, 2**31, 2**62, -(2**63), 2**70, 1.5, float("nan"), float("inf"), "", "x", "9" * 5000)
+VALUES = (
+    None,
+    True,
+    -1,
+    0,
+    2**31,
+    2**62,
+    -(2**63),
+    2**70,
+    1.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "9" * 5000,
+)
 VALUES += (b"\xff\x00", "\x1b[0m", "a" * 100_000, [], {}, [[]], {"a": []})
 FLAT = tuple(value for value in VALUES if not isinstance(value, list | dict) and value != 2**70)
 
@@ -75,9 +91,12 @@ def damaged_values(content: object, chance: random.Random) -> object:
 
 
 def damage_database(path: Path, chance: random.Random) -> None:
-    """A few values of an SQLite file replaced, of any type, and now and then a table or a column taken away."""
+    """A few values of an SQLite file replaced, of any type, and now and then a table or a column
+    taken away."""
     database = sqlite3.connect(path)
-    tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    tables = [
+        row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    ]
     for _ in range(chance.choice((1, 1, 3, 20))):
         table = chance.choice(tables)
         columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
@@ -89,7 +108,9 @@ def damage_database(path: Path, chance: random.Random) -> None:
                 database.execute(f'DROP TABLE "{table}"')
             else:
                 rows = "1" if chance.random() < 0.2 else f"rowid % 7 = {chance.randrange(7)}"
-                database.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE {rows}', (chance.choice(FLAT),))
+                database.execute(
+                    f'UPDATE "{table}" SET "{column}" = ? WHERE {rows}', (chance.choice(FLAT),)
+                )
         except (sqlite3.Error, IndexError):
             continue
     database.commit()
@@ -119,25 +140,34 @@ def kinds() -> dict[str, tuple[str, Callable[[Path, random.Random], None]]]:
         "JSON, bytes": (".json", of_bytes(whole)),
         "JSON, values": (
             ".json",
-            lambda path, chance: path.write_text(json.dumps(damaged_values(events, chance), default=str)) and None,
+            lambda path, chance: (
+                path.write_text(json.dumps(damaged_values(events, chance), default=str)) and None
+            ),
         ),
         "packed JSON, bytes": (".json.gz", of_bytes(gzip.compress(whole))),
         "pickle, bytes": (".pickle", of_bytes(plain)),
         "pickle, values": (
             ".pickle",
-            lambda path, chance: path.write_bytes(pickle.dumps(damaged_values(content, chance), 4)) and None,
+            lambda path, chance: (
+                path.write_bytes(pickle.dumps(damaged_values(content, chance), 4)) and None
+            ),
         ),
         "packed pickle, bytes": (".pickle.gz", of_bytes(packed)),
     }
 
 
 def analysed(path: Path) -> str:
-    """What becomes of a file: analysed, refused, or the name of another exception; TooLongError beyond SECONDS."""
+    """What becomes of a file: analysed, refused, or the name of another exception; TooLongError
+    beyond SECONDS."""
     try:
         if ".pickle" in path.name:
-            most = limits.Limits(SECONDS, 2)  # a damaged number may ask the unpickler for any time and memory
+            most = limits.Limits(
+                SECONDS, 2
+            )  # a damaged number may ask the unpickler for any time and memory
             refusals = (snapshot.SnapshotError, TooLongError)
-            said = limits.within(most, "a", lambda: snapshot_summary.text(snapshots.analyse_file(path)), refusals)
+            said = limits.within(
+                most, "a", lambda: snapshot_summary.text(snapshots.analyse_file(path)), refusals
+            )
         else:
             found = traces.read(path)
             cautions.require_operations(found, str(path))
@@ -149,7 +179,9 @@ def analysed(path: Path) -> str:
     except TooLongError:
         raise
     except limits.LimitError as error:
-        return "refused" if "memory" in str(error) or "with code" in str(error) else f"{error}"[:100]
+        return (
+            "refused" if "memory" in str(error) or "with code" in str(error) else f"{error}"[:100]
+        )
     except Exception as error:  # what is counted here
         return f"{type(error).__name__}: {error}"[:100]
 
@@ -167,7 +199,9 @@ def run(kind: tuple[str, Callable], damages: int) -> Counter:
             for number in range(damages):
                 path = Path(folder) / f"damaged{ending}"
                 write(path, random.Random(f"0 {number}"))
-                signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of the processor: others may be busy
+                signal.setitimer(
+                    signal.ITIMER_PROF, SECONDS
+                )  # of the processor: others may be busy
                 try:
                     outcomes[analysed(path)] += 1
                 except TooLongError:

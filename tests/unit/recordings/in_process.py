@@ -1,4 +1,5 @@
-"""Running a program of scripts/ in the tests' own process: starting a Python for each case takes seconds."""
+"""Running a program of scripts/ in the tests' own process: starting a Python for each case takes
+seconds."""
 
 import runpy
 import signal
@@ -14,7 +15,9 @@ def run_program(program, words, monkeypatch, capsys):
     try:
         runpy.run_path(str(program), run_name="__main__")
     except SystemExit as error:
-        code, said = (1, f"{error.code}\n") if isinstance(error.code, str) else (error.code or 0, "")
+        code, said = (
+            (1, f"{error.code}\n") if isinstance(error.code, str) else (error.code or 0, "")
+        )
     finally:
         signal.signal(signal.SIGPIPE, pipe)
     out, err = capsys.readouterr()

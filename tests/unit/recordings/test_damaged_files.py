@@ -1,4 +1,5 @@
-"""Files with random damages, of each kind: analysed, or refused in one line, and no longer than 10 s."""
+"""Files with random damages, of each kind: analysed, or refused in one line, and no longer than 10
+s."""
 
 import damaged_files
 import pytest
@@ -19,7 +20,9 @@ def test_another_exception_is_counted(monkeypatch):
 
     monkeypatch.setattr(damaged_files.snapshots, "analyse_file", fails)
     outcomes = damaged_files.run(KINDS["pickle, bytes"], damages=2)
-    assert outcomes == {"a: it cannot be analysed (KeyError: 'a bug'); record or export it again": 2}
+    assert outcomes == {
+        "a: it cannot be analysed (KeyError: 'a bug'); record or export it again": 2
+    }
 
 
 def test_what_hangs_is_counted(monkeypatch):

@@ -1,4 +1,5 @@
-"""The limits of time and memory, what a failing piece of work becomes, and files written whole or not at all."""
+"""The limits of time and memory, what a failing piece of work becomes, and files written whole or
+not at all."""
 
 import errno
 import os

@@ -42,13 +42,20 @@ def cpu(folders):
 
 @pytest.fixture
 def request_for(tmp_path):
-    """A report's request for a folder of tables, of which some are left out; with a figure of each name."""
+    """A report's request for a folder of tables, of which some are left out; with a figure of each
+    name."""
 
     def made(tables: Path, *left_out: str) -> Request:
         kept = tmp_path / "tables"
-        shutil.copytree(tables, kept, ignore=lambda _, names: [name for name in names if Path(name).stem in left_out])
+        shutil.copytree(
+            tables,
+            kept,
+            ignore=lambda _, names: [name for name in names if Path(name).stem in left_out],
+        )
         figures = tmp_path / "figures"
         figures.mkdir()
-        return Request(kept, figures, ROOT / "report", tmp_path / "out", "snakemake --cores 1 report")
+        return Request(
+            kept, figures, ROOT / "report", tmp_path / "out", "snakemake --cores 1 report"
+        )
 
     return made

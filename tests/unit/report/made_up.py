@@ -1,8 +1,10 @@
-"""Tables of made-up machines in round numbers, from which every fact of the report can be worked out by hand.
+"""Tables of made-up machines in round numbers, from which every fact of the report can be worked
+out by hand.
 
-The GPU: products at 50 (fp32), 250 (tf32) and 500 TFLOP/s (bf16), copies at 4 TB/s. Size `big`: 1e9 parameters, 8
-blocks, 16 heads; at context 1,024 and batch 4 its step has 50 TFLOP. `little` is a tenth of it in both. The processor:
-100 GFLOP/s, 10 GB/s, size `nano`: 1e6 parameters, 1 GFLOP a step.
+The GPU: products at 50 (fp32), 250 (tf32) and 500 TFLOP/s (bf16), copies at 4 TB/s. Size `big`: 1e9
+parameters, 8 blocks, 16 heads; at context 1,024 and batch 4 its step has 50 TFLOP. `little` is a
+tenth of it in both. The processor: 100 GFLOP/s, 10 GB/s, size `nano`: 1e6 parameters, 1 GFLOP a
+step.
 """
 
 import json
@@ -27,7 +29,12 @@ CPU_LADDER = {
     "sdpa": ({"attention": "sdpa"}, "fp32", 0.018, "faster"),
     "fused": ({"optimizer": "fused"}, "sdpa", 0.018, "unclear"),
 }
-PEAKS = {"graphs": (40e9, 60e9), "fused": (40e9, 60e9), "block": (45e9, 50e9), "checkpoint": (30e9, 33e9)}
+PEAKS = {
+    "graphs": (40e9, 60e9),
+    "fused": (40e9, 60e9),
+    "block": (45e9, 50e9),
+    "checkpoint": (30e9, 33e9),
+}
 SHAPE = {"d_model": 1024, "d_ff": 4096, "num_layers": 8, "num_heads": 16, "vocab_size": 10_000}
 
 
@@ -43,10 +50,16 @@ def write_tables(folder: Path, gpu: bool = True, cpu: bool = False) -> Path:
     return folder
 
 
-def series(cell: str, quantity: str, median: float, unit: str = "s", spread: float = 0.01, **more: object) -> dict:
+def series(
+    cell: str, quantity: str, median: float, unit: str = "s", spread: float = 0.01, **more: object
+) -> dict:
     """A row of series.csv; times have an interval of ± `spread`."""
     machine, study, *_ = cell.split("/")
-    ends = {"low": median * (1 - spread), "high": median * (1 + spread)} if quantity == "time" and spread else {}
+    ends = (
+        {"low": median * (1 - spread), "high": median * (1 + spread)}
+        if quantity == "time" and spread
+        else {}
+    )
     row = {
         "machine": machine,
         "study": study,
@@ -99,7 +112,9 @@ def ladder(
     full: dict[str, dict] = {}
     for name, (what, after, *_) in rungs.items():
         full[name] = (
-            {key: value for key, value in full.get(after, {}).items() if key != "after"} | {"name": name} | what
+            {key: value for key, value in full.get(after, {}).items() if key != "after"}
+            | {"name": name}
+            | what
         )
         full[name] |= {"after": after} if after else {}
     variants = list(full.values())
@@ -154,10 +169,15 @@ def ladder(
 
 
 def _key(about: dict) -> dict:
-    return {name: about[name] for name in ("machine", "study", "cell", "size", "context", "batch", "precision")}
+    return {
+        name: about[name]
+        for name in ("machine", "study", "cell", "size", "context", "batch", "precision")
+    }
 
 
-def _timing(name: str, where: dict, step: float, machine: dict, limits: str, **alone: float) -> tuple[dict, list]:
+def _timing(
+    name: str, where: dict, step: float, machine: dict, limits: str, **alone: float
+) -> tuple[dict, list]:
     """A timing cell: inference 0.2, forward 0.3, backward 0.6 and optimizer 0.1 of the step."""
     at = {**where, "limits": limits}
     rows = [
@@ -167,12 +187,15 @@ def _timing(name: str, where: dict, step: float, machine: dict, limits: str, **a
         series(name, "time", step * 0.1, **at | {"phase": "optimizer"}),
         series(name, "time", step * 0.3, **at | {"mode": "forward", "phase": "forward"}),
         series(name, "time", step * 0.2, **at | {"mode": "inference", "phase": "inference"}),
-        series(name, "tokens_per_second", where["context"] * where["batch"] / step, "token/s", **at),
+        series(
+            name, "tokens_per_second", where["context"] * where["batch"] / step, "token/s", **at
+        ),
         series(name, "mfu", 0.2, "1", **at),
         series(name, "peak_reserved", 90e9, "B", **at | {"phase": ""}),
     ]
     rows += [
-        series(name, quantity, value, "1" if quantity == "launches" else "s", **at) for quantity, value in alone.items()
+        series(name, quantity, value, "1" if quantity == "launches" else "s", **at)
+        for quantity, value in alone.items()
     ]
     return cell(name, machine, **where), rows
 
@@ -195,19 +218,41 @@ def _ceilings(machine: dict, label: str, rates: dict[str, float], copy: float) -
 
 
 def _profile(
-    name: str, where: dict, machine: dict, seconds: dict[str, float], launches: int, options: str = ""
+    name: str,
+    where: dict,
+    machine: dict,
+    seconds: dict[str, float],
+    launches: int,
+    options: str = "",
 ) -> dict:
-    """Tables of a profiled step. seconds: kind → time; `optimizer` is elementwise time of that phase."""
+    """Tables of a profiled step. seconds: kind → time; `optimizer` is elementwise time of that
+    phase."""
     about = cell(name, machine, **where, options=options)
     key = {"machine": about["machine"], "cell": name}
     optimizer = seconds.pop("optimizer")
     whole = seconds | {"elementwise": seconds["elementwise"] + optimizer}
     total = sum(whole.values())
     rows = [
-        {**key, "phase": "step", "category": kind, "calls": 100, "time": time, "share": time / total}
+        {
+            **key,
+            "phase": "step",
+            "category": kind,
+            "calls": 100,
+            "time": time,
+            "share": time / total,
+        }
         for kind, time in whole.items()
     ]
-    rows.append({**key, "phase": "optimizer", "category": "elementwise", "calls": 90, "time": optimizer, "share": 1.0})
+    rows.append(
+        {
+            **key,
+            "phase": "optimizer",
+            "category": "elementwise",
+            "calls": 90,
+            "time": optimizer,
+            "share": 1.0,
+        }
+    )
     kernels = [
         {
             **key,
@@ -225,17 +270,30 @@ def _profile(
         "cells": [about],
         "categories": rows,
         "kernels": kernels,
-        "phases": [{**key, "phase": "step", "host_time": 0.3, "gpu_time": total, "kernels": launches}],
+        "phases": [
+            {**key, "phase": "step", "host_time": 0.3, "gpu_time": total, "kernels": launches}
+        ],
         "gaps": [{**key, "phase": "step", "wall": total * 2, "busy": total, "idle": total}],
     }
 
 
-def _memory(label: str, size: str, machine: dict, precision: str, contexts: dict[int, float]) -> dict:
-    """Recorded peaks by context, all of them as predicted; 40 % activations, half of these context × context."""
-    made: dict[str, list] = {"cells": [], "series": [], "memory_peak": [], "memory_saved": [], "memory_largest": []}
+def _memory(
+    label: str, size: str, machine: dict, precision: str, contexts: dict[int, float]
+) -> dict:
+    """Recorded peaks by context, all of them as predicted; 40 % activations, half of these context
+    × context."""
+    made: dict[str, list] = {
+        "cells": [],
+        "series": [],
+        "memory_peak": [],
+        "memory_saved": [],
+        "memory_largest": [],
+    }
     for context, peak in contexts.items():
         for mode, part in (("step", 1.0), ("inference", 0.25)):
-            name = f"{label}/memory/{size}/ctx{context}/{precision}" + f"/mode={mode}" * (mode != "step")
+            name = f"{label}/memory/{size}/ctx{context}/{precision}" + f"/mode={mode}" * (
+                mode != "step"
+            )
             where = {**place(size, context, precision), "mode": mode}
             key = {"machine": label, "cell": name}
             made["cells"].append(cell(name, machine, **where))
@@ -246,9 +304,20 @@ def _memory(label: str, size: str, machine: dict, precision: str, contexts: dict
                 series(name, "peak_reserved", peak * part * 1.1, "B", **where | {"phase": ""}),
             ]
             if mode == "step":
-                parts = {"parameters": 0.1, "optimizer state": 0.2, "activations": 0.4, "cast weights": 0.3}
+                parts = {
+                    "parameters": 0.1,
+                    "optimizer state": 0.2,
+                    "activations": 0.4,
+                    "cast weights": 0.3,
+                }
                 made["memory_peak"] += [
-                    {**key, "category": kind, "bytes": peak * of, "blocks": 9, "predicted": peak * of}
+                    {
+                        **key,
+                        "category": kind,
+                        "bytes": peak * of,
+                        "blocks": 9,
+                        "predicted": peak * of,
+                    }
                     for kind, of in parts.items()
                 ]
                 made["memory_saved"] += [
@@ -260,7 +329,10 @@ def _memory(label: str, size: str, machine: dict, precision: str, contexts: dict
                         "bytes": peak * 0.02,
                         "formula": formula,
                     }
-                    for formula in ("batch × context × d_model × 4 B", "batch × heads × context × context × 4 B")
+                    for formula in (
+                        "batch × context × d_model × 4 B",
+                        "batch × heads × context × context × 4 B",
+                    )
                 ]
                 made["memory_largest"].append(
                     {
@@ -275,7 +347,9 @@ def _memory(label: str, size: str, machine: dict, precision: str, contexts: dict
     return made
 
 
-def _models(label: str, sizes: dict[str, tuple[float, float]], contexts: tuple[int, ...]) -> list[dict]:
+def _models(
+    label: str, sizes: dict[str, tuple[float, float]], contexts: tuple[int, ...]
+) -> list[dict]:
     """FLOP grow with the context: `sizes` has those at context 1,024 (64 on the processor)."""
     return [
         {
@@ -294,7 +368,8 @@ def _models(label: str, sizes: dict[str, tuple[float, float]], contexts: tuple[i
 
 
 def _attention(label: str, machine: dict, naive: bool = True) -> dict:
-    """d64 at lengths 1,024 and 2,048: naive takes 4 and 16 ms forward, cuDNN 0.1 and 0.4, Triton 0.2 and 0.5."""
+    """d64 at lengths 1,024 and 2,048: naive takes 4 and 16 ms forward, cuDNN 0.1 and 0.4, Triton
+    0.2 and 0.5."""
     name = f"{label}/attention/d64/bf16"
     where = {"size": "d64", "precision": "bf16", "batch": 8, "mode": ""}
     times = {"naive": (4e-3, 16e-3), "sdpa-cudnn": (1e-4, 4e-4), "triton": (2e-4, 5e-4)}
@@ -313,7 +388,13 @@ def _attention(label: str, machine: dict, naive: bool = True) -> dict:
                 rows += [
                     series(name, "time", seconds * factor, **at),
                     series(name, "rate", 4 * 8 * length**2 * 64 / seconds, "FLOP/s", **at),
-                    series(name, "before_backward", (6 * 8 * length**2 if variant == "naive" else 1e6), "B", **at),
+                    series(
+                        name,
+                        "before_backward",
+                        (6 * 8 * length**2 if variant == "naive" else 1e6),
+                        "B",
+                        **at,
+                    ),
                     series(name, "host_time", 3e-4, **at),
                 ]
     about = cell(name, machine, **where)
@@ -339,7 +420,16 @@ def _attention(label: str, machine: dict, naive: bool = True) -> dict:
                     "limits": "gpu",
                 }
             )
-    oom = series(name, "time", float("nan"), spread=0, **where, variant="naive", length=4096, direction="forward")
+    oom = series(
+        name,
+        "time",
+        float("nan"),
+        spread=0,
+        **where,
+        variant="naive",
+        length=4096,
+        direction="forward",
+    )
     causal = f"{label}/attention/d128/bf16/mask=causal"
     more = {"size": "d128", "precision": "bf16", "batch": 4, "mode": "", "options": "mask=causal"}
     rows += [
@@ -421,15 +511,28 @@ def _joined(*tables: dict) -> dict:
 
 def _gpu() -> dict:
     machine = {
-        **{"device": "cuda", "gpu": "Accelerator <A>", "cpu": "Host CPU", "memory": 100e9, "threads": 1},
+        **{
+            "device": "cuda",
+            "gpu": "Accelerator <A>",
+            "cpu": "Host CPU",
+            "memory": 100e9,
+            "threads": 1,
+        },
         **{"driver": "1.0", "torch": "2.11", "triton": "3.6", "python": "3.12"},
-        **{"power_limit_w": 700, "power_max_w": 690, "sm_clock_median_mhz": 1900, "temperature_max_c": 60},
+        **{
+            "power_limit_w": 700,
+            "power_max_w": 690,
+            "sm_clock_median_mhz": 1900,
+            "temperature_max_c": 60,
+        },
     }
     cells, ceilings = _ceilings(machine, GPU, {"fp32": 50e12, "tf32": 250e12, "bf16": 500e12}, 4e12)
     top = "attention=sdpa compile=graphs optimizer=fused"
     launches = {"bf16": 3000, "sdpa": 2500, "block": 1200, "graphs": 400, "fused": 100}
     big = ladder(f"{GPU}/ladder/big/ctx1024", place("big", 1024), LADDER, "gpu", launches, machine)
-    little = ladder(f"{GPU}/ladder/little/ctx256", place("little", 256), LADDER, "launches", launches, machine)
+    little = ladder(
+        f"{GPU}/ladder/little/ctx256", place("little", 256), LADDER, "launches", launches, machine
+    )
     big[0]["throttle"] = "power cap"
     starved = {"host_free_time": 0.015, "busy_time": 0.01, "launches": 3000}
     timed = [
@@ -437,8 +540,21 @@ def _gpu() -> dict:
         _timing(f"{GPU}/timing/big/ctx1024/fp32", place("big", 1024, "fp32"), 2.0, machine, "gpu"),
         _timing(f"{GPU}/timing/big/ctx256/bf16", place("big", 256), 0.2, machine, "gpu"),
         _timing(f"{GPU}/timing/big/ctx256/fp32", place("big", 256, "fp32"), 0.5, machine, "gpu"),
-        _timing(f"{GPU}/timing/little/ctx256/bf16", place("little", 256), 0.06, machine, "launches", **starved),
-        _timing(f"{GPU}/timing/little/ctx256/fp32", place("little", 256, "fp32"), 0.06, machine, "launches"),
+        _timing(
+            f"{GPU}/timing/little/ctx256/bf16",
+            place("little", 256),
+            0.06,
+            machine,
+            "launches",
+            **starved,
+        ),
+        _timing(
+            f"{GPU}/timing/little/ctx256/fp32",
+            place("little", 256, "fp32"),
+            0.06,
+            machine,
+            "launches",
+        ),
     ]
     missing = cell(
         f"{GPU}/timing/huge/ctx1024/bf16",
@@ -450,23 +566,56 @@ def _gpu() -> dict:
     )
     older = cell(f"{GPU}/memory/old", machine, is_current=False)
     figure = {
-        **{"source": "Somebody", "gpu": "Accelerator <A>", "study": "timing", "size": "big", "context": 1024},
-        **{"precision": "bf16", "mode": "step", "phase": "step", "quantity": "time", "statistic": "mean", "unit": "s"},
+        **{
+            "source": "Somebody",
+            "gpu": "Accelerator <A>",
+            "study": "timing",
+            "size": "big",
+            "context": 1024,
+        },
+        **{
+            "precision": "bf16",
+            "mode": "step",
+            "phase": "step",
+            "quantity": "time",
+            "statistic": "mean",
+            "unit": "s",
+        },
         **{"machine": GPU, "cell": f"{GPU}/timing/big/ctx1024/bf16", "measured": 0.5},
     }
     doubtful = (9.0, "headed by another unit", 18.0)
     published = rows(figure, "value doubt ratio", (0.6, "", 1.2), (1.0, "", 2.0), doubtful)
-    kinds = {"matmul": 0.11, "elementwise": 0.15, "copy/cast": 0.06, "reduction": 0.02, "optimizer": 0.02}
+    kinds = {
+        "matmul": 0.11,
+        "elementwise": 0.15,
+        "copy/cast": 0.06,
+        "reduction": 0.02,
+        "optimizer": 0.02,
+    }
     halves = {key: value / 2 for key, value in kinds.items()}
-    small = {"matmul": 0.002, "elementwise": 0.005, "copy/cast": 0.001, "reduction": 0.001, "optimizer": 0.001}
-    fp32 = {"matmul": 1.2, "elementwise": 0.2, "copy/cast": 0.01, "reduction": 0.02, "optimizer": 0.02}
+    small = {
+        "matmul": 0.002,
+        "elementwise": 0.005,
+        "copy/cast": 0.001,
+        "reduction": 0.001,
+        "optimizer": 0.001,
+    }
+    fp32 = {
+        "matmul": 1.2,
+        "elementwise": 0.2,
+        "copy/cast": 0.01,
+        "reduction": 0.02,
+        "optimizer": 0.02,
+    }
     return _joined(
         {"cells": [*cells, big[0], little[0], missing, older, *(about for about, _ in timed)]},
         {"series": [*ceilings, *big[1], *little[1], *(row for _, rows in timed for row in rows)]},
         {"comparisons": [*big[2], *little[2]], "published": published},
         {"models": _models(GPU, {"little": (1e8, 5e12), "big": (1e9, 50e12)}, (256, 1024))},
         _profile(f"{GPU}/profile/big/ctx1024/bf16", place("big", 1024), machine, dict(kinds), 3000),
-        _profile(f"{GPU}/profile/big/ctx1024/fp32", place("big", 1024, "fp32"), machine, fp32, 2500),
+        _profile(
+            f"{GPU}/profile/big/ctx1024/fp32", place("big", 1024, "fp32"), machine, fp32, 2500
+        ),
         _profile(
             f"{GPU}/profile/big/ctx1024/bf16/top",
             place("big", 1024),
@@ -486,11 +635,26 @@ def _gpu() -> dict:
 
 
 def _cpu() -> dict:
-    machine = {"device": "cpu", "cpu": "Processor B", "memory": 16e9, "threads": 3, "torch": "2.13", "python": "3.12"}
+    machine = {
+        "device": "cpu",
+        "cpu": "Processor B",
+        "memory": 16e9,
+        "threads": 3,
+        "torch": "2.13",
+        "python": "3.12",
+    }
     cells, ceilings = _ceilings(machine, CPU, {"fp32": 100e9}, 10e9)
-    climbed = ladder(f"{CPU}/ladder/nano/ctx64", place("nano", 64, "fp32"), CPU_LADDER, "cpu", {}, machine)
+    climbed = ladder(
+        f"{CPU}/ladder/nano/ctx64", place("nano", 64, "fp32"), CPU_LADDER, "cpu", {}, machine
+    )
     timed = [
-        _timing(f"{CPU}/timing/nano/ctx{context}/fp32", place("nano", context, "fp32"), step, machine, "cpu")
+        _timing(
+            f"{CPU}/timing/nano/ctx{context}/fp32",
+            place("nano", context, "fp32"),
+            step,
+            machine,
+            "cpu",
+        )
         for context, step in ((32, 0.012), (64, 0.02))
     ]
     refused = cell(
@@ -502,7 +666,10 @@ def _cpu() -> dict:
     )
     return _joined(
         {"cells": [*cells, climbed[0], refused, *(about for about, _ in timed)]},
-        {"series": [*ceilings, *climbed[1], *(row for _, rows in timed for row in rows)], "comparisons": climbed[2]},
+        {
+            "series": [*ceilings, *climbed[1], *(row for _, rows in timed for row in rows)],
+            "comparisons": climbed[2],
+        },
         {"models": _models(CPU, {"nano": (1e6, 1e9)}, (32, 64))},
         _profile(
             f"{CPU}/profile/nano/ctx64/fp32",

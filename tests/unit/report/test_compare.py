@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def changed(folders, tmp_path):
-    """A copy of the GPU's run, in which rows of series.csv are changed: made(row filter, factor) → its folder."""
+    """A copy of the GPU's run, in which rows of series.csv are changed: made(row filter, factor) →
+    its folder."""
 
     def made(name: str, **changes: object) -> Path:
         folder = tmp_path / name / "tables"
@@ -21,7 +22,9 @@ def changed(folders, tmp_path):
         for path in folders["gpu"].iterdir():
             frame = pd.read_csv(path, dtype=str, keep_default_na=False)
             if path.stem == "series":
-                own = (frame["quantity"] == changes["quantity"]) & (frame["cell"] == changes["cell"])
+                own = (frame["quantity"] == changes["quantity"]) & (
+                    frame["cell"] == changes["cell"]
+                )
                 if "status" in changes:
                     frame.loc[own, "status"] = changes["status"]
                 else:
@@ -44,13 +47,24 @@ def test_a_run_is_the_same_as_itself(folders):
 def test_more_launches_are_worse(folders, changed):
     found = compare.compared(folders["gpu"], changed("after", **LAUNCHES, median=3001), {})
     (pair,) = found.worse
-    assert (pair.quantity, pair.verdict, pair.before.value, pair.after.value) == ("launches", "more", 3000, 3001)
+    assert (pair.quantity, pair.verdict, pair.before.value, pair.after.value) == (
+        "launches",
+        "more",
+        3000,
+        3001,
+    )
 
 
-@pytest.mark.parametrize(("seconds", "verdict"), [(0.0152, "same"), (0.0158, "more"), (0.0140, "less")])
+@pytest.mark.parametrize(
+    ("seconds", "verdict"), [(0.0152, "same"), (0.0158, "more"), (0.0140, "less")]
+)
 def test_host_free_times_have_a_margin_of_3_percent(folders, changed, seconds, verdict):
     after = changed("after", quantity="host_free_time", cell=LAUNCHES["cell"], median=seconds)
-    pairs = [pair for pair in compare.compared(folders["gpu"], after, {}).pairs if pair.cell == LAUNCHES["cell"]]
+    pairs = [
+        pair
+        for pair in compare.compared(folders["gpu"], after, {}).pairs
+        if pair.cell == LAUNCHES["cell"]
+    ]
     assert {pair.verdict for pair in pairs if pair.quantity == "host_free_time"} == {verdict}
 
 
@@ -64,7 +78,9 @@ def test_what_no_longer_fits_is_worse(folders, changed):
     after = changed("after", quantity="time", cell="gpu-a/timing/big/ctx1024/fp32", status="oom")
     found = compare.compared(folders["gpu"], after, {})
     assert {pair.verdict for pair in found.worse} == {"broke"}
-    assert {pair.verdict for pair in compare.compared(after, folders["gpu"], {}).better} == {"works"}
+    assert {pair.verdict for pair in compare.compared(after, folders["gpu"], {}).better} == {
+        "works"
+    }
 
 
 def test_machines_of_other_labels_are_paired(folders):
@@ -87,7 +103,9 @@ def ended(*words: object) -> int:
 
 
 @pytest.mark.parametrize("worse", [False, True])
-def test_the_program_writes_pages_and_says_it_by_its_exit_code(folders, changed, tmp_path, capsys, worse):
+def test_the_program_writes_pages_and_says_it_by_its_exit_code(
+    folders, changed, tmp_path, capsys, worse
+):
     after = changed("after", **LAUNCHES, median=3001) if worse else folders["gpu"]
     out = tmp_path / "out"
     assert ended(folders["gpu"], after, "--out", out) == int(worse)

@@ -1,4 +1,5 @@
-"""The committed examples: golden pages of every chapter, and facts worked out again by the formulas that they name."""
+"""The committed examples: golden pages of every chapter, and facts worked out again by the formulas
+that they name."""
 
 import os
 import subprocess
@@ -19,7 +20,8 @@ WEIGHTS, TOKENS = 32 * (4 * 2560**2 + 3 * 2560 * 10_240), 512 * 4  # of the bloc
 
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory):
-    """Folder in which today's code has made an example's tables, figures and pages of its records."""
+    """Folder in which today's code has made an example's tables, figures and pages of its
+    records."""
     made = {}
 
     def render(name: str) -> Path:
@@ -27,13 +29,21 @@ def rendered(tmp_path_factory):
             made[name] = tmp_path_factory.mktemp(name)
             path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
             command = ["sh", str(EXAMPLES / "render.sh"), name, str(made[name])]
-            subprocess.run(command, env=os.environ | {"PATH": path}, check=True, capture_output=True, timeout=300)
+            subprocess.run(
+                command,
+                env=os.environ | {"PATH": path},
+                check=True,
+                capture_output=True,
+                timeout=300,
+            )
         return made[name]
 
     return render
 
 
-@pytest.mark.parametrize("path", ["h200/report/report.md", "llama/report/report.md", "compare/compare.md"])
+@pytest.mark.parametrize(
+    "path", ["h200/report/report.md", "llama/report/report.md", "compare/compare.md"]
+)
 def test_the_examples_pages_are_what_their_records_give(path, rendered):
     name, _, page = path.partition("/")
     assert (rendered(name) / page).read_text() == (EXAMPLES / name / page).read_text()
@@ -58,7 +68,10 @@ def test_arithmetic_in_8_bits_is_that_of_the_blocks_and_the_rest_in_16(data):
     own, found = machine(data), ladder.facts(data)
     before, rung = (found.ladder.rung(name) for name in ("fused", "fp8"))
     blocks = 6 * TOKENS * WEIGHTS
-    expected = blocks / own.rates["fp8"].value + (found.ladder.place.flop.value - blocks) / own.rates["bf16"].value
+    expected = (
+        blocks / own.rates["fp8"].value
+        + (found.ladder.place.flop.value - blocks) / own.rates["bf16"].value
+    )
     assert rung.arithmetic.value == near(expected)
     assert rung.of_peak.value == near(expected / rung.step.value)
     assert rung.predicted_gain.value == near(
@@ -66,27 +79,38 @@ def test_arithmetic_in_8_bits_is_that_of_the_blocks_and_the_rest_in_16(data):
     )
     assert not rung.is_rounding and found.ladder.coarse is rung
     assert found.ladder.most_different.value < 0.02 < rung.difference.value
-    assert precision.facts(data).eight_gain.value == near(own.rates["fp8"].value / own.rates["bf16"].value)
+    assert precision.facts(data).eight_gain.value == near(
+        own.rates["fp8"].value / own.rates["bf16"].value
+    )
 
 
 def test_what_rungs_deliver_at_another_batch(data, series):
     found = ladder.facts(data)
-    rows = series[(series["study"] == "ladder") & (series["batch"] == 16) & (series["variant"] == "fp8")]
+    rows = series[
+        (series["study"] == "ladder") & (series["batch"] == 16) & (series["variant"] == "fp8")
+    ]
     step = rows[(rows["quantity"] == "time") & (rows["phase"] == "step")]["median"].item()
     joules = rows[rows["quantity"] == "energy"]["median"].item()
     assert (found.most.batch, found.most.context.value, found.without.kind) == (16, 1024, "fused")
     assert found.most.rung.tokens.value == near(16 * 1024 / step)
     assert found.most.rung.energy.value == near(joules / (16 * 1024))
-    assert [(each.batch, each.rung.kind) for each in found.reach][-4:-2] == [(16, "fused"), (16, "fp8")]
+    assert [(each.batch, each.rung.kind) for each in found.reach][-4:-2] == [
+        (16, "fused"),
+        (16, "fp8"),
+    ]
     (part,) = (each for each in rungs.ladders(data, machine(data)) if each.place.batch == 16)
-    assert part.rung("fp8").host_free and not part.rung("fused").host_free  # so that no row of the column has it
+    assert (
+        part.rung("fp8").host_free and not part.rung("fused").host_free
+    )  # so that no row of the column has it
     assert [each.gpu for each in part.rungs] == [each.busy for each in part.rungs]
 
 
 def test_what_is_left_adds_up_to_the_step(data):
     found = ladder.facts(data)
     for name, step in (("plain", found.ladder.plain.step), ("top", found.ladder.top.step)):
-        assert sum(getattr(part, name).value for part in found.left) == pytest.approx(step.value, rel=0.01)
+        assert sum(getattr(part, name).value for part in found.left) == pytest.approx(
+            step.value, rel=0.01
+        )
 
 
 def test_causal_attention_multiplies_half(data):
@@ -94,13 +118,26 @@ def test_causal_attention_multiplies_half(data):
     scores = 8 * 16_384**2  # sequences, no heads
     products = 4 * scores * 64 / own.rates["bf16"].value
     assert found.arithmetic.value == pytest.approx(products, rel=1e-3)
-    assert found.naive_predicted.value == pytest.approx(38 * scores / own.copy.value + products, rel=1e-3)
-    causal = next(each for each in found.shapes if str(each.what) == "d128, bf16, causal, tokens 16,384, heads 16")
-    assert causal.rate.value == pytest.approx(4 * 16 * 16_384**2 * 128 / 2 / causal.forward.value, rel=1e-3)
+    assert found.naive_predicted.value == pytest.approx(
+        38 * scores / own.copy.value + products, rel=1e-3
+    )
+    causal = next(
+        each
+        for each in found.shapes
+        if str(each.what) == "d128, bf16, causal, tokens 16,384, heads 16"
+    )
+    assert causal.rate.value == pytest.approx(
+        4 * 16 * 16_384**2 * 128 / 2 / causal.forward.value, rel=1e-3
+    )
 
 
 def test_a_ladder_that_starts_at_a_later_rung_is_called_by_that_rung():
-    all_changed = {"precision": "fp8", "attention": "triton", "compile": "graphs", "optimizer": "fused"}
+    all_changed = {
+        "precision": "fp8",
+        "attention": "triton",
+        "compile": "graphs",
+        "optimizer": "fused",
+    }
     for name, kind in (("fp8", "fp8"), ("graphs", "graphs"), ("fused", "fused")):
         assert rungs._changes({name: {"name": name, **all_changed}})[name]["kind"] == kind
 
@@ -109,13 +146,21 @@ def test_a_ladder_that_starts_later_is_a_part_even_where_its_first_variant_did_n
     whole, *_, part, smaller = rungs.ladders(data, machine(data))
     assert (whole.is_part, part.is_part, smaller.is_part) == (False, True, True)
     without = replace(part, rungs=part.rungs[1:])
-    assert rungs._starts_later(without, [whole, without]) and not rungs._starts_later(whole, [whole, without])
+    assert rungs._starts_later(without, [whole, without]) and not rungs._starts_later(
+        whole, [whole, without]
+    )
 
 
 def test_the_power_limit_is_named_where_the_clock_falls_at_it(data, series):
     found = ladder.facts(data)
-    rows = series[(series["study"] == "ladder") & (series["batch"] == 16) & (series["variant"] == "fp8")]
+    rows = series[
+        (series["study"] == "ladder") & (series["batch"] == 16) & (series["variant"] == "fp8")
+    ]
     by = rows[rows["phase"] == "step"].set_index("quantity")["median"]
-    assert (found.held_back.batch, found.held_back.rung.kind, found.power_limit.value) == (16, "fp8", 700)
+    assert (found.held_back.batch, found.held_back.rung.kind, found.power_limit.value) == (
+        16,
+        "fp8",
+        700,
+    )
     assert found.held_back.rung.sm_clock.value == near(by["sm_clock"])
     assert by["sm_clock"] < 0.95 * found.highest_clock.value

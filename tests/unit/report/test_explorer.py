@@ -41,13 +41,17 @@ def test_every_number_of_a_csv_is_in_the_page(folder, tmp_path):
     names = [each["name"] for each in about(page)["tables"]["series"]["columns"]]
     columns = dict(zip(names, contents(page, "series"), strict=True))
     assert columns["median"] == [
-        None if row["median"] == "" else pytest.approx(float(row["median"]), rel=1e-4) for row in rows
+        None if row["median"] == "" else pytest.approx(float(row["median"]), rel=1e-4)
+        for row in rows
     ]
     for name, kind in (("cell", str), ("context", float)):
         keys, places = columns[name]
         assert [keys[place] for place in places] == [row[name] and kind(row[name]) for row in rows]
     size = {"name": "size", "kind": "text", "chosen": True}
-    assert explorer._values(size, ["xl", "d64", "nano"], {"xl": 2, "nano": 1}) == [["d64", "nano", "xl"], [2, 0, 1]]
+    assert explorer._values(size, ["xl", "d64", "nano"], {"xl": 2, "nano": 1}) == [
+        ["d64", "nano", "xl"],
+        [2, 0, 1],
+    ]
 
 
 def test_tables_that_are_too_large_are_named_and_left_out(folder, tmp_path, monkeypatch):
@@ -62,7 +66,9 @@ def test_text_of_a_record_cannot_end_the_script(folder, tmp_path):
     cells = folder.parent / "other" / "cells.csv"
     cells.parent.mkdir()
     cells.write_text((folder / "cells.csv").read_text())
-    page = explorer.document({"</script><b>": folder, "two": cells.parent}, tmp_path, "</script><b>", ROOT / "report")
+    page = explorer.document(
+        {"</script><b>": folder, "two": cells.parent}, tmp_path, "</script><b>", ROOT / "report"
+    )
     assert "<b>" not in page.split("<script")[1] and page.count("</script><b>") == 0
 
 
@@ -70,16 +76,25 @@ def test_cells_of_a_table_make_its_link():
     cells = [f"gpu/timing/small/ctx{context}/fp32" for context in range(9)]
     rows = [{"a": Quantity(1.0, "s", cells=(cell,))} for cell in cells]
     assert explorer.cells_of(rows) == cells
-    assert explorer.link_of_cells(cells[:1]) == "explorer.html#card=gpu%2Ftiming%2Fsmall%2Fctx0%2Ffp32"
-    assert explorer.link_of_cells(cells) == "explorer.html#show=rows&table=series&machine=gpu&study=timing"
+    assert (
+        explorer.link_of_cells(cells[:1]) == "explorer.html#card=gpu%2Ftiming%2Fsmall%2Fctx0%2Ffp32"
+    )
+    assert (
+        explorer.link_of_cells(cells)
+        == "explorer.html#show=rows&table=series&machine=gpu&study=timing"
+    )
 
 
-@pytest.mark.parametrize("state", [*explorer.FIGURES.values(), *(dict(parse_qsl(each[1:])) for each in DOCUMENTED)])
+@pytest.mark.parametrize(
+    "state", [*explorer.FIGURES.values(), *(dict(parse_qsl(each[1:])) for each in DOCUMENTED)]
+)
 def test_links_name_what_the_schema_has(state):
     table, _, column = state.get("of", "").partition(".")
     known = TABLES[state.get("table", table)].by_name
     assert column in (QUANTITIES if table == "series" else known) or not column
-    chosen_by = {state[key] for key in ("rows", "columns", "facet") if key in state} | (state.keys() - OWN)
+    chosen_by = {state[key] for key in ("rows", "columns", "facet") if key in state} | (
+        state.keys() - OWN
+    )
     assert chosen_by <= OF_A_CELL | known.keys()
     assert state.get("sort", "").partition(":")[0] in {"", *known}
 

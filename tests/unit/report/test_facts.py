@@ -29,7 +29,9 @@ def near(value: float) -> object:
 def test_ceilings_are_bursts(gpu):
     own = machine(gpu)
     assert own.is_gpu and own.name == "Accelerator <A>"
-    assert (own.rate("bf16").value, own.sustained["bf16"].value, own.copy.value) == near((500e12, 450e12, 4e12))
+    assert (own.rate("bf16").value, own.sustained["bf16"].value, own.copy.value) == near(
+        (500e12, 450e12, 4e12)
+    )
 
 
 def test_a_place_predicts_from_the_ceilings(gpu):
@@ -43,7 +45,15 @@ def test_a_place_predicts_from_the_ceilings(gpu):
 
 def test_the_ladder_is_compared_as_its_command_says(gpu):
     own = ladders(gpu, machine(gpu))[0]
-    assert [rung.kind for rung in own.rungs] == ["fp32", "tf32", "bf16", "sdpa", "block", "graphs", "fused"]
+    assert [rung.kind for rung in own.rungs] == [
+        "fp32",
+        "tf32",
+        "bf16",
+        "sdpa",
+        "block",
+        "graphs",
+        "fused",
+    ]
     assert [rung.kind for rung in own.asides] == ["checkpoint 2"]
     assert own.plain.kind == "bf16" and own.top.kind == "fused"
     assert own.over_plain.value == near(0.5 / 0.25)
@@ -61,7 +71,9 @@ def test_mechanisms_predict_gains(gpu):
     assert predicted["tf32"].value == near(2.0 / (2.0 - (50e12 / 50e12 - 50e12 / 250e12)))
     assert predicted["bf16"].value == near(0.8 / (0.8 - (0.2 - 0.1)))
     assert predicted["sdpa"].value == near(0.5 / (0.5 - scores))
-    assert predicted["graphs"].value == near(0.32 / 0.27)  # what the rung before takes without the host
+    assert predicted["graphs"].value == near(
+        0.32 / 0.27
+    )  # what the rung before takes without the host
     assert predicted["fused"].value == near(0.3 / (0.3 - (0.05 - 0.007)))
     assert predicted["block"] is None
 
@@ -85,7 +97,14 @@ def test_a_profiled_step_adds_up_to_the_clock(gpu):
     found = profiled(gpu, own)
     plain = plain_at(found, subject(gpu, own), "bf16")
     assert plain.clock.value == near(0.5) and plain.busy.value == near(0.36)
-    parts = [plain.products, plain.attention, plain.casts, plain.optimizer, plain.others, plain.idle]
+    parts = [
+        plain.products,
+        plain.attention,
+        plain.casts,
+        plain.optimizer,
+        plain.others,
+        plain.idle,
+    ]
     assert [part.value for part in parts] == pytest.approx([0.11, 0.0, 0.06, 0.02, 0.17, 0.14])
     assert sum(part.value for part in parts) == near(plain.clock.value)
     top = top_at(found, subject(gpu, own))
@@ -108,8 +127,15 @@ def test_does_this_apply_to_me(gpu):
     assert set(rows) == {("little", "256"), ("big", "256"), ("big", "1,024")}
     little, short, long = rows["little", "256"], rows["big", "256"], rows["big", "1,024"]
     assert (little.limits, little.change, little.saves) == ("launches", "CUDA graphs", "75")
-    assert (short.limits, short.change, short.saves) == ("GPU", "fused AdamW", "5")  # 11 ms of bytes, of scores 0.9
-    assert (long.change, long.saves) == ("fused attention (SDPA)", "20")  # by its ladder, not by bytes
+    assert (short.limits, short.change, short.saves) == (
+        "GPU",
+        "fused AdamW",
+        "5",
+    )  # 11 ms of bytes, of scores 0.9
+    assert (long.change, long.saves) == (
+        "fused attention (SDPA)",
+        "20",
+    )  # by its ladder, not by bytes
 
 
 def test_phases_beside_their_bytes(gpu):
@@ -134,7 +160,9 @@ def test_kernels_split_what_is_no_product(gpu):
     assert found.fused_gap.value == near(0.01 / 0.007 - 1)
     assert found.overhead.value == near(0.72 / 0.5)
     worst = found.worst
-    assert (worst.host_free.value, worst.busy.value, worst.launches.value) == near((0.015, 0.01, 3000))
+    assert (worst.host_free.value, worst.busy.value, worst.launches.value) == near(
+        (0.015, 0.01, 3000)
+    )
     assert worst.each.value == near(0.06 / 3000)
     assert [row.place.size for row in found.sizes] == ["little", "big"]
     assert found.starved.busy_share.value == near(0.01 / 0.06)
@@ -143,19 +171,25 @@ def test_kernels_split_what_is_no_product(gpu):
 def test_memory_counts_reserved_bytes_where_graphs_run(gpu):
     found = memory.facts(gpu)
     assert found.place.key == ("big", 1024, 4)
-    assert (found.asked.value, found.standing.value, found.activations.value) == near((50e9, 15e9, 20e9))
+    assert (found.asked.value, found.standing.value, found.activations.value) == near(
+        (50e9, 15e9, 20e9)
+    )
     assert found.unused.value == near(55e9 - 50e9)
     assert found.fp32_change.value == near(50 / 60 - 1)
     assert found.inference_share.value == near(0.25)
     assert found.first.squared.value == near(0.5)
     assert found.holds and found.all.gap.value == 0
-    assert (found.checkpoint.allocated.value, found.checkpoint_plain.peak.value) == near((30e9, 90e9))
+    assert (found.checkpoint.allocated.value, found.checkpoint_plain.peak.value) == near(
+        (30e9, 90e9)
+    )
     assert found.checkpoint_longer.value == near(0.6 / 0.5)
 
 
 def test_the_ladder_says_when_compiling_has_paid(gpu):
     found = ladder.facts(gpu)
-    assert found.ladder.rung("block").pays_after.value == near(3 * 8.0 / 0.08)  # of three processes together
+    assert found.ladder.rung("block").pays_after.value == near(
+        3 * 8.0 / 0.08
+    )  # of three processes together
     assert found.ladder.rung("graphs").pays_after is None  # it won nothing that was shown
     assert found.has_turns and found.other == "little at context 256"
 
@@ -168,7 +202,9 @@ def test_attention_moves_what_its_code_says(gpu):
     assert found.naive_predicted.value == near(flop / 500e12 + 38 * 8 * 2048**2 / 4e12)
     assert found.kept_gap.value == near(0) or abs(found.kept_gap.value) < 1e-9
     assert (found.best.name, found.second.name, found.verdict) == ("sdpa-cudnn", "triton", "faster")
-    assert found.best.gain.value == near(40) and found.growth.value == near(found.scores_growth.value)
+    assert found.best.gain.value == near(40) and found.growth.value == near(
+        found.scores_growth.value
+    )
     assert found.oom_length.value == 4096
     assert found.host.value == near(3e-4) and not found.is_host_limited  # the GPU takes 4 ms of it
 
@@ -191,7 +227,11 @@ def test_formats(gpu):
 def test_cells_that_ran_at_a_time_are_counted():
     start = "2026-01-01T00:00:{:02}+00:00"
     cells = [
-        {"started": start.format(at), "duration_s": 10.0, "gpu_uuid": gpu}  # starts are whole seconds
+        {
+            "started": start.format(at),
+            "duration_s": 10.0,
+            "gpu_uuid": gpu,
+        }  # starts are whole seconds
         for at, gpu in ((0, "a"), (9, "b"), (12, "b"), (20, "a"))
     ]
     assert method.at_once(cells[:3]) is None and method.at_once(cells).value == 2
@@ -201,7 +241,9 @@ def test_warm_up(gpu):
     found = warmup.facts(gpu)
     assert found.cost.value == near(6.0)
     assert found.worst.off.value == near(0.6)
-    assert found.largest.enough.value == 2 and not found.is_never  # 0.51 s is 2 % off, 0.55 s is 10 %
+    assert (
+        found.largest.enough.value == 2 and not found.is_never
+    )  # 0.51 s is 2 % off, 0.55 s is 10 %
     assert found.dearest.part == "launches, module loading" and found.cold_first.value == near(1.5)
 
 
@@ -232,7 +274,9 @@ def test_without_a_gpu(cpu):
     assert found.arithmetic_share.value == near(1e9 / 100e9 / 0.02)
     shares = [found.products_share, found.optimizer_share, found.others_share]
     assert [each.value for each in shares] == pytest.approx([0.5, 0.1, 0.4])
-    assert found.ladder.top_is_gain and [rung.kind for rung in found.ladder.without_gain] == ["fused"]
+    assert found.ladder.top_is_gain and [rung.kind for rung in found.ladder.without_gain] == [
+        "fused"
+    ]
     assert found.memory.all.gap.value == 0
     assert precision.facts(cpu).unsupported == ("cpu-b/timing/nano/ctx64/bf16",)
 

@@ -42,7 +42,9 @@ def test_headings_with_nothing_below_them_go():
 
 def test_an_announcement_without_its_list_goes():
     assert (
-        rendered("# T\n\nThese:\n\n{% for one in facts.by_kind %}\n- {{ one }}\n{% endfor %}\n\nEnd.").markdown
+        rendered(
+            "# T\n\nThese:\n\n{% for one in facts.by_kind %}\n- {{ one }}\n{% endfor %}\n\nEnd."
+        ).markdown
         == "# T\n\nEnd.\n"
     )
 
@@ -80,7 +82,10 @@ def test_links_live_or_are_text():
 
 
 def test_a_table_has_one_unit_a_column_and_no_empty_one():
-    rows = [{"a": "x|y", "b": Quantity(0.5, "s", 0.4, 0.6), "c": None}, {"a": "z", "b": Quantity(2e-3, "s"), "c": None}]
+    rows = [
+        {"a": "x|y", "b": Quantity(0.5, "s", 0.4, 0.6), "c": None},
+        {"a": "z", "b": Quantity(2e-3, "s"), "c": None},
+    ]
     made = table(rows, "name: a; time: b; gone: c", "Caption.")
     assert made.splitlines() == [
         "| name | time (ms) |",
@@ -102,11 +107,19 @@ def test_a_column_of_several_units_names_each():
 
 
 def test_a_figure_stands_within_the_page():
-    svg = '<svg viewBox="0 0 10 10" xmlns="http://www.w3.org/2000/svg"><path id="p"/><use xlink:href="#p"/></svg>'
+    svg = (
+        '<svg viewBox="0 0 10 10" xmlns="http://www.w3.org/2000/svg"><path id="p"/><use'
+        ' xlink:href="#p"/></svg>'
+    )
     body = html.body("![A “b”](x.svg)\n*A “b”*\n", {"x.svg": svg})
     assert "<figure>" in body and 'role="img"' in body and "<figcaption>A “b”</figcaption>" in body
     assert 'id="p"' not in body  # two figures may have equal names
 
 
 def test_words_are_those_of_prose():
-    assert page.words("# A b\n\nOne **two** [three](x.md).\n\n| a | b |\n\n- four\n\n![c](d)\n\n*e f*\n") == 4
+    assert (
+        page.words(
+            "# A b\n\nOne **two** [three](x.md).\n\n| a | b |\n\n- four\n\n![c](d)\n\n*e f*\n"
+        )
+        == 4
+    )

@@ -1,4 +1,5 @@
-"""Reports of all, few and no tables: nothing is printed as missing, nothing is said twice, links live."""
+"""Reports of all, few and no tables: nothing is printed as missing, nothing is said twice, links
+live."""
 
 import json
 import re
@@ -23,21 +24,30 @@ def written(request) -> tuple[str, str]:
 
 
 def assert_sound(text: str) -> None:
-    found = re.search(r"\0|None|\bnan\b|Undefined|Quantity\(|Name\(|\{\{|\}\}|\{%| \(\)|\S  \S", text)
+    found = re.search(
+        r"\0|None|\bnan\b|Undefined|Quantity\(|Name\(|\{\{|\}\}|\{%| \(\)|\S  \S", text
+    )
     assert not found, text[max(0, found.start() - 80) : found.end() + 80]
 
 
 def pages(data: Data, request) -> dict[str, page.Page]:
     facts = book.facts_of(data)
-    return {each.name: each for each in book.pages_of(facts, book.templates_of(request, data.machine, [data.machine]))}
+    return {
+        each.name: each
+        for each in book.pages_of(facts, book.templates_of(request, data.machine, [data.machine]))
+    }
 
 
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])
-@pytest.mark.parametrize("left_out", [*sorted({*TABLES} - {"cells"}), *(study.name for study in STUDIES)])
+@pytest.mark.parametrize(
+    "left_out", [*sorted({*TABLES} - {"cells"}), *(study.name for study in STUDIES)]
+)
 def test_each_table_and_each_study_may_be_missing(gpu, cpu, request_for, folders, kind, left_out):
     data = {"gpu": gpu, "cpu": cpu}[kind]
     less = Data(data.folder, data.machine)
-    less._read = {name: data[name].iloc[:0] if name == left_out else data[name] for name in TABLES}  # read once
+    less._read = {
+        name: data[name].iloc[:0] if name == left_out else data[name] for name in TABLES
+    }  # read once
     with_study = {name: table for name, table in less._read.items() if "study" in table}
     less._read |= {name: table[table["study"] != left_out] for name, table in with_study.items()}
     for each in pages(less, request_for(folders["none"])).values():
@@ -48,7 +58,9 @@ def test_each_table_and_each_study_may_be_missing(gpu, cpu, request_for, folders
 def test_every_chapter_that_has_data_is_there(folders, request_for, kind):
     markdown, html = written(request_for(folders[kind]))
     assert_sound(markdown)
-    expected = {"gpu": 11, "cpu": 9, "both": 12}[kind]  # published needs figures of the GPU, attention its cells
+    expected = {"gpu": 11, "cpu": 9, "both": 12}[
+        kind
+    ]  # published needs figures of the GPU, attention its cells
     assert len(re.findall(r"^## .*$", markdown, re.M)) >= expected
     assert len(re.findall(r'<h2 class="chapter"', html)) == expected - 1
 
@@ -84,13 +96,18 @@ def test_facts_name_their_cells(folders, request_for):
     found = json.loads((request.out / "facts.json").read_text())["machines"][made_up.GPU]
     assert found["page_one"]["step"]["value"] == 0.5
     assert found["page_one"]["step"]["cells"] == ["gpu-a/ladder/big/ctx1024"]
-    assert found["method"]["commands"]["gpu-a/timing/big/ctx1024/bf16"].startswith("python scripts/")
+    assert found["method"]["commands"]["gpu-a/timing/big/ctx1024/bf16"].startswith(
+        "python scripts/"
+    )
 
 
 def test_missing_cells_are_named_with_the_command(folders, request_for):
     markdown, _ = written(request_for(folders["gpu"]))
     assert "Cells that were not measured: 1 of " in markdown
-    assert "`snakemake --cores 1 report` tries them again:\n\n- gpu-a/timing/huge/ctx1024/bf16" in markdown
+    assert (
+        "`snakemake --cores 1 report` tries them again:\n\n- gpu-a/timing/huge/ctx1024/bf16"
+        in markdown
+    )
 
 
 def test_names_of_records_do_no_harm(folders, request_for):
@@ -102,12 +119,19 @@ def test_names_of_records_do_no_harm(folders, request_for):
 def test_a_model_of_ones_own_is_not_told_as_ours(gpu, request_for, folders):
     less = Data(gpu.folder, gpu.machine)
     less._read = {name: gpu[name] for name in TABLES}
-    own = {"reference": "models/gpt.py:build", "class": "GPT", "d_model": float("nan"), "flop_from": "counter"}
+    own = {
+        "reference": "models/gpt.py:build",
+        "class": "GPT",
+        "d_model": float("nan"),
+        "flop_from": "counter",
+    }
     less._read["models"] = gpu["models"].assign(**own)
     made = pages(less, request_for(folders["none"]))
     assert "the model as it was built" in made["page_one"].markdown
     assert "SwiGLU" not in made["setup"].markdown and "GPT" in made["setup"].markdown
-    assert not any("largest batch" in each.markdown for each in made.values())  # no closed form of its memory
+    assert not any(
+        "largest batch" in each.markdown for each in made.values()
+    )  # no closed form of its memory
     for each in made.values():
         assert_sound(each.markdown)
 
@@ -131,7 +155,9 @@ def test_templates_do_no_arithmetic():
     for path in TEMPLATES:
         for code in re.findall(r"\{\{(.*?)\}\}", path.read_text()):
             bare = re.sub(r'"[^"]*"', "", code)
-            assert not re.search(r"[+*/]|\bround\b|\bformat\b|(?<!\w)-\s*\w", bare), f"{path.name}: {code}"
+            assert not re.search(r"[+*/]|\bround\b|\bformat\b|(?<!\w)-\s*\w", bare), (
+                f"{path.name}: {code}"
+            )
 
 
 def test_a_site_needs_nothing_beside_it(folders, request_for):

@@ -3,7 +3,17 @@
 import math
 
 import pytest
-from stepscope.report.kit.quantity import Quantity, gap, is_below, minus, over, plus, scaled, share, time_of
+from stepscope.report.kit.quantity import (
+    Quantity,
+    gap,
+    is_below,
+    minus,
+    over,
+    plus,
+    scaled,
+    share,
+    time_of,
+)
 
 NBSP = "\N{NO-BREAK SPACE}"
 
@@ -40,7 +50,9 @@ def test_in_a_sentence(quantity, said):
 def test_ratio_of_independent_measurements():
     # ln(1.1) and ln(1.2) add in quadrature: exp(hypot(0.09531, 0.18232)) = 1.228422
     made = over(Quantity(2.0, "s", 2 / 1.1, 2 * 1.1), Quantity(1.0, "s", 1 / 1.2, 1.2))
-    assert (made.low, made.value, made.high) == pytest.approx((2 / 1.228422, 2.0, 2 * 1.228422), rel=1e-6)
+    assert (made.low, made.value, made.high) == pytest.approx(
+        (2 / 1.228422, 2.0, 2 * 1.228422), rel=1e-6
+    )
 
 
 def test_what_is_missing_stays_missing():

@@ -12,7 +12,11 @@ from stepscope.results.schema import QUANTITIES, TABLES
 LENGTHS = {"000": 17, "001": 40, "002": 20, "003": 23, "004": 21}  # items of each write-up
 OF_SERIES = re.compile(r"series\[(\w+)\]")
 COLUMN = re.compile(r"(\w+)\.(\w+)")
-NOT_HERE = ("`trace/`", "not measured: ", "`compare`")  # where a line names neither chapter nor column
+NOT_HERE = (
+    "`trace/`",
+    "not measured: ",
+    "`compare`",
+)  # where a line names neither chapter nor column
 
 
 @functools.cache
@@ -35,13 +39,21 @@ def test_every_item_has_a_place_or_a_reason(project_root):
     found = list(rows(project_root))
     assert {seed: sum(row[0] == seed for row in found) for seed in LENGTHS} == LENGTHS
     for _, item, _, where in found:
-        named = re.findall("“[^”]+”", where) or any(each in where for each in NOT_HERE) or COLUMN.search(where)
+        named = (
+            re.findall("“[^”]+”", where)
+            or any(each in where for each in NOT_HERE)
+            or COLUMN.search(where)
+        )
         assert item and (named or OF_SERIES.search(where)), (item, where)
 
 
 def test_its_chapters_exist(project_root):
-    files = [path for name in CHAPTERS for path in (project_root / "report/chapters").glob(f"{name}*.j2")]
-    titles = {title for path in files for title in re.findall(r"^# (.+)$", path.read_text(), re.MULTILINE)}
+    files = [
+        path for name in CHAPTERS for path in (project_root / "report/chapters").glob(f"{name}*.j2")
+    ]
+    titles = {
+        title for path in files for title in re.findall(r"^# (.+)$", path.read_text(), re.MULTILINE)
+    }
     named = set(re.findall("“([^”]+)”", page(project_root))) - {"chapter"}
     assert len(named) > 8 and named <= titles
 
@@ -55,13 +67,21 @@ def test_its_tables_columns_and_quantities_exist(project_root):
         ("series", "csv"),
     }
     assert len(columns) > 60 and quantities <= set(QUANTITIES)
-    assert {f"{table}.{column}" for table, column in columns if column not in TABLES[table].names} == set()
+    assert {
+        f"{table}.{column}" for table, column in columns if column not in TABLES[table].names
+    } == set()
 
 
 @pytest.mark.parametrize("seed", LENGTHS)
 def test_its_cells_are_in_its_preset(project_root, seed):
     files = [project_root / "config.yaml", project_root / f"rules/presets/published-{seed}.yaml"]
-    config = validated(functools.reduce(merged, map(read_yaml, files)), project_root / "rules/config.schema.yaml")
-    planned = {cell.name.removeprefix("gpu/") for study in STUDIES for cell in study.cells(config, "cuda", "gpu", 1)}
+    config = validated(
+        functools.reduce(merged, map(read_yaml, files)), project_root / "rules/config.schema.yaml"
+    )
+    planned = {
+        cell.name.removeprefix("gpu/")
+        for study in STUDIES
+        for cell in study.cells(config, "cuda", "gpu", 1)
+    }
     named = {cell for row in rows(project_root) if row[0] == seed for cell in row[2]}
     assert named and named - planned == set()

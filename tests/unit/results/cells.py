@@ -1,4 +1,5 @@
-"""Cells for tests: a plan, records and samples as the measuring programs write them, of numbers that a test gives."""
+"""Cells for tests: a plan, records and samples as the measuring programs write them, of numbers
+that a test gives."""
 
 import hashlib
 import json
@@ -8,28 +9,68 @@ import numpy as np
 import pandas as pd
 
 COLUMNS = [
-    *("variant", "process", "round", "mode", "kind", "length", "direction", "step", "phase", "warmup"),
+    *(
+        "variant",
+        "process",
+        "round",
+        "mode",
+        "kind",
+        "length",
+        "direction",
+        "step",
+        "phase",
+        "warmup",
+    ),
     *("seconds", "event_seconds", "launch_seconds", "sm_clock_mhz", "power_w", "temperature_c"),
 ]
-SHAPE = {"d_model": 64, "d_ff": 128, "num_layers": 2, "num_heads": 2, "vocab_size": 100, "context": 32, "batch": 4}
+SHAPE = {
+    "d_model": 64,
+    "d_ff": 128,
+    "num_layers": 2,
+    "num_heads": 2,
+    "vocab_size": 100,
+    "context": 32,
+    "batch": 4,
+}
 COMMON = {"seed": 0, "threads": 1, "device": "cpu", "processes": 3, "warmup": 1, "steps": 2}
 
 
 def sample(variant: str = "step", process: int = 1, seconds: float = 0.1, **more: object) -> dict:
     """A sample of a free step."""
-    place = {"variant": variant, "process": process, "mode": "step", "kind": "free", "phase": "step", "warmup": False}
+    place = {
+        "variant": variant,
+        "process": process,
+        "mode": "step",
+        "kind": "free",
+        "phase": "step",
+        "warmup": False,
+    }
     return place | {"step": 1, "seconds": seconds} | more
 
 
 def attention(variant: str, process: int, number: int, seconds: float, **more: object) -> dict:
     """A sample of a pass of attention in a round of turns."""
-    place = {"round": number, "mode": None, "phase": "forward", "direction": "forward", "length": 256}
+    place = {
+        "round": number,
+        "mode": None,
+        "phase": "forward",
+        "direction": "forward",
+        "length": 256,
+    }
     return sample(variant, process, seconds, **(place | more))
 
 
-def value(quantity: str, unit: str, number: float, process: int | None = 1, **place: object) -> dict:
+def value(
+    quantity: str, unit: str, number: float, process: int | None = 1, **place: object
+) -> dict:
     """A value of a record."""
-    where = {"variant": "step", "mode": "step", "phase": None, "length": None, "direction": None} | place
+    where = {
+        "variant": "step",
+        "mode": "step",
+        "phase": None,
+        "length": None,
+        "direction": None,
+    } | place
     return {"process": process, "quantity": quantity, "unit": unit, "value": number} | where
 
 
@@ -40,12 +81,22 @@ class Results:
         self.folder, self.cells = folder / "results", {}
 
     def add(
-        self, name: str, spec: dict, samples: list[dict] = (), summary: dict | None = None, **record: object
+        self,
+        name: str,
+        spec: dict,
+        samples: list[dict] = (),
+        summary: dict | None = None,
+        **record: object,
     ) -> Path:
         """Plan a cell and write it, with the status ok unless its summary says otherwise."""
         study = name.split("/")[1]
         spec = COMMON | spec
-        self.cells[name] = {"cell": name, "spec": spec, "code": "c0de", "command": f"python {study}.py"}
+        self.cells[name] = {
+            "cell": name,
+            "spec": spec,
+            "code": "c0de",
+            "command": f"python {study}.py",
+        }
         names = [one["name"] for one in spec.get("variants", [{"name": "step"}])]
         limited = "cpu" if spec["device"] == "cpu" else "gpu"
         variants = {each: {"status": "ok", "reason": "", "limited": limited} for each in names}
@@ -62,7 +113,11 @@ class Results:
                 "command": "python there.py",
                 "started": "2026-01-01T00:00:00+00:00",
                 "duration_s": 1.5,
-                "hardware": {"device": spec["device"], "cpu": "a processor", "host_memory_bytes": 2**30},
+                "hardware": {
+                    "device": spec["device"],
+                    "cpu": "a processor",
+                    "host_memory_bytes": 2**30,
+                },
                 "versions": {"torch": "2.0", "python": "3.12"},
                 "settings": {"threads": 1},
             },
@@ -77,7 +132,12 @@ class Results:
     def plan(self, missing: tuple[str, ...] = (), **machines: dict) -> Path:
         """The plan's file; `missing` are cells that were not measured."""
         for name in missing:
-            self.cells[name] = {"cell": name, "spec": COMMON | SHAPE, "code": "c0de", "command": "python step.py"}
+            self.cells[name] = {
+                "cell": name,
+                "spec": COMMON | SHAPE,
+                "code": "c0de",
+                "command": "python step.py",
+            }
         studies: dict[str, dict] = {}
         for name, entry in self.cells.items():
             studies.setdefault(name.split("/")[1], {"cells": []})["cells"].append(entry)
@@ -88,9 +148,15 @@ class Results:
 
 
 def turns(
-    times: dict[str, float], processes: int = 3, rounds: int = 4, noise: float = 0.01, seed: int = 0, **more
+    times: dict[str, float],
+    processes: int = 3,
+    rounds: int = 4,
+    noise: float = 0.01,
+    seed: int = 0,
+    **more,
 ) -> list:
-    """Free steps in turns: each process and each round is slow for all alike by 10 %, each sample by `noise`."""
+    """Free steps in turns: each process and each round is slow for all alike by 10 %, each sample
+    by `noise`."""
     draw, rows = np.random.default_rng(seed), []
     for process in range(1, processes + 1):
         of_process = draw.normal(0, 0.1)

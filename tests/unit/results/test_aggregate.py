@@ -15,14 +15,19 @@ from tests.unit.results.cells import SHAPE, Results, sample, turns, value
 
 ROOT = Path(__file__).resolve().parents[3]
 TIMING = "lab/timing/nano/ctx32/fp32"
-RUNGS = [{"name": "fp32", "precision": "fp32"}, {"name": "sdpa", "attention": "sdpa", "after": "fp32"}]
+RUNGS = [
+    {"name": "fp32", "precision": "fp32"},
+    {"name": "sdpa", "attention": "sdpa", "after": "fp32"},
+]
 
 
 @pytest.fixture
 def results(tmp_path):
     made = Results(tmp_path)
     made.add(TIMING, SHAPE | {"precision": "fp32"}, [sample(process=p) for p in (1, 2, 3)])
-    made.add("lab/ladder/nano/ctx32", SHAPE | {"variants": RUNGS}, turns({"fp32": 0.1, "sdpa": 0.05}))
+    made.add(
+        "lab/ladder/nano/ctx32", SHAPE | {"variants": RUNGS}, turns({"fp32": 0.1, "sdpa": 0.05})
+    )
     return made
 
 
@@ -60,10 +65,20 @@ def test_what_is_not_measured_has_a_row_that_says_so(results, monkeypatch):
 
 
 def test_a_cell_says_what_measured_it_and_whether_that_is_todays_code(results, monkeypatch):
-    results.add("lab/timing/nano/ctx64/fp32", SHAPE | {"context": 64, "precision": "fp32"}, [sample()], code="01d")
+    results.add(
+        "lab/timing/nano/ctx64/fp32",
+        SHAPE | {"context": 64, "precision": "fp32"},
+        [sample()],
+        code="01d",
+    )
     cells = run(results, monkeypatch)["cells"].set_index("context")
     row = cells.loc[64]
-    assert (row["is_current"], row["code"], row["cpu"], row["torch"]) == (False, "01d", "a processor", "2.0")
+    assert (row["is_current"], row["code"], row["cpu"], row["torch"]) == (
+        False,
+        "01d",
+        "a processor",
+        "2.0",
+    )
     assert (row["memory"], row["power_max_w"], row["throttle"]) == (2**30, 100, "power cap")
     assert cells.loc[32, "is_current"].all()
 
@@ -73,7 +88,12 @@ def test_the_status_of_a_cell_is_ok_if_any_variant_is(results, monkeypatch):
         "fp32": {"status": "ok", "reason": "", "limited": None},
         "sdpa": {"status": "unsupported", "reason": "no such kernel", "limited": None},
     }
-    results.add("lab/ladder/tiny/ctx32", SHAPE | {"variants": RUNGS}, [sample("fp32")], {"variants": variants})
+    results.add(
+        "lab/ladder/tiny/ctx32",
+        SHAPE | {"variants": RUNGS},
+        [sample("fp32")],
+        {"variants": variants},
+    )
     row = run(results, monkeypatch).row("cells", size="tiny")
     assert (row["status"], row["reason"]) == ("ok", "sdpa: unsupported: no such kernel")
 
@@ -81,7 +101,10 @@ def test_the_status_of_a_cell_is_ok_if_any_variant_is(results, monkeypatch):
 @pytest.mark.parametrize(
     ("edit", "told"),
     [
-        (lambda record: record["spec"].update(context=64), "another spec: context is 64 there, 32 in the plan"),
+        (
+            lambda record: record["spec"].update(context=64),
+            "another spec: context is 64 there, 32 in the plan",
+        ),
         (lambda record: record["summary"].pop("values"), "record.json is damaged"),
         (lambda record: record["provenance"].update(duration_s=1e308), "record.json is damaged"),
         (lambda record: record.update(samples_sha256="0" * 64), "samples.csv is not the file"),
@@ -95,7 +118,9 @@ def test_a_cell_that_is_not_the_plans_is_refused_by_name_with_what_measures_it_a
     edit(record)
     path.write_text(json.dumps(record))
     lines, last = refused(results, monkeypatch, capsys)
-    assert lines.startswith(f"error: results/{TIMING}: ") and told in lines and lines.count("\n") == 1
+    assert (
+        lines.startswith(f"error: results/{TIMING}: ") and told in lines and lines.count("\n") == 1
+    )
     assert last.endswith(f"--forcerun results/{TIMING}/record.json")
 
 
@@ -118,7 +143,11 @@ def test_a_plan_that_is_none_is_told_in_one_line(results, tmp_path, monkeypatch)
 
 def test_a_step_above_its_ceiling_is_said_in_the_log(results, monkeypatch, capsys):
     burst = [sample("burst", 1, 1.0, kind="burst", mode=None, phase="matmul")]
-    results.add("lab/ceilings/matmul/fp32", {"operation": "matmul", "order": 100, "precision": "fp32"}, burst)
+    results.add(
+        "lab/ceilings/matmul/fp32",
+        {"operation": "matmul", "order": 100, "precision": "fp32"},
+        burst,
+    )
     run(results, monkeypatch)
     said = capsys.readouterr().out
     assert re.search(rf"WARNING: {TIMING}.* of the burst ceiling", said)
@@ -130,18 +159,31 @@ def test_a_label_of_two_machines_is_said_in_the_log(results, monkeypatch, capsys
     record["provenance"]["hardware"]["cpu"] = "another"
     path.write_text(json.dumps(record))
     run(results, monkeypatch)
-    assert f"WARNING: lab: measured with several of cpu: another ({TIMING}), a processor" in capsys.readouterr().out
+    assert (
+        f"WARNING: lab: measured with several of cpu: another ({TIMING}), a processor"
+        in capsys.readouterr().out
+    )
 
 
 def test_own_models_have_the_operations_of_the_record(tmp_path, monkeypatch):
     results = Results(tmp_path)
     spec = {"model": "models/mine.py:build", "context": 6, "batch": 3, "precision": "fp32"}
-    about = {"reference": "models/mine.py:build", "class": "Stack", "parameters": 216, "unknown": ["a", "b"]}
+    about = {
+        "reference": "models/mine.py:build",
+        "class": "Stack",
+        "parameters": 216,
+        "unknown": ["a", "b"],
+    }
     about |= {"flops": {"counter": 23_328, "formula": 1}, "blocks": {"count": 2}}
     results.add("lab/timing/mine/ctx6/fp32", spec, [sample(seconds=0.5)], {"model": about})
     tables = run(results, monkeypatch)
     row = tables.row("models", size="mine")
-    assert (row["flop"], row["flop_from"], row["num_layers"], row["unknown"]) == (23_328, "counter", 2, "a; b")
+    assert (row["flop"], row["flop_from"], row["num_layers"], row["unknown"]) == (
+        23_328,
+        "counter",
+        2,
+        "a; b",
+    )
     assert tables.row("series", quantity="flops")["median"] == pytest.approx(23_328 / 0.5)
     assert tables.row("series", quantity="tokens_per_second")["median"] == pytest.approx(18 / 0.5)
 
@@ -191,7 +233,9 @@ def test_the_first_steps_parts_come_from_the_record(tmp_path, monkeypatch):
         "calls_steady": 0,
     }
     summary = {"first": {"parts": [part]}}
-    results.add("lab/profile/nano/ctx32/fp32/start=cold", SHAPE | {"precision": "fp32"}, summary=summary)
+    results.add(
+        "lab/profile/nano/ctx32/fp32/start=cold", SHAPE | {"precision": "fp32"}, summary=summary
+    )
     row = run(results, monkeypatch).row("first_step")
     assert (row["part"], row["first"], row["first_calls"], row["options"]) == (
         "memory allocation",
@@ -211,7 +255,9 @@ def test_a_cells_place_stands_in_tables_that_do_not_say_it(tmp_path, monkeypatch
             "phase,category,calls,time,share,device\nstep,matmul,2,0.5,1,0\n"
         )
     got = run(results, monkeypatch).rows("categories", context=64, precision="bf16")
-    assert got[["category", "time", "cell"]].to_numpy().tolist() == [["matmul", 0.5, "lab/profile/nano/ctx64/bf16"]]
+    assert got[["category", "time", "cell"]].to_numpy().tolist() == [
+        ["matmul", 0.5, "lab/profile/nano/ctx64/bf16"]
+    ]
 
 
 def test_a_damaged_analysis_is_refused(tmp_path, monkeypatch, capsys):
@@ -232,7 +278,9 @@ def test_an_interval_belongs_to_columns_that_are_there():
     for table in TABLES.values():
         for column in table.columns:
             assert {column.low, column.high} - {""} <= set(table.names)
-            assert column.label and column.meaning and (column.unit != "" or column.kind != "number")
+            assert (
+                column.label and column.meaning and (column.unit != "" or column.kind != "number")
+            )
 
 
 def test_a_table_that_is_not_there_is_an_empty_one(tmp_path):

@@ -9,12 +9,17 @@ FIRST = {"loss": 2.0, "gradient_norm": 5.0, "gradient_sample": [3.0, 4.0]}
 
 
 def check(precision="fp32", **changes):
-    return compared({"first": FIRST, "other": FIRST | changes}, {"first": "fp32", "other": precision})["other"]
+    return compared(
+        {"first": FIRST, "other": FIRST | changes}, {"first": "fp32", "other": precision}
+    )["other"]
 
 
 def test_the_same_is_the_same():
     found = compared({"none": {}, "first": FIRST}, {"none": "fp32", "first": "fp32"})
-    assert found == {"first": FIRST | {"difference": 0.0, "loss_difference": 0.0, "tolerance": 1e-4, "same": True}}
+    assert found == {
+        "first": FIRST
+        | {"difference": 0.0, "loss_difference": 0.0, "tolerance": 1e-4, "same": True}
+    }
     assert compared({"none": {}}, {"none": "fp32"}) == {}
 
 
@@ -35,7 +40,13 @@ def test_the_largest_difference_counts_and_a_wider_format_may_differ_more(change
 
 
 @pytest.mark.parametrize(
-    "changes", [{"loss": math.nan}, {"gradient_norm": math.inf}, {"gradient_sample": [3.0]}, {"gradient_sample": []}]
+    "changes",
+    [
+        {"loss": math.nan},
+        {"gradient_norm": math.inf},
+        {"gradient_sample": [3.0]},
+        {"gradient_sample": []},
+    ],
 )
 def test_what_cannot_be_compared_is_not_the_same(changes):
     found = check(**changes)

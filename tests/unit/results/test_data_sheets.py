@@ -5,9 +5,9 @@ import math
 import pytest
 from stepscope.results import data_sheets
 
-# Driver's name: SMs, boost clock (GHz), clock of the tensor cores, FP32 lanes an SM, then FLOP a clock and SM of dense
-# products in tf32, bf16 and fp16 (accumulated in fp32), memory bus (bits) and rate of a pin (Gbit/s). The H20 is not
-# here: its rates are cut by rule.
+# Driver's name: SMs, boost clock (GHz), clock of the tensor cores, FP32 lanes an SM, then FLOP a
+# clock and SM of dense products in tf32, bf16 and fp16 (accumulated in fp32), memory bus (bits) and
+# rate of a pin (Gbit/s). The H20 is not here: its rates are cut by rule.
 CHIPS = {
     "Tesla P100-PCIE-16GB": (56, 1.303, 1.303, 64, 0, 0, 256, 4096, 1.43),
     "Tesla P100-PCIE-12GB": (56, 1.303, 1.303, 64, 0, 0, 256, 3072, 1.43),
@@ -61,7 +61,9 @@ def test_the_h20_has_the_hopper_ratios():
     assert (h20.fp32, h20.bandwidth) == (44, 4000)
 
 
-@pytest.mark.parametrize("name", ["NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB", " nvidia  a100-sxm4-40gb "])
+@pytest.mark.parametrize(
+    "name", ["NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB", " nvidia  a100-sxm4-40gb "]
+)
 def test_brand_names_case_and_gaps_do_not_matter(name):
     assert data_sheets.rate(name, "matmul", "bf16") == 312e12
 

@@ -1,7 +1,7 @@
 """Predictions of memory beside what a snapshot recorded.
 
-The model: d_model 8, d_ff 16, 2 layers, 2 heads, vocabulary 11, context 6, batch 3. Its parameters, by hand:
-2 x 11 x 8 + 2 x (4 x 8 x 8 + 3 x 8 x 16 + 2 x 8) + 8 = 1,496.
+The model: d_model 8, d_ff 16, 2 layers, 2 heads, vocabulary 11, context 6, batch 3. Its parameters,
+by hand: 2 x 11 x 8 + 2 x (4 x 8 x 8 + 3 x 8 x 16 + 2 x 8) + 8 = 1,496.
 """
 
 import pandas as pd
@@ -15,7 +15,15 @@ from stepscope.results import writing
 from tests.unit.results.cells import Results, sample
 
 NAME = "lab/memory/tiny/ctx6/fp32"
-SPEC = {"d_model": 8, "d_ff": 16, "num_layers": 2, "num_heads": 2, "vocab_size": 11, "context": 6, "batch": 3}
+SPEC = {
+    "d_model": 8,
+    "d_ff": 16,
+    "num_layers": 2,
+    "num_heads": 2,
+    "vocab_size": 11,
+    "context": 6,
+    "batch": 3,
+}
 SPEC |= {"precision": "fp32"}
 PARAMETERS, WORKSPACE = 1496, 640
 ABOUT = {"baselines": {"model": 7000, "start": 20000}, "recorded": "measured steps"}
@@ -36,7 +44,9 @@ ANALYSIS = {
     "memory_named": NAMED,
     "memory_saved": SAVED,
     "memory_peak": "category,bytes,blocks\nparameters,5984,20\nactivations,1000,3\nunknown,0,0\n",
-    "memory_largest": "bytes,count,alive,category,shape,dtype\n864,1,1,activations,3×2×6×6,float32\n12,1,1,unknown,,\n",
+    "memory_largest": (
+        "bytes,count,alive,category,shape,dtype\n864,1,1,activations,3×2×6×6,float32\n12,1,1,unknown,,\n"
+    ),
     "memory_timeline": "time,phase,cast_weights\n0,forward,0\n1,forward,30\n2,backward,20\n",
 }
 
@@ -46,8 +56,12 @@ def results(tmp_path):
     return Results(tmp_path)
 
 
-def recorded(results: Results, name: str = NAME, about: dict = ABOUT, summary: dict | None = None, **spec) -> None:
-    folder = results.add(name, SPEC | spec, summary={"memory": about} | (summary or {})) / "analysis"
+def recorded(
+    results: Results, name: str = NAME, about: dict = ABOUT, summary: dict | None = None, **spec
+) -> None:
+    folder = (
+        results.add(name, SPEC | spec, summary={"memory": about} | (summary or {})) / "analysis"
+    )
     folder.mkdir()
     for table, text in ANALYSIS.items():
         (folder / f"{table}.csv").write_text(text)
@@ -57,7 +71,10 @@ def tables_of(results: Results) -> dict[str, pd.DataFrame]:
     found, samples, _ = reading.read(results.plan(), results.folder)
     made, damaged, _ = writing.tables(found, samples, [])
     assert not damaged
-    return {name: rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows)) for name, rows in made.items()}
+    return {
+        name: rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+        for name, rows in made.items()
+    }
 
 
 def items(results: Results) -> dict[str, tuple]:
@@ -115,7 +132,8 @@ def test_peaks_are_series_recorded_and_predicted(results):
     got = tables_of(results)["series"].set_index("quantity")["median"]
     assert (got["peak_asked"], got["model_bytes"], got["start_bytes"]) == (48000, 7000, 20000)
     assert (
-        got["peak_predicted"] == footprint_peak.peak(Setup(ModelShape(8, 16, 2, 2, 11), 3, 6), "step").bytes + WORKSPACE
+        got["peak_predicted"]
+        == footprint_peak.peak(Setup(ModelShape(8, 16, 2, 2, 11), 3, 6), "step").bytes + WORKSPACE
     )
 
 
@@ -123,16 +141,29 @@ def test_other_cells_of_the_machine_know_the_libraries_workspace_from_snapshots(
     recorded(results)
     results.add("lab/timing/tiny/ctx6/fp32", SPEC, [sample()])
     results.add("other/timing/tiny/ctx6/fp32", SPEC, [sample()])
-    rows = tables_of(results)["series"].query("study == 'timing' and quantity == 'peak_predicted' and mode == 'step'")
+    rows = tables_of(results)["series"].query(
+        "study == 'timing' and quantity == 'peak_predicted' and mode == 'step'"
+    )
     lab, other = (rows[rows["machine"] == name]["median"].item() for name in ("lab", "other"))
     assert lab - other == WORKSPACE
 
 
 def test_a_compiler_has_no_prediction_and_checkpoints_have_a_lower_one(results):
-    rungs = [{"name": "plain"}, {"name": "compile", "compile": "block"}, {"name": "every", "checkpoint": 1}]
-    spec = {name: value for name, value in SPEC.items() if name != "precision"} | {"variants": rungs, "context": 64}
+    rungs = [
+        {"name": "plain"},
+        {"name": "compile", "compile": "block"},
+        {"name": "every", "checkpoint": 1},
+    ]
+    spec = {name: value for name, value in SPEC.items() if name != "precision"} | {
+        "variants": rungs,
+        "context": 64,
+    }
     results.add("lab/ladder/tiny/ctx64", spec, [sample("plain")])
-    rows = tables_of(results)["series"].query("quantity == 'peak_predicted'").set_index("variant")["median"]
+    rows = (
+        tables_of(results)["series"]
+        .query("quantity == 'peak_predicted'")
+        .set_index("variant")["median"]
+    )
     assert set(rows.index) == {"plain", "every"}
     assert rows["every"] < rows["plain"]
 
@@ -140,7 +171,10 @@ def test_a_compiler_has_no_prediction_and_checkpoints_have_a_lower_one(results):
 def test_sizes_get_their_formula(results):
     recorded(results)
     tables = tables_of(results)
-    assert tables["memory_largest"]["formula"].tolist() == ["batch × heads × context × context × 4 B", ""]
+    assert tables["memory_largest"]["formula"].tolist() == [
+        "batch × heads × context × context × 4 B",
+        "",
+    ]
     assert tables["memory_saved"]["formula"][0] == "batch × heads × context × context × 4 B"
 
 

@@ -1,5 +1,5 @@
-"""Published figures: what a file may hold, what is said of a wrong one, which of ours they are set beside, and the
-committed files as printed."""
+"""Published figures: what a file may hold, what is said of a wrong one, which of ours they are set
+beside, and the committed files as printed."""
 
 import pandas as pd
 import pytest
@@ -23,7 +23,9 @@ def file(tmp_path):
 
 
 def test_what_a_file_leaves_out_is_empty_and_its_columns_stand_in_any_order(file):
-    (row,) = read(file("unit,value,gpu,quantity,study,source,context", "MiB,2,,peak allocated,memory,me,128"))
+    (row,) = read(
+        file("unit,value,gpu,quantity,study,source,context", "MiB,2,,peak allocated,memory,me,128")
+    )
     assert (row["value"], row["unit"], row["gpu"], row["context"]) == (2.0, "MiB", "", 128)
     assert (row["statistic"], row["batch"], row["size"]) == ("", None, "")
 
@@ -39,17 +41,34 @@ def test_what_a_file_leaves_out_is_empty_and_its_columns_stand_in_any_order(file
         ((HEAD, ROW.replace("1.5", "nan")), "line 2: value: 'nan' is not finite"),
         ((HEAD, ROW.replace("1.5", "inf")), "line 2: value: 'inf' is not finite"),
         ((HEAD, ROW.replace(",s", ",weeks")), "line 2: unit: 'weeks' is none of s, ms, us"),
-        ((HEAD, ROW.replace("timing", "Timing")), "line 2: study: 'Timing' is none of timing, warmup"),
-        ((HEAD + ",precision", ROW + ",fp64"), "line 2: precision: 'fp64' is none of fp32, tf32, bf16, fp16"),
-        ((HEAD + ",impossible", ROW + ",maybe"), "line 2: impossible: 'maybe' is none of True, False"),
-        ((HEAD + ",status", ROW + ",oom"), "line 2: value: a number for the status ok, and none for any other"),
-        ((HEAD, ROW.replace("1.5", "")), "line 2: value: a number for the status ok, and none for any other"),
+        (
+            (HEAD, ROW.replace("timing", "Timing")),
+            "line 2: study: 'Timing' is none of timing, warmup",
+        ),
+        (
+            (HEAD + ",precision", ROW + ",fp64"),
+            "line 2: precision: 'fp64' is none of fp32, tf32, bf16, fp16",
+        ),
+        (
+            (HEAD + ",impossible", ROW + ",maybe"),
+            "line 2: impossible: 'maybe' is none of True, False",
+        ),
+        (
+            (HEAD + ",status", ROW + ",oom"),
+            "line 2: value: a number for the status ok, and none for any other",
+        ),
+        (
+            (HEAD, ROW.replace("1.5", "")),
+            "line 2: value: a number for the status ok, and none for any other",
+        ),
     ],
 )
 def test_a_wrong_file_is_told_by_line_and_column(lines, told, file):
     with pytest.raises(PublishedError) as error:
         read(file(*lines))
-    assert told in str(error.value) and "mine.csv" in str(error.value) and "\n" not in str(error.value)
+    assert (
+        told in str(error.value) and "mine.csv" in str(error.value) and "\n" not in str(error.value)
+    )
 
 
 def test_what_is_no_csv_file_is_told_in_one_line(tmp_path):
@@ -61,8 +80,22 @@ def test_what_is_no_csv_file_is_told_in_one_line(tmp_path):
 
 def ours(**row) -> pd.DataFrame:
     """Series with one row: 40 ms of a step of medium at 128 in fp32."""
-    plain = {"machine": "a", "study": "timing", "size": "medium", "context": 128.0, "batch": 4.0, "precision": "fp32"}
-    plain |= {"variant": "step", "options": "", "mode": "step", "phase": "step", "direction": "", "quantity": "time"}
+    plain = {
+        "machine": "a",
+        "study": "timing",
+        "size": "medium",
+        "context": 128.0,
+        "batch": 4.0,
+        "precision": "fp32",
+    }
+    plain |= {
+        "variant": "step",
+        "options": "",
+        "mode": "step",
+        "phase": "step",
+        "direction": "",
+        "quantity": "time",
+    }
     plain |= {"median": 0.04, "mean": 0.05, "std": 0.001, "status": "ok", "cell": "a/cell"}
     return pd.DataFrame([plain | row]).reindex(columns=SERIES.names)
 
@@ -92,7 +125,8 @@ def test_a_figure_is_set_beside_ours_of_the_same_place(file, figure, measured):
 
 
 @pytest.mark.parametrize(
-    "changed", [{"options": "compile=block"}, {"precision": "bf16"}, {"study": "ladder"}, {"batch": 8.0}]
+    "changed",
+    [{"options": "compile=block"}, {"precision": "bf16"}, {"study": "ladder"}, {"batch": 8.0}],
 )
 def test_another_place_is_no_partner(file, changed):
     (row,) = rows([file(STEP[0], STEP[1] + "step,step,time,mean,100,ms")], ours(**changed))
@@ -101,17 +135,35 @@ def test_another_place_is_no_partner(file, changed):
 
 def test_an_implementation_that_is_not_ours_is_set_beside_our_fastest_of_as_many_bits(file):
     head = "source,gpu,study,batch,precision,implementation,d_head,heads,causal,length,direction,quantity,value,unit"
-    path = file(head, "me,H100,attention,4,fp16,flash-attention-3,64,16,yes,1024,forward,rate,500,TFLOP/s")
-    place = {"study": "attention", "size": "d64", "context": None, "length": 1024.0, "mode": "", "quantity": "rate"}
-    place |= {"options": "tokens=4096 heads=16 mask=causal", "phase": "forward", "direction": "forward"}
+    path = file(
+        head, "me,H100,attention,4,fp16,flash-attention-3,64,16,yes,1024,forward,rate,500,TFLOP/s"
+    )
+    place = {
+        "study": "attention",
+        "size": "d64",
+        "context": None,
+        "length": 1024.0,
+        "mode": "",
+        "quantity": "rate",
+    }
+    place |= {
+        "options": "tokens=4096 heads=16 mask=causal",
+        "phase": "forward",
+        "direction": "forward",
+    }
     rates = {("triton", "bf16"): 4e14, ("flex", "bf16"): 2e14, ("naive", "fp32"): 9e14}
-    known = [ours(**place, variant=name, precision=kind, median=rate) for (name, kind), rate in rates.items()]
+    known = [
+        ours(**place, variant=name, precision=kind, median=rate)
+        for (name, kind), rate in rates.items()
+    ]
     (row,) = rows([path], pd.concat(known))
     assert (row["measured"], row["value"], row["unit"]) == (4e14, 5e14, "FLOP/s")
     assert row["ratio"] == pytest.approx(1.25)
 
 
-@pytest.mark.parametrize(("unit", "si", "factor"), [("us", "s", 1e-6), ("MiB", "B", 2**20), ("%", "1", 0.01)])
+@pytest.mark.parametrize(
+    ("unit", "si", "factor"), [("us", "s", 1e-6), ("MiB", "B", 2**20), ("%", "1", 0.01)]
+)
 def test_values_are_in_si_units(file, unit, si, factor):
     (row,) = rows([file(HEAD, f"me,T4,profile,anything,3,{unit}")], ours())
     assert (row["value"], row["unit"]) == (pytest.approx(3 * factor), si)
@@ -136,7 +188,9 @@ def test_there_is_a_file_for_each_source(committed):
     papers = {"cudnn", "flash-attention-3"}
     assert set(committed) == {f"write-up-00{at}" for at in range(5)} | papers
     for name, own in committed.items():
-        assert {row["source"].casefold().replace(" ", "-") for row in own} == {name.replace("flash-a", "flasha")}
+        assert {row["source"].casefold().replace(" ", "-") for row in own} == {
+            name.replace("flash-a", "flasha")
+        }
 
 
 # Read off the write-ups and papers, one of each kind of table.
@@ -164,9 +218,21 @@ def test_figures_are_as_they_were_printed(name, wanted, printed, committed):
 
 # A quotation of each slip, and how many figures stand beside it.
 SLIPS = [
-    ("write-up-000", "consistently takes at least 1x longer", 4),  # mean and std of large, forward and backward
-    ("write-up-001", '"ms", the figures are seconds', 64),  # 4 d x 4 lengths x 2 implementations x 2 directions
-    ("write-up-001", "3096 is written, 4096 was announced", 24),  # 4 d x 2 implementations x 3 figures
+    (
+        "write-up-000",
+        "consistently takes at least 1x longer",
+        4,
+    ),  # mean and std of large, forward and backward
+    (
+        "write-up-001",
+        '"ms", the figures are seconds',
+        64,
+    ),  # 4 d x 4 lengths x 2 implementations x 2 directions
+    (
+        "write-up-001",
+        "3096 is written, 4096 was announced",
+        24,
+    ),  # 4 d x 2 implementations x 3 figures
     ("write-up-001", "191 calls of 64.9 µs", 1),
     ("write-up-002", "All models including 2.7B run successfully", 1),
     ("write-up-002", "below 1 % of the mean", 5),  # small twice, medium forward, large twice

@@ -1,5 +1,5 @@
-"""Recorded runs of a GPU, of a CPU and of a model of one's own: the tables say what the samples say, worked out here by
-the standard library."""
+"""Recorded runs of a GPU, of a CPU and of a model of one's own: the tables say what the samples
+say, worked out here by the standard library."""
 
 import csv
 import io
@@ -41,10 +41,16 @@ def test_a_step_is_the_geometric_mean_of_its_processes(run, kind, quantity):
     folder, cells, found, _ = run
     checked = 0
     for cell in cells:
-        own = found[(found["cell"] == cell.name) & (found["quantity"] == quantity) & (found["phase"] == "step")]
+        own = found[
+            (found["cell"] == cell.name)
+            & (found["quantity"] == quantity)
+            & (found["phase"] == "step")
+        ]
         expected = medians(folder / cell.name / "samples.csv", kind)
         if cell.place["study"] == "timing" and expected:
-            assert own["median"].item() == pytest.approx(statistics.geometric_mean(expected), rel=1e-9)
+            assert own["median"].item() == pytest.approx(
+                statistics.geometric_mean(expected), rel=1e-9
+            )
             checked += 1
     steps = {"h100_smoke": 3, "cpu_default": 4, "cpu_own": 2}[folder.name.rstrip("0123456789")]
     assert checked == (0 if kind == "host-free" and "cpu" in folder.name else steps)

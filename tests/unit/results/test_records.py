@@ -32,8 +32,14 @@ def cell(tmp_path):
     made = Results(tmp_path)
 
     def write(name):
-        samples = [sample(process=process, seconds=0.1 * process) for process in (1, 2, 3) for _ in range(3)]
-        return made.add(f"gpu/{name}", SHAPE, samples, {"values": [VALUE]} | SUMMARIES.get(name, {}))
+        samples = [
+            sample(process=process, seconds=0.1 * process)
+            for process in (1, 2, 3)
+            for _ in range(3)
+        ]
+        return made.add(
+            f"gpu/{name}", SHAPE, samples, {"values": [VALUE]} | SUMMARIES.get(name, {})
+        )
 
     return write
 
@@ -128,7 +134,9 @@ def test_what_is_missing_or_of_another_kind_is_refused(name, way, value, cell):
     assert "damaged" in (line := complaint(folder)) or "is not the file" in line
 
 
-@pytest.mark.parametrize("text", ["", "{", "null", "[]", "5", "\x00", "{}", "half", "[" * 10**5, "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["", "{", "null", "[]", "5", "\x00", "{}", "half", "[" * 10**5, "9" * 5000]
+)
 def test_a_file_that_is_no_record_is_refused(text, cell):
     path = cell(TIMING) / "record.json"
     whole = path.read_text()
@@ -172,7 +180,9 @@ def test_samples_that_are_no_table_are_refused(text, cell):
 def test_samples_that_are_lost_cut_or_a_folder_are_refused(cell):
     path = cell(CEILING) / "samples.csv"
     path.write_bytes(path.read_bytes()[:-40])
-    assert complaint(path.parent).startswith("samples.csv is not the file that record.json was written with")
+    assert complaint(path.parent).startswith(
+        "samples.csv is not the file that record.json was written with"
+    )
     path.unlink()
     assert complaint(path.parent) == "samples.csv is missing"
     path.mkdir()

@@ -45,11 +45,15 @@ def test_a_time_is_the_geometric_mean_of_the_processes_medians_with_students_int
         for f in (0.9, 1.0, 1.3)
     ]
     timing(results, [sample(seconds=5.0, warmup=True), *rows])
-    assert row(series_of(results), "sm_clock", phase="step")["median"] == pytest.approx(1000 * stats.gmean(medians))
+    assert row(series_of(results), "sm_clock", phase="step")["median"] == pytest.approx(
+        1000 * stats.gmean(medians)
+    )
     got = row(series_of(results), "time", phase="step")
     expected = stats.ttest_1samp(np.log(medians), 0).confidence_interval(0.95)
     assert got["median"] == pytest.approx(stats.gmean(medians))
-    assert (got["low"], got["high"]) == pytest.approx((math.exp(expected.low), math.exp(expected.high)))
+    assert (got["low"], got["high"]) == pytest.approx(
+        (math.exp(expected.low), math.exp(expected.high))
+    )
     assert got["mean"] == pytest.approx(np.mean(medians) * 3.2 / 3)
     within = [np.var(np.array([0.9, 1.0, 1.3]) * each, ddof=1) for each in medians]
     assert got["std"] == pytest.approx(math.sqrt(np.mean(within)))
@@ -57,11 +61,19 @@ def test_a_time_is_the_geometric_mean_of_the_processes_medians_with_students_int
 
 
 def test_phases_are_of_phased_steps_and_the_whole_of_free_ones(results):
-    phased = [sample(kind="phased", phase=name, seconds=1.0) for name in ("forward", "backward", "optimizer")]
-    timing(results, [*phased, sample(seconds=2.5), sample(mode="inference", phase="inference", seconds=0.5)])
+    phased = [
+        sample(kind="phased", phase=name, seconds=1.0)
+        for name in ("forward", "backward", "optimizer")
+    ]
+    timing(
+        results,
+        [*phased, sample(seconds=2.5), sample(mode="inference", phase="inference", seconds=0.5)],
+    )
     times = series_of(results).query("quantity == 'time'").set_index(["mode", "phase"])["median"]
     assert times["step", "step"] == 2.5
-    assert times["step", "forward"] == times["step", "backward"] == times["step", "optimizer"] == 1.0
+    assert (
+        times["step", "forward"] == times["step", "backward"] == times["step", "optimizer"] == 1.0
+    )
     assert times["inference", "inference"] == 0.5
 
 
@@ -71,16 +83,24 @@ def test_rates_follow_from_the_time_with_their_ends_the_other_way_round(results)
     time, tokens, flops = (row(got, name) for name in ("time", "tokens_per_second", "flops"))
     assert tokens["median"] * time["median"] == pytest.approx(4 * 32)
     assert tokens["low"] * time["high"] == pytest.approx(4 * 32)
-    # Of a block QKV, output and SwiGLU's three products, and attention in full; the head; times 2, and 3 with backward.
+    # Of a block QKV, output and SwiGLU's three products, and attention in full; the head; times 2,
+    # and 3 with backward.
     block = 128 * 64 * (3 * 64 + 64) + 3 * 128 * 64 * 128 + 2 * 4 * 32 * 32 * 64
     assert flops["median"] * time["median"] == pytest.approx(3 * 2 * (2 * block + 128 * 64 * 100))
 
 
 def test_mfu_is_the_share_of_the_least_time_of_a_burst(results):
     timing(results, [sample(seconds=0.1)])
-    products = [sample("burst", p, s, kind="burst", mode=None, phase="matmul") for p, s in ((1, 2e-3), (2, 1e-3))]
+    products = [
+        sample("burst", p, s, kind="burst", mode=None, phase="matmul")
+        for p, s in ((1, 2e-3), (2, 1e-3))
+    ]
     late = [sample("sustained", 1, 4e-3, kind="sustained", mode=None, phase="matmul")]
-    results.add("lab/ceilings/matmul/fp32", {"operation": "matmul", "order": 100, "precision": "fp32"}, products + late)
+    results.add(
+        "lab/ceilings/matmul/fp32",
+        {"operation": "matmul", "order": 100, "precision": "fp32"},
+        products + late,
+    )
     got = series_of(results)
     assert row(got, "rate", variant="burst")["median"] == pytest.approx(2 * 100**3 / 1e-3)
     assert row(got, "rate", variant="sustained")["median"] == pytest.approx(2 * 100**3 / 4e-3)
@@ -90,14 +110,20 @@ def test_mfu_is_the_share_of_the_least_time_of_a_burst(results):
 
 def test_a_copy_reads_and_writes(results):
     burst = [sample("burst", 1, 0.5, kind="burst", mode=None, phase="copy")]
-    results.add("lab/ceilings/copy/fp32", {"operation": "copy", "mebibytes": 1, "precision": "fp32"}, burst)
+    results.add(
+        "lab/ceilings/copy/fp32", {"operation": "copy", "mebibytes": 1, "precision": "fp32"}, burst
+    )
     got = row(series_of(results), "rate")
     assert (got["median"], got["unit"], got["size"]) == (2 * 2**20 / 0.5, "B/s", "copy")
 
 
 @pytest.mark.parametrize(("clock", "said"), [(0.0114, "gpu"), (0.0116, "launches")])
 def test_launches_limit_beyond_fifteen_percent_of_the_host_free_time(results, clock, said):
-    rows = [sample(seconds=clock), sample(kind="host-free", seconds=0.01), sample(kind="busy", seconds=0.001)]
+    rows = [
+        sample(seconds=clock),
+        sample(kind="host-free", seconds=0.01),
+        sample(kind="busy", seconds=0.001),
+    ]
     timing(results, rows, "cuda", values=[value("launches", "1", 100, None)])
     got = series_of(results)
     assert row(got, "time")["limits"] == said
@@ -107,13 +133,17 @@ def test_launches_limit_beyond_fifteen_percent_of_the_host_free_time(results, cl
 
 def test_without_a_graph_the_busy_time_tells_and_without_either_nothing(results):
     timing(results, [sample(seconds=0.02), sample(kind="busy", seconds=0.01)], "cuda")
-    results.add("lab/timing/nano/ctx64/fp32", SHAPE | GPU | {"context": 64, "precision": "fp32"}, [sample()])
+    results.add(
+        "lab/timing/nano/ctx64/fp32", SHAPE | GPU | {"context": 64, "precision": "fp32"}, [sample()]
+    )
     got = series_of(results).query("quantity == 'time'").set_index("context")["limits"]
     assert got.to_dict() == {32: "launches", 64: "unknown"}
 
 
 def test_values_of_a_record_are_series_and_energy_is_a_tokens_too(results):
-    values = [value("energy", "J", joules, process) for process, joules in ((1, 2.0), (2, 2.0), (3, 2.0))]
+    values = [
+        value("energy", "J", joules, process) for process, joules in ((1, 2.0), (2, 2.0), (3, 2.0))
+    ]
     values += [value("peak_reserved", "B", 0.0), value("kernels", "1", 611, None)]
     timing(results, [sample()], values=values)
     got = series_of(results)
@@ -125,12 +155,23 @@ def test_values_of_a_record_are_series_and_energy_is_a_tokens_too(results):
 
 
 def test_no_less_is_reserved_than_allocated(results):
-    timing(results, [sample()], values=[value("peak_reserved", "B", 5.0), value("peak_allocated", "B", 7.0)])
+    timing(
+        results,
+        [sample()],
+        values=[value("peak_reserved", "B", 5.0), value("peak_allocated", "B", 7.0)],
+    )
     assert row(series_of(results), "peak_reserved")["median"] == 7
 
 
 def test_what_ran_out_of_memory_has_a_row_without_numbers(results):
-    oom = {"variant": "step", "mode": "step", "length": None, "direction": None, "status": "oom", "reason": "full"}
+    oom = {
+        "variant": "step",
+        "mode": "step",
+        "length": None,
+        "direction": None,
+        "status": "oom",
+        "reason": "full",
+    }
     no_graph = oom | {"mode": "host-free"}
     timing(results, [sample(mode="inference", phase="inference")], statuses=[oom, no_graph])
     got = series_of(results).query("status != 'ok'")
@@ -142,20 +183,30 @@ def test_a_rung_that_computes_something_else_is_said(results):
     rungs = [{"name": name} for name in ("fp32", "close", "far", "lost")]
     far = {"fp32": 0.0, "close": 1e-5, "far": 0.5, "lost": math.inf}
     same = {
-        name: {"loss": 1.0, "gradient_norm": 2.0 + 2 * each, "gradient_sample": [1.0]} for name, each in far.items()
+        name: {"loss": 1.0, "gradient_norm": 2.0 + 2 * each, "gradient_sample": [1.0]}
+        for name, each in far.items()
     }
     same["lost"] = same["fp32"] | {"gradient_sample": [1.0, 2.0]}
     spec = SHAPE | {"variants": rungs}
     results.add("lab/ladder/nano/ctx32", spec, [sample(name) for name in far], {"checks": same})
     found, samples, _ = reading.read(results.plan(), results.folder)
-    got = series.of(found, series.prepared(samples)).query("quantity == 'difference'").set_index("variant")["median"]
+    got = (
+        series.of(found, series.prepared(samples))
+        .query("quantity == 'difference'")
+        .set_index("variant")["median"]
+    )
     assert got.to_dict() == pytest.approx(far)
     assert [line.split()[1] for line in series.differing(found)] == ["far", "lost"]
 
 
 def test_a_rung_has_its_own_precision_and_attention_its_batch_by_tokens(results):
-    rungs = [{"name": "fp32", "precision": "fp32"}, {"name": "bf16", "precision": "bf16", "after": "fp32"}]
-    results.add("lab/ladder/nano/ctx32", SHAPE | {"variants": rungs}, [sample("fp32"), sample("bf16")])
+    rungs = [
+        {"name": "fp32", "precision": "fp32"},
+        {"name": "bf16", "precision": "bf16", "after": "fp32"},
+    ]
+    results.add(
+        "lab/ladder/nano/ctx32", SHAPE | {"variants": rungs}, [sample("fp32"), sample("bf16")]
+    )
     passes = [attention("naive", 1, 1, 0.5, length=length) for length in (256, 1024)]
     spec = {"d_head": 16, "precision": "fp32", "tokens": 2048, "heads": 2, "mask": "causal"}
     spec |= {"variants": [{"name": "naive"}]} | GPU
@@ -166,7 +217,9 @@ def test_a_rung_has_its_own_precision_and_attention_its_batch_by_tokens(results)
     assert row(got, "time", length=1024)["options"] == "tokens=2048 heads=2 mask=causal"
     assert row(got, "time", length=1024)["limits"] == "gpu"
     # FlashAttention-2, section 4.1: 4 · length² · d · heads, of a causal mask half.
-    assert row(got, "rate", length=1024)["median"] == pytest.approx(2 * 4 * 1024**2 * 16 * 2 / 2 / 0.5)
+    assert row(got, "rate", length=1024)["median"] == pytest.approx(
+        2 * 4 * 1024**2 * 16 * 2 / 2 / 0.5
+    )
 
 
 def test_cells_that_were_not_measured_have_no_series(results):
@@ -175,13 +228,18 @@ def test_cells_that_were_not_measured_have_no_series(results):
 
 
 def test_spread_is_lent_within_a_study_on_a_machine_and_by_what_limits_alike(results):
-    """Eight cells that spread alike, each in three processes: half as wide as each would be alone."""
+    """Eight cells that spread alike, each in three processes: half as wide as each would be
+    alone."""
     draw, alone = np.random.default_rng(3), []
     for context in range(1, 9):
         logs = draw.normal(0, 0.01, 3)
         expected = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
         alone.append(expected.high - expected.low)
         rows = [sample(process=p, seconds=math.exp(log)) for p, log in enumerate(logs, 1)]
-        results.add(f"lab/timing/nano/ctx{context}/fp32", SHAPE | {"context": context, "precision": "fp32"}, rows)
+        results.add(
+            f"lab/timing/nano/ctx{context}/fp32",
+            SHAPE | {"context": context, "precision": "fp32"},
+            rows,
+        )
     got = series_of(results).query("quantity == 'time'")
     assert np.log(got["high"] / got["low"]).mean() < 0.6 * np.mean(alone)

@@ -1,4 +1,5 @@
-"""Intervals and verdicts against scipy's own tests, closed forms and simulations whose truth is known."""
+"""Intervals and verdicts against scipy's own tests, closed forms and simulations whose truth is
+known."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,9 @@ KEY = ["study", "series"]
 
 def values_of(logs: np.ndarray) -> pd.Series:
     """(series, processes) logarithms as a series of pandas, all of one study."""
-    index = pd.MultiIndex.from_tuples([("study", each) for each, row in enumerate(logs) for _ in row], names=KEY)
+    index = pd.MultiIndex.from_tuples(
+        [("study", each) for each, row in enumerate(logs) for _ in row], names=KEY
+    )
     return pd.Series(logs.ravel(), index=index)
 
 
@@ -32,7 +35,9 @@ def test_one_series_alone_has_the_interval_of_scipys_t_test():
 
 
 def test_two_series_of_one_spread_have_the_pooled_variance_of_scipys_t_test():
-    logs = np.array([[0.0, 0.02, 0.01], [0.5, 0.48, 0.52]])  # variances 1e-4 and 4e-4: no more apart than chance allows
+    logs = np.array(
+        [[0.0, 0.02, 0.01], [0.5, 0.48, 0.52]]
+    )  # variances 1e-4 and 4e-4: no more apart than chance allows
     got = between(logs)
     assert got["degrees"].tolist() == [4, 4]
     difference = got["centre"].diff().iloc[1] / np.sqrt((got["error"] ** 2).sum())
@@ -53,11 +58,14 @@ def test_processes_that_agree_exactly_have_an_interval_of_no_width():
 
 @pytest.mark.parametrize("spreads", [(0.01, 0.01), (0.003, 0.03), (0.001, 0.1)])
 def test_intervals_hold_the_truth_where_series_spread_alike_and_where_they_do_not(spreads):
-    """95 in 100 over all; those that spread most may lose a few to the others, the plain pooled variance loses 20."""
+    """95 in 100 over all; those that spread most may lose a few to the others, the plain pooled
+    variance loses 20."""
     draw = np.random.default_rng(5)
     spread = np.repeat(spreads, 1000)
     found = between(draw.normal(0, spread[:, None], (2000, 3)))
-    holds = (found["centre"].abs() < stats.t.ppf(0.975, found["degrees"]) * found["error"]).to_numpy()
+    holds = (
+        found["centre"].abs() < stats.t.ppf(0.975, found["degrees"]) * found["error"]
+    ).to_numpy()
     assert 0.94 < holds.mean() < 0.97
     assert all(holds[spread == each].mean() > 0.9 for each in spreads)
 
@@ -71,7 +79,8 @@ def test_borrowing_spread_narrows_the_intervals_of_three_processes():
 
 
 def test_moderated_variances_are_those_of_smyth_for_known_moments():
-    """A scaled inverse chi-squared prior with 4 degrees of freedom about 1e-4 is found again from many variances."""
+    """A scaled inverse chi-squared prior with 4 degrees of freedom about 1e-4 is found again from
+    many variances."""
     draw = np.random.default_rng(7)
     truth = 1e-4 * 4 / draw.chisquare(4, 20_000)
     own = truth * draw.chisquare(2, 20_000) / 2
@@ -120,14 +129,19 @@ def test_without_an_interval_nothing_is_said():
 
 
 def test_the_margin_of_a_gpu_is_narrower():
-    found = pd.DataFrame({"centre": [np.log(1.017)] * 2, "error": [0.002] * 2, "degrees": [100.0] * 2})
+    found = pd.DataFrame(
+        {"centre": [np.log(1.017)] * 2, "error": [0.002] * 2, "degrees": [100.0] * 2}
+    )
     got = verdicts.judged(found, np.array([0.02, 0.01]), np.array(["all", "all"]))
     assert got["verdict"].tolist() == ["unclear", "faster"]
 
 
 def test_discoveries_are_controlled_within_each_family():
-    """The p-values of a family are those of Benjamini and Hochberg: the smallest of four times four."""
-    found = pd.DataFrame({"centre": [0.05, 0.0, 0.0, 0.0, 0.05], "error": [0.01] * 5, "degrees": [1e6] * 5})
+    """The p-values of a family are those of Benjamini and Hochberg: the smallest of four times
+    four."""
+    found = pd.DataFrame(
+        {"centre": [0.05, 0.0, 0.0, 0.0, 0.05], "error": [0.01] * 5, "degrees": [1e6] * 5}
+    )
     got = verdicts.judged(found, np.full(5, 1e-9), np.array([*"aaaab"]))
     alone = 2 * stats.norm.sf(5)
     assert got["p"].tolist() == pytest.approx([4 * alone, 1, 1, 1, alone], rel=1e-3)

@@ -1,6 +1,8 @@
-"""A small allocator of its own: it writes the history and the final state that PyTorch's would, and counts by itself.
+"""A small allocator of its own: it writes the history and the final state that PyTorch's would, and
+counts by itself.
 
-Every block has a slot of its own in one segment, so addresses are used again as soon as a block is gone.
+Every block has a slot of its own in one segment, so addresses are used again as soon as a block is
+gone.
 """
 
 import copy
@@ -16,17 +18,29 @@ def python_frame(name, line=1, file="/home/user/train.py"):
 
 
 USER = python_frame("main", 7)
-CALL = python_frame("_call_impl", 1500, "/usr/lib/python3.12/site-packages/torch/nn/modules/module.py")
+CALL = python_frame(
+    "_call_impl", 1500, "/usr/lib/python3.12/site-packages/torch/nn/modules/module.py"
+)
 FORWARD = [python_frame("forward", 20, "/home/user/model.py"), CALL, USER]
-OPTIMIZER = [python_frame("_init_group", 90, "/usr/lib/python3.12/site-packages/torch/optim/adam.py"), USER]
-MADE = [python_frame("__init__", 110, "/usr/lib/python3.12/site-packages/torch/nn/modules/linear.py"), USER]
-CAST = [python_frame("at::autocast::cached_cast(c10::ScalarType)", 0, "autocast_mode.cpp"), *FORWARD]
+OPTIMIZER = [
+    python_frame("_init_group", 90, "/usr/lib/python3.12/site-packages/torch/optim/adam.py"),
+    USER,
+]
+MADE = [
+    python_frame("__init__", 110, "/usr/lib/python3.12/site-packages/torch/nn/modules/linear.py"),
+    USER,
+]
+CAST = [
+    python_frame("at::autocast::cached_cast(c10::ScalarType)", 0, "autocast_mode.cpp"),
+    *FORWARD,
+]
 AUTOGRAD: list = []  # the backward pass has a thread of its own, without Python
 BATCH = [USER]
 
 
 class Simulator:
-    """alloc, free and the rest write events; active[i] is what is active after event i - 1, counted block by block."""
+    """alloc, free and the rest write events; active[i] is what is active after event i - 1, counted
+    block by block."""
 
     def __init__(self, device=0, shift=0):
         self.device, self.base = device, BASE + shift
@@ -56,7 +70,9 @@ class Simulator:
         self._event(action, self.base + (40 << 20), size, [])
 
     def alloc(self, size, frames=BATCH):
-        address = next(place for n in range(64) if (place := self.base + n * SLOT) not in self.alive)
+        address = next(
+            place for n in range(64) if (place := self.base + n * SLOT) not in self.alive
+        )
         self.alive[address] = (size, frames)
         self._event("alloc", address, size, frames)
         return address
@@ -84,7 +100,8 @@ class Simulator:
         self.annotations.append(entry)
 
     def segment(self):
-        """The final state: blocks as PyTorch rounds them, to 512 bytes, each followed by the rest of its slot."""
+        """The final state: blocks as PyTorch rounds them, to 512 bytes, each followed by the rest
+        of its slot."""
         blocks = []
         for n in range(64):
             address = self.base + n * SLOT
@@ -93,17 +110,39 @@ class Simulator:
                 state = "active_pending_free" if address in self.pending else "active_allocated"
                 rounded = -(-size // 512) * 512
                 blocks.append(
-                    {"address": address, "size": rounded, "requested_size": size, "state": state, "frames": frames}
+                    {
+                        "address": address,
+                        "size": rounded,
+                        "requested_size": size,
+                        "state": state,
+                        "frames": frames,
+                    }
                 )
                 rest = SLOT - rounded
             else:
                 rest = SLOT
             blocks.append(
-                {"address": address + SLOT - rest, "size": rest, "requested_size": 0, "state": "inactive", "frames": []}
+                {
+                    "address": address + SLOT - rest,
+                    "size": rest,
+                    "requested_size": 0,
+                    "state": "inactive",
+                    "frames": [],
+                }
             )
         return {
-            **{"device": self.device, "address": self.base, "total_size": self.reserved, "stream": 0},
-            **{"segment_type": "large", "segment_pool_id": (0, 0), "is_expandable": False, "frames": []},
+            **{
+                "device": self.device,
+                "address": self.base,
+                "total_size": self.reserved,
+                "stream": 0,
+            },
+            **{
+                "segment_type": "large",
+                "segment_pool_id": (0, 0),
+                "is_expandable": False,
+                "frames": [],
+            },
             "blocks": blocks,
         }
 
@@ -132,12 +171,14 @@ def written(content, path: Path, protocol=4) -> Path:
 
 
 def runs(found):
-    """Stretches of events in one phase of one step, as the timeline has them: columns step, phase, start and end (the
-    first and the last event), and what is active after the end."""
+    """Stretches of events in one phase of one step, as the timeline has them: columns step, phase,
+    start and end (the first and the last event), and what is active after the end."""
     table = found["memory_timeline"]
     table = table[table["event"] >= 0]
     step = table["step"].fillna(-1)
     new = (table["phase"] != table["phase"].shift()) | (step != step.shift())
     groups = table.groupby(new.cumsum())
     columns = {"step": ("step", "first"), "phase": ("phase", "first"), "start": ("event", "first")}
-    return groups.agg(**columns, end=("event", "last"), active=("active", "last")).reset_index(drop=True)
+    return groups.agg(**columns, end=("event", "last"), active=("active", "last")).reset_index(
+        drop=True
+    )

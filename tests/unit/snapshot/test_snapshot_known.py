@@ -1,9 +1,19 @@
-"""What known.json tells: marks, seen tensors, the operators of one step, and histories that it proves to be cut."""
+"""What known.json tells: marks, seen tensors, the operators of one step, and histories that it
+proves to be cut."""
 
 import json
 
 import pytest
-from snapshot_simulator import AUTOGRAD, FORWARD, MADE, OPTIMIZER, Simulator, python_frame, runs, written
+from snapshot_simulator import (
+    AUTOGRAD,
+    FORWARD,
+    MADE,
+    OPTIMIZER,
+    Simulator,
+    python_frame,
+    runs,
+    written,
+)
 from stepscope.recordings.tables import write_tables
 from stepscope.snapshot import SnapshotError, analysis, categories, known
 
@@ -18,7 +28,8 @@ def entry(phase, module, op, size, cast_of=None):
 
 
 class Program:
-    """A training loop of three parts, its marks and its tensors, as the measuring program would write them."""
+    """A training loop of three parts, its marks and its tensors, as the measuring program would
+    write them."""
 
     def __init__(self, steps=2):
         self.simulator, self.counts = Simulator(), [0, 0]
@@ -27,7 +38,9 @@ class Program:
         weight, moment = self.simulator.alloc(WEIGHT), self.simulator.alloc(MOMENT)
         self.recording_from = len(self.simulator.events)
         self.seen("parameters", "blocks.0.weight", weight, WEIGHT)
-        self.seen("optimizer state", "blocks.0.weight", moment + 100, MOMENT - 100)  # a part of a larger block
+        self.seen(
+            "optimizer state", "blocks.0.weight", moment + 100, MOMENT - 100
+        )  # a part of a larger block
         for step in range(steps):
             self.step(step)
 
@@ -71,22 +84,44 @@ class Program:
             entry("optimizer", "", "zeros_like", WEIGHT),
             entry("optimizer", "", "sqrt", WEIGHT),
         ]
-        content = {"schema_version": 1, "device": "cuda", "mode": "step", "marks": self.marks, "made": made}
+        content = {
+            "schema_version": 1,
+            "device": "cuda",
+            "mode": "step",
+            "marks": self.marks,
+            "made": made,
+        }
         return content | {"tensors": self.tensors, "saved": SAVED} | changes
 
 
 def of_saved(**changes):
     """A side file as text, with two saved tensors that have these fields."""
-    fields = {"module": '""', "bytes": "4", "op": '""', "shape": "[]", "dtype": '""', "cast_of": "null"} | changes
+    fields = {
+        "module": '""',
+        "bytes": "4",
+        "op": '""',
+        "shape": "[]",
+        "dtype": '""',
+        "cast_of": "null",
+    } | changes
     one = ", ".join(f'"{key}": {value}' for key, value in fields.items())
-    return f'{{"schema_version": 1, "marks": [], "tensors": [], "made": [], "saved": [{{{one}}}, {{{one}}}]}}'
+    return (
+        f'{{"schema_version": 1, "marks": [], "tensors": [], "made": [], "saved": [{{{one}}},'
+        f" {{{one}}}]}}"
+    )
 
 
 SAVED = [
-    {key: value for key, value in entry("", f"blocks.{n}/FFN", "mm", 4 * n).items() if key != "phase"}
+    {
+        key: value
+        for key, value in entry("", f"blocks.{n}/FFN", "mm", 4 * n).items()
+        if key != "phase"
+    }
     for n in (0, 1, 2, 2)
 ]
-SAVED += [{key: value for key, value in entry("", "loss", "exp", 40, "x").items() if key != "phase"}]
+SAVED += [
+    {key: value for key, value in entry("", "loss", "exp", 40, "x").items() if key != "phase"}
+]
 
 
 @pytest.fixture
@@ -105,9 +140,9 @@ def test_every_byte_has_its_category(run):
     found = run(program)
     timeline = found["memory_timeline"].set_index("event")
     # After the forward pass of the first step: two events.
-    assert timeline.loc[1, ["parameters", "optimizer_state", "activations", "cast_weights", "gradients"]].tolist() == [
-        *(WEIGHT, MOMENT, OUTPUT, CAST, 0)
-    ]
+    assert timeline.loc[
+        1, ["parameters", "optimizer_state", "activations", "cast_weights", "gradients"]
+    ].tolist() == [*(WEIGHT, MOMENT, OUTPUT, CAST, 0)]
     assert timeline.loc[3, ["activations", "cast_weights", "gradients", "other"]].tolist() == [
         *(OUTPUT, CAST, GRADIENT, SCRATCH)
     ]
@@ -116,7 +151,9 @@ def test_every_byte_has_its_category(run):
     assert peak["peak"] == WEIGHT + MOMENT + OUTPUT + CAST + GRADIENT + SCRATCH
     assert (peak["peak_event"], peak["peak_step"], peak["peak_phase"]) == (3, 0, "backward")
     assert peak["peak_module"] == "blocks.0/FFN" and not peak["cut"]
-    assert peak["without_frames"] == pytest.approx((SCRATCH + GRADIENT) / (CAST + OUTPUT + SCRATCH + GRADIENT + WEIGHT))
+    assert peak["without_frames"] == pytest.approx(
+        (SCRATCH + GRADIENT) / (CAST + OUTPUT + SCRATCH + GRADIENT + WEIGHT)
+    )
 
 
 def test_operators_are_matched_by_order_or_by_the_most_frequent(run):
@@ -125,13 +162,17 @@ def test_operators_are_matched_by_order_or_by_the_most_frequent(run):
     assert rows.loc[("forward", CAST), ["op", "category", "module"]].tolist() == [
         *("_to_copy", "cast weights", "blocks.*/FFN")
     ]
-    assert rows.loc[("optimizer", WEIGHT), "op"] == "sqrt"  # 1 allocation, 3 entries: fills do not count
+    assert (
+        rows.loc[("optimizer", WEIGHT), "op"] == "sqrt"
+    )  # 1 allocation, 3 entries: fills do not count
     assert rows.loc[("backward", SCRATCH), "count"] == 2
 
 
 def test_what_checkpointing_makes_again_is_an_activation(run):
     program = Program(steps=0)
-    checkpoint = python_frame("unpack_hook", 1, "/usr/lib/python3.12/site-packages/torch/utils/checkpoint.py")
+    checkpoint = python_frame(
+        "unpack_hook", 1, "/usr/lib/python3.12/site-packages/torch/utils/checkpoint.py"
+    )
     program.mark(0, "backward", "blocks.0")
     program.alloc(700, [*FORWARD, checkpoint])
     program.alloc(70, AUTOGRAD)
@@ -144,12 +185,19 @@ def test_phases_have_the_numbers_of_their_events(run):
     assert found["phase"].tolist() == ["forward", "backward", "optimizer", ""]
     assert found["start"].tolist() == [0, 2, 10, 13] and found["end"].tolist() == [1, 9, 12, 14]
     base = WEIGHT + MOMENT
-    assert found["active"].tolist() == [base + CAST + OUTPUT, base + GRADIENT, base + GRADIENT, base]
+    assert found["active"].tolist() == [
+        base + CAST + OUTPUT,
+        base + GRADIENT,
+        base + GRADIENT,
+        base,
+    ]
 
 
 def test_what_autograd_saved_is_of_the_middle_block_and_outside(run):
     rows = run(Program())["memory_saved"]
-    assert rows[["part", "module", "tensors", "bytes", "category", "shape"]].to_numpy().tolist() == [
+    assert rows[
+        ["part", "module", "tensors", "bytes", "category", "shape"]
+    ].to_numpy().tolist() == [
         ["block", "blocks.*/FFN", 1, 4, "activations", "1"],
         ["rest", "loss", 1, 40, "cast weights", "10"],
     ]
@@ -170,7 +218,10 @@ def test_what_autograd_saved_is_of_the_middle_block_and_outside(run):
         (of_saved(shape="[1e400]"), "infinity"),
         (of_saved(bytes=str(1 << 61)), "add up"),
         (
-            '{"schema_version": 1, "marks": [], "made": [], "saved": [], "tensors": [{"category": "nothing"}]}',
+            (
+                '{"schema_version": 1, "marks": [], "made": [], "saved": [], "tensors":'
+                ' [{"category": "nothing"}]}'
+            ),
             "category 'nothing'",
         ),
     ],
@@ -180,7 +231,11 @@ def test_a_side_file_that_is_none_is_one_line(text, told, tmp_path):
     path.write_text(text)
     with pytest.raises(SnapshotError) as error:
         known.read(path)
-    assert str(error.value).startswith(f"{path}: ") and told in str(error.value) and "\n" not in str(error.value)
+    assert (
+        str(error.value).startswith(f"{path}: ")
+        and told in str(error.value)
+        and "\n" not in str(error.value)
+    )
 
 
 def test_names_of_any_kind_can_be_written(run, tmp_path):
@@ -192,7 +247,9 @@ def test_names_of_any_kind_can_be_written(run, tmp_path):
     found = run(program, program.known(saved=saved))
     write_tables(found, tmp_path / "out")
     assert set(found["memory_saved"]["part"]) == set(found["memory_named"]["part"]) == {"rest"}
-    assert "?" in set(found["memory_largest"]["module"]) and set(found["memory_saved"]["op"]) == {"?"}
+    assert "?" in set(found["memory_largest"]["module"]) and set(found["memory_saved"]["op"]) == {
+        "?"
+    }
 
 
 def test_a_step_may_be_unknown(run):
@@ -223,7 +280,9 @@ def test_tensors_or_events_that_are_nowhere_are_those_of_another_snapshot(run, c
         run(program)
 
 
-def test_cublas_buffers_are_workspace_where_the_recording_saw_the_model_being_made(run, monkeypatch):
+def test_cublas_buffers_are_workspace_where_the_recording_saw_the_model_being_made(
+    run, monkeypatch
+):
     buffer = 5000
     monkeypatch.setattr(categories, "_CUBLAS_BYTES", (buffer,))
     for weights_before in (True, False):

@@ -18,7 +18,8 @@ RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("*/snapshot.pick
 
 
 def of_devices(path):
-    """(action, address, bytes, µs, frames as (file, line, function)) of each event that the loader gives, by device."""
+    """(action, address, bytes, µs, frames as (file, line, function)) of each event that the loader
+    gives, by device."""
     found = loader.read(path)
     frames = [(each.file, each.line, each.function) for each in found.frames]
     stacks = [*([frames[at] for at in stack] for stack in found.stacks), []]
@@ -37,13 +38,21 @@ def of_devices(path):
 def expected(raw):
     """The same of what Python makes of the pickle."""
     return {
-        number: list(map(_event, trace)) for number, trace in enumerate(pickle.loads(raw)["device_traces"]) if trace
+        number: list(map(_event, trace))
+        for number, trace in enumerate(pickle.loads(raw)["device_traces"])
+        if trace
     }
 
 
 def _event(event):
     frames = [(each["filename"], each["line"], each["name"]) for each in event.get("frames", [])]
-    return event["action"], event.get("addr", event.get("device_free")), event["size"], event["time_us"], frames
+    return (
+        event["action"],
+        event.get("addr", event.get("device_free")),
+        event["size"],
+        event["time_us"],
+        frames,
+    )
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.parent.name)
@@ -52,11 +61,18 @@ def test_a_recording_is_read_as_python_reads_it(path):
 
 
 def varied():
-    """Many events of several layouts: with and without frames, with pools, other texts and long stacks."""
+    """Many events of several layouts: with and without frames, with pools, other texts and long
+    stacks."""
     chance, simulator = random.Random(1), Simulator()
-    lines = [python_frame(f"size_{n}" if n else "size", n) for n in range(400)]  # a function named like a key
+    lines = [
+        python_frame(f"size_{n}" if n else "size", n) for n in range(400)
+    ]  # a function named like a key
     for n in range(3000):
-        simulator.free(simulator.alloc(chance.choice((1, 255, 256, 65536, 1 << 19)), chance.sample(lines, n % 40)))
+        simulator.free(
+            simulator.alloc(
+                chance.choice((1, 255, 256, 65536, 1 << 19)), chance.sample(lines, n % 40)
+            )
+        )
         event = simulator.events[-1]
         if n % 3 == 0:
             event["pool_id"] = (0, n % 300)
@@ -72,11 +88,17 @@ def varied():
 @pytest.mark.parametrize("devices", [1, 3])
 def test_events_move_to_columns_while_a_file_is_read(protocol, devices, tmp_path, monkeypatch):
     content = varied()
-    content["device_traces"] = [copy.deepcopy(content["device_traces"][0][number:]) for number in range(devices)]
+    content["device_traces"] = [
+        copy.deepcopy(content["device_traces"][0][number:]) for number in range(devices)
+    ]
     moved = []
     take = loader.events.Columns.take
     monkeypatch.setattr(loader, "_BUFFER", 4096)
-    monkeypatch.setattr(loader.events.Columns, "take", lambda self, trace: moved.append(take(self, trace)) or moved[-1])
+    monkeypatch.setattr(
+        loader.events.Columns,
+        "take",
+        lambda self, trace: moved.append(take(self, trace)) or moved[-1],
+    )
     path = written(content, tmp_path / "a.pickle", protocol)
     assert of_devices(path) == expected(path.read_bytes())
     assert sum(moved[:-devices]) > 0.5 * sum(moved) > 4000  # all but the last call for each device
@@ -105,18 +127,28 @@ def of_events(*events):
 
 def of_segments(*segments):
     """A snapshot's pickle of segments with these fields."""
-    whole = [{"device": 0, "address": 0, "total_size": 0, "blocks": []} | copy.deepcopy(each) for each in segments]
+    whole = [
+        {"device": 0, "address": 0, "total_size": 0, "blocks": []} | copy.deepcopy(each)
+        for each in segments
+    ]
     return pickle.dumps({"segments": whole, "device_traces": []})
 
 
-LAUGHS = b"\x80\x04]\x94" + b"".join(b"](h" + bytes([n]) * 1 + b"h" + bytes([n]) + b"e\x94" for n in range(200)) + b"."
+LAUGHS = (
+    b"\x80\x04]\x94"
+    + b"".join(b"](h" + bytes([n]) * 1 + b"h" + bytes([n]) + b"e\x94" for n in range(200))
+    + b"."
+)
 # Tuples of two times the same tuple, as a dict's key: Python hashes 2 ** 60 of them.
-LAUGHING_KEY = b"\x80\x04)\x94" + b"".join(b"h" + bytes([n, ord("h"), n]) + b"\x86\x94" for n in range(60))
+LAUGHING_KEY = b"\x80\x04)\x94" + b"".join(
+    b"h" + bytes([n, ord("h"), n]) + b"\x86\x94" for n in range(60)
+)
 LAUGHING_KEY += b"}h\x3cNs."
 
 
 def colliding(number):
-    """A key and None, whose hash is 0: a multiple of the prime that Python's hashes of numbers are taken by."""
+    """A key and None, whose hash is 0: a multiple of the prime that Python's hashes of numbers are
+    taken by."""
     return b"\x8a\x0a" + (number * ((1 << 61) - 1)).to_bytes(10, "little") + b"N"
 
 
@@ -135,14 +167,26 @@ HOSTILE = {
     "OBJ": (b"\x80\x02(K\x01o.", "damaged"),
     "deep nesting": (b"\x80\x04" + b"]" * 300_000 + b"a" * 299_999 + b".", "not a memory snapshot"),
     "a buffer": (b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b"x.", ""),
-    "a frame without end": (b"\x80\x04\x95" + (1 << 40).to_bytes(8, "little") + b"x.", "1099511627776 bytes"),
+    "a frame without end": (
+        b"\x80\x04\x95" + (1 << 40).to_bytes(8, "little") + b"x.",
+        "1099511627776 bytes",
+    ),
     "a key that is endless to hash": (LAUGHING_KEY, "takes more than 1 s"),
-    "keys that collide": (b"\x80\x04}(" + b"".join(map(colliding, range(1, 50_000))) + b"u.", "takes more than 1 s"),
+    "keys that collide": (
+        b"\x80\x04}(" + b"".join(map(colliding, range(1, 50_000))) + b"u.",
+        "takes more than 1 s",
+    ),
     "a deep tuple as a key": (b"\x80\x04}" + b")" + b"\x85" * 300_000 + b"K\x00s.", ""),
     "exponential sharing": (LAUGHS, "not a memory snapshot"),
-    "a huge text": (b"\x80\x04\x8d" + (1 << 60).to_bytes(8, "little") + b"x.", "1152921504606846976 bytes"),
+    "a huge text": (
+        b"\x80\x04\x8d" + (1 << 60).to_bytes(8, "little") + b"x.",
+        "1152921504606846976 bytes",
+    ),
     "huge bytes": (b"\x80\x04\x8e" + (1 << 34).to_bytes(8, "little") + b"x.", "memory"),
-    "a huge number": (b"\x80\x04\x8b" + (1 << 30).to_bytes(4, "little") + b"1.", "1073741824 bytes"),
+    "a huge number": (
+        b"\x80\x04\x8b" + (1 << 30).to_bytes(4, "little") + b"1.",
+        "1073741824 bytes",
+    ),
     "a number for the end of a huge table": (b"\x80\x02]r\xff\xff\xff\x7f.", "memory"),
     "a reference to nothing": (b"\x80\x04j\xff\xff\xff\x7f.", "damaged"),
     "a persistent id": (b"\x80\x04X\x01\x00\x00\x00aQ.", "persistent id"),
@@ -154,13 +198,25 @@ HOSTILE = {
     "an event twice": (pickle.dumps({"device_traces": [[EVENT, EVENT]]}), "an event has no action"),
     "a list of numbers": (pickle.dumps([1, 2]), "not a memory snapshot"),
     "another dict": (pickle.dumps({"state_dict": {}}), "neither segments nor device_traces"),
-    "segments that are none": (pickle.dumps({"segments": {"a": 1}, "device_traces": []}), "not a memory snapshot"),
-    "events that are none": (pickle.dumps({"segments": [], "device_traces": [[1, 2]]}), "an event is a int"),
+    "segments that are none": (
+        pickle.dumps({"segments": {"a": 1}, "device_traces": []}),
+        "not a memory snapshot",
+    ),
+    "events that are none": (
+        pickle.dumps({"segments": [], "device_traces": [[1, 2]]}),
+        "an event is a int",
+    ),
     "sizes that are none": (of_events({"size": "x"}), "not a memory snapshot"),
     "negative sizes": (of_events({"size": -5}), "negative"),
     "negative sizes later on": (of_events({"size": 5}, {"size": 5}, {"size": -5}), "negative"),
-    "segments that are too large together": (of_segments({"total_size": 1 << 62}, {"total_size": 1 << 62}), "add up"),
-    "a segment of a negative size": (of_segments({"total_size": -1}), "a segment has a negative size"),
+    "segments that are too large together": (
+        of_segments({"total_size": 1 << 62}, {"total_size": 1 << 62}),
+        "add up",
+    ),
+    "a segment of a negative size": (
+        of_segments({"total_size": -1}),
+        "a segment has a negative size",
+    ),
     "a negative request": (
         of_segments({"blocks": [{"size": 512, "requested_size": -1}]}),
         "an allocation has a negative size",
@@ -176,7 +232,8 @@ HOSTILE = {
 
 
 def read_quietly(path):
-    """What the loader makes of a file, in a child process whose crash pytest's own handler does not report."""
+    """What the loader makes of a file, in a child process whose crash pytest's own handler does not
+    report."""
     faulthandler.disable()
     return loader.read(path)
 
@@ -213,13 +270,16 @@ def test_a_packed_file_that_is_cut_off_or_a_bomb_is_refused(tmp_path):
     path.write_bytes(raw[: len(raw) // 2])
     with pytest.raises(SnapshotError, match="cut off or damaged"):
         loader.read(path)
-    path.write_bytes(gzip.compress(b"\x80\x04\x8e" + (100 << 20).to_bytes(8, "little") + bytes(100 << 20)))
+    path.write_bytes(
+        gzip.compress(b"\x80\x04\x8e" + (100 << 20).to_bytes(8, "little") + bytes(100 << 20))
+    )
     with pytest.raises(SnapshotError, match="unpacks to too much"):
         loader.read(path)
 
 
 def test_shared_lists_cannot_multiply_the_work(tmp_path):
-    """A thousand references to one list of a thousand events are a million events in a file of a few kilobytes."""
+    """A thousand references to one list of a thousand events are a million events in a file of a
+    few kilobytes."""
     simulator = Simulator()
     for _ in range(10):
         simulator.free(simulator.alloc(500))

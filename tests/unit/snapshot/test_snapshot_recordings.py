@@ -1,4 +1,5 @@
-"""Snapshots recorded on an H100, against PyTorch's own counters of the same runs (see recordings/README.md)."""
+"""Snapshots recorded on an H100, against PyTorch's own counters of the same runs (see
+recordings/README.md)."""
 
 import gzip
 import json
@@ -15,7 +16,11 @@ OURS = ("step_fp32", "step_bf16", "step_bf16_expandable", "inference_fp32", "inf
 STEPS = OURS[:3]
 OTHERS = ("annotations", "began_midway", "cut", "no_frames", "cpp_frames")
 D_MODEL, D_FF, LAYERS, VOCABULARY, HEADS, CONTEXT, BATCH = 256, 1024, 3, 1000, 4, 128, 4
-PARAMETERS = 2 * VOCABULARY * D_MODEL + LAYERS * (4 * D_MODEL**2 + 3 * D_MODEL * D_FF + 2 * D_MODEL) + D_MODEL
+PARAMETERS = (
+    2 * VOCABULARY * D_MODEL
+    + LAYERS * (4 * D_MODEL**2 + 3 * D_MODEL * D_FF + 2 * D_MODEL)
+    + D_MODEL
+)
 OTHER_PARAMETERS = 4 * (512 * 512 + 512)  # four Linear(512, 512)
 FP32 = 4
 
@@ -42,10 +47,14 @@ def test_the_peak_is_that_of_pytorchs_counter(name):
     told = truth(name)["summary"]
     (mode,) = told["modes"].values()
     assert summary(name)["peak"] == pytest.approx(mode["peak_allocated_bytes"], rel=1e-3)
-    assert summary(name)["peak"] <= mode["peak_allocated_bytes"]  # which counts in steps of 512 bytes
+    assert (
+        summary(name)["peak"] <= mode["peak_allocated_bytes"]
+    )  # which counts in steps of 512 bytes
     assert summary(name)["peak_reserved"] == mode["peak_reserved_bytes"]
     if "start" in told["memory"]["baselines"]:
-        assert summary(name)["start"] == pytest.approx(told["memory"]["baselines"]["start"], abs=4096)
+        assert summary(name)["start"] == pytest.approx(
+            told["memory"]["baselines"]["start"], abs=4096
+        )
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -106,7 +115,8 @@ def test_phases_follow_each_other_and_add_up(name):
 
 
 def test_a_softmax_keeps_scores_of_every_block():
-    """The scores of each block, batch × heads × context × context in fp32, are saved for the backward pass."""
+    """The scores of each block, batch × heads × context × context in fp32, are saved for the
+    backward pass."""
     scores = BATCH * HEADS * CONTEXT * CONTEXT * FP32
     rows = tables("step_fp32")["memory_largest"]
     rows = rows[(rows["module"] == "blocks.*/attention/softmax") & (rows["phase"] == "forward")]
@@ -129,7 +139,9 @@ def test_the_backward_pass_has_modules_though_it_has_no_frames():
 def test_the_residual_stream_is_batch_by_context_by_d_model_in_fp32(name):
     """The sums that a block's two norms keep are its versions in the block."""
     found = tables(name)["memory_saved"]
-    versions = found[(found["part"] == "block") & (found["op"] == "add") & found["module"].str.endswith("norm")]
+    versions = found[
+        (found["part"] == "block") & (found["op"] == "add") & found["module"].str.endswith("norm")
+    ]
     assert versions["module"].tolist() == ["blocks.*/attention norm", "blocks.*/FFN norm"]
     assert versions["bytes"].tolist() == [BATCH * CONTEXT * D_MODEL * FP32] * 2
     assert versions["shape"].tolist() == [f"{BATCH}×{CONTEXT}×{D_MODEL}"] * 2
@@ -138,14 +150,17 @@ def test_the_residual_stream_is_batch_by_context_by_d_model_in_fp32(name):
 def test_out_of_memory_is_told():
     found = summary("out_of_memory")
     assert found["ooms"] == 1
-    assert found["oom_requested"] == 1 << 20  # a matrix of attention, which needs a segment of 2 MiB
+    assert (
+        found["oom_requested"] == 1 << 20
+    )  # a matrix of attention, which needs a segment of 2 MiB
     assert found["oom_frame"].startswith("scripts/stepscope/model/softmax.py:")
     assert found["oom_phase"] == "forward"
     assert found["oom_free"] > 70 << 30
 
 
 def test_where_memory_ran_out_is_known_to_the_part_of_the_model():
-    """In fp32 the scores of a block, of batch 4 and 4 heads at context 128, are 1 MiB; so are their exponentials."""
+    """In fp32 the scores of a block, of batch 4 and 4 heads at context 128, are 1 MiB; so are their
+    exponentials."""
     found = summary("step_fp32_out_of_memory")
     assert (found["oom_phase"], found["oom_module"]) == ("forward", "blocks.0/attention/softmax")
     assert found["oom_requested"] == 4 * 4 * 128 * 128 * FP32
@@ -160,7 +175,11 @@ def test_where_memory_ran_out_is_known_to_the_part_of_the_model():
 @pytest.mark.parametrize("name", ["annotations", "began_midway", "cpp_frames", "no_frames"])
 def test_without_a_side_file_annotations_and_stacks_tell_the_phases(name):
     found = runs(tables(name))
-    assert found.loc[found["phase"] != "", "phase"].tolist()[:3] == ["forward", "backward", "optimizer"]
+    assert found.loc[found["phase"] != "", "phase"].tolist()[:3] == [
+        "forward",
+        "backward",
+        "optimizer",
+    ]
     assert found[found["phase"] != ""]["step"].max() == 1
     held = peak(name)
     assert held["gradients"] == OTHER_PARAMETERS * FP32
@@ -176,19 +195,26 @@ def test_moments_are_told_where_the_recording_saw_the_first_step():
 
 
 def test_stacks_alone_tell_the_phases(tmp_path):
-    """began_midway without its annotations: the loss, which is no module's, is all that stacks do not tell."""
-    content = pickle.loads(gzip.decompress((RECORDINGS / "began_midway" / "snapshot.pickle.gz").read_bytes()))
+    """began_midway without its annotations: the loss, which is no module's, is all that stacks do
+    not tell."""
+    content = pickle.loads(
+        gzip.decompress((RECORDINGS / "began_midway" / "snapshot.pickle.gz").read_bytes())
+    )
     content["external_annotations"] = []
     (tmp_path / "a.pickle").write_bytes(pickle.dumps(content))
     found = analysis.analyse_file(tmp_path / "a.pickle")
     phases, held = runs(found), found["memory_peak"].set_index("category")["bytes"]
-    assert phases.loc[phases["phase"] != "", "phase"].tolist() == ["forward", "backward", "optimizer"] * 2
+    assert (
+        phases.loc[phases["phase"] != "", "phase"].tolist()
+        == ["forward", "backward", "optimizer"] * 2
+    )
     assert held["gradients"] == OTHER_PARAMETERS * FP32
     assert held["unknown"] == peak("began_midway")["unknown"] + 4
 
 
 def test_our_own_program_without_its_side_file(tmp_path):
-    """Stacks tell a parameter by its constructor, so the tables and the batch (0.5 %) count as parameters, too."""
+    """Stacks tell a parameter by its constructor, so the tables and the batch (0.5 %) count as
+    parameters, too."""
     path = tmp_path / "snapshot.pickle.gz"
     path.write_bytes((RECORDINGS / "step_fp32" / "snapshot.pickle.gz").read_bytes())
     found = analysis.analyse_file(path)
@@ -198,8 +224,12 @@ def test_our_own_program_without_its_side_file(tmp_path):
     assert held["gradients"] == peak("step_fp32")["gradients"]
     assert held["activations"] == pytest.approx(peak("step_fp32")["activations"], rel=0.01)
     assert held.sum() == summary("step_fp32")["peak"]
-    assert phases[phases["phase"] != ""]["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
-    assert bool(found["memory_summary"].iloc[0]["cut"])  # its first part was cleared, which only known.json can explain
+    assert (
+        phases[phases["phase"] != ""]["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
+    )
+    assert bool(
+        found["memory_summary"].iloc[0]["cut"]
+    )  # its first part was cleared, which only known.json can explain
     assert "memory_saved" not in found
 
 
@@ -212,4 +242,6 @@ def test_the_side_file_of_another_snapshot_is_refused(name, other):
     path = RECORDINGS / other / "known.json.gz"
     with pytest.raises(SnapshotError) as error:
         analysis.analyse_file(RECORDINGS / name / "snapshot.pickle.gz", path)
-    assert str(error.value).startswith(f"{path}: it belongs to another snapshot; give the one that was written with it")
+    assert str(error.value).startswith(
+        f"{path}: it belongs to another snapshot; give the one that was written with it"
+    )

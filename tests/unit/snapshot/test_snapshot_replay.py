@@ -130,7 +130,8 @@ def test_a_block_that_is_not_there_at_the_end_contradicts(replayed):
 
 
 def test_a_block_with_a_stack_but_no_allocation_was_forgotten(replayed):
-    """The buffer overflowed (or was cleared): without the stack it might have been there before the recording."""
+    """The buffer overflowed (or was cleared): without the stack it might have been there before the
+    recording."""
     simulator = Simulator()
     simulator.alloc(1000, FORWARD)
     simulator.free(simulator.alloc(2000))

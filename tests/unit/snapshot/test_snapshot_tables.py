@@ -1,4 +1,5 @@
-"""The tables of programs that are none of ours: categories from stacks, old layouts, several devices, many rows."""
+"""The tables of programs that are none of ours: categories from stacks, old layouts, several
+devices, many rows."""
 
 import subprocess
 import sys
@@ -23,12 +24,17 @@ from stepscope.snapshot import CATEGORIES, stacks
 from stepscope.snapshot.events import ACTIONS, Frame
 
 ENGINE = [python_frame("torch::autograd::Engine::evaluate_function(std::shared_ptr)", 0, "??")]
-AUTOGRAD_FUNCTION = python_frame("apply", 311, "/usr/lib/python3.12/site-packages/torch/autograd/function.py")
-CHECKPOINT = python_frame("unpack_hook", 1, "/usr/lib/python3.12/site-packages/torch/utils/checkpoint.py")
+AUTOGRAD_FUNCTION = python_frame(
+    "apply", 311, "/usr/lib/python3.12/site-packages/torch/autograd/function.py"
+)
+CHECKPOINT = python_frame(
+    "unpack_hook", 1, "/usr/lib/python3.12/site-packages/torch/utils/checkpoint.py"
+)
 
 
 def training(steps=2):
-    """Parameters of 1000 bytes, moments of 2000, and in each step activations, gradients and scratch."""
+    """Parameters of 1000 bytes, moments of 2000, and in each step activations, gradients and
+    scratch."""
     simulator = Simulator()
     simulator.alloc(1000, MADE)
     batch = simulator.alloc(300, BATCH)
@@ -48,8 +54,12 @@ def training(steps=2):
 
 def test_categories_from_stacks_and_lives(analyse):
     found = analyse(training().snapshot())
-    row = found["memory_timeline"].set_index("event").loc[8]  # segment, 2 before, 6 of the first step: all is alive
-    assert row[["parameters", "gradients", "optimizer_state", "activations", "cast_weights", "other"]].tolist() == [
+    row = (
+        found["memory_timeline"].set_index("event").loc[8]
+    )  # segment, 2 before, 6 of the first step: all is alive
+    assert row[
+        ["parameters", "gradients", "optimizer_state", "activations", "cast_weights", "other"]
+    ].tolist() == [
         *(1000, 1010, 0, 400 + 500 + 60, 500, 70 + 300)  # other: workspace and unknown
     ]
     assert found["memory_timeline"]["optimizer_state"].max() == 2000
@@ -63,7 +73,9 @@ def test_a_backward_pass_in_python_is_one(analyse):
     """An autograd.Function has a frame of its own in autograd's thread."""
     simulator = Simulator()
     simulator.alloc(1000, FORWARD)
-    made = simulator.alloc(30, [python_frame("backward", 35, "/home/user/loss.py"), AUTOGRAD_FUNCTION])
+    made = simulator.alloc(
+        30, [python_frame("backward", 35, "/home/user/loss.py"), AUTOGRAD_FUNCTION]
+    )
     simulator.alloc(4, OPTIMIZER)
     simulator.free(made)
     held = analyse(simulator.snapshot())["memory_peak"].set_index("category")["bytes"]
@@ -98,13 +110,17 @@ def test_without_stacks_or_annotations_all_is_unknown(analyse):
     for part in (*content["device_traces"][0], *content["segments"][0]["blocks"]):
         del part["frames"]
     found = analyse(content)
-    assert found["memory_peak"].set_index("category").loc["unknown", "bytes"] == found["memory_summary"].iloc[0]["peak"]
+    assert (
+        found["memory_peak"].set_index("category").loc["unknown", "bytes"]
+        == found["memory_summary"].iloc[0]["peak"]
+    )
     assert found["memory_summary"].iloc[0]["without_frames"] == 1
     assert set(runs(found)["phase"]) == {""}
 
 
 def test_stacks_of_the_final_state_tell_of_what_is_left(analyse):
-    """_record_memory_history(context="state"): events have no stacks, blocks that are there at the end have."""
+    """_record_memory_history(context="state"): events have no stacks, blocks that are there at the
+    end have."""
     simulator = training()
     simulator.free(simulator.alloc(1 << 19))
     content = simulator.snapshot()
@@ -152,7 +168,9 @@ def test_annotations_before_the_first_event_prove_a_cut(analyse):
     assert analyse(simulator.snapshot(first=1 + one))["memory_summary"].iloc[0]["cut"]
 
 
-@pytest.mark.parametrize("gone", ["time_us", "frames", "external_annotations", "requested_size", "address"])
+@pytest.mark.parametrize(
+    "gone", ["time_us", "frames", "external_annotations", "requested_size", "address"]
+)
 def test_older_layouts_lack_fields(analyse, gone):
     content = training().snapshot(first=3)  # parameters and batch were there before
     content.pop(gone, None)
@@ -163,7 +181,9 @@ def test_older_layouts_lack_fields(analyse, gone):
         requested = block["requested_size"]
         block.pop(gone, None)
         if gone == "requested_size" and block["state"] != "inactive":
-            block["history"] = [{"addr": block["address"], "real_size": requested, "frames": block.pop("frames")}]
+            block["history"] = [
+                {"addr": block["address"], "real_size": requested, "frames": block.pop("frames")}
+            ]
     found = analyse(content)
     row = found["memory_summary"].iloc[0]
     assert row["peak"] == max(training().active[3:]) and row["start"] == 1300
@@ -176,7 +196,11 @@ def test_segments_without_a_history(analyse):
     simulator = Simulator()
     simulator.alloc(1000, MADE)
     content = simulator.snapshot()
-    for without in (content["segments"], content | {"device_traces": []}, content | {"device_traces": [[]]}):
+    for without in (
+        content["segments"],
+        content | {"device_traces": []},
+        content | {"device_traces": [[]]},
+    ):
         found = analyse(without)
         row = found["memory_summary"].iloc[0]
         assert (row["events"], row["peak"], row["start"], row["peak_event"]) == (0, 1000, 1000, -1)
@@ -185,7 +209,9 @@ def test_segments_without_a_history(analyse):
 
 
 def test_a_snapshot_of_nothing_has_tables_without_rows(analyse):
-    assert all(table.empty for table in analyse({"segments": [], "device_traces": [[], []]}).values())
+    assert all(
+        table.empty for table in analyse({"segments": [], "device_traces": [[], []]}).values()
+    )
 
 
 def test_each_device_has_its_own_rows(analyse):
@@ -215,11 +241,19 @@ def test_a_long_timeline_keeps_the_peak_and_its_extremes(analyse):
         simulator.free(made)
     found = analyse(simulator.snapshot())
     timeline = found["memory_timeline"]
-    assert len(timeline) <= 2000 and timeline["event"].is_monotonic_increasing and timeline["event"].is_unique
-    assert timeline["event"].iloc[0] == -1 and timeline["event"].iloc[-1] == len(simulator.events) - 1
+    assert (
+        len(timeline) <= 2000
+        and timeline["event"].is_monotonic_increasing
+        and timeline["event"].is_unique
+    )
+    assert (
+        timeline["event"].iloc[0] == -1 and timeline["event"].iloc[-1] == len(simulator.events) - 1
+    )
     assert timeline["active"].max() == max(simulator.active)
     assert found["memory_summary"].iloc[0]["peak_event"] in set(timeline["event"])
-    assert timeline["active"].tolist() == [simulator.active[event + 1] for event in timeline["event"]]
+    assert timeline["active"].tolist() == [
+        simulator.active[event + 1] for event in timeline["event"]
+    ]
     categories = [*(name.replace(" ", "_") for name in CATEGORIES[:5]), "other"]
     assert (timeline[categories].sum(axis=1) == timeline["active"]).all()
 
@@ -242,7 +276,8 @@ def test_equal_allocations_are_one_row_with_their_median_life(analyse):
         simulator.free(made)
     row = analyse(simulator.snapshot())["memory_largest"].iloc[0]
     assert (row["count"], row["bytes"], row["alive"]) == (3, 5000, 1)
-    # Between allocation and completed free: the waits, of three events each, and two more; an event takes 10 us.
+    # Between allocation and completed free: the waits, of three events each, and two more; an event
+    # takes 10 us.
     assert row["lifetime"] == pytest.approx((2 * 3 + 2) * 10e-6)
     assert row["frame"] == "model.py:20 forward"
 
@@ -251,7 +286,11 @@ def test_equal_allocations_are_one_row_with_their_median_life(analyse):
     ("file", "function", "shown"),
     [
         ("/home/user/train.py", "main", "train.py:5 main"),
-        ("/work/a/scripts/old/scripts/stepscope/model/softmax.py", "f", "scripts/stepscope/model/softmax.py:5 f"),
+        (
+            "/work/a/scripts/old/scripts/stepscope/model/softmax.py",
+            "f",
+            "scripts/stepscope/model/softmax.py:5 f",
+        ),
         ("C:\\code\\train.py", "main", "train.py:5 main"),
         ("/home/user/package/__init__.py", "f", "package/__init__.py:5 f"),
         ("<stdin>", "<module>", "<stdin>:5 <module>"),
@@ -267,15 +306,31 @@ def test_user_code(file, function, shown):
 @pytest.mark.parametrize(
     "file",
     [
-        *("/work/.venv/lib/python3.12/site-packages/torch/nn/modules/linear.py", "/usr/lib/python3.12/contextlib.py"),
-        *("/opt/pytorch/torch/nn/functional.py", "<frozen importlib._bootstrap>", "<string>", "??", "Linear.cpp", ""),
+        *(
+            "/work/.venv/lib/python3.12/site-packages/torch/nn/modules/linear.py",
+            "/usr/lib/python3.12/contextlib.py",
+        ),
+        *(
+            "/opt/pytorch/torch/nn/functional.py",
+            "<frozen importlib._bootstrap>",
+            "<string>",
+            "??",
+            "Linear.cpp",
+            "",
+        ),
         *("C:\\Python312\\Lib\\runpy.py", "/usr/lib/python3/dist-packages/einops/einops.py"),
-        *("/tmp/x/einops/_backends.py", "/tmp/x/einops/layers/torch.py", "/opt/pytorch/torch/overrides.py"),
+        *(
+            "/tmp/x/einops/_backends.py",
+            "/tmp/x/einops/layers/torch.py",
+            "/opt/pytorch/torch/overrides.py",
+        ),
     ],
 )
 def test_not_user_code(file):
     assert not stacks.is_user(Frame(file, 5, "f"))
-    assert not stacks.is_user(Frame("/work/scripts/a.py", 5, "__torch_dispatch__"))  # a hook that only watches
+    assert not stacks.is_user(
+        Frame("/work/scripts/a.py", 5, "__torch_dispatch__")
+    )  # a hook that only watches
 
 
 def test_actions_of_a_newer_pytorch_do_no_harm(analyse):
@@ -290,26 +345,38 @@ def test_the_program(run_analyze, tmp_path):
     path = written(training().snapshot(), tmp_path / "a.pickle.gz")
     done = run_analyze(path, "--out", tmp_path / "new" / "out")
     assert done.returncode == 0 and done.stderr == ""
-    assert "Device 0: peak" in done.stdout and "parameters" in done.stdout and "after event" in done.stdout
+    assert (
+        "Device 0: peak" in done.stdout
+        and "parameters" in done.stdout
+        and "after event" in done.stdout
+    )
     written_files = {path.stem for path in (tmp_path / "new" / "out").glob("*.csv")}
-    assert written_files == {f"memory_{name}" for name in ("summary", "timeline", "peak", "largest", "lines")}
+    assert written_files == {
+        f"memory_{name}" for name in ("summary", "timeline", "peak", "largest", "lines")
+    }
     assert (tmp_path / "new" / "out" / "summary.txt").read_text() == done.stdout
 
 
 def test_two_snapshots_are_compared_by_category_and_line(run_analyze, tmp_path):
-    """The second one's layer 2 keeps 300 bytes more, layer 3 is new, and a constructor's 1000 bytes are gone."""
+    """The second one's layer 2 keeps 300 bytes more, layer 3 is new, and a constructor's 1000 bytes
+    are gone."""
     paths = []
     for side, sizes in (("a", {1: 100, 2: 200}), ("b", {1: 100, 2: 500, 3: 50})):
         simulator = Simulator()
         if side == "a":
             simulator.alloc(1000, MADE)
         for line, size in sizes.items():
-            simulator.alloc(size, [python_frame("forward", line, "/home/user/model.py"), *FORWARD[1:]])
+            simulator.alloc(
+                size, [python_frame("forward", line, "/home/user/model.py"), *FORWARD[1:]]
+            )
         paths.append(written(simulator.snapshot(), tmp_path / f"{side}.pickle"))
     done = run_analyze(*paths, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(tmp_path / "out" / "compared.csv", keep_default_na=False)
-    rows = [tuple(row) for row in table[["kind", "category", "name", "before", "after", "difference"]].to_numpy()]
+    rows = [
+        tuple(row)
+        for row in table[["kind", "category", "name", "before", "after", "difference"]].to_numpy()
+    ]
     assert rows == [
         ("peak", "", "", 1300, 650, -650),
         ("category", "parameters", "", 1000, 0, -1000),
@@ -324,7 +391,10 @@ def test_two_snapshots_are_compared_by_category_and_line(run_analyze, tmp_path):
 
 
 def test_the_program_needs_no_torch():
-    script = "import sys; sys.modules['torch'] = None; sys.path.insert(0, 'scripts'); import analyze_snapshot"
+    script = (
+        "import sys; sys.modules['torch'] = None; sys.path.insert(0, 'scripts'); import"
+        " analyze_snapshot"
+    )
     root = Path(__file__).resolve().parents[3]
     assert subprocess.run([sys.executable, "-c", script], cwd=root, timeout=60).returncode == 0
 

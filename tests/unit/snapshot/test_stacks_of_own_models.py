@@ -27,4 +27,6 @@ PROGRAM = Frame("/repo/scripts/snapshot_memory.py", 9, "<module>")
 )
 def test_line_of_a_stack(stack, line):
     frames = list(dict.fromkeys(stack))
-    assert user_lines(SimpleNamespace(frames=frames, stacks=[[frames.index(each) for each in stack]])) == [line]
+    assert user_lines(
+        SimpleNamespace(frames=frames, stacks=[[frames.index(each) for each in stack]])
+    ) == [line]

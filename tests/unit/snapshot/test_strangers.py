@@ -1,4 +1,5 @@
-"""Snapshots of programs that are none of ours: what optimizers rebind, what autocast casts, what stacks hide."""
+"""Snapshots of programs that are none of ours: what optimizers rebind, what autocast casts, what
+stacks hide."""
 
 import os
 
@@ -26,7 +27,8 @@ def peak(found):
 
 @pytest.mark.parametrize("midway", [0, 3])
 def test_casts_of_activations_are_no_cast_weights(analyse, midway):
-    """Weights of 1000 and 3000 bytes in fp32: in 16 bits 500 and 1500; all other casts are of activations."""
+    """Weights of 1000 and 3000 bytes in fp32: in 16 bits 500 and 1500; all other casts are of
+    activations."""
     simulator = Simulator()
     simulator.alloc(1000, MADE)
     simulator.alloc(3000, MADE)
@@ -37,7 +39,8 @@ def test_casts_of_activations_are_no_cast_weights(analyse, midway):
 
 
 def rebinding(steps, moment=False):
-    """A constructor's parameters of 1000 and 1000 bytes, which each step of the optimizer replaces."""
+    """A constructor's parameters of 1000 and 1000 bytes, which each step of the optimizer
+    replaces."""
     simulator = Simulator()
     parameters = [simulator.alloc(1000, MADE), simulator.alloc(1000, MADE)]
     moments = [None, None]
@@ -61,7 +64,10 @@ def rebinding(steps, moment=False):
 @pytest.mark.parametrize(("steps", "moment"), [(1, False), (3, False), (1, True), (3, True)])
 def test_parameters_that_an_optimizer_rebinds_stay_parameters(analyse, steps, moment):
     timeline = analyse(rebinding(steps, moment).snapshot())["memory_timeline"].set_index("event")
-    assert timeline.loc[3, ["parameters", "other"]].tolist() == [2000, 0]  # in the first forward pass
+    assert timeline.loc[3, ["parameters", "other"]].tolist() == [
+        2000,
+        0,
+    ]  # in the first forward pass
     last = timeline.iloc[-1]
     assert (last["parameters"], last["optimizer_state"]) == (2000, 2000 if moment else 0)
     assert timeline["other"].max() == 1000  # scratch of a parameter
@@ -81,7 +87,10 @@ def test_a_model_that_is_deleted_leaves_moments_what_they_are(analyse):
 
 
 def in_folder(frames):
-    return [each | {"filename": each["filename"].replace("/home/user", "/home/llm-optimization")} for each in frames]
+    return [
+        each | {"filename": each["filename"].replace("/home/user", "/home/llm-optimization")}
+        for each in frames
+    ]
 
 
 def test_a_folder_called_optimization_makes_nothing_an_optimizers(analyse):
@@ -132,7 +141,10 @@ def test_what_was_allocated_before_the_recording_is_told(analyse):
     simulator.alloc(1 << 19)
     simulator.alloc(1 << 18, BATCH)
     found = analyse(simulator.snapshot(first=2))
-    assert found["memory_summary"].iloc[0]["unknown_before"] == 1 << 19 and peak(found)["unknown"] == 3 << 18
+    assert (
+        found["memory_summary"].iloc[0]["unknown_before"] == 1 << 19
+        and peak(found)["unknown"] == 3 << 18
+    )
     assert "unknown, 0.5 MiB of it allocated before" in summary.text(found)
 
 
@@ -149,7 +161,9 @@ def test_frames_that_are_missing_are_said(analyse, without, said):
     simulator = Simulator()
     simulator.alloc(1000 * (100 - without), BATCH)
     simulator.alloc(1000 * without, [])
-    assert ("91.0 % of the allocated bytes have no line" in summary.text(analyse(simulator.snapshot()))) == said
+    assert (
+        "91.0 % of the allocated bytes have no line" in summary.text(analyse(simulator.snapshot()))
+    ) == said
 
 
 def test_whole_stacks(analyse):
@@ -160,7 +174,10 @@ def test_whole_stacks(analyse):
     rows = analyse(simulator.snapshot())["memory_lines"]
     assert rows["bytes"].tolist() == [1100, 1000] and rows["blocks"].tolist() == [2, 1]
     call = "/usr/lib/python3.12/site-packages/torch/nn/modules/module.py:1500 _call_impl"
-    assert rows["stack"].iloc[0] == f"/home/user/model.py:20 forward ← {call} ← /home/user/train.py:7 main"
+    assert (
+        rows["stack"].iloc[0]
+        == f"/home/user/model.py:20 forward ← {call} ← /home/user/train.py:7 main"
+    )
 
 
 def nested(levels, times):
@@ -190,7 +207,9 @@ def test_a_pipe_is_refused_at_once(tmp_path, known):
     path = written(Simulator().snapshot(), tmp_path / "a.pickle")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SnapshotError, match="pipe: this is a pipe or a device"):
-        analysis.analyse_file(path if known else tmp_path / "pipe", tmp_path / "pipe" if known else None)
+        analysis.analyse_file(
+            path if known else tmp_path / "pipe", tmp_path / "pipe" if known else None
+        )
 
 
 def test_sixty_megabytes_of_empty_dicts_are_one_line(run_analyze, tmp_path):
@@ -204,13 +223,22 @@ def test_sixty_megabytes_of_empty_dicts_are_one_line(run_analyze, tmp_path):
 def test_control_characters_never_reach_the_terminal(run_analyze, tmp_path):
     simulator = Simulator()
     simulator.alloc(500, [python_frame("\x1b[31mred\x07\u202e")])
-    done = run_analyze(written(simulator.snapshot(), tmp_path / "a.pickle"), "--out", tmp_path / "out")
-    assert done.returncode == 0 and "red" in done.stdout and not set("\x1b\x07\u202e") & set(done.stdout)
+    done = run_analyze(
+        written(simulator.snapshot(), tmp_path / "a.pickle"), "--out", tmp_path / "out"
+    )
+    assert (
+        done.returncode == 0
+        and "red" in done.stdout
+        and not set("\x1b\x07\u202e") & set(done.stdout)
+    )
 
 
-@pytest.mark.parametrize(("inner", "outer"), [("<lambda>", "cuda"), ("convert", "to"), ("<lambda>", "bfloat16")])
+@pytest.mark.parametrize(
+    ("inner", "outer"), [("<lambda>", "cuda"), ("convert", "to"), ("<lambda>", "bfloat16")]
+)
 def test_what_moves_a_module_to_its_device_makes_parameters(analyse, inner, outer):
-    """`model.cuda()` outside every constructor: the innermost frame is a function within torch's own `Module`."""
+    """`model.cuda()` outside every constructor: the innermost frame is a function within torch's
+    own `Module`."""
     module = "/usr/lib/python3.12/site-packages/torch/nn/modules/module.py"
     names = (inner, "_apply", "_apply", outer)
     simulator = Simulator()

@@ -28,7 +28,9 @@ def analyse(tmp_path):
     """Writes an export and analyses it; tables by name."""
 
     def run(export, phases=None, layers=None):
-        return analysis.analyse(analysis.read(export.write(tmp_path / "trace.sqlite")), phases, layers)
+        return analysis.analyse(
+            analysis.read(export.write(tmp_path / "trace.sqlite")), phases, layers
+        )
 
     return run
 

@@ -1,7 +1,7 @@
 """Writes SQLite exports as several versions of Nsight Systems lay them out. All of it is synthetic.
 
-The tables and columns are those of NVIDIA's "SQLite Schema Reference" (Nsight Systems 2021.5 and User Guide 2025.3),
-as far as the analysis reads them. Times are nanoseconds.
+The tables and columns are those of NVIDIA's "SQLite Schema Reference" (Nsight Systems 2021.5 and
+User Guide 2025.3), as far as the analysis reads them. Times are nanoseconds.
 """
 
 import sqlite3
@@ -14,12 +14,13 @@ HOST_TO_DEVICE, DEVICE_TO_DEVICE = 1, 8  # ENUM_CUDA_MEMCPY_OPER
 
 @dataclass(frozen=True)
 class Layout:
-    """What differs between versions: where a range's text stands, and which tables and columns there are."""
+    """What differs between versions: where a range's text stands, and which tables and columns
+    there are."""
 
     version: str | None  # None: the export does not tell
-    text: (
-        str  # "mixed": registered strings by id, others inline; "inline"; "table"; "filled": both columns, '' for none
-    )
+    # "mixed": registered strings by id, others inline; "inline"; "table"; "filled": both columns,
+    # '' for none
+    text: str
     missing_end: object = None
     enums: bool = True
     event_type: bool = True
@@ -32,7 +33,9 @@ LAYOUTS = {
     "2025.3": Layout("2025.3.2.0", "mixed"),
     "2023.4": Layout("2023.4.4.54", "mixed", dropped=("graphNodeId", "mangledName")),
     "2026": Layout("2026.1.0", "table"),
-    "2021.5": Layout("2021.5.1", "filled", missing_end=-1, enums=False, dropped=("graphNodeId", "mangledName")),
+    "2021.5": Layout(
+        "2021.5.1", "filled", missing_end=-1, enums=False, dropped=("graphNodeId", "mangledName")
+    ),
     "inline": Layout("2022.1", "inline", missing_end=0, enums=False),
     "bare": Layout(
         *(None, "inline"),
@@ -86,10 +89,24 @@ class Export:
         by_id = {"table": True, "inline": False}.get(self.layout.text, registered)
         empty = ("", 0) if self.layout.text == "filled" else (None, None)
         end = self.layout.missing_end if end is None else end
-        text = {"text": empty[0], "textId": self.string(name)} if by_id else {"text": name, "textId": empty[1]}
-        self.add("NVTX_EVENTS", start=start, end=end, eventType=kind, globalTid=tid, domainId=domain, **text)
+        text = (
+            {"text": empty[0], "textId": self.string(name)}
+            if by_id
+            else {"text": name, "textId": empty[1]}
+        )
+        self.add(
+            "NVTX_EVENTS",
+            start=start,
+            end=end,
+            eventType=kind,
+            globalTid=tid,
+            domainId=domain,
+            **text,
+        )
 
-    def call(self, start, end, tid, correlation=None, name="cudaLaunchKernel_v7000", driver=False) -> int:
+    def call(
+        self, start, end, tid, correlation=None, name="cudaLaunchKernel_v7000", driver=False
+    ) -> int:
         """A CUDA call; returns its correlation id."""
         if correlation is None:
             self.correlation += 1
@@ -100,26 +117,54 @@ class Export:
         return correlation
 
     def _operation(self, table, start, end, correlation, pid, device, stream, **more) -> None:
-        row = {"start": start, "end": end, "deviceId": device, "streamId": stream, "correlationId": correlation}
+        row = {
+            "start": start,
+            "end": end,
+            "deviceId": device,
+            "streamId": stream,
+            "correlationId": correlation,
+        }
         self.add(table, **row, globalPid=process(pid), **more)
 
     def kernel(self, name, start, end, correlation, pid=1, device=0, stream=7, node=None) -> None:
         names = {"demangledName": self.string(name), "shortName": self.string("Kernel2")}
         names |= {"mangledName": self.string("_Z" + name), "graphNodeId": node}
-        self._operation("CUPTI_ACTIVITY_KIND_KERNEL", start, end, correlation, pid, device, stream, **names)
+        self._operation(
+            "CUPTI_ACTIVITY_KIND_KERNEL", start, end, correlation, pid, device, stream, **names
+        )
 
     def copy(self, kind, start, end, correlation, pid=1, device=0, stream=7) -> None:
         self._operation(
-            "CUPTI_ACTIVITY_KIND_MEMCPY", start, end, correlation, pid, device, stream, copyKind=kind, bytes=4
+            "CUPTI_ACTIVITY_KIND_MEMCPY",
+            start,
+            end,
+            correlation,
+            pid,
+            device,
+            stream,
+            copyKind=kind,
+            bytes=4,
         )
 
     def fill(self, start, end, correlation, pid=1, device=0, stream=7) -> None:
-        self._operation("CUPTI_ACTIVITY_KIND_MEMSET", start, end, correlation, pid, device, stream, value=0, bytes=4)
+        self._operation(
+            "CUPTI_ACTIVITY_KIND_MEMSET",
+            start,
+            end,
+            correlation,
+            pid,
+            device,
+            stream,
+            value=0,
+            bytes=4,
+        )
 
     def graph(self, start, end, correlation, pid=1, device=0, stream=7) -> None:
         """A CUDA graph traced as a whole."""
         row = {"graphId": 3, "graphExecId": 4}
-        self._operation("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start, end, correlation, pid, device, stream, **row)
+        self._operation(
+            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start, end, correlation, pid, device, stream, **row
+        )
 
     def launch(self, name, at, start, end, tid=None, pid=1, device=0, stream=7) -> None:
         """A kernel that runs from start to end, and its call at `at`, which takes 1 ns."""
@@ -130,23 +175,39 @@ class Export:
         layout = self.layout
         tables = {name: [dict(row) for row in rows] for name, rows in self.rows.items()}
         if layout.version:
-            tables["META_DATA_EXPORT"] = [{"name": "EXPORT_PRODUCT_VERSION", "value": layout.version}]
+            tables["META_DATA_EXPORT"] = [
+                {"name": "EXPORT_PRODUCT_VERSION", "value": layout.version}
+            ]
         else:
             tables.setdefault("StringIds", [])
         if layout.devices:
-            tables["TARGET_INFO_GPU"] = [{"id": number, "name": f"Made-up GPU {number}"} for number in range(2)]
+            tables["TARGET_INFO_GPU"] = [
+                {"id": number, "name": f"Made-up GPU {number}"} for number in range(2)
+            ]
         if layout.enums:
             tables["ENUM_CUDA_MEMCPY_OPER"] = [
                 {"id": HOST_TO_DEVICE, "name": "CUDA_MEMCPY_KIND_HTOD", "label": "Host-to-Device"},
-                {"id": DEVICE_TO_DEVICE, "name": "CUDA_MEMCPY_KIND_DTOD", "label": "Device-to-Device"},
+                {
+                    "id": DEVICE_TO_DEVICE,
+                    "name": "CUDA_MEMCPY_KIND_DTOD",
+                    "label": "Device-to-Device",
+                },
             ]
-        tables["StringIds"] = [{"id": number, "value": text} for text, number in self.strings.items()]
+        tables["StringIds"] = [
+            {"id": number, "value": text} for text, number in self.strings.items()
+        ]
         dropped = set(layout.dropped)
-        dropped |= (set() if layout.event_type else {"eventType"}) | (set() if layout.global_pid else {"globalPid"})
+        dropped |= (set() if layout.event_type else {"eventType"}) | (
+            set() if layout.global_pid else {"globalPid"}
+        )
         path.unlink(missing_ok=True)
         with sqlite3.connect(path) as database:
             for name, rows in tables.items():
-                columns = [column for column in (rows[0] if rows else {"id": 0, "value": ""}) if column not in dropped]
+                columns = [
+                    column
+                    for column in (rows[0] if rows else {"id": 0, "value": ""})
+                    if column not in dropped
+                ]
                 quoted = ", ".join(f'"{column}"' for column in columns)
                 database.execute(f"CREATE TABLE {name} ({quoted})")
                 places = ", ".join("?" for _ in columns)

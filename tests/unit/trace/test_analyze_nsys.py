@@ -31,7 +31,10 @@ def test_it_writes_tables_and_a_summary_and_prints_it(run_analyze, trace, tmp_pa
     assert done.stdout.strip() == (folder / "summary.md").read_text().strip()
     assert "| forward | 2 |" in done.stdout
     names = {"phases", "kernels", "categories", "gaps", "modules", "timeline", "processes"}
-    assert {path.name for path in folder.iterdir()} == {"summary.md", *(f"{name}.csv" for name in names)}
+    assert {path.name for path in folder.iterdir()} == {
+        "summary.md",
+        *(f"{name}.csv" for name in names),
+    }
     phases = pd.read_csv(folder / "phases.csv").set_index("phase")
     assert phases["kernels"].to_dict() == {"step": 20, "forward": 20}
 
@@ -58,7 +61,9 @@ def bad_inputs(folder, trace):
         database.execute("CREATE TABLE songs (name TEXT)")
     database.close()
     with sqlite3.connect(folder / "wrong.sqlite") as database:
-        database.execute("CREATE TABLE NVTX_EVENTS (start TEXT, end TEXT, text TEXT, globalTid INTEGER)")
+        database.execute(
+            "CREATE TABLE NVTX_EVENTS (start TEXT, end TEXT, text TEXT, globalTid INTEGER)"
+        )
         database.execute("INSERT INTO NVTX_EVENTS VALUES ('soon', 'later', 'x', 1)")
     database.close()
     return {
@@ -73,7 +78,10 @@ def bad_inputs(folder, trace):
         "other ending": ([folder / "notes.txt"], "give a trace that ends in"),
         "damaged JSON": ([folder / "trace.json"], "not a trace of torch.profiler"),
         "unknown phase": ([trace, "--phases", "forward,lunch"], "'lunch'"),
-        "a kernel is no phase": ([trace, "--phases", "void gemm<float>(int)"], "no range named 'void gemm"),
+        "a kernel is no phase": (
+            [trace, "--phases", "void gemm<float>(int)"],
+            "no range named 'void gemm",
+        ),
         "unwritable": ([trace, "--out", folder / "blocked" / "out"], "cannot write"),
         "file as folder": ([trace, "--out", folder / "blocked"], "cannot write"),
     }
@@ -122,19 +130,28 @@ def test_names_are_text_on_the_terminal_and_in_markdown(run_analyze, tmp_path):
     export.launch("k\x1b]0;title\x07", 10, 20, 30)
     done = run_analyze(export.write(tmp_path / "trace.sqlite"), "--out", tmp_path / "out")
     assert done.returncode == 0 and not set("\x1b\x07\u202e") & set(done.stdout)
-    shown = "\\[a\\](http&#58;//b.c) !\\[x\\](y) \\*\\*z\\*\\* &lt;b&gt; \\$m\\$ \\`c\\` \\| \\~\\~d\\~\\~"
+    shown = (
+        "\\[a\\](http&#58;//b.c) !\\[x\\](y) \\*\\*z\\*\\* &lt;b&gt; \\$m\\$ \\`c\\` \\|"
+        " \\~\\~d\\~\\~"
+    )
     assert shown in done.stdout
 
 
 def two_traces(folder):
-    """Before: gemm of 100 ns, add of 50, copy-like `gone` of 10 a step; after: gemm 150, add 50, `new` 20."""
+    """Before: gemm of 100 ns, add of 50, copy-like `gone` of 10 a step; after: gemm 150, add 50,
+    `new` 20."""
     paths = []
-    for name, kernels in (("a", {"gemm": 100, "add": 50, "gone": 10}), ("b", {"gemm": 150, "add": 50, "new": 20})):
+    for name, kernels in (
+        ("a", {"gemm": 100, "add": 50, "gone": 10}),
+        ("b", {"gemm": 150, "add": 50, "new": 20}),
+    ):
         export = Export(LAYOUTS["2025.3"])
         for zero in (0, 10_000):
             export.range("step", zero, zero + 1000, MAIN)
             for at, (kernel, length) in enumerate(kernels.items()):
-                export.launch(kernel, zero + 10 * at, zero + 1000 * at + 100, zero + 1000 * at + 100 + length)
+                export.launch(
+                    kernel, zero + 10 * at, zero + 1000 * at + 100, zero + 1000 * at + 100 + length
+                )
         paths.append(export.write(folder / f"{name}.sqlite"))
     return paths
 
@@ -144,8 +161,15 @@ def test_two_traces_are_compared(run_analyze, tmp_path):
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(tmp_path / "out" / "compared.csv")
     kernels = table[table["kind"] == "kernel"].set_index("name")
-    assert kernels["change"].to_dict() == {"gemm": "grew", "new": "came", "gone": "went", "add": "same"}
-    assert kernels["difference"].to_dict() == pytest.approx({"gemm": 50e-9, "new": 20e-9, "gone": -10e-9, "add": 0})
+    assert kernels["change"].to_dict() == {
+        "gemm": "grew",
+        "new": "came",
+        "gone": "went",
+        "add": "same",
+    }
+    assert kernels["difference"].to_dict() == pytest.approx(
+        {"gemm": 50e-9, "new": 20e-9, "gone": -10e-9, "add": 0}
+    )
     phases = table[table["kind"] == "phase"].iloc[0]
     assert (phases["name"], phases["change"]) == ("step", "grew")
     assert phases[["before", "after"]].tolist() == pytest.approx([160e-9, 220e-9])
@@ -156,18 +180,35 @@ def test_two_traces_are_compared(run_analyze, tmp_path):
 
 
 def test_a_change_of_two_per_cent_is_none():
-    assert [comparison.change(100, after) for after in (98, 102, 97.9, 102.1)] == ["same", "same", "shrank", "grew"]
+    assert [comparison.change(100, after) for after in (98, 102, 97.9, 102.1)] == [
+        "same",
+        "same",
+        "shrank",
+        "grew",
+    ]
 
 
 def hostile(folder):
-    """Files that were made to hang, and what is said of each; None where the file can be analysed after all."""
+    """Files that were made to hang, and what is said of each; None where the file can be analysed
+    after all."""
     long = Export(LAYOUTS["2025.3"])
     long.range("step", 0, 100, MAIN)
-    for name in ("sm80_xmma_gemm_" * 20_000, "elementwise_kernel<" + "gpu_kernel_impl<" * 20_000, "a" * 300_000):
+    for name in (
+        "sm80_xmma_gemm_" * 20_000,
+        "elementwise_kernel<" + "gpu_kernel_impl<" * 20_000,
+        "a" * 300_000,
+    ):
         long.launch(name, 10, 20, 30)
     deep = Export(LAYOUTS["2025.3"])
     deep.rows["NVTX_EVENTS"] = [
-        {"start": at, "end": 10**7 - at, "eventType": 59, "globalTid": MAIN, "text": "r", "textId": None}
+        {
+            "start": at,
+            "end": 10**7 - at,
+            "eventType": 59,
+            "globalTid": MAIN,
+            "text": "r",
+            "textId": None,
+        }
         for at in range(200_000)
     ]
     deep.launch("k", 10, 20, 30)
@@ -178,7 +219,10 @@ def hostile(folder):
     numbers.strings[7.5] = 99
     endless = Export(LAYOUTS["2025.3"]).write(folder / "endless.sqlite")
     with sqlite3.connect(endless) as database:
-        rows = "WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM n) SELECT start FROM n"
+        rows = (
+            "WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM n) SELECT start"
+            " FROM n"
+        )
         database.execute(f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {rows}")
     database.close()
     (folder / "deep.json").write_text("[" * 200_000)
@@ -197,7 +241,10 @@ def test_files_that_were_made_to_hang(run_analyze, tmp_path):
     for path, told in hostile(tmp_path).items():
         done = run_analyze(path, "--out", tmp_path / "out")
         assert done.returncode == (0 if told is None else 1), (path, done.stderr[-300:])
-        assert (told or "") in done.stderr and done.stderr.count("\n") == (told is not None), (path, done.stderr)
+        assert (told or "") in done.stderr and done.stderr.count("\n") == (told is not None), (
+            path,
+            done.stderr,
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Joins and attribution on synthetic exports; expected numbers are worked out by hand. Times in nanoseconds."""
+"""Joins and attribution on synthetic exports; expected numbers are worked out by hand. Times in
+nanoseconds."""
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,12 @@ def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse, at
     assert modules(tables)["kernels"].to_dict() == {"part": 2}
     found = attributed(export)
     shortest = [found.phases[at] if at >= 0 else "" for at in found.innermost_phase]
-    assert {name: shortest.count(name) for name in shortest} == {"step": 3, "forward": 6, "backward": 2, "": 1}
+    assert {name: shortest.count(name) for name in shortest} == {
+        "step": 3,
+        "forward": 6,
+        "backward": 2,
+        "": 1,
+    }
 
 
 def test_correlation_ids_repeat_across_processes(export, analyse):
@@ -55,7 +61,9 @@ def test_latest_before_agrees_with_a_plain_search():
     draw = np.random.default_rng(0)
     keys, times = draw.integers(0, 5, 200), draw.integers(0, 50, 200)
     wanted, until = draw.integers(-1, 7, 300), draw.integers(-5, 55, 300)
-    tables = (pd.DataFrame({"key": key, "time": time}) for key, time in ((keys, times), (wanted, until)))
+    tables = (
+        pd.DataFrame({"key": key, "time": time}) for key, time in ((keys, times), (wanted, until))
+    )
     found = latest_before(*tables)
     for key, limit, at in zip(wanted, until, found, strict=True):
         own = times[keys == key]
@@ -76,7 +84,9 @@ def nest_one_by_one(ranges, times):
         open_at_start.append(around)
     innermost = []
     for time in times:
-        holding = [j for j, (start, end) in enumerate(ranges) if not crossing[j] and start <= time < end]
+        holding = [
+            j for j, (start, end) in enumerate(ranges) if not crossing[j] and start <= time < end
+        ]
         innermost.append(holding[-1] if holding else -1)
     return parents, innermost
 
@@ -162,8 +172,12 @@ def test_phases_in_phases_add_up(export, analyse, attributed):
             export.launch("k", zero + at, zero + at, zero + at + 10)
     tables = analyse(export)
     phases = tables["phases"].set_index("phase")
-    assert phases["host_exclusive"].to_dict() == pytest.approx({"step": 600e-9, "forward": 350e-9, "loss": 50e-9})
-    assert phases["gpu_time"].to_dict() == pytest.approx({"step": 60e-9, "forward": 40e-9, "loss": 10e-9})
+    assert phases["host_exclusive"].to_dict() == pytest.approx(
+        {"step": 600e-9, "forward": 350e-9, "loss": 50e-9}
+    )
+    assert phases["gpu_time"].to_dict() == pytest.approx(
+        {"step": 60e-9, "forward": 40e-9, "loss": 10e-9}
+    )
     found = attributed(export)
     assert (found.durations.sum(), (found.innermost_phase >= 0).all()) == (120, True)
 
@@ -206,13 +220,20 @@ def test_without_known_phases_the_outermost_ranges_are_phases(export, analyse):
 
 
 def test_two_processes_with_a_gpu_each(export, analyse):
-    # Data parallel: each process has 2 steps of 100 ns and is busy for 40 (process 1) or 60 ns (process 2) in each.
+    # Data parallel: each process has 2 steps of 100 ns and is busy for 40 (process 1) or 60 ns
+    # (process 2) in each.
     for pid, length in ((1, 40), (2, 60)):
         for zero in (0, 100):
             export.range("step", zero + pid, zero + 100 + pid, thread(pid))
-            export.launch("k", zero + 10, zero + 20, zero + 20 + length // 2, thread(pid), pid, device=0)
-            export.launch("k", zero + 15, zero + 90 - length // 2, zero + 90, thread(pid), pid, device=0)
-        export.add("TARGET_INFO_CUDA_DEVICE", gpuId=pid - 1, cudaId=0, pid=pid)  # each sees its own as number 0
+            export.launch(
+                "k", zero + 10, zero + 20, zero + 20 + length // 2, thread(pid), pid, device=0
+            )
+            export.launch(
+                "k", zero + 15, zero + 90 - length // 2, zero + 90, thread(pid), pid, device=0
+            )
+        export.add(
+            "TARGET_INFO_CUDA_DEVICE", gpuId=pid - 1, cudaId=0, pid=pid
+        )  # each sees its own as number 0
     tables = analyse(export)
     step = tables["phases"].iloc[0]
     assert step["kernels"] == 2 and step["gpu_time"] == pytest.approx(50e-9)

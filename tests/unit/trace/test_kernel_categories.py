@@ -1,4 +1,5 @@
-"""Categories of kernels and operators; the expected ones follow from what the code behind each name does."""
+"""Categories of kernels and operators; the expected ones follow from what the code behind each name
+does."""
 
 import json
 from pathlib import Path
@@ -20,7 +21,10 @@ KERNELS = {
         "Kernel2",
         "ampere_sgemm_128x64_tn",
         "volta_sgemm_128x64_nn",
-        "void cublasLt::splitKreduce_kernel<(int)32, (int)16, int, float>(cublasLt::cublasSplitKParams<T6>)",
+        (
+            "void cublasLt::splitKreduce_kernel<(int)32, (int)16, int,"
+            " float>(cublasLt::cublasSplitKParams<T6>)"
+        ),
         "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false>(int)",
         "void gemmSN_TN_kernel<float, 128, 16, 2, 4, 8, 9, false>(int)",
         "void dot_kernel<float, 128, 0>(int)",
@@ -30,9 +34,17 @@ KERNELS = {
         "triton_tem_fused__softmax_addmm_3",
     ),
     "fused attention": (
-        "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 128, 4, cutlass::half_t>>(int)",
-        "void pytorch_flash::flash_bwd_dot_do_o_kernel<true, Flash_bwd_kernel_traits<64, 128, 128>>(int)",
-        "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int>>>(T1::Params)",
+        (
+            "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 128, 4,"
+            " cutlass::half_t>>(int)"
+        ),
+        (
+            "void pytorch_flash::flash_bwd_dot_do_o_kernel<true, Flash_bwd_kernel_traits<64, 128,"
+            " 128>>(int)"
+        ),
+        (
+            "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int>>>(T1::Params)"
+        ),
         "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<float>::Params)",
         "fmha_cutlassB_bf16_aligned_128x64_k64_sm80(PyTorchMemEffAttention::AttentionBackwardKernel<float>::Params)",
         "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26_64x64x128_1x1x1_kernel0_0",
@@ -43,16 +55,24 @@ KERNELS = {
         "flash_attention_forward_kernel",
     ),
     "softmax forward": (
-        ATEN + "(anonymous namespace)::cunn_SoftMaxForward<4, float, float, float, SoftMaxForwardEpilogue>(float*)",
-        "void <unnamed>::softmax_warp_forward<float, float, float, (int)9, (bool)0, (bool)0>(T2 *, const T1 *)",
+        ATEN + "(anonymous namespace)::cunn_SoftMaxForward<4, float, float, float,"
+        " SoftMaxForwardEpilogue>(float*)",
+        (
+            "void <unnamed>::softmax_warp_forward<float, float, float, (int)9, (bool)0, (bool)0>(T2"
+            " *, const T1 *)"
+        ),
         "_ZN43_GLOBAL__N__c52f6ba5_20softmax_warp_forwardIfffLi9ELb0ELb0EEEvPT0_PKT_iiiPKbib",
         "triton_per_fused__softmax_3",
         "triton_red_fused__log_softmax_nll_loss_forward_3",
         "triton_red_fused_amax_div_exp_sub_sum_3",
     ),
     "softmax backward": (
-        ATEN + "(anonymous namespace)::cunn_SoftMaxBackward<4, float, float, float, SoftMaxBackwardEpilogue>(float*)",
-        "void <unnamed>::softmax_warp_backward<float, float, float, (int)9, (bool)0, (bool)0>(T2 *, const T1 *)",
+        ATEN + "(anonymous namespace)::cunn_SoftMaxBackward<4, float, float, float,"
+        " SoftMaxBackwardEpilogue>(float*)",
+        (
+            "void <unnamed>::softmax_warp_backward<float, float, float, (int)9, (bool)0,"
+            " (bool)0>(T2 *, const T1 *)"
+        ),
         "triton_red_fused__softmax__softmax_backward_data_mul_1",
     ),
     "normalisation": (
@@ -64,7 +84,8 @@ KERNELS = {
         "triton_per_fused__to_copy_mean_mul_pow_rsqrt_0",
     ),
     "elementwise": (
-        ATEN + "vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<float>>(int, T2, T3)",
+        ATEN
+        + "vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<float>>(int, T2, T3)",
         "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_",
         ATEN + "elementwise_kernel<MulFunctor<float>>",
         ATEN + "<unnamed>::fused_dropout_kernel_vec<float, float>(int)",
@@ -73,21 +94,29 @@ KERNELS = {
         "graph_0_cpp_fused_mul_silu_1",
     ),
     "copy/cast": (
-        ATEN + "elementwise_kernel<128, 2, at::native::direct_copy_kernel_cuda(int)::{lambda(float)#1}>(int)",
-        ATEN + "vectorized_elementwise_kernel<(int)8, at::native::bfloat16_copy_kernel_cuda(int)>(int)",
-        ATEN + "<unnamed>::CatArrayBatchedCopy<at::native::<unnamed>::OpaqueType<(unsigned int)2>>(T1 *)",
+        ATEN + "elementwise_kernel<128, 2,"
+        " at::native::direct_copy_kernel_cuda(int)::{lambda(float)#1}>(int)",
+        ATEN
+        + "vectorized_elementwise_kernel<(int)8, at::native::bfloat16_copy_kernel_cuda(int)>(int)",
+        ATEN + "<unnamed>::CatArrayBatchedCopy<at::native::<unnamed>::OpaqueType<(unsigned"
+        " int)2>>(T1 *)",
         ATEN + "index_elementwise_kernel<128, 4, at::native::flip_kernel_impl<int>>(long)",
         ATEN + "vectorized_gather_kernel<(int)16, long>(char *)",
         ATEN + "indexSelectLargeIndex<float, long, unsigned int, 2, 2, -2, true>(int)",
-        ATEN + "_scatter_gather_elementwise_kernel<128, 8, internal::operator ()<at::native::TensorAssign>>(int)",
+        ATEN + "_scatter_gather_elementwise_kernel<128, 8, internal::operator"
+        " ()<at::native::TensorAssign>>(int)",
         "triton_poi_fused__to_copy_0",
         "triton_poi_fused_clone_transpose_view_11",
         "triton_poi_fused__to_copy_index_select",
     ),
     "reduction": (
-        ATEN + "reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float>, unsigned int>>(T3)",
-        ATEN + "reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::NormTwoOps<float>, unsigned int>>(T3)",
-        ATEN + "_scatter_gather_elementwise_kernel<128, 8, internal::operator ()<at::native::ReduceAdd>>(int)",
+        ATEN
+        + "reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float>, unsigned"
+        " int>>(T3)",
+        ATEN + "reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::NormTwoOps<float>,"
+        " unsigned int>>(T3)",
+        ATEN + "_scatter_gather_elementwise_kernel<128, 8, internal::operator"
+        " ()<at::native::ReduceAdd>>(int)",
         ATEN + "<unnamed>::embedding_backward_feature_kernel<float, float, long>(const T3 *)",
         "void at_cuda_detail::cub::detail::scan::DeviceScanKernel<int>(T2)",
         ATEN + "<unnamed>::nll_loss_forward_reduce_cuda_kernel_2d<float, float, long>(T1 *)",
@@ -96,8 +125,10 @@ KERNELS = {
         "triton_poi_fused_embedding_dense_backward_1",
     ),
     "optimizer": (
-        ATEN + "<unnamed>::multi_tensor_apply_kernel<TensorListMetadata<(int)2>, BinaryOpScalarFunctor<float>>(T1)",
-        ATEN + "(anonymous namespace)::multi_tensor_apply_kernel<L<4>, FusedAdamMathFunctor<float, 4>>(int)",
+        ATEN + "<unnamed>::multi_tensor_apply_kernel<TensorListMetadata<(int)2>,"
+        " BinaryOpScalarFunctor<float>>(T1)",
+        ATEN + "(anonymous namespace)::multi_tensor_apply_kernel<L<4>, FusedAdamMathFunctor<float,"
+        " 4>>(int)",
         "triton_for_fused_0",
     ),
     "communication": (
@@ -126,20 +157,31 @@ KERNELS = {
 
 CPU_OPERATORS = {
     "matmul": "mm addmm bmm baddbmm linear matmul einsum mv dot",
-    "fused attention": "_scaled_dot_product_flash_attention_for_cpu "
-    "_scaled_dot_product_flash_attention_for_cpu_backward scaled_dot_product_attention",
+    "fused attention": (
+        "_scaled_dot_product_flash_attention_for_cpu "
+        "_scaled_dot_product_flash_attention_for_cpu_backward scaled_dot_product_attention"
+    ),
     "softmax forward": "softmax _softmax log_softmax _log_softmax",
     "softmax backward": "_softmax_backward_data _log_softmax_backward_data",
-    "normalisation": "layer_norm native_layer_norm native_layer_norm_backward rms_norm _fused_rms_norm",
-    "elementwise": "mul mul_ add add_ sub div div_ exp log neg pow sqrt rsqrt reciprocal silu silu_backward where "
-    "lerp_ addcdiv_ addcmul_ masked_fill_ eq gt maximum tanh triu arange normal_ nll_loss_backward",
+    "normalisation": (
+        "layer_norm native_layer_norm native_layer_norm_backward rms_norm _fused_rms_norm"
+    ),
+    "elementwise": (
+        "mul mul_ add add_ sub div div_ exp log neg pow sqrt rsqrt reciprocal silu silu_backward"
+        " where lerp_ addcdiv_ addcmul_ masked_fill_ eq gt maximum tanh triu arange normal_"
+        " nll_loss_backward"
+    ),
     "copy/cast": "copy_ _to_copy to clone contiguous cat flip gather index index_select embedding",
-    "reduction": "sum mean amax max argmax logsumexp linalg_vector_norm scatter_add_ index_add_ "
-    "embedding_dense_backward nll_loss_forward",
+    "reduction": (
+        "sum mean amax max argmax logsumexp linalg_vector_norm scatter_add_ index_add_ "
+        "embedding_dense_backward nll_loss_forward"
+    ),
     "optimizer": "_foreach_add_ _foreach_lerp_ _foreach_norm _fused_adamw_",
     "memory set/copy": "zero_ zeros zeros_like fill_ full new_zeros ones_like",
-    "other": "empty empty_like view transpose t as_strided detach item _local_scalar_dense "
-    "_scaled_dot_product_attention_math",
+    "other": (
+        "empty empty_like view transpose t as_strided detach item _local_scalar_dense "
+        "_scaled_dot_product_attention_math"
+    ),
 }
 
 
@@ -152,7 +194,9 @@ def test_a_kernels_category(category, name):
     assert category_of(name) == category
 
 
-@pytest.mark.parametrize(("category", "name"), _pairs({key: names.split() for key, names in CPU_OPERATORS.items()}))
+@pytest.mark.parametrize(
+    ("category", "name"), _pairs({key: names.split() for key, names in CPU_OPERATORS.items()})
+)
 def test_a_cpu_operators_category(category, name):
     assert category_of(f"aten::{name}") == category
 

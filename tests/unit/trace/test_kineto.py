@@ -1,4 +1,5 @@
-"""Traces of torch.profiler: a real one of the CPU, and small ones with a GPU's events written by hand."""
+"""Traces of torch.profiler: a real one of the CPU, and small ones with a GPU's events written by
+hand."""
 
 import gzip
 import json
@@ -18,7 +19,9 @@ def recorded(tmp_path_factory):
 
     path = tmp_path_factory.mktemp("kineto") / "trace.json"
     torch.manual_seed(0)
-    weight = torch.randn(300, 300, requires_grad=True)  # large: next to no time outside the operators
+    weight = torch.randn(
+        300, 300, requires_grad=True
+    )  # large: next to no time outside the operators
 
     def step():
         with record_function("step"):
@@ -44,9 +47,13 @@ def test_phases_of_a_cpu_trace_agree_with_the_files_own_events(recorded):
     phases = tables["phases"].set_index("phase")
     assert list(phases.index) == ["step", "forward", "backward", "optimizer"]
     for name in phases.index:
-        own = [event for event in events if event["cat"] == "user_annotation" and event["name"] == name]
+        own = [
+            event for event in events if event["cat"] == "user_annotation" and event["name"] == name
+        ]
         assert phases.loc[name, "count"] == len(own) == STEPS
-        assert STEPS * phases.loc[name, "host_time"] == pytest.approx(sum(event["dur"] for event in own) / 1e6)
+        assert STEPS * phases.loc[name, "host_time"] == pytest.approx(
+            sum(event["dur"] for event in own) / 1e6
+        )
     found = attribute(analysis.read(path))
     assert found.trace.device_is_host and attention.layers(found) == 1 and found.steps == STEPS
     assert (found.launch >= 0).all()
@@ -56,8 +63,16 @@ def test_operators_of_a_cpu_trace_stand_where_kernels_would(recorded):
     path, events = recorded
     tables = analysis.analyse(analysis.read(path))
     kernels = tables["kernels"].set_index(["phase", "full_name"])
-    for name, phase in (("aten::mm", "forward"), ("aten::exp", "forward"), ("aten::mm", "backward")):
-        ranges = [event for event in events if event["cat"] == "user_annotation" and event["name"] == phase]
+    for name, phase in (
+        ("aten::mm", "forward"),
+        ("aten::exp", "forward"),
+        ("aten::mm", "backward"),
+    ):
+        ranges = [
+            event
+            for event in events
+            if event["cat"] == "user_annotation" and event["name"] == phase
+        ]
         own = [
             event["dur"]
             for event in events
@@ -76,7 +91,16 @@ def test_operators_of_a_cpu_trace_stand_where_kernels_would(recorded):
 
 def event(category, name, start, length, tid=1, **args):
     """Times in microseconds."""
-    return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": tid, "ts": start, "dur": length, "args": args}
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": 1,
+        "tid": tid,
+        "ts": start,
+        "dur": length,
+        "args": args,
+    }
 
 
 def test_operators_that_call_others(tmp_path):
@@ -88,7 +112,9 @@ def test_operators_that_call_others(tmp_path):
         event("cpu_op", "aten::mm", 210, 20),
     ]
     (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": events}))
-    kernels = analysis.analyse(analysis.read(tmp_path / "trace.json"))["kernels"].query("phase == 'all'")
+    kernels = analysis.analyse(analysis.read(tmp_path / "trace.json"))["kernels"].query(
+        "phase == 'all'"
+    )
     total = dict(zip(kernels["full_name"], kernels["time"], strict=True))
     assert total == pytest.approx({"aten::to": 10e-6, "aten::copy_": 90e-6, "aten::linear": 100e-6})
 
@@ -101,12 +127,16 @@ def test_an_operator_without_a_namespace_is_no_module(tmp_path):
     ]
     (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": events}))
     tables = analysis.analyse(analysis.read(tmp_path / "trace.json"), ["softmax"])
-    assert tables["modules"].set_index("module")["kind"].to_dict() == {"aten::detach": "operator", "detach": "operator"}
+    assert tables["modules"].set_index("module")["kind"].to_dict() == {
+        "aten::detach": "operator",
+        "detach": "operator",
+    }
     assert "detach" not in set(tables["timeline"]["label"])
 
 
 def with_gpu():
-    """A forward pass with a copy and a kernel, a backward pass with a kernel that another thread launches."""
+    """A forward pass with a copy and a kernel, a backward pass with a kernel that another thread
+    launches."""
     events = [
         event("user_annotation", "ProfilerStep#4", 0, 100),
         event("user_annotation", "forward", 10, 40),
@@ -117,13 +147,30 @@ def with_gpu():
         event("user_annotation", "backward", 50, 40),
         event("cpu_op", "MmBackward0", 55, 10, tid=2, **{"Sequence number": 5}),
         event("cuda_driver", "cuLaunchKernel", 56, 2, tid=2, correlation=3),
-        event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 15, 2, tid=7, device=0, stream=7, correlation=1),
-        event("kernel", "void gemm<float, 4>(int)", 30, 12.5, tid=7, device=0, stream=7, correlation=2),
-        event("kernel", "void gemm<float, 4>(int)", 60, 7.25, tid=7, device=0, stream=7, correlation=3),
+        event(
+            "gpu_memcpy",
+            "Memcpy HtoD (Pageable -> Device)",
+            15,
+            2,
+            tid=7,
+            device=0,
+            stream=7,
+            correlation=1,
+        ),
+        event(
+            "kernel", "void gemm<float, 4>(int)", 30, 12.5, tid=7, device=0, stream=7, correlation=2
+        ),
+        event(
+            "kernel", "void gemm<float, 4>(int)", 60, 7.25, tid=7, device=0, stream=7, correlation=3
+        ),
         event("ac2g", "ac2g", 60, 0),
         {"ph": "M", "name": "process_name", "args": {"name": "python"}},
     ]
-    return {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Made-up GPU"}], "traceEvents": events}
+    return {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "Made-up GPU"}],
+        "traceEvents": events,
+    }
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -136,11 +183,13 @@ def test_a_trace_with_a_gpu(packed, tmp_path):
     gpu = {"step": 21.75e-6, "forward": 14.5e-6, "backward": 7.25e-6}
     assert phases["gpu_time"].to_dict() == pytest.approx(gpu)
     assert phases["kernels"].to_dict() == {"step": 2, "forward": 1, "backward": 1}
-    assert phases["memory_time"].to_dict() == pytest.approx({"step": 2e-6, "forward": 2e-6, "backward": 0})
-    row = tables["modules"].set_index("module").loc["FFN"]
-    assert row[["kernels", "gpu_time", "backward_kernels", "backward_time"]].tolist() == pytest.approx(
-        [1, 14.5e-6, 1, 7.25e-6]
+    assert phases["memory_time"].to_dict() == pytest.approx(
+        {"step": 2e-6, "forward": 2e-6, "backward": 0}
     )
+    row = tables["modules"].set_index("module").loc["FFN"]
+    assert row[
+        ["kernels", "gpu_time", "backward_kernels", "backward_time"]
+    ].tolist() == pytest.approx([1, 14.5e-6, 1, 7.25e-6])
     assert set(tables["kernels"]["name"]) == {"memcpy host-to-device", "gemm (fp32, 4)"}
     assert tables["gaps"].set_index("phase").loc["step", "device_name"] == "Made-up GPU"
 
@@ -151,11 +200,18 @@ def test_a_trace_with_a_gpu(packed, tmp_path):
         *(b"", b"{", b"[]", b"{}", b"\xff\xfe\x00", b'{"traceEvents": 3}', b'{"traceEvents": [3]}'),
         b'{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm"}]}',
         b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": "soon"}]}',
-        b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "args": {"stream": "x"}}]}',
+        (
+            b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "args":'
+            b' {"stream": "x"}}]}'
+        ),
     ],
 )
 def test_damaged_json_is_one_line(content, tmp_path):
-    for name, raw in (("a.json", content), ("b.json.gz", gzip.compress(content)), ("c.json.gz", content)):
+    for name, raw in (
+        ("a.json", content),
+        ("b.json.gz", gzip.compress(content)),
+        ("c.json.gz", content),
+    ):
         (tmp_path / name).write_bytes(raw)
         with pytest.raises(TraceError) as raised:
             analysis.read(tmp_path / name)

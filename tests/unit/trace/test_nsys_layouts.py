@@ -1,4 +1,5 @@
-"""One small program, as several versions of Nsight Systems export it (synthetic): the numbers are the same."""
+"""One small program, as several versions of Nsight Systems export it (synthetic): the numbers are
+the same."""
 
 import pytest
 from nsys_exports import HOST_TO_DEVICE, LAYOUTS, Export, thread
@@ -10,7 +11,8 @@ MAIN, AUTOGRAD = thread(1), thread(1, 9)
 
 
 def program(layout):
-    """Two steps of 1000 ns: a copy and two kernels in forward, one kernel in backward by autograd's thread."""
+    """Two steps of 1000 ns: a copy and two kernels in forward, one kernel in backward by autograd's
+    thread."""
     export = Export(layout)
     for step in range(2):
         zero = 5000 + 1000 * step
@@ -37,7 +39,9 @@ def test_every_layout_tells_the_same(layout, tmp_path):
             assert_frame_equal(table, read["2025.3"][name])
     phases = read[layout]["phases"].set_index("phase")
     # Copy 10 ns, gemm 30 and 40 in forward, add 50 in backward: 130 ns a step.
-    assert phases["gpu_time"].to_dict() == pytest.approx({"step": 130e-9, "forward": 80e-9, "backward": 50e-9})
+    assert phases["gpu_time"].to_dict() == pytest.approx(
+        {"step": 130e-9, "forward": 80e-9, "backward": 50e-9}
+    )
     assert phases["kernels"].to_dict() == {"step": 3, "forward": 2, "backward": 1}
     assert phases["memory_operations"].to_dict() == {"step": 1, "forward": 1, "backward": 0}
     kernels = read[layout]["kernels"]
@@ -58,7 +62,11 @@ def test_a_tables_absence_says_that_nothing_was_recorded(tmp_path):
     export = program(LAYOUTS["2025.3"])
     del export.rows["NVTX_EVENTS"]
     tables = analysis.analyse(analysis.read(export.write(tmp_path / "no_ranges.sqlite")))
-    assert tables["phases"].empty and tables["timeline"].empty and set(tables["modules"]["kind"]) == {"call"}
+    assert (
+        tables["phases"].empty
+        and tables["timeline"].empty
+        and set(tables["modules"]["kind"]) == {"call"}
+    )
     assert set(tables["kernels"]["phase"]) == {"all"} and tables["kernels"]["calls"].sum() == 8
     export = program(LAYOUTS["2025.3"])
     del export.rows["CUPTI_ACTIVITY_KIND_RUNTIME"]

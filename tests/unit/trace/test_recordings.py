@@ -1,4 +1,5 @@
-"""Traces recorded on a real GPU, beside this file in recordings/: the tables agree with plain SQL on them."""
+"""Traces recorded on a real GPU, beside this file in recordings/: the tables agree with plain SQL
+on them."""
 
 import sqlite3
 from contextlib import closing
@@ -10,9 +11,10 @@ from stepscope.trace import analysis, comparison
 FOLDER = Path(__file__).parent / "recordings"
 STEPS = 2  # of each recording
 RECORDINGS = sorted(FOLDER.glob("*.sqlite"))
-# Kernels of a phase: launched by a call of the same process that starts in one of the phase's ranges. A global id is
-# machine, process and, in its last 24 bits, thread.
-# With backtraces nsys records a launch twice under one id, as cudaLaunchKernel and as cudaLaunchKernel_v7000.
+# Kernels of a phase: launched by a call of the same process that starts in one of the phase's
+# ranges. A global id is machine, process and, in its last 24 bits, thread.
+# With backtraces nsys records a launch twice under one id, as cudaLaunchKernel and as
+# cudaLaunchKernel_v7000.
 LAUNCHED = """
     SELECT COUNT(*), COALESCE(SUM(k.end - k.start), 0) FROM CUPTI_ACTIVITY_KIND_KERNEL k
     WHERE EXISTS (
@@ -42,9 +44,12 @@ def test_kernels_and_their_time_by_phase(recording):
     for row in tables["phases"].itertuples():
         (count, ns), *_ = sql(LAUNCHED, phase=row.phase)
         assert row.kernels * STEPS == count
-        assert kernels[kernels["phase"] == row.phase]["time"].sum() * STEPS == pytest.approx(ns / 1e9)
+        assert kernels[kernels["phase"] == row.phase]["time"].sum() * STEPS == pytest.approx(
+            ns / 1e9
+        )
         ((number, length),) = sql(
-            "SELECT COUNT(*), SUM(end - start) FROM NVTX_EVENTS WHERE text = :phase", phase=row.phase
+            "SELECT COUNT(*), SUM(end - start) FROM NVTX_EVENTS WHERE text = :phase",
+            phase=row.phase,
         )
         assert row.count == number and row.host_time * STEPS == pytest.approx(length / 1e9)
 
@@ -57,7 +62,9 @@ def test_kernels_by_name(recording):
     """
     expected = {name: numbers for name, *numbers in sql(query)}
     table = tables["kernels"]
-    table = table[(table["phase"] == "all") & ~table["full_name"].str.startswith("[CUDA mem")].set_index("full_name")
+    table = table[
+        (table["phase"] == "all") & ~table["full_name"].str.startswith("[CUDA mem")
+    ].set_index("full_name")
     assert set(table.index) == set(expected)
     for name, (count, total, least, most) in expected.items():
         row = table.loc[name]
@@ -76,7 +83,9 @@ def test_calls_and_sums(recording):
     assert calls.to_dict() == pytest.approx(dict(sql(query)))
     shares = tables["categories"].groupby("phase")["share"].sum()
     assert shares.to_list() == pytest.approx([1] * len(shares))
-    assert (tables["gaps"]["busy"] <= tables["gaps"]["wall"]).all() and (tables["gaps"]["busy"] > 0).all()
+    assert (tables["gaps"]["busy"] <= tables["gaps"]["wall"]).all() and (
+        tables["gaps"]["busy"] > 0
+    ).all()
 
 
 def test_copies_and_memsets(recording):
@@ -91,7 +100,9 @@ def test_copies_and_memsets(recording):
         expected |= {name: [count, ns / 1e9]} if count else {}
     kind = own["full_name"].str.extract(r"mem(cpy|set)", expand=False).radd("MEM").str.upper()
     sums = own.groupby(kind)[["calls", "time"]].sum() * STEPS
-    assert {kind: pytest.approx(numbers) for kind, numbers in expected.items()} == sums.T.to_dict("list")
+    assert {kind: pytest.approx(numbers) for kind, numbers in expected.items()} == sums.T.to_dict(
+        "list"
+    )
     assert "MEMCPY" in expected
 
 
@@ -101,10 +112,16 @@ def test_nsys_and_torch_profiler_find_the_same_kernels_in_the_same_phases():
     ours, theirs = (analysis.analyse(analysis.read(recording)) for recording in recordings)
     counts = [tables["phases"].set_index("phase")["kernels"].to_dict() for tables in (ours, theirs)]
     assert counts[0] == counts[1] and counts[0]["backward"] == 200
-    names = [tables["kernels"].groupby(["phase", "name"])["calls"].sum().to_dict() for tables in (ours, theirs)]
+    names = [
+        tables["kernels"].groupby(["phase", "name"])["calls"].sum().to_dict()
+        for tables in (ours, theirs)
+    ]
     assert names[0] == names[1]
     kernels = comparison.compared(ours, theirs).query("kind == 'kernel'")
-    assert not {"came", "went"} & set(kernels["change"]) and (kernels["before_calls"] == kernels["after_calls"]).all()
+    assert (
+        not {"came", "went"} & set(kernels["change"])
+        and (kernels["before_calls"] == kernels["after_calls"]).all()
+    )
 
 
 def test_every_kernel_that_autograd_launches_stands_in_the_table_of_modules_once():

@@ -1,4 +1,5 @@
-"""Traces of programs that are none of ours: names as people write them, several processes, what is missing.
+"""Traces of programs that are none of ours: names as people write them, several processes, what is
+missing.
 
 Every number is worked out by hand from the intervals beside it; times in nanoseconds.
 """
@@ -26,13 +27,43 @@ def about(found):
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        *(("forward pass", "forward"), ("Forward", "forward"), ("fwd", "forward"), ("model_forward", "forward")),
+        *(
+            ("forward pass", "forward"),
+            ("Forward", "forward"),
+            ("fwd", "forward"),
+            ("model_forward", "forward"),
+        ),
         *(("backward pass", "backward"), ("loss.backward()", "backward"), ("bwd_pass", "backward")),
-        *(("optimizer step", "optimizer"), ("Optimizer.step#AdamW.step", "optimizer"), ("opt_step", "optimizer")),
-        *(("loss", "loss"), ("crossEntropy", "loss"), ("forward + loss", "forward"), ("inference", "inference")),
-        *(("train_step", "step"), ("iteration 3", "step"), ("ProfilerStep#3", "step"), ("batch 12", "step")),
-        *(("optimizer.zero_grad()", ""), ("attention forward", None), ("batch", None), ("softmax", None)),
-        *(("layer 0 backward", None), ("train", None), ("epoch 1", None), ("", None), ("forward " * 99, None)),
+        *(
+            ("optimizer step", "optimizer"),
+            ("Optimizer.step#AdamW.step", "optimizer"),
+            ("opt_step", "optimizer"),
+        ),
+        *(
+            ("loss", "loss"),
+            ("crossEntropy", "loss"),
+            ("forward + loss", "forward"),
+            ("inference", "inference"),
+        ),
+        *(
+            ("train_step", "step"),
+            ("iteration 3", "step"),
+            ("ProfilerStep#3", "step"),
+            ("batch 12", "step"),
+        ),
+        *(
+            ("optimizer.zero_grad()", ""),
+            ("attention forward", None),
+            ("batch", None),
+            ("softmax", None),
+        ),
+        *(
+            ("layer 0 backward", None),
+            ("train", None),
+            ("epoch 1", None),
+            ("", None),
+            ("forward " * 99, None),
+        ),
     ],
 )
 def test_what_a_name_means(name, meant):
@@ -42,8 +73,17 @@ def test_what_a_name_means(name, meant):
 @pytest.mark.parametrize(
     ("name", "together"),
     [
-        *(("iteration 3", "iteration *"), ("layers.12.attention", "layers.*.attention"), ("block3", "block*")),
-        *(("fp16 matmul", "fp16 matmul"), ("conv 3x3", "conv 3x3"), ("step#07", "step#*"), ("a" * 300, "a" * 300)),
+        *(
+            ("iteration 3", "iteration *"),
+            ("layers.12.attention", "layers.*.attention"),
+            ("block3", "block*"),
+        ),
+        *(
+            ("fp16 matmul", "fp16 matmul"),
+            ("conv 3x3", "conv 3x3"),
+            ("step#07", "step#*"),
+            ("a" * 300, "a" * 300),
+        ),
     ],
 )
 def test_names_that_differ_in_a_number(name, together):
@@ -51,7 +91,8 @@ def test_names_that_differ_in_a_number(name, together):
 
 
 def spaced(export):
-    """A step as many write it: forward of 2 kernels, loss of 1, backward by another thread of 3, optimizer of 1."""
+    """A step as many write it: forward of 2 kernels, loss of 1, backward by another thread of 3,
+    optimizer of 1."""
     export.range("forward pass", 0, 100, MAIN)
     export.range("loss", 80, 100, MAIN)
     export.range("backward pass", 100, 200, MAIN)
@@ -67,7 +108,9 @@ def test_phases_by_names_with_spaces(export, analyse):
     found = analyse(spaced(export))
     kernels = totals(found, "kernels")
     assert kernels == {"forward": 3, "loss": 1, "backward": 3, "optimizer": 1}
-    assert totals(found, "gpu_time")["backward"] == pytest.approx(15e-9) and "phases" not in about(found)
+    assert totals(found, "gpu_time")["backward"] == pytest.approx(15e-9) and "phases" not in about(
+        found
+    )
 
 
 @pytest.mark.parametrize("name", ["Backward", "Model Backward", "Backward 0"])
@@ -83,7 +126,11 @@ def test_a_backward_pass_with_a_capital_is_no_function_of_autograd(export, analy
 def test_ranges_count_by_any_thread_beside_their_own(export, analyse):
     found = analyse(spaced(export), ["loss"])
     ranges = modules(found)
-    assert ranges["kernels"].to_dict() == {"forward pass": 3, "backward pass": 0, "optimizer step": 1}
+    assert ranges["kernels"].to_dict() == {
+        "forward pass": 3,
+        "backward pass": 0,
+        "optimizer step": 1,
+    }
     by_any = {"forward pass": 31e-9, "backward pass": 15e-9, "optimizer step": 30e-9}
     assert ranges["any_thread_gpu_time"].to_dict() == pytest.approx(by_any)
 
@@ -115,7 +162,9 @@ def test_numbered_iterations_are_one_phase(export, analyse):
     for number in range(20):
         zero = 1000 * number
         export.range(f"iteration {number}", zero, zero + 1000, MAIN)
-        export.range("step", zero + 100, zero + 900, MAIN)  # a part of the iteration, and no step of its own
+        export.range(
+            "step", zero + 100, zero + 900, MAIN
+        )  # a part of the iteration, and no step of its own
         export.launch("k", zero + 10, zero + 20, zero + 30)
     found = analyse(export)
     assert by(found["phases"], "phase", "count") == {"step": 20}
@@ -123,10 +172,13 @@ def test_numbered_iterations_are_one_phase(export, analyse):
 
 
 def test_outermost_ranges_are_those_of_the_process(export, analyse):
-    """A DDP trace: another thread opens a range for each gradient within the main thread's only one."""
+    """A DDP trace: another thread opens a range for each gradient within the main thread's only
+    one."""
     export.range("distributed_training", 0, 1000, MAIN)
     for number in range(15):
-        export.range(f"all_reduce grad {'abcdefghijklmno'[number]}", 50 * number, 50 * number + 20, OTHER)
+        export.range(
+            f"all_reduce grad {'abcdefghijklmno'[number]}", 50 * number, 50 * number + 20, OTHER
+        )
         export.launch(NCCL, 50 * number + 1, 2000 + number, 2001 + number, OTHER)
     found = analyse(export)
     assert totals(found, "kernels") == {"distributed_training": 15}
@@ -140,14 +192,27 @@ def test_blocks_that_are_numbered_are_one_range(export, analyse, attributed):
     found = analyse(export)
     assert attention.layers(attributed(export)) == 3
     whole = modules(found).loc["layers.*.self_attn"]
-    assert (whole["calls"], whole["attention"], whole["gpu_time"]) == (3, True, pytest.approx(30e-9))
+    assert (whole["calls"], whole["attention"], whole["gpu_time"]) == (
+        3,
+        True,
+        pytest.approx(30e-9),
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "whole"),
     [
-        *(("scaled dot product attention", True), ("attention sublayer", True), ("MultiHeadAttention", True)),
-        *(("self_attn", True), ("attention scores", False), ("attention norm", False), ("attend", False)),
+        *(
+            ("scaled dot product attention", True),
+            ("attention sublayer", True),
+            ("MultiHeadAttention", True),
+        ),
+        *(
+            ("self_attn", True),
+            ("attention scores", False),
+            ("attention norm", False),
+            ("attend", False),
+        ),
     ],
 )
 def test_names_of_attention(name, whole):
@@ -184,7 +249,8 @@ def test_communication_hidden_behind_compute_of_each_process_and_device(export, 
 
 
 def test_each_process_and_device_has_a_row(export, analyse):
-    """Of two processes with equal ids one is busy for 40, the other for 10 ns a step; the first has two steps."""
+    """Of two processes with equal ids one is busy for 40, the other for 10 ns a step; the first has
+    two steps."""
     for pid, length, steps in ((1, 40, 2), (2, 10, 1)):
         for step in range(steps):
             export.range("step", 100 * step, 100 * step + 90, thread(pid))
@@ -209,7 +275,12 @@ def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, anal
         **{"copy Host-to-Device": 2, "copy Device-to-Device": 1, "fill": 1, "fill by a kernel": 1}
     }
     assert rows["time"].to_dict() == pytest.approx(
-        {"copy Host-to-Device": 40e-9, "copy Device-to-Device": 5e-9, "fill": 5e-9, "fill by a kernel": 50e-9}
+        {
+            "copy Host-to-Device": 40e-9,
+            "copy Device-to-Device": 5e-9,
+            "fill": 5e-9,
+            "fill by a kernel": 50e-9,
+        }
     )
     # 4 bytes each: 8 bytes in 40 ns are 0.2 GB/s
     assert rows.loc["copy Host-to-Device", ["bytes", "rate"]].tolist() == pytest.approx([8, 0.2e9])
@@ -224,7 +295,9 @@ def test_calls_that_wait_are_told(export, analyse):
     export.call(300, 310, MAIN, name="cudaMemcpy_v3020")
     export.call(320, 330, MAIN, name="cudaMemcpyAsync_v3020")
     rows = analyse(export)["transfers"].set_index("what")["time"]
-    assert rows.to_dict() == pytest.approx({"cudaStreamSynchronize_v3020": 80e-9, "cudaMemcpy_v3020": 10e-9})
+    assert rows.to_dict() == pytest.approx(
+        {"cudaStreamSynchronize_v3020": 80e-9, "cudaMemcpy_v3020": 10e-9}
+    )
 
 
 def test_the_profilers_own_warnings_are_repeated(export, analyse):
@@ -252,5 +325,7 @@ def test_a_packed_file_that_is_a_bomb_is_refused(tmp_path):
 def test_a_trace_without_work_of_a_gpu_is_refused(export, tmp_path):
     export.range("step", 0, 500, MAIN)
     trace = analysis.read(export.write(tmp_path / "trace.sqlite"))
-    with pytest.raises(TraceError, match="it has no kernels, copies and graphs; record with `nsys profile"):
+    with pytest.raises(
+        TraceError, match="it has no kernels, copies and graphs; record with `nsys profile"
+    ):
         cautions.require_operations(trace, "trace.sqlite")

@@ -1,4 +1,5 @@
-"""The tables of synthetic exports; expected numbers are worked out by hand. Times in nanoseconds."""
+"""The tables of synthetic exports; expected numbers are worked out by hand. Times in
+nanoseconds."""
 
 import statistics
 
@@ -26,7 +27,8 @@ BLOCK = {
 
 
 def model(export, steps=2, layers=3, extra=0, head=1):
-    """Steps of a model: blocks and an LM head of so many kernels; `extra` in the first block's FFN of the last step."""
+    """Steps of a model: blocks and an LM head of so many kernels; `extra` in the first block's FFN
+    of the last step."""
     now = 0
 
     def launch(name, length, tid=MAIN):
@@ -71,7 +73,9 @@ def test_instances_are_layers_times_k_plus_r(export, analyse):
     gemm = kernels.loc["forward", GEMM]
     # 5 in each of 3 blocks (QKV, scores, output, 2 in FFN) and the LM head: 16 = 3 x 5 + 1.
     assert gemm[["calls", "layers", "per_layer"]].tolist() == [16, 3, 5]
-    assert gemm["layer_modules"] == "2 FFN, 1 QKV projection, 1 attention scores, 1 output projection"
+    assert (
+        gemm["layer_modules"] == "2 FFN, 1 QKV projection, 1 attention scores, 1 output projection"
+    )
     assert gemm["remainder_modules"] == "1 LM head"
     lengths = [length + layer for layer in range(3) for length in (30, 10, 20, 40, 50)] + [70]
     total = sum(lengths) + sum(length + layer for layer in range(3) for length in (2, 6, 4, 5))
@@ -81,7 +85,11 @@ def test_instances_are_layers_times_k_plus_r(export, analyse):
     assert gemm["std"] == pytest.approx(statistics.stdev(lengths * 2) / 1e9)
     assert (gemm["min"], gemm["max"]) == pytest.approx((10e-9, 70e-9))
     assert gemm["name"] == kernel_names.describe(GEMM).short
-    assert list(tables["kernels"][tables["kernels"]["phase"] == "forward"]["full_name"]) == [GEMM, ADD, EXP]
+    assert list(tables["kernels"][tables["kernels"]["phase"] == "forward"]["full_name"]) == [
+        GEMM,
+        ADD,
+        EXP,
+    ]
     assert "16 = 3 × 5 + 1 (1 LM head)" in summary.markdown(tables, "x")
 
 
@@ -100,8 +108,16 @@ def test_a_phase_inside_another_is_named_as_a_module(export, analyse):
         for at in (100, 200, 310, 600):
             export.launch(ADD, step + at, step + at + 5, step + at + 7)
     kernels = analyse(export, layers=2)["kernels"].set_index("phase")
-    assert kernels.loc["forward", ["calls", "per_layer", "remainder_modules"]].tolist() == [3, 1, "1 loss"]
-    assert kernels.loc["step", ["calls", "per_layer", "remainder_modules"]].tolist() == [4, 1, "1 loss"]
+    assert kernels.loc["forward", ["calls", "per_layer", "remainder_modules"]].tolist() == [
+        3,
+        1,
+        "1 loss",
+    ]
+    assert kernels.loc["step", ["calls", "per_layer", "remainder_modules"]].tolist() == [
+        4,
+        1,
+        "1 loss",
+    ]
     assert kernels.loc["loss", ["calls", "per_layer", "remainder_modules"]].tolist() == [1, 0, ""]
 
 
@@ -116,7 +132,9 @@ def test_layers_may_be_given(export, analyse):
     for at in range(7):
         export.launch(GEMM, 10 * at, 10 * at + 100, 10 * at + 105)
     kernels = analyse(export, layers=3)["kernels"]
-    assert kernels[["phase", "calls", "layers", "per_layer"]].to_numpy().tolist() == [["all", 7, 3, 2]]
+    assert kernels[["phase", "calls", "layers", "per_layer"]].to_numpy().tolist() == [
+        ["all", 7, 3, 2]
+    ]
 
 
 def test_attention_and_its_parts(export, analyse):
@@ -124,12 +142,22 @@ def test_attention_and_its_parts(export, analyse):
     table = modules(analyse(export))
     parts = table[table["parent"] == "attention"]
     # Of three layers; each kernel is longer by the layer's number: 30, 31, 32 and so on.
-    gpu = {"QKV projection": 93e-9, "attention scores": 42e-9, "softmax": 36e-9, "output projection": 63e-9}
+    gpu = {
+        "QKV projection": 93e-9,
+        "attention scores": 42e-9,
+        "softmax": 36e-9,
+        "output projection": 63e-9,
+    }
     assert parts["gpu_time"].to_dict() == pytest.approx(gpu) and list(parts.index) == list(gpu)
-    assert parts["matmul_time"].to_dict() == pytest.approx({**gpu, "attention scores": 33e-9, "softmax": 0})
+    assert parts["matmul_time"].to_dict() == pytest.approx(
+        {**gpu, "attention scores": 33e-9, "softmax": 0}
+    )
     assert table.loc["attention", ["kernels", "calls", "attention"]].tolist() == [18, 3, True]
-    assert table["attention"].sum() == 1 and table.loc["attention", "gpu_time"] == pytest.approx(234e-9)
-    # Host: 6 calls of 100 ns and 10 for each of the 9 borders; each part's range is 10 and its calls.
+    assert table["attention"].sum() == 1 and table.loc["attention", "gpu_time"] == pytest.approx(
+        234e-9
+    )
+    # Host: 6 calls of 100 ns and 10 for each of the 9 borders; each part's range is 10 and its
+    # calls.
     assert table.loc["attention", "host_time"] == pytest.approx(3 * (600 + 10 + 4 * 20) / 1e9)
     assert table.loc["attention", "host_exclusive"] == pytest.approx(150e-9)
     assert table.loc["softmax", "host_time"] == pytest.approx(3 * 210e-9)
@@ -159,7 +187,9 @@ def test_categories_add_up_to_the_phases_time(export, analyse):
     shares = table.groupby("phase")["share"].sum()
     assert shares.to_dict() == pytest.approx({"all": 1, "step": 1, "forward": 1})
     phases = tables["phases"].set_index("phase")["gpu_time"]
-    assert table.groupby("phase")["time"].sum()[phases.index].to_dict() == pytest.approx(phases.to_dict())
+    assert table.groupby("phase")["time"].sum()[phases.index].to_dict() == pytest.approx(
+        phases.to_dict()
+    )
     moved = table[(table["phase"] == "step") & (table["category"] == "memory set/copy")].iloc[0]
     assert moved["calls"] == 1 and moved["time"] == pytest.approx(15e-9)  # two in two steps
     assert tables["phases"].set_index("phase").loc["step", "memory_time"] == pytest.approx(15e-9)
@@ -184,7 +214,9 @@ def test_busy_idle_gaps_and_queue_delay(export, analyse):
 def test_union_and_cover_agree_with_counting_every_nanosecond():
     draw = np.random.default_rng(1)
     for _ in range(50):
-        one, two = (np.sort(draw.integers(0, 60, (draw.integers(0, 8), 2)), axis=1) for _ in range(2))
+        one, two = (
+            np.sort(draw.integers(0, 60, (draw.integers(0, 8), 2)), axis=1) for _ in range(2)
+        )
         nanoseconds = [{t for start, end in part for t in range(start, end)} for part in (one, two)]
         start, end = union(two[:, 0], two[:, 1])
         assert (end - start).sum() == len(nanoseconds[1])
@@ -195,7 +227,13 @@ def test_union_and_cover_agree_with_counting_every_nanosecond():
 def test_gaps_between_cuda_calls_are_each_threads_own(export, analyse, attributed):
     export.range("step", 0, 100, MAIN)
     export.range("step", 100, 200, MAIN)
-    for start, end, tid in ((10, 20, MAIN), (12, 15, MAIN), (40, 50, MAIN), (45, 60, AUTOGRAD), (90, 95, AUTOGRAD)):
+    for start, end, tid in (
+        (10, 20, MAIN),
+        (12, 15, MAIN),
+        (40, 50, MAIN),
+        (45, 60, AUTOGRAD),
+        (90, 95, AUTOGRAD),
+    ):
         export.call(start, end, tid, driver=start == 12)  # a driver's call inside the runtime's
     export.call(110, 130, MAIN, name="cudaMalloc_v3020")
     export.call(210, 215, MAIN)
@@ -210,8 +248,11 @@ def test_gaps_between_cuda_calls_are_each_threads_own(export, analyse, attribute
 
 
 def backward(export, tid, start, function, sequence, length, name="aten::mm", kernel=GEMM):
-    """A backward function with one kernel, as torch.autograd.profiler.emit_nvtx names its ranges."""
-    export.range(f"autograd::engine::evaluate_function: {function}, op_id = 90", start, start + 50, tid)
+    """A backward function with one kernel, as torch.autograd.profiler.emit_nvtx names its
+    ranges."""
+    export.range(
+        f"autograd::engine::evaluate_function: {function}, op_id = 90", start, start + 50, tid
+    )
     export.range(f"{function}, seq = {sequence}, op_id = 91", start + 5, start + 45, tid)
     export.range(f"{name}, op_id = 92", start + 10, start + 40, tid)
     export.launch(kernel, start + 20, start + 22, start + 22 + length, tid)
@@ -221,7 +262,9 @@ def test_a_look_up_before_a_launch_is_no_call_with_a_gap(export, attributed):
     for at in (0, 100):
         export.call(at, at + 1, MAIN, name="cuKernelGetName", driver=True)
         export.launch(ADD, at + 2, at + 10, at + 12)
-    assert host_gaps(attributed(export), "all").tolist() == [99]  # from 3, where the first launch ends, to 102
+    assert host_gaps(attributed(export), "all").tolist() == [
+        99
+    ]  # from 3, where the first launch ends, to 102
 
 
 def test_backward_kernels_belong_to_the_modules_of_their_sequence_numbers(export, analyse):
@@ -229,23 +272,36 @@ def test_backward_kernels_belong_to_the_modules_of_their_sequence_numbers(export
     export.range("forward", 0, 400, MAIN)
     for number, (module, start) in enumerate((("attention", 10), ("FFN", 100), ("LM head", 200))):
         export.range(module, start, start + 80, MAIN)
-        export.range(f"aten::linear, seq = {number}, op_id = {number}, sizes = [[2, 3]]", start + 10, start + 70, MAIN)
+        export.range(
+            f"aten::linear, seq = {number}, op_id = {number}, sizes = [[2, 3]]",
+            start + 10,
+            start + 70,
+            MAIN,
+        )
         export.range(f"aten::mm, seq = {number}, op_id = 7", start + 20, start + 60, MAIN)
         export.launch(GEMM, start + 30, start + 31, start + 36)
     export.range("backward", 400, 900, MAIN)
     backward(export, AUTOGRAD, 410, "MmBackward0", 2, 7)
     backward(export, AUTOGRAD, 510, "torch::autograd::CppNode<ffn::Multiplied>", 1, 5)
-    # Run by the backward function of FFN, with a number of its own thread's: no forward operator of this pass.
+    # Run by the backward function of FFN, with a number of its own thread's: no forward operator of
+    # this pass.
     export.range("aten::add, seq = 0, op_id = 8", 530, 540, AUTOGRAD)
     backward(export, AUTOGRAD, 610, "_CrossEntropyBackward", 0, 3)
-    export.range("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad, op_id = 99", 700, 800, AUTOGRAD)
+    export.range(
+        "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad, op_id = 99",
+        700,
+        800,
+        AUTOGRAD,
+    )
     export.launch(ADD, 710, 711, 713, AUTOGRAD)
     tables = analyse(export)
     own = modules(tables)
     assert own["backward_time"].to_dict() == pytest.approx(
         {"LM head": 7e-9, "FFN": 5e-9, "attention": 3e-9, "no module (gradients added up)": 2e-9}
     )
-    assert (own["backward_kernels"] == 1).all() and own.loc["attention", "gpu_time"] == pytest.approx(5e-9)
+    assert (own["backward_kernels"] == 1).all() and own.loc[
+        "attention", "gpu_time"
+    ] == pytest.approx(5e-9)
     assert modules(tables, "operator").loc["aten::mm", "calls"] == 3  # of the forward pass
     kernels = tables["kernels"].set_index(["phase", "full_name"])
     assert kernels.loc[("backward", GEMM), "layer_modules"] == "1 FFN, 1 LM head, 1 attention"
@@ -256,7 +312,12 @@ def test_the_elementwise_kernels_of_a_modules_backward_pass_are_told_apart(expor
     export.range("forward", 0, 400, MAIN)
     for number, module in enumerate(("softmax", "FFN")):
         export.range(module, 100 * number, 100 * number + 90, MAIN)
-        export.range(f"aten::exp, seq = {number}, op_id = {number}", 100 * number + 10, 100 * number + 80, MAIN)
+        export.range(
+            f"aten::exp, seq = {number}, op_id = {number}",
+            100 * number + 10,
+            100 * number + 80,
+            MAIN,
+        )
     export.range("backward", 400, 1900, MAIN)
     scale = "void at::native::elementwise_kernel<(int)128, (int)2>(int)"
     backward(export, AUTOGRAD, 410, "ExpBackward0", 0, 7, "aten::mul", scale)
@@ -265,7 +326,9 @@ def test_the_elementwise_kernels_of_a_modules_backward_pass_are_told_apart(expor
     backward(export, AUTOGRAD, 710, "MmBackward0", 1, 4, "aten::mul", scale)
     own = modules(analyse(export))
     assert own["backward_elementwise"].to_dict() == {"softmax": 2, "FFN": 1}
-    assert own["backward_elementwise_time"].to_dict() == pytest.approx({"softmax": 13e-9, "FFN": 4e-9})
+    assert own["backward_elementwise_time"].to_dict() == pytest.approx(
+        {"softmax": 13e-9, "FFN": 4e-9}
+    )
     assert own["backward_time"].to_dict() == pytest.approx({"softmax": 13e-9, "FFN": 13e-9})
 
 
@@ -275,7 +338,9 @@ def test_a_number_used_again_means_the_latest_before_the_backward_function(expor
         export.range(module, zero + 10, zero + 100, MAIN)
         export.range("aten::mm, seq = 3, op_id = 1", zero + 20, zero + 90, MAIN)
         backward(export, AUTOGRAD, zero + 500, "MmBackward0", 3, 5 if zero else 4)
-    assert modules(analyse(export))["backward_time"].to_dict() == pytest.approx({"FFN": 2.5e-9, "attention": 2e-9})
+    assert modules(analyse(export))["backward_time"].to_dict() == pytest.approx(
+        {"FFN": 2.5e-9, "attention": 2e-9}
+    )
 
 
 def test_timeline_of_a_step_with_and_without_gpu_work(export, analyse):
@@ -292,7 +357,10 @@ def test_timeline_of_a_step_with_and_without_gpu_work(export, analyse):
     export.launch("void at::native::exp_kernel", 2_000, 2_500, 3_500)
     table = analyse(export)["timeline"]
     work = table[table["lane"] == "GPU 0, stream 7"].set_index("view")
-    assert (work.loc["step", "start"], work.loc["step", "end"]) == (2.5e-6, 3.5e-6)  # 100 of 1200 pixels
+    assert (work.loc["step", "start"], work.loc["step", "end"]) == (
+        2.5e-6,
+        3.5e-6,
+    )  # 100 of 1200 pixels
     assert (work.loc["attention", "start"], work.loc["attention", "end"]) == (1.5e-6, 2.5e-6)
 
 
@@ -310,7 +378,14 @@ def test_timelines_of_short_and_early_steps(export, analyse):
 
 
 def test_strange_names_reach_every_table_whole(export, analyse, tmp_path):
-    names = ["k<a, b<c>>|d", "say \"x\", 'y'", "line\nbreak\ttab", "long" * 500, "back\\slash|`code`*_", "Straße → 核"]
+    names = [
+        "k<a, b<c>>|d",
+        "say \"x\", 'y'",
+        "line\nbreak\ttab",
+        "long" * 500,
+        "back\\slash|`code`*_",
+        "Straße → 核",
+    ]
     export.range("a|b <c>", 0, 1000, MAIN)
     for number, name in enumerate(names):
         export.launch(name, 10 * number, 10 * number + 100, 10 * number + 105)
@@ -319,11 +394,15 @@ def test_strange_names_reach_every_table_whole(export, analyse, tmp_path):
     write_tables(tables, folder)
     read = pd.read_csv(folder / "kernels.csv")
     assert set(read["full_name"]) == set(names)
-    assert read["name"].str.len().max() <= 60 and read[read["phase"] == "all"]["name"].nunique() == len(names)
+    assert read["name"].str.len().max() <= 60 and read[read["phase"] == "all"][
+        "name"
+    ].nunique() == len(names)
     text = summary.markdown(tables, "x|y")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     plain = [line.replace("\\\\", "").replace("\\|", "") for line in rows]
-    widths = {line.count("|") for line in plain if "long" in line or "Straße" in line or "slash" in line}
+    widths = {
+        line.count("|") for line in plain if "long" in line or "Straße" in line or "slash" in line
+    }
     assert len(widths) == 1 and "a\\|b &lt;c&gt;" in text
 
 

@@ -1,9 +1,11 @@
-"""The models that training steps are measured of, each with a batch: a module for each kind, loaded by its name.
+"""The models that training steps are measured of, each with a batch: a module for each kind, loaded
+by its name.
 
 So a cell depends only on the one that it runs.
 
-Each has a class `Model`, made from a spec, with the `module`, its `blocks`, `outputs()` and `loss()` of the batch, and
-`named_parameters()`. What it makes lies on the spec's device; autocast and gradients are the caller's business.
+Each has a class `Model`, made from a spec, with the `module`, its `blocks`, `outputs()` and
+`loss()` of the batch, and `named_parameters()`. What it makes lies on the spec's device; autocast
+and gradients are the caller's business.
 """
 
 import importlib
@@ -23,7 +25,8 @@ def load(spec: dict):
 
 
 def preload(spec: dict) -> None:
-    """Import all code that load() and the model's steps need, for what records every call from then on."""
+    """Import all code that load() and the model's steps need, for what records every call from then
+    on."""
     _kind(spec).preload(spec)
 
 

@@ -15,7 +15,9 @@ class Model:
 
     def __init__(self, spec: dict):
         if spec["precision"] == "fp8":
-            raise Unsupported("fp8 is there for the sizes of this project alone; give a model of one's own bf16")
+            raise Unsupported(
+                "fp8 is there for the sizes of this project alone; give a model of one's own bf16"
+            )
         self._own = _built(spec, spec["device"])
         try:
             own.adapt(self._own, spec)
@@ -30,10 +32,14 @@ class Model:
         return self._own.blocks
 
     def named_parameters(self) -> list[tuple[str, Tensor]]:
-        """(name, parameter), tied ones once; a block's begins with `blocks.` and its number, whatever holds it."""
+        """(name, parameter), tied ones once; a block's begins with `blocks.` and its number,
+        whatever holds it."""
         blocks = self._own.found_blocks
         inside = re.compile(rf"^{re.escape(blocks.path)}\.(?=\d+\.)" if blocks else "(?!)")
-        return [(inside.sub("blocks.", name), parameter) for name, parameter in self.module.named_parameters()]
+        return [
+            (inside.sub("blocks.", name), parameter)
+            for name, parameter in self.module.named_parameters()
+        ]
 
     def outputs(self) -> object:
         """The forward pass without the loss."""
@@ -45,10 +51,13 @@ class Model:
 
 
 def preload(spec: dict) -> None:
-    """Run a step in shapes alone, which takes neither memory nor the device: what it imports is there from then on."""
+    """Run a step in shapes alone, which takes neither memory nor the device: what it imports is
+    there from then on."""
     probing.probe(lambda: _built(spec, "cpu"))
 
 
 def _built(spec: dict, device: str):
     """The model of a spec on a device, without any options."""
-    return own.build(spec["model"], keys_of(spec), spec["context"], spec["batch"], device, spec["seed"])
+    return own.build(
+        spec["model"], keys_of(spec), spec["context"], spec["batch"], device, spec["seed"]
+    )

@@ -17,8 +17,12 @@ class Model:
     def __init__(self, spec: dict):
         device, shape = spec["device"], ModelShape.of(spec)
         memory.require_room(shape, device)
-        self.module = build_model(shape, spec["context"], option(spec, "attention"), device, spec["seed"])
-        batch = random_batch(spec["vocab_size"], spec["batch"], spec["context"], device, spec["seed"])
+        self.module = build_model(
+            shape, spec["context"], option(spec, "attention"), device, spec["seed"]
+        )
+        batch = random_batch(
+            spec["vocab_size"], spec["batch"], spec["context"], device, spec["seed"]
+        )
         self._tokens, self._targets = batch
         if spec["precision"] == "fp8":
             fp8 = load("precision", "fp8")

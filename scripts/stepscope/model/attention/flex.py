@@ -11,18 +11,30 @@ from stepscope.model.ranges import named
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    is_causal: bool,
+    window: int | None = None,
+    lower_right: bool = False,
 ) -> Tensor:
     """See the package; softmax(Q K^T / sqrt(d_head)) V."""
     masks.check(is_causal, window, lower_right)
     with named("fused attention"):
         # It takes (batch, heads, length, d_head) and nothing else.
         four = [x.flatten(0, -4) if x.ndim > 4 else x[(None,) * (4 - x.ndim)] for x in (q, k, v)]
-        mask = kept_causal_mask(q.shape[-2], k.shape[-2], q.device, window, lower_right) if is_causal else None
-        # Within a compiled model the compiler meets it anyway; by itself, uncompiled, it would store all scores.
+        mask = (
+            kept_causal_mask(q.shape[-2], k.shape[-2], q.device, window, lower_right)
+            if is_causal
+            else None
+        )
+        # Within a compiled model the compiler meets it anyway; by itself, uncompiled, it would
+        # store all scores.
         attend = flex_attention if torch.compiler.is_compiling() else compiled_flex_attention()
         grouped = four[0].shape[1] != four[1].shape[1]
-        return attend(*four, block_mask=mask, enable_gqa=grouped).reshape(*q.shape[:-1], v.shape[-1])
+        return attend(*four, block_mask=mask, enable_gqa=grouped).reshape(
+            *q.shape[:-1], v.shape[-1]
+        )
 
 
 @lru_cache(maxsize=1)
@@ -32,9 +44,14 @@ def compiled_flex_attention():
 
 
 def kept_causal_mask(
-    queries: int, keys: int, device: torch.device, window: int | None = None, lower_right: bool = False
+    queries: int,
+    keys: int,
+    device: torch.device,
+    window: int | None = None,
+    lower_right: bool = False,
 ) -> BlockMask:
-    """Which blocks of keys a block of queries sees, and where within a block: key <= query and the like."""
+    """Which blocks of keys a block of queries sees, and where within a block: key <= query and the
+    like."""
     _keep_causal_mask(queries, keys, device, window, lower_right)
     return _kept[queries, keys, device, window, lower_right]
 
@@ -43,20 +60,27 @@ def kept_causal_mask(
 _kept: dict[tuple, BlockMask] = {}
 
 
-@torch.compiler.assume_constant_result  # torch.compile runs it, instead of making the mask anew in every layer
-def _keep_causal_mask(queries: int, keys: int, device: torch.device, window: int | None, lower_right: bool) -> None:
+# torch.compile runs it, instead of making the mask anew in every layer
+@torch.compiler.assume_constant_result
+def _keep_causal_mask(
+    queries: int, keys: int, device: torch.device, window: int | None, lower_right: bool
+) -> None:
     key = (queries, keys, device, window, lower_right)
     if key not in _kept:
         _kept.clear()
         sees = _sees(masks.mask_of(queries, keys, True, window, lower_right))
-        _kept[key] = create_block_mask(sees, B=None, H=None, Q_LEN=queries, KV_LEN=keys, device=device)
+        _kept[key] = create_block_mask(
+            sees, B=None, H=None, Q_LEN=queries, KV_LEN=keys, device=device
+        )
 
 
 def _sees(mask: masks.Mask):
     """The mask as flex_attention wants it: a function of one query and one key."""
     _, offset, window = mask
     if window:
-        return lambda batch, head, query, key: (query + offset >= key) & (query + offset < key + window)
+        return lambda batch, head, query, key: (
+            (query + offset >= key) & (query + offset < key + window)
+        )
     if offset:
         return lambda batch, head, query, key: query + offset >= key
     return lambda batch, head, query, key: query >= key

@@ -11,21 +11,30 @@ from stepscope.model.softmax import softmax
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    is_causal: bool,
+    window: int | None = None,
+    lower_right: bool = False,
 ) -> Tensor:
     """See the package; softmax(Q K^T / sqrt(d_head)) V."""
     masks.check(is_causal, window, lower_right)
     # The queries that share keys can stand one after the other: K and V need not be repeated.
     sharing = q.shape[-3] // k.shape[-3] if q.ndim > 2 else 1
-    # Scaling Q costs (queries x d_head), scaling the scores would cost (queries x keys). Q and K are heads cut out of
-    # one matrix: matmul would copy K transposed, element by element; a plain copy beforehand is cheaper.
+    # Scaling Q costs (queries x d_head), scaling the scores would cost (queries x keys). Q and K
+    # are heads cut out of one matrix: matmul would copy K transposed, element by element; a plain
+    # copy beforehand is cheaper.
     with named("attention scores"):
         if sharing == 1:
             scores = (q * q.shape[-1] ** -0.5) @ k.contiguous().transpose(-2, -1)
         else:
-            scores = parted(joined(q * q.shape[-1] ** -0.5, sharing) @ k.contiguous().transpose(-2, -1), sharing)
+            scores = parted(
+                joined(q * q.shape[-1] ** -0.5, sharing) @ k.contiguous().transpose(-2, -1), sharing
+            )
     if is_causal:
-        # In place: the product does not need its result for the backward pass. Adding a constant has no backward work.
+        # In place: the product does not need its result for the backward pass. Adding a constant
+        # has no backward work.
         with named("mask"):
             scores += mask_of(scores, window, lower_right)
     with named("softmax"):
@@ -47,8 +56,9 @@ def parted(x: Tensor, sharing: int) -> Tensor:
 
 
 def mask_of(scores: Tensor, window: int | None = None, lower_right: bool = False) -> Tensor:
-    """(queries, keys) causal mask for `scores` (..., queries, keys): the kept one, or inside torch.compile a new one,
-    which the compiler computes within its own kernels instead of reading it."""
+    """(queries, keys) causal mask for `scores` (..., queries, keys): the kept one, or inside
+    torch.compile a new one, which the compiler computes within its own kernels instead of reading
+    it."""
     mask = causal_mask if torch.compiler.is_compiling() else kept_causal_mask
     queries, keys = scores.shape[-2:]
     more = () if masks.is_plain(queries, keys, window, lower_right) else (window, lower_right)
@@ -63,8 +73,8 @@ def causal_mask(
     window: int | None = None,
     lower_right: bool = False,
 ) -> Tensor:
-    """(queries, keys): 0 where a query sees the key, -inf elsewhere; to be added to the scores. All 0 for a query that
-    sees none: its softmax would be NaN."""
+    """(queries, keys): 0 where a query sees the key, -inf elsewhere; to be added to the scores. All
+    0 for a query that sees none: its softmax would be NaN."""
     mask = masks.mask_of(queries, keys, True, window, lower_right)
     hidden = torch.full((queries, keys), float("-inf"), device=device, dtype=dtype)
     added = hidden.triu(diagonal=mask.offset + 1)
@@ -79,13 +89,15 @@ def causal_mask(
 def without_blind(weights: Tensor, window: int | None, lower_right: bool) -> Tensor:
     """The weights (..., queries, keys), 0 for queries that see no key."""
     queries, keys = weights.shape[-2:]
-    first, last = masks.blind(queries, keys, masks.mask_of(queries, keys, True, window, lower_right))
+    first, last = masks.blind(
+        queries, keys, masks.mask_of(queries, keys, True, window, lower_right)
+    )
     if (first, last) == (0, queries):
         return weights
     row = torch.arange(queries, device=weights.device)
     return weights.masked_fill(((row < first) | (row >= last))[:, None], 0)
 
 
-# One mask serves every layer and every step. Only the latest is kept: a shorter context must not stay in the memory of
-# the next one.
+# One mask serves every layer and every step. Only the latest is kept: a shorter context must not
+# stay in the memory of the next one.
 kept_causal_mask = lru_cache(maxsize=1)(causal_mask)

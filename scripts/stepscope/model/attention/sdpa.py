@@ -9,7 +9,12 @@ from stepscope.model.ranges import named
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    is_causal: bool,
+    window: int | None = None,
+    lower_right: bool = False,
 ) -> Tensor:
     """See the package; softmax(Q K^T / sqrt(d_head)) V. A window is given to PyTorch as a mask
     of (queries x keys), which few of its kernels take.
@@ -24,7 +29,9 @@ def attention(
         if window is None and queries <= keys and q.is_cuda:
             from torch.nn.attention.bias import causal_lower_right  # which takes seconds
 
-            return F.scaled_dot_product_attention(q, k, v, causal_lower_right(queries, keys), enable_gqa=grouped)
+            return F.scaled_dot_product_attention(
+                q, k, v, causal_lower_right(queries, keys), enable_gqa=grouped
+            )
         make = masks.visible if torch.compiler.is_compiling() else masks.kept_visible
         seen = make(queries, keys, q.device, window, lower_right)
         return F.scaled_dot_product_attention(q, k, v, seen, enable_gqa=grouped)

@@ -7,11 +7,17 @@ from stepscope.model.ranges import named
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    is_causal: bool,
+    window: int | None = None,
+    lower_right: bool = False,
 ) -> Tensor:
     """See the package; softmax(Q K^T / sqrt(d_head)) V.
 
-    d_value is d_head. Raises ValueError, in one line, for what the kernels or the device cannot run.
+    d_value is d_head. Raises ValueError, in one line, for what the kernels or the device cannot
+    run.
     """
     with named("fused attention"):
         return fused.attention(q, k, v, is_causal, window, lower_right)

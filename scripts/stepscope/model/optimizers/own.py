@@ -15,9 +15,9 @@ def make(parameters: Iterable[Tensor], **settings) -> "AdamW":
 class AdamW:
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2).
 
-    Not a torch.optim.Optimizer: making one imports torch's compiler, which takes as long as importing torch. Keeps two
-    moments of each parameter's shape and dtype, made in the first step. A parameter without gradient is skipped, and
-    its step count with it.
+    Not a torch.optim.Optimizer: making one imports torch's compiler, which takes as long as
+    importing torch. Keeps two moments of each parameter's shape and dtype, made in the first step.
+    A parameter without gradient is skipped, and its step count with it.
     """
 
     def __init__(
@@ -29,13 +29,16 @@ class AdamW:
         weight_decay: float = 0.01,
     ) -> None:
         if not (lr >= 0 and eps >= 0 and weight_decay >= 0):
-            raise ValueError(f"lr, eps and weight_decay must not be negative: {lr}, {eps}, {weight_decay}")
+            raise ValueError(
+                f"lr, eps and weight_decay must not be negative: {lr}, {eps}, {weight_decay}"
+            )
         if not all(0 <= beta < 1 for beta in betas):
             raise ValueError(f"betas must lie in [0, 1): {betas}")
         self._parameters = list(parameters)
         self._lr, self._betas, self._eps, self._weight_decay = lr, betas, eps, weight_decay
         self._moments: dict[Tensor, tuple[Tensor, Tensor]] = {}
-        # Counts live on the host: corrections computed from them are plain numbers, nothing waits for the device.
+        # Counts live on the host: corrections computed from them are plain numbers, nothing waits
+        # for the device.
         self._steps: dict[Tensor, int] = {}
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -63,8 +66,8 @@ class AdamW:
         first_moment.lerp_(gradient, 1 - beta1)
         second_moment.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
 
-        # lr * m_hat / (sqrt(v_hat) + eps), with both bias corrections drawn out of the tensors into two numbers
-        # (Kingma and Ba 2015, end of section 2).
+        # lr * m_hat / (sqrt(v_hat) + eps), with both bias corrections drawn out of the tensors into
+        # two numbers (Kingma and Ba 2015, end of section 2).
         correction1 = 1 - beta1**step
         correction2 = math.sqrt(1 - beta2**step)
         denominator = second_moment.sqrt().add_(self._eps * correction2)

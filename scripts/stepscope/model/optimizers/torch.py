@@ -1,4 +1,5 @@
-"""PyTorch's AdamW with its default implementation: "foreach" (many parameters a kernel) on a GPU."""
+"""PyTorch's AdamW with its default implementation: "foreach" (many parameters a kernel) on a
+GPU."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,8 @@
-"""The options of a cell for a user's model: attention, compile, checkpoint; and why one cannot be had.
+"""The options of a cell for a user's model: attention, compile, checkpoint; and why one cannot be
+had.
 
-Neutral means as the model is written. Attention is replaced where the model calls torch's scaled_dot_product_attention,
-as those of transformers do once they are told to use "sdpa".
+Neutral means as the model is written. Attention is replaced where the model calls torch's
+scaled_dot_product_attention, as those of transformers do once they are told to use "sdpa".
 """
 
 import functools
@@ -21,11 +22,14 @@ from stepscope.model.own.sdpa import InPlaceOfSdpa
 
 
 def adapt(own: "assembled.OwnModel", spec: dict) -> None:
-    """Make the model run as the spec's attention, checkpoint and compile say; once, before its first step.
+    """Make the model run as the spec's attention, checkpoint and compile say; once, before its
+    first step.
 
     Raises Unsupported, with the reason in one line, for what cannot be had with this model.
     """
-    attention, compiled, every = (option(spec, name) for name in ("attention", "compile", "checkpoint"))
+    attention, compiled, every = (
+        option(spec, name) for name in ("attention", "compile", "checkpoint")
+    )
     if attention != "naive":
         _use_attention(own, attention)
     if compiled != "none":
@@ -41,7 +45,9 @@ def adapt(own: "assembled.OwnModel", spec: dict) -> None:
 
 def _blocks(own: "assembled.OwnModel", wanted: str) -> list[nn.Module]:
     if not own.blocks:
-        raise Unsupported(f"{wanted} needs blocks; no list of modules of one class holds most of the parameters")
+        raise Unsupported(
+            f"{wanted} needs blocks; no list of modules of one class holds most of the parameters"
+        )
     return own.blocks
 
 
@@ -51,8 +57,8 @@ def _use_attention(own: "assembled.OwnModel", name: str) -> None:
     found = probing.forward(own)
     if not found.calls:
         raise Unsupported(
-            "the model neither calls torch's scaled_dot_product_attention nor has the attention interface of "
-            "transformers"
+            "the model neither calls torch's scaled_dot_product_attention nor has the attention"
+            " interface of transformers"
         )
     if name == "sdpa":
         return
@@ -77,7 +83,9 @@ def use_sdpa(module: nn.Module) -> None:
     try:
         module.set_attn_implementation("sdpa")
     except (ValueError, ImportError) as error:
-        raise Unsupported(f"{type(module).__name__} has no sdpa: {str(error).splitlines()[0]}") from None
+        raise Unsupported(
+            f"{type(module).__name__} has no sdpa: {str(error).splitlines()[0]}"
+        ) from None
     if configuration._attn_implementation != "sdpa":
         raise Unsupported(f"{type(module).__name__} has no attention interface: it stays {before}")
 
@@ -103,13 +111,19 @@ def _of_call(implementation, name: str, call: probing.Call) -> str | None:
     return None
 
 
-def _of_options(name: str, has_mask: bool, dropout: float, scale: float | None, d_head: int) -> str | None:
+def _of_options(
+    name: str, has_mask: bool, dropout: float, scale: float | None, d_head: int
+) -> str | None:
     if has_mask:
-        return f"the model's attention has a mask; {name} has only the causal one, by is_causal=True"
+        return (
+            f"the model's attention has a mask; {name} has only the causal one, by is_causal=True"
+        )
     if dropout:
         return f"the model's attention has dropout {dropout:g}, which {name} lacks; set it to 0"
     if scale is not None and not math.isclose(scale, d_head**-0.5, rel_tol=1e-6):
-        return f"the model scales its scores by {scale:g}; {name} by 1/sqrt(d_head) = {d_head**-0.5:g}"
+        return (
+            f"the model scales its scores by {scale:g}; {name} by 1/sqrt(d_head) = {d_head**-0.5:g}"
+        )
     return None
 
 
@@ -128,7 +142,9 @@ def _with_signature(attend: Callable, name: str) -> Callable:
     ) -> Tensor:
         if reason := _of_options(name, attn_mask is not None, dropout_p, scale, query.shape[-1]):
             raise Unsupported(reason)
-        if enable_gqa and key.shape[-3] != query.shape[-3]:  # heads of K and V, each for several of Q: copied
+        if (
+            enable_gqa and key.shape[-3] != query.shape[-3]
+        ):  # heads of K and V, each for several of Q: copied
             groups = query.shape[-3] // key.shape[-3]
             key, value = (x.repeat_interleave(groups, dim=-3) for x in (key, value))
         return attend(query, key, value, is_causal)
@@ -137,7 +153,8 @@ def _with_signature(attend: Callable, name: str) -> Callable:
 
 
 def _recompute(own: "assembled.OwnModel", every: int) -> None:
-    """Keep the input of every `every` blocks only, and run them again in the backward pass (Chen et al. 2016)."""
+    """Keep the input of every `every` blocks only, and run them again in the backward pass (Chen et
+    al. 2016)."""
     blocks = _blocks(own, f"checkpoint: {every}")
     if every == 1:
         for block in blocks:
@@ -149,14 +166,20 @@ def _recompute(own: "assembled.OwnModel", every: int) -> None:
             f"checkpoint: {every} needs blocks in an nn.Sequential that is called as a whole; "
             f"{own.found_blocks.path} is called block by block: use checkpoint: 1"
         )
-    groups = [_recomputed(own, nn.Sequential(*blocks[i : i + every])) for i in range(0, len(blocks), every)]
+    groups = [
+        _recomputed(own, nn.Sequential(*blocks[i : i + every]))
+        for i in range(0, len(blocks), every)
+    ]
     container.forward = lambda x: functools.reduce(lambda value, group: group(value), groups, x)
 
 
 def _recomputed(own: "assembled.OwnModel", forward: Callable) -> Callable:
     """`forward`, of which only the arguments are kept for the backward pass, that runs it again."""
     # What drops has to drop the same again; without dropout there is no state to keep.
-    kept = {"use_reentrant": False, "preserve_rng_state": bool(own.description_of_module["dropout"])}
+    kept = {
+        "use_reentrant": False,
+        "preserve_rng_state": bool(own.description_of_module["dropout"]),
+    }
     if isinstance(own.attention, InPlaceOfSdpa):
         kept["context_fn"] = lambda: (nullcontext(), own.attention)
 

@@ -15,31 +15,39 @@ from stepscope.model.own.reference import ModelError, Reference, parse
 RANGES = "ranges"  # the key that names parts; not passed on to build()
 
 
-def build(reference: str, keys: dict, context: int, batch: int, device: torch.device | str, seed: int) -> "OwnModel":
+def build(
+    reference: str, keys: dict, context: int, batch: int, device: torch.device | str, seed: int
+) -> "OwnModel":
     """A model with random weights, in fp32 on `device`, the same for the same seed.
 
-    keys: what build() or the architecture's configuration takes, and "ranges", a pattern of paths → name. context:
-    tokens; batch: sequences. Seeds PyTorch's global generators. Raises ModelError, in one line, for a model that cannot
-    be built; running out of memory passes through as it is.
+    keys: what build() or the architecture's configuration takes, and "ranges", a pattern of paths →
+    name. context: tokens; batch: sequences. Seeds PyTorch's global generators. Raises ModelError,
+    in one line, for a model that cannot be built; running out of memory passes through as it is.
     """
     parsed = parse(reference)
     chosen = keys.get(RANGES, {})
     if not isinstance(chosen, dict) or not all(isinstance(name, str) for name in chosen.values()):
-        raise ModelError(f"{reference}: the key {RANGES} has to map patterns of module paths to names")
+        raise ModelError(
+            f"{reference}: the key {RANGES} has to map patterns of module paths to names"
+        )
     torch.manual_seed(seed)
     passed = {name: value for name, value in keys.items() if name != RANGES}
     with torch.device(device):
         built = load(parsed, passed, context)
     module, fed = inputs.chosen(parsed, built)
     with named_errors(parsed, f"{type(module).__name__} cannot be moved to {device} in fp32"):
-        if any(each.device.type != torch.device(device).type for each in (*module.parameters(), *module.buffers())):
+        if any(
+            each.device.type != torch.device(device).type
+            for each in (*module.parameters(), *module.buffers())
+        ):
             module.to(device)
         _to_fp32(module)
     return OwnModel(parsed, keys, module, fed, context, batch, torch.device(device), seed)
 
 
 def _to_fp32(module: nn.Module) -> None:
-    """Have a model of another floating type in fp32; complex tables, and those beside fp32 parameters, stay."""
+    """Have a model of another floating type in fp32; complex tables, and those beside fp32
+    parameters, stay."""
     if any(each.dtype != torch.float32 for each in module.parameters()):
         for each in (*module.parameters(), *module.buffers()):
             if each.is_floating_point():
@@ -47,10 +55,11 @@ def _to_fp32(module: nn.Module) -> None:
 
 
 def describe(reference: str, keys: dict, context: int, batch: int, seed: int = 0) -> dict:
-    """What would be built, how it would be fed, and what a step computes: OwnModel.description, without a GPU.
+    """What would be built, how it would be fed, and what a step computes: OwnModel.description,
+    without a GPU.
 
-    In shapes alone, which takes no memory; where that cannot be followed, on the CPU. Raises ModelError for a model
-    that cannot be built or run.
+    In shapes alone, which takes no memory; where that cannot be followed, on the CPU. Raises
+    ModelError for a model that cannot be built or run.
     """
     with probing.in_shapes_alone():
         try:
@@ -71,9 +80,9 @@ def describe(reference: str, keys: dict, context: int, batch: int, seed: int = 0
 class OwnModel:
     """A model as its user wrote it.
 
-    module: in the mode that it was built in, for training; in eval mode for inference. blocks: its repeated modules, or
-    []. parts: path → name of what has a range; attentions: paths. takes_tokens: whether we make its batch. attention:
-    what it runs in.
+    module: in the mode that it was built in, for training; in eval mode for inference. blocks: its
+    repeated modules, or []. parts: path → name of what has a range; attentions: paths.
+    takes_tokens: whether we make its batch. attention: what it runs in.
     """
 
     def __init__(
@@ -96,7 +105,9 @@ class OwnModel:
         self.has_own_ranges = naming.names_its_own(module)
         parts = structure.parts_of(module, self.found_blocks)
         self.attentions = [path for path, name in parts.items() if name == "attention"]
-        self.parts = naming.renamed({} if self.has_own_ranges else parts, module, keys.get(RANGES, {}))
+        self.parts = naming.renamed(
+            {} if self.has_own_ranges else parts, module, keys.get(RANGES, {})
+        )
         self._names = naming.Names(module, self.parts)
         self.description_of_module = self._described()
 
@@ -105,18 +116,25 @@ class OwnModel:
         return self.found_blocks.modules if self.found_blocks else []
 
     def make_batch(self) -> object:
-        """A batch on the device, the same for the same seed. Raises ModelError where the user's function fails."""
-        generator = torch.Generator(self.device if self.device.type != "meta" else "cpu").manual_seed(self.seed)
+        """A batch on the device, the same for the same seed. Raises ModelError where the user's
+        function fails."""
+        generator = torch.Generator(
+            self.device if self.device.type != "meta" else "cpu"
+        ).manual_seed(self.seed)
         with named_errors(self.reference, "make_batch() fails"):
             return self._fed.make(self.batch, self.context, self.device, generator)
 
     def loss(self, batch: object) -> Tensor:
-        """The forward pass with the loss, a scalar. Raises ModelError for a model or a loss that cannot be trained."""
+        """The forward pass with the loss, a scalar. Raises ModelError for a model or a loss that
+        cannot be trained."""
         output = self.forward(batch)
         with named_errors(self.reference, "loss fails"):
             loss = self._fed.loss(output, batch)
         if not isinstance(loss, Tensor) or loss.ndim != 0 or not loss.requires_grad:
-            raise ModelError(f"{self.reference.text}: the loss {_what(loss)}; it has to be a scalar with a gradient")
+            raise ModelError(
+                f"{self.reference.text}: the loss {_what(loss)}; it has to be a scalar with a"
+                " gradient"
+            )
         return loss
 
     def forward(self, batch: object) -> object:
@@ -132,7 +150,8 @@ class OwnModel:
             return self._fed.call(self.module, batch, with_loss=False)
 
     def _train(self, is_training: bool) -> None:
-        """Have all parts in eval mode, or each in the mode that it was built in; nothing is touched in between."""
+        """Have all parts in eval mode, or each in the mode that it was built in; nothing is touched
+        in between."""
         if is_training == self._is_training:
             return
         if is_training:
@@ -153,20 +172,27 @@ class OwnModel:
         """From now on no part has a range: hooks would break up what is compiled."""
         self._names = naming.Names(self.module, {})
         self.description_of_module["ranges"]["names"] = []
-        self.description_of_module["unknown"].append("ranges inside the model: compiled code has none")
+        self.description_of_module["unknown"].append(
+            "ranges inside the model: compiled code has none"
+        )
 
     @cached_property
     def found(self) -> probing.Probe:
         """What a step of this model computes; another one of its kind is run, in shapes alone."""
         own = (self.reference.text, self.keys, self.context, self.batch, "cpu", self.seed)
-        with torch.random.fork_rng([torch.cuda.current_device()] if torch.cuda.is_initialized() else []):
+        with torch.random.fork_rng(
+            [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+        ):
             return probing.probe(lambda: build(*own))
 
     @property
     def description(self) -> dict:
         """What was built, how it is fed and what a step computes, ready for JSON."""
         unknown = [*self.description_of_module["unknown"], *flops.unknown(self, self.found)]
-        return self.description_of_module | {"flops": flops.counted(self, self.found), "unknown": unknown}
+        return self.description_of_module | {
+            "flops": flops.counted(self, self.found),
+            "unknown": unknown,
+        }
 
     def _described(self) -> dict:
         """All of the description that the module itself shows."""
@@ -185,7 +211,9 @@ class OwnModel:
             "inputs": fed,
             "loss": loss,
             "vocab_size": self._fed.vocab_size if self.takes_tokens else None,
-            "blocks": blocks and {"count": len(blocks), "class": blocks.class_name, "path": blocks.path},
+            "blocks": (
+                blocks and {"count": len(blocks), "class": blocks.class_name, "path": blocks.path}
+            ),
             "ranges": {
                 "by": "own" if self.has_own_ranges or self.keys.get(RANGES) else "hooks",
                 "names": list(dict.fromkeys(self.parts.values())),
@@ -196,15 +224,25 @@ class OwnModel:
 
     def _unknown(self) -> list[str]:
         paths = [path for path, _ in self.module.named_modules()]
-        missed = [pattern for pattern in self.keys.get(RANGES, {}) if not fnmatch.filter(paths, pattern)]
+        missed = [
+            pattern for pattern in self.keys.get(RANGES, {}) if not fnmatch.filter(paths, pattern)
+        ]
         lines = [f"ranges: no module has a path like {pattern!r}" for pattern in missed]
         if self.found_blocks is None:
-            lines += ["blocks: no list of modules of one class holds half of the parameters beside embeddings and head"]
+            lines += [
+                "blocks: no list of modules of one class holds half of the parameters beside"
+                " embeddings and head"
+            ]
         if not self.has_own_ranges:
             missing = [name for name in ("attention", "FFN") if name not in self.parts.values()]
-            lines += [f"range of {name}: no module is called so; name it by the key ranges" for name in missing]
+            lines += [
+                f"range of {name}: no module is called so; name it by the key ranges"
+                for name in missing
+            ]
         if self.takes_tokens and self._fed.labels == "targets":
-            lines.append("inference: without targets forward may compute less, as the last position alone")
+            lines.append(
+                "inference: without targets forward may compute less, as the last position alone"
+            )
         return lines
 
 

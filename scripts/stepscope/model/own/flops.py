@@ -1,7 +1,9 @@
-"""Floating-point operations of a step of a user's model, twice: as torch counts them, and by formula.
+"""Floating-point operations of a step of a user's model, twice: as torch counts them, and by
+formula.
 
-The formula is 6 N a token (Kaplan et al. 2020, section 2.1), N without embeddings that are only looked up, and 12
-batch heads length^2 d_head for each attention, in full as in stepscope.formulas.flops.
+The formula is 6 N a token (Kaplan et al. 2020, section 2.1), N without embeddings that are only
+looked up, and 12 batch heads length^2 d_head for each attention, in full as in
+stepscope.formulas.flops.
 """
 
 import math
@@ -18,9 +20,11 @@ _D_HEAD = ("head_dim", "d_head", "head_size", "attention_head_size")
 
 
 def counted(own, found: Probe) -> dict:
-    """{"counter", "formula", "disagree", "why"} for one forward and backward pass of the whole batch.
+    """{"counter", "formula", "disagree", "why"} for one forward and backward pass of the whole
+    batch.
 
-    Also "from": "formula" where the counter did not see attention, so that rates are to be made of the formula.
+    Also "from": "formula" where the counter did not see attention, so that rates are to be made of
+    the formula.
     """
     tokens = _tokens(own, found)
     attention = _attention(own, found, tokens)
@@ -28,7 +32,11 @@ def counted(own, found: Probe) -> dict:
     if tokens is not None:
         weights = structure.parameters(own.module) - structure.lookups(own.module)
         formula = 6 * weights * tokens + (attention or 0)
-    apart = 0.0 if None in (found.flops, formula) else abs(found.flops - formula) / max(found.flops, formula, 1)
+    apart = (
+        0.0
+        if None in (found.flops, formula)
+        else abs(found.flops - formula) / max(found.flops, formula, 1)
+    )
     disagree = apart > MOST_APART
     why = _why(own, found, formula, attention) if disagree else ""
     is_blind = disagree and _missed_attention(own, found, formula, attention)
@@ -43,21 +51,28 @@ def unknown(own, found: Probe) -> list[str]:
         lines.append(f"operations as torch counts them: {found.reason}")
     tokens = _tokens(own, found)
     if tokens is None:
-        lines.append("operations by formula: how many tokens a batch has, as what goes into the blocks is not known")
+        lines.append(
+            "operations by formula: how many tokens a batch has, as what goes into the blocks is"
+            " not known"
+        )
     elif _attention(own, found, tokens) is None:
-        lines.append("attention's operations by formula: no heads found, so the formula is 6 N a token alone")
+        lines.append(
+            "attention's operations by formula: no heads found, so the formula is 6 N a token alone"
+        )
     return lines
 
 
 def _tokens(own, found: Probe) -> int | None:
-    """Tokens of a batch: positions that go through the blocks, (batch, length, channels); else of the input."""
+    """Tokens of a batch: positions that go through the blocks, (batch, length, channels); else of
+    the input."""
     if found.block_input is not None and len(found.block_input) == 3:
         return math.prod(found.block_input[:-1])
     return own.batch * own.context if own.takes_tokens else None
 
 
 def _attention(own, found: Probe, tokens: int | None) -> int | None:
-    """Operations of all attention by formula: of the calls that were seen, else of modules that say their heads."""
+    """Operations of all attention by formula: of the calls that were seen, else of modules that say
+    their heads."""
     if found.calls:
         return sum(call.flops for call in found.calls)
     widths = [_width(part) for path, part in own.module.named_modules() if path in own.attentions]
@@ -67,7 +82,8 @@ def _attention(own, found: Probe, tokens: int | None) -> int | None:
 
 
 def _width(attention: nn.Module) -> int | None:
-    """heads x d_head of an attention module or of what it holds, by its attributes and its configuration's."""
+    """heads x d_head of an attention module or of what it holds, by its attributes and its
+    configuration's."""
     for part in attention.modules():
         sources = (part, getattr(part, "config", None))
         heads, d_head, width = (_first(sources, names) for names in (_HEADS, _D_HEAD, _WIDTH))
@@ -82,24 +98,38 @@ def _first(sources: tuple, names: tuple[str, ...]) -> int | None:
 
 
 def _missed_attention(own, found: Probe, formula: int, attention: int | None) -> bool:
-    """Whether the counter lacks no more than what attention is by formula, and no call of attention was seen."""
+    """Whether the counter lacks no more than what attention is by formula, and no call of attention
+    was seen."""
     lacks = formula - found.flops
-    return 0 < lacks <= (attention or 0) * (1 + MOST_APART) and not found.calls and not structure.experts(own.module)
+    return (
+        0 < lacks <= (attention or 0) * (1 + MOST_APART)
+        and not found.calls
+        and not structure.experts(own.module)
+    )
 
 
 def _why(own, found: Probe, formula: int, attention: int | None) -> str:
     """The best known cause of a disagreement."""
     if structure.experts(own.module):
         return (
-            "the model has experts: the formula counts all of them, a token runs through some; torch may not count "
-            "their products where they are grouped"
+            "the model has experts: the formula counts all of them, a token runs through some;"
+            " torch may not count their products where they are grouped"
         )
     if found.flops < formula and not found.calls and attention:
         return "the counter is lower: attention may run in a kernel that it cannot see"
     if found.flops < formula:
-        return "the counter is lower: some weights work on fewer positions than the blocks do, as a head on one of them"
+        return (
+            "the counter is lower: some weights work on fewer positions than the blocks do, as a"
+            " head on one of them"
+        )
     if structure.has_convolutions(own.module):
-        return "the model has convolutions: they use a weight more than once for a token, the formula counts it once"
+        return (
+            "the model has convolutions: they use a weight more than once for a token, the formula"
+            " counts it once"
+        )
     if attention is None:
         return "the formula is without attention, as no heads were found"
-    return "the counter is higher: weights may be used more than once for a token, or attention was not recognised"
+    return (
+        "the counter is higher: weights may be used more than once for a token, or attention was"
+        " not recognised"
+    )

@@ -1,6 +1,8 @@
-"""What a user's model is fed with, and its loss: random tokens and cross-entropy, or what the user brings.
+"""What a user's model is fed with, and its loss: random tokens and cross-entropy, or what the user
+brings.
 
-Both kinds have the same methods: make() a batch, call() the module with it, and the loss() of what that returns.
+Both kinds have the same methods: make() a batch, call() the module with it, and the loss() of what
+that returns.
 """
 
 import inspect
@@ -21,8 +23,9 @@ LABELS = ("labels", "targets")  # parameters of a forward() that returns its los
 class Tokens:
     """(batch, context) random tokens in, logits or a loss out.
 
-    vocab_from: where the vocabulary's size was found. first: name of forward's first parameter, and whether it can only
-    be passed by its name; labels: of the one that takes the targets, or None; fixed: what is always passed.
+    vocab_from: where the vocabulary's size was found. first: name of forward's first parameter, and
+    whether it can only be passed by its name; labels: of the one that takes the targets, or None;
+    fixed: what is always passed.
     """
 
     reference: Reference
@@ -37,18 +40,35 @@ class Tokens:
     def told(self) -> tuple[str, str]:
         """(what goes in, what the loss is), each in words."""
         passed = "".join(f", {key}={value}" for key, value in self.fixed.items())
-        inputs = f"random tokens {self.first}: (batch, context) int64, below {self.vocab_size:,} ({self.vocab_from})"
+        inputs = (
+            f"random tokens {self.first}: (batch, context) int64, below {self.vocab_size:,}"
+            f" ({self.vocab_from})"
+        )
         if self.labels == "labels":
-            return inputs + passed, "the model's own: .loss of its output, given labels = the same tokens"
+            return (
+                inputs + passed,
+                "the model's own: .loss of its output, given labels = the same tokens",
+            )
         if self.labels == "targets":
             return inputs + passed, "the model's own, given targets = the tokens one position later"
-        return inputs + passed, "cross-entropy of the logits, in nats, with the tokens one position later"
+        return (
+            inputs + passed,
+            "cross-entropy of the logits, in nats, with the tokens one position later",
+        )
 
-    def make(self, batch: int, context: int, device, generator: torch.Generator) -> dict[str, Tensor]:
-        """Tokens, and as targets the tokens one position later, or the same where the model moves them itself."""
-        row = torch.randint(self.vocab_size, (batch, context + 1), generator=generator, device=device)
+    def make(
+        self, batch: int, context: int, device, generator: torch.Generator
+    ) -> dict[str, Tensor]:
+        """Tokens, and as targets the tokens one position later, or the same where the model moves
+        them itself."""
+        row = torch.randint(
+            self.vocab_size, (batch, context + 1), generator=generator, device=device
+        )
         tokens = row[:, :-1].contiguous()
-        return {"tokens": tokens, "targets": tokens if self.labels == "labels" else row[:, 1:].contiguous()}
+        return {
+            "tokens": tokens,
+            "targets": tokens if self.labels == "labels" else row[:, 1:].contiguous(),
+        }
 
     def call(self, module: nn.Module, batch: dict[str, Tensor], with_loss: bool) -> object:
         given = {self.labels: batch["targets"]} if with_loss and self.labels else {}
@@ -61,12 +81,16 @@ class Tokens:
         if found is not None:
             return found
         logits, targets = _logits(output), batch["targets"]
-        if logits is None or logits.shape[:-1] != targets.shape or logits.shape[-1] < self.vocab_size:
+        if (
+            logits is None
+            or logits.shape[:-1] != targets.shape
+            or logits.shape[-1] < self.vocab_size
+        ):
             shape = type(output).__name__ if logits is None else tuple(logits.shape)
             wanted = (*targets.shape, self.vocab_size)
             raise ModelError(
-                f"{self.reference.text}: wrong output: {shape} instead of logits {wanted} (batch, context, vocabulary);"
-                " return (module, make_batch, loss) for anything else"
+                f"{self.reference.text}: wrong output: {shape} instead of logits {wanted} (batch,"
+                " context, vocabulary); return (module, make_batch, loss) for anything else"
             )
         with named("loss"):
             return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
@@ -76,8 +100,8 @@ class Tokens:
 class Brought:
     """The user's own make_batch(batch, context, device, generator) and loss(outputs, batch).
 
-    The batch goes to forward as keywords if it is a dict, as arguments if a tuple or list, else as the one argument.
-    Without a loss the output has one, or is one.
+    The batch goes to forward as keywords if it is a dict, as arguments if a tuple or list, else as
+    the one argument. Without a loss the output has one, or is one.
     """
 
     reference: Reference
@@ -87,7 +111,11 @@ class Brought:
     @property
     def told(self) -> tuple[str, str]:
         """(what goes in, what the loss is), each in words."""
-        loss = "the user's loss(outputs, batch)" if self.own_loss else "the model's own: .loss of its output"
+        loss = (
+            "the user's loss(outputs, batch)"
+            if self.own_loss
+            else "the model's own: .loss of its output"
+        )
         return "the user's make_batch(batch, context, device, generator)", loss
 
     def call(self, module: nn.Module, batch: object, with_loss: bool) -> object:
@@ -109,18 +137,25 @@ class Brought:
 
 
 def chosen(reference: Reference, built: object) -> tuple[nn.Module, Tokens | Brought]:
-    """The module and its inputs of what the user's function returned. Raises ModelError for anything else."""
+    """The module and its inputs of what the user's function returned. Raises ModelError for
+    anything else."""
     module, make_batch, loss = built, None, None
     if isinstance(built, (tuple, list)):
         if len(built) != 3:
-            raise ModelError(f"{reference.text}: returns {len(built)} values; return (module, make_batch, loss)")
+            raise ModelError(
+                f"{reference.text}: returns {len(built)} values; return (module, make_batch, loss)"
+            )
         module, make_batch, loss = built
     if not isinstance(module, nn.Module):
         raise ModelError(
-            f"{reference.text}: returns {type(module).__name__}; return a module, or (module, make_batch, loss)"
+            f"{reference.text}: returns {type(module).__name__}; return a module, or (module,"
+            " make_batch, loss)"
         )
     if next(module.parameters(), None) is None:
-        raise ModelError(f"{reference.text}: {type(module).__name__} has no parameters; there is nothing to train")
+        raise ModelError(
+            f"{reference.text}: {type(module).__name__} has no parameters; there is nothing to"
+            " train"
+        )
     for name, value in (("make_batch", make_batch), ("loss", loss)):
         if value is not None and not callable(value):
             raise ModelError(f"{reference.text}: {name} is {type(value).__name__}, no function")
@@ -136,8 +171,8 @@ def _tokens(reference: Reference, module: nn.Module, loss: Callable | None) -> T
     vocab = _vocabulary(module)
     if vocab is None:
         raise ModelError(
-            f"{reference.text}: no size of a vocabulary found: neither module.config.vocab_size nor module.vocab_size "
-            "nor an nn.Embedding; set one, or return (module, make_batch, loss)"
+            f"{reference.text}: no size of a vocabulary found: neither module.config.vocab_size nor"
+            " module.vocab_size nor an nn.Embedding; set one, or return (module, make_batch, loss)"
         )
     parameters = inspect.signature(module.forward).parameters
     labels = next((name for name in LABELS if name in parameters), None)
@@ -155,7 +190,9 @@ def _vocabulary(module: nn.Module) -> tuple[int, str] | None:
     ):
         if isinstance(value, int) and value > 0:
             return value, where
-    tables = [(name, part) for name, part in module.named_modules() if isinstance(part, nn.Embedding)]
+    tables = [
+        (name, part) for name, part in module.named_modules() if isinstance(part, nn.Embedding)
+    ]
     if not tables:
         return None
     name, table = tables[0]

@@ -1,5 +1,5 @@
-"""From a reference to a module: a user's file is imported and its function called, or an architecture of transformers
-is made from its configuration.
+"""From a reference to a module: a user's file is imported and its function called, or an
+architecture of transformers is made from its configuration.
 """
 
 import contextlib
@@ -19,20 +19,29 @@ from torch import nn
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
 
 # The allocators' words; what measures has to see these errors as they are.
-_OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE)
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE
+)
 _loaded: dict[Path, ModuleType] = {}
 
 
 def load(reference: Reference, keys: dict, context: int) -> object:
-    """What the user's function returns, or the module of the architecture; on the default device."""
-    return _architecture(reference, keys, context) if reference.name else _built(reference, keys, context)
+    """What the user's function returns, or the module of the architecture; on the default
+    device."""
+    return (
+        _architecture(reference, keys, context)
+        if reference.name
+        else _built(reference, keys, context)
+    )
 
 
 @contextlib.contextmanager
 def named_errors(reference: Reference, doing: str) -> Iterator[None]:
-    """Within it an error is raised as ModelError: "MODEL: DOING: line of the user's file, type, what it says".
+    """Within it an error is raised as ModelError: "MODEL: DOING: line of the user's file, type,
+    what it says".
 
-    Running out of memory, ModelError, Unsupported and what stops the program pass through as they are.
+    Running out of memory, ModelError, Unsupported and what stops the program pass through as they
+    are.
     """
     try:
         yield
@@ -53,7 +62,11 @@ def told(error: BaseException, reference: Reference) -> str:
     own = reference.file.resolve() if reference.file else None
     if isinstance(error, TypeError) and "forward() missing" in said:
         text += "; let build() return a make_batch that gives it"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == own]
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename) == own
+    ]
     return f"line {lines[-1]}: {text}" if lines else text
 
 
@@ -68,7 +81,11 @@ def _built(reference: Reference, keys: dict, context: int) -> object:
     module = _imported(reference)
     function = getattr(module, reference.function, None)
     if not callable(function):
-        there = [name for name, value in vars(module).items() if inspect.isfunction(value) and name[0] != "_"]
+        there = [
+            name
+            for name, value in vars(module).items()
+            if inspect.isfunction(value) and name[0] != "_"
+        ]
         raise ModelError(
             f"{reference.text}: {reference.file} has no function {reference.function}; it has: "
             + (", ".join(there) or "none")
@@ -78,22 +95,24 @@ def _built(reference: Reference, keys: dict, context: int) -> object:
     except TypeError as error:
         takes = inspect.signature(function)
         raise ModelError(
-            f"{reference.text}: {reference.function}{takes} does not take the context and the keys "
-            f"{', '.join(keys) or '(none)'}: {error}; its first parameter is the context, further keys are its others"
+            f"{reference.text}: {reference.function}{takes} does not take the context and the keys"
+            f" {', '.join(keys) or '(none)'}: {error}; its first parameter is the context, further"
+            " keys are its others"
         ) from None
     with named_errors(reference, f"{reference.function}() fails"):
         return function(context, **keys)
 
 
 def _imported(reference: Reference) -> ModuleType:
-    """The user's file as a module, run once in a process; its folder is where its imports look first, as Python does
-    for a program."""
+    """The user's file as a module, run once in a process; its folder is where its imports look
+    first, as Python does for a program."""
     path = reference.file.resolve()
     if path in _loaded:
         return _loaded[path]
     if not path.is_file():
         raise ModelError(
-            f"{reference.text}: there is no file {reference.file}; paths are from the working directory, {Path.cwd()}"
+            f"{reference.text}: there is no file {reference.file}; paths are from the working"
+            f" directory, {Path.cwd()}"
         )
     name = f"own_model_{path.stem}"
     specification = importlib.util.spec_from_file_location(name, path)
@@ -113,7 +132,8 @@ def _architecture(reference: Reference, keys: dict, context: int) -> nn.Module:
         import transformers
     except ImportError:
         raise ModelError(
-            f"{reference.text}: transformers is not installed; pip install the version in requirements-test.txt"
+            f"{reference.text}: transformers is not installed; pip install the version in"
+            " requirements-test.txt"
         ) from None
     keys = dict(keys)
     attention = keys.pop("attn_implementation", None)
@@ -123,8 +143,8 @@ def _architecture(reference: Reference, keys: dict, context: int) -> nn.Module:
     longest = getattr(config, "max_position_embeddings", None)
     if isinstance(longest, int) and longest < context:
         raise ModelError(
-            f"{reference.text}: max_position_embeddings is {longest}, less than the context of {context}; "
-            f"add the key max_position_embeddings: {context}"
+            f"{reference.text}: max_position_embeddings is {longest}, less than the context of"
+            f" {context}; add the key max_position_embeddings: {context}"
         )
     made_by = _class(transformers, reference, config)
     with named_errors(reference, f"{made_by.__name__} cannot be built"):
@@ -132,7 +152,8 @@ def _architecture(reference: Reference, keys: dict, context: int) -> nn.Module:
 
 
 def _config(transformers: ModuleType, reference: Reference, keys: dict):
-    """The configuration with the keys in place of its values. Raises ModelError for keys that it does not have."""
+    """The configuration with the keys in place of its values. Raises ModelError for keys that it
+    does not have."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
     name, auto = reference.name, transformers.AutoConfig
@@ -146,20 +167,25 @@ def _config(transformers: ModuleType, reference: Reference, keys: dict):
         if strange:
             close = difflib.get_close_matches(strange[0], plain.to_dict(), n=1)
             remedy = f"did you mean {close[0]!r}?" if close else "remove it"
-            raise ModelError(f"{reference.text}: {type(plain).__name__} has no key {strange[0]!r}; {remedy}")
+            raise ModelError(
+                f"{reference.text}: {type(plain).__name__} has no key {strange[0]!r}; {remedy}"
+            )
         return make()
 
 
 def _from_files(auto: type, reference: Reference, keys: dict):
     try:
-        return auto.from_pretrained(reference.name, local_files_only=True, trust_remote_code=False, **keys)
+        return auto.from_pretrained(
+            reference.name, local_files_only=True, trust_remote_code=False, **keys
+        )
     except OSError as error:
         if reference.folder:
             raise
         raise ModelError(
-            f"{reference.text}: there is no folder {reference.name} with a config.json, no architecture of that name "
-            "in the installed transformers, and no such repository in Hugging Face's cache; nothing is downloaded: "
-            "give a folder, or an architecture with its keys, as hf: qwen3"
+            f"{reference.text}: there is no folder {reference.name} with a config.json, no"
+            " architecture of that name in the installed transformers, and no such repository in"
+            " Hugging Face's cache; nothing is downloaded: give a folder, or an architecture with"
+            " its keys, as hf: qwen3"
         ) from error
 
 

@@ -1,9 +1,10 @@
 """Ranges of a model that has none of its own: hooks that open and close what its parts are called.
 
-They are there only while a profiler has ranges turned on. Forward, a range spans the call of a module. Backward, it
-begins before the gradient of the module's output is passed on, and ends once that of its inputs is complete, "attention
-backward". No hook changes a tensor or adds to autograd's graph, so the numbers stay what they are.
-torch.profiler has ranges of autograd's engine, which those of the backward pass cross: there they have no parent.
+They are there only while a profiler has ranges turned on. Forward, a range spans the call of a
+module. Backward, it begins before the gradient of the module's output is passed on, and ends once
+that of its inputs is complete, "attention backward". No hook changes a tensor or adds to autograd's
+graph, so the numbers stay what they are. torch.profiler has ranges of autograd's engine, which
+those of the backward pass cross: there they have no parent.
 """
 
 import fnmatch
@@ -30,24 +31,37 @@ def names_its_own(module: nn.Module) -> bool:
     """Whether a file that the model's classes come from uses `stepscope.model.ranges` itself."""
     files = {type(part).__module__ for part in module.modules()}
     loaded = [vars(sys.modules[name]) for name in files if name in sys.modules]
-    return any(value is ranges or value is ranges.named for names in loaded for value in list(names.values()))
+    return any(
+        value is ranges or value is ranges.named
+        for names in loaded
+        for value in list(names.values())
+    )
 
 
 def renamed(parts: dict[str, str], module: nn.Module, chosen: dict[str, str]) -> dict[str, str]:
-    """`parts` (path → name) with what the user chose: pattern of paths (`*.attn.c_proj`) → name, "" for no range.
+    """`parts` (path → name) with what the user chose: pattern of paths (`*.attn.c_proj`) → name, ""
+    for no range.
 
     The first pattern that matches a path counts.
     """
     result = dict(parts)
     for path, _ in module.named_modules():
-        name = next((name for pattern, name in chosen.items() if path and fnmatch.fnmatchcase(path, pattern)), None)
+        name = next(
+            (
+                name
+                for pattern, name in chosen.items()
+                if path and fnmatch.fnmatchcase(path, pattern)
+            ),
+            None,
+        )
         if name is not None:
             result[path] = name
     return {path: name for path, name in result.items() if name}
 
 
 class Names:
-    """The hooks of a model's parts (path → name); follow() sets or removes them as ranges are turned on or off."""
+    """The hooks of a model's parts (path → name); follow() sets or removes them as ranges are
+    turned on or off."""
 
     def __init__(self, module: nn.Module, parts: dict[str, str]):
         self._module, self._parts = module, parts
@@ -90,7 +104,8 @@ class Names:
                 if not has_input:  # as an embedding: no gradient goes on from there
                     nodes[-1].register_hook(lambda *_: self._backward.close(path))
 
-        # always_call: recomputing a checkpointed block ends with an exception as soon as it has all that it needs.
+        # always_call: recomputing a checkpointed block ends with an exception as soon as it has all
+        # that it needs.
         self._handles.append(part.register_forward_pre_hook(before, with_kwargs=True))
         self._handles.append(part.register_forward_hook(after, with_kwargs=True, always_call=True))
 
@@ -98,15 +113,16 @@ class Names:
 class _Backward:
     """The ranges that a thread of autograd has open, outermost first, as (path, range).
 
-    A gradient may be complete only after the next module's backward pass has begun: what does not hold that module is
-    closed first, so that ranges always lie in each other.
+    A gradient may be complete only after the next module's backward pass has begun: what does not
+    hold that module is closed first, so that ranges always lie in each other.
     """
 
     def __init__(self) -> None:
         self._of_thread = threading.local()
 
     def open_before(self, node, path: str, name: str, outer: tuple[str, ...]) -> None:
-        """Open a range before `node` runs; of several that it ends, the one that came back last is the outermost."""
+        """Open a range before `node` runs; of several that it ends, the one that came back last is
+        the outermost."""
         if _KEY not in node.metadata:
             node.metadata[_KEY] = []
             node.register_prehook(lambda _gradients: self._open_all(node.metadata[_KEY]))
@@ -137,8 +153,8 @@ class _Backward:
 
 
 def _last_nodes(end) -> list:
-    """What runs first backward: the node of an output, and of a view also that of what it shows; an operation in place
-    on the view takes the view's node out of the graph."""
+    """What runs first backward: the node of an output, and of a view also that of what it shows; an
+    operation in place on the view takes the view's node out of the graph."""
     below = end.next_functions[0][0] if end.name() in _VIEWS else None
     return [end] if below is None else [end, below]
 
@@ -149,4 +165,8 @@ def _tensors(value: object) -> list[Tensor]:
         return [value] if value.grad_fn is not None else []
     if isinstance(value, dict):
         value = list(value.values())
-    return [one for each in value for one in _tensors(each)] if isinstance(value, (tuple, list)) else []
+    return (
+        [one for each in value for one in _tensors(each)]
+        if isinstance(value, (tuple, list))
+        else []
+    )

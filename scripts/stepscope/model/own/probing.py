@@ -1,7 +1,8 @@
-"""What one step of a model computes, found without memory or a GPU: shapes alone go through forward and backward.
+"""What one step of a model computes, found without memory or a GPU: shapes alone go through forward
+and backward.
 
-torch's FakeTensorMode runs the user's code on tensors that have a shape and no values; what decides by values cannot be
-followed, and is then said.
+torch's FakeTensorMode runs the user's code on tensors that have a shape and no values; what decides
+by values cannot be followed, and is then said.
 """
 
 import logging
@@ -24,7 +25,8 @@ from stepscope.model.own.sdpa import SDPA, InPlaceOfSdpa
 
 @dataclass(frozen=True)
 class Call:
-    """A call of scaled_dot_product_attention: shapes of Q, K and V, (..., heads, length, d_head), and its options."""
+    """A call of scaled_dot_product_attention: shapes of Q, K and V, (..., heads, length, d_head),
+    and its options."""
 
     q: tuple[int, ...]
     k: tuple[int, ...]
@@ -36,14 +38,16 @@ class Call:
 
     @property
     def flops(self) -> int:
-        """Of forward and backward: Q K^T and the product with V, 2 m n k each, and twice that backward."""
+        """Of forward and backward: Q K^T and the product with V, 2 m n k each, and twice that
+        backward."""
         return 6 * math.prod(self.q[:-1]) * self.k[-2] * (self.q[-1] + self.v[-1])
 
 
 @dataclass
 class Probe:
-    """What was seen: operations as torch counts them (None if the step could not be run, and then why), the calls of
-    attention, the shape of what goes into the first block, and whether the blocks' container is called as a whole."""
+    """What was seen: operations as torch counts them (None if the step could not be run, and then
+    why), the calls of attention, the shape of what goes into the first block, and whether the
+    blocks' container is called as a whole."""
 
     flops: int | None = None
     reason: str = ""
@@ -54,14 +58,16 @@ class Probe:
 
 @contextmanager
 def in_shapes_alone() -> Iterator[None]:
-    """Within it tensors have no values and take no memory. What cannot be followed is an error, without torch's own
-    report of it."""
+    """Within it tensors have no values and take no memory. What cannot be followed is an error,
+    without torch's own report of it."""
     reporter = logging.getLogger("torch._subclasses.fake_tensor")
     level = reporter.level
     reporter.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings(), FakeTensorMode(allow_non_fake_inputs=True):
-            warnings.filterwarnings("ignore", message="Accessing the data pointer of FakeTensor")  # as copies do
+            warnings.filterwarnings(
+                "ignore", message="Accessing the data pointer of FakeTensor"
+            )  # as copies do
             yield
     finally:
         reporter.setLevel(level)
@@ -78,7 +84,8 @@ def probe(make: Callable) -> Probe:
 
 
 def run(own) -> Probe:
-    """Forward and backward of an OwnModel once, as it is: in shapes alone, or with values where it was built so."""
+    """Forward and backward of an OwnModel once, as it is: in shapes alone, or with values where it
+    was built so."""
     found = Probe()
     counter = FlopCounterMode(display=False)
     # On a CPU torch's fused attention counts nothing; the formula's own products do.
@@ -98,7 +105,8 @@ def run(own) -> Probe:
 def forward(own) -> Probe:
     """What one forward pass of an OwnModel calls, on its device and without gradients.
 
-    In shapes alone some models take another way: those of transformers then make a mask that they else do without.
+    In shapes alone some models take another way: those of transformers then make a mask that they
+    else do without.
     """
     found = Probe()
     devices = [own.device] if own.device.type == "cuda" else []
@@ -112,7 +120,9 @@ def _watched(own, found: Probe) -> Iterator[None]:
     """Within it a forward pass of the model fills in what it calls."""
 
     def keep_shape(_block, args: tuple, kwargs: dict) -> None:
-        given = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and each.ndim > 1]
+        given = [
+            each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and each.ndim > 1
+        ]
         if given and found.block_input is None:
             found.block_input = tuple(given[0].shape)
 
@@ -135,6 +145,8 @@ def _watched(own, found: Probe) -> Iterator[None]:
             hook.remove()
 
 
-def _call(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False) -> Call:
+def _call(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+) -> Call:
     shapes = (tuple(each.shape) for each in (query, key, value))
     return Call(*shapes, attn_mask is not None, dropout_p, is_causal, scale)

@@ -16,7 +16,8 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Reference:
-    """What a model is built by: `function` of `file`, or the architecture `name` of Hugging Face transformers.
+    """What a model is built by: `function` of `file`, or the architecture `name` of Hugging Face
+    transformers.
 
     text: as the configuration writes it. Of file and name one is None.
     """
@@ -28,22 +29,29 @@ class Reference:
 
     @property
     def folder(self) -> Path | None:
-        """The folder with a config.json that an architecture is read from; None if it is no folder."""
+        """The folder with a config.json that an architecture is read from; None if it is no
+        folder."""
         folder = Path(self.name) if self.name else None
         return folder if folder and (folder / "config.json").is_file() else None
 
 
 def parse(reference: str) -> Reference:
-    """The reference `FILE:FUNCTION` (models/mine.py:build) or `hf:NAME` (hf:llama, hf:Qwen/Qwen3-0.6B).
+    """The reference `FILE:FUNCTION` (models/mine.py:build) or `hf:NAME` (hf:llama,
+    hf:Qwen/Qwen3-0.6B).
 
     Raises ModelError for anything else; whether it is there is not looked at.
     """
     if reference.startswith(HUGGING_FACE):
         name = reference.removeprefix(HUGGING_FACE)
         if not name or name != name.strip():
-            raise ModelError(f"model {reference!r}: name an architecture, as hf:llama, or a folder with a config.json")
+            raise ModelError(
+                f"model {reference!r}: name an architecture, as hf:llama, or a folder with a"
+                " config.json"
+            )
         return Reference(reference, name=name)
     file, colon, function = reference.rpartition(":")
     if not colon or not file.endswith(".py") or not function.isidentifier():
-        raise ModelError(f"model {reference!r}: write FILE.py:FUNCTION, as models/mine.py:build, or hf:NAME")
+        raise ModelError(
+            f"model {reference!r}: write FILE.py:FUNCTION, as models/mine.py:build, or hf:NAME"
+        )
     return Reference(reference, file=Path(file), function=function)

@@ -11,14 +11,17 @@ SDPA = F.scaled_dot_product_attention
 
 
 class InPlaceOfSdpa(AbstractContextManager):
-    """Within it `attention` stands for torch's scaled_dot_product_attention, with the same parameters: in torch itself
-    and in the files of the model's classes, by whatever name these imported it. It may be entered any number of times.
+    """Within it `attention` stands for torch's scaled_dot_product_attention, with the same
+    parameters: in torch itself and in the files of the model's classes, by whatever name these
+    imported it. It may be entered any number of times.
     """
 
     def __init__(self, module: nn.Module, attention: Callable):
         files = {type(part).__module__ for part in module.modules()} & set(sys.modules)
         places = [vars(F), *(vars(sys.modules[file]) for file in files)]
-        self._places = [(names, key) for names in places for key, value in list(names.items()) if value is SDPA]
+        self._places = [
+            (names, key) for names in places for key, value in list(names.items()) if value is SDPA
+        ]
         self._attention = attention
 
     def __enter__(self) -> None:

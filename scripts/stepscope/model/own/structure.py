@@ -1,4 +1,5 @@
-"""What a module is made of: its parameters, its blocks, and which of its parts are attention, FFN, norm and so on."""
+"""What a module is made of: its parameters, its blocks, and which of its parts are attention, FFN,
+norm and so on."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +7,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-LEAST_SHARE = 0.5  # of the parameters that have no row for each token: what blocks hold that are called the model's
+# of the parameters that have no row for each token: what blocks hold that are called the model's
+LEAST_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,11 @@ def dropout(module: nn.Module) -> list[float]:
     """The probabilities above zero with which the model drops, each once, ascending."""
     found = set()
     for part in module.modules():
-        names = ("p",) if "Dropout" in type(part).__name__ else ("dropout", "dropout_p", "attention_dropout")
+        names = (
+            ("p",)
+            if "Dropout" in type(part).__name__
+            else ("dropout", "dropout_p", "attention_dropout")
+        )
         values = [getattr(part, name, None) for name in names]
         found |= {float(value) for value in values if isinstance(value, float) and value > 0}
     return sorted(found)
@@ -74,25 +80,31 @@ def _is_table(part: nn.Module) -> bool:
 
 
 def blocks_of(module: nn.Module) -> Blocks | None:
-    """The list or sequence of modules of one class with the most parameters, the longest of several; None if it holds
-    less than half of the model's, embeddings and head left out."""
+    """The list or sequence of modules of one class with the most parameters, the longest of
+    several; None if it holds less than half of the model's, embeddings and head left out."""
     found = [
         Blocks(path, part)
         for path, part in module.named_modules()
-        if isinstance(part, (nn.ModuleList, nn.Sequential)) and len(part) and len({type(each) for each in part}) == 1
+        if isinstance(part, (nn.ModuleList, nn.Sequential))
+        and len(part)
+        and len({type(each) for each in part}) == 1
         if len(part) > 1 or isinstance(part, nn.ModuleList)
     ]
     best = max(found, key=lambda blocks: (parameters(blocks.container), len(blocks)), default=None)
     rows = {len(part.weight) for part in module.modules() if _is_table(part)}
-    inner = sum(each.numel() for each in module.parameters() if not (each.ndim == 2 and len(each) in rows))
+    inner = sum(
+        each.numel() for each in module.parameters() if not (each.ndim == 2 and len(each) in rows)
+    )
     return best if best and parameters(best.container) >= max(LEAST_SHARE * inner, 1) else None
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A part is called `name` if its class's name matches `kind`, or its own name matches `attribute` as a whole.
+    """A part is called `name` if its class's name matches `kind`, or its own name matches
+    `attribute` as a whole.
 
-    where: "" anywhere, "in blocks", "outside" of them, "in attention". inside: whether parts within it are named too.
+    where: "" anywhere, "in blocks", "outside" of them, "in attention". inside: whether parts within
+    it are named too.
     """
 
     name: str
@@ -109,7 +121,8 @@ class Rule:
 
 
 NORM = r"Norm(?![a-z])|Normali[sz]ation"
-# The first that fits decides. The names are those of the ranges of our own model, where it has the part.
+# The first that fits decides. The names are those of the ranges of our own model, where it has the
+# part.
 RULES = (
     Rule("", kind=r"Dropout|Identity|Rotary|Activation"),
     Rule("norm in attention", kind=NORM, where="in attention"),
@@ -118,22 +131,44 @@ RULES = (
     Rule("Q projection", attribute=r"q_proj|query|wq|to_q", where="in attention"),
     Rule("K projection", attribute=r"k_proj|key|wk|to_k", where="in attention"),
     Rule("V projection", attribute=r"v_proj|value|wv|to_v", where="in attention"),
-    Rule("QKV projection", attribute=r"c_attn|w?qkv|qkv_proj|in_proj|query_key_value|to_qkv", where="in attention"),
-    Rule("output projection", attribute=r"o_proj|out_proj|c_proj|proj|wo|dense|output|to_out", where="in attention"),
-    Rule("attention", kind=r"Attention|Attn", attribute=r"(self_|cross_|multihead_)?(attn|attention)|mha", inside=True),
-    Rule("FFN", kind=r"MLP|Mlp|FeedForward|FFN|SwiGLU|MoE|Moe", attribute=r"mlp|ffn|feed_forward|feedforward|ff"),
+    Rule(
+        "QKV projection",
+        attribute=r"c_attn|w?qkv|qkv_proj|in_proj|query_key_value|to_qkv",
+        where="in attention",
+    ),
+    Rule(
+        "output projection",
+        attribute=r"o_proj|out_proj|c_proj|proj|wo|dense|output|to_out",
+        where="in attention",
+    ),
+    Rule(
+        "attention",
+        kind=r"Attention|Attn",
+        attribute=r"(self_|cross_|multihead_)?(attn|attention)|mha",
+        inside=True,
+    ),
+    Rule(
+        "FFN",
+        kind=r"MLP|Mlp|FeedForward|FFN|SwiGLU|MoE|Moe",
+        attribute=r"mlp|ffn|feed_forward|feedforward|ff",
+    ),
     Rule("FFN", attribute=r"linear[12]|fc[12]|intermediate|output", where="in blocks"),
-    Rule("LM head", attribute=r"lm_head|head|heads|classifier|output|unembed(ding)?", where="outside"),
+    Rule(
+        "LM head", attribute=r"lm_head|head|heads|classifier|output|unembed(ding)?", where="outside"
+    ),
     Rule("embedding", kind=r"Embed", where="outside"),
 )
 
 
 def parts_of(module: nn.Module, blocks: Blocks | None) -> dict[str, str]:
-    """Path of a part → what it is called; of parts within each other the outermost, but for blocks and attention."""
+    """Path of a part → what it is called; of parts within each other the outermost, but for blocks
+    and attention."""
     return dict(_parts(module, "", blocks, "outside"))
 
 
-def _parts(module: nn.Module, path: str, blocks: Blocks | None, place: str) -> Iterator[tuple[str, str]]:
+def _parts(
+    module: nn.Module, path: str, blocks: Blocks | None, place: str
+) -> Iterator[tuple[str, str]]:
     if isinstance(module, nn.MultiheadAttention):
         return  # it calls none of its parts as modules
     for own, part in module.named_children():
@@ -147,7 +182,9 @@ def _parts(module: nn.Module, path: str, blocks: Blocks | None, place: str) -> I
         if rule is None:
             yield from _parts(part, inner, blocks, place)
             continue
-        if rule.name and not isinstance(part, (nn.ModuleList, nn.ModuleDict)):  # those are never called themselves
+        if rule.name and not isinstance(
+            part, (nn.ModuleList, nn.ModuleDict)
+        ):  # those are never called themselves
             yield inner, rule.name
         elif rule.name or _holds(part, blocks):
             yield from _parts(part, inner, blocks, place)

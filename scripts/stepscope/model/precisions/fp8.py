@@ -1,10 +1,12 @@
-"""Linear layers of the blocks that multiply 8-bit floating-point numbers; embedding, head and attention stay.
+"""Linear layers of the blocks that multiply 8-bit floating-point numbers; embedding, head and
+attention stay.
 
-Forward y = x W^T multiplies e4m3 by e4m3; backward dx = dy W and dW = dy^T x take dy in e5m2, which has the range that
-gradients need (Micikevicius et al. 2022, FP8 Formats for Deep Learning). Each tensor is divided by one number, its
-largest magnitude over the format's largest, found anew in each step ("tensorwise dynamic scaling"). Weights stay in
-fp32 and are cast in each pass. Tensor cores want the inner dimension contiguous in both factors: transposes and casts
-are written plainly here, for a compiler to fuse with what comes before them.
+Forward y = x W^T multiplies e4m3 by e4m3; backward dx = dy W and dW = dy^T x take dy in e5m2, which
+has the range that gradients need (Micikevicius et al. 2022, FP8 Formats for Deep Learning). Each
+tensor is divided by one number, its largest magnitude over the format's largest, found anew in each
+step ("tensorwise dynamic scaling"). Weights stay in fp32 and are cast in each pass. Tensor cores
+want the inner dimension contiguous in both factors: transposes and casts are written plainly here,
+for a compiler to fuse with what comes before them.
 """
 
 import torch
@@ -19,8 +21,14 @@ LEAST = 1e-12  # scale of a tensor that is all zeros
 
 
 def unsupported(shape: ModelShape, tokens: int) -> str | None:
-    """Why products of this shape and so many tokens a step cannot be in fp8, in one line; None if they can."""
-    sizes = {"d_model": shape.d_model, "d_ff": shape.d_ff, "width of Q, K and V": shape.qkv_width, "tokens": tokens}
+    """Why products of this shape and so many tokens a step cannot be in fp8, in one line; None if
+    they can."""
+    sizes = {
+        "d_model": shape.d_model,
+        "d_ff": shape.d_ff,
+        "width of Q, K and V": shape.qkv_width,
+        "tokens": tokens,
+    }
     wrong = next((name for name, size in sizes.items() if size % MULTIPLE), None)
     return f"fp8 needs multiples of {MULTIPLE}; {wrong} is {sizes[wrong]:,}" if wrong else None
 
@@ -33,7 +41,8 @@ def convert(blocks: nn.Module) -> None:
 
 
 def linear(x: Tensor, weight: Tensor) -> Tensor:
-    """x W^T in bf16, of products in fp8. x: (..., d_in); weight: (d_out, d_in), fp32, as its gradient is."""
+    """x W^T in bf16, of products in fp8. x: (..., d_in); weight: (d_out, d_in), fp32, as its
+    gradient is."""
     return _Fp8Linear.apply(x.flatten(0, -2), weight).unflatten(0, x.shape[:-1])
 
 
@@ -56,15 +65,22 @@ class _Fp8Linear(torch.autograd.Function):
 
 
 def quantized(x: Tensor, dtype: torch.dtype = FORWARD) -> tuple[Tensor, Tensor]:
-    """(x / scale rounded to the format, scale), the scale such that the largest magnitude is the format's largest."""
+    """(x / scale rounded to the format, scale), the scale such that the largest magnitude is the
+    format's largest."""
     scale = (x.abs().amax().float() / torch.finfo(dtype).max).clamp(min=LEAST)
-    return (x.float() * (1 / scale)).to(dtype), scale  # what rounding lifts above the largest rounds back to it
+    return (x.float() * (1 / scale)).to(
+        dtype
+    ), scale  # what rounding lifts above the largest rounds back to it
 
 
-def product(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, dtype: torch.dtype, is_fast=False) -> Tensor:
-    """a b, times both scales. a: (m, k), contiguous; b: (k, n), its columns contiguous. is_fast: sums stay in the
-    tensor cores' accumulators, which have fewer bits than fp32."""
-    return torch._scaled_mm(a, b, scale_a=scale_a, scale_b=scale_b, out_dtype=dtype, use_fast_accum=is_fast)
+def product(
+    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, dtype: torch.dtype, is_fast=False
+) -> Tensor:
+    """a b, times both scales. a: (m, k), contiguous; b: (k, n), its columns contiguous. is_fast:
+    sums stay in the tensor cores' accumulators, which have fewer bits than fp32."""
+    return torch._scaled_mm(
+        a, b, scale_a=scale_a, scale_b=scale_b, out_dtype=dtype, use_fast_accum=is_fast
+    )
 
 
 def _by_columns(x: Tensor) -> Tensor:

@@ -1,1 +1,2 @@
-"""The facts, a module a chapter: quantities and booleans from the tidy tables. No English stands here."""
+"""The facts, a module a chapter: quantities and booleans from the tidy tables. No English stands
+here."""

@@ -1,4 +1,5 @@
-"""Attention by itself: implementations at growing lengths, what they move and keep, and which one is fastest."""
+"""Attention by itself: implementations at growing lengths, what they move and keep, and which one
+is fastest."""
 
 from dataclasses import dataclass
 
@@ -6,21 +7,43 @@ from stepscope.report.facts.attention_shapes import Shape, shapes
 from stepscope.report.facts.machine import MIXED, Machine, machine
 from stepscope.report.kit.data import Data, of_ratio, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, over, plus, scaled, share, time_of
+from stepscope.report.kit.quantity import (
+    Maybe,
+    Quantity,
+    count,
+    gap,
+    over,
+    plus,
+    scaled,
+    share,
+    time_of,
+)
 
 PLAIN = "naive"
-# Bytes a score in 16 bits and in fp32 that naive attention moves in its forward pass (stepscope.report.facts.machine
-# lists them), without a mask and for one, and that it keeps for backward: exponentials in fp32, weights in the inputs'
-# type.
-FORWARD_BYTES, MASK_BYTES, KEPT_BYTES = {True: 38, False: 40}, {True: 4, False: 8}, {True: 6, False: 8}
-USUAL = ("batch", "heads", "key_value_heads", "tokens", "mask")  # options with which a cell can be the chapter's
+# Bytes a score in 16 bits and in fp32 that naive attention moves in its forward pass
+# (stepscope.report.facts.machine lists them), without a mask and for one, and that it keeps for
+# backward: exponentials in fp32, weights in the inputs' type.
+FORWARD_BYTES, MASK_BYTES, KEPT_BYTES = (
+    {True: 38, False: 40},
+    {True: 4, False: 8},
+    {True: 6, False: 8},
+)
+USUAL = (
+    "batch",
+    "heads",
+    "key_value_heads",
+    "tokens",
+    "mask",
+)  # options with which a cell can be the chapter's
 
-DIFFERENT = 1.02  # the slowest over the quickest of a library's kernels, from which on a reader should be told
+# the slowest over the quickest of a library's kernels, from which on a reader should be told
+DIFFERENT = 1.02
 
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """An implementation at the longest length that all of the cell reached. gain: times as fast as naive attention."""
+    """An implementation at the longest length that all of the cell reached. gain: times as fast as
+    naive attention."""
 
     name: Name
     forward: Maybe
@@ -45,8 +68,9 @@ class Length:
 
 @dataclass(frozen=True, kw_only=True)
 class Attention:
-    """d_head, precision, heads (None: no dimension of heads), key_value_heads (None: as many), is_causal: of the cell
-    with the most implementations; batch: at the longest length. score_bytes: that naive attention moves forward."""
+    """d_head, precision, heads (None: no dimension of heads), key_value_heads (None: as many),
+    is_causal: of the cell with the most implementations; batch: at the longest length. score_bytes:
+    that naive attention moves forward."""
 
     machine: Machine
     d_head: str = ""
@@ -88,9 +112,14 @@ class Attention:
 
 
 def facts(data: Data) -> Attention | None:
-    """Of the plain cell with the most implementations, in 16 bits if there is one; else of one with heads or a mask."""
+    """Of the plain cell with the most implementations, in 16 bits if there is one; else of one with
+    heads or a mask."""
     own = machine(data)
-    every = [row for row in data.series(study="attention", quantity="time") if set(_options(row)) <= set(USUAL)]
+    every = [
+        row
+        for row in data.series(study="attention", quantity="time")
+        if set(_options(row)) <= set(USUAL)
+    ]
     rows = [row for row in every if not row["options"]] or every
     cells: dict[str, list[dict]] = {}
     for row in rows:
@@ -100,11 +129,18 @@ def facts(data: Data) -> Attention | None:
     cell = max(cells, key=lambda each: _order(cells[each]))
     one = cells[cell][0]
     own_rows = data.series(cell=cell)
-    reached = [row["length"] for row in cells[cell] if row["variant"] == PLAIN and row["direction"] == "backward"]
+    reached = [
+        row["length"]
+        for row in cells[cell]
+        if row["variant"] == PLAIN and row["direction"] == "backward"
+    ]
     longest = max(reached or [row["length"] for row in cells[cell]])
     ways = _ways(data, own, own_rows, cell, longest, one["precision"])
     naive = next((way for way in ways if way.name == PLAIN), None)
-    others = sorted((way for way in ways if way.name != PLAIN and way.forward), key=lambda way: way.forward.value)
+    others = sorted(
+        (way for way in ways if way.name != PLAIN and way.forward),
+        key=lambda way: way.forward.value,
+    )
     best, second = (*others, None, None)[:2]
     at_longest = next(row for row in cells[cell] if row["length"] == longest)
     options, is_short = _options(one), one["precision"] in MIXED
@@ -114,24 +150,36 @@ def facts(data: Data) -> Attention | None:
     flop = over(best.rate, over(Quantity(1.0, "1"), best.forward), "FLOP") if best else None
     arithmetic = time_of(flop, own.rate(one["precision"]))
     moved = time_of(Quantity(scores.value * score_bytes, "B"), own.copy)
-    predicted = plus(moved, scaled(arithmetic, 1 + is_causal))  # naive attention multiplies what the mask hides, too
+    predicted = plus(
+        moved, scaled(arithmetic, 1 + is_causal)
+    )  # naive attention multiplies what the mask hides, too
     kept = Quantity(scores.value * KEPT_BYTES[is_short], "B")
     back = sorted((way for way in ways if way.backward), key=lambda way: way.backward.value)
     sdpa = sorted(
         (way for way in ways if way.name.startswith("sdpa-") and way.forward and way.backward),
         key=lambda way: way.forward.value + way.backward.value,
     )
-    ends = [way.forward.value + way.backward.value for way in (sdpa[0], sdpa[-1])] if sdpa else [1.0, 1.0]
+    ends = (
+        [way.forward.value + way.backward.value for way in (sdpa[0], sdpa[-1])]
+        if sdpa
+        else [1.0, 1.0]
+    )
     differs = ends[1] > DIFFERENT * ends[0]
     two = {"a": str(second.name), "b": str(best.name)} if second else None
-    pair = data.row("comparisons", cell=cell, direction="forward", length=longest, **two) if two else {}
+    pair = (
+        data.row("comparisons", cell=cell, direction="forward", length=longest, **two)
+        if two
+        else {}
+    )
     return Attention(
         machine=own,
         d_head=one["size"].removeprefix("d"),
         precision=one["precision"],
         batch=count(at_longest["batch"]),
         heads=count(heads) if heads else None,
-        key_value_heads=count(int(options["key_value_heads"])) if "key_value_heads" in options else None,
+        key_value_heads=count(int(options["key_value_heads"]))
+        if "key_value_heads" in options
+        else None,
         is_causal=is_causal,
         score_bytes=count(score_bytes),
         longest=count(longest),
@@ -145,7 +193,11 @@ def facts(data: Data) -> Attention | None:
         kept_gap=gap(naive.kept, kept) if naive else None,
         best=best,
         second=second,
-        best_ratio=of_ratio(pair) if pair else over(second.forward, best.forward) if second else None,
+        best_ratio=of_ratio(pair)
+        if pair
+        else over(second.forward, best.forward)
+        if second
+        else None,
         verdict=pair.get("verdict", ""),
         best_backward=back[0] if back else None,
         second_backward=back[1] if len(back) > 1 else None,
@@ -173,24 +225,37 @@ def _options(row: dict) -> dict[str, str]:
 
 def _order(rows: list[dict]) -> tuple:
     names = {row["variant"] for row in rows}
-    return (rows[0]["precision"] in MIXED, PLAIN in names, len(names), rows[0]["size"] == "d64", len(rows))
+    return (
+        rows[0]["precision"] in MIXED,
+        PLAIN in names,
+        len(names),
+        rows[0]["size"] == "d64",
+        len(rows),
+    )
 
 
 def _of(rows: list[dict], quantity: str, **where: object) -> Maybe:
     fits = (
-        row for row in rows if row["quantity"] == quantity and all(row[key] == value for key, value in where.items())
+        row
+        for row in rows
+        if row["quantity"] == quantity and all(row[key] == value for key, value in where.items())
     )
     row = next(fits, None)
     return of_series(row) if row else None
 
 
-def _ways(data: Data, own: Machine, rows: list[dict], cell: str, length: float, precision: str) -> list[Way]:
+def _ways(
+    data: Data, own: Machine, rows: list[dict], cell: str, length: float, precision: str
+) -> list[Way]:
     judged = {
-        (row["direction"], row["a"], row["b"]): row for row in data.dicts("comparisons", cell=cell, length=length)
+        (row["direction"], row["a"], row["b"]): row
+        for row in data.dicts("comparisons", cell=cell, length=length)
     }
     made = []
     for name in dict.fromkeys(row["variant"] for row in rows):
-        forward, backward = ({"variant": name, "length": length, "direction": way} for way in ("forward", "backward"))
+        forward, backward = (
+            {"variant": name, "length": length, "direction": way} for way in ("forward", "backward")
+        )
         rate = _of(rows, "rate", **forward)
         made.append(
             Way(
@@ -199,7 +264,9 @@ def _ways(data: Data, own: Machine, rows: list[dict], cell: str, length: float, 
                 backward=_of(rows, "time", **backward),
                 rate=rate,
                 of_ceiling=share(rate, own.rate(precision)),
-                gain=of_ratio(judged["forward", PLAIN, name]) if ("forward", PLAIN, name) in judged else None,
+                gain=of_ratio(judged["forward", PLAIN, name])
+                if ("forward", PLAIN, name) in judged
+                else None,
                 backward_gain=of_ratio(judged["backward", PLAIN, name])
                 if ("backward", PLAIN, name) in judged
                 else None,
@@ -214,7 +281,11 @@ def _lengths(rows: list[dict]) -> tuple[Length, ...]:
     made = []
     for length in sorted({row["length"] for row in times}):
         here = [row for row in times if row["length"] == length]
-        fast = min((row for row in here if row["variant"] != PLAIN), key=lambda row: row["median"], default=None)
+        fast = min(
+            (row for row in here if row["variant"] != PLAIN),
+            key=lambda row: row["median"],
+            default=None,
+        )
         made.append(
             Length(
                 length=count(length),
@@ -234,7 +305,8 @@ def _oom(data: Data, cell: str) -> Maybe:
 
 
 def _growth(rows: list[dict], longest: float) -> dict:
-    """Naive attention's forward time at the longest length over that at the next shorter one, and the scores'."""
+    """Naive attention's forward time at the longest length over that at the next shorter one, and
+    the scores'."""
     same = {"variant": PLAIN, "direction": "forward"}
     shorter = max((row["length"] for row in rows if row["length"] < longest), default=0)
     last, before = (_of(rows, "time", length=length, **same) for length in (longest, shorter))
@@ -248,8 +320,11 @@ def _growth(rows: list[dict], longest: float) -> dict:
 
 
 def _of_host(rows: list[dict]) -> dict:
-    """The implementation that takes the host longest a call, at the shortest length at which that was measured."""
-    hosts = [row for row in rows if row["quantity"] == "host_time" and row["direction"] == "forward"]
+    """The implementation that takes the host longest a call, at the shortest length at which that
+    was measured."""
+    hosts = [
+        row for row in rows if row["quantity"] == "host_time" and row["direction"] == "forward"
+    ]
     if not hosts:
         return {}
     shortest = min(row["length"] for row in hosts)

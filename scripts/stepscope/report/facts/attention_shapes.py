@@ -22,7 +22,8 @@ class Shape:
 
 
 def shapes(data: Data, shown: str) -> tuple[Shape, ...]:
-    """Each other cell at its longest length, by the implementation whose passes take least together."""
+    """Each other cell at its longest length, by the implementation whose passes take least
+    together."""
     rows = [row for row in data.series(study="attention") if row["cell"] != shown]
     made = []
     for cell in dict.fromkeys(row["cell"] for row in rows):
@@ -32,12 +33,18 @@ def shapes(data: Data, shown: str) -> tuple[Shape, ...]:
         both = {row["variant"]: sum(one["median"] for one in times if one["variant"] == row["variant"]) for row in times
                 if row["direction"] == "backward"}  # fmt: skip
         ran = [row for row in times if row["direction"] == "forward"]
-        fast = min(ran, key=lambda row: (both.get(row["variant"], math.inf), row["median"]), default=None)
+        fast = min(
+            ran, key=lambda row: (both.get(row["variant"], math.inf), row["median"]), default=None
+        )
         if fast:
             same = {"cell": cell, "variant": fast["variant"], "length": length}
             made.append(
                 Shape(
-                    what=Name(", ".join([fast["size"], fast["precision"], *map(_words, fast["options"].split())])),
+                    what=Name(
+                        ", ".join(
+                            [fast["size"], fast["precision"], *map(_words, fast["options"].split())]
+                        )
+                    ),
                     fastest=Name(fast["variant"]),
                     ways=count(len(ran)),
                     length=count(length),

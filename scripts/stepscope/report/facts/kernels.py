@@ -1,4 +1,5 @@
-"""Kernels and launches: what the GPU's time goes to, what the optimizer moves, and where the host is too slow."""
+"""Kernels and launches: what the GPU's time goes to, what the optimizer moves, and where the host
+is too slow."""
 
 from dataclasses import dataclass
 
@@ -16,7 +17,8 @@ CLOSE = 0.15
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of kernel: its time in a step in both precisions, and how often it is launched in the place's own."""
+    """A kind of kernel: its time in a step in both precisions, and how often it is launched in the
+    place's own."""
 
     name: Name
     fp32: Maybe
@@ -131,10 +133,16 @@ def facts(data: Data) -> Kernels | None:
         starved=min(sizes, key=lambda each: each.busy_share.value, default=None),
         fed=max(sizes, key=lambda each: each.busy_share.value, default=None),
         limited=limited,
-        worst=max(limited, key=lambda each: (each.clock.low or each.clock.value) / _least(each).value, default=None),
+        worst=max(
+            limited,
+            key=lambda each: (each.clock.low or each.clock.value) / _least(each).value,
+            default=None,
+        ),
         graphs=tuple(each for ladder in reversed(climbed) if (each := _graphs(ladder))),
         top=(top := _top(data, own)),
-        has_adamw=any(name in kernel.name for kernel in top for name in ("addcdiv", "addcmul", "lerp")),
+        has_adamw=any(
+            name in kernel.name for kernel in top for name in ("addcdiv", "addcmul", "lerp")
+        ),
         overhead=over(own.wall, own.clock),
     )
 
@@ -143,13 +151,17 @@ def _kinds(own: Profiled, fp32: Profiled | None) -> tuple[Kind, ...]:
     """Kinds of kernels by their time."""
     other = {part.name: part.time for part in fp32.parts} if fp32 else {}
     return tuple(
-        Kind(name=part.name, fp32=other.get(part.name), time=part.time, calls=part.calls) for part in own.parts
+        Kind(name=part.name, fp32=other.get(part.name), time=part.time, calls=part.calls)
+        for part in own.parts
     )
 
 
 def _sizes(plain: list[Profiled], own: Profiled) -> tuple[Profiled, ...]:
-    """The plain profiled steps in one precision at the context of which there are most, the smallest size first."""
-    same = [each for each in plain if each.place.precision == own.place.precision and each.busy_share]
+    """The plain profiled steps in one precision at the context of which there are most, the
+    smallest size first."""
+    same = [
+        each for each in plain if each.place.precision == own.place.precision and each.busy_share
+    ]
     contexts = [each.place.context for each in same]
     context = max(contexts, key=lambda each: (contexts.count(each), each), default=None)
     found = [each for each in reversed(same) if each.place.context == context]
@@ -157,8 +169,16 @@ def _sizes(plain: list[Profiled], own: Profiled) -> tuple[Profiled, ...]:
 
 
 def _limited(data: Data, own: Machine) -> tuple[Limited, ...]:
-    """The plain timed steps in bf16 that launches limit and whose GPU time is known, the smallest size first."""
-    rows = data.series(study="timing", quantity="time", mode="step", phase="step", precision="bf16", limits="launches")
+    """The plain timed steps in bf16 that launches limit and whose GPU time is known, the smallest
+    size first."""
+    rows = data.series(
+        study="timing",
+        quantity="time",
+        mode="step",
+        phase="step",
+        precision="bf16",
+        limits="launches",
+    )
     made = []
     for row in rows:
         same = {"cell": row["cell"], "mode": "step", "phase": "step"}
@@ -200,7 +220,9 @@ def _of_ladders(climbed: list[Ladder]) -> dict:
 def _graphs(ladder: Ladder) -> Graphs | None:
     rung = ladder.rung("graphs")
     before = ladder.before(rung) if rung else None
-    return before and Graphs(place=ladder.place, rung=rung, before=before, had_idle_time=before.limits == "launches")
+    return before and Graphs(
+        place=ladder.place, rung=rung, before=before, had_idle_time=before.limits == "launches"
+    )
 
 
 def _top(data: Data, own: Profiled) -> tuple[Kernel, ...]:

@@ -1,4 +1,5 @@
-"""The ladder: each change predicted, measured and its gap; the same changes at other places; what compiling costs."""
+"""The ladder: each change predicted, measured and its gap; the same changes at other places; what
+compiling costs."""
 
 from dataclasses import dataclass
 
@@ -39,7 +40,8 @@ class Reach:
 
 @dataclass(frozen=True, kw_only=True)
 class Left:
-    """A part of the profiled step, plain and at the top rung, and the least that it can take there."""
+    """A part of the profiled step, plain and at the top rung, and the least that it can take
+    there."""
 
     part: Name
     plain: Maybe
@@ -49,9 +51,10 @@ class Left:
 
 @dataclass(frozen=True, kw_only=True)
 class LadderFacts:
-    """ladder: of the largest place; others: of the smallest, `other`. reach: at all places of its size; most: of these
-    that of the most tokens a second at a larger batch, and `without`, the rung before it there. failed_elsewhere: rungs
-    that did not run at those places. held_back: of the lowest clock, where the power limit held it.
+    """ladder: of the largest place; others: of the smallest, `other`. reach: at all places of its
+    size; most: of these that of the most tokens a second at a larger batch, and `without`, the rung
+    before it there. failed_elsewhere: rungs that did not run at those places. held_back: of the
+    lowest clock, where the power limit held it.
     """
 
     machine: Machine
@@ -87,10 +90,16 @@ def facts(data: Data) -> LadderFacts | None:
     most = max(reached, key=lambda each: each.rung.tokens.value, default=None)
     if most and (most.batch <= ladder.place.batch or is_below(most.rung.tokens, ladder.top.tokens)):
         most = None
-    without = next((each.before(most.rung) for each in elsewhere if most and most.rung in each.rungs), None)
+    without = next(
+        (each.before(most.rung) for each in elsewhere if most and most.rung in each.rungs), None
+    )
     reach = tuple(reach for each in of_size for reach in _reach(each)) if own.is_gpu else ()
-    highest = max(map(of_series, data.series(quantity="sm_clock")), key=lambda one: one.value, default=None)
-    limit = max((row["power_limit_w"] or 0 for row in data.dicts("cells", cell=ladder.cell)), default=0)
+    highest = max(
+        map(of_series, data.series(quantity="sm_clock")), key=lambda one: one.value, default=None
+    )
+    limit = max(
+        (row["power_limit_w"] or 0 for row in data.dicts("cells", cell=ladder.cell)), default=0
+    )
     capped = [each for one in of_size if one.is_capped for each in _reach(one)]
     slow = [each for each in capped if is_below(each.rung.sm_clock, highest, HELD_BACK)]
     judged = data.dicts("comparisons", cell=ladder.cell, phase="step")
@@ -100,7 +109,9 @@ def facts(data: Data) -> LadderFacts | None:
         others=rest[-1].rungs if rest else (),
         other=rest[-1].place.name if rest else None,
         asides=(asides := tuple(aside for each in found for aside in _asides(each))),
-        checkpoint=next((each.rung for each in asides if each.rung.kind.startswith("checkpoint")), None),
+        checkpoint=next(
+            (each.rung for each in asides if each.rung.kind.startswith("checkpoint")), None
+        ),
         has_turns=any(row["in_turns"] for row in judged),
         is_apart=bool(judged) and not any(row["in_turns"] for row in judged),
         failed=ladder.failed,
@@ -135,7 +146,11 @@ def _left(ladder: Ladder, own: Machine, profiled: list[profile.Profiled]) -> tup
 def _asides(ladder: Ladder) -> list[Aside]:
     pairs = [(rung, ladder.before(rung)) for rung in ladder.asides if rung.step]
     name = ladder.place.name
-    return [Aside(place=name, rung=rung, before=one, alone=alone_gain(one, rung)) for rung, one in pairs if one]
+    return [
+        Aside(place=name, rung=rung, before=one, alone=alone_gain(one, rung))
+        for rung, one in pairs
+        if one
+    ]
 
 
 def _reach(ladder: Ladder) -> list[Reach]:

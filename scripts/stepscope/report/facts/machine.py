@@ -1,4 +1,5 @@
-"""The machine and its ceilings, and places: a size at a context and batch, with what a step must compute and move."""
+"""The machine and its ceilings, and places: a size at a context and batch, with what a step must
+compute and move."""
 
 from dataclasses import dataclass, replace
 
@@ -11,11 +12,12 @@ from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, plus, scaled, time_of
 
 MIXED = tuple(name for name, one in PRECISIONS.items() if one.is_autocast)
-# Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax are written, each
-# operation reading and writing whole tensors (batch × heads × context × context). Under autocast, forward: product
-# writes 2; mask 2 + 2; maximum 2; minus it 2 + 4; exp 4 + 4; sum 4; times the reciprocal 4 + 4; cast 4 + 2; product
-# reads 2. Backward: product writes 2 and reads 2; cast 2 + 4; two gradients of that multiplication 4 + 4 and 8 + 4;
-# sum 4; the sum's gradient added 4 + 4; that of exp 8 + 4; cast 4 + 2; two products read 2 each. In fp32 all take 4.
+# Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax
+# are written, each operation reading and writing whole tensors (batch × heads × context × context).
+# Under autocast, forward: product writes 2; mask 2 + 2; maximum 2; minus it 2 + 4; exp 4 + 4; sum
+# 4; times the reciprocal 4 + 4; cast 4 + 2; product reads 2. Backward: product writes 2 and reads
+# 2; cast 2 + 4; two gradients of that multiplication 4 + 4 and 8 + 4; sum 4; the sum's gradient
+# added 4 + 4; that of exp 8 + 4; cast 4 + 2; two products read 2 each. In fp32 all take 4.
 SCORE_BYTES = {True: 42 + 64, False: 48 + 60}
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
 SCORE_BYTES_FORWARD = {True: 42 / (42 + 64), False: 48 / (48 + 60)}  # of these: the forward pass
@@ -49,8 +51,12 @@ def machine(data: Data) -> Machine:
     is_gpu = cell.get("device") == "cuda"
     rates: dict[str, dict[str, Quantity]] = {"burst": {}, "sustained": {}}
     for row in data.series(study="ceilings", size="matmul", quantity="rate"):
-        rates.setdefault(row["variant"], {})[row["precision"]] = Quantity(row["median"], "FLOP/s", cells=(row["cell"],))
-    copies = data.series(study="ceilings", size="copy", quantity="rate", variant=["burst", "sustained"])
+        rates.setdefault(row["variant"], {})[row["precision"]] = Quantity(
+            row["median"], "FLOP/s", cells=(row["cell"],)
+        )
+    copies = data.series(
+        study="ceilings", size="copy", quantity="rate", variant=["burst", "sustained"]
+    )
     copy = max(copies, key=lambda row: row["median"], default=None)
     return Machine(
         label=Name(data.machine or cell.get("machine", "")),
@@ -68,9 +74,10 @@ def machine(data: Data) -> Machine:
 class Place:
     """A size at a context and batch, in a precision.
 
-    arithmetic: its FLOP at the ceiling. block_flop, head_flop: of them those of linear layers. optimizer_fused,
-    optimizer_written: AdamW's bytes at the copy's rate, in one pass and as one operation after another. scores: what
-    naive attention moves for its scores, likewise. is_own: of a model of one's own.
+    arithmetic: its FLOP at the ceiling. block_flop, head_flop: of them those of linear layers.
+    optimizer_fused, optimizer_written: AdamW's bytes at the copy's rate, in one pass and as one
+    operation after another. scores: what naive attention moves for its scores, likewise. is_own: of
+    a model of one's own.
     """
 
     size: Name
@@ -110,9 +117,11 @@ class Place:
         return self.precision in MIXED
 
 
-def arithmetic(where: Place, precision: str, rates: dict[str, Quantity], only_linear: bool = False) -> Maybe:
-    """The place's FLOP, or those of its linear layers, at the rates of a precision: in fp8 those of the blocks' linear
-    layers, the others in bf16."""
+def arithmetic(
+    where: Place, precision: str, rates: dict[str, Quantity], only_linear: bool = False
+) -> Maybe:
+    """The place's FLOP, or those of its linear layers, at the rates of a precision: in fp8 those of
+    the blocks' linear layers, the others in bf16."""
     flop = plus(where.block_flop, where.head_flop) if only_linear else where.flop
     if precision != "fp8":
         return time_of(flop, rates.get(precision))
@@ -121,7 +130,8 @@ def arithmetic(where: Place, precision: str, rates: dict[str, Quantity], only_li
 
 
 def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
-    """The place of a row of any table with size, context and batch; None where the row has no context."""
+    """The place of a row of any table with size, context and batch; None where the row has no
+    context."""
     if not row or row["context"] != row["context"]:
         return None
     where = {"size": row["size"], "context": row["context"], "batch": row["batch"]}

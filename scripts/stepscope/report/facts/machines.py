@@ -1,4 +1,5 @@
-"""Machines side by side: the same places, each beside the first machine, and what the ceilings predict."""
+"""Machines side by side: the same places, each beside the first machine, and what the ceilings
+predict."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -74,7 +75,9 @@ def facts(data: Data) -> Machines | None:
                         first=first,
                         step=step,
                         ratio=over(first, step),
-                        products=over(known[name].rate(precision), known[reference].rate(precision)),
+                        products=over(
+                            known[name].rate(precision), known[reference].rate(precision)
+                        ),
                         copies=over(known[name].copy, known[reference].copy),
                         limits=limits,
                     )
@@ -83,7 +86,13 @@ def facts(data: Data) -> Machines | None:
         machine=known[reference],
         first=Name(names[reference]),
         machines=tuple(
-            Beside(name=Name(name), memory=own.memory, fp32=own.rate("fp32"), bf16=own.rate("bf16"), copy=own.copy)
+            Beside(
+                name=Name(name),
+                memory=own.memory,
+                fp32=own.rate("fp32"),
+                bf16=own.rate("bf16"),
+                copy=own.copy,
+            )
             for name, own in zip(names.values(), known.values(), strict=True)
         ),
         places=tuple(same[:MOST]),
@@ -92,7 +101,8 @@ def facts(data: Data) -> Machines | None:
 
 
 def _steps(data: Data, own: Machine) -> dict:
-    """(size, context, batch, precision) → place, step without the host where it is known, what limits it."""
+    """(size, context, batch, precision) → place, step without the host where it is known, what
+    limits it."""
     made = {}
     for row in data.series(study="timing", quantity="time", mode="step", phase="step", options=""):
         where = place(data, own, row, row["precision"])

@@ -85,7 +85,11 @@ def facts(data: Data) -> Method | None:
     older = [row for row in ran if not row["is_current"]]
     failed = [row for row in ran if row["status"] in ("oom", "unsupported")]
     started = sorted(row["started"] for row in ran if row["started"])
-    clocks = [row["sm_clock_median_mhz"] for row in ran if row["sm_clock_median_mhz"] == row["sm_clock_median_mhz"]]
+    clocks = [
+        row["sm_clock_median_mhz"]
+        for row in ran
+        if row["sm_clock_median_mhz"] == row["sm_clock_median_mhz"]
+    ]
     throttled = [row for row in ran if row["throttle"]]
     shared = [row for row in ran if row["other_processes"] > 0]
     return Method(
@@ -104,11 +108,19 @@ def facts(data: Data) -> Method | None:
         power_limit=_most(ran, "power_limit_w", "W"),
         temperature=_most(ran, "temperature_max_c", "°C"),
         throttled=count(len(throttled)) if throttled else None,
-        throttle=tuple(map(Name, dict.fromkeys(word for row in throttled for word in row["throttle"].split("; ")))),
+        throttle=tuple(
+            map(
+                Name,
+                dict.fromkeys(word for row in throttled for word in row["throttle"].split("; ")),
+            )
+        ),
         shared=count(len(shared)) if shared else None,
         at_once=at_once(ran),
         cards=count(len(cards)) if len(cards := _distinct(ran, "gpu_uuid")) > 1 else None,
-        has_doubt=any(row["low"] != row["low"] for row in data.series(quantity="time", study=["timing", "ladder"])),
+        has_doubt=any(
+            row["low"] != row["low"]
+            for row in data.series(quantity="time", study=["timing", "ladder"])
+        ),
         missing=tuple(map(_cell, missing[:MOST])),
         more_missing=count(len(missing) - MOST) if len(missing) > MOST else None,
         older=tuple(map(_cell, older[:MOST])),
@@ -119,12 +131,16 @@ def facts(data: Data) -> Method | None:
 
 
 def at_once(cells: list[dict]) -> Maybe:
-    """On how many GPUs cells ran at a time at most, where that was more than one: by their starts and durations."""
+    """On how many GPUs cells ran at a time at most, where that was more than one: by their starts
+    and durations."""
     events = []
     for row in cells:
         if row["gpu_uuid"] and row["started"] and row["duration_s"] == row["duration_s"]:
             start = datetime.fromisoformat(row["started"]).timestamp()
-            events += [(start, 1, row["gpu_uuid"]), (start + row["duration_s"] - SECOND, -1, row["gpu_uuid"])]
+            events += [
+                (start, 1, row["gpu_uuid"]),
+                (start + row["duration_s"] - SECOND, -1, row["gpu_uuid"]),
+            ]
     now: Counter[str] = Counter()
     most = 0
     for _, change, gpu in sorted(events):
@@ -134,7 +150,9 @@ def at_once(cells: list[dict]) -> Maybe:
 
 
 def _cell(row: dict) -> ListedCell:
-    return ListedCell(cell=Name(row["cell"]), reason=Name(row["reason"] or row["status"]), command=row["command"])
+    return ListedCell(
+        cell=Name(row["cell"]), reason=Name(row["reason"] or row["status"]), command=row["command"]
+    )
 
 
 def _sum(rows: list[dict]) -> Maybe:
@@ -149,7 +167,10 @@ def _most(rows: list[dict], column: str, unit: str) -> Maybe:
 
 def _distinct(rows: list[dict], column: str, short: int = 60) -> list[str]:
     found = dict.fromkeys(row[column] for row in rows if row[column])
-    return [each[:short] + ("-dirty" if each.endswith("-dirty") and short < len(each) else "") for each in found]
+    return [
+        each[:short] + ("-dirty" if each.endswith("-dirty") and short < len(each) else "")
+        for each in found
+    ]
 
 
 def versions(cells: list[dict]) -> tuple[Name, ...]:
@@ -163,8 +184,14 @@ def _studies(rows: list[dict]) -> tuple[Study, ...]:
     made = []
     for name in dict.fromkeys(row["study"] for row in rows):
         own = [row for row in rows if row["study"] == name]
-        processes = max((row["processes"] for row in own if row["processes"] == row["processes"]), default=None)
-        made.append(Study(study=Name(name), cells=count(len(own)), processes=count(processes), time=_sum(own)))
+        processes = max(
+            (row["processes"] for row in own if row["processes"] == row["processes"]), default=None
+        )
+        made.append(
+            Study(
+                study=Name(name), cells=count(len(own)), processes=count(processes), time=_sum(own)
+            )
+        )
     return tuple(made)
 
 

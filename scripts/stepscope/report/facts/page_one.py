@@ -1,4 +1,5 @@
-"""Page one: the largest step, where its time goes, what to change first, what fits, and what to doubt."""
+"""Page one: the largest step, where its time goes, what to change first, what fits, and what to
+doubt."""
 
 from dataclasses import dataclass, replace
 
@@ -11,7 +12,17 @@ from stepscope.report.facts.rungs import Ladder, at_sustained, ladders, left_ove
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, over, plus, scaled, share
+from stepscope.report.kit.quantity import (
+    Maybe,
+    Quantity,
+    count,
+    is_below,
+    minus,
+    over,
+    plus,
+    scaled,
+    share,
+)
 from stepscope.results.option_labels import LABELS
 
 ALREADY = ("sdpa", "triton", "flex", "torch", "fused")  # what many programs have
@@ -44,12 +55,14 @@ class Fits:
 
 @dataclass(frozen=True, kw_only=True)
 class PageOne:
-    """step: of the baseline at `place`. limit: `launches`, `arithmetic`, `other` (neither), by its share of the step.
+    """step: of the baseline at `place`. limit: `launches`, `arithmetic`, `other` (neither), by its
+    share of the step.
 
-    start, end: the profiled baseline and top rung at the place. idle: of the step, beyond its kernels. left: what is
-    beyond the two bounds at the top. again, gpu_again: the same step timed by itself, where it is not the ladder's.
-    missing: cells, of those that are planned. rest: the gains but ALREADY's, which won rest_won. hosts:
-    the plain step that launches limit which is known worst by the clock.
+    start, end: the profiled baseline and top rung at the place. idle: of the step, beyond its
+    kernels. left: what is beyond the two bounds at the top. again, gpu_again: the same step timed
+    by itself, where it is not the ladder's. missing: cells, of those that are planned. rest: the
+    gains but ALREADY's, which won rest_won. hosts: the plain step that launches limit which is
+    known worst by the clock.
     """
 
     machine: Machine
@@ -128,7 +141,11 @@ def facts(data: Data) -> PageOne | None:
     start = profile.plain_at(all_profiled, where, where.precision)
     timed = _timed(data, where)
     step = found.plain.step if found else timed.get("time")
-    gpu = (found.plain.gpu if found else None) or timed.get("host_free_time") or timed.get("busy_time")
+    gpu = (
+        (found.plain.gpu if found else None)
+        or timed.get("host_free_time")
+        or timed.get("busy_time")
+    )
     limits = found.plain.limits if found else timed.get("limits", "")
     arithmetic_share = share(where.arithmetic, step)
     largest = profile.plain_step(all_profiled, where)
@@ -159,7 +176,9 @@ def facts(data: Data) -> PageOne | None:
         at_once=method.at_once(cells),
         coarse_slower=_slower(ladders(data, own)),
         **_hosts(data, own),
-        narrower=over(timed.get("time"), _timed(data, replace(where, precision="bf16")).get("time")),
+        narrower=over(
+            timed.get("time"), _timed(data, replace(where, precision="bf16")).get("time")
+        ),
     )
     if found is None:
         return facts
@@ -185,20 +204,32 @@ def _shares(profiled: Profiled | None) -> dict:
 
 def _slower(ladders: list[Ladder]) -> tuple[Name, ...]:
     """Other sizes at which the coarse rung was judged slower than the one before."""
-    others = [each for each in ladders[1:] if each.place.size != ladders[0].place.size and each.coarse]
-    return tuple(dict.fromkeys(each.place.size for each in others if each.coarse.verdict == "slower"))
+    others = [
+        each for each in ladders[1:] if each.place.size != ladders[0].place.size and each.coarse
+    ]
+    return tuple(
+        dict.fromkeys(each.place.size for each in others if each.coarse.verdict == "slower")
+    )
 
 
 def _timed(data: Data, where: Place) -> dict:
     """Quantity → the plain timed step's; `limits` as text."""
-    rows = data.series(study="timing", precision=where.precision, options="", mode="step", **where.where)
+    rows = data.series(
+        study="timing", precision=where.precision, options="", mode="step", **where.where
+    )
     own = [row for row in rows if row["phase"] in ("step", "")]
     made: dict = {row["quantity"]: of_series(row) for row in reversed(own)}
     return made | {"limits": next((row["limits"] for row in own if row["quantity"] == "time"), "")}
 
 
 def _limit(limits: str, arithmetic_share: Maybe) -> str:
-    known = "" if arithmetic_share is None else "arithmetic" if arithmetic_share.value >= MOSTLY else "other"
+    known = (
+        ""
+        if arithmetic_share is None
+        else "arithmetic"
+        if arithmetic_share.value >= MOSTLY
+        else "other"
+    )
     return "launches" if limits == "launches" else known
 
 
@@ -210,13 +241,16 @@ def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne, told: climbing.Ladd
     return {
         "ladder": ladder,
         "most": told.most,
-        "is_throttled": ladder.is_throttled and (not clock or is_below(clock, told.highest_clock, climbing.HELD_BACK)),
+        "is_throttled": ladder.is_throttled
+        and (not clock or is_below(clock, told.highest_clock, climbing.HELD_BACK)),
         "left": left_over(ladder),
         "sustained": at_sustained(ladder, own),
         "reserved": plain.peak or facts.reserved,
         "top_reserved": top.peak if top is not plain else None,
         **(_rest(ladder) if not ladder.is_starved else {}),
-        "fused_gain": plus(torch.won, fused.won) if torch and fused and fused in ladder.gains else None,
+        "fused_gain": plus(torch.won, fused.won)
+        if torch and fused and fused in ladder.gains
+        else None,
         "alone_gain": ladder.alone_over_plain if wide else None,
         "loosest": Quantity(wide.half_width, "share", cells=wide.cells) if wide else None,
         "loosest_rung": loosest.name,
@@ -226,13 +260,17 @@ def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne, told: climbing.Ladd
 def _rest(ladder: Ladder) -> dict:
     """What is left to win for a program whose attention and optimizer are fused."""
     left = [rung for rung in ladder.gains if rung.kind not in ALREADY]
-    has_both = ladder.rung("fused") in ladder.gains and any(rung.fuses_attention for rung in ladder.gains)
+    has_both = ladder.rung("fused") in ladder.gains and any(
+        rung.fuses_attention for rung in ladder.gains
+    )
     won = plus(*(rung.won for rung in left))
     return {"rest": tuple(rung.name for rung in left), "rest_won": won} if has_both and won else {}
 
 
 def _hosts(data: Data, own: Machine) -> dict:
-    rows = data.series(study="timing", quantity="time", mode="step", phase="step", precision="bf16", options="")
+    rows = data.series(
+        study="timing", quantity="time", mode="step", phase="step", precision="bf16", options=""
+    )
     steps = ((of_series(row), row) for row in rows if row["limits"] == "launches")
     loose = (each for each in steps if each[0].half_width > LOOSE)
     step, row = max(loose, key=lambda each: each[0].half_width, default=(None, None))
@@ -240,8 +278,11 @@ def _hosts(data: Data, own: Machine) -> dict:
 
 
 def _applies(data: Data, own: Machine) -> tuple[Applies, ...]:
-    """Every plain timed step in bf16, neighbours of a size with the same limit and first change joined."""
-    rows = data.series(study="timing", quantity="time", mode="step", phase="step", precision="bf16", options="")
+    """Every plain timed step in bf16, neighbours of a size with the same limit and first change
+    joined."""
+    rows = data.series(
+        study="timing", quantity="time", mode="step", phase="step", precision="bf16", options=""
+    )
     made = [each for row in rows if (each := _judged(data, own, row))]
     groups: dict[tuple, list] = {}
     made.sort(key=lambda each: (each[0].parameters.value, each[0].context))
@@ -277,7 +318,11 @@ def _judged(data: Data, own: Machine, row: dict) -> tuple | None:
         return where, step, "launches", "graphs", minus(step, least)
     ladder = next((each for each in ladders(data, own) if each.place.key == where.key), None)
     limits = "GPU" if row["limits"] == "gpu" else "not known"
-    won = {rung.kind: ladder.beyond(rung) for rung in ladder.gains} if ladder and not ladder.is_starved else {}
+    won = (
+        {rung.kind: ladder.beyond(rung) for rung in ladder.gains}
+        if ladder and not ladder.is_starved
+        else {}
+    )
     change = max(won, key=lambda kind: won[kind].value, default=None)
     if change and won[change].value > 0:
         return where, step, limits, change, won[change]
@@ -288,7 +333,8 @@ def _judged(data: Data, own: Machine, row: dict) -> tuple | None:
 
 
 def _fits(data: Data, own: Machine, where: Place) -> tuple[Fits, ...]:
-    """Naive attention, then fused: the longest context at the place's batch, the largest batch at its context."""
+    """Naive attention, then fused: the longest context at the place's batch, the largest batch at
+    its context."""
     made = []
     for attention, label in (("naive", "plain"), ("sdpa", LABELS["sdpa"])):
         context = longest_context(data, where, own.memory, attention)

@@ -1,4 +1,5 @@
-"""Precision: what a faster format brings by place, and what it does to sums, normalisations and softmax."""
+"""Precision: what a faster format brings by place, and what it does to sums, normalisations and
+softmax."""
 
 from dataclasses import dataclass
 
@@ -16,7 +17,8 @@ EXACT = 0.001  # a sum that is off by less counts as right
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
-    """fp32 over another precision, of the same place: ratios of two cells, without verdict. alone: without the host."""
+    """fp32 over another precision, of the same place: ratios of two cells, without verdict. alone:
+    without the host."""
 
     place: Name
     parameters: float
@@ -42,7 +44,8 @@ class Sum:
 
 @dataclass(frozen=True, kw_only=True)
 class Forced:
-    """An operation in a format: its largest error over the inputs, and the first input at which it breaks down."""
+    """An operation in a format: its largest error over the inputs, and the first input at which it
+    breaks down."""
 
     operation: Name
     way: Name
@@ -76,8 +79,8 @@ class Type:
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """faster: the 16-bit format whose speeds are shown. eight: the largest ladder's rung in 8 bits, sixteen its first
-    in 16; eight_gain: of a large product over 16 bits.
+    """faster: the 16-bit format whose speeds are shown. eight: the largest ladder's rung in 8 bits,
+    sixteen its first in 16; eight_gain: of a large product over 16 bits.
     """
 
     machine: Machine
@@ -117,9 +120,16 @@ def facts(data: Data) -> Precision | None:
         return None
     fed = [each for each in speeds if each.step and each.limits != "launches"]
     by_gain = sorted(fed, key=lambda each: each.step.value)
-    stuck = max((each for each in sums if each.error), key=lambda each: abs(each.error.value), default=None)
+    stuck = max(
+        (each for each in sums if each.error), key=lambda each: abs(each.error.value), default=None
+    )
     find = lambda operation, way, format_: next(  # noqa: E731
-        (each for each in forced if (each.operation, each.way, each.format) == (operation, way, format_)), None
+        (
+            each
+            for each in forced
+            if (each.operation, each.way, each.format) == (operation, way, format_)
+        ),
+        None,
     )
     ladder = next(iter(ladders(data, own)), None)
     eight = ladder.coarse if ladder else None
@@ -156,7 +166,9 @@ def _speeds(data: Data, own: Machine, faster: str) -> tuple[Speed, ...]:
     times = data.series(study="timing", quantity="time", mode="step", options="")
     found: dict[tuple, dict] = {}
     for row in times:
-        found.setdefault((row["size"], row["context"], row["batch"]), {})[row["precision"], row["phase"]] = row
+        found.setdefault((row["size"], row["context"], row["batch"]), {})[
+            row["precision"], row["phase"]
+        ] = row
     made = []
     for rows in found.values():
         of = lambda precision, phase, rows=rows: (  # noqa: E731
@@ -207,14 +219,17 @@ def _sums(data: Data) -> tuple[Sum, ...]:
 
 
 def _forced(data: Data) -> tuple[Forced, ...]:
-    """Of each operation, way and format; breaking down is an error of all, or what is not finite."""
+    """Of each operation, way and format; breaking down is an error of all, or what is not
+    finite."""
     found: dict[tuple, list[dict]] = {}
     for row in data.dicts("forced", status="ok"):
         if row["quantity"] != LAYER:
             found.setdefault((row["operation"], row["way"], row["format"]), []).append(row)
     made = []
     for (operation, way, format_), rows in found.items():
-        broken = [row for row in rows if not row["error"] < 1 or row["infinite"] > 0 or row["nan"] > 0]
+        broken = [
+            row for row in rows if not row["error"] < 1 or row["infinite"] > 0 or row["nan"] > 0
+        ]
         whole = [row["error"] for row in rows if row not in broken]
         first = min(broken, key=lambda row: row["value"], default=None)
         made.append(
@@ -238,14 +253,23 @@ def _products(data: Data) -> tuple[Product, ...]:
     made = []
     for operation, formats in found.items():
         worst = {name: max(rows, key=lambda row: row["error"]) for name, rows in formats.items()}
-        errors = {name: Quantity(row["error"], "error", cells=(row["cell"],)) for name, row in worst.items()}
-        made.append(Product(name=Name(operation), **{name: errors.get(name) for name in ("bf16", "fp16", "fp8")}))
+        errors = {
+            name: Quantity(row["error"], "error", cells=(row["cell"],))
+            for name, row in worst.items()
+        }
+        made.append(
+            Product(
+                name=Name(operation), **{name: errors.get(name) for name in ("bf16", "fp16", "fp8")}
+            )
+        )
     return tuple(made)
 
 
 def _types(data: Data) -> tuple[Type, ...]:
     """The toy model in bf16, else in fp16."""
-    rows = data.dicts("dtypes", model="toy", autocast="bf16") or data.dicts("dtypes", model="toy", autocast="fp16")
+    rows = data.dicts("dtypes", model="toy", autocast="bf16") or data.dicts(
+        "dtypes", model="toy", autocast="fp16"
+    )
     return tuple(
         Type(
             part=Name(row["part"]),

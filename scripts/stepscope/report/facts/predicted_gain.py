@@ -1,4 +1,5 @@
-"""What a change of the ladder should bring by its mechanism alone: what its gain is held against."""
+"""What a change of the ladder should bring by its mechanism alone: what its gain is held
+against."""
 
 from stepscope.axes import PRECISIONS
 from stepscope.report.facts.machine import Place
@@ -10,9 +11,10 @@ def gain(kind: str, before, where: Place, work: Maybe) -> Maybe:
 
     before: the Rung (facts.rungs) that the change is made on. work: the arithmetic with it.
 
-    A precision: its FLOP at the other ceiling. Fused attention: the scores' bytes. Fused AdamW: the optimizer becomes
-    its 28 bytes a parameter. CUDA graphs: the step becomes what the GPU takes for it, or what the optimizer, which they
-    leave out, takes to launch. Where launches limit, the first two are shares of the step without the host.
+    A precision: its FLOP at the other ceiling. Fused attention: the scores' bytes. Fused AdamW: the
+    optimizer becomes its 28 bytes a parameter. CUDA graphs: the step becomes what the GPU takes for
+    it, or what the optimizer, which they leave out, takes to launch. Where launches limit, the
+    first two are shares of the step without the host.
     """
     saved = None
     whole = (before.host_free or before.gpu) if is_alone(kind, before) else before.step
@@ -32,5 +34,8 @@ def gain(kind: str, before, where: Place, work: Maybe) -> Maybe:
 
 
 def is_alone(kind: str, before) -> bool:
-    """Whether a prediction is one of the GPU's own time: not of changes that take out the host or the optimizer."""
-    return before.limits == "launches" and before.gpu is not None and kind not in ("graphs", "fused")
+    """Whether a prediction is one of the GPU's own time: not of changes that take out the host or
+    the optimizer."""
+    return (
+        before.limits == "launches" and before.gpu is not None and kind not in ("graphs", "fused")
+    )

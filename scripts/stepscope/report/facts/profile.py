@@ -1,4 +1,5 @@
-"""Profiled steps: what kernels' time is made of, what the GPU waits, and what the step takes without a profiler."""
+"""Profiled steps: what kernels' time is made of, what the GPU waits, and what the step takes
+without a profiler."""
 
 from dataclasses import dataclass
 
@@ -25,10 +26,11 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Profiled:
-    """A profiled step. clock: by the clock without a profiler; gpu: host-free, else busy time; busy: by the profiler.
+    """A profiled step. clock: by the clock without a profiler; gpu: host-free, else busy time;
+    busy: by the profiler.
 
-    products, attention, casts: kernels' time outside the optimizer; others: all else outside it. idle: clock less busy.
-    kernel_mean: of one kernel; between: the clock's time for each launch.
+    products, attention, casts: kernels' time outside the optimizer; others: all else outside it.
+    idle: clock less busy. kernel_mean: of one kernel; between: the clock's time for each launch.
     """
 
     place: Place
@@ -61,16 +63,26 @@ class Profiled:
 
 @once
 def profiled(data: Data, own: Machine) -> list[Profiled]:
-    """All profiled whole steps without more detail than kernels, that of the most parameters and context first."""
-    rows = [row for row in data.dicts("cells", study="profile", status="ok") if row["mode"] in ("step", "")]
-    kept = [row for row in rows if not any(word in row["options"] for word in ("detail=", "start="))]
+    """All profiled whole steps without more detail than kernels, that of the most parameters and
+    context first."""
+    rows = [
+        row
+        for row in data.dicts("cells", study="profile", status="ok")
+        if row["mode"] in ("step", "")
+    ]
+    kept = [
+        row for row in rows if not any(word in row["options"] for word in ("detail=", "start="))
+    ]
     found = [made for row in kept if (made := _profiled(data, own, row))]
     return sorted(found, key=lambda each: size_of(each.place), reverse=True)
 
 
 def plain_at(found: list[Profiled], where: Place | None, precision: str) -> Profiled | None:
     """The step with nothing changed at a place."""
-    return next((each for each in found if where and _is(each, where.key, precision) and not each.options), None)
+    return next(
+        (each for each in found if where and _is(each, where.key, precision) and not each.options),
+        None,
+    )
 
 
 def plain_step(found: list[Profiled], where: Place | None) -> Profiled | None:
@@ -86,7 +98,11 @@ def _is(each: Profiled, key: tuple, precision: str) -> bool:
 
 def top_at(found: list[Profiled], where: Place | None) -> Profiled | None:
     """The fastest profiled step with changes at a place."""
-    changed = [each for each in found if where and each.place.key == where.key and each.options and each.clock]
+    changed = [
+        each
+        for each in found
+        if where and each.place.key == where.key and each.options and each.clock
+    ]
     return min(changed, key=lambda each: each.clock.value, default=None)
 
 
@@ -104,11 +120,17 @@ def _profiled(data: Data, own: Machine, cell: dict) -> Profiled | None:
     apart = {row["category"]: row["time"] for row in optimizer}
 
     def of(kinds: tuple[str, ...]) -> Quantity:
-        value = sum(row["time"] - apart.get(row["category"], 0.0) for row in step if row["category"] in kinds)
+        value = sum(
+            row["time"] - apart.get(row["category"], 0.0)
+            for row in step
+            if row["category"] in kinds
+        )
         return Quantity(max(value, 0.0), "s", cells=(cell["cell"],))
 
     whole = plus(*(number(row, "time", "s") for row in step))
-    spent = plus(*(number(row, "time", "s") for row in optimizer)) or Quantity(0.0, "s", cells=(cell["cell"],))
+    spent = plus(*(number(row, "time", "s") for row in optimizer)) or Quantity(
+        0.0, "s", cells=(cell["cell"],)
+    )
     known = [of(kinds) for kinds in (PRODUCTS, ATTENTION, CASTS)]
     clock, gpu, is_host_free = _without_profiler(data, own, cell, where)
     gaps = data.row("gaps", cell=cell["cell"], phase="step")
@@ -152,26 +174,53 @@ def _at_least_zero(time: Maybe) -> Maybe:
     return time and Quantity(max(time.value, 0.0), time.unit, cells=time.cells)
 
 
-def _without_profiler(data: Data, own: Machine, cell: dict, where: Place) -> tuple[Maybe, Maybe, bool]:
-    """(clock, host-free or busy time, whether the latter is host-free) of the same step, from timing, else a ladder."""
+def _without_profiler(
+    data: Data, own: Machine, cell: dict, where: Place
+) -> tuple[Maybe, Maybe, bool]:
+    """(clock, host-free or busy time, whether the latter is host-free) of the same step, from
+    timing, else a ladder."""
     same = {**where.where, "mode": "step", "phase": "step"}
     rows = data.series(study="timing", precision=where.precision, options=cell["options"], **same)
     if not rows:
-        rows = [row for row in data.series(study="ladder", **same) if row["variant"] in _equal(data, cell, where)]
+        rows = [
+            row
+            for row in data.series(study="ladder", **same)
+            if row["variant"] in _equal(data, cell, where)
+        ]
     by_name = {row["quantity"]: row for row in reversed(rows)}
-    made = {name: data.measured(name, cell=row["cell"], variant=row["variant"], mode="step", phase="step")
-            for name, row in by_name.items() if name in ("time", "host_free_time", "busy_time")}  # fmt: skip
-    return made.get("time"), made.get("host_free_time") or made.get("busy_time"), "host_free_time" in made
+    made = {
+        name: data.measured(
+            name, cell=row["cell"], variant=row["variant"], mode="step", phase="step"
+        )
+        # fmt: skip
+        for name, row in by_name.items()
+        if name in ("time", "host_free_time", "busy_time")
+    }
+    return (
+        made.get("time"),
+        made.get("host_free_time") or made.get("busy_time"),
+        "host_free_time" in made,
+    )
 
 
 def _equal(data: Data, cell: dict, where: Place) -> list[str]:
     """The ladder's variants at a place that are run as a cell is."""
     options = dict(word.split("=", 1) for word in cell["options"].split())
-    wanted = {"precision": where.precision, "attention": "naive", "compile": "none", "optimizer": "own"} | options
+    wanted = {
+        "precision": where.precision,
+        "attention": "naive",
+        "compile": "none",
+        "optimizer": "own",
+    } | options
     found = []
     for row in data.dicts("cells", study="ladder", **where.where):
         for each in variants_of(row["command"]):
-            full = {"attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0} | each
+            full = {
+                "attention": "naive",
+                "compile": "none",
+                "optimizer": "own",
+                "checkpoint": 0,
+            } | each
             if all(str(full.get(key)) == str(value) for key, value in wanted.items()):
                 found.append(each["name"])
     return found
@@ -179,7 +228,8 @@ def _equal(data: Data, cell: dict, where: Place) -> list[str]:
 
 @once
 def subject(data: Data, own: Machine) -> Place | None:
-    """The place of page one and of all chapters that have a choice: the largest ladder's, else the largest timed."""
+    """The place of page one and of all chapters that have a choice: the largest ladder's, else the
+    largest timed."""
     found = ladders(data, own)
     if found:
         return found[0].place

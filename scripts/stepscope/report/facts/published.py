@@ -1,4 +1,5 @@
-"""Against published figures: by source, how many can be compared, and how far they are from what was measured here."""
+"""Against published figures: by source, how many can be compared, and how far they are from what
+was measured here."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -14,7 +15,8 @@ MOST = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A publication and a study of it: its figures, those in doubt, and published over ours of those compared."""
+    """A publication and a study of it: its figures, those in doubt, and published over ours of
+    those compared."""
 
     source: Name
     gpu: Name
@@ -54,7 +56,9 @@ class Published:
 def facts(data: Data) -> Published | None:
     """Of all published figures; those without a cell of this machine stand in the counts."""
     own = machine(data)
-    rows = [row for row in Data(data.folder).dicts("published") if row["machine"] in ("", data.machine)]
+    rows = [
+        row for row in Data(data.folder).dicts("published") if row["machine"] in ("", data.machine)
+    ]
     compared = [row for row in rows if _is_compared(row)]
     if not compared:
         return None
@@ -62,7 +66,9 @@ def facts(data: Data) -> Published | None:
     for row in rows:
         groups.setdefault((row["source"], row["gpu"], row["study"]), []).append(row)
     made = [_source(key, group) for key, group in groups.items() if any(map(_is_compared, group))]
-    same = [row for row in compared if row["gpu"] and row["gpu"] == own.name.removeprefix("NVIDIA ")]
+    same = [
+        row for row in compared if row["gpu"] and row["gpu"] == own.name.removeprefix("NVIDIA ")
+    ]
     return Published(
         machine=own,
         publications=count(len({row["source"] for row in rows})),
@@ -76,7 +82,12 @@ def facts(data: Data) -> Published | None:
 
 def _is_compared(row: dict) -> bool:
     is_known = row["ratio"] == row["ratio"] and row["measured"] == row["measured"]
-    return is_known and not row["doubt"] and row["quantity"] in TIMES and row["statistic"] in ("mean", "median", "")
+    return (
+        is_known
+        and not row["doubt"]
+        and row["quantity"] in TIMES
+        and row["statistic"] in ("mean", "median", "")
+    )
 
 
 def _source(key: tuple, rows: list[dict]) -> Source:
@@ -97,7 +108,13 @@ def _source(key: tuple, rows: list[dict]) -> Source:
 
 def _figure(row: dict) -> Figure:
     shape = row["size"] or (row["cell"].split("/")[2] if row["study"] == "attention" else "")
-    words = [row["study"], shape, row["variant"], row["precision"], row["direction"] or row["phase"]]
+    words = [
+        row["study"],
+        shape,
+        row["variant"],
+        row["precision"],
+        row["direction"] or row["phase"],
+    ]
     at = row["length"] if row["length"] == row["length"] else row["context"]
     return Figure(
         source=Name(row["source"]),

@@ -1,4 +1,5 @@
-"""Ladders: changes made one after another at a place, what each brought, and what its mechanism predicts."""
+"""Ladders: changes made one after another at a place, what each brought, and what its mechanism
+predicts."""
 
 import json
 import math
@@ -11,26 +12,46 @@ from stepscope.report.facts import predicted_gain as predicted
 from stepscope.report.facts.machine import Machine, Place, arithmetic, place
 from stepscope.report.kit.data import Data, of_ratio, of_series, once
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus, over, plus, scaled, share
+from stepscope.report.kit.quantity import (
+    Maybe,
+    Quantity,
+    count,
+    exact,
+    is_below,
+    minus,
+    over,
+    plus,
+    scaled,
+    share,
+)
 from stepscope.results.agreement import OF_LOSS
 from stepscope.results.option_labels import LABELS
 
-START = {"precision": "fp32", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
+START = {
+    "precision": "fp32",
+    "attention": "naive",
+    "compile": "none",
+    "optimizer": "own",
+    "checkpoint": 0,
+}
 SIXTEEN = ("bf16", "fp16")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
-    """A change. kind: the value of the option that it changes: `tf32`, `sdpa`, `block`, `fused`, `checkpoint 2` …
+    """A change. kind: the value of the option that it changes: `tf32`, `sdpa`, `block`, `fused`,
+    `checkpoint 2` …
 
-    arithmetic: the place's FLOP at the ceilings of its precision; of_peak: of the step; of_sustained: at the rates that
-    large products sustain. step: by the clock; gpu: the step without the host (host-free, else busy). gain: times as
-    fast as the rung before by the clock, won: the seconds that it won; gpu_gain: without the host, as judged.
-    fuses_attention: in place of naive attention. predicted_gain: by its mechanism alone, without the host if
-    is_held_alone. optimizer: its phase; optimizer_alone: what it adds to forward and backward; on a CPU, which overlaps
-    nothing, its phase. compile_time: of all processes together, of the first that compiles won back after pays_after
-    steps. peak: reserved bytes. difference: of gradients from the first rung's, relative; loss_difference: of the loss;
-    is_rounding: such as its format explains, so that it can be judged. energy: of a token.
+    arithmetic: the place's FLOP at the ceilings of its precision; of_peak: of the step;
+    of_sustained: at the rates that large products sustain. step: by the clock; gpu: the step
+    without the host (host-free, else busy). gain: times as fast as the rung before by the clock,
+    won: the seconds that it won; gpu_gain: without the host, as judged. fuses_attention: in place
+    of naive attention. predicted_gain: by its mechanism alone, without the host if is_held_alone.
+    optimizer: its phase; optimizer_alone: what it adds to forward and backward; on a CPU, which
+    overlaps nothing, its phase. compile_time: of all processes together, of the first that compiles
+    won back after pays_after steps. peak: reserved bytes. difference: of gradients from the first
+    rung's, relative; loss_difference: of the loss; is_rounding: such as its format explains, so
+    that it can be judged. energy: of a token.
     """
 
     name: Name
@@ -100,11 +121,12 @@ class Rung:
 
 @dataclass(frozen=True, kw_only=True)
 class Ladder:
-    """rungs in their order; asides are compared with the rung that they vary; failed: of both, what did not run.
+    """rungs in their order; asides are compared with the rung that they vary; failed: of both, what
+    did not run.
 
-    is_capped: by the power limit. plain: the first rung in 16 bits, else the first one. first: the first variant, run
-    or not; is_part: it is another ladder's later rung. tensor_cores: its gain over the first; tensor_cores_alone:
-    without the host.
+    is_capped: by the power limit. plain: the first rung in 16 bits, else the first one. first: the
+    first variant, run or not; is_part: it is another ladder's later rung. tensor_cores: its gain
+    over the first; tensor_cores_alone: without the host.
     """
 
     place: Place
@@ -141,7 +163,8 @@ class Ladder:
 
     @property
     def gains(self) -> list[Rung]:
-        """Those of them that were judged faster, by the clock or without the host, in the order of the ladder."""
+        """Those of them that were judged faster, by the clock or without the host, in the order of
+        the ladder."""
         return [rung for rung in self.after_plain if "faster" in (rung.verdict, rung.gpu_verdict)]
 
     @property
@@ -152,7 +175,11 @@ class Ladder:
     @property
     def losses(self) -> list[Rung]:
         """Those of them that were judged slower, where launches limit also without the host."""
-        return [rung for rung in self.without_gain if "slower" in (rung.verdict, self.is_starved and rung.gpu_verdict)]
+        return [
+            rung
+            for rung in self.without_gain
+            if "slower" in (rung.verdict, self.is_starved and rung.gpu_verdict)
+        ]
 
     @property
     def open(self) -> list[Rung]:
@@ -167,23 +194,34 @@ class Ladder:
     @property
     def clocks(self) -> list[Quantity]:
         """The rungs' SM clocks, the lowest first."""
-        return sorted((rung.sm_clock for rung in self.rungs if rung.sm_clock), key=lambda each: each.value)
+        return sorted(
+            (rung.sm_clock for rung in self.rungs if rung.sm_clock), key=lambda each: each.value
+        )
 
     @property
     def is_starved(self) -> bool:
-        """Whether launches limit the baseline and the step without the host is known, here and at the top."""
+        """Whether launches limit the baseline and the step without the host is known, here and at
+        the top."""
         return self.plain.limits == "launches" and bool(self.plain.gpu and self.top.gpu)
 
     @property
     def most_different(self) -> Maybe:
-        """How far gradients of a rung are off the first rung's at most, of those that round alike; None where one was
-        not checked."""
-        return _largest([rung.difference for rung in self.rungs if rung is not self.start and rung.is_rounding])
+        """How far gradients of a rung are off the first rung's at most, of those that round alike;
+        None where one was not checked."""
+        return _largest(
+            [rung.difference for rung in self.rungs if rung is not self.start and rung.is_rounding]
+        )
 
     @property
     def loss_most_different(self) -> Maybe:
         """The same of the loss."""
-        return _largest([rung.loss_difference for rung in self.rungs if rung is not self.start and rung.is_rounding])
+        return _largest(
+            [
+                rung.loss_difference
+                for rung in self.rungs
+                if rung is not self.start and rung.is_rounding
+            ]
+        )
 
     @property
     def differing(self) -> list[Rung]:
@@ -216,8 +254,11 @@ class Ladder:
 
     @property
     def top_is_gain(self) -> bool:
-        """Whether the fastest rung was judged faster than the first one, or than the one before it."""
-        return self.top is not self.start and (self.top.total_verdict or self.top.verdict) == "faster"
+        """Whether the fastest rung was judged faster than the first one, or than the one before
+        it."""
+        return (
+            self.top is not self.start and (self.top.total_verdict or self.top.verdict) == "faster"
+        )
 
     @property
     def over_plain(self) -> Maybe:
@@ -232,16 +273,24 @@ class Ladder:
 
 @once
 def ladders(data: Data, own: Machine) -> list[Ladder]:
-    """All ladders, that of the most arithmetic first; after them those that start at a later rung."""
+    """All ladders, that of the most arithmetic first; after them those that start at a later
+    rung."""
     cells = dict.fromkeys(row["cell"] for row in data.dicts("series", study="ladder"))
     found = [made for cell in cells if (made := _ladder(data, own, cell))]
     found = [replace(each, is_part=_starts_later(each, found)) for each in found]
-    return sorted(found, key=lambda each: (each.is_part, -(each.place.flop.value if each.place.flop else 0)))
+    return sorted(
+        found, key=lambda each: (each.is_part, -(each.place.flop.value if each.place.flop else 0))
+    )
 
 
 def _starts_later(ladder: Ladder, among: list[Ladder]) -> bool:
     """Whether its first variant, run or not, is a later rung of another one."""
-    others = [rung for each in among if each is not ladder for rung in (*each.rungs, *each.asides, *each.failed)]
+    others = [
+        rung
+        for each in among
+        if each is not ladder
+        for rung in (*each.rungs, *each.asides, *each.failed)
+    ]
     return any(rung.variant == ladder.first and rung.after for rung in others)
 
 
@@ -263,9 +312,12 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
     known = {(row["quantity"], row["variant"]) for row in rows if row["status"] == "ok"}
     ran = [name for name in changes if ("time", name) in known]
     chain = [name for name in ran if not changes[name]["is_aside"]]
-    free, busy = (all((of, name) in known for name in chain) for of in ("host_free_time", "busy_time"))
+    free, busy = (
+        all((of, name) in known for name in chain) for of in ("host_free_time", "busy_time")
+    )
     sixteen = next(
-        (one for name, one in changes.items() if name in ran and one["precision"] in SIXTEEN), changes[first]
+        (one for name, one in changes.items() if name in ran and one["precision"] in SIXTEEN),
+        changes[first],
     )
     where = place(data, own, rows[0], sixteen["precision"])
     made: dict[str, Rung] = {}
@@ -273,7 +325,14 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
     for name in declared:
         own_rows = [row for row in rows if row["variant"] == name]
         made[name] = _rung(
-            name, changes[name] | {"is_free": free or not busy}, own_rows, judged, first, made, where, own
+            name,
+            changes[name] | {"is_free": free or not busy},
+            own_rows,
+            judged,
+            first,
+            made,
+            where,
+            own,
         )
     if not any(rung.step for rung in made.values()):
         return None
@@ -286,7 +345,9 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
         failed=tuple(rung for rung in made.values() if rung.status != "ok"),
         cell=cell,
         tensor_cores=of_ratio(pair) if pair and pair["verdict"] == "faster" else None,
-        tensor_cores_alone=of_ratio(pair_alone) if pair_alone and pair_alone["verdict"] == "faster" else None,
+        tensor_cores_alone=of_ratio(pair_alone)
+        if pair_alone and pair_alone["verdict"] == "faster"
+        else None,
         is_throttled=bool(about.get("throttle")),
         is_capped="power cap" in about.get("throttle", ""),
         first=first,
@@ -294,11 +355,14 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
 
 
 def _pair(rows: list[dict], first: str, plain: Rung | None) -> dict | None:
-    return next((row for row in rows if plain and (row["a"], row["b"]) == (first, plain.variant)), None)
+    return next(
+        (row for row in rows if plain and (row["a"], row["b"]) == (first, plain.variant)), None
+    )
 
 
 def _changes(declared: dict[str, dict]) -> dict[str, dict]:
-    """Of each variant all options, `after`, what it changes (`kind`), and whether it stands beside the ladder."""
+    """Of each variant all options, `after`, what it changes (`kind`), and whether it stands beside
+    the ladder."""
     options: dict[str, dict] = {}
     for name, said in declared.items():
         after = said.get("after", "")
@@ -316,7 +380,8 @@ def _changes(declared: dict[str, dict]) -> dict[str, dict]:
 
 
 def _longest_chain(options: dict[str, dict]) -> list[str]:
-    """The rungs: the longest way from the first variant along `after`; what branches off it is an aside."""
+    """The rungs: the longest way from the first variant along `after`; what branches off it is an
+    aside."""
     ways: dict[str, list[str]] = {}
     for name, full in options.items():
         ways[name] = [*ways.get(full["after"], []), name]
@@ -324,27 +389,44 @@ def _longest_chain(options: dict[str, dict]) -> list[str]:
 
 
 def _rung(
-    name: str, change: dict, rows: list[dict], judged: dict, first: str, made: dict, where: Place, own: Machine
+    name: str,
+    change: dict,
+    rows: list[dict],
+    judged: dict,
+    first: str,
+    made: dict,
+    where: Place,
+    own: Machine,
 ) -> Rung:
     def of(quantity: str, phase: str | None = None, mode: str = "step") -> Maybe:
         fits = (
             row
             for row in rows
-            if row["quantity"] == quantity and row["mode"] in (mode, "") and phase in (None, row["phase"])
+            if row["quantity"] == quantity
+            and row["mode"] in (mode, "")
+            and phase in (None, row["phase"])
         )
         row = next(fits, None)
         return of_series(row) if row and row["status"] == "ok" else None
 
-    pair, alone = (judged.get((quantity, change["after"], name)) for quantity in ("time", "host_free_time"))
+    pair, alone = (
+        judged.get((quantity, change["after"], name)) for quantity in ("time", "host_free_time")
+    )
     whole, before = judged.get(("time", first, name)), made.get(change["after"])
     alone_time, busy = of("host_free_time"), of("busy_time")
     step, work = of("time", "step"), arithmetic(where, change["precision"], own.rates)
     won = _won(before, step, pair) if before else None
-    own_step = next((row for row in rows if row["quantity"] == "time" and row["phase"] == "step"), {})
+    own_step = next(
+        (row for row in rows if row["quantity"] == "time" and row["phase"] == "step"), {}
+    )
     kind, compiling = change["kind"], _compiling(rows)
     difference, loss = of("difference"), of("loss_difference")
     is_first = not any(each.compile_time for each in made.values())
-    label = f"checkpoint every {kind.split()[1]}" if kind.startswith("checkpoint") else LABELS.get(kind, name)
+    label = (
+        f"checkpoint every {kind.split()[1]}"
+        if kind.startswith("checkpoint")
+        else LABELS.get(kind, name)
+    )
     return Rung(
         name=Name(label),
         variant=name,
@@ -386,11 +468,14 @@ def _rung(
         launches=of("launches"),
         kernels=of("kernels"),
         compile_time=compiling,
-        pays_after=_pays(compiling, won) if pair and pair["verdict"] == "faster" and is_first else None,
+        pays_after=_pays(compiling, won)
+        if pair and pair["verdict"] == "faster" and is_first
+        else None,
         difference=scaled(difference, 1.0, "error") if difference else None,
         loss_difference=scaled(loss, 1.0, "error") if loss else None,
         is_rounding=PRECISIONS[change["precision"]].tolerance is not None,
-        differs=is_below(of("tolerance"), difference) or is_below(of("tolerance"), loss, 1 / OF_LOSS),
+        differs=is_below(of("tolerance"), difference)
+        or is_below(of("tolerance"), loss, 1 / OF_LOSS),
         limits=own_step.get("limits", ""),
     )
 
@@ -400,22 +485,30 @@ def _largest(known: list[Maybe]) -> Maybe:
 
 
 def _won(before: Rung, step: Maybe, pair: dict | None) -> Maybe:
-    """Seconds of the rung before that a change takes away: by the ratio of both in turns, else their difference."""
+    """Seconds of the rung before that a change takes away: by the ratio of both in turns, else
+    their difference."""
     if pair is None or before.step is None:
         return minus(before.step, step)
     ratio, clock = of_ratio(pair), before.step.value
-    ends = [clock * (1 - 1 / end) for end in (ratio.low, ratio.high)] if ratio.has_interval else [None, None]
+    ends = (
+        [clock * (1 - 1 / end) for end in (ratio.low, ratio.high)]
+        if ratio.has_interval
+        else [None, None]
+    )
     return Quantity(clock * (1 - 1 / ratio.value), "s", *ends, cells=before.step.cells)
 
 
 def _compiling(rows: list[dict]) -> Maybe:
     """Seconds by which first steps took longer, of the processes that noted it together."""
-    row = next((row for row in rows if row["quantity"] == "compile_time" and row["status"] == "ok"), None)
+    row = next(
+        (row for row in rows if row["quantity"] == "compile_time" and row["status"] == "ok"), None
+    )
     return Quantity(row["mean"] * row["processes"], "s", cells=(row["cell"],)) if row else None
 
 
 def _pays(compiling: Maybe, won: Maybe) -> Maybe:
-    """Steps that win the time of compiling back, to two digits: more are not known of a compiler's time over a gain."""
+    """Steps that win the time of compiling back, to two digits: more are not known of a compiler's
+    time over a gain."""
     pays = over(compiling, won) if won and won.value > 0 else None
     return count(float(f"{math.ceil(pays.value - 1e-9):.2g}"), *pays.cells) if pays else None
 
@@ -430,8 +523,11 @@ def alone_gain(before: Rung, rung: Rung) -> Maybe:
 
 
 def left_over(ladder: Ladder) -> Maybe:
-    """What the top rung takes beyond its arithmetic at the ceiling and the optimizer's bytes; None if nothing."""
-    return _positive(minus(ladder.top.step, plus(ladder.top.arithmetic, ladder.place.optimizer_fused)))
+    """What the top rung takes beyond its arithmetic at the ceiling and the optimizer's bytes; None
+    if nothing."""
+    return _positive(
+        minus(ladder.top.step, plus(ladder.top.arithmetic, ladder.place.optimizer_fused))
+    )
 
 
 def at_sustained(ladder: Ladder, own: Machine) -> Maybe:

@@ -1,4 +1,5 @@
-"""The model and its baseline: shapes, parameters and arithmetic of every size, and what a model of one's own is."""
+"""The model and its baseline: shapes, parameters and arithmetic of every size, and what a model of
+one's own is."""
 
 import math
 from dataclasses import dataclass
@@ -41,8 +42,8 @@ class Own:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """six: 6 × parameters × tokens of the place; six_gap: how far the counted FLOP are above it. is_partial: not all
-    combinations were timed.
+    """six: 6 × parameters × tokens of the place; six_gap: how far the counted FLOP are above it.
+    is_partial: not all combinations were timed.
     """
 
     machine: Machine
@@ -69,7 +70,9 @@ def facts(data: Data) -> Setup | None:
     known = sorted(first.values(), key=lambda row: row["parameters"])
     where = subject(data, own) or place(data, own, rows[0], "fp32")
     tokens = Quantity(where.batch * where.context, "count")
-    six = over(Quantity(6 * where.parameters.value * tokens.value, "FLOP"), Quantity(1.0, "1"), "FLOP")
+    six = over(
+        Quantity(6 * where.parameters.value * tokens.value, "FLOP"), Quantity(1.0, "1"), "FLOP"
+    )
     timed = data.series(study="timing", quantity="time")
     return Setup(
         machine=own,

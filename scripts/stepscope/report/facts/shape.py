@@ -1,4 +1,5 @@
-"""What the closed form of the memory says of a place, for this project's model, as written or with fused attention."""
+"""What the closed form of the memory says of a place, for this project's model, as written or with
+fused attention."""
 
 import functools
 from dataclasses import replace

@@ -1,4 +1,5 @@
-"""Where the time goes: a plain step by its phases, beside its arithmetic and bytes, and along the context."""
+"""Where the time goes: a plain step by its phases, beside its arithmetic and bytes, and along the
+context."""
 
 from dataclasses import dataclass
 
@@ -10,14 +11,17 @@ from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, is_below, over, plus, scaled
 
-THIRD = 1 / 3  # of a step's products: the forward pass; backward has two for each of forward's (Kaplan et al. 2020)
+THIRD = (
+    1 / 3
+)  # of a step's products: the forward pass; backward has two for each of forward's (Kaplan et al. 2020)
 DIFFERENT = 0.05  # two clocks of one step, of which a reader should be told
 CLOSE = 0.15  # a prediction that is off by less explains the phase
 
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """A phase, or the step: products at the ceiling, bytes of attention's scores and of AdamW, the clock, and the GPU.
+    """A phase, or the step: products at the ceiling, bytes of attention's scores and of AdamW, the
+    clock, and the GPU.
 
     gap: of the clock; where launches limit, of the step without the host, and none of its phases.
     """
@@ -55,10 +59,11 @@ class At:
 
 @dataclass(frozen=True, kw_only=True)
 class Time:
-    """place: of page one, in its precision. backward_ratio: backward over forward; free: the step without waiting.
+    """place: of page one, in its precision. backward_ratio: backward over forward; free: the step
+    without waiting.
 
-    grad: forward with graph over inference. whole: where launches limit, the step beside its prediction. other: the
-    same step by another study, where it is not the same.
+    grad: forward with graph over inference. whole: where launches limit, the step beside its
+    prediction. other: the same step by another study, where it is not the same.
     """
 
     machine: Machine
@@ -89,12 +94,17 @@ def facts(data: Data) -> Time | None:
         return None
     same = {"study": "timing", "options": "", "precision": where.precision, **where.where}
     of = lambda phase, mode="step": data.measured("time", mode=mode, phase=phase, **same)  # noqa: E731
-    step, measured = of("step"), {phase: of(phase) for phase in ("forward", "backward", "optimizer")}
+    step, measured = (
+        of("step"),
+        {phase: of(phase) for phase in ("forward", "backward", "optimizer")},
+    )
     gpu = data.measured("host_free_time", mode="step", phase="step", **same)
     is_starved = gpu is not None and any(
         row["limits"] == "launches" for row in data.series(**same, quantity="time", phase="step")
     )
-    phases = tuple(_phase(name, where, own, time, is_starved) for name, time in measured.items() if time)
+    phases = tuple(
+        _phase(name, where, own, time, is_starved) for name, time in measured.items() if time
+    )
     whole = _whole(phases, step, gpu) if is_starved and phases else None
     contexts = _contexts(data, where)
     first, last = (contexts[0], contexts[-1]) if contexts else (None, None)
@@ -109,7 +119,8 @@ def facts(data: Data) -> Time | None:
         other=_other(data, own, where, step),
         by_phase={} if whole else {str(each.phase): each for each in phases},
         backward_ratio=over(measured["backward"], measured["forward"]),
-        is_backward_cheap=where.is_mixed and is_below(measured["backward"], measured["forward"], 2 * (1 - CLOSE)),
+        is_backward_cheap=where.is_mixed
+        and is_below(measured["backward"], measured["forward"], 2 * (1 - CLOSE)),
         inference=inference,
         grad=over(of("forward", "forward"), inference),
         contexts=contexts,
@@ -132,7 +143,11 @@ def _timed_place(data: Data, own: Machine) -> Place | None:
     if subject and any((row["size"], row["context"], row["batch"]) == subject.key for row in plain):
         return subject
     places = [place(data, own, row, row["precision"]) for row in plain]
-    return max(places, key=lambda each: (each.precision == "bf16", _value(each.parameters), each.context), default=None)
+    return max(
+        places,
+        key=lambda each: (each.precision == "bf16", _value(each.parameters), each.context),
+        default=None,
+    )
 
 
 def _other(data: Data, own: Machine, where: Place, step: Maybe) -> Maybe:
@@ -144,15 +159,27 @@ def _other(data: Data, own: Machine, where: Place, step: Maybe) -> Maybe:
 
 def _whole(phases: tuple[Phase, ...], step: Maybe, gpu: Maybe) -> Phase:
     arithmetic = plus(*(each.arithmetic for each in phases if each.arithmetic))
-    moved, predicted = plus(*(each.moved for each in phases if each.moved)), plus(*(each.predicted for each in phases))
+    moved, predicted = (
+        plus(*(each.moved for each in phases if each.moved)),
+        plus(*(each.predicted for each in phases)),
+    )
     own_gap = gap(gpu, predicted)
     return Phase(
-        phase=Name("step"), arithmetic=arithmetic, moved=moved, predicted=predicted, measured=step, gpu=gpu, gap=own_gap
+        phase=Name("step"),
+        arithmetic=arithmetic,
+        moved=moved,
+        predicted=predicted,
+        measured=step,
+        gpu=gpu,
+        gap=own_gap,
     )
 
 
 def _phase(name: str, where: Place, own: Machine, measured: Quantity, is_starved: bool) -> Phase:
-    work = {"forward": scaled(where.arithmetic, THIRD), "backward": scaled(where.arithmetic, 2 * THIRD)}.get(name)
+    work = {
+        "forward": scaled(where.arithmetic, THIRD),
+        "backward": scaled(where.arithmetic, 2 * THIRD),
+    }.get(name)
     forward = FORWARD_SHARE[where.is_mixed]
     moved = {
         "forward": scaled(where.scores, forward),

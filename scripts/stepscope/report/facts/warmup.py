@@ -1,4 +1,5 @@
-"""Warm-up: what a benchmark gets that leaves out no, few or many steps, and what the first step spends its time on."""
+"""Warm-up: what a benchmark gets that leaves out no, few or many steps, and what the first step
+spends its time on."""
 
 from dataclasses import dataclass
 
@@ -8,7 +9,9 @@ from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, minus, over, plus
 
 CLOSE = 0.05  # of the steady step
-PARTS = {"module loading": "launches, module loading"}  # a launch loads its kernel when it is the first
+PARTS = {
+    "module loading": "launches, module loading"
+}  # a launch loads its kernel when it is the first
 SKIPPED = (0, 1, 2, 5, 10)
 
 
@@ -40,8 +43,8 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Warmup:
-    """largest: of the rows. cost: its first step over the steady one. cold_first, cold_later: of the host's parts,
-    without waiting."""
+    """largest: of the rows. cost: its first step over the steady one. cold_first, cold_later: of
+    the host's parts, without waiting."""
 
     machine: Machine
     rows: tuple[Row, ...] = ()
@@ -57,7 +60,8 @@ class Warmup:
 
 
 def facts(data: Data) -> Warmup | None:
-    """Of the shortest context of each size, so that one series shows; the cold step of the largest cell."""
+    """Of the shortest context of each size, so that one series shows; the cold step of the largest
+    cell."""
     own = machine(data)
     rows = _rows(data, own)
     parts, cold = _parts(data, own)
@@ -88,7 +92,9 @@ def _rows(data: Data, own: Machine) -> tuple[Row, ...]:
         where = place(data, own, rows[0], rows[0]["precision"])
         if where and (str(where.size) not in chosen or _before(where, chosen[str(where.size)][0])):
             chosen[str(where.size)] = (where, rows)
-    made = sorted(chosen.values(), key=lambda each: each[0].parameters.value if each[0].parameters else 0)
+    made = sorted(
+        chosen.values(), key=lambda each: each[0].parameters.value if each[0].parameters else 0
+    )
     return tuple(_row(where, rows) for where, rows in made)
 
 
@@ -101,7 +107,11 @@ def _row(where: Place, rows: list[dict]) -> Row:
     means = {int(row["skipped"]): number(row, "mean", "s") for row in rows}
     steady, first = number(rows[0], "steady", "s"), number(rows[0], "first", "s")
     start = next((number(row, "first", "s") for row in rows if row["skipped"] == 0), first)
-    close = [n for n in sorted(means) if means[n] and steady and abs(means[n].value / steady.value - 1) < CLOSE]
+    close = [
+        n
+        for n in sorted(means)
+        if means[n] and steady and abs(means[n].value / steady.value - 1) < CLOSE
+    ]
     return Row(
         place=where,
         first=start,
@@ -119,7 +129,9 @@ def _parts(data: Data, own: Machine) -> tuple[tuple[Part, ...], Place | None]:
     known = {cell: where for cell, where in places.items() if where}
     if not known:
         return (), None
-    cell = max(known, key=lambda each: known[each].parameters.value if known[each].parameters else 0)
+    cell = max(
+        known, key=lambda each: known[each].parameters.value if known[each].parameters else 0
+    )
     made = [
         Part(
             part=Name(PARTS.get(row["part"], row["part"])),

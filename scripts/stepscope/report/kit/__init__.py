@@ -1,1 +1,2 @@
-"""Quantities, how they print, the tables they come from, and pages. Knows nothing of Transformers."""
+"""Quantities, how they print, the tables they come from, and pages. Knows nothing of
+Transformers."""

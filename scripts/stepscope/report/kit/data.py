@@ -46,7 +46,8 @@ class Data(Tables):
 
 
 def of_series(row: dict) -> Quantity | None:
-    """A row of series.csv: its median, interval and cell. In doubt is a time that fewer than two processes measured."""
+    """A row of series.csv: its median, interval and cell. In doubt is a time that fewer than two
+    processes measured."""
     if math.isnan(row["median"]):
         return None
     ends = (row["low"], row["high"])
@@ -54,7 +55,13 @@ def of_series(row: dict) -> Quantity | None:
     is_time = row["quantity"] == "time"
     unit = {"1": "count", "token/s": "token/s"}.get(row["unit"], row["unit"])
     unit = "share" if row["quantity"] == "mfu" else unit
-    return Quantity(row["median"], unit, *(ends if known else (None, None)), is_time and not known, (row["cell"],))
+    return Quantity(
+        row["median"],
+        unit,
+        *(ends if known else (None, None)),
+        is_time and not known,
+        (row["cell"],),
+    )
 
 
 def of_ratio(row: dict) -> Quantity:
@@ -82,7 +89,9 @@ def machines(folder: Path) -> list[str]:
     """Labels of the machines, GPUs first, then by how much their memory holds."""
     cells = Tables(folder)["cells"]
     best = cells.groupby("machine", sort=False)[["device", "memory"]].max()
-    return sorted(best.index, key=lambda name: (best.device[name] != "cuda", -_or_zero(best.memory[name])))
+    return sorted(
+        best.index, key=lambda name: (best.device[name] != "cuda", -_or_zero(best.memory[name]))
+    )
 
 
 def _or_zero(value: float) -> float:

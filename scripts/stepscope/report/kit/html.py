@@ -1,4 +1,5 @@
-"""A page's Markdown as one HTML file: figures within it, anchors, a table of contents, themes by its style alone."""
+"""A page's Markdown as one HTML file: figures within it, anchors, a table of contents, themes by
+its style alone."""
 
 import html
 import itertools
@@ -22,7 +23,8 @@ def slug(title: str) -> str:
 
 
 def body(markdown: str, figures: Path | dict[str, str]) -> str:
-    """The page's HTML without its frame. Raw HTML is shown, not obeyed, except for line breaks in tables.
+    """The page's HTML without its frame. Raw HTML is shown, not obeyed, except for line breaks in
+    tables.
 
     figures: the folder that figures' paths start from, or SVG by these paths.
     """
@@ -34,17 +36,36 @@ def body(markdown: str, figures: Path | dict[str, str]) -> str:
         part.replace("&lt;br&gt;", "<br>") if part.startswith("<td") else part
         for part in re.split(r"(<td.*?</td>)", text, flags=re.DOTALL)
     )
-    text = re.sub(r"<table>(.*?)</table>", r'<div class="table" tabindex="0"><table>\1</table></div>', text, flags=re.S)
-    text = re.sub(r"(</table></div>)\s*<p><em>(.*?)</em></p>", r'\1\n<p class="caption">\2</p>', text, flags=re.DOTALL)
+    text = re.sub(
+        r"<table>(.*?)</table>",
+        r'<div class="table" tabindex="0"><table>\1</table></div>',
+        text,
+        flags=re.S,
+    )
+    text = re.sub(
+        r"(</table></div>)\s*<p><em>(.*?)</em></p>",
+        r'\1\n<p class="caption">\2</p>',
+        text,
+        flags=re.DOTALL,
+    )
     numbers = itertools.count(1)
     return _FIGURE.sub(lambda found: _figure(*found.groups(), figures, next(numbers)), text)
 
 
 def _figure(path: str, caption: str, figures: Path | dict[str, str], number: int) -> str:
-    source = figures[path] if isinstance(figures, dict) else Path(os.path.normpath(figures / path)).read_text()
-    label = html.unescape(re.sub(r"<a .*?</a>|<[^>]+>", "", caption).strip())  # the picture's name says nothing
+    source = (
+        figures[path]
+        if isinstance(figures, dict)
+        else Path(os.path.normpath(figures / path)).read_text()
+    )
+    label = html.unescape(
+        re.sub(r"<a .*?</a>|<[^>]+>", "", caption).strip()
+    )  # the picture's name says nothing
     drawn = svg.inline(source, number, label)
-    return f'<figure><div class="figure" tabindex="0">{drawn}</div><figcaption>{caption}</figcaption></figure>'
+    return (
+        '<figure><div class="figure"'
+        f' tabindex="0">{drawn}</div><figcaption>{caption}</figcaption></figure>'
+    )
 
 
 def document(
@@ -55,7 +76,8 @@ def document(
     contents: list[tuple[str, str]],
     **more: object,
 ) -> str:
-    """The whole file. base: a folder with base.html and style.css; contents: (anchor, title) of each chapter."""
+    """The whole file. base: a folder with base.html and style.css; contents: (anchor, title) of
+    each chapter."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string((base / "base.html").read_text()).render(
         title=html.unescape(re.sub(r"\\(.)", r"\1", title)),

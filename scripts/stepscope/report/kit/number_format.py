@@ -1,6 +1,8 @@
-"""How a quantity is printed, which is here alone: a row a unit, a policy for sentences and one for tables.
+"""How a quantity is printed, which is here alone: a row a unit, a policy for sentences and one for
+tables.
 
-An interval stands in a sentence where it is wider than ± LOUD, in a table where it is wider than ± QUIET.
+An interval stands in a sentence where it is wider than ± LOUD, in a table where it is wider than ±
+QUIET.
 """
 
 from typing import NamedTuple
@@ -13,7 +15,8 @@ THIN = "\N{NO-BREAK SPACE}"
 
 
 class Unit(NamedTuple):
-    """`scales`: (from which value on, divisor, suffix), the first that fits; `digits`: significant, 0 for a count."""
+    """`scales`: (from which value on, divisor, suffix), the first that fits; `digits`: significant,
+    0 for a count."""
 
     scales: tuple[tuple[float, float, str], ...]
     digits: int = 3
@@ -66,7 +69,8 @@ def in_table(q, divisor: float) -> str:
 
 
 def scale(q) -> tuple[float, str]:
-    """What to divide by, and the suffix that then fits: of a column, those of its largest quantity."""
+    """What to divide by, and the suffix that then fits: of a column, those of its largest
+    quantity."""
     scales = UNITS[q.unit].scales
     _, divisor, suffix = next((each for each in scales if abs(q.value) >= each[0]), scales[-1])
     return divisor, suffix
@@ -79,19 +83,23 @@ def heading(label: str, q) -> str:
 
 
 def _shown(q, divisor: float, loud: float) -> tuple[str, str]:
-    """The value and, if it is wider than ± `loud`, the interval, both to the digits that the interval supports."""
+    """The value and, if it is wider than ± `loud`, the interval, both to the digits that the
+    interval supports."""
     unit = UNITS[q.unit]
     value, half = q.value / divisor, q.half_width * abs(q.value) / divisor
     decimals = min(decimals_of(value, half, unit.digits), unit.most_decimals)
     interval = ""
     if q.half_width > loud:
-        interval = f"[{_fixed(q.low / divisor, decimals)},{THIN}{_fixed(q.high / divisor, decimals)}]"
+        interval = (
+            f"[{_fixed(q.low / divisor, decimals)},{THIN}{_fixed(q.high / divisor, decimals)}]"
+        )
     text = _fixed(value, decimals, unit.signed)
     return (text.rstrip("0").rstrip(".") if unit.is_exact and "." in text else text), interval
 
 
 def _fixed(value: float, decimals: int, signed: bool = False) -> str:
-    """Thousands separated; what is nothing but rounding of the computer's arithmetic is a plain 0."""
+    """Thousands separated; what is nothing but rounding of the computer's arithmetic is a plain
+    0."""
     if not round(value, decimals) and (signed or abs(value) < 1e-12):
         return "0"
     return f"{value:{'+' if signed else ''},.{decimals}f}".replace("-", "\N{MINUS SIGN}")

@@ -1,8 +1,8 @@
 """Facts and a template make Markdown. No other text is made in Python.
 
-A value that is missing is no error: the paragraph, list item, table or figure that needs it is left out, and then each
-heading with nothing below it. So templates need no conditions on what was measured. A name that no fact declares is an
-error. `Page.dropped` is what was left out.
+A value that is missing is no error: the paragraph, list item, table or figure that needs it is left
+out, and then each heading with nothing below it. So templates need no conditions on what was
+measured. A name that no fact declares is an error. `Page.dropped` is what was left out.
 """
 
 import re
@@ -18,7 +18,9 @@ from stepscope.report.kit.view import escaped, table
 _GAP = "\0"
 _ITEM = re.compile(r"\n(?=(?:[-*]|\d+\.) )")
 _LINK = re.compile(r"\[([^\]]+)\]\((\w+)\.md(#[\w-]+)?\)")
-_LINKING = re.compile(r"(?:^|(?<=\. ))(?:(?!\. )[^\n|])*?\]\((\w+)\.md(?:(?!\. )[^\n|])*\.(?: |$)", re.MULTILINE)
+_LINKING = re.compile(
+    r"(?:^|(?<=\. ))(?:(?!\. )[^\n|])*?\]\((\w+)\.md(?:(?!\. )[^\n|])*\.(?: |$)", re.MULTILINE
+)
 
 
 class Missing(jinja2.ChainableUndefined):
@@ -50,7 +52,8 @@ class Name(str):
 
 @dataclass(frozen=True)
 class Page:
-    """A chapter: its name, its Markdown (empty if nothing is left), and what was left out for want of a value."""
+    """A chapter: its name, its Markdown (empty if nothing is left), and what was left out for want
+    of a value."""
 
     name: str
     markdown: str
@@ -63,7 +66,8 @@ class Page:
 
 
 def environment(folder: Path, figures: Callable[[str], str | None]) -> jinja2.Environment:
-    """The templates of a folder. `figures`: from a figure's name to the path of its file, None if it was not drawn."""
+    """The templates of a folder. `figures`: from a figure's name to the path of its file, None if
+    it was not drawn."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         undefined=Missing,
@@ -98,7 +102,8 @@ def listed(names) -> str | None:
 
 
 def render(templates: jinja2.Environment, name: str, facts: object, kind: str = "") -> Page:
-    """The page of a chapter: NAME.KIND.md.j2 if there is one, else NAME.md.j2, told of its facts."""
+    """The page of a chapter: NAME.KIND.md.j2 if there is one, else NAME.md.j2, told of its
+    facts."""
     template = templates.select_template([f"{name}.{kind}.md.j2", f"{name}.md.j2"])
     return page_of(name, template.render(facts=facts))
 
@@ -110,7 +115,9 @@ def page_of(name: str, text: str) -> Page:
         items = _ITEM.split(block.strip("\n"))
         blocks.append("\n".join(item.rstrip() for item in items if _GAP not in item))
         dropped += [item for item in items if _GAP in item]
-    left = _without_bare_headings(_without_bare_captions([block for block in blocks if block.strip()]))
+    left = _without_bare_headings(
+        _without_bare_captions([block for block in blocks if block.strip()])
+    )
     return Page(name, "\n\n".join(left) + "\n" if len(left) > 1 else "", tuple(dropped))
 
 
@@ -137,8 +144,8 @@ def _without_bare_headings(blocks: list[str]) -> list[str]:
 
 
 def linked(text: str, anchors: dict[str, str]) -> str:
-    """Links between chapters (`memory.md`, `memory.md#section`) as anchors of one page, without the sentences that
-    refer to one that is not there.
+    """Links between chapters (`memory.md`, `memory.md#section`) as anchors of one page, without the
+    sentences that refer to one that is not there.
 
     anchors: of the chapters that are there, by their names.
     """
@@ -157,7 +164,8 @@ def deeper(text: str) -> str:
 
 
 def words(text: str) -> int:
-    """Words of its prose: without headings, tables, figures, captions, code blocks and addresses of links."""
+    """Words of its prose: without headings, tables, figures, captions, code blocks and addresses of
+    links."""
     text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     prose = [block for block in text.split("\n\n") if not re.match(r"[#|!*](?!\*)", block.strip())]
     return len(re.sub(r"\]\([^)]*\)|[*\[`]|^- ", "", "\n".join(prose), flags=re.MULTILINE).split())

@@ -1,4 +1,5 @@
-"""A number with all that is needed to print and to trust it, and arithmetic on numbers of which some are missing."""
+"""A number with all that is needed to print and to trust it, and arithmetic on numbers of which
+some are missing."""
 
 import math
 from dataclasses import dataclass
@@ -8,9 +9,11 @@ from stepscope.report.kit import number_format
 
 @dataclass(frozen=True)
 class Quantity:
-    """A value in `unit` (a key of number_format.UNITS), its 95 % interval, whether it is in doubt, and its cells.
+    """A value in `unit` (a key of number_format.UNITS), its 95 % interval, whether it is in doubt,
+    and its cells.
 
-    In doubt is what one process alone measured while others of its kind have an interval: tables print a dagger.
+    In doubt is what one process alone measured while others of its kind have an interval: tables
+    print a dagger.
     """
 
     value: float
@@ -32,7 +35,11 @@ class Quantity:
     @property
     def half_width(self) -> float:
         """Half the interval, as a share of the value; 0 without one."""
-        return (self.high - self.low) / (2 * abs(self.value)) if self.has_interval and self.value else 0.0
+        return (
+            (self.high - self.low) / (2 * abs(self.value))
+            if self.has_interval and self.value
+            else 0.0
+        )
 
     @property
     def bare(self) -> str:
@@ -49,10 +56,13 @@ def joined(*parts: Maybe) -> tuple[str, ...]:
 
 
 def over(a: Maybe, b: Maybe, unit: str = "1") -> Maybe:
-    """a / b; the logarithms of independent intervals add in quadrature (propagation of uncertainty)."""
+    """a / b; the logarithms of independent intervals add in quadrature (propagation of
+    uncertainty)."""
     if a is None or b is None or not b.value:
         return None
-    logs = [math.log(each.high / each.low) / 2 for each in (a, b) if each.has_interval and each.low > 0]
+    logs = [
+        math.log(each.high / each.low) / 2 for each in (a, b) if each.has_interval and each.low > 0
+    ]
     value, width = a.value / b.value, math.exp(math.hypot(*logs))
     ends = (value / width, value * width) if logs else (None, None)
     return Quantity(value, unit, *ends, a.doubt or b.doubt, joined(a, b))
@@ -60,7 +70,9 @@ def over(a: Maybe, b: Maybe, unit: str = "1") -> Maybe:
 
 def minus(a: Maybe, b: Maybe) -> Maybe:
     """a − b, in a's unit, without an interval."""
-    return None if a is None or b is None else Quantity(a.value - b.value, a.unit, cells=joined(a, b))
+    return (
+        None if a is None or b is None else Quantity(a.value - b.value, a.unit, cells=joined(a, b))
+    )
 
 
 def plus(*parts: Maybe) -> Maybe:
@@ -84,7 +96,8 @@ def share(part: Maybe, whole: Maybe) -> Maybe:
 
 
 def time_of(work: Maybe, rate: Maybe) -> Maybe:
-    """Seconds that so many FLOP or bytes take at so many a second: every prediction of a time is one of these."""
+    """Seconds that so many FLOP or bytes take at so many a second: every prediction of a time is
+    one of these."""
     return exact(over(work, rate, "s"))
 
 
@@ -106,4 +119,6 @@ def count(value: float | None, *cells: str) -> Maybe:
 
 def exact(quantity: Maybe) -> Maybe:
     """Without its interval."""
-    return None if quantity is None else Quantity(quantity.value, quantity.unit, cells=quantity.cells)
+    return (
+        None if quantity is None else Quantity(quantity.value, quantity.unit, cells=quantity.cells)
+    )

@@ -56,13 +56,16 @@ def make(gpt, vit):
 
 @pytest.fixture
 def step():
-    """Loss and gradients by name of one forward and backward pass, with the same dropout each time."""
+    """Loss and gradients by name of one forward and backward pass, with the same dropout each
+    time."""
 
     def step(model):
         batch = model.make_batch()
         torch.manual_seed(1)
         loss = model.loss(batch)
         loss.backward()
-        return Step(loss.detach(), {name: each.grad for name, each in model.module.named_parameters()})
+        return Step(
+            loss.detach(), {name: each.grad for name, each in model.module.named_parameters()}
+        )
 
     return step

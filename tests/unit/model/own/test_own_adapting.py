@@ -55,14 +55,19 @@ def build(context, **options): return Net(options)
 def assert_close(one, other):
     torch.testing.assert_close(one.loss, other.loss)
     for name, gradient in one.gradients.items():
-        torch.testing.assert_close(gradient, other.gradients[name], msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(
+            gradient, other.gradients[name], msg=lambda text, name=name: f"{name}: {text}"
+        )
 
 
 @pytest.mark.parametrize(
-    ("reference", "keys"), [("gpt", GPT), ("hf:llama", {}), ("hf:llama", {"attn_implementation": "eager"})]
+    ("reference", "keys"),
+    [("gpt", GPT), ("hf:llama", {}), ("hf:llama", {"attn_implementation": "eager"})],
 )
 @pytest.mark.parametrize("attention", ["sdpa", "triton"])
-def test_another_attention_gives_the_same_numbers(make, step, monkeypatch, reference, keys, attention):
+def test_another_attention_gives_the_same_numbers(
+    make, step, monkeypatch, reference, keys, attention
+):
     plain = step(make(reference, keys))
     model = make(reference, keys, attention=attention)
     ran = []
@@ -81,12 +86,16 @@ def ran(monkeypatch):
     calls = []
     kernels = pytest.importorskip("stepscope.kernels.fused")
     monkeypatch.setattr(
-        kernels, "attention", lambda q, k, v, *masking: calls.append(1) or naive.attention(q, k, v, *masking)
+        kernels,
+        "attention",
+        lambda q, k, v, *masking: calls.append(1) or naive.attention(q, k, v, *masking),
     )
     return calls
 
 
-def test_an_attention_imported_by_name_whose_heads_share_keys_and_values_is_replaced_too(make, write, step, ran):
+def test_an_attention_imported_by_name_whose_heads_share_keys_and_values_is_replaced_too(
+    make, write, step, ran
+):
     reference = write("""
         from torch.nn.functional import scaled_dot_product_attention as attend
 
@@ -111,7 +120,10 @@ def test_an_attention_imported_by_name_whose_heads_share_keys_and_values_is_repl
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        ({"mask": 1}, "the model's attention has a mask; triton has only the causal one, by is_causal=True"),
+        (
+            {"mask": 1},
+            "the model's attention has a mask; triton has only the causal one, by is_causal=True",
+        ),
         ({"scale": 1.0}, "the model scales its scores by 1; triton by 1/sqrt(d_head) = 0.25"),
     ],
 )
@@ -130,7 +142,9 @@ def test_other_reasons_against_an_attention(make, gpt, write):
     with pytest.raises(own.Unsupported, match="flex trains on a GPU only"):
         make(gpt, GPT, attention="flex")
     for attention in ("sdpa", "triton"):
-        with pytest.raises(own.Unsupported, match="neither calls torch's scaled_dot_product_attention nor has"):
+        with pytest.raises(
+            own.Unsupported, match="neither calls torch's scaled_dot_product_attention nor has"
+        ):
             make(write(SEQUENTIAL), attention=attention)
 
 
@@ -145,7 +159,9 @@ def test_blocks_are_computed_again_and_give_the_same_numbers(make, write, step, 
     again = step(model)
     assert block.runs == 2 * 5
     assert torch.equal(again.loss, plain.loss)
-    assert all(torch.equal(again.gradients[name], plain.gradients[name]) for name in plain.gradients)
+    assert all(
+        torch.equal(again.gradients[name], plain.gradients[name]) for name in plain.gradients
+    )
     block.runs = 0
     with torch.no_grad():
         model.outputs(model.make_batch())
@@ -154,7 +170,10 @@ def test_blocks_are_computed_again_and_give_the_same_numbers(make, write, step, 
 
 def test_groups_of_blocks_need_a_sequence_that_is_called_as_a_whole(make, write, gpt):
     for reference, keys in ((write(SEQUENTIAL), {"is_whole": False}), (gpt, GPT)):
-        with pytest.raises(own.Unsupported, match=r"checkpoint: 2 needs blocks in an nn.Sequential.*use checkpoint: 1"):
+        with pytest.raises(
+            own.Unsupported,
+            match=r"checkpoint: 2 needs blocks in an nn.Sequential.*use checkpoint: 1",
+        ):
             make(reference, keys, checkpoint=2)
 
 
@@ -164,9 +183,13 @@ def test_recomputed_blocks_run_in_the_chosen_attention(make, gpt, step, ran):
     assert len(ran) == 2 * 2
 
 
-@pytest.mark.parametrize("options", [{"checkpoint": 1}, {"compile": "block"}, {"compile": "graphs"}])
+@pytest.mark.parametrize(
+    "options", [{"checkpoint": 1}, {"compile": "block"}, {"compile": "graphs"}]
+)
 def test_options_of_blocks_need_blocks(make, write, options):
-    reference = write("def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 10))")
+    reference = write(
+        "def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 10))"
+    )
     with pytest.raises(own.Unsupported, match="needs blocks"):
         make(reference, **options)
 
@@ -178,6 +201,8 @@ def test_compiled_blocks_give_the_same_numbers(make, write, step):
     torch._dynamo.utils.counters.clear()
     compile_without_code = torch.compile
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(torch, "compile", lambda forward: compile_without_code(forward, backend="aot_eager"))
+        patched.setattr(
+            torch, "compile", lambda forward: compile_without_code(forward, backend="aot_eager")
+        )
         assert_close(step(make(reference, compile="block")), plain)
     assert torch._dynamo.utils.counters["frames"]["ok"] >= 1

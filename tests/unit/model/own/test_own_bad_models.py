@@ -6,7 +6,10 @@ import pytest
 import torch
 from stepscope.model import own
 
-RUN = "class Net(nn.Embedding):\n    def forward(self, tokens{}): return {}\ndef build(context): return Net(10, 4)"
+RUN = (
+    "class Net(nn.Embedding):\n    def forward(self, tokens{}): return {}\ndef build(context):"
+    " return Net(10, 4)"
+)
 OWN_LOSS = """
 def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 10)), make_batch, loss
 def make_batch(batch, context, device, generator):
@@ -36,7 +39,10 @@ def complaint(write):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("import absent_package", "does not import: line 5: ModuleNotFoundError: No module named 'absent_package'"),
+        (
+            "import absent_package",
+            "does not import: line 5: ModuleNotFoundError: No module named 'absent_package'",
+        ),
         ("def build(:", "does not import: line 5: SyntaxError: invalid syntax"),
         ("x = 1 / 0", "does not import: line 5: ZeroDivisionError: division by zero"),
         ("raise SystemExit(3)", "does not import: line 5: SystemExit: 3"),
@@ -44,7 +50,10 @@ def complaint(write):
         ("build = 3", "has no function build; it has: none"),
         ("def build(context): return 3", "returns int; return a module"),
         ("def build(context): return None", "returns NoneType"),
-        ("def build(context): return nn.Identity(), None", "returns 2 values; return (module, make_batch, loss)"),
+        (
+            "def build(context): return nn.Identity(), None",
+            "returns 2 values; return (module, make_batch, loss)",
+        ),
         ("def build(context): return nn.Linear(1, 1), 3, None", "make_batch is int, no function"),
         (f"def build(context): return {FINE}, None, print", "returns a loss without make_batch"),
         ("def build(context): return nn.ReLU()", "ReLU has no parameters"),
@@ -52,10 +61,16 @@ def complaint(write):
         ("def build(context): return nn.Linear(4, 10)", "no size of a vocabulary found"),
         (
             "def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Linear(5, 10))",
-            "forward fails: RuntimeError: mat1 and mat2 shapes cannot be multiplied (16x4 and 5x10)",
+            (
+                "forward fails: RuntimeError: mat1 and mat2 shapes cannot be multiplied (16x4 and"
+                " 5x10)"
+            ),
         ),
         (
-            "def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Flatten(), nn.Linear(32, 10))",
+            (
+                "def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Flatten(),"
+                " nn.Linear(32, 10))"
+            ),
             "wrong output: (2, 10) instead of logits (2, 8, 10)",
         ),
         (RUN.format("", "'x'"), "wrong output: str instead of logits (2, 8, 10)"),
@@ -64,7 +79,10 @@ def complaint(write):
             RUN.format(", segment", "super().forward(tokens)"),
             "positional argument: 'segment'; let build() return a make_batch that gives it",
         ),
-        (f"{OWN_LOSS}outputs", "the loss has the shape (2, 8, 10); it has to be a scalar with a gradient"),
+        (
+            f"{OWN_LOSS}outputs",
+            "the loss has the shape (2, 8, 10); it has to be a scalar with a gradient",
+        ),
         (f"{OWN_LOSS}outputs.detach().sum()", "the loss does not require a gradient"),
         (f"{OWN_LOSS}outputs.sum().item()", "the loss is float"),
         (
@@ -72,7 +90,10 @@ def complaint(write):
             "loss fails: line 9: AttributeError: 'Tensor' object has no attribute 'missing'",
         ),
         (
-            f"def build(context): return {FINE}, lambda batch, context, device, generator: 1 / 0, None",
+            (
+                f"def build(context): return {FINE}, lambda batch, context, device, generator: 1 /"
+                " 0, None"
+            ),
             "make_batch() fails: line 5: ZeroDivisionError",
         ),
     ],
@@ -85,7 +106,9 @@ def test_keys_that_build_does_not_take(complaint):
     said = complaint(f"def build(context, layers=2): return {FINE}", {"layer": 3})
     assert said.startswith("build(context, layers=2) does not take the context and the keys layer")
     assert "unexpected keyword argument 'layer'" in said
-    assert "too many positional arguments" in complaint(f"def build(): return {FINE}", name="other.py")
+    assert "too many positional arguments" in complaint(
+        f"def build(): return {FINE}", name="other.py"
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,8 +116,17 @@ def test_keys_that_build_does_not_take(complaint):
     [
         ("def build(context): raise MemoryError()", MemoryError),
         ("def build(context): raise torch.OutOfMemoryError('x')", torch.OutOfMemoryError),
-        ("def build(context): raise RuntimeError('DefaultCPUAllocator: can\\'t allocate memory')", RuntimeError),
-        (RUN.format("", "(_ for _ in ()).throw(torch.OutOfMemoryError('CUDA'))"), torch.OutOfMemoryError),
+        (
+            (
+                "def build(context): raise RuntimeError('DefaultCPUAllocator: can\\'t allocate"
+                " memory')"
+            ),
+            RuntimeError,
+        ),
+        (
+            RUN.format("", "(_ for _ in ()).throw(torch.OutOfMemoryError('CUDA'))"),
+            torch.OutOfMemoryError,
+        ),
     ],
 )
 def test_running_out_of_memory_passes_unchanged(write, text, kind):
@@ -105,7 +137,9 @@ def test_running_out_of_memory_passes_unchanged(write, text, kind):
 
 
 def test_a_bad_model_is_described_by_the_same_line(write):
-    reference = write("def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Linear(5, 10))")
+    reference = write(
+        "def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Linear(5, 10))"
+    )
     with pytest.raises(own.ModelError, match="forward fails: RuntimeError: mat1 and mat2 shapes"):
         own.describe(reference, {}, 8, 2)
 
@@ -114,10 +148,22 @@ def test_a_bad_model_is_described_by_the_same_line(write):
     ("name", "keys", "said"),
     [
         ("no/such-repository", {}, "there is no folder no/such-repository with a config.json"),
-        ("llama", {"hiden_size": 3}, "LlamaConfig has no key 'hiden_size'; did you mean 'hidden_size'?"),
-        ("llama", {"max_position_embeddings": 4}, "max_position_embeddings is 4, less than the context of 8"),
+        (
+            "llama",
+            {"hiden_size": 3},
+            "LlamaConfig has no key 'hiden_size'; did you mean 'hidden_size'?",
+        ),
+        (
+            "llama",
+            {"max_position_embeddings": 4},
+            "max_position_embeddings is 4, less than the context of 8",
+        ),
         ("vit", {}, "transformers has no causal language model of vit"),
-        ("llama", {"hidden_size": 30, "num_attention_heads": 4}, "its configuration is not valid: StrictDataclass"),
+        (
+            "llama",
+            {"hidden_size": 30, "num_attention_heads": 4},
+            "its configuration is not valid: StrictDataclass",
+        ),
     ],
 )
 def test_an_architecture_that_cannot_be_had(name, keys, said):
@@ -129,7 +175,9 @@ def test_an_architecture_that_cannot_be_had(name, keys, said):
 
 def test_without_transformers(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(own.ModelError, match="hf:llama: transformers is not installed; pip install"):
+    with pytest.raises(
+        own.ModelError, match="hf:llama: transformers is not installed; pip install"
+    ):
         own.build("hf:llama", {}, 8, 2, "cpu", 0)
 
 

@@ -10,7 +10,9 @@ import pytest
 @pytest.fixture
 def describe(project_root, monkeypatch, capsys):
     """The program's output for command-line words; where it fails, its one line."""
-    place = importlib.util.spec_from_file_location("describe_model", project_root / "scripts/describe_model.py")
+    place = importlib.util.spec_from_file_location(
+        "describe_model", project_root / "scripts/describe_model.py"
+    )
     program = importlib.util.module_from_spec(place)
     place.loader.exec_module(program)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
@@ -32,7 +34,8 @@ def configuration(tmp_path):
     """A configuration with models."""
     path = tmp_path / "mine.yaml"
     path.write_text(
-        "models:\n  small: {build: models/gpt.py:build, layers: 1, width: 8, heads: 2}\n  odd: {layers: 2}\n"
+        "models:\n  small: {build: models/gpt.py:build, layers: 1, width: 8, heads: 2}\n  odd:"
+        " {layers: 2}\n"
     )
     return str(path)
 
@@ -47,19 +50,30 @@ def test_what_is_printed(describe):
     assert "blocks      1 x Block in blocks" in lines
     assert "dropout     0.1" in lines
     mebi = count * 4 / 2**20
-    assert any(f"{mebi:.1f} MiB parameters, {mebi:.1f} MiB gradients, {2 * mebi:.1f} MiB optimizer" in x for x in lines)
+    assert any(
+        f"{mebi:.1f} MiB parameters, {mebi:.1f} MiB gradients, {2 * mebi:.1f} MiB optimizer" in x
+        for x in lines
+    )
     gflop = (6 * 32 * (10_000 * 8 + 12 * 64) + 12 * 2 * 16**2 * 8) / 1e9
     assert any(f"{gflop:.3f} GFLOP counted by torch" in line for line in lines)
 
 
 def test_a_model_of_the_configuration_as_json(describe, configuration):
     found = json.loads(describe("--models", "small", "--config", configuration, "--json"))
-    assert (found["reference"], found["keys"]) == ("models/gpt.py:build", {"layers": 1, "width": 8, "heads": 2})
+    assert (found["reference"], found["keys"]) == (
+        "models/gpt.py:build",
+        {"layers": 1, "width": 8, "heads": 2},
+    )
 
 
 @pytest.mark.parametrize("chosen", ["eager", "sdpa"])
 def test_the_attention_of_transformers_is_shown(chosen, describe):
-    keys = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    keys = {
+        "hidden_size": 8,
+        "intermediate_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+    }
     keys |= {"vocab_size": 16, "attn_implementation": chosen}
     lines = describe("hf:gpt_neox", "--keys", json.dumps(keys), "--context", "8").splitlines()
     assert f"attention   {chosen} (transformers: config._attn_implementation)" in lines
@@ -68,11 +82,17 @@ def test_the_attention_of_transformers_is_shown(chosen, describe):
 def test_what_cannot_be_described_is_one_line(describe, configuration):
     for words, said in (
         ([], "give FILE.py:FUNCTION or hf:NAME, or else --models NAME"),
-        (["x.py:build", "--models", "small"], "give FILE.py:FUNCTION or hf:NAME, or else --models NAME"),
+        (
+            ["x.py:build", "--models", "small"],
+            "give FILE.py:FUNCTION or hf:NAME, or else --models NAME",
+        ),
         (["x.py:build"], "x.py:build: there is no file x.py"),
         (["models/gpt.py:build", "--keys", "layers"], "--keys layers: no JSON"),
         (["models/gpt.py:build", "--keys", "3"], "--keys 3: write an object"),
-        (["--models", "large", "--config", configuration], "has no model 'large'; under models there are: small, odd"),
+        (
+            ["--models", "large", "--config", configuration],
+            "has no model 'large'; under models there are: small, odd",
+        ),
         (["--models", "odd", "--config", configuration], "models.odd has neither build nor hf"),
         (["--models", "odd", "--config", "absent.yaml"], "absent.yaml cannot be read"),
     ):

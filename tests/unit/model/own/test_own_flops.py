@@ -18,22 +18,34 @@ def loss(outputs, batch):
 @pytest.fixture
 def flops():
     """What a description says of a reference's operations, for a batch of 2."""
-    return lambda reference, keys=None, context=16: own.describe(reference, keys or {}, context, 2)["flops"]
+    return lambda reference, keys=None, context=16: own.describe(reference, keys or {}, context, 2)[
+        "flops"
+    ]
 
 
 def test_a_linear_stack(flops, write):
     tokens = 2 * 16
     forward = 2 * tokens * (3 * 5 + 5 * 7)
-    weights, inputs = forward, 2 * tokens * 5 * 7  # nothing asks for the gradient of the first one's input
+    weights, inputs = (
+        forward,
+        2 * tokens * 5 * 7,
+    )  # nothing asks for the gradient of the first one's input
     assert flops(write(LINEAR))["counter"] == forward + weights + inputs
 
 
 def test_a_gpt_counts_its_attention_in_full_and_agrees_with_the_formula(flops, gpt):
     layers, width, context, tokens = 2, 64, 32, 2 * 32
-    keys = {"layers": layers, "width": width, "heads": 4, "dropout": 0.0}  # by one kernel, as far as torch has one
+    keys = {
+        "layers": layers,
+        "width": width,
+        "heads": 4,
+        "dropout": 0.0,
+    }  # by one kernel, as far as torch has one
     matrices = layers * 12 * width**2 + 10_000 * width
     attention = 12 * layers * 2 * context**2 * width
-    others = layers * 13 * width + 2 * width  # biases and norms: 6 operations a token in the formula alone
+    others = (
+        layers * 13 * width + 2 * width
+    )  # biases and norms: 6 operations a token in the formula alone
     assert flops(gpt, keys, context) == {
         "counter": 6 * matrices * tokens + attention,
         "formula": 6 * (matrices + others) * tokens + attention,
@@ -43,13 +55,21 @@ def test_a_gpt_counts_its_attention_in_full_and_agrees_with_the_formula(flops, g
 
 
 def test_attention_that_is_written_out_is_found_by_its_heads(flops):
-    keys = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "vocab_size": 50, "head_dim": 8}
+    keys = {
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "vocab_size": 50,
+        "head_dim": 8,
+    }
     keys |= {"num_attention_heads": 4, "num_key_value_heads": 2, "attn_implementation": "eager"}
     found = flops("hf:llama", keys)
     matrices = 2 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 48) + 32 * 50
     attention, norms = 12 * 2 * 2 * 16**2 * 32, 5 * 32
     assert found["formula"] == 6 * (matrices + norms) * 32 + attention
-    assert found["counter"] == pytest.approx(6 * matrices * 32 + attention, rel=0.01)  # and the angles of RoPE
+    assert found["counter"] == pytest.approx(
+        6 * matrices * 32 + attention, rel=0.01
+    )  # and the angles of RoPE
     assert not found["disagree"]
 
 
@@ -61,7 +81,16 @@ def test_tokens_of_images_are_the_positions_in_the_blocks(flops, vit):
     attention = 12 * layers * 2 * patches**2 * width
     patching, head = 2 * 2 * tokens * 48 * width, 6 * 2 * width * 10  # pixels need no gradient
     assert found["counter"] == 6 * blocks * tokens + attention + patching + head
-    parameters = blocks + layers * 13 * width + 48 * width + width + patches * width + 2 * width + 10 * width + 10
+    parameters = (
+        blocks
+        + layers * 13 * width
+        + 48 * width
+        + width
+        + patches * width
+        + 2 * width
+        + 10 * width
+        + 10
+    )
     assert found["formula"] == 6 * parameters * tokens + attention
     assert found["disagree"]
     assert "fewer positions" in found["why"]
@@ -88,7 +117,8 @@ def build(context, experts, repeats): return Net(experts, repeats)
 
 
 @pytest.mark.parametrize(
-    ("experts", "repeats", "why"), [(4, 1, "the model has experts"), (1, 2, "more than once"), (1, 3, "more than once")]
+    ("experts", "repeats", "why"),
+    [(4, 1, "the model has experts"), (1, 2, "more than once"), (1, 3, "more than once")],
 )
 def test_experts_of_which_a_token_takes_one_and_weights_that_are_used_again_disagree(
     flops, write, experts, repeats, why
@@ -109,6 +139,11 @@ def test_without_blocks_or_tokens_there_is_no_formula(write):
             return torch.randn(batch, 3, device=device, generator=generator)
         """)
     found = own.describe(reference, {}, 16, 2)
-    assert found["flops"] == {"counter": 2 * 2 * 2 * 3 * 5, "formula": None, "disagree": False, "why": ""}
+    assert found["flops"] == {
+        "counter": 2 * 2 * 2 * 3 * 5,
+        "formula": None,
+        "disagree": False,
+        "why": "",
+    }
     assert found["blocks"] is None
     assert any(line.startswith("operations by formula") for line in found["unknown"])

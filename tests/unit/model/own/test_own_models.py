@@ -51,8 +51,14 @@ class Net(nn.Module):
 
 def test_a_gpt_has_its_parameters_once(make, gpt):
     found = make(gpt, {"layers": 3, "width": 8, "heads": 2}, context=16).description
-    block = 2 * 2 * 8 + (8 * 24 + 24) + (8 * 8 + 8) + (8 * 32 + 32) + (32 * 8 + 8)  # norms, QKV, projection, MLP
-    assert found["parameters"] == found["trainable_parameters"] == 10_000 * 8 + 16 * 8 + 3 * block + 2 * 8
+    block = (
+        2 * 2 * 8 + (8 * 24 + 24) + (8 * 8 + 8) + (8 * 32 + 32) + (32 * 8 + 8)
+    )  # norms, QKV, projection, MLP
+    assert (
+        found["parameters"]
+        == found["trainable_parameters"]
+        == 10_000 * 8 + 16 * 8 + 3 * block + 2 * 8
+    )
     assert found["tied"] == ["head.weight = tokens.weight"]
     assert found["blocks"] == {"count": 3, "class": "Block", "path": "blocks"}
     assert found["dropout"] == [0.1]
@@ -83,7 +89,10 @@ def test_an_architecture_of_transformers(make, architecture, own_parameters):
     found = model.description
     block = 32 * 64 + 2 * 32 * 32 + 64 * 32 + 3 * 32 * 48 + 2 * 32  # Q, K and V, output, FFN, norms
     tables = 50 * 32 * 2
-    assert found["parameters"] + sum(map(_elements, found["tied"])) == tables + 2 * block + 32 + own_parameters
+    assert (
+        found["parameters"] + sum(map(_elements, found["tied"]))
+        == tables + 2 * block + 32 + own_parameters
+    )
     assert found["blocks"]["count"] == 2
     assert found["blocks"]["path"] == "model.layers"
     assert "use_cache=False" in found["inputs"]
@@ -137,7 +146,9 @@ def test_a_model_that_takes_targets_gives_its_own_loss(make, write):
     model = make(write(WITH_TARGETS))
     batch = model.make_batch()
     table = model.module.table.weight
-    by_hand = 3 * F.cross_entropy((table[batch["tokens"]] @ table.T).flatten(0, 1), batch["targets"].flatten())
+    by_hand = 3 * F.cross_entropy(
+        (table[batch["tokens"]] @ table.T).flatten(0, 1), batch["targets"].flatten()
+    )
     torch.testing.assert_close(model.loss(batch), by_hand)
     assert model.outputs(batch)[0].shape == (2, 1, 11)
     assert any(line.startswith("inference:") for line in model.description["unknown"])
@@ -146,7 +157,10 @@ def test_a_model_that_takes_targets_gives_its_own_loss(make, write):
 def test_the_same_seed_gives_the_same_model_and_batch(make, gpt):
     keys = {"layers": 1, "width": 8, "heads": 2}
     first, again, other = (make(gpt, keys, seed=seed) for seed in (0, 0, 1))
-    assert all(torch.equal(*pair) for pair in zip(first.module.parameters(), again.module.parameters(), strict=True))
+    assert all(
+        torch.equal(*pair)
+        for pair in zip(first.module.parameters(), again.module.parameters(), strict=True)
+    )
     assert torch.equal(first.make_batch()["tokens"], again.make_batch()["tokens"])
     assert torch.equal(first.make_batch()["tokens"], first.make_batch()["tokens"])
     assert not torch.equal(first.module.tokens.weight, other.module.tokens.weight)
@@ -182,13 +196,20 @@ def test_weights_of_another_type_become_fp32_and_frozen_ones_are_counted_apart(m
     assert {each.dtype for each in model.module.parameters()} == {torch.float32}
     assert model.module.angles.dtype == torch.complex64
     found = model.description
-    assert (found["parameters"], found["trainable_parameters"], found["buffers_bytes"]) == (90, 50, 24)
+    assert (found["parameters"], found["trainable_parameters"], found["buffers_bytes"]) == (
+        90,
+        50,
+        24,
+    )
 
 
 def test_describing_takes_no_memory(gpt):
     layers, width = 24, 2**15  # 13 G parameters each: no machine has room for them
     found = own.describe(gpt, {"layers": layers, "width": width, "heads": 256}, 32, 1)
-    assert found["parameters"] == 10_000 * width + 32 * width + layers * (12 * width**2 + 13 * width) + 2 * width
+    assert (
+        found["parameters"]
+        == 10_000 * width + 32 * width + layers * (12 * width**2 + 13 * width) + 2 * width
+    )
 
 
 def test_what_cannot_be_followed_by_shapes_is_run(write):

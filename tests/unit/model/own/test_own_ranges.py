@@ -1,11 +1,20 @@
-"""Ranges of the parts of a model, by hooks: which, in which order, and that they change no number."""
+"""Ranges of the parts of a model, by hooks: which, in which order, and that they change no
+number."""
 
 import pytest
 import torch
 from stepscope.model import ranges
 
 GPT = {"layers": 2, "width": 16, "heads": 2}
-FORWARD_OF_A_BLOCK = ["block", " norm", " attention", "  QKV projection", "  output projection", " norm", " FFN"]
+FORWARD_OF_A_BLOCK = [
+    "block",
+    " norm",
+    " attention",
+    "  QKV projection",
+    "  output projection",
+    " norm",
+    " FFN",
+]
 BACKWARD_OF_A_BLOCK = [
     "block backward",
     " FFN backward",
@@ -38,10 +47,21 @@ def test_forward_and_backward_of_each_part_are_named_in_their_order(opened, make
 
 def test_ranges_are_described(make, gpt, vit):
     found = make(gpt, GPT).description["ranges"]
-    names = ["embedding", "block", "norm", "attention", "QKV projection", "output projection", "FFN", "final norm"]
+    names = [
+        "embedding",
+        "block",
+        "norm",
+        "attention",
+        "QKV projection",
+        "output projection",
+        "FFN",
+        "final norm",
+    ]
     assert found == {"by": "hooks", "names": [*names, "LM head"]}
     names = make("hf:qwen3").description["ranges"]["names"]
-    assert {"Q projection", "K projection", "V projection", "norm in attention", "LM head"} <= set(names)
+    assert {"Q projection", "K projection", "V projection", "norm in attention", "LM head"} <= set(
+        names
+    )
     assert make(vit, {"layers": 2}).description["ranges"]["names"] == [
         "block",
         "attention",
@@ -60,7 +80,9 @@ def test_hooks_change_no_number(request, make, step, reference):
     named = step(make(reference, keys))
     assert log
     assert torch.equal(plain.loss, named.loss)
-    assert all(torch.equal(plain.gradients[name], named.gradients[name]) for name in plain.gradients)
+    assert all(
+        torch.equal(plain.gradients[name], named.gradients[name]) for name in plain.gradients
+    )
 
 
 def test_hooks_are_there_only_while_ranges_are_on(make, gpt, step):
@@ -82,7 +104,13 @@ def test_inference_has_forward_ranges_alone(opened, make, gpt):
     model = make(gpt, GPT)
     with torch.no_grad():
         model.outputs(model.make_batch())
-    assert indented(opened) == ["embedding", "embedding", *FORWARD_OF_A_BLOCK * 2, "final norm", "LM head"]
+    assert indented(opened) == [
+        "embedding",
+        "embedding",
+        *FORWARD_OF_A_BLOCK * 2,
+        "final norm",
+        "LM head",
+    ]
 
 
 def test_recomputed_blocks_run_within_their_backward_range(opened, make, gpt, step):

@@ -16,7 +16,9 @@ def test_an_architecture():
     assert (parsed.file, parsed.name, parsed.folder) == (None, "Qwen/Qwen3-0.6B", None)
 
 
-@pytest.mark.parametrize("text", ["", "mine.py", "mine:build", "mine.py:", "mine.py:1x", "hf:", "hf: llama"])
+@pytest.mark.parametrize(
+    "text", ["", "mine.py", "mine:build", "mine.py:", "mine.py:1x", "hf:", "hf: llama"]
+)
 def test_anything_else_is_one_line(text):
     with pytest.raises(ModelError) as caught:
         parse(text)
