@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from stepscope.config import ConfigError
+from stepscope.model.chosen import PACKAGES, names
 
 MOST_BITS = 1000  # of an integer; Python refuses to print one of some thousand digits
 MOST_SHOWN = 200  # characters of what jsonschema says, which holds the value
@@ -89,7 +90,11 @@ def validated(config: dict, schema_path: Path) -> dict:
 
 @functools.cache
 def _schema(path: Path) -> dict:
-    return read_yaml(path)
+    """The schema; values of an option that are modules are those that its package holds."""
+    schema = read_yaml(path)
+    for option in PACKAGES:
+        schema["$defs"][option]["enum"] = names(option)
+    return schema
 
 
 def _plain(value: object, where: str = "") -> object:
