@@ -7,7 +7,8 @@ import shlex
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stepscope.axes import PRECISIONS
+from stepscope.axes import PLAIN_STEP
+from stepscope.model.formats import PRECISIONS
 from stepscope.report.facts import predicted_gain as predicted
 from stepscope.report.facts.machine import Machine, Place, arithmetic, place
 from stepscope.report.kit.data import Data, of_ratio, of_series, once
@@ -25,15 +26,8 @@ from stepscope.report.kit.quantity import (
     share,
 )
 from stepscope.results.agreement import OF_LOSS
-from stepscope.results.option_labels import LABELS
+from stepscope.results.option_labels import ABOUT, LABELS, kind_of
 
-START = {
-    "precision": "fp32",
-    "attention": "naive",
-    "compile": "none",
-    "optimizer": "own",
-    "checkpoint": 0,
-}
 SIXTEEN = ("bf16", "fp16")
 
 
@@ -366,15 +360,18 @@ def _changes(declared: dict[str, dict]) -> dict[str, dict]:
     options: dict[str, dict] = {}
     for name, said in declared.items():
         after = said.get("after", "")
-        based = options.get(after, START)
-        full = START | {key: said[key] for key in START if key in said}
-        changed = [key for key in START if full[key] != based[key]] or ["precision"]
+        based = options.get(after, PLAIN_STEP)
+        full = PLAIN_STEP | {key: said[key] for key in PLAIN_STEP if key in said}
+        changed = [key for key in PLAIN_STEP if full[key] != based[key]] or ["precision"]
         if not after:  # a ladder that starts at a later rung is called by that
             changed = [key for key in changed if str(full[key]) == name] or changed[-1:]
         value = full[changed[0]]
-        kind = f"checkpoint {value}" if changed[0] == "checkpoint" else str(value)
-        fuses = kind in ("sdpa", "flex", "triton") and based["attention"] == "naive"
-        options[name] = full | {"after": after, "kind": kind, "fuses": fuses}
+        kind = kind_of(changed[0], value)
+        takes_away = ABOUT[kind].takes_away if kind in ABOUT else ""
+        was_scores = ABOUT[str(based["attention"])].takes_away != "scores"
+        fuses = takes_away == "scores" and was_scores
+        takes = takes_away if fuses or takes_away != "scores" else ""
+        options[name] = full | {"after": after, "kind": kind, "fuses": fuses, "takes_away": takes}
     main = _longest_chain(options)
     return {name: full | {"is_aside": name not in main} for name, full in options.items()}
 
@@ -450,10 +447,10 @@ def _rung(
         gpu_verdict=alone["verdict"] if alone else "",
         won=won,
         fuses_attention=change["fuses"],
-        predicted_gain=predicted.gain("sdpa" if change["fuses"] else kind, before, where, work)
+        predicted_gain=predicted.gain(change["takes_away"], before, where, work)
         if before and before.step
         else None,
-        is_held_alone=predicted.is_alone(kind, before) if before else False,
+        is_held_alone=predicted.is_alone(change["takes_away"], before) if before else False,
         total_gain=of_ratio(whole) if whole else None,
         total_verdict=whole["verdict"] if whole else "",
         tokens=of("tokens_per_second"),
