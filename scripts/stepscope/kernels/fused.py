@@ -57,9 +57,8 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: _Masking) -> Tensor:
     wants_gradient = torch.is_grad_enabled() and (
         q.requires_grad or k.requires_grad or v.requires_grad
     )
-    if (
-        is_compiling or wants_gradient or forward_ad._current_level >= 0
-    ):  # which raises for forward-mode gradients
+    # The function raises for forward-mode gradients, at whose levels it is called too.
+    if is_compiling or wants_gradient or forward_ad._current_level >= 0:
         return _FlashAttention.apply(q, k, v, mask)
     return forward(q, k, v, *mask)[0]
 
@@ -83,7 +82,8 @@ class _FlashAttention(torch.autograd.Function):
                 *ctx.saved_tensors, d_output, *ctx.mask
             )
         elif torch.is_grad_enabled():
-            gradients = _backward_once(ctx, *ctx.saved_tensors, d_output, *ctx.mask)
+            once = _backward_once  # torch types what it decorates as a method
+            gradients = once(ctx, *ctx.saved_tensors, d_output, *ctx.mask)  # type: ignore[call-arg]
         else:
             gradients = backward(*ctx.saved_tensors, d_output, *ctx.mask)
         return *gradients, None
@@ -99,8 +99,8 @@ def _empty_results(q: Tensor, *_rest) -> tuple[Tensor, Tensor]:
     return operands.empty_like(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
 
 
-def _empty_gradients(*tensors_and_mask) -> tuple[Tensor, Tensor, Tensor]:
-    return tuple(map(operands.empty_like, tensors_and_mask[:3]))
+def _empty_gradients(q: Tensor, k: Tensor, v: Tensor, *_rest) -> tuple[Tensor, Tensor, Tensor]:
+    return operands.empty_like(q), operands.empty_like(k), operands.empty_like(v)
 
 
 _GIVEN = "Tensor q, Tensor k, Tensor v"
