@@ -20,15 +20,19 @@ class Model:
         self.module = build_model(
             shape, spec["context"], option(spec, "attention"), device, spec["seed"]
         )
-        batch = random_batch(
+        self._batch = random_batch(
             spec["vocab_size"], spec["batch"], spec["context"], device, spec["seed"]
         )
-        self._tokens, self._targets = batch
+        self.choose(slice(None))
         if spec["precision"] == "fp8":
             fp8 = load("precision", "fp8")
             if reason := fp8.unsupported(shape, self._tokens.numel()):
                 raise models.Unsupported(reason)
             fp8.convert(self.module.blocks)
+
+    def choose(self, sequences: slice) -> None:
+        """Go on with these sequences of the batch."""
+        self._tokens, self._targets = (part[sequences] for part in self._batch)
 
     @property
     def blocks(self) -> nn.ModuleList:
