@@ -13,7 +13,7 @@ multiprocessors that NCCL takes), or attention, compile and checkpoint.
 
 import sys
 
-from stepscope.config import flags
+from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.parallel.cell import ParallelMeasurement
@@ -33,7 +33,7 @@ ON_GPU = [
 
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
-    with ParallelMeasurement("time_parallel.py", spec, settings) as running:
+    with ParallelMeasurement(studies.PARALLEL.file, spec, settings) as running:
         from stepscope.parallel import measuring, printing
 
         found, more = measuring.measure(running)
@@ -46,7 +46,7 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     options = ("precision", "attention", "compile", "optimizer", "checkpoint")
     keys = ("devices", *flags.MODEL, *options, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(
-        __doc__, words, "parallel", keys, optimizer="fused", steps=6, max_steps=30
+        __doc__, words, studies.PARALLEL, keys, optimizer="fused", steps=6, max_steps=30
     )
     spec["variants"] = spec["variants"] or (ON_GPU if spec["device"] == "cuda" else PLAIN)
     for variant in spec["variants"]:

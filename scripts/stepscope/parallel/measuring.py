@@ -38,9 +38,8 @@ from stepscope.parallel.strategies import STRATEGIES, Replica
 
 ALONE = "alone"  # the strategy that all others are compared with
 PHASED, PROFILED = 3, 3  # steps
-SAMPLED = 64  # entries of each gradient that are compared
-CAPTURE_SECONDS = 300.0  # after which capturing is given up: a rank may wait for one that cannot
-ENERGY_SECONDS = 1.5 * gpu_alone.LEAST_SECONDS
+CAPTURE_SECONDS = 240.0  # after which capturing is given up: a rank may wait for one that cannot
+ENERGY_SECONDS = 2 * gpu_alone.LEAST_SECONDS  # a second series on one rank alone would hang
 
 
 @dataclass
@@ -84,8 +83,8 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
     if examined and spec["device"] == "cuda":
         try:
             found.append(combined(together(replayed, CAPTURE_SECONDS)))
-        except LateError as late:
-            found[-1].status(ALONE, "unsupported", str(late), mode="host-free")
+        except (LateError, SystemExit) as given_up:  # what cannot be had may not fail the cell
+            found[-1].status(ALONE, "unsupported", str(given_up), mode="host-free")
     for name, why in failed.items():
         found[-1].status(name, why.status, why.reason, mode="step")
     tables = {
@@ -103,6 +102,7 @@ def attempt(name: str) -> Iterator[None]:
         yield
     except Exception as error:
         if not isinstance(error, models.Unsupported) and not memory.is_out_of_memory(error):
+            error.add_note(f"of the variant {name}")
             raise
         raise VariantError(name, *steps.why(error)) from None
 
@@ -174,7 +174,7 @@ def fit_together(spec: dict) -> bool:
         spec["context"],
         spec["precision"],
         "naive" if option(spec, "attention") == "naive" else "sdpa",
-        spec["optimizer"],
+        str(option(spec, "optimizer")),
     )
     kept = sum(
         parallel_footprint.held(variant["strategy"], shape.parameters, devices, "after")
@@ -229,6 +229,7 @@ def _examine(
 
 
 def _held(before: dict[str, int]) -> int:
+    gc.collect()
     torch.cuda.synchronize()
     name = "peak_allocated"
     return memory.held("cuda")[name] - before[name]
@@ -253,9 +254,10 @@ def computed(work: Replica) -> dict:
     squares, sample = 0.0, []
     work.clear_gradients()
     work.whole()
+    entries = math.ceil(steps.SAMPLED / len(work.parameters))  # of each
     for gradient in work.gradients():
         squares += float(gradient.norm()) ** 2
-        every = math.ceil(gradient.numel() / SAMPLED)
+        every = math.ceil(gradient.numel() / entries)
         sample += gradient.flatten()[::every].float().tolist()
     work.phases("step")["optimizer"]()
     work.clear_gradients()

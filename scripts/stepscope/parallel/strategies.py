@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from stepscope.axes import PRECISIONS
+from stepscope.axes import PRECISIONS, option
 from stepscope.measure import models
 from stepscope.measure.workload import Workload
 from stepscope.model.chosen import load
@@ -164,7 +164,7 @@ class Zero(Ddp):
             self.parameters,
             torch.optim.AdamW,
             process_group=self._group,
-            fused=self.spec["optimizer"] == "fused",
+            fused=option(self.spec, "optimizer") == "fused",
         )
 
 
@@ -181,7 +181,7 @@ class Sharded(Replica):
         for parameter, weight in pieces(self._weights, self.parameters):
             parameter.data = weight
         self._own = self._weights.split(self._piece)[self._place.rank]
-        self.optimizer = load("optimizer", self.spec["optimizer"]).make([self._own])
+        self.optimizer = load("optimizer", str(option(self.spec, "optimizer"))).make([self._own])
 
     def _backward(self) -> None:
         super()._backward()
