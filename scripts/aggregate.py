@@ -57,7 +57,7 @@ def main() -> None:
         _refuse(refused, given.plan)
         tables, damaged, warnings = writing.tables(found, samples, given.published)
         _refuse(damaged, given.plan)
-    except (cells.PlanError, published.PublishedError) as error:
+    except (cells.PlanError, published.PublishedError, writing.Undeclared) as error:
         sys.exit(f"error: {error}")
     print(*(f"WARNING: {warning}" for warning in warnings), sep="\n", end="\n" * bool(warnings))
     with files.or_one_line(given.out):
