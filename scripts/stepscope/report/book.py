@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
@@ -163,13 +164,18 @@ def as_plain(value: object) -> object:
         kept |= {"low": value.low, "high": value.high} if value.has_interval else {}
         return kept | ({"cells": list(value.cells)} if value.cells else {})
     if dataclasses.is_dataclass(value):
-        named = {
-            each.name: as_plain(getattr(value, each.name)) for each in dataclasses.fields(value)
-        }
+        given = [each.name for each in dataclasses.fields(value) if each.name != "data"]
+        named = {name: as_plain(getattr(value, name)) for name in given + _derived(type(value))}
         return {name: each for name, each in named.items() if each not in (None, "", [], {})}
     if isinstance(value, dict):
         return {str(key): as_plain(each) for key, each in value.items()}
     return [as_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _derived(kind: type) -> list[str]:
+    """Names of the facts that follow from what a chapter is given (see stepscope.report.facts)."""
+    found = [name for name, each in vars(kind).items() if isinstance(each, cached_property)]
+    return [name for name in found if not name.startswith("_")]
 
 
 def _json(value: object) -> str:
