@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from stepscope.files import write_whole
 from stepscope.report import explorer
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, machines
+from stepscope.report.kit.named import named
 from stepscope.report.kit.page import Page
 from stepscope.report.kit.quantity import Quantity
 
@@ -164,18 +164,11 @@ def as_plain(value: object) -> object:
         kept |= {"low": value.low, "high": value.high} if value.has_interval else {}
         return kept | ({"cells": list(value.cells)} if value.cells else {})
     if dataclasses.is_dataclass(value):
-        given = [each.name for each in dataclasses.fields(value) if each.name != "data"]
-        named = {name: as_plain(getattr(value, name)) for name in given + _derived(type(value))}
-        return {name: each for name, each in named.items() if each not in (None, "", [], {})}
+        plain = {name: as_plain(each) for name, each in named(value).items()}
+        return {name: each for name, each in plain.items() if each not in (None, "", [], {})}
     if isinstance(value, dict):
         return {str(key): as_plain(each) for key, each in value.items()}
     return [as_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
-
-
-def _derived(kind: type) -> list[str]:
-    """Names of the facts that follow from what a chapter is given (see stepscope.report.facts)."""
-    found = [name for name, each in vars(kind).items() if isinstance(each, cached_property)]
-    return [name for name in found if not name.startswith("_")]
 
 
 def _json(value: object) -> str:
