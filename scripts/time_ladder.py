@@ -13,14 +13,13 @@ checkpoint), and the name of the rung that it is compared with as `after`.
 
 import sys
 
-from stepscope.axes import NEUTRAL, PRECISIONS
+from stepscope.axes import NEUTRAL, PLAIN_STEP
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.own_cell import cell
-from stepscope.model.chosen import names
+from stepscope.model.chosen import PACKAGES, names
 
-OPTIONS = ("precision", "attention", "compile", "optimizer", "checkpoint")
 ON_GPU = (
     *({"name": name, "precision": name} for name in ("fp32", "tf32", "bf16")),
     {"name": "sdpa", "attention": "sdpa"},
@@ -72,14 +71,11 @@ def climbed(changes: tuple[dict, ...]) -> list[dict]:
 
 def _wrong(variant: dict, variants: list[dict]) -> str | None:
     """What is wrong with a variant, in one line; None if nothing is."""
-    name, known = (
-        variant["name"],
-        {"precision": tuple(PRECISIONS), "compile": flags.FLAGS["compile"].choices},
-    )
-    known |= {option: tuple(names(option)) for option in ("attention", "optimizer")}
+    name = variant["name"]
+    known = {option: names(option) for option in PACKAGES}
     for key, value in variant.items():
-        if key not in ("name", "after", *OPTIONS):
-            return f"{name} has no {key}; options are {', '.join(OPTIONS)}"
+        if key not in ("name", "after", *PLAIN_STEP):
+            return f"{name} has no {key}; options are {', '.join(PLAIN_STEP)}"
         if key in known and value not in known[key]:
             return f"{name}: {key} {value!r} is none of {', '.join(known[key])}"
         if key == "checkpoint" and not (isinstance(value, int) and value >= 0):

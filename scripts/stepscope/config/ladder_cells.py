@@ -1,12 +1,11 @@
 """The optimisation ladder's cells: one at each place, whose variants are the rungs, every one a
 change of the one before, and the asides."""
 
+from stepscope.axes import NEUTRAL, PLAIN_STEP
 from stepscope.config import ConfigError
 from stepscope.config.grid import Cell, Target, each_once, options_path
 from stepscope.config.model_cells import check_size, models_of, timed_steps
 
-FIRST = {"precision": "fp32"}
-NEUTRAL = {"attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
 VARIED = ("compile", "checkpoint")  # what an aside may vary
 
 
@@ -67,7 +66,7 @@ def variants(
     """
     key = f"config key ladder.asides.{device}"
     found: dict[str, dict] = {}
-    after, options = None, FIRST
+    after, options = None, {"precision": PLAIN_STEP["precision"]}
     for change in changes:
         options = options | change
         name = _name(change)
@@ -110,16 +109,16 @@ def _variant(name: str, options: dict, after: str | None) -> dict:
     """A variant as its program takes it, without what is neutral."""
     changed = {
         key: options[key]
-        for key in (*FIRST, *NEUTRAL)
+        for key in PLAIN_STEP
         if key in options and options[key] != NEUTRAL.get(key)
     }
     return {"name": name, **changed} | ({"after": after} if after else {})
 
 
 def _name(change: dict) -> str:
-    """What a change is called: `bf16`, `sdpa`, `checkpoint=2`."""
+    """What a change is called: `bf16`, `sdpa`, `checkpoint=2`, `loss=torch`."""
     return "+".join(
-        f"checkpoint={value}" if key == "checkpoint" else str(value)
+        f"{key}={value}" if key in ("checkpoint", "loss") else str(value)
         for key, value in change.items()
     )
 

@@ -16,25 +16,22 @@ from functools import partial
 
 import torch
 
-from stepscope.axes import option
-from stepscope.formulas import footprint, footprint_peak
 from stepscope.machine import gpus
 from stepscope.machine.memory import available_memory
-from stepscope.measure import gpu_alone, memory, models, steps
+from stepscope.measure import gpu_alone, ladder, memory, models, steps
 from stepscope.measure.clock import Clock
 from stepscope.measure.found import Found
-from stepscope.measure.ladder import HEADROOM, ordered, spec_of
 from stepscope.measure.samples import Budget, Samples, take_turns
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import unsupported
 from stepscope.model.shape import ModelShape
-from stepscope.parallel import apart, collectives
-from stepscope.parallel import footprint as parallel_footprint
+from stepscope.parallel import collectives, footprint
 from stepscope.parallel.cell import ParallelMeasurement, combined
 from stepscope.parallel.place import Place
 from stepscope.parallel.ranks import LateError, VariantError
 from stepscope.parallel.recorded import Recording, recorded
 from stepscope.parallel.strategies import STRATEGIES, Replica
+from stepscope.trace import apart
 
 ALONE = "alone"  # the strategy that all others are compared with
 PHASED, PROFILED = 3, 3  # steps
@@ -109,7 +106,7 @@ def attempt(name: str) -> Iterator[None]:
 
 def built(spec: dict, variant: dict, place: Place) -> Replica:
     """A variant's replica on a rank, after its first steps."""
-    options = spec_of(spec, {"precision": spec["precision"]} | variant)
+    options = ladder.spec_of(spec, {"precision": spec["precision"]} | variant)
     if reason := unsupported(options):
         raise models.Unsupported(reason)
     return STRATEGIES[options["strategy"]](options, place)
@@ -133,7 +130,7 @@ def timed(process: int, spec: dict, place: Place, telemetry: Telemetry) -> Found
     samples, clock, budget = Samples(telemetry, process), Clock(place.device), Budget.of(spec)
     found = Found(process, samples.rows)
     is_together = fit_together(spec)
-    variants = ordered(spec["variants"], process)
+    variants = ladder.ordered(spec["variants"], process)
     works: dict[str, Replica] = {}
 
     def run(name: str, number: int = 0, kind: str = "free", is_warmup: bool = False) -> None:
@@ -165,24 +162,10 @@ def timed(process: int, spec: dict, place: Place, telemetry: Telemetry) -> Found
 
 
 def fit_together(spec: dict) -> bool:
-    """Whether all variants fit a device's memory at once, by the closed forms: what each holds, and
-    the largest step's activations and gradients."""
-    shape, devices = ModelShape.of(spec), spec["devices"]
-    setup = footprint.Setup(
-        shape,
-        spec["batch"],
-        spec["context"],
-        spec["precision"],
-        "naive" if option(spec, "attention") == "naive" else "sdpa",
-        str(option(spec, "optimizer")),
-    )
-    kept = sum(
-        parallel_footprint.held(variant["strategy"], shape.parameters, devices, "after")
-        for variant in spec["variants"]
-    )
-    # The transient part beside weights and moments, and a buffer as large as the gradients.
-    step = footprint_peak.peak(setup, "step").bytes - 2 * parallel_footprint.FP32 * shape.parameters
-    return kept + step <= HEADROOM * free_memory(spec)
+    """Whether all variants fit a device's memory at once, as rungs of a ladder do; a fifth is left
+    for buckets."""
+    variants = [{"precision": spec["precision"]} | one for one in spec["variants"]]
+    return ladder.fit_together(spec | {"variants": variants}, int(0.8 * free_memory(spec)))
 
 
 def free_memory(spec: dict) -> float:
@@ -339,9 +322,7 @@ def memory_rows(spec: dict, examined: list[Examined]) -> list[dict]:
     strategies = {one["name"]: one["strategy"] for one in spec["variants"]}
     for name, points in examined[0].memory.items() if examined else ():
         for point in points:
-            predicted = parallel_footprint.held(
-                strategies[name], shape.parameters, spec["devices"], point
-            )
+            predicted = footprint.held(strategies[name], shape.parameters, spec["devices"], point)
             most = max(one.memory[name][point] for one in examined)
             rows.append({"variant": name, "point": point, "held": most, "formula": predicted})
     return rows

@@ -1,8 +1,8 @@
 """What the terminal shows of a cell of several devices, beside times: its tables. Standard library
 only."""
 
-from stepscope.parallel.apart import ADDING_UP
 from stepscope.parallel.collectives import bus_bandwidth
+from stepscope.trace.apart import ADDING_UP
 
 SHOWN = ("clock", *ADDING_UP, "residual", "beside", "waited_by_others")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from stepscope.measure.clock import Clock
-from stepscope.parallel.apart import Span, Step
+from stepscope.trace.apart import Span, Step
 
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 

@@ -14,10 +14,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from stepscope.axes import PRECISIONS, option
+from stepscope.axes import option
 from stepscope.measure import models
 from stepscope.measure.workload import Workload
 from stepscope.model.chosen import load
+from stepscope.model.formats import FORMATS
 from stepscope.parallel.place import Place
 
 # torch 2.13 calls them so, and warns of the names that 2.11 has, as of `broadcast_buffers`.
@@ -215,7 +216,7 @@ class Fsdp(Replica):
         from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-        precision, whole = PRECISIONS[self.spec["precision"]], self.model.module
+        precision, whole = FORMATS[self.spec["precision"]], self.model.module
         mesh = DeviceMesh.from_group(self._group, self._place.device)
         low, wide = None, None
         if precision.is_autocast:

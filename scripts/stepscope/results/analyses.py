@@ -18,6 +18,17 @@ OF_SNAPSHOT = (
     "memory_named",
 )
 NAMES = {"profile": OF_TRACE, "memory": OF_SNAPSHOT}
+# Columns of the analyses' own files that no table has: a cell has one device, its steps and events
+# are told apart by their time, the others are parts of what a column says.
+LEFT_OUT = {
+    "kernels": {"layers"},
+    "phases": {"count"},
+    "gaps": {"device", "device_name"},
+    "modules": {"any_thread_gpu_time", "top_share"},
+    "memory_peak": {"device"},
+    "memory_timeline": {"active", "device", "event", "step"},
+    "memory_largest": {"device", "rank"},
+}
 
 
 def read(cells: list[MeasuredCell]) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:

@@ -60,6 +60,16 @@ class MeasuredCell:
         }
 
     @property
+    def gpu(self) -> str | None:
+        """The driver's name of the GPU that it was measured on; None without one."""
+        return self.record["provenance"]["hardware"].get("gpu") if self.record else None
+
+    @property
+    def values(self) -> list[dict]:
+        """What the record names besides times: quantity, unit, value and place of each."""
+        return self.summary.get("values", [])
+
+    @property
     def summary(self) -> dict:
         """What the record says of the cell as a whole; empty where it is missing."""
         return self.record.get("summary", {})
@@ -93,6 +103,12 @@ class MeasuredCell:
         ]
         each = {status for status, _ in found.values()}
         return "ok" if "ok" in each else max(each, key=STATUSES.index), "; ".join(said)
+
+
+def precision_of(cell: MeasuredCell, variant: str) -> str:
+    """The precision that a variant of a cell runs in."""
+    own = {one["name"]: one.get("precision", "fp32") for one in cell.spec.get("variants", [])}
+    return cell.spec.get("precision") or own.get(variant, "fp32")
 
 
 def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFrame, dict[str, str]]:
@@ -202,11 +218,11 @@ def _provenance(cell: MeasuredCell) -> dict:
 
 
 def untaken(cells: list[MeasuredCell], tables: Mapping[str, Rows]) -> list[str]:
-    """The studies of which cells were measured, but not one is in a table beside `cells`: what they
-    found would be in no report."""
+    """The studies of which cells were measured, but not one is in a table of what was found: it
+    would be in no report."""
     taken: set[str] = set()
     for name, table in tables.items():
-        if name != "cells":
+        if name not in ("cells", "variants"):  # of the plan, not of what was found
             of_table = pd.DataFrame(table)
             taken |= set(of_table["cell"]) if "cell" in of_table else set()
     measured = [cell for cell in cells if cell.status()[0] == "ok"]

@@ -4,7 +4,7 @@ import functools
 
 import pandas as pd
 
-from stepscope.axes import NEUTRAL, modes_up_to
+from stepscope.axes import PLAIN_STEP, modes_up_to
 from stepscope.formulas import footprint, footprint_checkpoint, footprint_peak
 from stepscope.formulas.footprint import Contribution, Setup
 from stepscope.formulas.footprint_peak import Peak
@@ -60,14 +60,12 @@ class Snapshots:
 
 
 def setup_of(shape, spec: dict) -> Setup | None:
-    """What the closed form needs of a spec, a cell's or a variant's; None without a shape, or in
-    fp8, of whose kept operands it knows nothing."""
-    if spec.get("precision") == "fp8":
-        return None
-    options = {name: spec.get(name, NEUTRAL[name]) for name in ("attention", "optimizer")}
-    return shape and Setup(
-        shape, spec["batch"], spec["context"], spec.get("precision", "fp32"), **options
-    )
+    """What the closed form needs of a spec, a cell's or a variant's; None without a shape, or for
+    options of which it knows nothing."""
+    options = ("precision", "attention", "optimizer", "loss")
+    values = {name: spec.get(name, PLAIN_STEP[name]) for name in options}
+    setup = shape and Setup(shape, spec["batch"], spec["context"], **values)
+    return setup if setup and setup.is_known else None
 
 
 def values(cells: list[MeasuredCell], snapshots: Snapshots) -> list[dict]:

@@ -113,7 +113,13 @@ QUANTITIES = {  # of series.csv
             "union of the intervals of a step's kernels and copies, by torch.profiler",
         ),
         number(
-            "launch_gap", "gap a launch", "s", "time less host-free (else busy) time, over launches"
+            "alone_time",
+            "time without the host",
+            "s",
+            "host-free, else busy; of a ladder one of them for all rungs that have it",
+        ),
+        number(
+            "launch_gap", "gap a launch", "s", "time less host-free, else busy time, over launches"
         ),
         number("tokens_per_second", "throughput", "token/s", "tokens of a batch over time"),
         number("flops", "rate", "FLOP/s", "the model's FLOP over time"),
@@ -295,6 +301,27 @@ CELLS = Table(
         number("temperature_max_c", "temperature", "°C", "highest at a sample"),
         text("throttle", "throttled by", "what slowed the GPU down, joined by `; `"),
         count("other_processes", "others", "other processes on the GPU"),
+    ),
+)
+VARIANTS = Table(
+    "variants",
+    "a variant of a ladder, and what it changes",
+    (
+        *KEY,
+        text("variant", "variant", "its name in `series` and `comparisons`"),
+        count("order", "order", "its place among the variants of its cell, from 0"),
+        text("after", "after", "the variant that it changes; empty for the first"),
+        flag("is_aside", "is aside", "stands beside the ladder, whose rungs do not build on it"),
+        text("label", "change", "what people call the change"),
+        text("changed", "option", "that it changes, `precision` or one of the options"),
+        text("before", "from", "what that option was; empty for the first"),
+        text("value", "to", "what that option is"),
+        PRECISION,
+        text("attention", "attention", "implementation of attention in the model"),
+        text("compile", "compiled", "what of the model is compiled: `none`, `block`, `model` …"),
+        text("optimizer", "optimizer", "`own`, `torch`, `fused` …"),
+        text("loss", "loss", "implementation of the loss"),
+        count("checkpoint", "checkpoint", "blocks of a checkpoint; 0: without"),
     ),
 )
 KERNELS = Table(
@@ -638,7 +665,7 @@ PUBLISHED = Table(
     ),
 )
 OTHERS = (
-    *(CELLS, KERNELS, CATEGORIES, PHASES, GAPS, MODULES, FIRST_STEP, TIMELINE),
+    *(CELLS, VARIANTS, KERNELS, CATEGORIES, PHASES, GAPS, MODULES, FIRST_STEP, TIMELINE),
     *(MEMORY_PEAK, MEMORY_TIMELINE, MEMORY_LARGEST, MEMORY_SAVED, MEMORY_PREDICTED),
     *(SUMS, DTYPES, FORCED, WARMUP, MODELS, PUBLISHED),
 )

@@ -3,8 +3,8 @@ where they belong."""
 
 import numpy as np
 import pytest
-from stepscope.parallel import apart
-from stepscope.parallel.apart import ADDING_UP, Span, Step
+from stepscope.trace import apart
+from stepscope.trace.apart import ADDING_UP, Span, Step
 
 LAYERS = 6
 KERNEL = 2.0  # seconds of a kernel of the forward or the backward pass
