@@ -1,9 +1,7 @@
 # What holds for a run as a whole: that it is alone in its folder, and what it says at its end.
 # Makes no files but what its jobs read of the machines.
-import shutil
-
-from stepscope.config.run import KEPT, RunLock
-from stepscope.config.run import end_from_a_thread, forget, speak_briefly, unlockable, unwritable
+from stepscope.config.run import RunLock, end_from_a_thread, forget, speak_briefly
+from stepscope.config.run import unlockable, unwritable
 from stepscope.files import is_full
 from stepscope.machine import arrival, slurm
 
@@ -49,7 +47,7 @@ onstart:
 
 
 onsuccess:
-    shutil.rmtree(KEPT, ignore_errors=True)
+    forget(records_of(workflow.dag.jobs))
 
 
 onerror:

@@ -119,6 +119,7 @@ def _neutral(help_: str, default: str, choices: list | tuple | None = None) -> F
     return Flag(help_, str, default, choices, is_neutral=True)
 
 
+COMPILED = ("none", "block", "model", "graphs")
 SIZE = ("d_model", "d_ff", "num_layers", "num_heads")
 MODEL = (
     "size",
@@ -163,7 +164,7 @@ FLAGS = {
         "compile",
         "torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA"
         " graphs",
-        ("none", "block", "model", "graphs"),
+        COMPILED,
     ),
     "optimizer": _option("optimizer", "AdamW's implementation", names("optimizer")),
     "checkpoint": _option(

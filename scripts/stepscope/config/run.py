@@ -25,8 +25,12 @@ def forget(records: Iterable[str]) -> None:
     """Remove from KEPT the cells of these records, `results/…/record.json`: Snakemake has noted
     them, or they are to be measured again."""
     for record in records:
-        cell = Path(record).parent.relative_to("results")
-        shutil.rmtree(KEPT / cell, ignore_errors=True)
+        folder = KEPT / Path(record).parent.relative_to("results")
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # other cells are in it
+            while folder != KEPT:
+                folder = folder.parent
+                folder.rmdir()
 
 
 def unlockable() -> str | None:

@@ -162,9 +162,14 @@ def test_a_cell_is_forgotten_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for cell in ("cpu/timing/a", "cpu/timing/a/batch=2", "cpu/memory/a"):
         (run.KEPT / cell).mkdir(parents=True)
+        (run.KEPT / cell / "record.json").touch()
     run.forget(["results/cpu/timing/a/batch=2/record.json", "results/cpu/ladder/a/record.json"])
     assert sorted(path.name for path in (run.KEPT / "cpu").glob("*/*")) == ["a", "a"]
     assert not (run.KEPT / "cpu/timing/a/batch=2").exists()
+    run.forget(["results/cpu/timing/a/record.json"])
+    assert [path.name for path in run.KEPT.glob("*/*")] == ["memory"]
+    run.forget(["results/cpu/memory/a/record.json"])
+    assert not run.KEPT.exists() and run.KEPT.parent.exists()
 
 
 def test_sigterm_is_handled_though_the_interrupted_code_holds_the_lock_that_its_handler_takes():
