@@ -66,27 +66,30 @@ def modules_of(spec: dict) -> list[str]:
 
     A model of one's own at neutral attention runs what it was written with, none of ours.
     """
-    precisions = {each.get("precision") for each in (spec, *spec.get("variants", []))}
-    modules = {f"{CHOSEN_BY_NAME['precision']}.{name}" for name in precisions}
-    found = {name for name in modules if (SCRIPTS / f"{name.replace('.', '/')}.py").is_file()}
     attention = CHOSEN_BY_NAME["attention"]
     if spec["study"] == "attention":
-        return sorted(
-            {
-                f"{attention}.{IMPLEMENTATIONS[variant['name']].module}"
-                for variant in spec["variants"]
-            }
-        )
+        names = [IMPLEMENTATIONS[variant["name"]].module for variant in spec["variants"]]
+        return sorted({f"{attention}.{name}" for name in names})
     if spec["study"] == "precision":
         return [f"{attention}.naive"] if "num_layers" in spec else []
-    if "model" not in spec and "num_layers" not in spec:
+    found = _modules_of_precisions(spec)
+    is_own = "model" in spec
+    if not is_own and "num_layers" not in spec:
         return sorted(found)
-    found.add(f"{KINDS_OF_MODEL}.{'own' if 'model' in spec else 'transformer'}")
+    found.add(f"{KINDS_OF_MODEL}.{'own' if is_own else 'transformer'}")
     for variant in spec.get("variants", [spec]):
-        for name in ("attention", "optimizer"):
-            if name != "attention" or name in variant or "model" not in spec:
-                found.add(f"{CHOSEN_BY_NAME[name]}.{option(variant, name)}")
+        found.add(f"{CHOSEN_BY_NAME['optimizer']}.{option(variant, 'optimizer')}")
+        if not is_own or "attention" in variant:
+            found.add(f"{attention}.{option(variant, 'attention')}")
     return sorted(found)
+
+
+def _modules_of_precisions(spec: dict) -> set[str]:
+    """Those of the precisions of a spec and its variants that are more than a context of torch."""
+    package = CHOSEN_BY_NAME["precision"]
+    names = {each.get("precision") for each in (spec, *spec.get("variants", []))}
+    folder = SCRIPTS / package.replace(".", "/")
+    return {f"{package}.{name}" for name in names if (folder / f"{name}.py").is_file()}
 
 
 class Sources:
@@ -152,16 +155,18 @@ class Sources:
 def _imported(tree: ast.Module) -> tuple[str, ...]:
     """What import statements may import, parents included; `from a import b` gives both a and
     a.b."""
-    names = []
+    names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
-    parents = {
-        ".".join(parts[:i]) for parts in (n.split(".") for n in names) for i in range(1, len(parts))
-    }
-    return tuple(sorted({*names, *parents}))
+    found = set(names)
+    for name in names:
+        while "." in name:
+            name = name.rpartition(".")[0]
+            found.add(name)
+    return tuple(sorted(found))
 
 
 def source_digest(source: str | bytes) -> str:
@@ -183,19 +188,20 @@ def _canonical(node: object) -> str:
     parts = []
     for field in node._fields:
         value = getattr(node, field, None)
-        if isinstance(
-            node, ast.JoinedStr
-        ):  # Python 3.12 puts an empty string after a nested format specifier
-            value = [
-                part for part in value if not (isinstance(part, ast.Constant) and part.value == "")
-            ]
+        if isinstance(node, ast.JoinedStr):
+            value = [part for part in node.values if not _is_empty_text(part)]
         if value is None or value == [] or field in _IGNORED_FIELDS:
             continue
-        if (
-            field == "body"
-            and isinstance(node, _WITH_DOCSTRING)
-            and ast.get_docstring(node, clean=False) is not None
-        ):
+        if field == "body" and _has_docstring(node):
             value = value[1:]
         parts.append(f"{field}={_canonical(value)},")
     return f"{type(node).__name__}({''.join(parts)})"
+
+
+def _is_empty_text(node: ast.AST) -> bool:
+    """As Python 3.12 puts one after a nested format specifier."""
+    return isinstance(node, ast.Constant) and node.value == ""
+
+
+def _has_docstring(node: ast.AST) -> bool:
+    return isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None
