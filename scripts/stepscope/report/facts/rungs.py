@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stepscope.axes import PLAIN_STEP
+from stepscope.model.about import About
 from stepscope.model.formats import PRECISIONS
 from stepscope.report.facts import predicted_gain as predicted
 from stepscope.report.facts.machine import Machine, Place, arithmetic, place
@@ -91,6 +92,12 @@ class Rung:
     is_rounding: bool
     differs: bool
     limits: str
+
+    @property
+    def about(self) -> About:
+        """What the value that it changes says of itself; of a number of blocks no more than its
+        name."""
+        return ABOUT.get(self.kind) or About(label=str(self.name), title=str(self.name))
 
     @property
     def has_verdict(self) -> bool:
