@@ -120,7 +120,7 @@ def test_words_can_be_read_in_both_themes(name):
     colour = colours.OKABE_ITO[name]
     assert (
         contrast(colour.text, "#ffffff") >= 4.5
-        and contrast(colour.dark_text, colours.NEUTRAL["paper"][1]) >= 4.5
+        and contrast(colour.dark_text, colours.GREYS["paper"][1]) >= 4.5
     )
 
 

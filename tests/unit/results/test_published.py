@@ -4,7 +4,7 @@ beside, and the committed files as printed."""
 import pandas as pd
 import pytest
 from stepscope.results.published import PublishedError, read, rows
-from stepscope.results.schema import SERIES
+from stepscope.results.schema import TABLES
 
 HEAD = "source,gpu,study,quantity,value,unit"
 ROW = "somebody,T4,timing,time,1.5,s"
@@ -97,7 +97,7 @@ def ours(**row) -> pd.DataFrame:
         "quantity": "time",
     }
     plain |= {"median": 0.04, "mean": 0.05, "std": 0.001, "status": "ok", "cell": "a/cell"}
-    return pd.DataFrame([plain | row]).reindex(columns=SERIES.names)
+    return pd.DataFrame([plain | row]).reindex(columns=TABLES["series"].names)
 
 
 STEP = (
