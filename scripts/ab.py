@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from stepscope.config.studies import STUDIES
 from stepscope.files import write_whole
 from stepscope.machine import gpus, locks
 from stepscope.machine.process import die_with_parent
@@ -32,20 +33,9 @@ from stepscope.results import statistics, verdicts
 
 PROJECT = Path(__file__).resolve().parents[1]
 WORKTREE = "worktree"
-PROGRAMS = (
-    "time_step.py",
-    "time_ladder.py",
-    "time_attention.py",
-    "measure_ceilings.py",
-)  # that measure time
-SERIES = [
-    "variant",
-    "mode",
-    "kind",
-    "phase",
-    "length",
-    "direction",
-]  # columns of samples that tell series apart
+PROGRAMS = tuple(study.file for study in STUDIES if study.is_timed)
+# Columns of samples that tell series apart.
+SERIES = ["variant", "mode", "kind", "phase", "length", "direction"]
 COLUMNS = [
     "cell",
     *SERIES,

@@ -14,7 +14,7 @@ from stepscope.axes import modes_up_to, option
 from stepscope.config import ConfigError, hardware
 from stepscope.config.config import merged, read_yaml, validated
 from stepscope.config.grid import Cell
-from stepscope.config.studies import STUDIES
+from stepscope.config.studies import BY_NAME, STUDIES
 from stepscope.formulas import flops, footprint_peak
 from stepscope.formulas.footprint import Setup
 from stepscope.machine.identity import MachineError
@@ -26,18 +26,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # launches limit it.
 OF_GPU, OF_CORE = {"fp32": 40e12, "tf32": 100e12, "": 160e12}, {"fp32": 30e9, "": 15e9}
 LAUNCHES = {"cuda": 2.7e-3, "cpu": 1e-3}
-# Seconds of a process besides its steps: on a GPU by study, and of each variant, of attention at
-# each length; and more where something is compiled, with a cell's shared caches.
-START = {
-    "timing": 3,
-    "ladder": 4,
-    "attention": 4,
-    "ceilings": 1.5,
-    "profile": 10,
-    "memory": 4.5,
-    "precision": 2,
-}
-OF_VARIANT, START_OF_CPU = {"ladder": 2.5, "attention": 0.5}, 2
+# Seconds of a process besides its steps: on a CPU for any study (on a GPU its row in the table says
+# it), and more where something is compiled, with a cell's shared caches.
+START_ON_CPU = 2
 COMPILED, COMPILING = ("compiled", "flex"), 3
 SHORT = 0.25  # seconds of each series of a ladder beside its turns
 
@@ -113,10 +104,13 @@ def seconds(cell: Cell, memory: float) -> float:
     its start."""
     fitting = [spec for spec in variants(cell) if peak_bytes(spec) <= memory]
     compiled = sum(spec.get("name") in COMPILED or "compile" in spec for spec in fitting)
-    own = COMPILING * compiled + sum(map(series_seconds, fitting))
-    each = OF_VARIANT.get(cell.study, 0) * len(fitting) * len(cell.spec.get("lengths", [0]))
-    own += START[cell.study] + each if cell.spec["device"] == "cuda" else START_OF_CPU
-    return cell.spec.get("processes", 1) * own
+    running = COMPILING * compiled + sum(map(series_seconds, fitting))
+    if cell.spec["device"] == "cuda":
+        study, lengths = BY_NAME[cell.study], cell.spec.get("lengths", [None])
+        start = study.start_seconds + study.variant_seconds * len(fitting) * len(lengths)
+    else:
+        start = START_ON_CPU
+    return cell.spec.get("processes", 1) * (start + running)
 
 
 def series_seconds(spec: dict) -> float:

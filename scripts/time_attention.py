@@ -11,14 +11,14 @@ With --out it also writes record.json and samples.csv.
 import sys
 
 from stepscope.axes import CAUSAL, IMPLEMENTATIONS
-from stepscope.config import flags
+from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.cell import Measurement
 
 
 def main() -> None:
-    with Measurement("time_attention.py", *parse(sys.argv[1:])) as running:
+    with Measurement(studies.ATTENTION.file, *parse(sys.argv[1:])) as running:
         from stepscope.measure import attention
 
         running.finish(
@@ -44,7 +44,7 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     other = {"batch": None, "warmup": 3, "steps": 6, "max_steps": 40, "max_seconds": 0.15}
     other["variants"] = [{"name": name} for name in IMPLEMENTATIONS]
     spec, settings, error = flags.read(
-        __doc__, words, "attention", ("variants", *shape, *flags.BUDGET), **other
+        __doc__, words, studies.ATTENTION, ("variants", *shape, *flags.BUDGET), **other
     )
     for name in (one["name"] for one in spec["variants"]):
         if name not in IMPLEMENTATIONS:

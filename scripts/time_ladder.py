@@ -14,7 +14,7 @@ checkpoint), and the name of the rung that it is compared with as `after`.
 import sys
 
 from stepscope.axes import NEUTRAL, PRECISIONS
-from stepscope.config import flags
+from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.own_cell import cell
@@ -41,7 +41,7 @@ ON_CPU = (
 
 
 def main() -> None:
-    with cell("time_ladder.py", *parse(sys.argv[1:])) as running:
+    with cell(studies.LADDER.file, *parse(sys.argv[1:])) as running:
         from stepscope.measure import ladder
 
         found = running.in_processes(ladder.measure)
@@ -52,7 +52,7 @@ def main() -> None:
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
     keys = (*flags.MODEL, "variants", *flags.BUDGET)
-    spec, settings, error = flags.read(__doc__, words, "ladder", keys, steps=6, max_steps=30)
+    spec, settings, error = flags.read(__doc__, words, studies.LADDER, keys, steps=6, max_steps=30)
     spec["variants"] = spec["variants"] or climbed(ON_GPU if spec["device"] == "cuda" else ON_CPU)
     if wrong := next(
         filter(None, (_wrong(one, spec["variants"]) for one in spec["variants"])), None

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from stepscope.config import ConfigError
+from stepscope.config.studies import BY_NAME
 
 MOST_BITS = 1000  # of an integer; Python refuses to print one of some thousand digits
 MOST_SHOWN = 200  # characters of what jsonschema says, which holds the value
@@ -81,7 +82,7 @@ def validated(config: dict, schema_path: Path) -> dict:
     config = _plain(config)
     if error := jsonschema.exceptions.best_match(checker.iter_errors(config)):
         raise ConfigError(_explained(error))
-    _require_sizes(config)
+    _require_known_limits(config)
     validate(config, str(schema_path))
     _require_least_below_most(config)
     return config
@@ -142,16 +143,20 @@ def _read_text(config: dict, checker) -> None:
                 functools.reduce(operator.getitem, way, config)[last] = value
 
 
-def _require_sizes(config: dict) -> None:
-    """Of the limits that the configuration names: that each is for sizes or models that it has."""
-    known = [*config["sizes"], *config.get("models", {})]
+def _require_known_limits(config: dict) -> None:
+    """Of the limits: that each is for studies, and for sizes or models, that there are."""
+    known = {
+        "study": list(BY_NAME),
+        "size": [*config["sizes"], *config.get("models", {})],
+    }
     for place, line in enumerate(config.get("limits", [])):
-        for size in line.get("size", []):
-            if size not in known:
-                raise ConfigError(
-                    f"config key limits.{place}.size: no size {size!r}; choose from"
-                    f" {', '.join(known)}"
-                )
+        for key, names in known.items():
+            for name in line.get(key, []):
+                if name not in names:
+                    raise ConfigError(
+                        f"config key limits.{place}.{key}: no {key} {name!r}; choose from"
+                        f" {', '.join(names)}"
+                    )
 
 
 def _require_least_below_most(value: object, where: str = "") -> None:

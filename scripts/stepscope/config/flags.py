@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PRECISIONS
 from stepscope.config import own_models
 from stepscope.config.profilers import NSYS_NEUTRAL
+from stepscope.config.studies import Study
 from stepscope.machine import identity
 from stepscope.model.chosen import names
 from stepscope.model.shape import ModelShape
@@ -216,7 +217,11 @@ FLAGS = {
 
 
 def read(
-    description: str, words: list[str], study: str, keys: tuple[str, ...], **defaults: object
+    description: str | None,
+    words: list[str],
+    study: Study,
+    keys: tuple[str, ...],
+    **defaults: object,
 ) -> tuple[dict, Settings, Callable]:
     """(the spec of a cell, what does not belong to it, what ends the program with one line) from a
     program's flags.
@@ -249,8 +254,8 @@ def read(
     if given["threads"] is None:
         given["threads"] = 1 if given["device"] == "cuda" else max(1, identity.usable_cores() - 1)
     if "size" in chosen:
-        _resolve_model(given, parser.error, study)
-    spec = {"study": study}
+        _resolve_model(given, parser.error)
+    spec: dict = {"study": study.name}
     for key in chosen:
         is_left_out = FLAGS[key].is_neutral and given[key] == FLAGS[key].default
         if key not in BESIDE and given[key] is not None and not is_left_out:
@@ -264,7 +269,7 @@ def read(
     return spec, Settings(out=given["out"], time_limit=given["time_limit"]), parser.error
 
 
-def _resolve_model(given: dict, error: Callable[[str], None], study: str) -> None:
+def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:
     """Put the numbers of a size in its place, or a model of one's own in that of a shape."""
     numbers = [key for key in SIZE if given[key] is not None]
     named = [key for key in ("model", "size") if given.get(key) is not None]

@@ -2,7 +2,7 @@
 it comes from."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,15 +10,17 @@ from pathlib import Path
 import pandas as pd
 
 from stepscope.axes import option
+from stepscope.config.studies import STUDIES
 from stepscope.measure.found import STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.results import records
 
-SAMPLED = ("timing", "ladder", "attention", "ceilings")  # studies whose samples become series
 MISSING = "missing"
 # What a spec says of how a cell is measured, not of what: where results of another run are used it
 # may differ.
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
+
+Rows = pd.DataFrame | Iterable[Mapping]
 
 
 class PlanError(ValueError):
@@ -113,8 +115,8 @@ def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFra
     """(cells in the plan's order, their samples, refused cells: why), without those that are
     refused.
 
-    The samples have `cell` beside their own columns; they are those of the studies in SAMPLED.
-    Raises PlanError.
+    The samples have `cell` beside their own columns; they are those of the studies whose
+    samples become series. Raises PlanError.
     """
     planned, foreign = _planned(plan_path, results)
     found, refused = [], {}
@@ -124,7 +126,8 @@ def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFra
             found.append(_measured(cell, is_foreign))
         except records.Damaged as error:
             refused[cell.name] = str(error)
-    sampled = [cell for cell in found if cell.record and cell.place["study"] in SAMPLED]
+    studies = [study.name for study in STUDIES if study.samples_are_series]
+    sampled = [cell for cell in found if cell.record and cell.place["study"] in studies]
     samples, damaged = records.parsed({cell.name: cell.content for cell in sampled})
     return found, samples, refused | damaged
 
@@ -218,6 +221,20 @@ def _provenance(cell: MeasuredCell) -> dict:
         "throttle": "; ".join(telemetry.get("throttle") or []),
         "other_processes": telemetry.get("other_processes"),
     }
+
+
+def untaken(cells: list[MeasuredCell], tables: Mapping[str, Rows]) -> list[str]:
+    """The studies of which cells were measured, but not one is in a table of what was found: what
+    they found would be in no report."""
+    taken: set[str] = set()
+    for name, table in tables.items():
+        if name not in ("cells", "variants"):  # these are of the plan
+            of_table = pd.DataFrame(table)
+            taken |= set(of_table["cell"]) if "cell" in of_table else set()
+    measured = [cell for cell in cells if cell.status()[0] == "ok"]
+    studies = dict.fromkeys(cell.place["study"] for cell in measured)
+    seen = {cell.place["study"] for cell in measured if cell.name in taken}
+    return [study for study in studies if study not in seen]
 
 
 def mixed(rows: list[dict]) -> list[str]:

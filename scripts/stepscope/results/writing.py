@@ -1,6 +1,6 @@
 """All tables of a run: what makes each, and how they are written."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -20,10 +20,8 @@ from stepscope.results import (
     variants,
     warmup,
 )
-from stepscope.results.cells import MeasuredCell
+from stepscope.results.cells import MeasuredCell, Rows
 from stepscope.results.schema import TABLES
-
-Rows = pd.DataFrame | Iterable[Mapping]
 
 
 def tables(

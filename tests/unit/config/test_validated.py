@@ -57,6 +57,10 @@ MISTAKES = {
         ["timing.grid.cpu.0", "1 is not a usable"],
     ),
     "a number for a name": ({"preset": 5}, ["preset", "5 is not of type 'string'"]),
+    "a limit for no study": (
+        {"limits": [{"minutes": 1}, {"study": ["timing", "speed"]}]},
+        ["limits.1.study", "no study 'speed'; choose from timing, ladder"],
+    ),
     "a limit for no size": (
         {"limits": [{"size": ["nan"]}]},
         ["limits.0.size", "no size 'nan'; choose from nano"],
