@@ -229,7 +229,7 @@ def untaken(cells: list[MeasuredCell], tables: Mapping[str, Rows]) -> list[str]:
     taken: set[str] = set()
     for name, table in tables.items():
         if name not in ("cells", "variants"):  # these are of the plan
-            of_table = pd.DataFrame(table)
+            of_table = table if isinstance(table, pd.DataFrame) else pd.DataFrame(list(table))
             taken |= set(of_table["cell"]) if "cell" in of_table else set()
     measured = [cell for cell in cells if cell.status()[0] == "ok"]
     studies = dict.fromkeys(cell.place["study"] for cell in measured)

@@ -35,7 +35,7 @@ def of(cells: list[MeasuredCell], samples: pd.DataFrame, series: pd.DataFrame) -
     found = found.merge(places.drop(columns="mode"), on="cell").set_index(SERIES)
     logs = ratios.set_index(SERIES).join(found[ALIKE]).set_index(ALIKE, append=True)["ratio"]
     between = statistics.between_processes(logs, [*SERIES, *ALIKE], ALIKE)
-    between = between.droplevel(ALIKE).reindex(found.index)
+    between = between.droplevel([*ALIKE]).reindex(found.index)
     families = found["machine"] + "/" + found["study"]
     judged = verdicts.judged(between, _margins(found), families)
     found = found.join(judged).reset_index()

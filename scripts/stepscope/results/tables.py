@@ -61,8 +61,8 @@ def read(path: Path, name: str) -> pd.DataFrame:
     table = TABLES[name]
     if not path.exists():
         return typed(pd.DataFrame(columns=table.names, dtype=str), name)
-    plain = {"dtype": "str", "keep_default_na": False, "na_values": [""], "encoding": "utf-8"}
-    return typed(pd.read_csv(path, **plain), name)
+    plain = pd.read_csv(path, dtype="str", keep_default_na=False, na_values=[""], encoding="utf-8")
+    return typed(plain, name)
 
 
 def typed(frame: pd.DataFrame, name: str) -> pd.DataFrame:
