@@ -15,7 +15,7 @@ import io
 import pickle
 import zlib
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from stepscope.recordings.limits import most_unpacked
 from stepscope.snapshot import SnapshotError, events
@@ -132,7 +132,7 @@ class _Source(io.BufferedReader):
         if sum(map(self.columns.take, self._traces)):
             self._next_look = max(self._next_look, at + _BUFFER + 1)
         elif at >= self._next_look:
-            self._traces = [
-                each for each in self.unpickler.memo.copy().values() if events.is_trace(each)
-            ]
+            # The memo is {place: object}; the library's types take its values for pairs.
+            known: list[Any] = list(self.unpickler.memo.copy().values())
+            self._traces = [each for each in known if events.is_trace(each)]
             self._next_look = _LOOK_AGAIN * at + _BUFFER
