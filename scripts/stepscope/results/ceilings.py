@@ -15,8 +15,8 @@ def least_times(samples: pd.DataFrame) -> Least:
     kept = samples[is_rate & ~samples["warmup"].astype(bool)]
     by = kept.astype({"cell": "str", "kind": "str"}).groupby(["cell", "kind"])["seconds"]
     found: Least = {}
-    for row in by.min().reset_index().itertuples():
-        found.setdefault(row.cell, {})[row.kind] = row.seconds
+    for row in by.min().reset_index().to_dict("records"):
+        found.setdefault(row["cell"], {})[row["kind"]] = row["seconds"]
     return {cell: kinds | {"burst": min(kinds.values())} for cell, kinds in found.items()}
 
 

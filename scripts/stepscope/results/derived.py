@@ -29,9 +29,10 @@ def beyond(found: pd.DataFrame) -> list[str]:
     """A line for each series that is faster than its ceiling, which is a defect of the ceiling."""
     wrong = found[(found["quantity"] == "mfu") & (found["median"] > 1)]
     return [
-        f"{row.cell} ({row.variant}, {row.phase}) reached {100 * row.median:.0f} % of the burst"
-        f" ceiling of {row.precision}: the ceiling is wrong; measure the ceilings again"
-        for row in wrong.itertuples()
+        f"{row['cell']} ({row['variant']}, {row['phase']}) reached {100 * row['median']:.0f} % of"
+        f" the burst ceiling of {row['precision']}: the ceiling is wrong; measure the ceilings"
+        " again"
+        for row in wrong.to_dict("records")
     ]
 
 

@@ -11,7 +11,7 @@ from stepscope.results.alone import WHOLE
 from stepscope.results.ceilings import least_times
 from stepscope.results.cells import MeasuredCell, precision_of
 from stepscope.results.mapped import mapped
-from stepscope.results.schema import SERIES
+from stepscope.results.schema import TABLES
 
 RATES = ("burst", "sustained")  # kinds of samples of ceilings, which are variants of their cell
 QUANTITY_OF = {  # kind of sample: the quantity that its seconds are
@@ -43,7 +43,7 @@ def of(cells: list[MeasuredCell], samples: pd.DataFrame, more: Sequence[dict] = 
     following = derived.rows(found, measured, least_times(samples))
     parts = [part for part in (found, *following, failures(measured, found)) if len(part)]
     if not parts:
-        return pd.DataFrame(columns=SERIES.names)
+        return pd.DataFrame(columns=TABLES["series"].names)
     return placed(pd.concat(parts, ignore_index=True), cells)
 
 

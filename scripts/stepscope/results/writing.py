@@ -30,7 +30,8 @@ def tables(
     """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true or does
     not belong together).
 
-    samples: by cells.read(); figures: files of published figures. Raises PublishedError, Undeclared.
+    samples: by cells.read(); figures: files of published figures. Raises PublishedError,
+    Undeclared.
     """
     measured = [cell for cell in found if cell.record]
     recorded, damaged = analyses.read(measured)

@@ -193,11 +193,23 @@ def test_probes_of_formats_have_their_tables(tmp_path, monkeypatch):
     results = Results(tmp_path)
     found = {
         "accumulation": [{"variant": "fp16 += fp16", "sum": 9.95, "exact": 10.0, "times": 1000}],
-        "toy": [{"autocast": "bf16", "status": "ok", "role": "linear_1", "kind": "Linear", "output": "bf16"}],
-        "operators": [{"autocast": "fp16", "operation": "own softmax", "given": "fp16", "operator": "sub"}
-                      | {"input_dtypes": "fp16", "output_dtype": "fp32"}],
-        "forced": [{"operation": "RMSNorm", "format": "bf16", "error": 0.003, "inner": None, "elements": 9}],
-    }  # fmt: skip
+        "toy": [
+            {
+                "autocast": "bf16",
+                "status": "ok",
+                "role": "linear_1",
+                "kind": "Linear",
+                "output": "bf16",
+            }
+        ],
+        "operators": [
+            {"autocast": "fp16", "operation": "own softmax", "given": "fp16", "operator": "sub"}
+            | {"input_dtypes": "fp16", "output_dtype": "fp32"}
+        ],
+        "forced": [
+            {"operation": "RMSNorm", "format": "bf16", "error": 0.003, "inner": None, "elements": 9}
+        ],
+    }
     results.add("lab/precision/autocast", {"probe": "autocast"}, summary={"tables": found})
     tables = run(results, monkeypatch)
     assert tables.row("sums")["sum"] == 9.95

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from stepscope.axes import PRECISIONS
+from stepscope.model.formats import PRECISIONS
 from stepscope.report.facts import predicted_gain as predicted
 from stepscope.report.facts.machine import Machine, Place, arithmetic
 from stepscope.report.facts.variants import Change
@@ -187,13 +187,12 @@ class Rung(Change):
         """Times as fast by its mechanism alone, without the host if `is_held_alone`."""
         if self.before is None or self.before.step is None:
             return None
-        kind = "sdpa" if self.fuses_attention else self.kind
-        return predicted.gain(kind, self.before, self.data.place, self.arithmetic)
+        return predicted.gain(self.takes_away, self.before, self.data.place, self.arithmetic)
 
     @cached_property
     def is_held_alone(self) -> bool:
         """Whether the prediction is one of the step without the host."""
-        return self.before is not None and predicted.is_alone(self.kind, self.before)
+        return self.before is not None and predicted.is_alone(self.takes_away, self.before)
 
     @property
     def predicted_alone(self) -> Maybe:

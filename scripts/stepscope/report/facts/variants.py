@@ -4,22 +4,19 @@ import json
 import shlex
 from dataclasses import dataclass
 
-from stepscope.axes import NEUTRAL
+from stepscope.axes import PLAIN_STEP
+from stepscope.model.about import About, TakesAway
 from stepscope.report.kit.page import Name
-from stepscope.results.option_labels import LABELS
-
-CHANGED = ("attention", "compile", "optimizer", "checkpoint")
-PLAIN = {"precision": "fp32"} | {name: NEUTRAL[name] for name in CHANGED}
-FUSED_ATTENTION = ("sdpa", "flex", "triton")
+from stepscope.results.option_labels import ABOUT, kind_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """A variant by what it changes.
 
-    kind: the value of the option that it changes: `tf32`, `sdpa`, `block`, `checkpoint 2` …
+    kind: what its new value is called among those of all options: `tf32`, `sdpa`, `checkpoint 2` …
     after: the variant that it is made on. is_aside: it varies a rung, and no rung stands on it.
-    fuses_attention: in place of naive attention.
+    takes_away: of the step before it, by which its gain is predicted.
     """
 
     name: Name
@@ -28,7 +25,18 @@ class Change:
     precision: str
     after: str
     is_aside: bool
-    fuses_attention: bool
+    takes_away: TakesAway
+
+    @property
+    def about(self) -> About:
+        """What the value that it changes says of itself; of a number of blocks no more than its
+        name."""
+        return ABOUT.get(self.kind) or About(label=str(self.name), title=str(self.name))
+
+    @property
+    def fuses_attention(self) -> bool:
+        """Whether it stands in place of attention that writes its scores out."""
+        return self.takes_away == "scores"
 
 
 def declared(command: str) -> list[dict]:
@@ -39,7 +47,7 @@ def declared(command: str) -> list[dict]:
 
 def options_of(variant: dict) -> dict:
     """All options of a declared variant."""
-    return PLAIN | {name: variant[name] for name in PLAIN if name in variant}
+    return PLAIN_STEP | {name: variant[name] for name in PLAIN_STEP if name in variant}
 
 
 def changes(variants: list[dict]) -> dict[str, Change]:
@@ -49,40 +57,45 @@ def changes(variants: list[dict]) -> dict[str, Change]:
     rungs = _longest_way(after)
     made = {}
     for name, own in options.items():
-        based = options.get(after[name], PLAIN)
-        kind = _kind(own, based) if after[name] else _kind_of_first(own, name)
+        based = options.get(after[name], PLAIN_STEP)
+        option = _changed(own, based) if after[name] else _changed_of_first(own, name)
+        kind = kind_of(option, own[option])
         made[name] = Change(
-            name=Name(_label(kind, name)),
+            name=Name(_label(option, own[option], name)),
             variant=name,
             kind=kind,
             precision=own["precision"],
             after=after[name],
             is_aside=name not in rungs,
-            fuses_attention=kind in FUSED_ATTENTION and based["attention"] == "naive",
+            takes_away=_taken_away(kind, based),
         )
     return made
 
 
-def _kind(options: dict, based: dict) -> str:
-    changed = [name for name in PLAIN if options[name] != based[name]]
-    return _value(options, changed[0] if changed else "precision")
+def _changed(options: dict, based: dict) -> str:
+    changed = (name for name in PLAIN_STEP if options[name] != based[name])
+    return next(changed, "precision")
 
 
-def _kind_of_first(options: dict, name: str) -> str:
+def _changed_of_first(options: dict, name: str) -> str:
     """A ladder that starts at a later rung is called by that, else by its last option."""
-    changed = [each for each in PLAIN if options[each] != PLAIN[each]] or ["precision"]
+    changed = [each for each in PLAIN_STEP if options[each] != PLAIN_STEP[each]] or ["precision"]
     called = [each for each in changed if str(options[each]) == name]
-    return _value(options, called[0] if called else changed[-1])
+    return called[0] if called else changed[-1]
 
 
-def _value(options: dict, name: str) -> str:
-    return f"checkpoint {options[name]}" if name == "checkpoint" else str(options[name])
+def _label(option: str, value: str | int, name: str) -> str:
+    if option == "checkpoint":
+        return f"checkpoint every {value}"
+    kind = kind_of(option, value)
+    return ABOUT[kind].label if kind in ABOUT else name
 
 
-def _label(kind: str, name: str) -> str:
-    if kind.startswith("checkpoint"):
-        return f"checkpoint every {kind.split()[1]}"
-    return LABELS.get(kind, name)
+def _taken_away(kind: str, based: dict) -> TakesAway:
+    """One fused attention in place of another takes no scores away."""
+    taken = ABOUT[kind].takes_away if kind in ABOUT else ""
+    had_scores = ABOUT[str(based["attention"])].takes_away != "scores"
+    return taken if had_scores or taken != "scores" else ""
 
 
 def _longest_way(after: dict[str, str]) -> list[str]:
