@@ -16,12 +16,9 @@ from types import ModuleType
 import torch
 from torch import nn
 
+from stepscope.model.out_of_memory import is_out_of_memory
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
 
-# The allocators' words; what measures has to see these errors as they are.
-_OUT_OF_MEMORY = re.compile(
-    r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE
-)
 _loaded: dict[Path, ModuleType] = {}
 
 
@@ -48,7 +45,7 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
     except (ModelError, Unsupported, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
-        if _is_out_of_memory(error):
+        if is_out_of_memory(error):  # what measures has to see it as it is
             raise
         raise ModelError(f"{reference.text}: {doing}: {told(error, reference)}") from error
 
@@ -68,12 +65,6 @@ def told(error: BaseException, reference: Reference) -> str:
         if Path(frame.filename) == own
     ]
     return f"line {lines[-1]}: {text}" if lines else text
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
-        return True
-    return isinstance(error, RuntimeError) and bool(_OUT_OF_MEMORY.search(str(error)))
 
 
 def _built(reference: Reference, keys: dict, context: int) -> object:

@@ -3,14 +3,13 @@ softmax."""
 
 from dataclasses import dataclass
 
-from stepscope.report.facts.ladders import ladders
+from stepscope.report.facts.ladders import SIXTEEN, ladders
 from stepscope.report.facts.machine import Machine, machine, place
 from stepscope.report.facts.rungs import Rung
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, over
 
-SIXTEEN = ("bf16", "fp16")
 SHOWN = ("all in the format", "under autocast")
 LAYER = "layer"  # what is varied where products of linear layers are forced
 EXACT = 0.001  # a sum that is off by less counts as right

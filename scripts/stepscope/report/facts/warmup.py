@@ -7,12 +7,12 @@ from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.kit.data import Data, number
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, minus, over, plus
+from stepscope.results.warmup import SKIPPED
 
 CLOSE = 0.05  # of the steady step
 PARTS = {
     "module loading": "launches, module loading"
 }  # a launch loads its kernel when it is the first
-SKIPPED = (0, 1, 2, 5, 10)
 
 
 @dataclass(frozen=True, kw_only=True)
