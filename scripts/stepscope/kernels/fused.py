@@ -77,15 +77,14 @@ class _FlashAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, d_output: Tensor) -> tuple:
+        q, k, v, output, lse = ctx.saved_tensors
         if torch.compiler.is_compiling():
-            gradients = torch.ops.stepscope.flash_backward.default(
-                *ctx.saved_tensors, d_output, *ctx.mask
-            )
+            operator = torch.ops.stepscope.flash_backward.default
+            gradients = operator(q, k, v, output, lse, d_output, *ctx.mask)
         elif torch.is_grad_enabled():
-            once = _backward_once  # torch types what it decorates as a method
-            gradients = once(ctx, *ctx.saved_tensors, d_output, *ctx.mask)  # type: ignore[call-arg]
+            gradients = _backward_once(ctx, q, k, v, output, lse, d_output, *ctx.mask)
         else:
-            gradients = backward(*ctx.saved_tensors, d_output, *ctx.mask)
+            gradients = backward(q, k, v, output, lse, d_output, *ctx.mask)
         return *gradients, None
 
 
