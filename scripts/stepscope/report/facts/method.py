@@ -68,10 +68,13 @@ class Method:
     cards: Maybe = None
     processes: Maybe = None
     missing: tuple[ListedCell, ...] = ()
+    refused: tuple[ListedCell, ...] = ()
+    again: Name | None = None
     more_missing: Maybe = None
     older: tuple[ListedCell, ...] = ()
     older_count: Maybe = None
     failed: tuple[ListedCell, ...] = ()
+    broken: tuple[ListedCell, ...] = ()
     commands: dict[str, str] | None = None
 
 
@@ -81,9 +84,12 @@ def facts(data: Data) -> Method | None:
     if not rows:
         return None
     ran = [row for row in rows if row["status"] != "missing"]
-    missing = [row for row in rows if row["status"] == "missing"]
+    lacking = [row for row in rows if row["status"] == "missing"]
+    missing = [row for row in lacking if row["reason"] == "not measured"]
+    refused = [row for row in lacking if row["reason"] != "not measured"]
     older = [row for row in ran if not row["is_current"]]
     failed = [row for row in ran if row["status"] in ("oom", "unsupported")]
+    broken = [row for row in ran if row["status"] == "failed"]
     started = sorted(row["started"] for row in ran if row["started"])
     clocks = [
         row["sm_clock_median_mhz"]
@@ -126,6 +132,9 @@ def facts(data: Data) -> Method | None:
         older=tuple(map(_cell, older[:MOST])),
         older_count=count(len(older)) if older else None,
         failed=tuple(map(_cell, failed)),
+        broken=tuple(map(_cell, broken)),
+        refused=tuple(map(_cell, refused)),
+        again=Name(_again(refused)) if refused else None,
         commands={row["cell"]: row["command"] for row in rows},
     )
 
@@ -147,6 +156,11 @@ def at_once(cells: list[dict]) -> Maybe:
         now[gpu] += change
         most = max(most, len(+now))
     return count(most) if most > 1 else None
+
+
+def _again(rows: list[dict]) -> str:
+    """What has Snakemake measure cells again whose records are there."""
+    return " ".join(["--forcerun", *(f"results/{row['cell']}/record.json" for row in rows)])
 
 
 def _cell(row: dict) -> ListedCell:
