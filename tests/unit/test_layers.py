@@ -1,29 +1,36 @@
-"""Who may import whom: packages in one direction, no circle of modules, and no kind of figure from
-another."""
+"""Who may import whom: packages in one direction, no circle of modules, no kind of figure from
+another; and the picture of it."""
 
 import ast
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = ROOT / "scripts/stepscope"
 
 # Each package or module at the top may import, and name, only those that stand before it.
 LAYERS = (
-    *(
-        "files",
-        "archive",
-        "axes",
-        "machine",
-        "kernels",
-        "model",
-        "formulas",
-        "config",
-        "recordings",
-        "trace",
-    ),
-    *("snapshot", "measure", "results", "figures", "report/kit", "report/facts", "report"),
+    "files",
+    "archive",
+    "axes",
+    "machine",
+    "kernels",
+    "model",
+    "formulas",
+    "config",
+    "recordings",
+    "trace",
+    "snapshot",
+    "measure",
+    "results",
+    "figures",
+    "report/kit",
+    "report/facts",
+    "report",
 )
 # Which modules of any package can change a number, and which a cell loads by name, is one table.
 TELLS_OF_ALL = "config/code_digest"
@@ -176,3 +183,10 @@ def test_reporting_and_planning_do_without_torch():
     for module, tree in TREES.items():
         if module.partition("/")[0] in LIGHT:
             assert not HEAVY & {name.partition(".")[0] for name in imported(tree)}, module
+
+
+def test_the_picture_of_the_layers_is_of_todays_imports():
+    drawn = subprocess.run(
+        [sys.executable, "scripts/draw_layers.py"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert drawn.stdout == (ROOT / "docs/layers.md").read_text()
