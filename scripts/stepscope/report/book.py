@@ -20,7 +20,7 @@ from stepscope.report import explorer
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, machines
 from stepscope.report.kit.page import Page
-from stepscope.report.kit.quantity import Quantity
+from stepscope.report.kit.quantity import Quantity, told_of
 
 CHAPTERS = (
     "page_one",
@@ -169,8 +169,7 @@ def as_plain(value: object) -> object:
     if isinstance(value, Quantity):
         return _quantity(value)
     if dataclasses.is_dataclass(value):
-        names = [each.name for each in dataclasses.fields(value)]
-        plain = {name: as_plain(getattr(value, name)) for name in names}
+        plain = {name: as_plain(getattr(value, name)) for name in told_of(type(value))}
         return {name: each for name, each in plain.items() if each not in (None, "", [], {})}
     if isinstance(value, dict):
         return {str(key): as_plain(each) for key, each in value.items()}

@@ -24,7 +24,7 @@ from markupsafe import Markup
 from stepscope.figures import colours, places
 from stepscope.report.kit.data import Row
 from stepscope.report.kit.number_format import UNITS
-from stepscope.report.kit.quantity import Quantity
+from stepscope.report.kit.quantity import Quantity, told_of
 from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, text
 from stepscope.results.tables import Tables
 
@@ -123,7 +123,7 @@ def cells_of(facts: object) -> list[str]:
 
 def _parts(facts: object) -> Iterable[object]:
     if dataclasses.is_dataclass(facts):
-        return [getattr(facts, each.name) for each in dataclasses.fields(facts)]
+        return [getattr(facts, name) for name in told_of(type(facts))]
     if isinstance(facts, dict):
         return facts.values()
     return facts if isinstance(facts, list | tuple) else ()

@@ -2,6 +2,7 @@
 
 import made_up
 import pytest
+from stepscope.report import book
 from stepscope.report.facts import (
     attention,
     kernels,
@@ -149,6 +150,14 @@ def test_phases_beside_their_bytes(gpu):
     assert found.backward_ratio.value == near(2.0)
     assert [at.context.value for at in found.contexts] == [256, 1024]
     assert found.growth.value == near(0.5 / 0.2)
+
+
+def test_facts_that_follow_are_written_with_their_cells(gpu):
+    written = book.as_plain(time.facts(gpu))
+    assert written["growth"]["value"] == near(0.5 / 0.2)
+    assert len(written["growth"]["cells"]) == 2
+    assert written["phases"][2]["gap"]["value"] == near(0.05 / 0.018 - 1)
+    assert "data" not in written and not any(name.startswith("_") for name in written)
 
 
 def test_kernels_split_what_is_no_product(gpu):

@@ -5,7 +5,6 @@ import json
 import math
 import shlex
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from stepscope.axes import PRECISIONS
 from stepscope.report.facts import predicted_gain as predicted
@@ -141,22 +140,22 @@ class Ladder:
     first: str
     is_part: bool = False
 
-    @cached_property
+    @property
     def start(self) -> Rung:
         """The first rung."""
         return self.rungs[0]
 
-    @cached_property
+    @property
     def plain(self) -> Rung:
         """The baseline of page one: 16 bits, nothing else changed."""
         return next((rung for rung in self.rungs if rung.kind in SIXTEEN and rung.step), self.start)
 
-    @cached_property
+    @property
     def top(self) -> Rung:
         """The fastest rung."""
         return min((rung for rung in self.rungs if rung.step), key=lambda rung: rung.step.value)
 
-    @cached_property
+    @property
     def after_plain(self) -> tuple[Rung, ...]:
         """The rungs above the baseline."""
         return self.rungs[self.rungs.index(self.plain) + 1 :]
