@@ -11,6 +11,7 @@ import gzip
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -219,8 +220,9 @@ def _held(runs: dict[str, Tables]) -> Held:
             "columns": columns,
         }
         if "cell" in frame:
-            for (run, cell), rows in frame.groupby(["run", "cell"]):
-                held.more.setdefault(_identity(run, cell), {})[name] = len(rows)
+            counts = Counter(zip(frame["run"], frame["cell"], strict=True))
+            for (run, cell), count in counts.items():
+                held.more.setdefault(_identity(run, cell), {})[name] = count
     return held
 
 
@@ -260,19 +262,22 @@ def _as_shown(column: Column) -> dict:
 def _values(column: Row, values: list, parameters: dict[str, float]) -> list:
     """`[values, indices]` of a column that rows are chosen by, else the numbers; null where there
     is none. Sizes stand in the order of their parameters, other words in that of the rows."""
-    if column["kind"] == NUMBER:
-        numbers = [_short(value) for value in values]
-        if not column["chosen"]:
-            return numbers
-        keys = ["" if value is None else value for value in numbers]
-        distinct = sorted(set(keys), key=lambda key: -math.inf if key == "" else key)
-    else:
-        keys = [str(value) for value in values]
-        distinct = list(dict.fromkeys(keys))
+    if column["kind"] != NUMBER:
+        words = [str(value) for value in values]
+        known = list(dict.fromkeys(words))
         if column["name"] == "size":
-            distinct.sort(key=lambda key: parameters.get(key, 0))
-    place = {key: index for index, key in enumerate(distinct)}
-    return [distinct, [place[key] for key in keys]]
+            known.sort(key=lambda size: parameters.get(size, 0))
+        return _indexed(words, known)
+    numbers = [_short(value) for value in values]
+    if not column["chosen"]:
+        return numbers
+    keys = ["" if number is None else number for number in numbers]
+    return _indexed(keys, sorted(set(keys), key=lambda key: -math.inf if key == "" else key))
+
+
+def _indexed(values: list, known: list) -> list:
+    place = {value: index for index, value in enumerate(known)}
+    return [known, [place[value] for value in values]]
 
 
 def _short(value: float) -> float | int | None:
