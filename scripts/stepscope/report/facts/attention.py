@@ -5,9 +5,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts.attention_shapes import Shape, shapes
+from stepscope.report.facts.attention_ways import (
+    PLAIN,
+    HostCall,
+    Length,
+    Way,
+    host_call,
+    lengths,
+    ways,
+)
 from stepscope.report.facts.machine import MIXED, SCORE_FORWARD, SCORE_MASK, Machine, machine
-from stepscope.report.kit.data import Data, Row, grouped, of_ratio, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.data import Data, Row, grouped, of_ratio
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -16,12 +24,10 @@ from stepscope.report.kit.quantity import (
     over,
     plus,
     scaled,
-    share,
     time_of,
     value_of,
 )
 
-PLAIN = "naive"
 # Bytes a score that naive attention keeps for backward, under autocast and in fp32: exponentials in
 # fp32, weights in the inputs' type.
 KEPT = {True: 4 + 2, False: 4 + 4}
@@ -29,37 +35,6 @@ KEPT = {True: 4 + 2, False: 4 + 4}
 USUAL = {"batch", "heads", "key_value_heads", "tokens", "mask"}
 # The slowest over the quickest of a library's kernels, from which on a reader should be told.
 DIFFERENT = 1.02
-
-
-@dataclass(frozen=True, kw_only=True)
-class Way:
-    """An implementation at the longest length that all of the cell reached. gain: times as fast as
-    naive attention."""
-
-    name: Name
-    forward: Maybe
-    backward: Maybe
-    rate: Maybe
-    of_ceiling: Maybe
-    gain: Maybe
-    backward_gain: Maybe
-    kept: Maybe
-
-    @property
-    def both(self) -> float:
-        """Seconds of forward and backward together."""
-        return value_of(self.forward) + value_of(self.backward)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Length:
-    """A length: naive attention beside the fastest implementation there."""
-
-    length: Quantity
-    naive: Maybe
-    fastest: Name | None
-    time: Maybe
-    kept: Maybe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,9 +92,7 @@ class Attention:
     @cached_property
     def ways(self) -> tuple[Way, ...]:
         """Each implementation there."""
-        names = dict.fromkeys(row["variant"] for row in self._rows)
-        ways = map(self._way, names)
-        return tuple(way for way in ways if way.forward or way.backward)
+        return ways(self.data, self.machine, self._first, self._longest)
 
     @cached_property
     def naive(self) -> Way | None:
@@ -129,9 +102,7 @@ class Attention:
     @cached_property
     def lengths(self) -> tuple[Length, ...]:
         """Naive attention beside the fastest other one; none of a single length."""
-        by_length = grouped(self._times("forward"), "length")
-        found = [self._length(by_length[key]) for key in sorted(by_length)]
-        return tuple(found) if len(found) > 1 else ()
+        return lengths(self.data, self.cell)
 
     @cached_property
     def oom_length(self) -> Maybe:
@@ -218,16 +189,14 @@ class Attention:
         """How many times as long that takes."""
         if self.best is None or self.second is None:
             return None
-        pair = self._judged.get(("forward", str(self.second.name), str(self.best.name)))
-        return of_ratio(pair) if pair else over(self.second.forward, self.best.forward)
+        if self._pair:
+            return of_ratio(self._pair)
+        return over(self.second.forward, self.best.forward)
 
     @cached_property
     def verdict(self) -> str:
         """On the two; empty where they were not compared."""
-        if self.best is None or self.second is None:
-            return ""
-        pair = self._judged.get(("forward", str(self.second.name), str(self.best.name)))
-        return pair["verdict"] if pair else ""
+        return self._pair.get("verdict", "")
 
     @cached_property
     def best_backward(self) -> Way | None:
@@ -243,8 +212,9 @@ class Attention:
     def is_backward_open(self) -> bool:
         """Whether these two were compared and not told apart."""
         names = {str(way.name) for way in self._by_backward[:2]}
-        pairs = [row for (way, a, b), row in self._judged.items() if way == "backward"]
-        return any({row["a"], row["b"]} == names and row["verdict"] == "unclear" for row in pairs)
+        same = {"cell": self.cell, "length": self._longest, "direction": "backward"}
+        pairs = self.data.dicts("comparisons", verdict="unclear", **same)
+        return any({row["a"], row["b"]} == names for row in pairs)
 
     @cached_property
     def quickest(self) -> Way | None:
@@ -256,37 +226,10 @@ class Attention:
         """The slowest of them."""
         return self._library[-1] if self._library else None
 
-    # What a call costs the host, at the shortest length at which that was measured.
-
     @cached_property
-    def shortest(self) -> Maybe:
-        """That length."""
-        return count(self._host_row["length"]) if self._host_row else None
-
-    @cached_property
-    def host_name(self) -> Name | None:
-        """The implementation that takes the host longest."""
-        return Name(self._host_row["variant"]) if self._host_row else None
-
-    @cached_property
-    def host(self) -> Maybe:
-        """How long."""
-        return of_series(self._host_row) if self._host_row else None
-
-    @cached_property
-    def host_gpu(self) -> Maybe:
-        """What the same call takes the GPU."""
-        if self._host_row is None:
-            return None
-        same = {name: self._host_row[name] for name in ("variant", "length", "direction")}
-        return self._measured("time", **same)
-
-    @cached_property
-    def is_host_limited(self) -> bool:
-        """Whether that is less."""
-        if self.host is None or self.host_gpu is None:
-            return False
-        return self.host_gpu.value < self.host.value
+    def host(self) -> HostCall | None:
+        """What a call costs the host."""
+        return host_call(self.data, self.cell)
 
     @cached_property
     def _rows(self) -> list[Row]:
@@ -332,42 +275,13 @@ class Attention:
         return self.batch.value * value_of(self.heads, missing=1) * self._longest**2
 
     @cached_property
-    def _judged(self) -> dict[tuple[str, str, str], Row]:
-        """(direction, a, b) → their comparison at the longest length."""
-        rows = self.data.dicts("comparisons", cell=self.cell, length=self._longest)
-        return {(row["direction"], row["a"], row["b"]): row for row in rows}
-
-    def _gain(self, name: str, direction: str) -> Maybe:
-        row = self._judged.get((direction, PLAIN, name))
-        return of_ratio(row) if row else None
-
-    def _way(self, name: str) -> Way:
-        forward = {"variant": name, "length": self._longest, "direction": "forward"}
-        backward = forward | {"direction": "backward"}
-        rate = self._measured("rate", **forward)
-        return Way(
-            name=Name(name),
-            forward=self._measured("time", **forward),
-            backward=self._measured("time", **backward),
-            rate=rate,
-            of_ceiling=share(rate, self.machine.rate(self.precision)),
-            gain=self._gain(name, "forward"),
-            backward_gain=self._gain(name, "backward"),
-            kept=self._measured("before_backward", **backward),
-        )
-
-    def _length(self, rows: list[Row]) -> Length:
-        naive = [row for row in rows if row["variant"] == PLAIN]
-        others = [row for row in rows if row["variant"] != PLAIN]
-        fastest = min(others, key=lambda row: row["median"], default=None)
-        length = rows[0]["length"]
-        return Length(
-            length=count(length),
-            naive=of_series(naive[0]) if naive else None,
-            fastest=Name(fastest["variant"]) if fastest else None,
-            time=of_series(fastest) if fastest else None,
-            kept=self._measured("before_backward", variant=PLAIN, length=length),
-        )
+    def _pair(self) -> Row:
+        """The comparison of the two fastest; empty where they were not compared."""
+        if self.best is None or self.second is None:
+            return {}
+        two = {"a": str(self.second.name), "b": str(self.best.name)}
+        same = {"cell": self.cell, "length": self._longest, "direction": "forward"}
+        return self.data.row("comparisons", **same, **two)
 
     @cached_property
     def _others(self) -> list[Way]:
@@ -387,12 +301,6 @@ class Attention:
             (way for way in own if way.forward and way.backward), key=lambda way: way.both
         )
         return ways if ways and ways[-1].both > DIFFERENT * ways[0].both else []
-
-    @cached_property
-    def _host_row(self) -> Row | None:
-        same = {"quantity": "host_time", "direction": "forward"}
-        rows = self.data.series(cell=self.cell, **same)
-        return min(rows, key=lambda row: (row["length"], -row["median"]), default=None)
 
 
 def facts(data: Data) -> Attention | None:
