@@ -17,6 +17,7 @@ import jinja2
 
 from stepscope.files import write_whole
 from stepscope.report import explorer
+from stepscope.report.constants import CONSTANTS
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, machines
 from stepscope.report.kit.page import Page
@@ -132,7 +133,11 @@ def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Env
         return None
 
     made = page.environment(request.templates / "chapters", path)
-    made.globals |= {"command": request.command, "example": example(request.templates)}
+    made.globals |= {
+        "command": request.command,
+        "constants": CONSTANTS,
+        "example": example(request.templates),
+    }
     return explorer.linked(made, machine)
 
 

@@ -215,7 +215,9 @@ def test_attention_moves_what_its_code_says(gpu):
         found.scores_growth.value
     )
     assert found.oom_length.value == 4096
-    assert found.host.time.value == near(3e-4) and not found.host.is_limiting  # the GPU takes 4 ms of it
+    assert (
+        found.host.time.value == near(3e-4) and not found.host.is_limiting
+    )  # the GPU takes 4 ms of it
 
 
 def test_formats(gpu):

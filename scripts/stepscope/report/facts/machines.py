@@ -2,7 +2,7 @@
 predict."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.kit.data import Data, machines, of_series
@@ -75,8 +75,8 @@ def facts(data: Data) -> Machines | None:
     for label in labels:
         steps = _steps(tables[label], known[label]) if label != first else {}
         for key in filter(first_steps.__contains__, steps):
-            row = _same(known[label], known[first], steps[key], first_steps[key])
-            same.append(replace(row, machine=Name(names[label])))
+            row = _same(names[label], known[label], steps[key], known[first], first_steps[key])
+            same.append(row)
     left_out = len(same) - MOST
     return Machines(
         machine=known[first],
@@ -97,10 +97,10 @@ def _beside(name: str, own: Machine) -> Beside:
     )
 
 
-def _same(own: Machine, first: Machine, step: Step, first_step: Step) -> Same:
+def _same(name: str, own: Machine, step: Step, first: Machine, first_step: Step) -> Same:
     precision = step.place.precision
     return Same(
-        machine=own.name,
+        machine=Name(name),
         place=step.place.name,
         precision=Name(precision),
         first=first_step.time,

@@ -133,7 +133,7 @@ def _on_one_line(item: str) -> str:
     lines = [line.rstrip() for line in item.split("\n")]
     if any(line.startswith(_KEEPS_LINES) for line in lines):
         return "\n".join(lines)
-    return " ".join(line.strip() for line in lines if line)
+    return " ".join(filter(None, map(str.strip, lines)))
 
 
 def _without_bare_captions(blocks: list[str]) -> list[str]:
