@@ -21,7 +21,7 @@ from pathlib import Path
 
 from stepscope.config.grid import command_of, words_of
 from stepscope.config.run import KEPT, unlockable
-from stepscope.config.studies import STUDIES
+from stepscope.config.studies import BY_NAME
 from stepscope.machine import arrival, gpus, identity, locks
 from stepscope.machine.process import die_with_parent
 
@@ -38,9 +38,9 @@ def main() -> None:
         print(f"measured before, by a run that was killed: taken from {kept}")
     else:
         shutil.rmtree(kept, ignore_errors=True)
-        program = next(study.program for study in STUDIES if study.name == spec["study"])
+        program = BY_NAME[spec["study"]].file
         words = [
-            f"{SCRIPTS / program}.py",
+            str(SCRIPTS / program),
             *words_of(spec),
             "--time-limit",
             str(given.time_limit),
@@ -48,7 +48,7 @@ def main() -> None:
             str(kept),
         ]
         python, environment = prepared(given.label, spec)
-        print("$", command_of(f"{program}.py", spec), flush=True)
+        print("$", command_of(program, spec), flush=True)
         if failed := subprocess.run([python, *words], env=os.environ | environment).returncode:
             sys.exit(failed if failed > 0 else 128 - failed)
     take(kept, given.out)

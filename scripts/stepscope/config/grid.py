@@ -38,10 +38,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Target:
-    """What a study's cells are planned for: the whole configuration, and a machine by its label."""
+    """What a study's cells are planned for: the whole configuration, and a machine by its label.
+
+    axes: those that an entry of the study's grid may name.
+    """
 
     study: str
     program: str
+    axes: tuple[str, ...]
     config: dict
     device: str
     hardware: str

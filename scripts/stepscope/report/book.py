@@ -20,8 +20,9 @@ from stepscope.report import explorer
 from stepscope.report.constants import CONSTANTS
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, machines
+from stepscope.report.kit.named import named
 from stepscope.report.kit.page import Page
-from stepscope.report.kit.quantity import Quantity, told_of
+from stepscope.report.kit.quantity import Quantity
 
 CHAPTERS = (
     "page_one",
@@ -142,13 +143,12 @@ def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Env
 
 
 def example(templates: Path) -> dict:
-    """The facts of the example's GPU, which a page without a GPU shows beside its own; empty if it
-    is not there."""
-    path = templates / "example" / "h200" / "report" / "facts.json"
+    """Page one's facts of the GPU that a page without a GPU quotes; empty if they are not there."""
+    path = templates / "reference" / "h200.json"
     if not path.exists():
         return {}
-    machines_there = json.loads(path.read_text())["machines"]
-    return next(iter(machines_there.values()), {})
+    quoted = json.loads(path.read_text())["machines"]
+    return next(iter(quoted.values()), {})
 
 
 def pages_of(facts: dict[str, object], templates: jinja2.Environment) -> list[Page]:
@@ -174,7 +174,7 @@ def as_plain(value: object) -> object:
     if isinstance(value, Quantity):
         return _quantity(value)
     if dataclasses.is_dataclass(value):
-        plain = {name: as_plain(getattr(value, name)) for name in told_of(type(value))}
+        plain = {name: as_plain(each) for name, each in named(value).items()}
         return {name: each for name, each in plain.items() if each not in (None, "", [], {})}
     if isinstance(value, dict):
         return {str(key): as_plain(each) for key, each in value.items()}

@@ -24,24 +24,23 @@ from markupsafe import Markup
 
 from stepscope.figures import colours, places
 from stepscope.report.kit.data import Row
+from stepscope.report.kit.named import named
 from stepscope.report.kit.number_format import UNITS
-from stepscope.report.kit.quantity import Quantity, told_of
-from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, text
+from stepscope.report.kit.quantity import Quantity
+from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, axis
 from stepscope.results.tables import Tables
 
 FILE = "explorer.html"
 MOST_CELLS = 6  # that an address names one by one
 FAINT = ("pale", "yellow")  # colours that no line can be told by
 DIGITS = 5
-NUMBERS_TO_CHOOSE_BY = ("context", "batch", "length", "skipped")  # all other numbers are measured
-SHARES = ("share", "mfu")  # printed as percent
 # Of all tables in base64; the last ones that would exceed it stay in their CSV.
 MOST_BYTES = 2_400_000
 LAST = ("memory_timeline", "timeline")  # drawn by figures, seldom read as rows
 # Of a cell, or below it.
 FILES = ("measure.log", "record.json", "samples.csv", "trace.json.gz", "snapshot.pickle")
 SCRIPTS = ("data", "print", "state", "selection", "pivot", "chart", "rows", "card", "main")
-RUN = text("run", "run", "which of the results beside each other")
+RUN = axis("run", "run", "which of the results beside each other")
 # Figure → the view of what it shows; one that is not here links to the start.
 View = dict[str, str]
 _TIMES = {"of": "series.time", "study": "timing"}
@@ -124,7 +123,7 @@ def cells_of(facts: object) -> list[str]:
 
 def _parts(facts: object) -> Iterable[object]:
     if dataclasses.is_dataclass(facts):
-        return [getattr(facts, name) for name in told_of(type(facts))]
+        return named(facts).values()
     if isinstance(facts, dict):
         return facts.values()
     return facts if isinstance(facts, list | tuple) else ()
@@ -254,8 +253,8 @@ def _identity(run: str, cell: str) -> str:
 def _as_shown(column: Column) -> dict:
     """A column or quantity, with the unit that it is printed in and whether rows are chosen by
     it."""
-    unit = "share" if column.name in SHARES else column.unit
-    is_chosen_by = column.kind != NUMBER or column.name in NUMBERS_TO_CHOOSE_BY
+    unit = "share" if column.printed == "share" else column.unit
+    is_chosen_by = column.kind != NUMBER or column.is_axis
     return dataclasses.asdict(column) | {"unit": unit, "chosen": is_chosen_by}
 
 

@@ -19,7 +19,7 @@ from stepscope.report.facts import (
 from stepscope.report.facts import machines as side_by_side
 from stepscope.report.facts.machine import machine
 from stepscope.report.facts.profile import plain_at, profiled, subject, top_at
-from stepscope.report.facts.rungs import ladders
+from stepscope.report.facts.ladders import ladders
 from stepscope.report.kit.data import Data, machines
 
 
@@ -82,7 +82,7 @@ def test_mechanisms_predict_gains(gpu):
 def test_what_a_change_won_has_the_interval_of_its_ratio(gpu):
     own = ladders(gpu, machine(gpu))[0]
     block = own.rung("block")
-    clock = own.before(block).step.value
+    clock = block.before.step.value
     assert block.won.low == near(clock * (1 - 1 / block.gain.low))
     assert block.won.high == near(clock * (1 - 1 / block.gain.high))
 

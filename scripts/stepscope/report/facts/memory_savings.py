@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Machine, Place
-from stepscope.report.facts.rungs import Ladder, Rung, alone_gain, ladders
+from stepscope.report.facts.rungs import Rung, alone_gain
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.quantity import Maybe, exact, is_below, minus, over, value_of
 

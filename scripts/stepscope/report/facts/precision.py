@@ -14,8 +14,9 @@ from stepscope.report.facts.formats import (
     sums,
     types,
 )
+from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Machine, machine, place
-from stepscope.report.facts.rungs import Ladder, Rung, ladders
+from stepscope.report.facts.rungs import Rung
 from stepscope.report.kit.data import Data, Row, grouped, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, over, value_of

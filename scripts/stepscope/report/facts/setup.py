@@ -4,6 +4,7 @@ one's own is."""
 import math
 from dataclasses import dataclass
 
+from stepscope.config.studies import OF_MODEL
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.profile import subject
 from stepscope.report.kit.data import Data, number
@@ -61,7 +62,7 @@ class Setup:
 
 def facts(data: Data) -> Setup | None:
     """Of all models that a cell of the machine has."""
-    trained = data.rows("cells", study=["timing", "ladder", "profile", "memory"])["size"]
+    trained = data.rows("cells", study=list(OF_MODEL))["size"]
     rows = data.dicts("models", size=set(trained))
     if not rows:
         return None

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts import profile
+from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import SCORE_BYTES_FORWARD as FORWARD_SHARE
 from stepscope.report.facts.machine import Machine, Place, machine, place
-from stepscope.report.facts.rungs import ladders
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, is_below, over, plus, scaled

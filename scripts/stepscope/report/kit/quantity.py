@@ -2,8 +2,7 @@
 some are missing."""
 
 import math
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 from stepscope.report.kit import number_format
 
@@ -148,11 +147,3 @@ def exact(quantity: Maybe) -> Maybe:
 def value_of(quantity: Maybe, missing: float = 0.0) -> float:
     """The bare number, to put things in order; `missing` where it was not measured."""
     return quantity.value if quantity else missing
-
-
-def told_of(kind: type) -> list[str]:
-    """Names of what a dataclass of facts tells: its fields, but for the tables that it is given,
-    and its cached properties (see stepscope.report.facts)."""
-    given = [each.name for each in fields(kind) if each.name != "data"]
-    derived = [name for name, each in vars(kind).items() if isinstance(each, cached_property)]
-    return given + [name for name in derived if not name.startswith("_")]
