@@ -205,7 +205,7 @@ class Precision:
 
     def _alone(self, row: Row) -> Maybe:
         same = {"cell": row["cell"], "mode": "step", "phase": "step"}
-        return self.data.measured("host_free_time", **same)
+        return self.data.measured("alone_time", **same)
 
     @cached_property
     def _by_gain(self) -> list[Speed]:
