@@ -10,7 +10,7 @@ from stepscope.report.facts.machine import Machine, arithmetic, machine
 from stepscope.report.facts.rungs import Rung, alone_gain
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus
+from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus, scaled
 
 PARTS = {
     "products": "matrix products",
@@ -50,6 +50,11 @@ class Reach:
     def reserved(self) -> Maybe:
         """Without its interval, which the peak does not have."""
         return exact(self.rung.peak)
+
+    @property
+    def megahertz(self) -> float:
+        """The clock before its steps; 0 where it is not known."""
+        return self.rung.sm_clock.value if self.rung.sm_clock else 0.0
 
     @property
     def tokens(self) -> float:
@@ -164,10 +169,9 @@ class LadderFacts:
     def held_back(self) -> Reach | None:
         """That of the lowest clock, where the power limit held it."""
         capped = _reach([each for each in self._of_size if each.is_capped])
-        slow = [
-            each for each in capped if is_below(each.rung.sm_clock, self.highest_clock, HELD_BACK)
-        ]
-        return min(slow, key=lambda each: each.rung.sm_clock.value, default=None)
+        most = scaled(self.highest_clock, HELD_BACK)
+        slow = [each for each in capped if is_below(each.rung.sm_clock, most)]
+        return min(slow, key=lambda each: each.megahertz, default=None)
 
     @cached_property
     def highest_clock(self) -> Maybe:
