@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 def unsupported(precision: str, device: str) -> str | None:
     """Why the device cannot run the precision, in one line; None if it can."""
-    if device == "cpu" and FORMATS[precision].is_tf32:
+    if device == "cpu" and FORMATS[precision].of_fp32 == "high":
         return "TF32 is a format of NVIDIA's tensor cores; a CPU has none"
     if device == "cpu":
         return None if has_instructions(precision) else f"no {precision} instructions"
@@ -53,10 +53,11 @@ def has_instructions(precision: str) -> bool:
 
 
 def configure(precision: str) -> None:
-    """Let fp32 matrix products use TF32 for `tf32`, and for nothing else."""
-    is_tf32 = FORMATS[precision].is_tf32
-    torch.set_float32_matmul_precision("high" if is_tf32 else "highest")
-    torch.backends.cudnn.allow_tf32 = is_tf32
+    """Let fp32 matrix products round their operands for `tf32`, and for nothing else that does not
+    say so."""
+    of_fp32 = FORMATS[precision].of_fp32
+    torch.set_float32_matmul_precision(of_fp32)
+    torch.backends.cudnn.allow_tf32 = of_fp32 != "highest"
 
 
 def dtype(precision: str) -> torch.dtype:

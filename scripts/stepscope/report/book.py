@@ -127,9 +127,8 @@ def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Env
 
 
 def example(templates: Path) -> dict:
-    """The facts of the example's GPU, which a page without a GPU shows beside its own; empty if it
-    is not there."""
-    found = templates / "example" / "h200" / "report" / "facts.json"
+    """Page one's facts of the GPU that a page without a GPU quotes; empty if they are not there."""
+    found = templates / "reference" / "h200.json"
     return (
         next(iter(json.loads(found.read_text())["machines"].values()), {}) if found.exists() else {}
     )

@@ -47,7 +47,12 @@ def rendered(tmp_path_factory):
 def test_the_examples_pages_are_what_their_records_give(path, rendered):
     name, _, page = path.partition("/")
     assert (rendered(name) / page).read_text() == (EXAMPLES / name / page).read_text()
-    assert book.example(EXAMPLES.parent)["page_one"]["ladder"]["rungs"]  # for pages without a GPU
+
+
+def test_what_pages_without_a_gpu_quote_is_page_one_of_the_example():
+    quoted = EXAMPLES.parent / "reference/h200.json"
+    assert quoted.read_bytes() == (EXAMPLES / "h200/report/facts.json").read_bytes()
+    assert book.example(EXAMPLES.parent)["page_one"]["ladder"]["rungs"]
 
 
 @pytest.fixture(scope="module")

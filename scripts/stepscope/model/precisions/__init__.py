@@ -6,15 +6,16 @@ Its FORMAT is what runs under the name. One that is more than a context of torch
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
     """dtype: torch's name for the type of results of products; bytes: of an element of operands.
 
-    is_autocast: whether the forward pass runs under autocast, with weights in fp32. is_tf32:
-    whether products of fp32 may round their operands to TF32. capability: the least CUDA compute
-    capability. cpu_flags: words of /proc/cpuinfo of which one says that a processor multiplies in
+    is_autocast: whether the forward pass runs under autocast, with weights in fp32. of_fp32: what
+    torch.set_float32_matmul_precision is told: "highest" leaves operands of fp32 as they are, "high"
+    rounds them to TF32, "medium" to bf16. capability: the least CUDA compute capability. cpu_flags: words of /proc/cpuinfo of which one says that a processor multiplies in
     the format (x86's names, then Arm's); without any torch computes in fp32 and rounds, some 16
     times slower than fp32; empty: on no CPU, None: on each. outside: the precision of all else,
     where only the linear layers of blocks run in this one.
@@ -23,7 +24,7 @@ class Format:
     dtype: str
     bytes: int
     is_autocast: bool = False
-    is_tf32: bool = False
+    of_fp32: Literal["highest", "high", "medium"] = "highest"
     capability: tuple[int, int] = (0, 0)
     cpu_flags: tuple[str, ...] | None = None
     outside: str = ""

@@ -12,4 +12,4 @@ ABOUT = Precision(
     data_sheet="tf32",
     tolerance=0.0078125,  # 16 × 2^-11
 )
-FORMAT = Format(dtype="float32", bytes=4, is_tf32=True, capability=(8, 0), cpu_flags=())
+FORMAT = Format(dtype="float32", bytes=4, of_fp32="high", capability=(8, 0), cpu_flags=())

@@ -5,7 +5,7 @@ import shlex
 from dataclasses import dataclass
 
 from stepscope.axes import PLAIN_STEP
-from stepscope.model.about import TakesAway
+from stepscope.model.about import About, TakesAway
 from stepscope.report.kit.page import Name
 from stepscope.results.option_labels import ABOUT, kind_of
 
@@ -26,6 +26,12 @@ class Change:
     after: str
     is_aside: bool
     takes_away: TakesAway
+
+    @property
+    def about(self) -> About:
+        """What the value that it changes says of itself; of a number of blocks no more than its
+        name."""
+        return ABOUT.get(self.kind) or About(label=str(self.name), title=str(self.name))
 
     @property
     def fuses_attention(self) -> bool:
