@@ -17,12 +17,11 @@ import sys
 from stepscope.axes import NEUTRAL, PRECISIONS
 from stepscope.config import flags, ladder_cells, studies
 from stepscope.config.config import read_yaml
+from stepscope.config.ladder_cells import CHANGEABLE
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.own_cell import cell
 from stepscope.model.chosen import names
-
-OPTIONS = ("precision", "attention", "compile", "optimizer", "checkpoint")
 
 
 def main() -> None:
@@ -61,8 +60,8 @@ def _wrong(variant: dict, variants: list[dict]) -> str | None:
         "optimizer": tuple(names("optimizer")),
     }
     for key, value in variant.items():
-        if key not in ("name", "after", *OPTIONS):
-            return f"{name} has no {key}; options are {', '.join(OPTIONS)}"
+        if key not in ("name", "after", *CHANGEABLE):
+            return f"{name} has no {key}; options are {', '.join(CHANGEABLE)}"
         if key in known and value not in known[key]:
             return f"{name}: {key} {value!r} is none of {', '.join(known[key])}"
         if key == "checkpoint" and not (isinstance(value, int) and value >= 0):

@@ -7,7 +7,13 @@ from stepscope.config.grid import Cell, Target, each_once, options_path
 from stepscope.config.model_cells import check_size, models_of, timed_steps
 
 FIRST = {"precision": "fp32"}  # the plain step's; what it has besides is neutral
-OPTIONS = ("precision", "attention", "compile", "optimizer", "checkpoint")  # in a variant's order
+CHANGEABLE = (
+    "precision",
+    "attention",
+    "compile",
+    "optimizer",
+    "checkpoint",
+)  # in a variant's order
 VARIED = ("compile", "checkpoint")  # what an aside may vary
 
 
@@ -95,7 +101,10 @@ def _asides_at(
             check_size(other, config, key)
         if size not in aside.get("size", [size]):
             continue
-        for change in _varied(aside):
+        changes: list[dict] = []
+        for option in VARIED:
+            changes += [{option: value} for value in aside.get(option, [])]
+        for change in changes:
             _check_blocks(change, size, config["sizes"], key)
             name = _name(change)
             if name in of_rung or name in found:
@@ -104,15 +113,10 @@ def _asides_at(
     return list(found.values())
 
 
-def _varied(aside: dict) -> list[dict]:
-    """The changes of an aside: one option, for each value of its list."""
-    return [{option: value} for option in VARIED for value in aside.get(option, [])]
-
-
 def _variant(name: str, options: dict, after: str | None) -> dict:
     """A variant as its program takes it, without what is neutral."""
     variant = {"name": name}
-    for option in OPTIONS:
+    for option in CHANGEABLE:
         if option in options and options[option] != NEUTRAL.get(option):
             variant[option] = options[option]
     return variant | ({"after": after} if after else {})
