@@ -6,7 +6,7 @@ import hashlib
 import json
 import shlex
 
-from stepscope.axes import PRECISIONS
+from stepscope.model.formats import PRECISIONS
 from stepscope.config import hardware
 from stepscope.config import ConfigError
 from stepscope.config.config import validated

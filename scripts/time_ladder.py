@@ -14,14 +14,13 @@ config.yaml.
 
 import sys
 
-from stepscope.axes import NEUTRAL, PRECISIONS
+from stepscope.axes import NEUTRAL, PLAIN_STEP
 from stepscope.config import flags, ladder_cells, studies
 from stepscope.config.config import read_yaml
-from stepscope.config.ladder_cells import CHANGEABLE
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.own_cell import cell
-from stepscope.model.chosen import names
+from stepscope.model.chosen import PACKAGES, names
 
 
 def main() -> None:
@@ -53,15 +52,10 @@ def configured_rungs(device: str) -> list[dict]:
 def _wrong(variant: dict, variants: list[dict]) -> str | None:
     """What is wrong with a variant, in one line; None if nothing is."""
     name = variant["name"]
-    known = {
-        "precision": tuple(PRECISIONS),
-        "attention": tuple(names("attention")),
-        "compile": flags.COMPILED,
-        "optimizer": tuple(names("optimizer")),
-    }
+    known = {option: names(option) for option in PACKAGES}
     for key, value in variant.items():
-        if key not in ("name", "after", *CHANGEABLE):
-            return f"{name} has no {key}; options are {', '.join(CHANGEABLE)}"
+        if key not in ("name", "after", *PLAIN_STEP):
+            return f"{name} has no {key}; options are {', '.join(PLAIN_STEP)}"
         if key in known and value not in known[key]:
             return f"{name}: {key} {value!r} is none of {', '.join(known[key])}"
         if key == "checkpoint" and not (isinstance(value, int) and value >= 0):

@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from stepscope.axes import IMPLEMENTATIONS, option
-from stepscope.model.chosen import CHOSEN_BY_NAME
+from stepscope.axes import IMPLEMENTATIONS, PLAIN_STEP, option
+from stepscope.model.chosen import call_of, module_of, names
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
@@ -28,6 +28,8 @@ COUNTS = {
     "stepscope.machine": False,  # what the machine is, and who waits for whom
     "stepscope.machine.cores": True,  # which core the steps run on
     "stepscope.model": True,  # what a step computes
+    "stepscope.model.about": False,  # what an option's value says of itself
+    "stepscope.model.chosen": False,  # finds the modules, which count by themselves
     "stepscope.formulas": False,  # what a step costs, which times are divided by afterwards
     "stepscope.kernels": True,  # our attention kernels and how they are launched
     "stepscope.measure": True,  # clock, steps, precision, and each study's own measuring module
@@ -62,30 +64,30 @@ def modules_of(spec: dict) -> list[str]:
 
     A model of one's own at neutral attention runs what it was written with, none of ours.
     """
-    attention = CHOSEN_BY_NAME["attention"]
+    if spec["study"] == "precision":  # it compares formats
+        found = {module_of("precision", name) for name in names("precision")}
+        return sorted(
+            found | ({module_of("attention", "naive")} if "num_layers" in spec else set())
+        )
+    variants = spec.get("variants", [spec])
+    precisions = {
+        each.get("precision", PLAIN_STEP["precision"])
+        for each in ([spec] if "precision" in spec else variants)
+    }
+    found = {module_of("precision", name) for name in precisions}
     if spec["study"] == "attention":
-        names = [IMPLEMENTATIONS[variant["name"]].module for variant in spec["variants"]]
-        return sorted({f"{attention}.{name}" for name in names})
-    if spec["study"] == "precision":
-        return [f"{attention}.naive"] if "num_layers" in spec else []
-    found = _modules_of_precisions(spec)
-    is_own = "model" in spec
-    if not is_own and "num_layers" not in spec:
+        for variant in variants:
+            found.add(module_of("attention", IMPLEMENTATIONS[variant["name"]].module))
         return sorted(found)
-    found.add(f"{KINDS_OF_MODEL}.{'own' if is_own else 'transformer'}")
-    for variant in spec.get("variants", [spec]):
-        found.add(f"{CHOSEN_BY_NAME['optimizer']}.{option(variant, 'optimizer')}")
-        if not is_own or "attention" in variant:
-            found.add(f"{attention}.{option(variant, 'attention')}")
+    if "model" not in spec and "num_layers" not in spec:
+        return sorted(found)
+    found.add(f"{KINDS_OF_MODEL}.{'own' if 'model' in spec else 'transformer'}")
+    for variant in variants:
+        found |= {module_of(name, option(variant, name)) for name in ("optimizer", "compile")}
+        for name in ("attention", "loss"):
+            if name in variant or "model" not in spec:
+                found.add(module_of(name, option(variant, name)))
     return sorted(found)
-
-
-def _modules_of_precisions(spec: dict) -> set[str]:
-    """Those of the precisions of a spec and its variants that are more than a context of torch."""
-    package = CHOSEN_BY_NAME["precision"]
-    names = {each.get("precision") for each in (spec, *spec.get("variants", []))}
-    folder = SCRIPTS / package.replace(".", "/")
-    return {f"{package}.{name}" for name in names if (folder / f"{name}.py").is_file()}
 
 
 class Sources:
@@ -145,6 +147,8 @@ class Sources:
     def _parsed(self, path: Path) -> tuple[str, tuple[str, ...]]:
         """The file's source_digest(), and the names that it imports at any depth."""
         tree = ast.parse(path.read_bytes(), filename=str(path))
+        # What an option's value says of itself is for readers.
+        tree.body = [node for node in tree.body if call_of(node, "ABOUT") is None]
         return _hashed(tree), imported(tree)
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from stepscope.config import ConfigError
 from stepscope.config.studies import BY_NAME
+from stepscope.model import chosen
+from stepscope.model.formats import FORMATS
 
 MOST_BITS = 1000  # of an integer; Python refuses to print one of some thousand digits
 MOST_SHOWN = 200  # characters of what jsonschema says, which holds the value
@@ -88,7 +90,13 @@ def validated(config: dict, schema_path: Path) -> dict:
 
 @functools.cache
 def _schema(path: Path) -> dict:
-    return read_yaml(path)
+    """The schema; values of an option that are modules are those that its package holds."""
+    schema = read_yaml(path)
+    for option in chosen.PACKAGES:
+        schema["$defs"][option]["enum"] = chosen.names(option)
+    whole = [name for name, one in FORMATS.items() if not one.outside]
+    schema["$defs"]["precision_of_attention"]["enum"] = whole
+    return schema
 
 
 def _plain_mapping(value: dict, where: str = "") -> dict:

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, NoReturn, TypeVar
 
-from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PRECISIONS
+from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PLAIN_STEP
 from stepscope.config import own_models
 from stepscope.config.model_cells import SHAPE
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.config.studies import Study
 from stepscope.machine import identity
 from stepscope.model.chosen import names
+from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
 
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
@@ -119,7 +120,6 @@ def _neutral(help_: str, default: str, choices: list | tuple | None = None) -> F
     return Flag(help_, str, default, choices, is_neutral=True)
 
 
-COMPILED = ("none", "block", "model", "graphs")
 MODEL = (
     "size",
     *SHAPE,
@@ -131,7 +131,7 @@ MODEL = (
     "key_value_heads",
     "window",
 )
-OPTIONS = ("precision", "mode", "attention", "compile", "optimizer", "checkpoint")
+OPTIONS = ("mode", *PLAIN_STEP)
 FIXED = ("warmup", "steps")
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds")
 COMMON = ("seed", "threads", "device")
@@ -156,16 +156,19 @@ FLAGS = {
     "window": _option(
         "window", "tokens that one sees at most, itself and those just before it; 0: all before it"
     ),
-    "precision": Flag("fp32 has TF32 off; 16 bits: autocast", str, "fp32", PRECISIONS),
+    "precision": Flag(
+        "fp32 has TF32 off; 16 bits: autocast", str, PLAIN_STEP["precision"], PRECISIONS
+    ),
     "mode": _option("mode", "the heaviest thing to run", MODES),
     "attention": _option("attention", "implementation", names("attention")),
     "compile": _option(
         "compile",
         "torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA"
         " graphs",
-        COMPILED,
+        names("compile"),
     ),
-    "optimizer": _option("optimizer", "AdamW's implementation", names("optimizer")),
+    "optimizer": _option("optimizer", "implementation, of AdamW or another", names("optimizer")),
+    "loss": _option("loss", "implementation of cross-entropy", names("loss")),
     "checkpoint": _option(
         "checkpoint", "keep the input of every so many blocks alone, compute the rest again; 0: no"
     ),

@@ -1,19 +1,11 @@
 """The optimisation ladder's cells: one at each place, whose variants are the rungs, every one a
 change of the one before, and the asides."""
 
-from stepscope.axes import NEUTRAL
+from stepscope.axes import NEUTRAL, PLAIN_STEP
 from stepscope.config import ConfigError
 from stepscope.config.grid import Cell, Target, each_once, options_path
 from stepscope.config.model_cells import check_size, models_of, timed_steps
 
-FIRST = {"precision": "fp32"}  # the plain step's; what it has besides is neutral
-CHANGEABLE = (
-    "precision",
-    "attention",
-    "compile",
-    "optimizer",
-    "checkpoint",
-)  # in a variant's order
 VARIED = ("compile", "checkpoint")  # what an aside may vary
 
 
@@ -67,7 +59,7 @@ def rungs_of(changes: list[dict], key: str) -> list[dict]:
     changes: what each changes of the one before. Raises ConfigError for two of one name.
     """
     rungs: list[dict] = []
-    options = FIRST
+    options = {"precision": PLAIN_STEP["precision"]}
     for change in changes:
         options = options | change
         name = _name(change)
@@ -116,16 +108,16 @@ def _asides_at(
 def _variant(name: str, options: dict, after: str | None) -> dict:
     """A variant as its program takes it, without what is neutral."""
     variant = {"name": name}
-    for option in CHANGEABLE:
+    for option in PLAIN_STEP:
         if option in options and options[option] != NEUTRAL.get(option):
             variant[option] = options[option]
     return variant | ({"after": after} if after else {})
 
 
 def _name(change: dict) -> str:
-    """What a change is called: `bf16`, `sdpa`, `checkpoint=2`."""
+    """What a change is called: `bf16`, `sdpa`, `checkpoint=2`, `loss=torch`."""
     return "+".join(
-        f"checkpoint={value}" if key == "checkpoint" else str(value)
+        f"{key}={value}" if key in ("checkpoint", "loss") else str(value)
         for key, value in change.items()
     )
 

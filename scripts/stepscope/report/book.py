@@ -19,6 +19,7 @@ from stepscope.files import write_whole
 from stepscope.report import explorer
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, machines
+from stepscope.report.kit.named import named
 from stepscope.report.kit.page import Page
 from stepscope.report.kit.quantity import Quantity
 
@@ -162,10 +163,8 @@ def as_plain(value: object) -> object:
         kept |= {"low": value.low, "high": value.high} if value.has_interval else {}
         return kept | ({"cells": list(value.cells)} if value.cells else {})
     if dataclasses.is_dataclass(value):
-        named = {
-            each.name: as_plain(getattr(value, each.name)) for each in dataclasses.fields(value)
-        }
-        return {name: each for name, each in named.items() if each not in (None, "", [], {})}
+        plain = {name: as_plain(each) for name, each in named(value).items()}
+        return {name: each for name, each in plain.items() if each not in (None, "", [], {})}
     if isinstance(value, dict):
         return {str(key): as_plain(each) for key, each in value.items()}
     return [as_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
