@@ -9,6 +9,10 @@ against float64. --probe products does so for the linear layers of a Transformer
 in 16 and in 8 bits. Nothing is timed. With --out it also writes record.json and samples.csv.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import itertools
 import sys
 
