@@ -172,6 +172,7 @@ FLAGS = {
     "checkpoint": _option(
         "checkpoint", "keep the input of every so many blocks alone, compute the rest again; 0: no"
     ),
+    "devices": Flag("devices of this machine that share a step", positive, 2),
     "variants": Flag("what takes turns, as a list in JSON; see above", variants, []),
     "d_head": Flag("dimension of a head", positive, 64),
     "lengths": Flag("sequence lengths in tokens, as a list in JSON", lengths, [256, 1024, 4096]),
