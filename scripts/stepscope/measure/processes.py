@@ -48,6 +48,7 @@ def _forked(measure: Callable[[], Found], name: str) -> Found:
 
 def _run(measure: Callable[[], Found], ours, theirs) -> None:
     ours.close()
-    process.die_with_parent()  # the kernel forgets the wish at a fork
+    parent = multiprocessing.parent_process()
+    process.die_with_parent(parent.pid if parent else None)  # the kernel forgets the wish at a fork
     theirs.send(measure())
     theirs.close()
