@@ -7,7 +7,6 @@ import difflib
 import functools
 import importlib.util
 import inspect
-import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -15,15 +14,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch
 from torch import nn
 
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
+from stepscope.model.room import is_out_of_memory
 
-# The allocators' words; what measures has to see these errors as they are.
-_OUT_OF_MEMORY = re.compile(
-    r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE
-)
 _loaded: dict[Path, ModuleType] = {}
 
 
@@ -48,7 +43,7 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
     except (ModelError, Unsupported, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
-        if _is_out_of_memory(error):
+        if is_out_of_memory(error):
             raise
         raise ModelError(f"{reference.text}: {doing}: {told(error, reference)}") from error
 
@@ -68,12 +63,6 @@ def told(error: BaseException, reference: Reference) -> str:
         if Path(frame.filename) == own
     ]
     return f"line {lines[-1]}: {text}" if lines else text
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
-        return True
-    return isinstance(error, RuntimeError) and bool(_OUT_OF_MEMORY.search(str(error)))
 
 
 def _built(reference: Reference, keys: dict, context: int) -> object:
