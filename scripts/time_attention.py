@@ -42,8 +42,14 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
         "window",
         "precision",
     )
-    other = {"batch": None, "warmup": 3, "steps": 6, "max_steps": 40, "max_seconds": 0.15}
-    other["variants"] = [{"name": name} for name in IMPLEMENTATIONS]
+    other: dict[str, object] = {
+        "variants": [{"name": name} for name in IMPLEMENTATIONS],
+        "batch": None,
+        "warmup": 3,
+        "steps": 6,
+        "max_steps": 40,
+        "max_seconds": 0.15,
+    }
     spec, settings, error = flags.read(
         __doc__, words, studies.ATTENTION, ("variants", *shape, *flags.BUDGET), **other
     )

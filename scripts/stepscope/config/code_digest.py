@@ -159,16 +159,18 @@ class Sources:
 def _imported(tree: ast.Module) -> tuple[str, ...]:
     """What import statements may import, parents included; `from a import b` gives both a and
     a.b."""
-    names = []
+    names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
-    parents = {
-        ".".join(parts[:i]) for parts in (n.split(".") for n in names) for i in range(1, len(parts))
-    }
-    return tuple(sorted({*names, *parents}))
+    found = set(names)
+    for name in names:
+        while "." in name:
+            name = name.rpartition(".")[0]
+            found.add(name)
+    return tuple(sorted(found))
 
 
 def source_digest(source: str | bytes) -> str:
@@ -190,19 +192,20 @@ def _canonical(node: object) -> str:
     parts = []
     for field in node._fields:
         value = getattr(node, field, None)
-        if isinstance(
-            node, ast.JoinedStr
-        ):  # Python 3.12 puts an empty string after a nested format specifier
-            value = [
-                part for part in value if not (isinstance(part, ast.Constant) and part.value == "")
-            ]
+        if isinstance(node, ast.JoinedStr):
+            value = [part for part in node.values if not _is_empty_text(part)]
         if value is None or value == [] or field in _IGNORED_FIELDS:
             continue
-        if (
-            field == "body"
-            and isinstance(node, _WITH_DOCSTRING)
-            and ast.get_docstring(node, clean=False) is not None
-        ):
+        if field == "body" and _has_docstring(node):
             value = value[1:]
         parts.append(f"{field}={_canonical(value)},")
     return f"{type(node).__name__}({''.join(parts)})"
+
+
+def _is_empty_text(node: ast.AST) -> bool:
+    """As Python 3.12 puts one after a nested format specifier."""
+    return isinstance(node, ast.Constant) and node.value == ""
+
+
+def _has_docstring(node: ast.AST) -> bool:
+    return isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None

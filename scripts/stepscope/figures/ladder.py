@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
-from stepscope.figures.steps import PHASES
+from stepscope.figures.steps import OF_STEP
 from stepscope.results.option_labels import LABELS
 from stepscope.results.tables import Tables
 
@@ -63,7 +63,7 @@ def ladder(tables: Tables) -> Figure | None:
     ]
     phases = places.phase_times(tables, study="ladder")
     counts = [int((steps["cell"] == cell).sum()) for cell in cells["cell"]]
-    key = {phase: colours.of("phase", phase) for phase in PHASES}
+    key = {phase: colours.of("phase", phase) for phase in OF_STEP}
     alone = places.free_steps(tables, "host_free_time", "ladder").set_index(["cell", "variant"])[
         "median"
     ]
@@ -105,7 +105,7 @@ def _bars(panel, steps: list[dict], phases: pd.DataFrame) -> None:
         own = phases[phases["variant"] == row["variant"]].set_index("phase")["median"]
         shown = min(1.0, limit / step)
         scale = shown * step / own.sum() if own.sum() else 0.0
-        parts = [(own.get(phase, 0.0) * scale, colours.of("phase", phase)) for phase in PHASES]
+        parts = [(own.get(phase, 0.0) * scale, colours.of("phase", phase)) for phase in OF_STEP]
         marks.stack(
             panel, at, parts if scale else [(shown * step, colours.OKABE_ITO["grey"].light)]
         )

@@ -94,8 +94,11 @@ def _names(panel, time: np.ndarray, values: np.ndarray, kinds: list[str]) -> Non
     floors = np.vstack([np.zeros(values.shape[1]), values.cumsum(axis=0)])
     middles = (floors[:-1] + floors[1:]) / 2
     least = LEAST_NAMED * panel.get_ylim()[1]
-    ends = [(kind, time[-1], middles[at, -1], colours.of("memory", kind))
-            for at, kind in enumerate(kinds) if values[at, -1] > least]  # fmt: skip
+    ends = [
+        (kind, time[-1], middles[at, -1], colours.of("memory", kind))
+        for at, kind in enumerate(kinds)
+        if values[at, -1] > least
+    ]
     marks.label_ends(panel, ends)
     for at, kind in enumerate(kinds):
         thickest = int(values[at].argmax())

@@ -5,10 +5,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stepscope.axes import MODES
 from stepscope.figures import colours, marks, places, theme, words
 from stepscope.results.tables import Tables
 
-PHASES = ("forward", "backward", "optimizer")
+OF_STEP = MODES["step"].phases
 MOST_CONTEXTS = 4
 MOST_CELLS = 30
 
@@ -27,7 +28,7 @@ def step_parts(tables: Tables) -> Figure | None:
     steps = places.usual_batch(places.tried_steps(tables))
     bars = places.in_order(tables, steps.assign(context=0)).drop_duplicates(["size", "precision"])
     names = list(zip(bars["size"], bars["precision"], strict=True))
-    key = {phase: colours.of("phase", phase) for phase in PHASES}
+    key = {phase: colours.of("phase", phase) for phase in OF_STEP}
     height = 0.65 + 0.16 * len(names)
     figure, panels = theme.wrapped(
         len(contexts), 2, height, "each phase synchronised", key=key, sharey=True
@@ -52,7 +53,7 @@ def _phase_bars(
         )
         medians = 1e3 * phases.set_index("phase")["median"]
         end = marks.stack(
-            panel, at, [(medians.get(phase, 0.0), colours.of("phase", phase)) for phase in PHASES]
+            panel, at, [(medians.get(phase, 0.0), colours.of("phase", phase)) for phase in OF_STEP]
         )
         if end:
             low, high = 1e3 * whole["low"], 1e3 * whole["high"]

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
 from stepscope.formulas.flops import linear_step_flops
+from stepscope.formulas.traffic import OPTIMIZER_BYTES
 from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
 from stepscope.results.tables import Tables
@@ -20,9 +21,6 @@ PASSES = {
     "backward": ("backward",),
     "optimizer": ("optimizer",),
 }
-# a parameter, all in fp32: parameter, gradient and two moments are read, all but the gradient
-# written
-ADAMW_BYTES = 28
 DETAILS = ("detail=autograd", "detail=python")  # of a profile, not of the step
 MOST_CELLS = 24
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
@@ -136,7 +134,7 @@ def bounds(
     if work[precision] > 0 and set(work) <= set(of_products.index):
         found["products"] = sum(flop / of_products[name] for name, flop in work.items())
     if model.get("parameters", 0) > 0 and len(of_copy):
-        found["optimizer"] = ADAMW_BYTES * model["parameters"] / of_copy.iloc[0]
+        found["optimizer"] = OPTIMIZER_BYTES * model["parameters"] / of_copy.iloc[0]
     return found
 
 

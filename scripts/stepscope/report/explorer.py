@@ -20,15 +20,14 @@ import pandas as pd
 from markupsafe import Markup
 
 from stepscope.figures import colours, places
+from stepscope.report.kit.named import named
 from stepscope.report.kit.number_format import UNITS
 from stepscope.report.kit.quantity import Quantity
-from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, text
+from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, axis
 from stepscope.results.tables import Tables
 
 FILE = "explorer.html"
 DIGITS = 5
-NUMBERS_TO_CHOOSE_BY = ("context", "batch", "length", "skipped")  # all other numbers are measured
-SHARES = ("share", "mfu")  # printed as percent
 MOST_BYTES = (
     2_400_000  # of all tables in base64; the last ones that would exceed it stay in their CSV
 )
@@ -41,7 +40,7 @@ FILES = (
     "snapshot.pickle",
 )  # of a cell, or below it
 SCRIPTS = ("data", "print", "state", "selection", "pivot", "chart", "rows", "card", "main")
-RUN = text("run", "run", "which of the results beside each other")
+RUN = axis("run", "run", "which of the results beside each other")
 # Figure → the view of what it shows; one that is not here links to the start.
 _TIMES = {"show": "chart", "of": "series.time", "study": "timing", "columns": "context"}
 _ATTENTION = {
@@ -117,7 +116,7 @@ def cells_of(facts: object) -> list[str]:
     if isinstance(facts, Quantity):
         return list(facts.cells)
     if dataclasses.is_dataclass(facts):
-        facts = [getattr(facts, each.name) for each in dataclasses.fields(facts)]
+        facts = named(facts)
     parts = (
         facts.values()
         if isinstance(facts, dict)
@@ -234,8 +233,8 @@ def _identity(run: str, cell: str) -> str:
 def _as_shown(column: Column) -> dict:
     """A column or quantity, with the unit that it is printed in and whether rows are chosen by
     it."""
-    unit = "share" if column.name in SHARES else column.unit
-    is_chosen_by = column.kind != NUMBER or column.name in NUMBERS_TO_CHOOSE_BY
+    unit = "share" if column.printed == "share" else column.unit
+    is_chosen_by = column.kind != NUMBER or column.is_axis
     return dataclasses.asdict(column) | {"unit": unit, "chosen": is_chosen_by}
 
 

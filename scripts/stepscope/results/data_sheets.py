@@ -47,6 +47,8 @@ _ADA = "NVIDIA Ada GPU Architecture white paper, 2022"
 _BLACKWELL_RTX = "NVIDIA RTX Blackwell GPU Architecture white paper, 2025"
 _BLACKWELL = "NVIDIA Blackwell data sheet (HGX B200), 2025"
 
+# A GPU is a row: names by the driver, TFLOP/s in fp32, tf32, bf16, fp16 and fp8, GB/s, and where
+# these numbers are from.
 PEAKS = (
     Peak(("P100-PCIE-16GB",), 9.3, None, None, 18.7, None, 732, _P100),
     Peak(("P100-PCIE-12GB",), 9.3, None, None, 18.7, None, 549, _P100),

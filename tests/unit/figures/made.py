@@ -49,7 +49,6 @@ def place(
         "context": context,
         "batch": 4,
         "precision": precision,
-        # fmt: skip
         "options": options,
         "cell": f"{machine}/{study}/{size}/ctx{context}{own}{end}",
     }
@@ -183,8 +182,17 @@ def kernels(cell: str, factor: float) -> list[dict]:
     rows += [
         (phase, kind, time / 2) for phase in ("forward", "backward") for kind, time in kinds.items()
     ]
-    return [{"machine": "big", "cell": cell, "phase": phase, "category": kind, "time": factor * time, "calls": 10}
-            for phase, kind, time in rows]  # fmt: skip
+    return [
+        {
+            "machine": "big",
+            "cell": cell,
+            "phase": phase,
+            "category": kind,
+            "time": factor * time,
+            "calls": 10,
+        }
+        for phase, kind, time in rows
+    ]
 
 
 def everything() -> dict[str, list[dict]]:
@@ -235,32 +243,70 @@ def everything() -> dict[str, list[dict]]:
         "series": series,
         "comparisons": comparisons,
         "cells": cells,
-        "models": [{"machine": "big", "size": size, "context": context, "batch": 4, "parameters": number,
-                    "flop": number * 1e4}
-                   for size, number in PARAMETERS.items() for context in (128, 512)],
+        "models": [
+            {
+                "machine": "big",
+                "size": size,
+                "context": context,
+                "batch": 4,
+                "parameters": number,
+                "flop": number * 1e4,
+            }
+            for size, number in PARAMETERS.items()
+            for context in (128, 512)
+        ],
         "categories": [*kernels(PLAIN["cell"], 1.0), *kernels(TOP["cell"], 0.5)],
-        "gaps": [row | {"phase": "step", "busy": busy} for row, busy in zip(profiled, (1.0, 0.5), strict=True)],
+        "gaps": [
+            row | {"phase": "step", "busy": busy}
+            for row, busy in zip(profiled, (1.0, 0.5), strict=True)
+        ],
         "timeline": [
-            event | {"lane": "ranges 0", "start": 0.0, "end": 1.0, "label": "step", "category": "range"},
-            event | {"lane": "GPU 0, stream 7", "start": 0.1, "end": 0.4, "label": "gemm", "category": "matmul"},
-            event | {"lane": "GPU 0, stream 7", "start": 0.5, "end": 0.9, "label": "add", "category": "elementwise"},
+            event
+            | {"lane": "ranges 0", "start": 0.0, "end": 1.0, "label": "step", "category": "range"},
+            event
+            | {
+                "lane": "GPU 0, stream 7",
+                "start": 0.1,
+                "end": 0.4,
+                "label": "gemm",
+                "category": "matmul",
+            },
+            event
+            | {
+                "lane": "GPU 0, stream 7",
+                "start": 0.5,
+                "end": 0.9,
+                "label": "add",
+                "category": "elementwise",
+            },
         ],
         "memory_timeline": [
             moment | {"time": 0.0, "phase": "forward", "activations": 0},
             moment | {"time": 0.5, "phase": "backward", "activations": 15 * 2**30},
             moment | {"time": 1.0, "phase": "optimizer", "activations": 5 * 2**30},
         ],
-        "first_step": [cold | {"part": "operators", "first": 0.3, "later": 0.1},
-                       cold | {"part": "module loading", "first": 0.2, "later": 0.0}],
-        "warmup": [steady | {"skipped": skipped, "mean": mean, "std": std}
-                   for skipped, mean, std in ((0, 0.2, 0.05), (2, 0.1, 0.01))],
-        "sums": [rounding | {"variant": "fp32 += fp32", "sum_dtype": "fp32", "sum": 10.001},
-                 rounding | {"variant": "bf16 += bf16", "sum_dtype": "bf16", "sum": 4.0}],
-        "forced": [forced | {"way": way, "format": "fp16", "value": value, "error": error}
-                   for way in ("all in the format", "under autocast") for value, error in ((1, 1e-3), (10, 0.0))],
-        "published": [theirs | {"value": value, "measured": 0.1, "ratio": value / 0.1, "cell": steady["cell"]}
-                      for value in (0.2, 0.4)],
-    }  # fmt: skip
+        "first_step": [
+            cold | {"part": "operators", "first": 0.3, "later": 0.1},
+            cold | {"part": "module loading", "first": 0.2, "later": 0.0},
+        ],
+        "warmup": [
+            steady | {"skipped": skipped, "mean": mean, "std": std}
+            for skipped, mean, std in ((0, 0.2, 0.05), (2, 0.1, 0.01))
+        ],
+        "sums": [
+            rounding | {"variant": "fp32 += fp32", "sum_dtype": "fp32", "sum": 10.001},
+            rounding | {"variant": "bf16 += bf16", "sum_dtype": "bf16", "sum": 4.0},
+        ],
+        "forced": [
+            forced | {"way": way, "format": "fp16", "value": value, "error": error}
+            for way in ("all in the format", "under autocast")
+            for value, error in ((1, 1e-3), (10, 0.0))
+        ],
+        "published": [
+            theirs | {"value": value, "measured": 0.1, "ratio": value / 0.1, "cell": steady["cell"]}
+            for value in (0.2, 0.4)
+        ],
+    }
 
 
 def folder(path: Path, without: tuple[str, ...] = (), **instead: list[dict]) -> Path:

@@ -140,8 +140,12 @@ def test_what_is_not_faster_is_told_by_its_verdict(tmp_path):
 
 def test_a_rung_out_of_memory_keeps_its_place(tmp_path):
     series, _ = made.ladder()
-    lost = [{**row, "median": None, "low": None, "high": None, "status": "oom"} if row["variant"] == "sdpa" else row
-            for row in series]  # fmt: skip
+    lost = [
+        {**row, "median": None, "low": None, "high": None, "status": "oom"}
+        if row["variant"] == "sdpa"
+        else row
+        for row in series
+    ]
     panel = made.draw(ladder.ladder, made.tables(tmp_path, series=lost)).axes[0]
     assert made.bars(panel, 2) == [] and "out of memory" in made.texts(panel)
 

@@ -1,0 +1,79 @@
+"""variants.csv: what each variant of a ladder is run with, and what it changes against the one that
+it comes after."""
+
+from collections.abc import Iterator
+
+from stepscope.axes import NEUTRAL
+from stepscope.results.cells import MeasuredCell
+from stepscope.results.option_labels import LABELS
+
+# The options that a rung may change, each a column, in the order in which a change is named by
+# them: the precision first.
+CHANGEABLE = ("precision", "attention", "compile", "optimizer", "loss", "checkpoint")
+PLAIN = {name: NEUTRAL.get(name, "") for name in CHANGEABLE} | {"precision": "fp32"}
+
+
+def rows(cells: list[MeasuredCell]) -> list[dict]:
+    """A row for each variant of each cell that runs a model in several, measured or not."""
+    return [row for cell in cells for row in _rows(cell)]
+
+
+def asides(cells: list[MeasuredCell]) -> set[tuple[str, str]]:
+    """(cell, variant) of those that stand beside their ladder."""
+    return {(row["cell"], row["variant"]) for row in rows(cells) if row["is_aside"]}
+
+
+def _rows(cell: MeasuredCell) -> Iterator[dict]:
+    declared = cell.spec.get("variants", []) if "context" in cell.spec else []
+    after = {one["name"]: one.get("after", "") for one in declared}
+    ladder = longest_chain(after)
+    options = {one["name"]: _options(one) for one in declared}
+    for order, name in enumerate(after):
+        before = options.get(after[name], PLAIN)
+        changed = _changed(name, options[name], before, is_first=not after[name])
+        value = options[name][changed]
+        yield {
+            "machine": cell.place["machine"],
+            "cell": cell.name,
+            "variant": name,
+            "order": order,
+            "after": after[name],
+            "is_aside": name not in ladder,
+            "label": _label(name, changed, value),
+            "changed": changed,
+            "before": before[changed] if after[name] else "",
+            "value": value,
+            **options[name],
+        }
+
+
+def _options(declared: dict) -> dict:
+    """All options of a variant, of which its spec lacks the neutral ones."""
+    return {name: declared.get(name, plain) for name, plain in PLAIN.items()}
+
+
+def _changed(name: str, options: dict, before: dict, *, is_first: bool) -> str:
+    """The option that a variant changes. The first of a ladder that starts at a later rung has
+    changed all that this one had: it is called by the last."""
+    found = [option for option in CHANGEABLE if options[option] != before[option]]
+    found = found or ["precision"]
+    if not is_first:
+        return found[0]
+    called = [option for option in found if str(options[option]) == name]
+    return called[0] if called else found[-1]
+
+
+def _label(name: str, changed: str, value: object) -> str:
+    """What people call the change."""
+    if changed == "checkpoint":
+        return f"checkpoint every {value}"
+    return LABELS.get(str(value), name)
+
+
+def longest_chain(after: dict[str, str]) -> list[str]:
+    """The rungs: the longest way from the first variant along `after` (variant: the one that it
+    comes after); what branches off it is an aside."""
+    ways: dict[str, list[str]] = {}
+    for name, previous in after.items():
+        ways[name] = [*ways.get(previous, []), name]
+    return max(ways.values(), key=len, default=[])
