@@ -13,40 +13,29 @@ import contextlib
 import sys
 from pathlib import Path
 
-import pandas as pd
-from stepscope import files
-from stepscope.recordings import limits
+from stepscope.recordings import program
 from stepscope.recordings.flags import add_limits, add_out
-from stepscope.recordings.tables import write_tables
-from stepscope.recordings.text import plain, show
+from stepscope.recordings.program import SIDES, TEMPLATES, Contents, Tables
+from stepscope.recordings.text import plain
 from stepscope.trace import TraceError, analysis, cautions, comparison, phase_names, summary
-
-TEMPLATES = Path(__file__).resolve().parents[1] / "report"
-SIDES = ("before", "after")
 
 
 def main() -> None:
     given = arguments()
     try:
         with contextlib.ExitStack() as stack:
-            traces = [stack.enter_context(analysis.readable(path)) for path in given.traces]
-            most = limits.limits_for(traces, given.most_seconds, given.most_gigabytes)
-            named = " and ".join(map(str, given.traces))
-            made, text = limits.within(
-                most, named, lambda: analysed(traces, given), (TraceError, OSError)
+            paths = [stack.enter_context(analysis.readable(path)) for path in given.traces]
+            program.run(
+                given,
+                paths,
+                given.traces,
+                lambda: analysed(paths, given),
+                lambda tables: page_of(tables, given),
+                "summary.md",
+                TraceError,
             )
-        for folder, tables in made.items():
-            write_tables(tables, given.out / folder)
-        files.write_whole({given.out / "summary.md": [text]})
-        if given.html:
-            title = " and ".join(path.name for path in given.traces)
-            page = limits.within(most, named, lambda: page_of(made[""], title), ())
-            files.write_whole({given.html: [page]})
-    except (TraceError, limits.LimitError) as error:
+    except TraceError as error:  # a file that is missing, or cannot be exported
         sys.exit(f"error: {plain(error, 1000)}")
-    except OSError as error:
-        sys.exit(plain(f"error: {files.complaint(error, given.out)}", 1000))
-    show(text)
 
 
 def arguments() -> argparse.Namespace:
@@ -97,16 +86,17 @@ def arguments() -> argparse.Namespace:
     return given
 
 
-def page_of(tables: dict[str, pd.DataFrame], title: str) -> str:
-    """The page as HTML."""
+def page_of(tables: Tables, given: argparse.Namespace) -> Contents:
+    """The page as HTML, if it is wanted."""
+    if not given.html:
+        return {}
     from stepscope.report import recordings  # needs what the report needs, and seconds to load
 
-    return recordings.of_trace(tables, title, TEMPLATES)
+    title = " and ".join(path.name for path in given.traces)
+    return {given.html: [recordings.of_trace(tables, title, TEMPLATES)]}
 
 
-def analysed(
-    traces: list[Path], given: argparse.Namespace
-) -> tuple[dict[str, dict[str, pd.DataFrame]], str]:
+def analysed(traces: list[Path], given: argparse.Namespace) -> tuple[dict[str, Tables], str]:
     """(folder below --out → its tables, the summary)."""
     found = [
         tables_of(path, named, given) for path, named in zip(traces, given.traces, strict=True)
@@ -118,7 +108,7 @@ def analysed(
     return {"": both, **dict(zip(SIDES, found, strict=True))}, summary.markdown(both, title)
 
 
-def tables_of(path: Path, named: Path, given: argparse.Namespace) -> dict[str, pd.DataFrame]:
+def tables_of(path: Path, named: Path, given: argparse.Namespace) -> Tables:
     """The tables of one trace. Raises TraceError if it has nothing to analyse, or not the phases
     that are wanted."""
     trace = analysis.read(path)

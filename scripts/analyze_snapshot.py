@@ -11,50 +11,25 @@ what grew at the peak, by category and by line of code.
 
 import argparse
 import importlib.util
-import sys
 from pathlib import Path
 
-import pandas as pd
-from stepscope import files
-from stepscope.recordings import limits
+from stepscope.recordings import program
 from stepscope.recordings.flags import add_limits, add_out
-from stepscope.recordings.tables import write_tables
-from stepscope.recordings.text import plain, show
+from stepscope.recordings.program import SIDES, TEMPLATES, Contents, Tables
 from stepscope.snapshot import SnapshotError, analysis, comparison, summary
-
-TEMPLATES = Path(__file__).resolve().parents[1] / "report"
-SIDES = ("before", "after")
 
 
 def main() -> None:
     given = arguments()
-    try:
-        found = [tables_of(path, given) for path in given.snapshots]
-        if len(found) == 1:
-            made, text = {"": found[0]}, summary.text(found[0])
-        else:
-            both = comparison.compared(*found)
-            made, text = (
-                {"": {"compared": both}, **dict(zip(SIDES, found, strict=True))},
-                summary.compared(both),
-            )
-        for folder, tables in made.items():
-            write_tables(tables, given.out / folder)
-        files.write_whole({given.out / "summary.txt": [text]})
-        if given.html or (len(found) == 1 and importlib.util.find_spec("matplotlib")):
-            most = most_of(given.snapshots[0], given)
-            picture, page = limits.within(
-                most, str(given.snapshots[0]), lambda: drawn(made[""], given), ()
-            )
-            if picture:
-                files.write_whole({given.out / "memory.svg": picture})
-            if given.html:
-                files.write_whole({given.html: [page]})
-    except (SnapshotError, limits.LimitError) as error:
-        sys.exit(f"error: {plain(error, 1000)}")
-    except OSError as error:
-        sys.exit(plain(f"error: {files.complaint(error, given.out)}", 1000))
-    show(text)
+    program.run(
+        given,
+        given.snapshots,
+        given.snapshots,
+        lambda: analysed(given),
+        lambda tables: drawn(tables, given),
+        "summary.txt",
+        SnapshotError,
+    )
 
 
 def arguments() -> argparse.Namespace:
@@ -85,28 +60,29 @@ def arguments() -> argparse.Namespace:
     return given
 
 
-def most_of(path: Path, given: argparse.Namespace) -> limits.Limits:
-    """The limits for reading a file; a missing one is told by what reads it."""
-    return limits.limits_for(
-        [path] if path.is_file() else [], given.most_seconds, given.most_gigabytes
-    )
+def analysed(given: argparse.Namespace) -> tuple[dict[str, Tables], str]:
+    """(folder below --out → its tables, the summary)."""
+    found = [analysis.analyse_file(path, given.known) for path in given.snapshots]
+    if len(found) == 1:
+        return {"": found[0]}, summary.text(found[0])
+    both = comparison.compared(*found)
+    folders = dict(zip(SIDES, found, strict=True))
+    return {"": {"compared": both}, **folders}, summary.compared(both)
 
 
-def tables_of(path: Path, given: argparse.Namespace) -> dict[str, pd.DataFrame]:
-    """The tables of one snapshot, made within the limits."""
-    most = most_of(path, given)
-    return limits.within(
-        most, str(path), lambda: analysis.analyse_file(path, given.known), (SnapshotError,)
-    )
-
-
-def drawn(tables: dict[str, pd.DataFrame], given: argparse.Namespace) -> tuple[bytes | None, str]:
-    """(the memory over time as SVG, the page as HTML if it is wanted)."""
+def drawn(tables: Tables, given: argparse.Namespace) -> Contents:
+    """The memory over time as SVG where the library is there, and the page as HTML if it is
+    wanted."""
+    if not given.html and (len(given.snapshots) > 1 or not importlib.util.find_spec("matplotlib")):
+        return {}
     from stepscope.report import recordings  # needs what the report needs, and seconds to load
 
     title = " and ".join(path.name for path in given.snapshots)
-    page = recordings.of_snapshot(tables, title, TEMPLATES) if given.html else ""
-    return recordings.memory_picture(tables, title), page
+    picture = recordings.memory_picture(tables, title)
+    made: Contents = {given.out / "memory.svg": picture} if picture else {}
+    if given.html:
+        made[given.html] = [recordings.of_snapshot(tables, title, TEMPLATES)]
+    return made
 
 
 if __name__ == "__main__":

@@ -31,7 +31,12 @@ def main() -> None:
 
         tool, first = _tool(spec), None
         reason = unsupported(spec) or (nsys.missing(device) if tool == "nsys" else None)
-        trace = {"profiler": tool, "version": None, "file": None, "attempts": []}
+        trace: dict[str, object] = {
+            "profiler": tool,
+            "version": None,
+            "file": None,
+            "attempts": [],
+        }
         if reason:
             found = Found()
             found.status(profiled_steps.NAME, "unsupported", reason, mode=option(spec, "mode"))

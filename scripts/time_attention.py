@@ -15,6 +15,7 @@ from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.cell import Measurement
+from stepscope.model.formats import FORMATS
 
 
 def main() -> None:
@@ -41,8 +42,14 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
         "window",
         "precision",
     )
-    other = {"batch": None, "warmup": 3, "steps": 6, "max_steps": 40, "max_seconds": 0.15}
-    other["variants"] = [{"name": name} for name in IMPLEMENTATIONS]
+    other: dict[str, object] = {
+        "variants": [{"name": name} for name in IMPLEMENTATIONS],
+        "batch": None,
+        "warmup": 3,
+        "steps": 6,
+        "max_steps": 40,
+        "max_seconds": 0.15,
+    }
     spec, settings, error = flags.read(
         __doc__, words, studies.ATTENTION, ("variants", *shape, *flags.BUDGET), **other
     )
@@ -52,8 +59,9 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
                 f"--variants: there is no implementation {name!r}; choose from"
                 f" {', '.join(IMPLEMENTATIONS)}"
             )
-    if spec.get("precision") == "fp8":
-        error("--precision fp8 is of linear layers; attention has fp32, tf32, bf16 and fp16")
+    if FORMATS[spec["precision"]].outside:
+        whole = ", ".join(name for name, one in FORMATS.items() if not one.outside)
+        error(f"--precision {spec['precision']} is of linear layers; attention has {whole}")
     if "batch" in spec and "tokens" in spec:
         error("give --batch or --tokens, not both")
     if "window" in spec and "mask" not in spec:

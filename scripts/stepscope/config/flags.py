@@ -10,17 +10,19 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 
-from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PRECISIONS
+from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PLAIN_STEP
 from stepscope.config import own_models
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.config.studies import Study
 from stepscope.machine import identity
 from stepscope.model.chosen import names
+from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
 
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True)
@@ -34,26 +36,24 @@ class Settings:
 
 def positive(text: str) -> int:
     """A whole number of at least 1."""
-    return _number(text, int, 1)
+    return _number(text, int, "whole number", 1)
 
 
 def not_negative(text: str) -> int:
     """A whole number of at least 0."""
-    return _number(text, int, 0)
+    return _number(text, int, "whole number", 0)
 
 
 def duration(text: str) -> float:
     """A finite number of at least 0."""
-    return _number(text, float, 0)
+    return _number(text, float, "number", 0)
 
 
-def _number(text: str, kind: type, least: int) -> int | float:
+def _number(text: str, kind: type[N], words: str, least: int) -> N:
     try:
         value = kind(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no {'whole ' * (kind is int)}number"
-        ) from None
+        raise argparse.ArgumentTypeError(f"{text!r} is no {words}") from None
     if not least <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is out of range; use at least {least}")
     return value
@@ -131,7 +131,7 @@ MODEL = (
     "key_value_heads",
     "window",
 )
-OPTIONS = ("precision", "mode", "attention", "compile", "optimizer", "checkpoint")
+OPTIONS = ("mode", *PLAIN_STEP)
 FIXED = ("warmup", "steps")
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds")
 COMMON = ("seed", "threads", "device")
@@ -156,19 +156,23 @@ FLAGS = {
     "window": _option(
         "window", "tokens that one sees at most, itself and those just before it; 0: all before it"
     ),
-    "precision": Flag("fp32 has TF32 off; 16 bits: autocast", str, "fp32", PRECISIONS),
+    "precision": Flag(
+        "fp32 has TF32 off; 16 bits: autocast", str, PLAIN_STEP["precision"], PRECISIONS
+    ),
     "mode": _option("mode", "the heaviest thing to run", MODES),
     "attention": _option("attention", "implementation", names("attention")),
     "compile": _option(
         "compile",
         "torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA"
         " graphs",
-        ("none", "block", "model", "graphs"),
+        names("compile"),
     ),
-    "optimizer": _option("optimizer", "AdamW's implementation", names("optimizer")),
+    "optimizer": _option("optimizer", "implementation, of AdamW or another", names("optimizer")),
+    "loss": _option("loss", "implementation of cross-entropy", names("loss")),
     "checkpoint": _option(
         "checkpoint", "keep the input of every so many blocks alone, compute the rest again; 0: no"
     ),
+    "devices": Flag("devices of this machine that share a step", positive, 2),
     "variants": Flag("what takes turns, as a list in JSON; see above", variants, []),
     "d_head": Flag("dimension of a head", positive, 64),
     "lengths": Flag("sequence lengths in tokens, as a list in JSON", lengths, [256, 1024, 4096]),
@@ -226,9 +230,9 @@ def read(
     """(the spec of a cell, what does not belong to it, what ends the program with one line) from a
     program's flags.
 
-    keys: the flags that the program has beside those of all; defaults: of some of them, where they
-    are other ones. Ends the program with one line for a model that cannot be, or a device that is
-    not to be had.
+    keys: the flags that the program has beside those of all programs. defaults: of flags that have
+    another one in this program. Ends the program with one line for a model that cannot be, or a
+    device that is not to be had.
     """
     parser = argparse.ArgumentParser(
         description=description,
@@ -238,13 +242,12 @@ def read(
     chosen = dict.fromkeys((*keys, *COMMON, *BESIDE[1:]))
     for key in chosen:
         flag = FLAGS[key]
-        more = {"choices": list(flag.choices)} if flag.choices else {}
         parser.add_argument(
             f"--{key.replace('_', '-')}",
             type=flag.type,
             default=defaults.get(key, flag.default),
+            choices=list(flag.choices) if flag.choices else None,
             help=flag.help,
-            **more,
         )
     given = vars(parser.parse_args(words))
     try:
@@ -257,11 +260,12 @@ def read(
         _resolve_model(given, parser.error)
     spec: dict = {"study": study.name}
     for key in chosen:
-        is_left_out = FLAGS[key].is_neutral and given[key] == FLAGS[key].default
-        if key not in BESIDE and given[key] is not None and not is_left_out:
+        is_neutral = FLAGS[key].is_neutral and given[key] == FLAGS[key].default
+        if key not in BESIDE and given[key] is not None and not is_neutral:
             spec[key] = given[key]
+    blocks = spec.get("num_layers", float("inf"))
     for options in spec.get("variants") or [spec]:
-        every, blocks = options.get("checkpoint", 0), spec.get("num_layers", float("inf"))
+        every = options.get("checkpoint", 0)
         if isinstance(every, int) and every > blocks:
             parser.error(
                 f"checkpoint {every} is more than the model's blocks ({blocks}); use fewer"

@@ -29,6 +29,12 @@ def timing_cells(target: Target) -> list[Cell]:
     return training_cells(target, timed_steps(target))
 
 
+def parallel_cells(target: Target) -> list[Cell]:
+    """The cells of the grid of several devices, in the configuration's order."""
+    variants = target.settings["variants"][target.device]
+    return training_cells(target, {"variants": variants} | timed_steps(target))
+
+
 def memory_cells(target: Target) -> list[Cell]:
     """The cells of the memory grid, in the configuration's order."""
     return training_cells(target, counted_steps(target))

@@ -8,6 +8,8 @@ light colours; the page replaces each by its CSS variable and is given the value
 
 from dataclasses import dataclass
 
+from stepscope.model.formats import PRECISIONS
+
 
 @dataclass(frozen=True)
 class Colour:
@@ -46,13 +48,7 @@ ACCENT = "blue"
 # What a thing is, wherever it is drawn, is of one colour: the optimizer's time, kernels and state
 # are green.
 THINGS = {
-    "precision": {
-        "fp32": "blue",
-        "tf32": "purple",
-        "bf16": "vermillion",
-        "fp16": "green",
-        "fp8": "black",
-    },
+    "precision": {name: said.colour for name, said in PRECISIONS.items()},
     "phase": {"inference": "sky", "forward": "sky", "backward": "orange", "optimizer": "green"},
     "category": {
         "matmul": "blue",

@@ -3,8 +3,8 @@ precisions."""
 
 import pandas as pd
 
-from stepscope.axes import PRECISIONS
 from stepscope.figures.words import short
+from stepscope.model.formats import PRECISIONS
 from stepscope.results.tables import Tables
 
 PLACE = ["size", "context", "batch"]

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from stepscope.figures import colours, marks, places, theme, words
 from stepscope.formulas.flops import linear_step_flops
 from stepscope.formulas.traffic import OPTIMIZER_BYTES
+from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
 from stepscope.results.tables import Tables
 
@@ -128,7 +129,8 @@ def bounds(
     if model.get("vocab_size", 0) > 0:
         shape = ModelShape.of({name: int(model[name]) for name in SHAPE})
         blocks, head = linear_step_flops(shape, int(batch), int(context))
-        work = {"fp8": blocks, "bf16": head} if precision == "fp8" else {precision: blocks + head}
+        other = FORMATS[precision].outside
+        work = {precision: blocks, other: head} if other else {precision: blocks + head}
     if work[precision] > 0 and set(work) <= set(of_products.index):
         found["products"] = sum(flop / of_products[name] for name, flop in work.items())
     if model.get("parameters", 0) > 0 and len(of_copy):

@@ -26,6 +26,8 @@ from stepscope.measure.samples import Budget, Samples, series, take_turns
 from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, unsupported, workload
+from stepscope.model.about import Optimizer
+from stepscope.model.chosen import load, said
 from stepscope.model.shape import ModelShape
 
 SHORT, SHORT_SECONDS = (
@@ -57,12 +59,26 @@ def fit_together(spec: dict, free: int) -> bool:
     for variant in spec["variants"]:
         options = spec_of(spec, variant)
         attention = "naive" if option(options, "attention") == "naive" else "sdpa"
-        how = (options["precision"], attention, option(options, "optimizer"))
-        setup = footprint.Setup(shape, spec["batch"], spec["context"], *how)
+        setup = footprint.Setup(
+            shape,
+            spec["batch"],
+            spec["context"],
+            precision=options["precision"],
+            attention=attention,
+            optimizer=_known_optimizer(option(options, "optimizer")),
+            loss=option(options, "loss"),
+        )
         of_step = footprint_peak.peak(setup, "step").bytes - KEPT * shape.parameters
         transient.append(of_step)
-        kept += KEPT * shape.parameters + (of_step if options.get("compile") == "graphs" else 0)
+        kept += KEPT * shape.parameters + (
+            of_step if load("compile", option(options, "compile")).COMPILATION.replays else 0
+        )
     return kept + max(transient) <= HEADROOM * free
+
+
+def _known_optimizer(name: str) -> str:
+    """The optimizer, if the closed form knows what it needs; else the one that needs most."""
+    return "torch" if said("optimizer", name, Optimizer).workspace is None else name
 
 
 def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
@@ -257,9 +273,9 @@ class _Process:
 def compiled_code(spec: dict) -> tuple:
     """What tells the compiled code of a variant's spec from others'; empty where nothing is
     compiled."""
-    how = {"graphs": "block"}.get(compiled := spec.get("compile", "none"), compiled)
+    how = load("compile", option(spec, "compile")).COMPILATION
     rest = (spec.get(key) for key in ("precision", "attention", "checkpoint"))
-    return () if how == "none" else (how, *rest)
+    return (how.parts, str(how.arguments), *rest) if how.parts else ()
 
 
 def ordered(variants: list[dict], process: int) -> list[dict]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from stepscope.measure import memory, precision
 from stepscope.measure.precision import attempt, name_of, names_of
-from stepscope.model.loss import cross_entropy
+from stepscope.model.losses.own import cross_entropy
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
 

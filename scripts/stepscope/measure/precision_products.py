@@ -10,7 +10,7 @@ from torch import Tensor
 from stepscope.measure import memory, precision
 from stepscope.measure.precision import attempt
 from stepscope.measure.precision_normalisation import PLAIN, against
-from stepscope.model.loss import cross_entropy
+from stepscope.model.losses.own import cross_entropy
 from stepscope.model.precisions import fp8
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import Linear, build_model, random_batch

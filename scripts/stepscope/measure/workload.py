@@ -16,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from stepscope.axes import MODES, option
 from stepscope.measure import models, precision
 from stepscope.model.chosen import load
+from stepscope.model.compilation import Compilation
 
 BEFORE_CAPTURE = 3  # passes on a stream of their own, as torch.cuda.graph's documentation asks
 MOST_VERSIONS = 64
@@ -39,11 +40,12 @@ def unsupported(spec: dict) -> str | None:
             return reason
     if device == "cuda":
         return None
-    if spec.get("compile") == "graphs":
+    compilation = _compilation(spec)
+    if compilation.replays:
         return "CUDA graphs need a GPU"
     if spec.get("attention") == "flex":
         return "flex trains on a GPU only"
-    return no_compiler() if option(spec, "compile") != "none" else None
+    return no_compiler() if compilation.parts else None
 
 
 def no_compiler() -> str | None:
@@ -59,13 +61,13 @@ class Workload:
         self.spec = spec
         self.use()
         self.model = models.load(spec)
-        compiled, every = option(spec, "compile"), option(spec, "checkpoint")
-        if compiled != "none":
+        compilation = _compilation(spec)
+        if compilation.parts:
             import torch._dynamo.config as dynamo
 
             dynamo.recompile_limit = max(dynamo.recompile_limit, MOST_VERSIONS)
         if "model" not in spec:  # one's own is made with its options
-            _optimise(self.model.module, compiled, every)
+            _optimise(self.model.module, compilation, option(spec, "checkpoint"))
         self.parameters = [
             tensor for _, tensor in self.model.named_parameters() if tensor.requires_grad
         ]
@@ -185,17 +187,21 @@ def aside() -> Iterator[None]:
 def workload(spec: dict) -> Workload:
     """The workload of a spec. Raises models.Unsupported where a model of one's own refuses its
     options."""
-    return GraphedWorkload(spec) if spec.get("compile") == "graphs" else Workload(spec)
+    return GraphedWorkload(spec) if _compilation(spec).replays else Workload(spec)
 
 
-def _optimise(model: nn.Module, compiled: str, every: int) -> None:
-    if compiled in ("block", "graphs"):
+def _compilation(spec: dict) -> Compilation:
+    return load("compile", option(spec, "compile")).COMPILATION
+
+
+def _optimise(model: nn.Module, compilation: Compilation, every: int) -> None:
+    if compilation.parts == "blocks":
         for block in model.blocks:
-            block.compile()
+            block.compile(**compilation.arguments)
     if every:
         recompute_blocks(model, every)
-    if compiled == "model":
-        model.compile()
+    if compilation.parts == "model":
+        model.compile(**compilation.arguments)
 
 
 def recompute_blocks(model: nn.Module, every: int) -> None:

@@ -1,33 +1,59 @@
 """What people call the phases of a training step, and names that differ only in a number.
 
-A name is taken for a phase if each of its words is one: "forward pass", "Forward_Pass",
-"loss.backward()" and "Optimizer.step#AdamW.step", but not "attention forward", which is a part of
-one.
+A name is taken for a phase if a library gives it to one, or if each of its words is one: "forward
+pass", "Forward_Pass" and "loss.backward()", but not "attention forward", which is a part of one, nor
+"forward_backward", which is two of them.
 """
 
 import re
+from functools import lru_cache
 
 LONGEST = 200  # characters: no longer name is looked at
 
+# Names that libraries give to their ranges, before all words: the first that fits decides. What a
+# wrapped module calls its own forward is one only where no other of them is around it, which is not
+# decided here.
+_LIBRARIES: tuple[tuple[str | None, re.Pattern[str]], ...] = tuple(
+    (phase, re.compile(pattern))
+    for phase, pattern in (
+        # torch.optim, and every class derived from its own, Apex's and bitsandbytes' too
+        ("optimizer", r"^Optimizer\.step#"),
+        ("", r"^Optimizer\.zero_grad#"),
+        # torch.nn.parallel and torch.distributed.fsdp
+        ("forward", r"^(Distributed|FullySharded)?DataParallel\.forward$"),
+        # DeepSpeed: its engine's step is the optimizer's, the pipeline's train_batch is all
+        ("step", r"^\w*Engine\.train_batch$"),
+        ("inference", r"^\w*Engine\.eval_batch$"),
+        ("forward", r"^\w*Engine\.forward$"),
+        ("backward", r"^\w*Engine\.backward$"),
+        ("optimizer", r"^\w*Engine\.(step|_take_model_step)$"),
+        # Lightning: its optimizer_step holds the whole closure, forward and backward pass
+        ("step", r"^\[(pl|lightning)\]\[profile\]run_training_batch$"),
+        (None, r"^\[(pl|lightning)\].*optimizer_step$"),
+        ("", r"^\[(pl|lightning)\].*\.optimizer_zero_grad$"),
+        ("forward", r"^\[(pl|lightning)\].*Strategy\w*\.training_step$"),
+        ("inference", r"^\[(pl|lightning)\].*Strategy\w*\.(validation|test|predict)_step$"),
+        ("backward", r"^\[(pl|lightning)\].*Strategy\w*\.backward$"),
+        (None, r"^\[(pl|lightning)\]"),
+        # Accelerate, and what wraps an optimizer in it, DeepSpeed and Megatron
+        ("backward", r"^Accelerator\.backward$"),
+        ("optimizer", r"^\w*Optimizer\w*\.step$"),
+        ("backward", r"^\w*Optimizer\w*\.backward$"),
+        ("", r"^\w*Optimizer\w*\.zero_grad$"),
+        # vLLM
+        ("inference", r"^gpu_model_runner: forward$"),
+        ("step", r"^execute_(model|context_\d)"),
+    )
+)
+# A name with words of two of these is none of them.
+_APART = ("forward", "backward", "optimizer")
 # The first that has a word of the name decides.
 _MEANINGS: tuple[tuple[str, frozenset[str]], ...] = (
     ("", frozenset({"zero", "zerograd"})),
     (
         "optimizer",
         frozenset(
-            {
-                "optimizer",
-                "optimiser",
-                "optim",
-                "opt",
-                "adam",
-                "adamw",
-                "sgd",
-                "lion",
-                "lamb",
-                "muon",
-                "update",
-            }
+            "optimizer optimiser optim opt adam adamw sgd lion lamb muon rmsprop update".split()
         ),
     ),
     ("backward", frozenset({"backward", "bwd", "backprop", "backpropagation"})),
@@ -60,18 +86,33 @@ def words(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name[:LONGEST].replace("AdamW", "Adamw"))]
 
 
+@lru_cache(maxsize=1 << 16)
 def meaning(name: str) -> str | None:
     """Which phase a name means, "" for what is between phases, None for a part of one or anything
     else."""
     if len(name) > LONGEST:
         return None
+    for phase, pattern in _LIBRARIES:
+        if pattern.search(name):
+            return phase
     found = words(name)
     plain = {word for word in found if not word.isdigit()}
     if not plain or not plain <= _KNOWN:
         return None
     if plain == {"batch"} and len(plain) == len(found):
         return None  # "batch" without a number is as often the loading of one
-    return next((phase for phase, known in _MEANINGS if plain & known), None)
+    meant = [phase for phase, known in _MEANINGS if plain & known]
+    if sum(phase in _APART for phase in meant) > 1 and "" not in meant:
+        return None
+    return meant[0] if meant else None
+
+
+def is_operator(name: str) -> bool:
+    """Whether a range's name is one of autograd's own, such as aten::mm or MmBackward0; "Backward"
+    alone is a phase."""
+    if "::" in name:
+        return True
+    return name.rstrip("0123456789").endswith("Backward") and meaning(name) != "backward"
 
 
 def family(name: str) -> str:

@@ -1,5 +1,6 @@
 """Names that a stranger's file brings, made harmless for a terminal and for Markdown."""
 
+import io
 import re
 import signal
 import sys
@@ -22,7 +23,8 @@ def plain(value: object, most: int = MOST_SHOWN) -> str:
 
 def show(text: str) -> None:
     """Print a summary on any terminal, and into a pipe whose reader has seen enough."""
-    sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show every name
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show every name
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     print(text, end="" if text.endswith("\n") else "\n")
 

@@ -19,6 +19,7 @@ from stepscope.files import write_whole
 from stepscope.report import explorer
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, machines
+from stepscope.report.kit.named import named
 from stepscope.report.kit.page import Page
 from stepscope.report.kit.quantity import Quantity
 
@@ -126,9 +127,8 @@ def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Env
 
 
 def example(templates: Path) -> dict:
-    """The facts of the example's GPU, which a page without a GPU shows beside its own; empty if it
-    is not there."""
-    found = templates / "example" / "h200" / "report" / "facts.json"
+    """Page one's facts of the GPU that a page without a GPU quotes; empty if they are not there."""
+    found = templates / "reference" / "h200.json"
     return (
         next(iter(json.loads(found.read_text())["machines"].values()), {}) if found.exists() else {}
     )
@@ -163,10 +163,8 @@ def as_plain(value: object) -> object:
         kept |= {"low": value.low, "high": value.high} if value.has_interval else {}
         return kept | ({"cells": list(value.cells)} if value.cells else {})
     if dataclasses.is_dataclass(value):
-        named = {
-            each.name: as_plain(getattr(value, each.name)) for each in dataclasses.fields(value)
-        }
-        return {name: each for name, each in named.items() if each not in (None, "", [], {})}
+        plain = {name: as_plain(each) for name, each in named(value).items()}
+        return {name: each for name, each in plain.items() if each not in (None, "", [], {})}
     if isinstance(value, dict):
         return {str(key): as_plain(each) for key, each in value.items()}
     return [as_plain(each) for each in value] if isinstance(value, (list, tuple)) else value

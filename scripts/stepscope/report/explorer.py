@@ -20,6 +20,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from stepscope.figures import colours, places
+from stepscope.report.kit.named import named
 from stepscope.report.kit.number_format import UNITS
 from stepscope.report.kit.quantity import Quantity
 from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, axis
@@ -115,7 +116,7 @@ def cells_of(facts: object) -> list[str]:
     if isinstance(facts, Quantity):
         return list(facts.cells)
     if dataclasses.is_dataclass(facts):
-        facts = [getattr(facts, each.name) for each in dataclasses.fields(facts)]
+        facts = named(facts)
     parts = (
         facts.values()
         if isinstance(facts, dict)

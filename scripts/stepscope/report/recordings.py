@@ -97,7 +97,7 @@ def _value(name: str, value: object) -> object:
     """A number as a quantity, anything else as harmless text."""
     if isinstance(value, str):
         return plain(value)
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if not isinstance(value, int | float) or math.isnan(value):
         return None
     return Quantity(float(value), "B" if name in BYTES else "count")
 

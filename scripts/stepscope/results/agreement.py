@@ -12,7 +12,7 @@ tokens, whose errors cancel: a tenth.
 
 import math
 
-from stepscope.axes import PRECISIONS
+from stepscope.model.formats import PRECISIONS
 
 OF_LOSS = 0.1
 

@@ -8,7 +8,7 @@ the rate of the plain FP32 units, without tensor cores. NVIDIA's names for the d
 
 from dataclasses import dataclass
 
-from stepscope.axes import PRECISIONS
+from stepscope.model.formats import PRECISIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,5 +93,6 @@ def rate(gpu_name: object, operation: str, precision: str) -> float | None:
     peak = peak_of(gpu_name)
     if operation == "copy":
         return peak.bandwidth * 1e9 if peak else None
-    found = getattr(peak, precision, None) if peak and precision in PRECISIONS else None
+    said = PRECISIONS.get(precision)
+    found = getattr(peak, said.data_sheet, None) if peak and said else None
     return found * 1e12 if found else None

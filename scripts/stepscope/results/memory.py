@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pandas as pd
 
-from stepscope.axes import modes_up_to, option
+from stepscope.axes import PLAIN_STEP, modes_up_to
 from stepscope.formulas import footprint, footprint_checkpoint, footprint_peak
 from stepscope.formulas.footprint import Contribution, Setup
 from stepscope.formulas.footprint_peak import Peak
@@ -61,18 +61,14 @@ class Snapshots:
 
 
 def setup_of(shape: ModelShape | None, spec: dict) -> Setup | None:
-    """What the closed form needs of a spec, a cell's or a variant's; None without a shape, or in
-    fp8, of whose kept operands it knows nothing."""
-    if shape is None or spec.get("precision") == "fp8":
+    """What the closed form needs of a spec, a cell's or a variant's; None without a shape, or for
+    options of which it knows nothing."""
+    if shape is None:
         return None
-    return Setup(
-        shape,
-        spec["batch"],
-        spec["context"],
-        spec.get("precision", "fp32"),
-        attention=str(option(spec, "attention")),
-        optimizer=str(option(spec, "optimizer")),
-    )
+    options = ("precision", "attention", "optimizer", "loss")
+    values = {name: str(spec.get(name, PLAIN_STEP[name])) for name in options}
+    setup = Setup(shape, spec["batch"], spec["context"], **values)
+    return setup if setup.is_known else None
 
 
 def values(cells: list[MeasuredCell], snapshots: Snapshots) -> list[dict]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS, MODES, PHASES, PRECISIONS
+from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS, MODES, PHASES
+from stepscope.model.formats import PRECISIONS
 from stepscope.results.schema import TABLES
 
 SI = {  # unit of a published value: (SI unit, how many of that it is)

@@ -140,7 +140,7 @@ def _places(table: pd.DataFrame, key: list[str]) -> tuple[pd.Series, pd.Series]:
 
 def _seen(blocks: Blocks, known: Known) -> None:
     """Set category and tensor of the blocks in which tensors were seen."""
-    numbers = {}
+    numbers: dict[tuple[str, str, str], int] = {}
     for each, number in _holding(blocks.replay, known):
         op, length, kind = blocks.tensors[blocks.tensor[number]]
         tensor = (op, each["shape"] or length, each["dtype"] or kind)

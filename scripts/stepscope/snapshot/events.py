@@ -9,12 +9,14 @@ block is rounded up (to 512 bytes, and more) and so is what PyTorch's own counte
 
 from array import array
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from stepscope.snapshot import SnapshotError
 
+# What an event can be; its code is the place in this tuple. The last is any that a newer version
+# of PyTorch adds.
 ACTIONS = (
     "alloc",
     "free_requested",
@@ -22,9 +24,11 @@ ACTIONS = (
     "segment_alloc",
     "segment_free",
     "segment_map",
+    "segment_unmap",
+    "oom",
+    "snapshot",
+    "other",
 )
-ACTIONS += ("segment_unmap", "oom", "snapshot", "other")
-"""What an event can be; its code is the place in this tuple. The last is any that a newer version of PyTorch adds."""
 ALLOC, FREE_REQUESTED, FREE_COMPLETED = (
     ACTIONS.index(name) for name in ("alloc", "free_requested", "free_completed")
 )
@@ -35,6 +39,8 @@ OOM = ACTIONS.index("oom")
 _CODES = {name: code for code, name in enumerate(ACTIONS)}
 _OTHER = len(ACTIONS) - 1
 _MOST_BYTES = 1 << 62  # of all that is added up: more would not fit into 64 bits
+_WRAPS = 1 << 64
+UNKNOWN_LINE = -1
 
 _WRONG = (
     "this is not a memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
@@ -102,9 +108,9 @@ class Columns:
         if action is None:
             raise ValueError("an event has no action")
         self.action.append(_CODES.get(action, _OTHER) if isinstance(action, str) else _OTHER)
-        self.address.append(event.get("device_free" if action == "oom" else "addr", 0))
-        self.size.append(event.get("size", 0))
-        self.time.append(event.get("time_us", 0))
+        self.address.append(_address(event, "device_free" if action == "oom" else "addr"))
+        self.size.append(_integer(event, "size"))
+        self.time.append(_integer(event, "time_us"))
         self.stack.append(self.number_of(event.get("frames")))
         event.clear()
 
@@ -134,7 +140,7 @@ def is_trace(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Frame:
-    """One level of a stack, of Python or of C++."""
+    """One level of a stack, of Python or of C++; its line may be UNKNOWN_LINE."""
 
     file: str
     line: int
@@ -147,8 +153,10 @@ class Device:
 
     Events, in order: action (code in ACTIONS), address (of "oom": free bytes of the device), size,
     time and stack (number in Snapshot.stacks, -1: none). Blocks at the end: block_address,
-    block_requested, block_active (waiting to be free included) and block_stack. reserved: bytes of
-    the device that PyTorch held at the end.
+    block_size as the allocator took it, block_requested, block_active (waiting to be free included)
+    and block_stack. reserved: bytes of the device that PyTorch held at the end.
+
+    Addresses above 2^63 are negative numbers here: they are compared, and never shown.
     """
 
     number: int
@@ -158,6 +166,7 @@ class Device:
     time: np.ndarray
     stack: np.ndarray
     block_address: np.ndarray
+    block_size: np.ndarray
     block_requested: np.ndarray
     block_active: np.ndarray
     block_stack: np.ndarray
@@ -204,46 +213,70 @@ def snapshot(root: object, columns: Columns) -> Snapshot:
 def _snapshot(root: object, columns: Columns) -> Snapshot:
     if isinstance(root, list) and root and isinstance(root[0], dict) and "blocks" in root[0]:
         root = {"segments": root}  # torch.cuda.memory_snapshot(): segments and nothing else
-    root = _checked(root, dict, "its outermost object")
-    if "segments" not in root and "device_traces" not in root:
+    content = _checked(root, dict, "its outermost object")
+    if "segments" not in content and "device_traces" not in content:
         raise ValueError("it has neither segments nor device_traces")
-    traces = _each_once(_checked(root.get("device_traces", []), list, "device_traces"))
-    rows = {
-        number: _rows(_checked(trace, list, "a device's trace"), columns)
-        for number, trace in enumerate(traces)
-    }
-    segments = _dicts(root.get("segments", []), "segments")
+    traces = _lists(content.get("device_traces") or [], "device_traces")
+    rows = {number: _rows(trace, columns) for number, trace in enumerate(traces)}
+    segments = _dicts(content.get("segments") or [], "segments")
     _each_once([segment.get("blocks") for segment in segments])
-    blocks: dict[int, list[tuple]] = {}
+    blocks: dict[int, list[_Block]] = {}
     reserved: dict[int, list[int]] = {}
     for segment in segments:
-        number = _integer(segment.get("device", 0))
+        number = _integer(segment, "device")
         blocks.setdefault(number, []).extend(_blocks(segment, columns))
-        reserved.setdefault(number, []).append(_integer(segment.get("total_size", 0)))
+        reserved.setdefault(number, []).append(_integer(segment, "total_size"))
     stacks, frames = _stacks(columns)
-    events = {
-        name: np.array(getattr(columns, name), dtype=kind, copy=False)
+    numbers = {number for number, trace in enumerate(traces) if trace} | blocks.keys()
+    devices = [
+        _device(
+            number,
+            columns,
+            rows.get(number, slice(0, 0)),
+            blocks.get(number, []),
+            reserved.get(number, []),
+        )
+        for number in sorted(numbers)
+    ]
+    annotations = _annotations(content.get("external_annotations") or [])
+    return Snapshot(devices, stacks, frames, annotations)
+
+
+def _device(
+    number: int,
+    columns: Columns,
+    rows: np.ndarray | slice,
+    blocks: list["_Block"],
+    reserved: list[int],
+) -> Device:
+    """rows: of the device's events; reserved: bytes of its segments."""
+    own = {
+        name: np.array(getattr(columns, name), dtype=kind, copy=False)[rows]
         for name, kind in _KINDS.items()
     }
-    devices = []
-    for number in sorted({number for number, trace in enumerate(traces) if trace} | blocks.keys()):
-        own = {name: values[rows.get(number, slice(0, 0))] for name, values in events.items()}
-        address, requested, active, stack = (
-            np.array(blocks.get(number, []), dtype=np.int64).reshape(-1, 4).T
-        )
-        held = reserved.get(number, [])
-        added = own["size"][own["action"] != OOM]  # what was asked for in vain may be any number
-        _check_sizes(
-            {
-                "an event": added,
-                "an allocation": requested,
-                "a segment": np.array(held, dtype=np.int64),
-            }
-        )
-        devices.append(
-            Device(number, *own.values(), address, requested, active.astype(bool), stack, sum(held))
-        )
-    return Snapshot(devices, stacks, frames, _annotations(root.get("external_annotations", [])))
+    _check_sizes(
+        {
+            # what was asked for in vain may be any number
+            "an event": own["size"][own["action"] != OOM],
+            "an allocation": np.array([each.requested for each in blocks], dtype=np.int64),
+            "a block": np.array([each.size for each in blocks], dtype=np.int64),
+            "a segment": np.array(reserved, dtype=np.int64),
+        }
+    )
+    return Device(
+        number=number,
+        action=own["action"],
+        address=own["address"],
+        size=own["size"],
+        time=own["time"],
+        stack=own["stack"],
+        block_address=np.array([each.address for each in blocks], dtype=np.int64),
+        block_size=np.array([each.size for each in blocks], dtype=np.int64),
+        block_requested=np.array([each.requested for each in blocks], dtype=np.int64),
+        block_active=np.array([each.active for each in blocks], dtype=bool),
+        block_stack=np.array([each.stack for each in blocks], dtype=np.int64),
+        reserved=sum(reserved),
+    )
 
 
 def _check_sizes(sizes: dict[str, np.ndarray]) -> None:
@@ -273,23 +306,36 @@ def _rows(trace: list, columns: Columns) -> np.ndarray | slice:
     return np.concatenate([np.arange(each.start, each.stop) for each in trace])
 
 
-def _blocks(segment: dict, columns: Columns) -> list[tuple[int, int, bool, int]]:
-    """(address, requested, active, stack) of a segment's blocks. Until 2.1 a block had no address
-    of its own and what was requested stood in its history."""
-    found, address = [], _integer(segment.get("address", 0))
-    for block in _dicts(segment.get("blocks", []), "blocks"):
-        size = _integer(block.get("size", 0))
+class _Block(NamedTuple):
+    """A block of the final state."""
+
+    address: int
+    size: int
+    requested: int
+    active: bool
+    stack: int
+
+
+def _blocks(segment: dict, columns: Columns) -> list[_Block]:
+    """A segment's blocks. Until 2.1 a block had no address of its own and what was requested stood
+    in its history."""
+    found, address = [], _address(segment, "address")
+    for block in _dicts(segment.get("blocks") or [], "blocks"):
+        size = _integer(block, "size")
         history = block.get("history")
-        past = (
-            history[0]
-            if isinstance(history, list) and history and isinstance(history[0], dict)
-            else {}
+        past = history[0] if isinstance(history, list) and history else {}
+        past = past if isinstance(past, dict) else {}
+        requested = _integer(block, "requested_size", _integer(past, "real_size", size))
+        found.append(
+            _Block(
+                address=_address(block, "address", address),
+                size=size,
+                requested=requested,
+                active=_text(block, "state").startswith("active"),
+                stack=columns.number_of(block.get("frames", past.get("frames"))),
+            )
         )
-        requested = _integer(block.get("requested_size", past.get("real_size", size)))
-        stack = columns.number_of(block.get("frames", past.get("frames")))
-        active = _checked(block.get("state", "inactive")).startswith("active")
-        found.append((_integer(block.get("address", address)), requested, active, stack))
-        address += size
+        address = _wrapped(address + size)
     return found
 
 
@@ -303,18 +349,20 @@ def _stacks(columns: Columns) -> tuple[list[tuple[int, ...]], list[Frame]]:
 
 
 def _frame(frame: object) -> Frame:
-    frame = _checked(frame, dict, "a frame")
-    file, function = _checked(frame.get("filename", "")), _checked(frame.get("name", ""))
-    return Frame(file, _integer(frame.get("line", 0)), function)
+    """PyTorch writes -1 for a line that it does not know, some of its versions as 2^64 - 1."""
+    found = _checked(frame, dict, "a frame")
+    line = found.get("line", 0)
+    known = isinstance(line, int) and 0 <= line < 2**63
+    return Frame(_text(found, "filename"), line if known else UNKNOWN_LINE, _text(found, "name"))
 
 
 def _annotations(entries: object) -> list[Annotation]:
     found = [
         Annotation(
-            _checked(entry.get("name", "")),
+            _text(entry, "name"),
             entry.get("stage") == "START",
-            _integer(entry.get("device", 0)),
-            _integer(entry.get("time_us", 0)),
+            _integer(entry, "device"),
+            _integer(entry, "time_us"),
         )
         for entry in _dicts(entries, "external_annotations")
         if entry.get("stage") in ("START", "END")
@@ -322,13 +370,35 @@ def _annotations(entries: object) -> list[Annotation]:
     return sorted(found, key=lambda each: each.time)
 
 
-def _integer(value: object) -> int:
+def _integer(entry: dict, name: str, otherwise: int = 0) -> int:
+    """A number of an entry; what is missing or None is taken as not recorded."""
+    value = entry.get(name)
+    if value is None:
+        return otherwise
     if not isinstance(value, int) or not -(2**63) <= value < 2**63:
-        raise ValueError("a number is missing or too large")
+        raise ValueError(f"{name} is not a number, or too large")
     return value
 
 
-def _checked(value: object, kind: type = str, what: str = "a name") -> object:
+def _address(entry: dict, name: str, otherwise: int = 0) -> int:
+    """An address as a number of 64 bits with a sign; of "oom" the free bytes stand in its place."""
+    value = entry.get(name)
+    if value is None:
+        return otherwise
+    if not isinstance(value, int) or not -(2**63) <= value < _WRAPS:
+        raise ValueError(f"{name} is not an address")
+    return _wrapped(value)
+
+
+def _wrapped(address: int) -> int:
+    """The same 64 bits with a sign."""
+    return (address + 2**63) % _WRAPS - 2**63
+
+
+_Kind = TypeVar("_Kind")
+
+
+def _checked(value: object, kind: type[_Kind], what: str) -> _Kind:
     """The value if it is of this kind; never the text of something else: that of lists that share
     lists has no end."""
     if not isinstance(value, kind):
@@ -336,10 +406,20 @@ def _checked(value: object, kind: type = str, what: str = "a name") -> object:
     return value
 
 
+def _text(entry: dict, name: str) -> str:
+    """A text of an entry; what is missing or None is empty."""
+    value = entry.get(name)
+    return "" if value is None else _checked(value, str, "a name")
+
+
 def _dicts(value: object, what: str) -> list[dict]:
-    return [
-        _checked(each, dict, f"one of {what}") for each in _each_once(_checked(value, list, what))
-    ]
+    items = _each_once(_checked(value, list, what))
+    return [_checked(each, dict, f"one of {what}") for each in items]
+
+
+def _lists(value: object, what: str) -> list[list]:
+    items = _each_once(_checked(value, list, what))
+    return [_checked(each, list, f"one of {what}") for each in items]
 
 
 def _each_once(items: list) -> list:

@@ -11,6 +11,7 @@ import json
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from stepscope.snapshot import CATEGORIES, SnapshotError
 
@@ -20,11 +21,22 @@ _MOST = 1 << 62  # of each number, and of the bytes of a list: more would not fi
 ADVICE = "give the one that was written with it, or omit it"
 
 
+class Mark(NamedTuple):
+    """From so many allocations and frees on, the program is in this step (None outside all), phase
+    and module."""
+
+    allocations: int
+    frees: int
+    step: int | None
+    phase: str
+    module: str
+
+
 @dataclass
 class Known:
     """The file's lists, whose entries have the right fields."""
 
-    marks: list[list] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
     tensors: list[dict] = field(default_factory=list)
     made: list[dict] = field(default_factory=list)
     saved: list[dict] = field(default_factory=list)
@@ -84,9 +96,9 @@ def _known(content: dict) -> Known:
     return found
 
 
-def _mark(allocations: int, frees: int, step: int | None, phase: str, module: str) -> list:
+def _mark(allocations: int, frees: int, step: int | None, phase: str, module: str) -> Mark:
     number = None if step is None else _count(step)
-    return [_count(allocations), _count(frees), number, _text(phase), _text(module)]
+    return Mark(_count(allocations), _count(frees), number, _text(phase), _text(module))
 
 
 def _tensor(entry: dict) -> dict:

@@ -15,6 +15,7 @@ import io
 import pickle
 import zlib
 from pathlib import Path
+from typing import Any, cast
 
 from stepscope.recordings.limits import most_unpacked
 from stepscope.snapshot import SnapshotError, events
@@ -67,7 +68,9 @@ def _read(path: Path) -> events.Snapshot:
         if not most:
             raise SnapshotError("the file is empty; record the snapshot again")
         file.seek(0)
-        source = _Source(gzip.GzipFile(fileobj=file) if packed else file, most)
+        # GzipFile has all that a buffered reader asks of a raw file, but is none by its type
+        raw = cast(io.RawIOBase, gzip.GzipFile(fileobj=file) if packed else file)
+        source = _Source(raw, most)
         try:
             root = source.unpickler.load()
             source.unpickler.memo = {}  # else it keeps what is no longer needed
@@ -100,7 +103,9 @@ class _Source(io.BufferedReader):
         super().__init__(raw, _BUFFER)
         self.columns = events.Columns()
         self.unpickler = _PlainData(self)
-        self._most, self._traces, self._next_look = most, [], 0.0
+        self._most = most
+        self._traces: list[list] = []
+        self._next_look = 0.0
 
     def read(self, size: int | None = -1) -> bytes:
         self._granted(size or 0)
@@ -127,7 +132,7 @@ class _Source(io.BufferedReader):
         if sum(map(self.columns.take, self._traces)):
             self._next_look = max(self._next_look, at + _BUFFER + 1)
         elif at >= self._next_look:
-            self._traces = [
-                each for each in self.unpickler.memo.copy().values() if events.is_trace(each)
-            ]
+            # The memo is {place: object}; the library's types take its values for pairs.
+            known: list[Any] = list(self.unpickler.memo.copy().values())
+            self._traces = [each for each in known if events.is_trace(each)]
             self._next_look = _LOOK_AGAIN * at + _BUFFER

@@ -2,6 +2,7 @@
 stacks."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from stepscope.snapshot import stacks
 from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, Annotation, Device
 from stepscope.snapshot.known import Known
 
-_STEP = re.compile(r"^(?:ProfilerStep#|step[ _#]?)(\d+)$", re.I)
+_STEP = re.compile(r"^(?:ProfilerStep#|step[ _#]?)(\d{1,9})$", re.I)
 
 
 @dataclass
@@ -23,7 +24,7 @@ class Parts:
     """
 
     first: np.ndarray
-    step: list
+    step: Sequence[int | None]
     phase: list[str]
     module: list[str]
     ranged: list[bool]
@@ -35,18 +36,23 @@ class Parts:
 
 def from_marks(known: Known, device: Device) -> Parts:
     """The parts that known.json lists."""
-    first = events_after(device, [mark[:2] for mark in known.marks])
-    first = np.maximum.accumulate(first) if len(first) else first
+    first = events_after(device, [(mark.allocations, mark.frees) for mark in known.marks])
     return Parts(
-        first, *([mark[at] for mark in known.marks] for at in (2, 3, 4)), [True] * len(first)
+        first=np.maximum.accumulate(first) if len(first) else first,
+        step=[mark.step for mark in known.marks],
+        phase=[mark.phase for mark in known.marks],
+        module=[mark.module for mark in known.marks],
+        ranged=[True] * len(first),
     )
 
 
 def lacks_events(device: Device, known: Known) -> bool:
     """Whether known.json counts more allocations or frees than the history has."""
-    counted = [mark[:2] for mark in known.marks] + [each["at"] for each in known.tensors]
+    counted = [(mark.allocations, mark.frees) for mark in known.marks]
+    counted += [each["at"] for each in known.tensors]
     most = np.array([(0, 0), *counted], dtype=np.int64).max(axis=0)
-    return any(most > [(device.action == kind).sum() for kind in (ALLOC, FREE_COMPLETED)])
+    there = [(device.action == kind).sum() for kind in (ALLOC, FREE_COMPLETED)]
+    return bool((most > there).any())
 
 
 def events_after(device: Device, counts: list) -> np.ndarray:
@@ -68,38 +74,60 @@ def derived(device: Device, annotations: list[Annotation], kinds: np.ndarray) ->
     torch.profiler's annotations.
     """
     events = len(device.action)
-    ranges, names, steps = _annotated(device, annotations)
-    by_kind = [stacks.PHASES.get(kind, "") for kind in range(6)]
-    kind = np.where(device.action == ALLOC, kinds[device.stack], stacks.NOTHING)
-    names = list(dict.fromkeys([*names, *by_kind]))
-    code = np.array([names.index(name) for name in by_kind])
-    tells = np.append(-1, np.flatnonzero(kind != stacks.NOTHING))
-    latest = tells[np.searchsorted(tells, np.arange(events), side="right") - 1]
-    began = np.maximum.accumulate(np.where(np.diff(ranges, prepend=-1), np.arange(events), 0))
-    phase = (
-        np.where(latest >= began, code[kind[latest]], names.index(""))
-        if events
-        else np.empty(0, dtype=np.int64)
+    if not events:
+        nothing = np.empty(0, dtype=np.int64)
+        return Parts(first=nothing, step=[], phase=[], module=[], ranged=[])
+    ranges, of_ranges, steps = _annotated(device, annotations)
+    of_stacks = [stacks.PHASE_OF_KIND.get(kind, "") for kind in range(len(stacks.KINDS))]
+    names = list(dict.fromkeys([*of_ranges, *of_stacks]))
+    said = _said_by_stacks(device, kinds, ranges)
+    by_stack = np.array([names.index(name) for name in of_stacks])[said]
+    phase = np.where(ranges >= 0, ranges, by_stack)
+    first = np.flatnonzero(_changes(phase) | _changes(steps) | _changes(ranges))
+    phases = [names[code] for code in phase[first]]
+    return Parts(
+        first=first,
+        step=_numbered(steps[first]) if (steps >= 0).any() else _counted(phases),
+        phase=phases,
+        module=[""] * len(first),
+        ranged=(ranges[first] >= 0).tolist(),
     )
-    phase = np.where(ranges >= 0, ranges, phase)
-    changes = np.flatnonzero(
-        np.diff(phase, prepend=-1) | np.diff(steps, prepend=-2) | np.diff(ranges, prepend=-2)
-    )
-    phases = [names[phase[at]] for at in changes]
-    numbers = [int(steps[at]) for at in changes] if (steps >= 0).any() else _counted(phases)
-    numbers = [None if number == -1 else number for number in numbers]
-    return Parts(changes, numbers, phases, [""] * len(changes), (ranges[changes] >= 0).tolist())
+
+
+def _said_by_stacks(device: Device, kinds: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    """For each event the kind of the latest allocation up to it whose stack says something, unless
+    that was before the range around the event began (or ended)."""
+    allocates = device.action == ALLOC
+    kind = np.where(allocates, kinds[device.stack], stacks.NOTHING)
+    at = np.arange(len(kind))
+    latest = np.maximum.accumulate(np.where(kind != stacks.NOTHING, at, -1))
+    began = np.maximum.accumulate(np.where(_changes(ranges), at, 0))
+    return np.where(latest >= began, kind[latest], stacks.NOTHING)
+
+
+def _changes(values: np.ndarray) -> np.ndarray:
+    """For each value whether it differs from the one before; the first always does."""
+    return np.append(True, values[1:] != values[:-1])
+
+
+def _numbered(steps: np.ndarray) -> list[int | None]:
+    """Steps as numbers, None for -1."""
+    return [None if number == -1 else int(number) for number in steps]
 
 
 def _counted(phases: list[str]) -> list[int | None]:
     """Steps of parts: a new one begins with each forward pass that follows a backward pass or an
     optimizer."""
-    found, step, over = [], 0, False
+    if not any(phases):
+        return [None] * len(phases)
+    found: list[int | None] = []
+    step, is_over = 0, False
     for phase in phases:
-        if phase in ("forward", "inference") and over:
-            step, over = step + 1, False
-        over |= phase in ("backward", "optimizer")
-        found.append(step if any(phases) else None)
+        if is_over and phase in ("forward", "inference"):
+            step += 1
+            is_over = False
+        is_over |= phase in ("backward", "optimizer")
+        found.append(step)
     return found
 
 
@@ -113,12 +141,14 @@ def _annotated(
     phase, the outermost ones are taken for phases.
     """
     events = len(device.action)
-    phases, steps, names = np.full(events, -1), np.full(events, -1), {}
+    phases, steps = np.full(events, -1), np.full(events, -1)
     own = [each for each in annotations if each.device == device.number] or annotations
     if not own or device.seconds is None:
         return phases, [], steps
-    known = any(meaning(each.name) is not None for each in own)
-    at = np.append(np.searchsorted(device.time, [each.time for each in own], side="left"), events)
+    names: dict[str, int] = {}
+    is_named = any(meaning(each.name) is not None for each in own)
+    times = [each.time for each in own]
+    at = np.append(np.searchsorted(device.time, times, side="left"), events)
     open_ranges: list[str] = []
     for number, each in enumerate(own):
         if each.starts:
@@ -126,25 +156,33 @@ def _annotated(
         elif each.name in open_ranges:  # the innermost of that name
             del open_ranges[len(open_ranges) - 1 - open_ranges[::-1].index(each.name)]
         inside = slice(at[number], at[number + 1])
-        around = [meaning(name) if known else name for name in open_ranges if not _STEP.match(name)]
-        around = [name for name in around if name is not None]
-        if around:
-            phases[inside] = names.setdefault(around[-1 if known else 0], len(names))
-        numbers = [
-            int(found[1])
-            for name in open_ranges
-            if (found := _STEP.match(name)) and len(found[1]) < 10
-        ]
+        around = _phase_of(open_ranges, is_named)
+        if around is not None:
+            phases[inside] = names.setdefault(around, len(names))
+        counted = [_STEP.match(name) for name in open_ranges]
+        numbers = [int(found[1]) for found in counted if found]
         if numbers:
             steps[inside] = numbers[-1]
     return phases, list(names), steps
+
+
+def _phase_of(open_ranges: list[str], is_named: bool) -> str | None:
+    """The phase inside these ranges, the outermost first: of the innermost one whose name means a
+    phase if there are such names in the recording (is_named), else the outermost one itself."""
+    around = [name for name in open_ranges if not _STEP.match(name)]
+    if not is_named:
+        return around[0] if around else None
+    meant = [meaning(name) for name in around]
+    return next((phase for phase in reversed(meant) if phase is not None), None)
 
 
 def meaning(name: str) -> str | None:
     """The phase that a range with this name is, the loss a part of the forward pass; None if the
     name says nothing."""
     found = people.meaning(name)
-    return {"step": None, "loss": "forward"}.get(found, found)
+    if found == "loss":
+        return "forward"
+    return None if found == "step" else found
 
 
 def began_before(device: Device, annotations: list[Annotation]) -> bool:
@@ -152,7 +190,9 @@ def began_before(device: Device, annotations: list[Annotation]) -> bool:
     a history in which a range of the same name has events."""
     if device.seconds is None:
         return False
-    before, with_events, started = set(), set(), {}
+    before: set[str] = set()
+    with_events: set[str] = set()
+    started: dict[str, int] = {}
     for each in annotations:
         if each.device != device.number:
             continue

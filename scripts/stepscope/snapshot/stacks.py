@@ -24,11 +24,12 @@ from functools import cache
 
 import numpy as np
 
-from stepscope.snapshot.events import ALLOC, Frame, Snapshot
+from stepscope.snapshot.events import ALLOC, UNKNOWN_LINE, Frame, Snapshot
 
 NO_STACK, MOST_FRAMES = "(no frames)", 64
-NOTHING, FORWARD, BACKWARD, RECOMPUTED, OPTIMIZER, MADE = range(6)
-PHASES = {
+KINDS = range(6)
+NOTHING, FORWARD, BACKWARD, RECOMPUTED, OPTIMIZER, MADE = KINDS
+PHASE_OF_KIND = {
     FORWARD: "forward",
     BACKWARD: "backward",
     RECOMPUTED: "backward",
@@ -94,6 +95,12 @@ def shown(frame: Frame) -> str:
     ours, parts = path.rfind("/scripts/"), path.rsplit("/", 2)
     alone = 2 if parts[-1] == "__init__.py" else 1  # says nothing alone
     path = path[ours + 1 :] if ours >= 0 else "/".join(parts[-alone:])
+    return _placed(path, frame)
+
+
+def _placed(path: str, frame: Frame) -> str:
+    if frame.line == UNKNOWN_LINE:
+        return f"{path} (unknown line) {frame.function}"
     return f"{path}:{frame.line} {frame.function}"
 
 
@@ -214,5 +221,5 @@ def whole(snapshot: Snapshot, number: int) -> str:
     frames = [snapshot.frames[at] for at in snapshot.stacks[number]]
     more = [f"{len(frames) - MOST_FRAMES} more"] if len(frames) > MOST_FRAMES else []
     return " ← ".join(
-        [*(f"{each.file}:{each.line} {each.function}" for each in frames[:MOST_FRAMES]), *more]
+        [*(_placed(each.file, each) for each in frames[:MOST_FRAMES]), *more]
     )

@@ -161,7 +161,7 @@ def _borders(device: Device) -> np.ndarray:
     step."""
     parts, events = device.parts, device.replay.events
     full = np.flatnonzero(parts.first < np.append(parts.first, events)[1:])
-    known = [(parts.step[at], parts.phase[at]) for at in full]
+    known = [(parts.step[at], parts.phase[at]) for at in full.tolist()]
     changes = [
         parts.first[at]
         for at, own, before in zip(full, known, [None, *known], strict=False)

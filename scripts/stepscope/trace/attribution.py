@@ -187,20 +187,13 @@ def join_launches(trace: Trace) -> np.ndarray:
     return np.where(trace.operations["correlation"] >= 0, found, -1)
 
 
-def is_operator(name: str) -> bool:
-    """Whether a range's name is one of autograd's own, such as aten::mm or MmBackward0; "Backward"
-    alone is a phase."""
-    function = name.rstrip("0123456789").endswith("Backward") and people.meaning(name) != "backward"
-    return "::" in name or function
-
-
 def operator_names(trace: Trace) -> np.ndarray:
     """For each name whether its ranges are autograd's: it looks so, they are numbered, or the trace
     says so."""
     operator = np.zeros(len(trace.names), dtype=bool)
     codes = trace.ranges["name"].to_numpy()
     for code in np.unique(codes):
-        operator[code] = is_operator(trace.names[code])
+        operator[code] = people.is_operator(trace.names[code])
     operator[codes[trace.ranges["sequence"].to_numpy() >= 0]] = True
     operator[list(trace.operators)] = True
     return operator

@@ -6,20 +6,25 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from stepscope.recordings import names as people
+
 RANGES = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
 RANGES |= {"nested": "bool", "cut": "bool", "sequence": "int64"}
 CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
 CALLS |= {"correlation": "int64"}
 OPERATIONS = {"process": "int64", "device": "int64", "stream": "int64", "correlation": "int64"}
 OPERATIONS |= {"start": "int64", "end": "int64", "name": "int64", "kind": "int8", "bytes": "int64"}
+# What a library says of a collective: the row of its operation; elements that a rank gives and
+# gets, -1 unknown; bytes of one; ranks in the group; its number in the group, -1 unknown.
+MESSAGES = {"operation": "int64", "collective": "object", "given": "int64", "got": "int64"}
+MESSAGES |= {"item": "int64", "group": "object", "ranks": "int64", "sequence": "int64"}
 
 SECOND = 1e9  # nanoseconds
 
-KERNEL, MEMORY, GRAPH = (
-    0,
-    1,
-    2,
-)  # the kinds of operations; a graph that was traced as a whole is one operation
+# The kinds of operations; a graph that was traced as a whole is one operation.
+KERNEL, MEMORY, GRAPH = range(3)
+
+_PROCESS_ID = 2**24 - 1  # the last bits of Nsight Systems' number of a process
 
 
 class Names:
@@ -48,7 +53,12 @@ class Names:
         if not found:
             return self.code(text.partition(", op_id = ")[0]), -1
         digits = rest.partition(",")[0]
-        return self.code(name), int(digits) if digits.isdecimal() else -1
+        return self.of_operator(name), int(digits) if digits.isdecimal() else -1
+
+    def of_operator(self, name: str) -> int:
+        """Position of an operator's name. One that is called as a phase is, `forward`, is none, and
+        gets a name of its own."""
+        return self.code(name if people.meaning(name) is None else f"{name} (operator)")
 
 
 @dataclass
@@ -64,7 +74,8 @@ class Trace:
     the `bytes` that it copied or filled, -1 if that is not known. On a trace without a GPU the
     operators of the processor stand where kernels would, and `device_is_host` is true. operators:
     codes of names that are operators' rather than modules', if the trace says so. diagnostics: what
-    the profiler warned of.
+    the profiler warned of. messages: rows of MESSAGES. profiler: "nsys" or "torch". processes: what
+    a process is called, if not by the number's last bits. ranks: its rank, if the trace says so.
     """
 
     names: list[str]
@@ -75,14 +86,20 @@ class Trace:
     device_is_host: bool = False
     operators: frozenset[int] = frozenset()
     diagnostics: tuple[str, ...] = ()
+    messages: pd.DataFrame = field(default_factory=lambda: frame(MESSAGES))
+    profiler: str = "nsys"
+    processes: dict[int, int | str] = field(default_factory=dict)
+    ranks: dict[int, int] = field(default_factory=dict)
+
+    def process_name(self, process: int) -> int | str:
+        """What a process is called in tables."""
+        return self.processes.get(process, process & _PROCESS_ID)
 
     @property
     def end(self) -> int:
         """Time of the last event."""
-        ends = [
-            part["end"].max() for part in (self.ranges, self.calls, self.operations) if len(part)
-        ]
-        return int(max(ends, default=0))
+        parts = [part for part in (self.ranges, self.calls, self.operations) if len(part)]
+        return int(max((part["end"].max() for part in parts), default=0))
 
 
 def frame(columns: dict[str, str], **values) -> pd.DataFrame:

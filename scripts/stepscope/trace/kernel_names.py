@@ -26,10 +26,9 @@ from stepscope.trace.cpp_names import (
 )
 from stepscope.trace.kernel_categories import category_of
 
-LONGEST = 60
-"""A short name has at most this many characters."""
-# characters of a full name: what tells kernels apart stands before, and made-up names may be
-# endless
+LONGEST = 60  # characters of a short name
+# Characters of a full name: what tells kernels apart stands before, and made-up names may be
+# endless.
 _MOST_READ = 4096
 
 
@@ -37,16 +36,16 @@ _MOST_READ = 4096
 class KernelName:
     """What a kernel's full name says."""
 
-    short: str
-    """A name for tables: at most `LONGEST` characters, different for different functors, data types and tiles."""
-    category: str
-    """One of `stepscope.trace.kernel_categories.CATEGORIES`."""
+    short: str  # at most LONGEST characters, different for other functors, data types and tiles
+    category: str  # one of CATEGORIES of kernel_categories.py
+    # Of a matmul rows, columns and depth of the tile that a block computes: "128x256x8"; "128x64"
+    # without the depth.
     tile: str = ""
-    """Matmul only: "128x256x8" (rows, columns and depth of the tile that a block computes), "128x64" without depth."""
+    # "fp32", "tf32", "bf16", "fp16", "fp64", "int8" or "fp8": of a matmul the inputs', else the
+    # elements'
     data_type: str = ""
-    """One of "fp32", "tf32", "bf16", "fp16", "fp64", "int8", "fp8": a matmul's input type, else the elements' type."""
+    # Of a matmul and attention: "tensor core" or "SIMT" (the ordinary arithmetic units)
     unit: str = ""
-    """Matmul and attention only: "tensor core" or "SIMT" (the ordinary arithmetic units)."""
 
 
 @cache
@@ -78,14 +77,14 @@ def _cut(short: str, full: str) -> str:
 
 
 # ---- ATen: pointwise kernels, reductions, moves by index
-# ------------------------------------------------------------
 
+# the lambdas of ATen's PowKernel.cu in order
 _POWERS = {
     "1": "square",
     "2": "cube",
     "3": "inverse square",
     "4": "pow",
-}  # the lambdas of ATen's PowKernel.cu in order
+}
 
 
 def _operation(functor: str) -> tuple[str, str]:
@@ -198,7 +197,6 @@ def _multi_tensor(name: str, match: re.Match) -> tuple[str, str, str, str]:
 
 
 # ---- everything else
-# ------------------------------------------------------------------------------------------------
 
 
 def _flash(name: str, match: re.Match) -> tuple[str, str, str, str]:
@@ -306,7 +304,8 @@ def _plain(name: str, match: re.Match) -> tuple[str, str, str, str]:
         (t for t in types if t in DATA_TYPES and t != "fp32"), "fp32" if "fp32" in types else ""
     )
     if base in _NAMELESS:  # internal::gemvx::kernel<...>: the namespaces say what it is
-        spaces = re.match(r"[\w:]*", name).group().split("::")[:-1]
+        head = re.split(r"[^\w:]", name, maxsplit=1)[0]
+        spaces = head.split("::")[:-1]
         words = " ".join(
             words_of(space) for space in spaces if space not in ("at", "native", "impl", "internal")
         )

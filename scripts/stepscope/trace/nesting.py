@@ -16,10 +16,10 @@ def groups(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """(key, its positions in ascending order) for each distinct key."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    starts = (
-        np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(keys) else []
-    )
-    for part in np.split(order, starts[1:]) if len(keys) else []:
+    if not len(keys):
+        return
+    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    for part in np.split(order, starts):
         yield int(keys[part[0]]), part
 
 
@@ -33,6 +33,20 @@ def climb(start: np.ndarray, parent: np.ndarray, skipped: np.ndarray) -> np.ndar
         at[moving] = parent[at[moving]]
         moving = moving[at[moving] >= 0]
     return at
+
+
+def inside_itself(parent: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """For each range whether one around it has the same code: it is a part of what that one
+    counts."""
+    found = np.zeros(len(parent), dtype=bool)
+    own = np.flatnonzero(parent >= 0)
+    around = parent[own]
+    while len(own):
+        found[own] |= codes[own] == codes[around]
+        around = parent[around]
+        going_on = (around >= 0) & ~found[own]
+        own, around = own[going_on], around[going_on]
+    return found
 
 
 def nest(

@@ -7,7 +7,7 @@ import pandas as pd
 
 from stepscope.recordings import names as people
 from stepscope.trace.events import Names, Trace
-from stepscope.trace.nesting import climb, groups
+from stepscope.trace.nesting import groups, inside_itself
 
 MOST_GUESSED = 12  # phases taken from a trace in which no range has a phase's name
 
@@ -30,28 +30,34 @@ def named(
     label = _families(trace.names, np.unique(own), operator, set(wanted or ()))
     means = {code: people.meaning(text) for code, text in label.items() if not operator[code]}
     absent = None if wanted is None else set(wanted) - set(label.values())
-    label |= {
-        code: phase
-        for code, phase in means.items()
-        if phase and (absent is None or phase in absent)
-    }
-    chosen = (
-        {phase for phase in means.values() if phase}
-        if wanted is None
-        else set(label.values()) & set(wanted)
-    )
+    for code, phase in means.items():
+        if phase and (absent is None or phase in absent):
+            label[code] = phase
     names, code = _codes(trace.names, label)
     renamed = code[own]
-    inner = _within_its_phase(own, renamed, parent, {names.index(each) for each in chosen})
-    label = {int(code): f"{trace.names[code]} (inner)" for code in np.unique(own[inner])}
-    names, code = _codes(names, label)
-    renamed = np.where(inner, code[own], renamed)
-    if wanted is None and not chosen:
+    if wanted is not None:
+        chosen = set(label.values()) & set(wanted)
+    elif any(means.values()):
+        chosen = {phase for phase in means.values() if phase}
+    else:
         chosen = {names[each] for each in _outermost(trace.ranges, renamed, parent, operator[own])}
+    # A range within one of its own phase, whatever both are called in the file, is a part of it, and
+    # would count it twice: FSDP's forward passes in each other, "step" in "iteration 3".
+    phases = np.array([name in chosen for name in names], dtype=bool)
+    inner = phases[renamed] & inside_itself(parent, renamed)
+    parts = {int(each): _of_a_part(trace.names[each], chosen) for each in np.unique(own[inner])}
+    names, code = _codes(names, parts)
+    renamed = np.where(inner, code[own], renamed)
     result = replace(trace, names=names, ranges=trace.ranges.assign(name=renamed))
     first = _starts(result.ranges)
-    chosen = {name for name in chosen if names.index(name) in first}
-    return result, sorted(chosen, key=lambda name: first[names.index(name)])
+    there = {name: names.index(name) for name in chosen}
+    there = {name: each for name, each in there.items() if each in first}
+    return result, sorted(there, key=lambda name: first[there[name]])
+
+
+def _of_a_part(name: str, phases: set[str]) -> str:
+    """What a range inside its own phase is called: as in the file, unless the phase is."""
+    return f"{name} (inner)" if name in phases else name
 
 
 def available(trace: Trace) -> list[str]:
@@ -86,22 +92,6 @@ def _codes(names: list[str], label: dict[int, str]) -> tuple[list[str], np.ndarr
     return known.list, code
 
 
-def _within_its_phase(
-    own: np.ndarray, renamed: np.ndarray, parent: np.ndarray, phases: set[int]
-) -> np.ndarray:
-    """Mask of the ranges within one of the same phase that has another name in the file: "step" in
-    "iteration 3".
-
-    They are parts of that phase, and would count it twice.
-    """
-    inner = np.zeros(len(own), dtype=bool)
-    for phase in phases:
-        mine = np.flatnonzero(renamed == phase)
-        around = climb(parent[mine], parent, renamed != phase)
-        inner[mine] = (around >= 0) & (own[mine] != own[around])
-    return inner
-
-
 def _outermost(
     ranges: pd.DataFrame, codes: np.ndarray, parent: np.ndarray, operator: np.ndarray
 ) -> list[int]:
@@ -123,8 +113,6 @@ def _outermost(
 def _starts(ranges: pd.DataFrame) -> dict[int, tuple[int, int]]:
     """Name's code → (first start, minus the longest length)."""
     length = ranges["end"] - ranges["start"]
-    first, longest = (
-        ranges["start"].groupby(ranges["name"]).min(),
-        length.groupby(ranges["name"]).max(),
-    )
+    first = ranges["start"].groupby(ranges["name"]).min()
+    longest = length.groupby(ranges["name"]).max()
     return {int(code): (int(first[code]), -int(longest[code])) for code in first.index}

@@ -24,8 +24,8 @@ _SECTIONS: dict[str, tuple[str, int]] = {
 _HIDDEN = {"device_name", "attention", "matmul_time", "memory_operations", "full_name", "tile"}
 _HIDDEN |= {"data_type", "arithmetic", "layers", "per_layer", "layer_modules", "remainder_modules"}
 _HIDDEN |= {"backward_elementwise", "backward_elementwise_time", "min", "max", "std"}
-_MICROSECONDS = ("median", "min", "max", "std", "gap_median", "gap_max", "queue_delay_median")
-_MICROSECONDS += ("host_gap_median", "host_gap_max")
+_MICROSECONDS = {"median", "min", "max", "std", "gap_median", "gap_max", "queue_delay_median"}
+_MICROSECONDS |= {"host_gap_median", "host_gap_max"}
 _SECONDS = (
     "time",
     "wall",

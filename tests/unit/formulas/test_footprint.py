@@ -16,7 +16,7 @@ from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import first_context_that_fails, moments, peak
 from stepscope.model.attention import naive
 from stepscope.model.chosen import load
-from stepscope.model.loss import cross_entropy
+from stepscope.model.losses.own import cross_entropy
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
 from stepscope.results.formula_of_tensor import formula_of

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from stepscope.model.loss import cross_entropy
+from stepscope.model.losses.own import cross_entropy
 
 
 def _reference(logits, targets):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from stepscope.report import book
-from stepscope.report.facts import attention, ladder, precision, rungs
+from stepscope.report.facts import attention, ladder, ladders, precision, variants
 from stepscope.report.facts.machine import machine
 from stepscope.report.kit.data import Data
 
@@ -47,7 +47,12 @@ def rendered(tmp_path_factory):
 def test_the_examples_pages_are_what_their_records_give(path, rendered):
     name, _, page = path.partition("/")
     assert (rendered(name) / page).read_text() == (EXAMPLES / name / page).read_text()
-    assert book.example(EXAMPLES.parent)["page_one"]["ladder"]["rungs"]  # for pages without a GPU
+
+
+def test_what_pages_without_a_gpu_quote_is_page_one_of_the_example():
+    quoted = EXAMPLES.parent / "reference/h200.json"
+    assert quoted.read_bytes() == (EXAMPLES / "h200/report/facts.json").read_bytes()
+    assert book.example(EXAMPLES.parent)["page_one"]["ladder"]["rungs"]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +103,7 @@ def test_what_rungs_deliver_at_another_batch(data, series):
         (16, "fused"),
         (16, "fp8"),
     ]
-    (part,) = (each for each in rungs.ladders(data, machine(data)) if each.place.batch == 16)
+    (part,) = (each for each in ladders.ladders(data, machine(data)) if each.place.batch == 16)
     assert (
         part.rung("fp8").host_free and not part.rung("fused").host_free
     )  # so that no row of the column has it
@@ -139,16 +144,16 @@ def test_a_ladder_that_starts_at_a_later_rung_is_called_by_that_rung():
         "optimizer": "fused",
     }
     for name, kind in (("fp8", "fp8"), ("graphs", "graphs"), ("fused", "fused")):
-        assert rungs._changes({name: {"name": name, **all_changed}})[name]["kind"] == kind
+        assert variants.changes([{"name": name, **all_changed}])[name].kind == kind
 
 
 def test_a_ladder_that_starts_later_is_a_part_even_where_its_first_variant_did_not_run(data):
-    whole, *_, part, smaller = rungs.ladders(data, machine(data))
+    whole, *_, part, smaller = ladders.ladders(data, machine(data))
     assert (whole.is_part, part.is_part, smaller.is_part) == (False, True, True)
-    without = replace(part, rungs=part.rungs[1:])
-    assert rungs._starts_later(without, [whole, without]) and not rungs._starts_later(
-        whole, [whole, without]
-    )
+    rows = [row for row in part.data.rows if row["variant"] != part.data.first]
+    without = replace(part.data, rows=rows)
+    assert ladders.starts_later(without, [whole.data])
+    assert not ladders.starts_later(whole.data, [without])
 
 
 def test_the_power_limit_is_named_where_the_clock_falls_at_it(data, series):

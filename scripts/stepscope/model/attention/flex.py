@@ -7,7 +7,18 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from stepscope.kernels import masks
+from stepscope.model.about import Attention
 from stepscope.model.ranges import named
+
+ABOUT = Attention(
+    label="FlexAttention",
+    title="FlexAttention",
+    mechanism="The context × context scores never reach memory.",
+    recipe="`torch.compile(flex_attention)(q, k, v, block_mask=create_block_mask(causal, ...))`",
+    takes_away="scores",
+    keeps="fused",
+    masks_window=False,
+)
 
 
 def attention(

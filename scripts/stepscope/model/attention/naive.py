@@ -6,8 +6,11 @@ import torch
 from torch import Tensor
 
 from stepscope.kernels import masks
+from stepscope.model.about import Attention
 from stepscope.model.ranges import named
 from stepscope.model.softmax import softmax
+
+ABOUT = Attention(label="attention written out", keeps="scores", masks_window=False)
 
 
 def attention(

@@ -3,7 +3,18 @@
 from torch import Tensor
 
 from stepscope.kernels import fused
+from stepscope.model.about import Attention
 from stepscope.model.ranges import named
+
+ABOUT = Attention(
+    label="own Triton attention",
+    title="own Triton attention",
+    mechanism="The context × context scores never reach memory.",
+    recipe="`stepscope.kernels.fused.attention(q, k, v, True)`",
+    takes_away="scores",
+    keeps="fused",
+    masks_window=False,
+)
 
 
 def attention(

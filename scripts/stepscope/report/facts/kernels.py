@@ -4,9 +4,10 @@ is too slow."""
 from dataclasses import dataclass
 
 from stepscope.report.facts import profile
+from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.profile import Profiled, plain_at, profiled, size_of
-from stepscope.report.facts.rungs import Ladder, Rung, ladders
+from stepscope.report.facts.rungs import Rung
 from stepscope.report.kit.data import Data, number, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, is_below, minus, over, share
@@ -210,8 +211,8 @@ def _of_ladders(climbed: list[Ladder]) -> dict:
     for kind, name in (("fused", "fused"), ("block", "compiled")):
         ladder = next((each for each in climbed if each.rung(kind)), None)
         rung = ladder.rung(kind) if ladder else None
-        if rung and ladder.before(rung):
-            made |= {name: rung, f"{name}_before": ladder.before(rung), f"{name}_at": ladder.place}
+        if rung and rung.before:
+            made |= {name: rung, f"{name}_before": rung.before, f"{name}_at": ladder.place}
     if "fused" in made:
         made["fused_gap"] = gap(made["fused"].optimizer_alone, made["fused_at"].optimizer_fused)
     return made
@@ -219,7 +220,7 @@ def _of_ladders(climbed: list[Ladder]) -> dict:
 
 def _graphs(ladder: Ladder) -> Graphs | None:
     rung = ladder.rung("graphs")
-    before = ladder.before(rung) if rung else None
+    before = rung.before if rung else None
     return before and Graphs(
         place=ladder.place, rung=rung, before=before, had_idle_time=before.limits == "launches"
     )

@@ -4,8 +4,9 @@ compiling costs."""
 from dataclasses import dataclass
 
 from stepscope.report.facts import profile
+from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Machine, arithmetic, machine
-from stepscope.report.facts.rungs import Ladder, Rung, alone_gain, ladders
+from stepscope.report.facts.rungs import Rung, alone_gain
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus
@@ -91,7 +92,7 @@ def facts(data: Data) -> LadderFacts | None:
     if most and (most.batch <= ladder.place.batch or is_below(most.rung.tokens, ladder.top.tokens)):
         most = None
     without = next(
-        (each.before(most.rung) for each in elsewhere if most and most.rung in each.rungs), None
+        (most.rung.before for each in elsewhere if most and most.rung in each.rungs), None
     )
     reach = tuple(reach for each in of_size for reach in _reach(each)) if own.is_gpu else ()
     highest = max(
@@ -144,7 +145,7 @@ def _left(ladder: Ladder, own: Machine, profiled: list[profile.Profiled]) -> tup
 
 
 def _asides(ladder: Ladder) -> list[Aside]:
-    pairs = [(rung, ladder.before(rung)) for rung in ladder.asides if rung.step]
+    pairs = [(rung, rung.before) for rung in ladder.asides if rung.step]
     name = ladder.place.name
     return [
         Aside(place=name, rung=rung, before=one, alone=alone_gain(one, rung))

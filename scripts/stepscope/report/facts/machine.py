@@ -3,15 +3,15 @@ compute and move."""
 
 from dataclasses import dataclass, replace
 
-from stepscope.axes import PRECISIONS
 from stepscope.formulas.flops import linear_step_flops
 from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
+from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
 from stepscope.report.kit.data import Data, number, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, plus, scaled, time_of
 
-MIXED = tuple(name for name, one in PRECISIONS.items() if one.is_autocast)
+MIXED = tuple(name for name, one in FORMATS.items() if one.is_autocast)
 # Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax
 # are written, each operation reading and writing whole tensors (batch × heads × context × context).
 # Under autocast, forward: product writes 2; mask 2 + 2; maximum 2; minus it 2 + 4; exp 4 + 4; sum
@@ -123,10 +123,11 @@ def arithmetic(
     """The place's FLOP, or those of its linear layers, at the rates of a precision: in fp8 those of
     the blocks' linear layers, the others in bf16."""
     flop = plus(where.block_flop, where.head_flop) if only_linear else where.flop
-    if precision != "fp8":
+    other = FORMATS[precision].outside
+    if not other:
         return time_of(flop, rates.get(precision))
-    outside = time_of(minus(flop, where.block_flop), rates.get("bf16"))
-    return plus(outside, time_of(where.block_flop, rates.get("fp8"))) if outside else None
+    outside = time_of(minus(flop, where.block_flop), rates.get(other))
+    return plus(outside, time_of(where.block_flop, rates.get(precision))) if outside else None
 
 
 def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:

@@ -4,8 +4,9 @@ about it."""
 from dataclasses import dataclass
 
 from stepscope.report.facts import profile
+from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Machine, Place, machine, place
-from stepscope.report.facts.rungs import Ladder, Rung, alone_gain, ladders
+from stepscope.report.facts.rungs import Rung, alone_gain
 from stepscope.report.facts.shape import longest_context
 from stepscope.report.kit.data import Data, number, total
 from stepscope.report.kit.page import Name

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from stepscope.report.facts import ladder as climbing
 from stepscope.report.facts import memory, method, profile
+from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.memory import Memory
 from stepscope.report.facts.profile import Profiled
-from stepscope.report.facts.rungs import Ladder, at_sustained, ladders, left_over
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
@@ -241,10 +241,10 @@ def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne, told: climbing.Ladd
     return {
         "ladder": ladder,
         "most": told.most,
-        "is_throttled": ladder.is_throttled
+        "is_throttled": bool(ladder.throttle)
         and (not clock or is_below(clock, told.highest_clock, climbing.HELD_BACK)),
-        "left": left_over(ladder),
-        "sustained": at_sustained(ladder, own),
+        "left": ladder.left,
+        "sustained": ladder.sustained,
         "reserved": plain.peak or facts.reserved,
         "top_reserved": top.peak if top is not plain else None,
         **(_rest(ladder) if not ladder.is_starved else {}),

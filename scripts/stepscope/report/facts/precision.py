@@ -3,8 +3,9 @@ softmax."""
 
 from dataclasses import dataclass
 
+from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import Machine, machine, place
-from stepscope.report.facts.rungs import Rung, ladders
+from stepscope.report.facts.rungs import Rung
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, over

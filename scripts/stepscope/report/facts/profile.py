@@ -3,8 +3,9 @@ without a profiler."""
 
 from dataclasses import dataclass
 
+from stepscope.report.facts import variants
+from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import Machine, Place, place
-from stepscope.report.facts.rungs import ladders, variants_of
 from stepscope.report.kit.data import Data, number, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, over, plus, share
@@ -214,7 +215,7 @@ def _equal(data: Data, cell: dict, where: Place) -> list[str]:
     } | options
     found = []
     for row in data.dicts("cells", study="ladder", **where.where):
-        for each in variants_of(row["command"]):
+        for each in variants.declared(row["command"]):
             full = {
                 "attention": "naive",
                 "compile": "none",
