@@ -99,15 +99,18 @@ def _bars(panel: Axes, steps: pd.DataFrame, phases: pd.DataFrame) -> None:
             continue
         step, low, high = (1e3 * row[name] for name in ("median", "low", "high"))
         own = phases[phases["variant"] == row["variant"]].set_index("phase")["median"]
-        marks.stack(panel, at, _parts(own, step))
-        end = step if math.isnan(high) else max(step, high)
+        parts = _parts(own, step)
         time = f"{words.measured(step, low, high)} ms{_told(row)}"
         if is_cut and step > limit:  # the axis ends before the bar does
-            _cut(panel, at, limit)
+            marks.stack(panel, at, _up_to(limit, parts))
+            look: marks.Look = {"fontsize": 11, "va": "center", "ha": "center", "clip_on": True}
+            panel.text(0.93 * limit, at, "//", color=colours.PAPER, **look)
             marks.beside_bar(panel, limit, at, f"cut short: {time}")
-        else:
-            marks.intervals(panel, [at], [low], [high], colours.INK, horizontal=True)
-            marks.beside_bar(panel, end, at, time)
+            continue
+        marks.stack(panel, at, parts)
+        marks.intervals(panel, [at], [low], [high], colours.INK, horizontal=True)
+        end = step if math.isnan(high) else max(step, high)
+        marks.beside_bar(panel, end, at, time)
     marks.bar_axis(panel, [words.short(label, 24) for label in steps["label"]])
     panel.set_xlim(0, 1.42 * limit)
 
@@ -131,14 +134,13 @@ def _parts(phases: pd.Series, step: float) -> list[tuple[float, str]]:
     return [(shares.get(phase, 0.0) * step, colours.of("phase", phase)) for phase in OF_STEP]
 
 
-def _cut(panel: Axes, at: int, limit: float) -> None:
-    """Ends a bar at the limit, where a break is drawn; what is left of it keeps its scale."""
-    for patch in panel.patches:
-        is_here = abs(patch.get_y() + patch.get_height() / 2 - at) < 0.5
-        if is_here and patch.get_x() + patch.get_width() > limit:
-            patch.set_width(max(0.0, limit - patch.get_x()))
-    look = {"color": colours.PAPER, "fontsize": 11, "va": "center", "ha": "center"}
-    panel.text(0.93 * limit, at, "//", clip_on=True, **look)
+def _up_to(limit: float, parts: list[tuple[float, str]]) -> list[tuple[float, str]]:
+    """The parts of a bar, each at its scale, as far as the limit."""
+    left, kept = limit, []
+    for width, colour in parts:
+        kept.append((min(width, left), colour))
+        left = max(0.0, left - width)
+    return kept
 
 
 def _without_host(panel: Axes, seconds: pd.Series) -> None:

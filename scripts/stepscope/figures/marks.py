@@ -129,12 +129,19 @@ def finish(
     widest = max(text_width(plain_tick(place)) for place in places)
     for panel, _ in drawn:
         panel.set_ylim(limits)
-        width = panel.get_window_extent().width * 72 / panel.get_figure(root=True).dpi
+        width, _ = _points(panel)
         ticks_at(panel.xaxis, places, widest * 1.2 / width)
         panel.set_xlim(places[0] / 1.12, places[-1] * 1.12)
         log_axis(panel.yaxis, *limits)
     for panel, ends in drawn:
         label_ends(panel, ends)
+
+
+def _points(panel: Axes) -> tuple[float, float]:
+    """Width and height of a panel that has been laid out."""
+    box, figure = panel.get_window_extent(), panel.figure
+    assert figure is not None, "a panel is made by a figure"
+    return 72 * box.width / figure.dpi, 72 * box.height / figure.dpi
 
 
 def label_ends(panel: Axes, ends: Sequence[End]) -> None:
@@ -160,7 +167,7 @@ def _name_above(panel: Axes, end: End) -> None:
 
 def _names_beside(panel: Axes, ends: Sequence[End]) -> None:
     to_axes = panel.transData + panel.transAxes.inverted()
-    points = 72 * panel.get_window_extent().height / panel.get_figure(root=True).dpi
+    _, points = _points(panel)
     at = [to_axes.transform((x, y)) for _, x, y, _ in ends]
     heights = spread([y for _, y in at], gap=(LABEL + 2.0) / points)
     for (name, _, _, colour), (x, _), height in zip(ends, at, heights, strict=True):
