@@ -58,7 +58,8 @@ class Names:
     def of_operator(self, name: str) -> int:
         """Position of an operator's name. One that is called as a phase is, `forward`, is none, and
         gets a name of its own."""
-        return self.code(name if people.meaning(name) is None else f"{name} (operator)")
+        is_called_so = name.lower() == people.meaning(name)
+        return self.code(f"{name} (operator)" if is_called_so else name)
 
 
 @dataclass
