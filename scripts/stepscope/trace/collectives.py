@@ -5,6 +5,8 @@ number), `group` and `name` (text), `sequence` (its number in the group, -1 if t
 `start` and `end` by the rank's own clock, in any unit.
 """
 
+from collections.abc import Hashable
+
 import numpy as np
 import pandas as pd
 
@@ -16,23 +18,23 @@ _SAME = ["group", "name", "number"]
 def instances(found: pd.DataFrame) -> np.ndarray:
     """For each row the number of its instance: the ranks of a group run the same collectives in the
     same order, so that the third all-reduce of one is the third of all."""
-    order = found.sort_values(["rank", "start"], kind="stable")
-    order = order.groupby(["rank", "group", "name"]).cumcount().reindex(found.index)
+    by_time = found.sort_values(["rank", "start"], kind="stable")
+    order = by_time.groupby(["rank", "group", "name"]).cumcount().reindex(found.index)
     known = found["sequence"] >= 0
     numbered = known.groupby([found["group"], found["name"]]).transform("all")
     keys = found.assign(number=np.where(numbered, found["sequence"], order))
     return keys.groupby(_SAME).ngroup().to_numpy()
 
 
-def clock_offsets(found: pd.DataFrame, instance: np.ndarray) -> dict[int, float]:
+def clock_offsets(found: pd.DataFrame, instance: np.ndarray) -> dict[Hashable, float]:
     """Rank → what to add to its times for the clock of the first one that it has to do with.
 
     A collective ends at about the same moment on all its ranks: the offset is the median difference
     of the ends of equal ones. A rank that shares none with the first has it from one that does.
     """
     ends = found.assign(instance=instance).groupby(["instance", "rank"])["end"].last().unstack()
-    offsets: dict[int, float] = {}
-    waiting = [int(rank) for rank in ends]
+    offsets: dict[Hashable, float] = {}
+    waiting = ends.columns.tolist()
     while waiting:
         known = ends[list(offsets)] + pd.Series(offsets, dtype=float)
         reference = known.bfill(axis=1).iloc[:, 0] if offsets else pd.Series(dtype=float)
@@ -60,7 +62,7 @@ def waited_for(found: pd.DataFrame, instance: np.ndarray) -> dict[int, float]:
     return {int(rank): float(total.get(rank, 0.0)) for rank in found["rank"].unique()}
 
 
-def bus_bytes(name: str, given: np.ndarray, got: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+def bus_bytes(name: str, given: float, got: float, ranks: int) -> float:
     """Bytes that each link of a ring carries for a collective, by its name; given and got: bytes of
     a rank's input and output.
 
@@ -68,7 +70,7 @@ def bus_bytes(name: str, given: np.ndarray, got: np.ndarray, ranks: np.ndarray) 
     on the number of ranks.
     """
     plain = name.lower().replace("_", "").replace(" ", "")
-    whole = np.maximum(given, got)
+    whole = max(given, got)
     if plain.startswith("allreduce"):
         return whole * 2 * (ranks - 1) / ranks
     if any(word in plain for word in ("gather", "scatter", "alltoall")):
