@@ -14,10 +14,11 @@ from pathlib import Path
 
 from stepscope.axes import option
 from stepscope.config.grid import words_of
-from stepscope.config.profilers import NSYS_NEUTRAL, attempts
+from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity, process
 from stepscope.measure import record as cell_record
 from stepscope.measure.found import Found
+from stepscope.measure.nsys_options import attempts
 from stepscope.trace import TraceError, nsys_export
 
 NAME = "step"  # of the only variant

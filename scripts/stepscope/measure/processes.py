@@ -51,6 +51,7 @@ def _forked(measure: Callable[[], Result], name: str) -> Result:
 
 def _run(measure: Callable[[], Result], ours: Connection, theirs: Connection) -> None:
     ours.close()
-    process.die_with_parent()  # the kernel forgets the wish at a fork
+    parent = multiprocessing.parent_process()
+    process.die_with_parent(parent.pid if parent else None)  # the kernel forgets the wish at a fork
     theirs.send(measure())
     theirs.close()

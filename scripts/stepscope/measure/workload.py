@@ -16,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from stepscope.axes import MODES, option
 from stepscope.measure import models, precision
+from stepscope.model import attention
 from stepscope.model.chosen import load
 from stepscope.model.compilation import Compilation
 
@@ -28,24 +29,16 @@ def unsupported(spec: dict) -> str | None:
     device = spec["device"]
     if reason := precision.unsupported(spec["precision"], device):
         return reason
-    if spec.get("attention") == "triton":
-        kernels = load(
-            "attention", "triton"
-        ).fused  # by name: a cell that runs others does not depend on it
-        wrong = (
-            kernels.operands.wrong_head(spec["d_model"] // spec["num_heads"])
-            if "num_heads" in spec
-            else None
-        )
-        if reason := kernels.unsupported(torch.device(device)) or wrong:
+    if "attention" in spec:
+        d_head = spec["d_model"] // spec["num_heads"] if "num_heads" in spec else None
+        reason = attention.unsupported(spec["attention"], torch.device(device), d_head)
+        if reason:
             return reason
     if device == "cuda":
         return None
     compilation = _compilation(spec)
     if compilation.replays:
         return "CUDA graphs need a GPU"
-    if spec.get("attention") == "flex":
-        return "flex trains on a GPU only"
     return no_compiler() if compilation.parts else None
 
 

@@ -15,7 +15,7 @@ from stepscope.measure.found import STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.results import records
 
-MISSING = "missing"
+MISSING, NOT_MEASURED = "missing", "not measured"
 # What a spec says of how a cell is measured, not of what: where results of another run are used it
 # may differ.
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
@@ -95,7 +95,7 @@ class MeasuredCell:
     def status(self) -> tuple[str, str]:
         """(status, reason): `ok` if any variant is, else the worst; each that is not says why."""
         if not self.record:
-            return MISSING, self.refused or "not measured"
+            return MISSING, self.refused or NOT_MEASURED
         found = self.statuses()
         said = []
         for name, (status, why) in found.items():

@@ -9,8 +9,7 @@ import stat
 import statistics
 
 import pytest
-from stepscope.config import profilers
-from stepscope.measure import nsys
+from stepscope.measure import nsys, nsys_options
 
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
 QUICK = f"{SHAPE} --device cpu --threads 1 --warmup 1 --steps 3"
@@ -228,13 +227,13 @@ def test_nsys_cannot_record_a_processor(run_program, tmp_path):
 
 
 def test_the_options_of_nsys_follow_the_spec():
-    assert profilers.options({"nsys_trace": "cuda,nvtx,osrt"})["trace"] == "cuda,nvtx,osrt"
-    assert profilers.options({"nsys_pytorch": "autograd-nvtx"})["pytorch"] == "autograd-nvtx"
-    assert profilers.options({"nsys_cuda_memory_usage": "true"})["cuda-memory-usage"] == "true"
-    assert profilers.options({"nsys_cuda_graph_trace": "graph"})["cuda-graph-trace"] == "graph"
-    with_stacks = profilers.options({"nsys_python_backtrace": "cuda"})
+    assert nsys_options.options({"nsys_trace": "cuda,nvtx,osrt"})["trace"] == "cuda,nvtx,osrt"
+    assert nsys_options.options({"nsys_pytorch": "autograd-nvtx"})["pytorch"] == "autograd-nvtx"
+    assert nsys_options.options({"nsys_cuda_memory_usage": "true"})["cuda-memory-usage"] == "true"
+    assert nsys_options.options({"nsys_cuda_graph_trace": "graph"})["cuda-graph-trace"] == "graph"
+    with_stacks = nsys_options.options({"nsys_python_backtrace": "cuda"})
     assert (with_stacks["python-backtrace"], with_stacks["sample"]) == ("cuda", "process-tree")
-    assert "python-backtrace" not in profilers.options({})
+    assert "python-backtrace" not in nsys_options.options({})
 
 
 def test_the_command_is_nsys_its_options_and_the_program(tmp_path):
