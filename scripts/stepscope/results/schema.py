@@ -409,6 +409,8 @@ _ALL = (
                 "host_exclusive", "host time of its own", "s", "a step, without the phases inside"
             ),
             number("gpu_time", "GPU time", "s", "a step, of its kernels and copies"),
+            number("host_each", "host time each", "s", "of one occurrence"),
+            number("gpu_each", "GPU time each", "s", "of one occurrence"),
             number("memory_time", "copies' time", "s", "a step, of copies and sets of memory"),
             number("kernels", "kernels", "1", "a step"),
             number("memory_operations", "copies and sets", "1", "a step"),
@@ -423,6 +425,7 @@ _ALL = (
             number("wall", "wall time", "s", "a step, under the profiler"),
             number("busy", "busy", "s", "a step: union of the intervals of kernels and copies"),
             number("idle", "idle", "s", "a step, under the profiler"),
+            number("idle_with_host", "idle with the host's", "s", "a step, from the host's start on"),
             number("gaps", "gaps", "1", "a step, between operations of the GPU"),
             number("gap_median", "gap", "s", "median", "", "gap_max"),
             number("gap_max", "longest gap", "s", "the longest"),
