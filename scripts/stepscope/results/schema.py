@@ -242,7 +242,11 @@ _ALL = (
             ),
             count("processes", "processes", "fresh processes that measured it"),
             count("samples", "samples", "of all processes, warm-up left out"),
-            text("status", "status", "`ok`, `oom` or `unsupported`; the reason is in `cells`"),
+            text(
+                "status",
+                "status",
+                "`ok`, `oom`, `unsupported` or `failed`; the reason is in `cells`",
+            ),
             CELL,
             LIMITS,
         ),
@@ -308,7 +312,8 @@ _ALL = (
             text(
                 "status",
                 "status",
-                "`ok`, `oom`, `unsupported`, `missing`: not measured; the worst of its variants",
+                "`ok`, `oom`, `unsupported`, `failed`, `missing`: not measured, or of no use; the worst"
+                " of its variants",
             ),
             text("reason", "reason", "why it is not `ok`, of each variant"),
             text("command", "command", "measures the cell again"),
