@@ -69,13 +69,11 @@ def _says(row: dict) -> bool:
 
 
 def memory_picture(tables: dict[str, pd.DataFrame], title: str) -> bytes | None:
-    """The memory over time as SVG; None without a history."""
-    rows = tables.get("memory_timeline", pd.DataFrame())
-    return (
-        None
-        if rows.empty
-        else theme.render(lambda own: memory_figures.of_recording(own, plain(title)), rows)
-    )
+    """The memory over time as SVG; None without a history, or its times."""
+    rows = tables.get("memory_timeline", pd.DataFrame(columns=["time"])).dropna(subset="time")
+    if rows["time"].nunique() < 2:
+        return None
+    return theme.render(lambda own: memory_figures.of_recording(own, plain(title)), rows)
 
 
 def _device(row: dict) -> str:
