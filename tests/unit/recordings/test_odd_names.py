@@ -20,7 +20,7 @@ def written(folder, *names):
         return list(csv.reader(file))[1:]
 
 
-@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t"])
 def test_a_name_that_a_spreadsheet_would_run_is_quoted(tmp_path, first):
     name = f"{first}cmd|' /C calc'!A0"
     assert written(tmp_path, name, "gemm") == [["'" + name, "-1.5"], ["gemm", "-1.5"]]
