@@ -1,7 +1,7 @@
 # StepScope: benchmarks a Transformer's training step and writes the report.
-#   snakemake --cores 1 report      measure what is missing or stale, then write results/report/index.html
-#   snakemake -n report             every job that it would run, and why
-#   python scripts/plan.py          what that takes: cells by study, minutes, memory, what will not fit
+#   snakemake --cores 1 report    measure what is missing or stale, write results/report/index.html
+#   snakemake -n report           every job that it would run, and why
+#   python scripts/plan.py        what it takes: cells by study, minutes, memory, what will not fit
 import os
 import sys
 from pathlib import Path
@@ -25,9 +25,8 @@ if config.get("preset", "default") != "default":
     presets = {path.stem: path for path in sorted(PROJECT.glob("rules/presets/*.yaml"))}
     preset = presets.get(config["preset"])
     if preset is None:
-        sys.exit(
-            f"config key preset: there is no preset {config['preset']!r}; choose from default, {', '.join(presets)}"
-        )
+        names = ", ".join(["default", *presets])
+        sys.exit(f"config key preset: no preset {config['preset']!r}; choose from {names}")
     if complaint := unreadable(preset):
         sys.exit(complaint)
 

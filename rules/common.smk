@@ -1,11 +1,12 @@
-# What the rules share: the checked configuration, the machines, the cells, and what is asked of each.
-# Needs config.yaml and the presets; makes no files. Only the standard library and what Snakemake itself needs.
+# What the rules share: the checked configuration, the machines, the cells, and what is asked of
+# each. Needs config.yaml and the presets; makes no files. Only the standard library and what
+# Snakemake itself needs.
 import functools
 import hashlib
 import json
 import shlex
 
-from stepscope.axes import PRECISIONS
+from stepscope.model.formats import PRECISIONS
 from stepscope.config import hardware
 from stepscope.config import ConfigError
 from stepscope.config.config import validated
@@ -30,8 +31,9 @@ try:
 except (ConfigError, identity.MachineError) as error:
     sys.exit(str(error))
 
-# Shell blocks find the programs by a variable: a path as a param would make every cell of a moved checkout stale. The
-# interpreter that runs Snakemake comes first on the PATH; an environment of conda, or a container, puts its own before.
+# Shell blocks find the programs by a variable: a path as a param would make every cell of a moved
+# checkout stale. The interpreter that runs Snakemake comes first on the PATH; an environment of
+# conda, or a container, puts its own before.
 paths = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
 os.environ.update(STEPSCOPE=str(PROJECT / "scripts"), PATH=os.pathsep.join(paths))
 os.environ.setdefault("STEPSCOPE_COMMAND", shlex.join(["snakemake", *measuring(sys.argv[1:])]))
@@ -52,17 +54,19 @@ wildcard_constraints:
 
 
 def cell_params(folder):
-    """The two params that make a cell stale: its spec, and its code with its machine's type. `folder` has wildcards.
+    """The two params that make a cell stale: its spec, and its code with its machine's type.
 
-    Functions of the wildcards alone: Snakemake does not remember a param that is derived from an input or output.
+    folder: `results/…` with wildcards. The params are functions of the wildcards alone: Snakemake
+    does not remember one that is derived from an input or output.
     """
 
     def param(what):
         def of_wildcards(wildcards):
             try:
-                return what(CELLS.cell(folder.format(**wildcards)))
+                cell = CELLS.cell(folder.format(**wildcards))
             except ConfigError as error:  # in no grid
                 sys.exit(str(error))
+            return what(cell)
 
         return of_wildcards
 
@@ -70,9 +74,11 @@ def cell_params(folder):
 
 
 def asked(key):
-    """A function that says what a cell's job asks for under a key: gpu, minutes, mem_mb, what Slurm is asked …"""
+    """A function that says what a cell's job asks for under a key: gpu, minutes, mem_mb, what Slurm
+    is asked for …"""
 
     def of_wildcards(wildcards, rulename):
+        # By the end of the rule's name: a workflow that uses this one puts a prefix before it.
         study = next(study.name for study in STUDIES if rulename.endswith(study.program))
         machine, size = CELLS.machines[wildcards.hardware], wildcards.get("size")
         return hardware.job_resources(machine, config, study, size)[key]
@@ -88,7 +94,8 @@ def cpus(study):
 
 
 def cells_to_read(*parts):
-    """These parts of all cells, where their study has them; of those that are there if nothing is to be measured."""
+    """These parts of all cells, where their study has them; of those that are there if nothing is
+    to be measured."""
     paths = [
         f"results/{name}/{part}"
         for study in STUDIES
@@ -112,17 +119,16 @@ def code_of(program, *packages):
 
 
 def templates():
-    """What the pages are filled into, as paths from the working directory: a moved checkout changes none of them."""
-    found = [
-        path
-        for path in PROJECT.glob("report/**/*.*")
-        if path.suffix in (".j2", ".css", ".js", ".html")
-    ]
-    return sorted(os.path.relpath(path) for path in found if "example" not in path.parts)
+    """What the pages are filled into and quote, as paths from the working directory: a moved
+    checkout changes none of them."""
+    patterns = ("*.html", "*.css", "chapters/*.j2", "explorer/*", "vendor/*.js", "reference/*.json")
+    found = [path for pattern in patterns for path in PROJECT.glob(f"report/{pattern}")]
+    return sorted(map(os.path.relpath, found))
 
 
 def compared_with(wildcards):
-    """The results folder that `compare` sets ours beside; ends the run where the configuration names none."""
+    """The results folder that `compare` sets ours beside; ends the run where the configuration
+    names none."""
     if refused := hardware.wrong_baseline(config, compares=True, reports=False):
         sys.exit(refused)
     return config["baseline"]

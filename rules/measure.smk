@@ -1,5 +1,15 @@
 # A rule for each study, which measures its cells, and the analyses of what was recorded.
-# Needs nothing but the configuration; makes a record and samples for each cell, and what its program leaves beside them.
+# Needs nothing but the configuration; makes a record and samples for each cell, and what its
+# program leaves beside them.
+
+# The folders of the cells, each once; the rules name what is in them.
+TIMING_CELL = "results/{hardware}/timing/{size}/ctx{context}/{precision}{options}"
+LADDER_CELL = "results/{hardware}/ladder/{size}/ctx{context}{options}"
+ATTENTION_CELL = "results/{hardware}/attention/d{d_head}/{precision}{options}"
+CEILINGS_CELL = "results/{hardware}/ceilings/{operation}/{precision}"
+PROFILE_CELL = "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}"
+MEMORY_CELL = "results/{hardware}/memory/{size}/ctx{context}/{precision}{options}"
+PRECISION_CELL = "results/{hardware}/precision/{probe}"
 
 
 rule measure:
@@ -11,7 +21,7 @@ rule measure:
         **{key: asked(key) for key in hardware.asked_of_any(MACHINES)},
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/run_cell.py {wildcards.hardware} \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/run_cell.py {wildcards.hardware} \
             --cell {params.cell:q} \
             --code {params.code:q} \
             --time-limit {resources.minutes} \
@@ -24,97 +34,98 @@ if config["measure"]:
 
     use rule measure as time_step with:
         output:
-            record="results/{hardware}/timing/{size}/ctx{context}/{precision}{options}/record.json",
-            samples="results/{hardware}/timing/{size}/ctx{context}/{precision}{options}/samples.csv",
+            record=f"{TIMING_CELL}/record.json",
+            samples=f"{TIMING_CELL}/samples.csv",
         log:
-            "results/{hardware}/timing/{size}/ctx{context}/{precision}{options}/measure.log",
+            f"{TIMING_CELL}/measure.log",
         priority: 1
         threads: cpus("timing")
         params:
-            **cell_params("{hardware}/timing/{size}/ctx{context}/{precision}{options}"),
+            **cell_params(TIMING_CELL),
         message:
-            "{wildcards.hardware}: timing {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+            "{wildcards.hardware}: timing {wildcards.size}, context {wildcards.context}, "
+            "{wildcards.precision}{wildcards.options}"
 
     use rule measure as time_ladder with:
         output:
-            record="results/{hardware}/ladder/{size}/ctx{context}{options}/record.json",
-            samples="results/{hardware}/ladder/{size}/ctx{context}{options}/samples.csv",
+            record=f"{LADDER_CELL}/record.json",
+            samples=f"{LADDER_CELL}/samples.csv",
         log:
-            "results/{hardware}/ladder/{size}/ctx{context}{options}/measure.log",
+            f"{LADDER_CELL}/measure.log",
         priority: 3
         threads: cpus("ladder")
         params:
-            **cell_params("{hardware}/ladder/{size}/ctx{context}{options}"),
+            **cell_params(LADDER_CELL),
         message:
-            "{wildcards.hardware}: ladder at {wildcards.size}, context {wildcards.context}{wildcards.options}"
+            "{wildcards.hardware}: ladder at {wildcards.size}, context {wildcards.context}"
+            "{wildcards.options}"
 
     use rule measure as time_attention with:
         output:
-            record="results/{hardware}/attention/d{d_head}/{precision}{options}/record.json",
-            samples="results/{hardware}/attention/d{d_head}/{precision}{options}/samples.csv",
+            record=f"{ATTENTION_CELL}/record.json",
+            samples=f"{ATTENTION_CELL}/samples.csv",
         log:
-            "results/{hardware}/attention/d{d_head}/{precision}{options}/measure.log",
+            f"{ATTENTION_CELL}/measure.log",
         priority: 1
         threads: cpus("attention")
         params:
-            **cell_params("{hardware}/attention/d{d_head}/{precision}{options}"),
+            **cell_params(ATTENTION_CELL),
         message:
-            "{wildcards.hardware}: attention, d = {wildcards.d_head}, {wildcards.precision}{wildcards.options}"
+            "{wildcards.hardware}: attention, d = {wildcards.d_head}, "
+            "{wildcards.precision}{wildcards.options}"
 
     use rule measure as measure_ceilings with:
         output:
-            record="results/{hardware}/ceilings/{operation}/{precision}/record.json",
-            samples="results/{hardware}/ceilings/{operation}/{precision}/samples.csv",
+            record=f"{CEILINGS_CELL}/record.json",
+            samples=f"{CEILINGS_CELL}/samples.csv",
         log:
-            "results/{hardware}/ceilings/{operation}/{precision}/measure.log",
+            f"{CEILINGS_CELL}/measure.log",
         priority: 2
         threads: cpus("ceilings")
         params:
-            **cell_params("{hardware}/ceilings/{operation}/{precision}"),
+            **cell_params(CEILINGS_CELL),
         message:
             "{wildcards.hardware}: ceiling of {wildcards.operation} in {wildcards.precision}"
 
     use rule measure as probe_precision with:
         output:
-            record="results/{hardware}/precision/{probe}/record.json",
-            samples="results/{hardware}/precision/{probe}/samples.csv",
+            record=f"{PRECISION_CELL}/record.json",
+            samples=f"{PRECISION_CELL}/samples.csv",
         log:
-            "results/{hardware}/precision/{probe}/measure.log",
+            f"{PRECISION_CELL}/measure.log",
         threads: cpus("precision")
         params:
-            **cell_params("{hardware}/precision/{probe}"),
+            **cell_params(PRECISION_CELL),
         message:
             "{wildcards.hardware}: probing precision, {wildcards.probe}"
 
     use rule measure as profile_step with:
         output:
-            trace=directory(
-                "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}/trace"
-            ),
-            record="results/{hardware}/profile/{size}/ctx{context}/{precision}{options}/record.json",
-            samples="results/{hardware}/profile/{size}/ctx{context}/{precision}{options}/samples.csv",
+            trace=directory(f"{PROFILE_CELL}/trace"),
+            record=f"{PROFILE_CELL}/record.json",
+            samples=f"{PROFILE_CELL}/samples.csv",
         log:
-            "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}/measure.log",
+            f"{PROFILE_CELL}/measure.log",
         threads: cpus("profile")
         params:
-            **cell_params("{hardware}/profile/{size}/ctx{context}/{precision}{options}"),
+            **cell_params(PROFILE_CELL),
         message:
-            "{wildcards.hardware}: profile of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+            "{wildcards.hardware}: profile of {wildcards.size}, context {wildcards.context}, "
+            "{wildcards.precision}{wildcards.options}"
 
     use rule measure as snapshot_memory with:
         output:
-            snapshot=directory(
-                "results/{hardware}/memory/{size}/ctx{context}/{precision}{options}/snapshot"
-            ),
-            record="results/{hardware}/memory/{size}/ctx{context}/{precision}{options}/record.json",
-            samples="results/{hardware}/memory/{size}/ctx{context}/{precision}{options}/samples.csv",
+            snapshot=directory(f"{MEMORY_CELL}/snapshot"),
+            record=f"{MEMORY_CELL}/record.json",
+            samples=f"{MEMORY_CELL}/samples.csv",
         log:
-            "results/{hardware}/memory/{size}/ctx{context}/{precision}{options}/measure.log",
+            f"{MEMORY_CELL}/measure.log",
         threads: cpus("memory")
         params:
-            **cell_params("{hardware}/memory/{size}/ctx{context}/{precision}{options}"),
+            **cell_params(MEMORY_CELL),
         message:
-            "{wildcards.hardware}: memory of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+            "{wildcards.hardware}: memory of {wildcards.size}, context {wildcards.context}, "
+            "{wildcards.precision}{wildcards.options}"
 
 
 rule analyze_profile:
@@ -134,7 +145,7 @@ rule analyze_profile:
         "{wildcards.hardware}: analysing the trace of {wildcards.cell}"
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/analyze_profile.py \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/analyze_profile.py \
             --cell "$(dirname {input.record:q})" \
             --out {output.analysis:q} \
             >{log:q} 2>&1
@@ -158,7 +169,7 @@ rule analyze_memory:
         "{wildcards.hardware}: analysing the snapshot of {wildcards.cell}"
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/analyze_memory.py \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/analyze_memory.py \
             --cell "$(dirname {input.record:q})" \
             --out {output.analysis:q} \
             >{log:q} 2>&1

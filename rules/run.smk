@@ -1,62 +1,66 @@
 # What holds for a run as a whole: that it is alone in its folder, and what it says at its end.
 # Makes no files but what its jobs read of the machines.
-import shutil
-
-from stepscope.config.run import KEPT, RunLock, speak_briefly, unlockable, unwritable
+from stepscope.config.run import end_from_a_thread, forget, speak_briefly
+from stepscope.config.run import unlockable, unwritable
 from stepscope.files import is_full
 from stepscope.machine import arrival, slurm
+from stepscope.machine.locks import RunLock
 
 RUN_LOCK = RunLock()
+MOST_NAMED = 20  # cells without a result
+
+
+def refusal():
+    """One line that says why nothing can be run here now; None if it can."""
+    refused = RUN_LOCK.take() or unwritable(Path("results"))
+    if not refused and HERE:
+        refused = unlockable()
+    submits = config["measure"] and not workflow.touch and any(one.by_jobs for one in MACHINES)
+    if not refused and submits:
+        settings = getattr(workflow, "executor_settings", None)
+        refused = slurm.complaint(MACHINES, Path.cwd(), settings)
+    return refused
+
+
+def records_of(jobs):
+    """The records that jobs make."""
+    return [path for job in jobs for path in job.output if Path(path).name == "record.json"]
+
+
+def whole_or_forced(jobs):
+    """Of these jobs those whose outputs Snakemake holds for whole, and those that are to run."""
+    dag = workflow.dag
+    return [job for job in jobs if not dag.needrun(job) or dag.reason(job).forced]
 
 
 onstart:
-    refused = RUN_LOCK.take() or unwritable(Path("results")) or (HERE and unlockable())
-    if (
-        not refused
-        and config["measure"]
-        and not workflow.touch
-        and any(one.by_jobs for one in MACHINES)
-    ):
-        refused = slurm.complaint(
-            MACHINES, Path.cwd(), getattr(workflow, "executor_settings", None)
-        )
-    if refused:
+    if refused := refusal():
         print(refused, file=sys.stderr)
         sys.exit(1)
+    end_from_a_thread()
+    forget(records_of(whole_or_forced(workflow.dag.jobs)))
     arrival.write(MACHINES)
     plan = Path("results/plan.json")
-    if (
-        plan.exists() and plan.read_bytes() != CELLS.plan.encode()
-    ):  # copied here without Snakemake's notes, which would tell
+    # It may have been copied here without Snakemake's notes, which would tell that it is another.
+    if plan.exists() and plan.read_bytes() != CELLS.plan.encode():
         write_plan(plan, "results/plan.log")
     speak_briefly()
 
 
 onsuccess:
-    shutil.rmtree(KEPT, ignore_errors=True)
-    for said in ("results/ab/said.txt", "results/compare/said.txt"):
-        if os.path.isfile(said):
-            print(Path(said).read_text(), end="")
-            os.remove(said)
-    if os.path.isfile("results/compare/exit_code"):
-        code = int(Path("results/compare/exit_code").read_text())
-        os.remove("results/compare/exit_code")
-        sys.exit(code)
+    forget(records_of(workflow.dag.jobs))
 
 
 onerror:
-    shutil.rmtree(KEPT, ignore_errors=True)
+    forget(records_of(workflow.dag.finished_jobs))
     if is_full(Path("results")):
-        print(
-            f"error: the disk of {Path('results').resolve()} is full; make room and run again, nothing is lost"
-        )
+        place = Path("results").resolve()
+        print(f"error: the disk of {place} is full; make room and run again, nothing is lost")
     if missing := CELLS.missing():
         print(f"{len(missing)} of {len(CELLS.names())} cells are without a result:")
-        print(
-            *(f"  results/{name}  (log: results/{name}/measure.log)" for name in missing[:20]),
-            sep="\n",
-        )
-        print(*[f"  and {len(missing) - 20} more"] * (len(missing) > 20), sep="\n")
-        print(
-            "The same command measures them again; with `--config measure=false` it writes the report of the others."
-        )
+        for name in missing[:MOST_NAMED]:
+            print(f"  results/{name}  (log: results/{name}/measure.log)")
+        if len(missing) > MOST_NAMED:
+            print(f"  and {len(missing) - MOST_NAMED} more")
+        print("The same command measures them again;", end=" ")
+        print("with `--config measure=false` it writes the report of the others.")

@@ -1,9 +1,10 @@
 """Which of two commits, or of two interpreters, is faster, and by how much: their processes take
 turns on one device.
 
-    python scripts/ab.py main worktree --cells timing/small/ctx128 python scripts/ab.py v1 v2
-    --command "time_step.py --size small --context 128 --precision bf16" --rounds 12 python
-    scripts/ab.py worktree worktree --b-python other/bin/python --cells ladder/small
+    python scripts/ab.py main worktree --cells timing/small/ctx128
+    python scripts/ab.py v1 v2 --rounds 12 \\
+        --command "time_step.py --size small --context 128 --precision bf16"
+    python scripts/ab.py worktree worktree --b-python other/bin/python --cells ladder/small
 
 In each round one fresh process of either side measures each cell, in the order A B, then B A, while
 this program holds the GPU (or the CPU) for itself. Both sides see the same host, clocks and heat,
@@ -11,6 +12,10 @@ and what a round's two processes share cancels in their ratio. `worktree` are th
 the same on both sides is a control, which should give `same`. Writes ab.csv, ab.md, and each
 process's record, samples and log.
 """
+
+from stepscope.machine.process import STARTER, die_with_parent, die_with_starter
+
+die_with_starter()
 
 import argparse
 import contextlib
@@ -22,30 +27,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from stepscope.config.studies import STUDIES
 from stepscope.files import write_whole
 from stepscope.machine import gpus, locks
-from stepscope.machine.process import die_with_parent
 from stepscope.results import statistics, verdicts
 
 PROJECT = Path(__file__).resolve().parents[1]
 WORKTREE = "worktree"
-PROGRAMS = (
-    "time_step.py",
-    "time_ladder.py",
-    "time_attention.py",
-    "measure_ceilings.py",
-)  # that measure time
-SERIES = [
-    "variant",
-    "mode",
-    "kind",
-    "phase",
-    "length",
-    "direction",
-]  # columns of samples that tell series apart
+PROGRAMS = tuple(study.file for study in STUDIES if study.is_timed)
+# Columns of samples that tell series apart.
+SERIES = ["variant", "mode", "kind", "phase", "length", "direction"]
 COLUMNS = [
     "cell",
     *SERIES,
@@ -62,13 +57,19 @@ COLUMNS = [
 LEAST_ROUNDS = 4
 
 
+class Side(NamedTuple):
+    """What is compared: a project's folder, and the interpreter that its programs run by."""
+
+    project: Path
+    python: str
+
+
 def main() -> None:
     die_with_parent()
     given = parse()
-    commands = {shlex.join(words): words for words in map(shlex.split, given.command)} | measured(
-        given.cells
-    )
-    for name, (program, *_) in commands.items():
+    commands = {command: shlex.split(command) for command in given.command} | measured(given.cells)
+    for name, words in commands.items():
+        program = words[0] if words else ""
         if Path(program).name not in PROGRAMS:
             sys.exit(
                 f"error: {name}: {program} measures no time; the programs that do are"
@@ -77,9 +78,8 @@ def main() -> None:
     shutil.rmtree(given.out / "processes", ignore_errors=True)  # of a run before
     given.out.mkdir(parents=True, exist_ok=True)
     with checked_out(given.a, given.out) as a, checked_out(given.b, given.out) as b:
-        times = take_turns(
-            {"a": (a, given.a_python), "b": (b, given.b_python)}, commands, given.rounds, given.out
-        )
+        sides = {"a": Side(a, given.a_python), "b": Side(b, given.b_python)}
+        times = take_turns(sides, commands, given.rounds, given.out)
     found = compared(times)
     page = markdown(found, given)
     print(page)
@@ -128,12 +128,14 @@ def parse() -> argparse.Namespace:
         )
     if not given.cells and not given.command:
         flags.error("give --cells, or --command")
-    for name in ("a_python", "b_python"):
-        setattr(
-            given, name, os.path.abspath(shutil.which(getattr(given, name)) or getattr(given, name))
-        )
+    given.a_python, given.b_python = map(found_python, (given.a_python, given.b_python))
     given.out = given.out or Path("results/ab", f"{given.a}-{given.b}".replace("/", "_"))
     return given
+
+
+def found_python(name: str) -> str:
+    """An interpreter's path, which holds in any folder; of a name the one on the PATH."""
+    return os.path.abspath(shutil.which(name) or name)
 
 
 def measured(parts: list[str], results: Path = Path("results")) -> dict[str, list[str]]:
@@ -141,11 +143,9 @@ def measured(parts: list[str], results: Path = Path("results")) -> dict[str, lis
     stands."""
     found: dict[str, list[str]] = {}
     for part in parts:
-        records = [
-            path
-            for path in results.rglob("record.json")
-            if part.strip("/") in path.parent.as_posix()
-        ]
+        wanted = part.strip("/")
+        every = results.rglob("record.json")
+        records = [path for path in every if wanted in path.parent.as_posix()]
         if not records:
             sys.exit(
                 f"error: no measured cell has {part!r} in its path below {results}; give another,"
@@ -170,9 +170,8 @@ def checked_out(commit: str, out: Path) -> Iterator[Path]:
     if commit == WORKTREE:
         yield PROJECT
         return
-    folder = (
-        out / ".checkouts" / f"{commit.replace('/', '_')}-{len(list(out.glob('.checkouts/*')))}"
-    ).resolve()
+    number = len(list(out.glob(".checkouts/*")))  # both sides may be the same commit
+    folder = (out / ".checkouts" / f"{commit.replace('/', '_')}-{number}").resolve()
     git = ["git", "-C", str(PROJECT), "worktree"]
     subprocess.run([*git, "prune"], check=False)  # of a run that was killed
     made = subprocess.run(
@@ -191,11 +190,13 @@ def checked_out(commit: str, out: Path) -> Iterator[Path]:
         subprocess.run([*git, "remove", "--force", folder], check=False)
 
 
-def take_turns(sides: dict, commands: dict, rounds: int, out: Path) -> pd.DataFrame:
+def take_turns(
+    sides: dict[str, Side], commands: dict[str, list[str]], rounds: int, out: Path
+) -> pd.DataFrame:
     """What each process took: cell, SERIES, round, side, seconds (median of the measured steps) and
     limits.
 
-    sides: name -> (folder of the project, interpreter). commands: cell -> words.
+    commands: cell -> words.
     """
     on_cpu = not gpus.visible_gpus() or any("cpu" in words for words in commands.values())
     device = "cpu" if on_cpu else gpus.visible_gpus()[0].uuid
@@ -203,49 +204,36 @@ def take_turns(sides: dict, commands: dict, rounds: int, out: Path) -> pd.DataFr
     with locks.hold(device):
         for number in range(1, rounds + 1):
             for place, (cell, words) in enumerate(commands.items()):
-                for side in list(sides) if number % 2 else reversed(sides):
+                order = list(sides) if number % 2 else list(reversed(sides))
+                for side in order:
                     print(f"round {number} of {rounds}: {side}, {cell}", flush=True)
                     folder = out.resolve() / "processes" / f"{number:03}" / side / f"{place:03}"
-                    one_process(*sides[side], words, folder, device)
+                    one_process(sides[side], words, folder, device)
                     tables.append(medians(folder).assign(cell=cell, round=number, side=side))
     return pd.concat(tables, ignore_index=True)
 
 
-def one_process(project: Path, python: str, words: list[str], folder: Path, device: str) -> None:
-    """Run a measuring program of a project's folder for a single process; its failure ends the
-    program."""
-    program = project / "scripts" / Path(words[0]).name
+def one_process(side: Side, words: list[str], folder: Path, device: str) -> None:
+    """Run a measuring program of a side for a single process; its failure ends the program."""
+    program = side.project / "scripts" / Path(words[0]).name
     folder.mkdir(parents=True)
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("PYTHONPATH", "PYTHONHOME")
-    }
-    command = [
-        python,
-        program,
-        *words[1:],
-        "--processes",
-        "1",
-        "--out",
-        folder,
-    ]  # the last of a flag counts
+    environment = dict(os.environ)
+    for name in ("PYTHONPATH", "PYTHONHOME"):  # another interpreter has its own
+        environment.pop(name, None)
+    environment |= {locks.HELD: device, STARTER: str(os.getpid())}
+    # Where a flag is there twice the last one counts.
+    command = [side.python, str(program), *words[1:], "--processes", "1", "--out", str(folder)]
+    said = folder / "measure.log"
     try:
-        with (folder / "measure.log").open("wb") as log:
+        with said.open("wb") as log:
             done = subprocess.run(
-                command,
-                cwd=project,
-                env=environment | {locks.HELD: device},
-                stdout=log,
-                stderr=subprocess.STDOUT,
+                command, cwd=side.project, env=environment, stdout=log, stderr=subprocess.STDOUT
             )
     except OSError as error:
-        sys.exit(f"error: {python} does not run ({error.strerror}); give the path of a Python")
+        sys.exit(f"error: {side.python} does not run ({error.strerror}); give the path of a Python")
     if done.returncode or not (folder / "record.json").is_file():
-        said = (folder / "measure.log").read_text(errors="replace").strip().splitlines() or [
-            "it said nothing"
-        ]
-        sys.exit(f"error: {shlex.join(map(str, command))} failed: {said[-1][:200]}")
+        last = said.read_text(errors="replace").strip().rpartition("\n")[2] or "it said nothing"
+        sys.exit(f"error: {shlex.join(command)} failed: {last[:200]}")
 
 
 def medians(folder: Path) -> pd.DataFrame:
@@ -292,16 +280,19 @@ def compared(times: pd.DataFrame) -> pd.DataFrame:
 def markdown(found: pd.DataFrame, given: argparse.Namespace) -> str:
     """A page: what was compared, and a table with a row a series."""
     head = ["cell", "series", "A (ms)", "B (ms)", "A / B", "95 % interval", "B is"]
-    lines = [head, ["---", "---", *["---:"] * 4, "---"]]
-    for row in found.itertuples():
-        series = " ".join(str(part) for part in row[2 : 2 + len(SERIES)] if part != "")
-        numbers = (
-            f"{1e3 * row.a_s:.3f}",
-            f"{1e3 * row.b_s:.3f}",
-            f"{row.ratio:.4f}",
-            f"{row.low:.4f} to {row.high:.4f}",
+    lines = [head, ["---", "---", "---:", "---:", "---:", "---:", "---"]]
+    for row in found.to_dict("records"):
+        lines.append(
+            [
+                row["cell"],
+                " ".join(str(row[name]) for name in SERIES if row[name] != ""),
+                f"{1e3 * row['a_s']:.3f}",
+                f"{1e3 * row['b_s']:.3f}",
+                f"{row['ratio']:.4f}",
+                f"{row['low']:.4f} to {row['high']:.4f}",
+                row["verdict"],
+            ]
         )
-        lines.append([row.cell, series, *numbers, row.verdict])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     sides = f"A: {given.a} by {given.a_python}; B: {given.b} by {given.b_python}"
     return f"# Two versions in turns\n\n{sides}. Rounds: {given.rounds}.\n\n{table}\n"

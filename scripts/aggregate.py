@@ -6,6 +6,10 @@ another spec than the plan's, is refused by name, with the command that measures
 table is written.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import argparse
 import hashlib
 import json
@@ -41,8 +45,14 @@ def main() -> None:
         help="folder of the tables (%(default)s)",
     )
     ours = Path(__file__).resolve().parents[1] / "report/published"
-    flags.add_argument("--published", type=Path, nargs="*", default=sorted(ours.glob("*.csv")), metavar="FILE",
-                       help="published figures (those in report/published)")  # fmt: skip
+    flags.add_argument(
+        "--published",
+        type=Path,
+        nargs="*",
+        default=sorted(ours.glob("*.csv")),
+        metavar="FILE",
+        help="published figures (those in report/published)",
+    )
     given = flags.parse_args()
     if given.describe:
         sys.stdout.write(schema.page())
@@ -57,7 +67,13 @@ def main() -> None:
         _refuse(refused, given.plan)
         tables, damaged, warnings = writing.tables(found, samples, given.published)
         _refuse(damaged, given.plan)
-    except (cells.PlanError, published.PublishedError) as error:
+        for study in cells.untaken(found, tables):
+            sys.exit(
+                f"error: study {study}: no table takes its cells, so no page would show them; set"
+                " samples_are_series in its row of config/studies.py, or have results/writing.py"
+                " make a table of its records"
+            )
+    except (cells.PlanError, published.PublishedError, writing.Undeclared) as error:
         sys.exit(f"error: {error}")
     print(*(f"WARNING: {warning}" for warning in warnings), sep="\n", end="\n" * bool(warnings))
     with files.or_one_line(given.out):

@@ -60,8 +60,9 @@ def _imported(node: ast.AST) -> list[str]:
 def _named(node: ast.AST) -> list[str]:
     """A text that is the name of a module of this library, or its beginning."""
     text = node.value if isinstance(node, ast.Constant) else None
-    is_name = isinstance(text, str) and text.startswith("stepscope.") and " " not in text
-    return [text] if is_name else []
+    if isinstance(text, str) and text.startswith("stepscope.") and " " not in text:
+        return [text]
+    return []
 
 
 def reduced(imports: dict[str, set[str]]) -> dict[str, set[str]]:

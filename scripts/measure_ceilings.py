@@ -6,16 +6,20 @@ for the product of two square matrices (2 n^3 operations), GB/s for the copy (by
 written; 1 GB is 10^9 bytes). With --out it also writes record.json and samples.csv.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import sys
 
-from stepscope.config import flags
+from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.cell import Measurement
 
 
 def main() -> None:
-    with Measurement("measure_ceilings.py", *parse(sys.argv[1:])) as running:
+    with Measurement(studies.CEILINGS.file, *parse(sys.argv[1:])) as running:
         from stepscope.measure import ceilings
         from stepscope.measure.found import rows_of
 
@@ -47,7 +51,7 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
         "max_seconds",
     )
     spec, settings, error = flags.read(
-        __doc__, words, "ceilings", keys, warmup=3, steps=10, max_seconds=2.0
+        __doc__, words, studies.CEILINGS, keys, warmup=3, steps=10, max_seconds=2.0
     )
     size, other, default = (
         ("order", "mebibytes", 8192)

@@ -14,7 +14,7 @@ from stepscope.axes import modes_up_to, option
 from stepscope.config import ConfigError, hardware
 from stepscope.config.config import merged, read_yaml, validated
 from stepscope.config.grid import Cell
-from stepscope.config.studies import STUDIES
+from stepscope.config.studies import BY_NAME, LADDER, STUDIES, TIMING
 from stepscope.formulas import flops, footprint_peak
 from stepscope.formulas.footprint import Setup
 from stepscope.machine.identity import MachineError
@@ -26,18 +26,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # launches limit it.
 OF_GPU, OF_CORE = {"fp32": 40e12, "tf32": 100e12, "": 160e12}, {"fp32": 30e9, "": 15e9}
 LAUNCHES = {"cuda": 2.7e-3, "cpu": 1e-3}
-# Seconds of a process besides its steps: on a GPU by study, and of each variant, of attention at
-# each length; and more where something is compiled, with a cell's shared caches.
-START = {
-    "timing": 3,
-    "ladder": 4,
-    "attention": 4,
-    "ceilings": 1.5,
-    "profile": 10,
-    "memory": 4.5,
-    "precision": 2,
-}
-OF_VARIANT, START_OF_CPU = {"ladder": 2.5, "attention": 0.5}, 2
+# Seconds of a process besides its steps: on a CPU for any study (on a GPU its row in the table says
+# it), and more where something is compiled, with a cell's shared caches.
+START_ON_CPU = 2
 COMPILED, COMPILING = ("compiled", "flex"), 3
 SHORT = 0.25  # seconds of each series of a ladder beside its turns
 
@@ -63,18 +54,18 @@ def main() -> None:
         config = functools.reduce(
             merged, map(read_yaml, [ROOT / "config.yaml", *presets, *given.configfile])
         )
-        config |= {"device": given.device} if given.device else {}
-        if (
-            given.device == "cuda"
-        ):  # also where none is: a GPU without a name, of as much memory as is wanted
+        if given.device:
+            config["device"] = given.device
+        if given.device == "cuda":
+            # Also where none is: a GPU without a name, of as much memory as is wanted.
             config["hardware"] = {"gpu": {"gpu_model": "any"}}
         config = validated(config, ROOT / "rules/config.schema.yaml")
-        for one in (one for one in hardware.hardware_of(config) if one.measured):
-            cells = [
-                cell
-                for study in STUDIES
-                for cell in study.cells(config, one.device, one.label, one.threads)
-            ]
+        for one in hardware.hardware_of(config):
+            if not one.measured:
+                continue
+            cells: list[Cell] = []
+            for study in STUDIES:
+                cells += study.cells(config, one.device, one.label, one.threads)
             memory = capacity(one.device) if one.here else None
             print(one.label, *lines(cells, memory or math.inf), sep="\n")
     except (ConfigError, MachineError, OSError) as error:
@@ -84,23 +75,22 @@ def main() -> None:
 def lines(cells: list[Cell], memory: float) -> list[str]:
     """What is printed of a machine's cells; `memory` are the bytes of its GPU, or of the host."""
     said = [f"{'study':<10} {'cells':>6} {'minutes':>8} {'peak GiB':>9}"]
-    for name in (*(study.name for study in STUDIES), "all"):
+    for name in (*BY_NAME, "all"):
         own = [cell for cell in cells if name in (cell.study, "all")]
-        most = max((peak_bytes(spec) for cell in own for spec in variants(cell)), default=0) / 2**30
-        said.append(
-            f"{name:<10} {len(own):>6} {sum(seconds(cell, memory) for cell in own) / 60:>8.1f}"
-            f" {most:>9.1f}"
-        )
-    large = [
-        (cell.name, spec.get("name", ""))
-        for cell in cells
-        for spec in variants(cell)
-        if peak_bytes(spec) > memory
-    ]
-    return said + [
-        f"will not fit, which is a result (oom): {cell} {variant}".rstrip()
-        for cell, variant in large
-    ]
+        minutes = sum(seconds(cell, memory) for cell in own) / 60
+        most = max(map(peak_of_cell, own), default=0) / 2**30
+        said.append(f"{name:<10} {len(own):>6} {minutes:>8.1f} {most:>9.1f}")
+    for cell in cells:
+        for spec in variants(cell):
+            if peak_bytes(spec) > memory:
+                what = f"{cell.name} {spec.get('name', '')}".rstrip()
+                said.append(f"will not fit, which is a result (oom): {what}")
+    return said
+
+
+def peak_of_cell(cell: Cell) -> int:
+    """The largest of the peaks of its variants, in bytes."""
+    return max(map(peak_bytes, variants(cell)))
 
 
 def variants(cell: Cell) -> list[dict]:
@@ -113,10 +103,13 @@ def seconds(cell: Cell, memory: float) -> float:
     its start."""
     fitting = [spec for spec in variants(cell) if peak_bytes(spec) <= memory]
     compiled = sum(spec.get("name") in COMPILED or "compile" in spec for spec in fitting)
-    own = COMPILING * compiled + sum(map(series_seconds, fitting))
-    each = OF_VARIANT.get(cell.study, 0) * len(fitting) * len(cell.spec.get("lengths", [0]))
-    own += START[cell.study] + each if cell.spec["device"] == "cuda" else START_OF_CPU
-    return cell.spec.get("processes", 1) * own
+    running = COMPILING * compiled + sum(map(series_seconds, fitting))
+    if cell.spec["device"] == "cuda":
+        study, lengths = BY_NAME[cell.study], cell.spec.get("lengths", [None])
+        start = study.start_seconds + study.variant_seconds * len(fitting) * len(lengths)
+    else:
+        start = START_ON_CPU
+    return cell.spec.get("processes", 1) * (start + running)
 
 
 def series_seconds(spec: dict) -> float:
@@ -124,17 +117,26 @@ def series_seconds(spec: dict) -> float:
     the most."""
     if "steps" not in spec or "d_model" not in spec:
         return max(2 * len(spec.get("lengths", [])), 1) * spec.get("max_seconds", 0)
-    series = {"timing": 1 + len(modes_up_to(option(spec, "mode")))}.get(spec["study"], 1)
+    # A cell of the timing study has phased steps, and free ones of each mode up to its own.
+    series = 1 + len(modes_of(spec)) if spec["study"] == TIMING.name else 1
+    step = step_seconds(spec)
+    most = min(spec.get("max_seconds", 0), spec.get("max_steps", 0) * step)
+    beside = 2 * SHORT if spec["study"] == LADDER.name else 0
+    return series * (spec["warmup"] * step + max(spec["steps"] * step, most)) + beside
+
+
+def modes_of(spec: dict) -> list[str]:
+    """The modes that a cell runs, the lightest first."""
+    return modes_up_to(str(option(spec, "mode")))
+
+
+def step_seconds(spec: dict) -> float:
+    """A naive training step: its operations at a usual rate, or what its launches take."""
     shape, device = ModelShape.of(spec), spec["device"]
     rates, number = (OF_GPU, 1) if device == "cuda" else (OF_CORE, spec["threads"])
     rate = number * rates.get(spec["precision"], rates[""])
-    step = max(
-        flops.step_flops(shape, spec["batch"], spec["context"]) / rate,
-        LAUNCHES[device] * shape.num_layers,
-    )
-    most = min(spec.get("max_seconds", 0), spec.get("max_steps", 0) * step)
-    beside = 2 * SHORT if spec["study"] == "ladder" else 0
-    return series * (spec["warmup"] * step + max(spec["steps"] * step, most)) + beside
+    computing = flops.step_flops(shape, spec["batch"], spec["context"]) / rate
+    return max(computing, LAUNCHES[device] * shape.num_layers)
 
 
 def peak_bytes(spec: dict) -> int:
@@ -142,9 +144,15 @@ def peak_bytes(spec: dict) -> int:
     none."""
     if "d_model" not in spec or "steps" not in spec or option(spec, "checkpoint"):
         return 0
-    options = {name: option(spec, name) for name in ("attention", "optimizer")}
-    setup = Setup(ModelShape.of(spec), spec["batch"], spec["context"], spec["precision"], **options)
-    return footprint_peak.peak(setup, option(spec, "mode")).bytes
+    setup = Setup(
+        ModelShape.of(spec),
+        spec["batch"],
+        spec["context"],
+        spec["precision"],
+        attention=str(option(spec, "attention")),
+        optimizer=str(option(spec, "optimizer")),
+    )
+    return footprint_peak.peak(setup, modes_of(spec)[-1]).bytes
 
 
 if __name__ == "__main__":

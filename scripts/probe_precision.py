@@ -9,9 +9,14 @@ against float64. --probe products does so for the linear layers of a Transformer
 in 16 and in 8 bits. Nothing is timed. With --out it also writes record.json and samples.csv.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
+import itertools
 import sys
 
-from stepscope.config import flags
+from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.cell import Measurement
@@ -19,7 +24,7 @@ from stepscope.measure.cell import Measurement
 
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
-    with Measurement("probe_precision.py", spec, settings) as running:
+    with Measurement(studies.PRECISION.file, spec, settings) as running:
         from stepscope.measure import (
             memory,
             precision_accumulation,
@@ -53,7 +58,7 @@ def main() -> None:
 
 def _say(table: list[dict]) -> None:
     """Print a table's rows under one heading, columns as wide as they need."""
-    columns = list(dict.fromkeys(key for row in table for key in row))
+    columns = list(dict.fromkeys(itertools.chain(*table)))
     lines = [columns, *([_short(row.get(key)) for key in columns] for row in table)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
     for line in lines:
@@ -78,7 +83,7 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     )
     is_of_model = any(word.removeprefix("--probe=") in ("autocast", "products") for word in words)
     keys = ("probe", "precision", *(model if is_of_model else ()))
-    spec, settings, error = flags.read(__doc__, words, "precision", keys, context=64, batch=2)
+    spec, settings, error = flags.read(__doc__, words, studies.PRECISION, keys, context=64, batch=2)
     if spec["precision"] != "fp32":
         error("--precision is that of what is not under autocast; use fp32")
     return spec, settings

@@ -8,12 +8,16 @@ taken in the same profiled steps, in milliseconds. With --out it also writes rec
 samples.csv and the trace; `analyze_nsys.py` makes tables of the trace.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import shutil
 import sys
 from pathlib import Path
 
 from stepscope.axes import option
-from stepscope.config import flags
+from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.config.profilers import tools
 from stepscope.machine import identity, process
@@ -24,14 +28,19 @@ from stepscope.measure.own_cell import cell
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
     device = spec["device"]
-    with cell("profile_step.py", spec, settings, tools=tools(device), files="trace") as running:
+    with cell(studies.PROFILE.file, spec, settings, tools=tools(device), files="trace") as running:
         from stepscope.measure import profiled_steps
         from stepscope.measure.found import Found
         from stepscope.measure.workload import unsupported
 
         tool, first = _tool(spec), None
         reason = unsupported(spec) or (nsys.missing(device) if tool == "nsys" else None)
-        trace = {"profiler": tool, "version": None, "file": None, "attempts": []}
+        trace: dict[str, object] = {
+            "profiler": tool,
+            "version": None,
+            "file": None,
+            "attempts": [],
+        }
         if reason:
             found = Found()
             found.status(profiled_steps.NAME, "unsupported", reason, mode=option(spec, "mode"))
@@ -77,7 +86,7 @@ def _tool(spec: dict) -> str:
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
     keys = (*flags.MODEL, *flags.OPTIONS, *flags.FIXED, "profiler", "start", *flags.NSYS)
-    spec, settings, error = flags.read(__doc__, words, "profile", keys, warmup=5, steps=5)
+    spec, settings, error = flags.read(__doc__, words, studies.PROFILE, keys, warmup=5, steps=5)
     if "start" in spec and spec["profiler"] not in ("auto", "torch"):
         error(f"--start cold needs torch.profiler; leave out --profiler {spec['profiler']}")
     return spec, settings

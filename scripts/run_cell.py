@@ -10,6 +10,10 @@ from there. On a machine that is not of the type that the label expects, nothing
 several GPUs are visible the program sees a free one alone, of the first one's type.
 """
 
+from stepscope.machine.process import STARTER, die_with_starter
+
+die_with_starter()
+
 import argparse
 import hashlib
 import json
@@ -21,16 +25,14 @@ from pathlib import Path
 
 from stepscope.config.grid import command_of, words_of
 from stepscope.config.run import KEPT, unlockable
-from stepscope.config.studies import STUDIES
+from stepscope.config.studies import BY_NAME
 from stepscope.machine import arrival, gpus, identity, locks
-from stepscope.machine.process import die_with_parent
 
 SCRIPTS = Path(__file__).resolve().parent
 
 
 def main() -> None:
     given = arguments()
-    die_with_parent()
     spec = json.loads(given.cell)
     code, machine = given.code.split(" ", 1)
     kept = KEPT / given.out.relative_to("results")
@@ -38,9 +40,9 @@ def main() -> None:
         print(f"measured before, by a run that was killed: taken from {kept}")
     else:
         shutil.rmtree(kept, ignore_errors=True)
-        program = next(study.program for study in STUDIES if study.name == spec["study"])
+        program = BY_NAME[spec["study"]].file
         words = [
-            f"{SCRIPTS / program}.py",
+            str(SCRIPTS / program),
             *words_of(spec),
             "--time-limit",
             str(given.time_limit),
@@ -48,8 +50,9 @@ def main() -> None:
             str(kept),
         ]
         python, environment = prepared(given.label, spec)
-        print("$", command_of(f"{program}.py", spec), flush=True)
-        if failed := subprocess.run([python, *words], env=os.environ | environment).returncode:
+        print("$", command_of(program, spec), flush=True)
+        environment = os.environ | environment | {STARTER: str(os.getpid())}
+        if failed := subprocess.run([python, *words], env=environment).returncode:
             sys.exit(failed if failed > 0 else 128 - failed)
     take(kept, given.out)
 

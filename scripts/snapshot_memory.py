@@ -8,19 +8,23 @@ record.json, samples.csv and a folder with snapshot.pickle, which pytorch.org/me
 known.json, which says what each block is; `analyze_snapshot.py` makes tables of both.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import json
 import pickle
 import sys
 from pathlib import Path
 
-from stepscope.config import flags
+from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.own_cell import cell
 
 
 def main() -> None:
-    with cell("snapshot_memory.py", *parse(sys.argv[1:]), files="snapshot") as running:
+    with cell(studies.MEMORY.file, *parse(sys.argv[1:]), files="snapshot") as running:
         import torch
         from stepscope.measure import memory_steps
 
@@ -53,7 +57,7 @@ def _write(folder: Path, found) -> dict:
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
     keys = (*flags.MODEL, *flags.OPTIONS, *flags.FIXED)
-    return flags.read(__doc__, words, "memory", keys, steps=1)[:2]
+    return flags.read(__doc__, words, studies.MEMORY, keys, steps=1)[:2]
 
 
 if __name__ == "__main__":

@@ -8,17 +8,22 @@ keeps the host busy: of `forward` one forward pass, of `backward` a forward and 
 With --out it also writes record.json and samples.csv.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import sys
 
 from stepscope.axes import CAUSAL, IMPLEMENTATIONS
-from stepscope.config import flags
+from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.cell import Measurement
+from stepscope.model.formats import FORMATS
 
 
 def main() -> None:
-    with Measurement("time_attention.py", *parse(sys.argv[1:])) as running:
+    with Measurement(studies.ATTENTION.file, *parse(sys.argv[1:])) as running:
         from stepscope.measure import attention
 
         running.finish(
@@ -41,10 +46,16 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
         "window",
         "precision",
     )
-    other = {"batch": None, "warmup": 3, "steps": 6, "max_steps": 40, "max_seconds": 0.15}
-    other["variants"] = [{"name": name} for name in IMPLEMENTATIONS]
+    other: dict[str, object] = {
+        "variants": [{"name": name} for name in IMPLEMENTATIONS],
+        "batch": None,
+        "warmup": 3,
+        "steps": 6,
+        "max_steps": 40,
+        "max_seconds": 0.15,
+    }
     spec, settings, error = flags.read(
-        __doc__, words, "attention", ("variants", *shape, *flags.BUDGET), **other
+        __doc__, words, studies.ATTENTION, ("variants", *shape, *flags.BUDGET), **other
     )
     for name in (one["name"] for one in spec["variants"]):
         if name not in IMPLEMENTATIONS:
@@ -52,8 +63,9 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
                 f"--variants: there is no implementation {name!r}; choose from"
                 f" {', '.join(IMPLEMENTATIONS)}"
             )
-    if spec.get("precision") == "fp8":
-        error("--precision fp8 is of linear layers; attention has fp32, tf32, bf16 and fp16")
+    if FORMATS[spec["precision"]].outside:
+        whole = ", ".join(name for name, one in FORMATS.items() if not one.outside)
+        error(f"--precision {spec['precision']} is of linear layers; attention has {whole}")
     if "batch" in spec and "tokens" in spec:
         error("give --batch or --tokens, not both")
     if "window" in spec and "mask" not in spec:

@@ -8,40 +8,27 @@ loss and gradients are those of the first rung. With --out it also writes record
 samples.csv. A rung that runs out of memory, or that cannot run here, is a result.
 
 --variants: a list of mappings with name, what differs (precision, attention, compile, optimizer,
-checkpoint), and the name of the rung that it is compared with as `after`.
+checkpoint), and the name of the rung that it is compared with as `after`. Without it: the rungs of
+config.yaml.
 """
+
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
 
 import sys
 
-from stepscope.axes import NEUTRAL, PRECISIONS
-from stepscope.config import flags
+from stepscope.axes import NEUTRAL, PLAIN_STEP
+from stepscope.config import flags, ladder_cells, studies
+from stepscope.config.config import read_yaml
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.own_cell import cell
-from stepscope.model.chosen import names
-
-OPTIONS = ("precision", "attention", "compile", "optimizer", "checkpoint")
-ON_GPU = (
-    *({"name": name, "precision": name} for name in ("fp32", "tf32", "bf16")),
-    {"name": "sdpa", "attention": "sdpa"},
-    {"name": "triton", "attention": "triton"},
-    {"name": "compile", "compile": "block"},
-    {"name": "graphs", "compile": "graphs"},
-    {"name": "torch", "optimizer": "torch"},
-    {"name": "fused", "optimizer": "fused"},
-    {"name": "fp8", "precision": "fp8"},
-)
-ON_CPU = (
-    {"name": "fp32", "precision": "fp32"},
-    {"name": "sdpa", "attention": "sdpa"},
-    {"name": "torch", "optimizer": "torch"},
-    {"name": "fused", "optimizer": "fused"},
-    {"name": "compile", "compile": "block"},
-)
+from stepscope.model.chosen import PACKAGES, names
 
 
 def main() -> None:
-    with cell("time_ladder.py", *parse(sys.argv[1:])) as running:
+    with cell(studies.LADDER.file, *parse(sys.argv[1:])) as running:
         from stepscope.measure import ladder
 
         found = running.in_processes(ladder.measure)
@@ -52,43 +39,35 @@ def main() -> None:
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
     keys = (*flags.MODEL, "variants", *flags.BUDGET)
-    spec, settings, error = flags.read(__doc__, words, "ladder", keys, steps=6, max_steps=30)
-    spec["variants"] = spec["variants"] or climbed(ON_GPU if spec["device"] == "cuda" else ON_CPU)
-    if wrong := next(
-        filter(None, (_wrong(one, spec["variants"]) for one in spec["variants"])), None
-    ):
-        error(f"--variants: {wrong}")
+    spec, settings, error = flags.read(__doc__, words, studies.LADDER, keys, steps=6, max_steps=30)
+    spec["variants"] = spec["variants"] or configured_rungs(spec["device"])
+    for variant in spec["variants"]:
+        if wrong := _wrong(variant, spec["variants"]):
+            error(f"--variants: {wrong}")
     return spec, settings
 
 
-def climbed(changes: tuple[dict, ...]) -> list[dict]:
-    """Every rung with all of its options, from what each changes of the one before."""
-    rungs: list[dict] = []
-    for change in changes:
-        before = {key: value for key, value in rungs[-1].items() if key != "after"} if rungs else {}
-        rungs.append(before | change | ({"after": rungs[-1]["name"]} if rungs else {}))
-    return rungs
+def configured_rungs(device: str) -> list[dict]:
+    """The rungs that config.yaml has for a device."""
+    study = read_yaml(flags.CONFIG)["ladder"]
+    return ladder_cells.rungs_of(study["rungs"][device], f"config key ladder.rungs.{device}")
 
 
 def _wrong(variant: dict, variants: list[dict]) -> str | None:
     """What is wrong with a variant, in one line; None if nothing is."""
-    name, known = (
-        variant["name"],
-        {"precision": tuple(PRECISIONS), "compile": flags.FLAGS["compile"].choices},
-    )
-    known |= {option: tuple(names(option)) for option in ("attention", "optimizer")}
+    name = variant["name"]
+    known = {option: names(option) for option in PACKAGES}
     for key, value in variant.items():
-        if key not in ("name", "after", *OPTIONS):
-            return f"{name} has no {key}; options are {', '.join(OPTIONS)}"
+        if key not in ("name", "after", *PLAIN_STEP):
+            return f"{name} has no {key}; options are {', '.join(PLAIN_STEP)}"
         if key in known and value not in known[key]:
             return f"{name}: {key} {value!r} is none of {', '.join(known[key])}"
         if key == "checkpoint" and not (isinstance(value, int) and value >= 0):
             return f"{name}: checkpoint {value!r} is no whole number of at least 0"
         if value == NEUTRAL.get(key):
             return f"{name}: {key} {value!r} is neutral; leave it out"
-    if "after" in variant and variant["after"] not in [
-        one["name"] for one in variants if one is not variant
-    ]:
+    others = [one["name"] for one in variants if one is not variant]
+    if "after" in variant and variant["after"] not in others:
         return f"{name}: there is no other variant {variant['after']!r} that it is compared with"
     return None
 

@@ -7,16 +7,20 @@ and kernels. Prints times in milliseconds, memory in MiB. With --out it also wri
 samples.csv. Running out of memory is a result, with exit code 0.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import sys
 
-from stepscope.config import flags
+from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.own_cell import cell
 
 
 def main() -> None:
-    with cell("time_step.py", *parse(sys.argv[1:])) as running:
+    with cell(studies.TIMING.file, *parse(sys.argv[1:])) as running:
         from stepscope.measure import timing
 
         running.finish(running.in_processes(timing.measure), [timing.NAME])
@@ -24,7 +28,9 @@ def main() -> None:
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    return flags.read(__doc__, words, "timing", (*flags.MODEL, *flags.OPTIONS, *flags.BUDGET))[:2]
+    return flags.read(
+        __doc__, words, studies.TIMING, (*flags.MODEL, *flags.OPTIONS, *flags.BUDGET)
+    )[:2]
 
 
 if __name__ == "__main__":

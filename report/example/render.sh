@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes an example's figures and pages from its records: sh report/example/render.sh NAME [FOLDER]
-# Without a folder in the example itself, of facts.json page one alone, which pages without a GPU quote; with one there,
-# whole, with the tables beside them.
+# Without a folder in the example itself, of facts.json page one alone, with a copy of the H200's as
+# report/reference/h200.json, which pages without a GPU quote; with one there, whole, with the tables beside them.
 set -eu
 out=${2:+$(realpath -m "$2")}
 cd "$(dirname "$0")/../.."
@@ -44,3 +44,6 @@ for part in "$made"/*; do
     rm -rf "$out/$(basename "$part")"
     mv "$part" "$out/"
 done
+if [ "$name" = h200 ] && [ $# -lt 2 ]; then
+    cp "$out/report/facts.json" report/reference/h200.json
+fi

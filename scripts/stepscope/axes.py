@@ -1,48 +1,11 @@
 """The values that a cell's axes take, with what is known of each. Standard library only.
 
-Everything else that lists precisions, modes, phases or options takes them from here, in this order.
+Everything else that lists modes, phases, masks or neutral options takes them from here, in this
+order; values of options that are modules of their own are listed in `stepscope.model.chosen`.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
-
-
-@dataclass(frozen=True)
-class Precision:
-    """A precision in which matrix products are computed.
-
-    dtype: torch's name for the type of their operands and results; bytes: of an element of it.
-    is_autocast: whether the forward pass runs under autocast, with weights in fp32. capability: the
-    least CUDA compute capability. tolerance: how far gradients of the same step may differ,
-    relative; stepscope.results.agreement says why. None: it is another computation, whose
-    difference is stated and not judged.
-    """
-
-    name: str
-    dtype: str
-    bytes: int
-    is_autocast: bool
-    capability: tuple[int, int]
-    tolerance: float | None
-
-
-PRECISIONS = {
-    one.name: one
-    for one in (
-        Precision("fp32", "float32", 4, is_autocast=False, capability=(0, 0), tolerance=1e-4),
-        Precision(
-            "tf32", "float32", 4, is_autocast=False, capability=(8, 0), tolerance=16 * 2.0**-11
-        ),
-        Precision(
-            "bf16", "bfloat16", 2, is_autocast=True, capability=(8, 0), tolerance=16 * 2.0**-8
-        ),
-        Precision(
-            "fp16", "float16", 2, is_autocast=True, capability=(0, 0), tolerance=16 * 2.0**-8
-        ),
-        # bf16's, but for the products of the blocks, whose operands have one byte
-        Precision("fp8", "bfloat16", 1, is_autocast=True, capability=(8, 9), tolerance=None),
-    )
-}
+from typing import Any, NamedTuple
 
 # What is timed: its name in columns of tables -> in samples and in text.
 PHASES = {
@@ -80,17 +43,21 @@ MODES = {
     )
 }
 
-# How the same model is run, with the value that stands neither in a path nor in a spec.
-NEUTRAL = {
-    **{
-        "mode": "step",
-        "attention": "naive",
-        "compile": "none",
-        "optimizer": "own",
-        "checkpoint": 0,
-        "repeat": 1,
-    },
-    **{"key_value_heads": 0, "window": 0},  # as many as heads; all positions before one
+# The plain step: all that a rung of a ladder can change, with the value that it starts from.
+PLAIN_STEP: dict[str, str | int] = {
+    "precision": "fp32",
+    "attention": "naive",
+    "compile": "none",
+    "optimizer": "own",
+    "loss": "own",
+    "checkpoint": 0,  # all is kept
+}
+# The value of an option that stands neither in a path nor in a spec. A precision always does.
+NEUTRAL: dict[str, str | int] = {
+    "mode": "step",
+    **{name: value for name, value in PLAIN_STEP.items() if name != "precision"},
+    "key_value_heads": 0,  # as many as heads
+    "window": 0,  # all positions before one
 }
 
 
@@ -105,9 +72,8 @@ class Implementation(NamedTuple):
 IMPLEMENTATIONS = {
     "naive": Implementation("naive", "as it is"),
     "compiled": Implementation("naive", "under torch.compile"),
-    "sdpa-flash": Implementation(
-        "sdpa", "FLASH_ATTENTION"
-    ),  # the backend's name in torch.nn.attention.SDPBackend
+    # of sdpa the backend's name in torch.nn.attention.SDPBackend
+    "sdpa-flash": Implementation("sdpa", "FLASH_ATTENTION"),
     "sdpa-cudnn": Implementation("sdpa", "CUDNN_ATTENTION"),
     "sdpa-efficient": Implementation("sdpa", "EFFICIENT_ATTENTION"),
     "flex": Implementation("flex", "as it is"),
@@ -120,8 +86,9 @@ DIRECTIONS = ("forward", "backward")
 FULL, CAUSAL, LOWER_RIGHT = MASKS = ("full", "causal", "causal-lower-right")
 
 
-def option(spec: dict, name: str) -> str | int:
-    """The value of an option in a spec, which lacks the neutral ones."""
+def option(spec: dict, name: str) -> Any:
+    """The value of an option in a spec, which lacks the neutral ones: an int of what is counted,
+    else text."""
     return spec.get(name, NEUTRAL[name])
 
 

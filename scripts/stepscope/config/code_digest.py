@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from stepscope.axes import IMPLEMENTATIONS, option
-from stepscope.model.chosen import CHOSEN_BY_NAME
+from stepscope.axes import IMPLEMENTATIONS, PLAIN_STEP, option
+from stepscope.model.chosen import call_of, module_of, names
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
@@ -23,14 +23,14 @@ KINDS_OF_MODEL = "stepscope.measure.models"  # a module for each kind of model
 # that matches decides; what nothing here matches counts, and so does every program.
 COUNTS = {
     "stepscope.archive": False,  # packs results that are there
-    # what runs under a name: a precision's type, a mode's phases, a backend
-    "stepscope.axes": True,
+    "stepscope.axes": True,  # what runs under a name: a precision's type, a mode's phases
     "stepscope.files": False,  # how files are written
     "stepscope.machine": False,  # what the machine is, and who waits for whom
     "stepscope.machine.cores": True,  # which core the steps run on
     "stepscope.model": True,  # what a step computes
-    # what a step costs by formula; what was measured is divided by it afterwards
-    "stepscope.formulas": False,
+    "stepscope.model.about": False,  # what an option's value says of itself
+    "stepscope.model.chosen": False,  # finds the modules, which count by themselves
+    "stepscope.formulas": False,  # what a step costs, which times are divided by afterwards
     "stepscope.kernels": True,  # our attention kernels and how they are launched
     "stepscope.measure": True,  # clock, steps, precision, and each study's own measuring module
     "stepscope.measure.own_cell": False,  # what is shown and recorded of a model of one's own
@@ -38,8 +38,6 @@ COUNTS = {
     "stepscope.measure.provenance": False,  # versions and names for the record
     "stepscope.measure.record": False,  # how results are written
     "stepscope.config": False,  # how a configuration becomes specs; the spec counts by itself
-    # what Nsight Systems is told unless the spec says otherwise
-    "stepscope.config.profilers": True,
     "stepscope.recordings": False,  # reads what was recorded
     "stepscope.results": False,  # reads records
     "stepscope.snapshot": False,  # reads what was recorded
@@ -66,26 +64,29 @@ def modules_of(spec: dict) -> list[str]:
 
     A model of one's own at neutral attention runs what it was written with, none of ours.
     """
-    precisions = {each.get("precision") for each in (spec, *spec.get("variants", []))}
-    modules = {f"{CHOSEN_BY_NAME['precision']}.{name}" for name in precisions}
-    found = {name for name in modules if (SCRIPTS / f"{name.replace('.', '/')}.py").is_file()}
-    attention = CHOSEN_BY_NAME["attention"]
-    if spec["study"] == "attention":
+    if spec["study"] == "precision":  # it compares formats
+        found = {module_of("precision", name) for name in names("precision")}
         return sorted(
-            {
-                f"{attention}.{IMPLEMENTATIONS[variant['name']].module}"
-                for variant in spec["variants"]
-            }
+            found | ({module_of("attention", "naive")} if "num_layers" in spec else set())
         )
-    if spec["study"] == "precision":
-        return [f"{attention}.naive"] if "num_layers" in spec else []
+    variants = spec.get("variants", [spec])
+    precisions = {
+        each.get("precision", PLAIN_STEP["precision"])
+        for each in ([spec] if "precision" in spec else variants)
+    }
+    found = {module_of("precision", name) for name in precisions}
+    if spec["study"] == "attention":
+        for variant in variants:
+            found.add(module_of("attention", IMPLEMENTATIONS[variant["name"]].module))
+        return sorted(found)
     if "model" not in spec and "num_layers" not in spec:
         return sorted(found)
     found.add(f"{KINDS_OF_MODEL}.{'own' if 'model' in spec else 'transformer'}")
-    for variant in spec.get("variants", [spec]):
-        for name in ("attention", "optimizer"):
-            if name != "attention" or name in variant or "model" not in spec:
-                found.add(f"{CHOSEN_BY_NAME[name]}.{option(variant, name)}")
+    for variant in variants:
+        found |= {module_of(name, option(variant, name)) for name in ("optimizer", "compile")}
+        for name in ("attention", "loss"):
+            if name in variant or "model" not in spec:
+                found.add(module_of(name, option(variant, name)))
     return sorted(found)
 
 
@@ -146,22 +147,26 @@ class Sources:
     def _parsed(self, path: Path) -> tuple[str, tuple[str, ...]]:
         """The file's source_digest(), and the names that it imports at any depth."""
         tree = ast.parse(path.read_bytes(), filename=str(path))
-        return _hashed(tree), _imported(tree)
+        # What an option's value says of itself is for readers.
+        tree.body = [node for node in tree.body if call_of(node, "ABOUT") is None]
+        return _hashed(tree), imported(tree)
 
 
-def _imported(tree: ast.Module) -> tuple[str, ...]:
+def imported(tree: ast.Module) -> tuple[str, ...]:
     """What import statements may import, parents included; `from a import b` gives both a and
     a.b."""
-    names = []
+    names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
-    parents = {
-        ".".join(parts[:i]) for parts in (n.split(".") for n in names) for i in range(1, len(parts))
-    }
-    return tuple(sorted({*names, *parents}))
+    found = set(names)
+    for name in names:
+        while "." in name:
+            name = name.rpartition(".")[0]
+            found.add(name)
+    return tuple(sorted(found))
 
 
 def source_digest(source: str | bytes) -> str:
@@ -183,19 +188,20 @@ def _canonical(node: object) -> str:
     parts = []
     for field in node._fields:
         value = getattr(node, field, None)
-        if isinstance(
-            node, ast.JoinedStr
-        ):  # Python 3.12 puts an empty string after a nested format specifier
-            value = [
-                part for part in value if not (isinstance(part, ast.Constant) and part.value == "")
-            ]
+        if isinstance(node, ast.JoinedStr):
+            value = [part for part in node.values if not _is_empty_text(part)]
         if value is None or value == [] or field in _IGNORED_FIELDS:
             continue
-        if (
-            field == "body"
-            and isinstance(node, _WITH_DOCSTRING)
-            and ast.get_docstring(node, clean=False) is not None
-        ):
+        if field == "body" and _has_docstring(node):
             value = value[1:]
         parts.append(f"{field}={_canonical(value)},")
     return f"{type(node).__name__}({''.join(parts)})"
+
+
+def _is_empty_text(node: ast.AST) -> bool:
+    """As Python 3.12 puts one after a nested format specifier."""
+    return isinstance(node, ast.Constant) and node.value == ""
+
+
+def _has_docstring(node: ast.AST) -> bool:
+    return isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None

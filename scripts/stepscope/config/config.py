@@ -9,12 +9,14 @@ import re
 from pathlib import Path
 
 from stepscope.config import ConfigError
+from stepscope.config.studies import BY_NAME
+from stepscope.model import chosen
+from stepscope.model.formats import FORMATS
 
 MOST_BITS = 1000  # of an integer; Python refuses to print one of some thousand digits
 MOST_SHOWN = 200  # characters of what jsonschema says, which holds the value
-_AS_WRITTEN = re.compile(
-    r"true|false|-?\d{1,15}(\.\d{1,15})?"
-)  # what is read where text stands in their place
+# Text that is read as what it spells, where a number or truth value belongs.
+_AS_WRITTEN = re.compile(r"true|false|-?\d{1,15}(\.\d{1,15})?")
 
 
 def merged(base: dict, over: dict) -> dict:
@@ -31,9 +33,8 @@ def read_yaml(path: Path) -> dict:
     """A YAML file of ours, read by the parser in C where there is one: it is five times as fast."""
     import yaml
 
-    return yaml.load(
-        path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    )
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
 
 
 def unreadable(path: Path) -> str | None:
@@ -76,12 +77,12 @@ def validated(config: dict, schema_path: Path) -> dict:
     from snakemake.utils import validate
 
     checker = jsonschema.Draft202012Validator(_schema(schema_path))
-    config = _plain(config)
+    config = _plain_mapping(config)
     _read_text(config, checker)
-    config = _plain(config)
+    config = _plain_mapping(config)
     if error := jsonschema.exceptions.best_match(checker.iter_errors(config)):
         raise ConfigError(_explained(error))
-    _require_sizes(config)
+    _require_known_limits(config)
     validate(config, str(schema_path))
     _require_least_below_most(config)
     return config
@@ -89,25 +90,34 @@ def validated(config: dict, schema_path: Path) -> dict:
 
 @functools.cache
 def _schema(path: Path) -> dict:
-    return read_yaml(path)
+    """The schema; values of an option that are modules are those that its package holds."""
+    schema = read_yaml(path)
+    for option in chosen.PACKAGES:
+        schema["$defs"][option]["enum"] = chosen.names(option)
+    whole = [name for name, one in FORMATS.items() if not one.outside]
+    schema["$defs"]["precision_of_attention"]["enum"] = whole
+    return schema
 
 
-def _plain(value: object, where: str = "") -> object:
+def _plain_mapping(value: dict, where: str = "") -> dict:
     """A copy with whole numbers as integers, so that 1.0 makes nothing stale that was measured with
     1.
 
     Raises ConfigError for a key that YAML reads as a number or truth value, and for numbers without
     bounds.
     """
+    for key in value:
+        if not isinstance(key, str):
+            at = where or "(top level)"
+            raise ConfigError(
+                f"config key {at}: {key} is not a usable name; use letters, or write it in quotes"
+            )
+    return {key: _plain(item, f"{where}.{key}".lstrip(".")) for key, item in value.items()}
+
+
+def _plain(value: object, where: str) -> object:
     if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str):
-                at = where or "(top level)"
-                raise ConfigError(
-                    f"config key {at}: {key} is not a usable name; use letters, or write it in"
-                    " quotes"
-                )
-        return {key: _plain(item, f"{where}.{key}".lstrip(".")) for key, item in value.items()}
+        return _plain_mapping(value, where)
     if isinstance(value, list):
         return [_plain(item, f"{where}.{place}") for place, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
@@ -142,16 +152,20 @@ def _read_text(config: dict, checker) -> None:
                 functools.reduce(operator.getitem, way, config)[last] = value
 
 
-def _require_sizes(config: dict) -> None:
-    """Of the limits that the configuration names: that each is for sizes or models that it has."""
-    known = [*config["sizes"], *config.get("models", {})]
+def _require_known_limits(config: dict) -> None:
+    """Of the limits: that each is for studies, and for sizes or models, that there are."""
+    known = {
+        "study": list(BY_NAME),
+        "size": [*config["sizes"], *config.get("models", {})],
+    }
     for place, line in enumerate(config.get("limits", [])):
-        for size in line.get("size", []):
-            if size not in known:
-                raise ConfigError(
-                    f"config key limits.{place}.size: no size {size!r}; choose from"
-                    f" {', '.join(known)}"
-                )
+        for key, names in known.items():
+            for name in line.get(key, []):
+                if name not in names:
+                    raise ConfigError(
+                        f"config key limits.{place}.{key}: no {key} {name!r}; choose from"
+                        f" {', '.join(names)}"
+                    )
 
 
 def _require_least_below_most(value: object, where: str = "") -> None:

@@ -10,16 +10,20 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn, TypeVar
 
-from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PRECISIONS
+from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PLAIN_STEP
 from stepscope.config import own_models
+from stepscope.config.model_cells import SHAPE
 from stepscope.config.profilers import NSYS_NEUTRAL
+from stepscope.config.studies import Study
 from stepscope.machine import identity
 from stepscope.model.chosen import names
+from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
 
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True)
@@ -33,26 +37,24 @@ class Settings:
 
 def positive(text: str) -> int:
     """A whole number of at least 1."""
-    return _number(text, int, 1)
+    return _number(text, int, "whole number", 1)
 
 
 def not_negative(text: str) -> int:
     """A whole number of at least 0."""
-    return _number(text, int, 0)
+    return _number(text, int, "whole number", 0)
 
 
 def duration(text: str) -> float:
     """A finite number of at least 0."""
-    return _number(text, float, 0)
+    return _number(text, float, "number", 0)
 
 
-def _number(text: str, kind: type, least: int) -> int | float:
+def _number(text: str, kind: type[N], words: str, least: int) -> N:
     try:
         value = kind(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no {'whole ' * (kind is int)}number"
-        ) from None
+        raise argparse.ArgumentTypeError(f"{text!r} is no {words}") from None
     if not least <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is out of range; use at least {least}")
     return value
@@ -118,10 +120,9 @@ def _neutral(help_: str, default: str, choices: list | tuple | None = None) -> F
     return Flag(help_, str, default, choices, is_neutral=True)
 
 
-SIZE = ("d_model", "d_ff", "num_layers", "num_heads")
 MODEL = (
     "size",
-    *SIZE,
+    *SHAPE,
     "vocab_size",
     "model",
     "model_keys",
@@ -130,7 +131,7 @@ MODEL = (
     "key_value_heads",
     "window",
 )
-OPTIONS = ("precision", "mode", "attention", "compile", "optimizer", "checkpoint")
+OPTIONS = ("mode", *PLAIN_STEP)
 FIXED = ("warmup", "steps")
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds")
 COMMON = ("seed", "threads", "device")
@@ -155,19 +156,23 @@ FLAGS = {
     "window": _option(
         "window", "tokens that one sees at most, itself and those just before it; 0: all before it"
     ),
-    "precision": Flag("fp32 has TF32 off; 16 bits: autocast", str, "fp32", PRECISIONS),
+    "precision": Flag(
+        "fp32 has TF32 off; 16 bits: autocast", str, PLAIN_STEP["precision"], PRECISIONS
+    ),
     "mode": _option("mode", "the heaviest thing to run", MODES),
     "attention": _option("attention", "implementation", names("attention")),
     "compile": _option(
         "compile",
         "torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA"
         " graphs",
-        ("none", "block", "model", "graphs"),
+        names("compile"),
     ),
-    "optimizer": _option("optimizer", "AdamW's implementation", names("optimizer")),
+    "optimizer": _option("optimizer", "implementation, of AdamW or another", names("optimizer")),
+    "loss": _option("loss", "implementation of cross-entropy", names("loss")),
     "checkpoint": _option(
         "checkpoint", "keep the input of every so many blocks alone, compute the rest again; 0: no"
     ),
+    "devices": Flag("devices of this machine that share a step", positive, 2),
     "variants": Flag("what takes turns, as a list in JSON; see above", variants, []),
     "d_head": Flag("dimension of a head", positive, 64),
     "lengths": Flag("sequence lengths in tokens, as a list in JSON", lengths, [256, 1024, 4096]),
@@ -216,14 +221,18 @@ FLAGS = {
 
 
 def read(
-    description: str, words: list[str], study: str, keys: tuple[str, ...], **defaults: object
+    description: str | None,
+    words: list[str],
+    study: Study,
+    keys: tuple[str, ...],
+    **defaults: object,
 ) -> tuple[dict, Settings, Callable]:
     """(the spec of a cell, what does not belong to it, what ends the program with one line) from a
     program's flags.
 
-    keys: the flags that the program has beside those of all; defaults: of some of them, where they
-    are other ones. Ends the program with one line for a model that cannot be, or a device that is
-    not to be had.
+    keys: the flags that the program has beside those of all programs. defaults: of flags that have
+    another one in this program. Ends the program with one line for a model that cannot be, or a
+    device that is not to be had.
     """
     parser = argparse.ArgumentParser(
         description=description,
@@ -233,13 +242,12 @@ def read(
     chosen = dict.fromkeys((*keys, *COMMON, *BESIDE[1:]))
     for key in chosen:
         flag = FLAGS[key]
-        more = {"choices": list(flag.choices)} if flag.choices else {}
         parser.add_argument(
             f"--{key.replace('_', '-')}",
             type=flag.type,
             default=defaults.get(key, flag.default),
+            choices=list(flag.choices) if flag.choices else None,
             help=flag.help,
-            **more,
         )
     given = vars(parser.parse_args(words))
     try:
@@ -249,14 +257,15 @@ def read(
     if given["threads"] is None:
         given["threads"] = 1 if given["device"] == "cuda" else max(1, identity.usable_cores() - 1)
     if "size" in chosen:
-        _resolve_model(given, parser.error, study)
-    spec = {"study": study}
+        _resolve_model(given, parser.error)
+    spec: dict = {"study": study.name}
     for key in chosen:
-        is_left_out = FLAGS[key].is_neutral and given[key] == FLAGS[key].default
-        if key not in BESIDE and given[key] is not None and not is_left_out:
+        is_neutral = FLAGS[key].is_neutral and given[key] == FLAGS[key].default
+        if key not in BESIDE and given[key] is not None and not is_neutral:
             spec[key] = given[key]
+    blocks = spec.get("num_layers", float("inf"))
     for options in spec.get("variants") or [spec]:
-        every, blocks = options.get("checkpoint", 0), spec.get("num_layers", float("inf"))
+        every = options.get("checkpoint", 0)
         if isinstance(every, int) and every > blocks:
             parser.error(
                 f"checkpoint {every} is more than the model's blocks ({blocks}); use fewer"
@@ -264,9 +273,9 @@ def read(
     return spec, Settings(out=given["out"], time_limit=given["time_limit"]), parser.error
 
 
-def _resolve_model(given: dict, error: Callable[[str], None], study: str) -> None:
+def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:
     """Put the numbers of a size in its place, or a model of one's own in that of a shape."""
-    numbers = [key for key in SIZE if given[key] is not None]
+    numbers = [key for key in SHAPE if given[key] is not None]
     named = [key for key in ("model", "size") if given.get(key) is not None]
     if len(named) > 1 or (named and numbers):
         error(f"give --{named[0]} or --{[*named, *numbers][1].replace('_', '-')}, not both")
@@ -281,9 +290,9 @@ def _resolve_model(given: dict, error: Callable[[str], None], study: str) -> Non
                 f"there is no size {given['size']!r} in {CONFIG.name}; choose from"
                 f" {', '.join(map(str, sizes))}"
             )
-        given |= {key: sizes[given["size"]][key] for key in SIZE}
-    elif not named and len(numbers) < len(SIZE):
-        missing = ", ".join(f"--{key.replace('_', '-')}" for key in SIZE if key not in numbers)
+        given |= {key: sizes[given["size"]][key] for key in SHAPE}
+    elif not named and len(numbers) < len(SHAPE):
+        missing = ", ".join(f"--{key.replace('_', '-')}" for key in SHAPE if key not in numbers)
         error(f"give --size, or also {missing}{', or --model' if 'model' in given else ''}")
     try:
         if named == ["model"]:
@@ -291,7 +300,7 @@ def _resolve_model(given: dict, error: Callable[[str], None], study: str) -> Non
             found = own_models.part_of_spec(given["model"], given["model_keys"] or {})
             given |= {"vocab_size": None, "model_keys": None} | found
         else:
-            shape = (*SIZE, "vocab_size", "key_value_heads", "window")
+            shape = (*SHAPE, "vocab_size", "key_value_heads", "window")
             ModelShape(**{key: given[key] for key in shape if key in given})
     except (ValueError, own_models.package().ModelError) as wrong:
         error(str(wrong))

@@ -11,18 +11,11 @@ from stepscope.config import ConfigError
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware, is_expected
 
-# Keys of an entry that Slurm is asked with: a label that has one of them is measured by jobs, on
-# other machines.
-SLURM = (
-    "gpu_model",
-    "slurm_partition",
-    "slurm_account",
-    "constraint",
-    "qos",
-    "exclusive",
-    "slurm_extra",
-)
-# of a job before its program counts its own time: a node's first look at a shared file system
+# What Slurm is asked for by a key of its own, and what as a flag of sbatch. A label that has one of
+# them is measured by jobs, on other machines.
+SLURM_KEYS = ("gpu_model", "slurm_partition", "slurm_account", "constraint", "qos")
+SLURM = (*SLURM_KEYS, "exclusive", "slurm_extra")
+# Of a job before its program counts its own time: a node's first look at a shared file system.
 START_MINUTES = 5
 DEFAULT_LIMITS = {"memory": 16, "cpus": 4}
 
@@ -131,15 +124,16 @@ def _device_of_records(label: str, results: Path) -> str | None:
 
 
 def _threads_here(wanted: int | str, device: str, key: str) -> int:
-    if wanted != "auto":
-        processors = os.cpu_count() or 1
-        if wanted > processors:
-            raise ConfigError(
-                f"config key {key}: {wanted} is more than the processors of this machine; use at"
-                f" most {processors}"
-            )
-        return wanted
-    return 1 if device == "cuda" else max(1, identity.usable_cores() - 1)
+    """wanted: a number, or `auto`."""
+    if isinstance(wanted, str):
+        return 1 if device == "cuda" else max(1, identity.usable_cores() - 1)
+    processors = os.cpu_count() or 1
+    if wanted > processors:
+        raise ConfigError(
+            f"config key {key}: {wanted} is more than the processors of this machine; use at"
+            f" most {processors}"
+        )
+    return wanted
 
 
 def _threads_elsewhere(label: str, entry: dict, device: str, measured: bool, config: dict) -> int:
@@ -164,38 +158,40 @@ def _check_expected(label: str, expect: str | None, device: str) -> None:
         )
 
 
-def limit(
-    limits: list[dict], key: str, default: int | float, study: str, size: str | None
-) -> int | float:
+def limit(limits: list[dict], key: str, default: float, study: str, size: str | None) -> float:
     """`minutes`, `memory` (GiB) or `cpus` of a cell's job: of the last line of `limits` that fits
     and has the key."""
-    fitting = [
-        line[key]
-        for line in limits
-        if key in line and study in line.get("study", [study]) and size in line.get("size", [size])
-    ]
-    return fitting[-1] if fitting else default
+    found = default
+    for line in limits:
+        fits = study in line.get("study", [study]) and size in line.get("size", [size])
+        if fits and key in line:
+            found = line[key]
+    return found
 
 
 def job_resources(hardware: Hardware, config: dict, study: str, size: str | None) -> dict:
-    """What the job of a cell asks for; None where it asks for nothing. Minutes are the program's
-    own limit.
+    """What the job of a cell asks for; None where it asks for nothing.
 
-    `gpu` counts GPUs, `mem_mb` is the host's memory in MB, `runtime` is in minutes.
+    `gpu` counts GPUs. `minutes` are the program's own limit, `runtime` is the job's, in minutes,
+    and `mem_mb` the host's memory in MB.
     """
-    asked = hardware.asked
     minutes = limit(config["limits"], "minutes", config[study]["time_limit"], study, size)
-    memory = limit(config["limits"], "memory", DEFAULT_LIMITS["memory"], study, size)
-    extra = [asked.get("slurm_extra", ""), "--exclusive" if asked.get("exclusive") else ""]
-    by_jobs = hardware.by_jobs
-    return {
-        "gpu": 1 if hardware.device == "cuda" else None if by_jobs else 0,
-        "minutes": minutes,
-        "runtime": minutes + START_MINUTES * by_jobs,
-        "mem_mb": round(memory * 1024) if by_jobs else 0,
-        "slurm_extra": " ".join(filter(None, extra)) or None,
-        **{key: asked.get(key) for key in SLURM if key not in ("exclusive", "slurm_extra")},
-    }
+    on_gpu = hardware.device == "cuda"
+    found: dict[str, object]
+    if not hardware.by_jobs:
+        found = {"gpu": 1 if on_gpu else 0, "minutes": minutes, "runtime": minutes, "mem_mb": 0}
+    else:
+        memory = limit(config["limits"], "memory", DEFAULT_LIMITS["memory"], study, size)
+        found = {
+            "gpu": 1 if on_gpu else None,
+            "minutes": minutes,
+            "runtime": minutes + START_MINUTES,
+            "mem_mb": round(memory * 1024),
+        }
+    asked = hardware.asked
+    flags = [asked.get("slurm_extra"), "--exclusive" if asked.get("exclusive") else None]
+    found["slurm_extra"] = " ".join(filter(None, flags)) or None
+    return found | {key: asked.get(key) for key in SLURM_KEYS}
 
 
 def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> int:
@@ -204,20 +200,25 @@ def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> 
     if hardware.here:
         return 1 if hardware.device == "cuda" else identity.usable_cores()
     cpus = limit(config["limits"], "cpus", DEFAULT_LIMITS["cpus"], study, size)
-    return max(cpus, hardware.threads)
+    return max(int(cpus), hardware.threads)
 
 
 def asked_of_any(machines: list[Hardware]) -> list[str]:
     """Resources that a rule names: a key that no machine has would hide what the user's own profile
     sets for it."""
-    asked = {key for one in machines if one.by_jobs for key in one.asked}
-    names = ["slurm_extra" if key == "exclusive" else key for key in SLURM if key in asked]
-    memory = ["mem_mb"] if any(one.by_jobs for one in machines) else []
-    return ["gpu", "minutes", "runtime", *memory, *dict.fromkeys(names)]
+    by_jobs = [one for one in machines if one.by_jobs]
+    if not by_jobs:
+        return ["gpu", "minutes", "runtime"]
+    asked = {key for one in by_jobs for key in one.asked}
+    names = [key for key in SLURM_KEYS if key in asked]
+    if asked & {"exclusive", "slurm_extra"}:
+        names.append("slurm_extra")
+    return ["gpu", "minutes", "runtime", "mem_mb", *names]
 
 
 def measured_pattern(machines: list[Hardware]) -> str:
     """Wildcard constraint for a label whose cells are measured, unlike those whose results are only
     used."""
+    name = r"[A-Za-z0-9][A-Za-z0-9._-]*"
     used = "|".join(re.escape(one.label) for one in machines if not one.measured)
-    return (f"(?!(?:{used})/)" if used else "") + r"[A-Za-z0-9][A-Za-z0-9._-]*"
+    return f"(?!(?:{used})/){name}" if used else name

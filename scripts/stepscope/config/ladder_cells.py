@@ -1,12 +1,11 @@
 """The optimisation ladder's cells: one at each place, whose variants are the rungs, every one a
 change of the one before, and the asides."""
 
+from stepscope.axes import NEUTRAL, PLAIN_STEP
 from stepscope.config import ConfigError
 from stepscope.config.grid import Cell, Target, each_once, options_path
 from stepscope.config.model_cells import check_size, models_of, timed_steps
 
-FIRST = {"precision": "fp32"}
-NEUTRAL = {"attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
 VARIED = ("compile", "checkpoint")  # what an aside may vary
 
 
@@ -15,111 +14,110 @@ def ladder_cells(target: Target) -> list[Cell]:
 
     Raises ConfigError for a place without its size, or an aside without its rung.
     """
-    config, study, device = target.config, target.settings, target.device
-    cells, models = [], models_of(config)
-    for place in study["places"][device]:
-        check_size(place["size"], config, f"config key ladder.places.{device}")
-        batch = place.get("batch", config["model"]["batch"])
+    config = target.config
+    usual = config["model"]["batch"]
+    models = models_of(config)
+    cells = []
+    for place in target.settings["places"][target.device]:
+        size, context = place["size"], place["context"]
+        check_size(size, config, f"config key ladder.places.{target.device}")
+        batch = place.get("batch", usual)
         spec = {
-            **models[place["size"]],
-            "context": place["context"],
+            **models[size],
+            "context": context,
             "batch": batch,
-            "variants": _variants_at(place, config, device),
+            "variants": _variants_at(place, config, target.device),
             **timed_steps(target),
             **target.common,
         }
-        options = {"batch": batch} if batch != config["model"]["batch"] else {}
-        folder = f"{place['size']}/ctx{place['context']}{options_path(options)}"
-        cells.append(target.cell(folder, spec, place["size"]))
+        options = {"batch": batch} if batch != usual else {}
+        cells.append(target.cell(f"{size}/ctx{context}{options_path(options)}", spec, size))
     return each_once(cells)
 
 
 def _variants_at(place: dict, config: dict, device: str) -> list[dict]:
     """The variants of a place: all, or the rungs from the one on that it names, without asides."""
-    study, start = config["ladder"], place.get("start")
-    found = variants(
-        study["rungs"][device],
-        [] if start else study["asides"][device],
-        place["size"],
-        config,
-        device,
-    )
-    if not start:
-        return found
-    names = [rung["name"] for rung in found]
-    if start not in names:
-        key = f"config key ladder.places.{device}"
+    study = config["ladder"]
+    rungs = rungs_of(study["rungs"][device], f"config key ladder.rungs.{device}")
+    if "start" not in place:
+        key = f"config key ladder.asides.{device}"
+        return rungs + _asides_at(place["size"], study["asides"][device], rungs, config, key)
+    names = [rung["name"] for rung in rungs]
+    if place["start"] not in names:
         raise ConfigError(
-            f"{key}: start: there is no rung {start!r}; the rungs are {', '.join(names)}"
+            f"config key ladder.places.{device}: start: there is no rung {place['start']!r}; the"
+            f" rungs are {', '.join(names)}"
         )
-    first, *rest = found[names.index(start) :]
+    first, *rest = rungs[names.index(place["start"]) :]
     return [{key: value for key, value in first.items() if key != "after"}, *rest]
 
 
-def variants(
-    changes: list[dict], asides: list[dict], size: str, config: dict, device: str
+def rungs_of(changes: list[dict], key: str) -> list[dict]:
+    """The rungs, each with its name, all that differs from the plain step, and `after`: the one
+    before, which it is compared with.
+
+    changes: what each changes of the one before. Raises ConfigError for two of one name.
+    """
+    rungs: list[dict] = []
+    options = {"precision": PLAIN_STEP["precision"]}
+    for change in changes:
+        options = options | change
+        name = _name(change)
+        if name in [rung["name"] for rung in rungs]:
+            raise ConfigError(f"{key}: there are two rungs {name}; remove one")
+        rungs.append(_variant(name, options, rungs[-1]["name"] if rungs else None))
+    return rungs
+
+
+def _asides_at(
+    size: str, asides: list[dict], rungs: list[dict], config: dict, key: str
 ) -> list[dict]:
-    """The rungs and the asides at a size, each with its name, what differs from the plain step, and
-    `after`.
+    """The asides at a size, each a rung with another value of one option.
 
     Raises ConfigError for an aside that leaves from no rung, varies nothing, or has more blocks
     than the size.
     """
-    key = f"config key ladder.asides.{device}"
+    of_rung = {rung["name"]: rung for rung in rungs}
     found: dict[str, dict] = {}
-    after, options = None, FIRST
-    for change in changes:
-        options = options | change
-        name = _name(change)
-        if name in found:
-            raise ConfigError(
-                f"config key ladder.rungs.{device}: there are two rungs {name}; remove one"
-            )
-        found[name] = _variant(name, options, after)
-        after = name
-    rungs = dict(found)
     for aside in asides:
-        if aside["after"] not in rungs:
+        after = aside["after"]
+        if after not in of_rung:
             raise ConfigError(
-                f"{key}: there is no rung {aside['after']!r}; the rungs are {', '.join(rungs)}"
+                f"{key}: there is no rung {after!r}; the rungs are {', '.join(of_rung)}"
             )
         if not set(VARIED) & set(aside):
             raise ConfigError(
-                f"{key}: the aside of {aside['after']} varies nothing; give it compile or"
-                " checkpoint"
+                f"{key}: the aside of {after} varies nothing; give it compile or checkpoint"
             )
         for other in aside.get("size", []):
             check_size(other, config, key)
-        for change in _varied(aside, size):
+        if size not in aside.get("size", [size]):
+            continue
+        changes: list[dict] = []
+        for option in VARIED:
+            changes += [{option: value} for value in aside.get(option, [])]
+        for change in changes:
             _check_blocks(change, size, config["sizes"], key)
-            name = (
-                _name(change) if _name(change) not in found else f"{aside['after']}+{_name(change)}"
-            )
-            found[name] = _variant(name, rungs[aside["after"]] | change, aside["after"])
+            name = _name(change)
+            if name in of_rung or name in found:
+                name = f"{after}+{name}"
+            found[name] = _variant(name, of_rung[after] | change, after)
     return list(found.values())
-
-
-def _varied(aside: dict, size: str) -> list[dict]:
-    """The changes of an aside at a size: one option, for each value of its list."""
-    if size not in aside.get("size", [size]):
-        return []
-    return [{option: value} for option in VARIED for value in aside.get(option, [])]
 
 
 def _variant(name: str, options: dict, after: str | None) -> dict:
     """A variant as its program takes it, without what is neutral."""
-    changed = {
-        key: options[key]
-        for key in (*FIRST, *NEUTRAL)
-        if key in options and options[key] != NEUTRAL.get(key)
-    }
-    return {"name": name, **changed} | ({"after": after} if after else {})
+    variant = {"name": name}
+    for option in PLAIN_STEP:
+        if option in options and options[option] != NEUTRAL.get(option):
+            variant[option] = options[option]
+    return variant | ({"after": after} if after else {})
 
 
 def _name(change: dict) -> str:
-    """What a change is called: `bf16`, `sdpa`, `checkpoint=2`."""
+    """What a change is called: `bf16`, `sdpa`, `checkpoint=2`, `loss=torch`."""
     return "+".join(
-        f"checkpoint={value}" if key == "checkpoint" else str(value)
+        f"{key}={value}" if key in ("checkpoint", "loss") else str(value)
         for key, value in change.items()
     )
 

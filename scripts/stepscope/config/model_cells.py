@@ -6,28 +6,22 @@ from stepscope.config.grid import Cell, Target, each_once, options_path, points
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.model.shape import ModelShape
 
-SHAPE = (
-    "d_model",
-    "d_ff",
-    "num_layers",
-    "num_heads",
-)  # in this order in a command, whatever the configuration's
+# In this order in a command, whatever the configuration's.
+SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")
+# In this order in a cell's path.
 AXES = (
-    *(
-        "size",
-        "context",
-        "precision",
-        "batch",
-        "mode",
-        "attention",
-        "optimizer",
-        "compile",
-        "checkpoint",
-    ),
-    *("key_value_heads", "window"),
+    "size",
+    "context",
+    "precision",
+    "batch",
+    "mode",
+    "attention",
+    "optimizer",
+    "compile",
+    "checkpoint",
+    "key_value_heads",
+    "window",
 )
-MEMORY_AXES = (*AXES, "start")
-PROFILE_AXES = (*AXES, "detail", "start")
 
 
 def timing_cells(target: Target) -> list[Cell]:
@@ -35,23 +29,25 @@ def timing_cells(target: Target) -> list[Cell]:
     return training_cells(target, timed_steps(target))
 
 
+def parallel_cells(target: Target) -> list[Cell]:
+    """The cells of the grid of several devices, in the configuration's order."""
+    variants = target.settings["variants"][target.device]
+    return training_cells(target, {"variants": variants} | timed_steps(target))
+
+
 def memory_cells(target: Target) -> list[Cell]:
     """The cells of the memory grid, in the configuration's order."""
-    return training_cells(target, counted_steps(target), MEMORY_AXES)
+    return training_cells(target, counted_steps(target))
 
 
 def profile_cells(target: Target) -> list[Cell]:
     """The cells of the profile grid, in the configuration's order. Only where nsys may record they
     have its options."""
     profiler = target.settings["profiler"]
-    of_nsys = (
-        nsys_options(target.settings["nsys"])
-        if target.device == "cuda" and profiler != "torch"
-        else {}
-    )
-    return training_cells(
-        target, counted_steps(target) | {"profiler": profiler} | of_nsys, PROFILE_AXES
-    )
+    settings = counted_steps(target) | {"profiler": profiler}
+    if target.device == "cuda" and profiler != "torch":
+        settings |= nsys_options(target.settings["nsys"])
+    return training_cells(target, settings)
 
 
 def timed_steps(target: Target) -> dict:
@@ -84,27 +80,29 @@ def nsys_options(chosen: dict) -> dict:
     return spec
 
 
-def training_cells(target: Target, settings: dict, axes: tuple[str, ...] = AXES) -> list[Cell]:
+def training_cells(target: Target, settings: dict) -> list[Cell]:
     """The cells of the study's grid, in the configuration's order.
 
-    settings: what the study adds to each spec, such as how many steps. axes: those that its entries
-    may name. Raises ConfigError for a grid that is wrong.
+    settings: what the study adds to each spec, such as how many steps. Raises ConfigError for a
+    grid that is wrong.
     """
-    config, study, device = target.config, target.study, target.device
-    models = models_of(config)
-    neutral = {**NEUTRAL, **recordings.NEUTRAL, "batch": config["model"]["batch"]}
+    config, device = target.config, target.device
+    key = f"config key {target.study}.grid.{device}"
     entries = target.settings["grid"][device]
-    strange = [axis for entry in entries for axis in entry if axis not in axes]
-    if strange:
-        raise ConfigError(
-            f"config key {study}.grid.{device}: its cells have no {strange[0]}; remove it"
-        )
-    result = []
-    for point in points(entries, axes):
+    for entry in entries:
+        for axis in entry:
+            if axis not in target.axes:
+                raise ConfigError(f"{key}: its cells have no {axis}; remove it")
+    models = models_of(config)
+    neutral = {**NEUTRAL, **recordings.USUAL, "batch": config["model"]["batch"]}
+    cells = []
+    for point in points(entries, target.axes):
         size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
-        check_size(size, config, f"config key {study}.grid.{device}")
-        _plain_heads(point, models[size], f"config key {study}.grid.{device}: size {size}")
-        options = {key: value for key, value in point.items() if value != neutral[key]}
+        check_size(size, config, key)
+        _plain_heads(point, models[size], f"{key}: size {size}")
+        # What is left of the point are options; only what is not neutral stands in path and spec.
+        options = {name: value for name, value in point.items() if value != neutral[name]}
+        of_model = {name: value for name, value in options.items() if name not in recordings.USUAL}
         spec = {
             **models[size],
             "context": context,
@@ -112,13 +110,12 @@ def training_cells(target: Target, settings: dict, axes: tuple[str, ...] = AXES)
             "precision": precision,
             **settings,
             **target.common,
-            **{key: value for key, value in options.items() if key not in recordings.NEUTRAL},
-            **recordings.flags(study, options),
+            **of_model,
+            **recordings.flags(target.study, options),
         }
-        result.append(
-            target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size)
-        )
-    return each_once(result)
+        folder = f"{size}/ctx{context}/{precision}{options_path(options)}"
+        cells.append(target.cell(folder, spec, size))
+    return each_once(cells)
 
 
 def _plain_heads(point: dict, model: dict, place: str) -> None:

@@ -16,14 +16,15 @@ def files_of(own: ModuleType, reference: str) -> list[Path]:
     """
     parsed = own.parse(reference)
     if parsed.file is None:
-        found = _config_of(parsed)
-        return [found] if found else []
+        config = _config_of(parsed)
+        return [config] if config else []
     if not parsed.file.is_file():
         raise own.ModelError(
             f"{reference}: there is no file {parsed.file}; paths are from the working directory"
         )
     folder = parsed.file.parent
-    found, waiting = set(), [parsed.file]
+    found: set[Path] = set()
+    waiting: list[Path] = [parsed.file]
     while waiting:
         path = waiting.pop()
         if path not in found:
@@ -54,31 +55,32 @@ def _config_of(parsed) -> Path | None:
 
 def _imported(path: Path, folder: Path) -> list[Path]:
     """Files below `folder` that the import statements of `path` may load. Raises SyntaxError."""
-    files = []
+    found: list[Path] = []
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            files += [file for alias in node.names for file in _files(folder, alias.name)]
+            base, names = folder, [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            up = node.level - 1
-            base = (
-                folder
-                if node.level == 0
-                else path.parent.joinpath(*[os.pardir] * up).resolve(strict=False)
-            )
-            if node.level and not base.is_relative_to(folder.resolve()):
-                continue
-            base = folder / base.relative_to(folder.resolve()) if node.level else base
             prefix = f"{node.module}." if node.module else ""
-            files += [file for alias in node.names for file in _files(base, prefix + alias.name)]
-    return files
+            base, names = folder, [prefix + alias.name for alias in node.names]
+            if node.level:  # `.` is the file's folder, each dot more one further up
+                up = path.parent.joinpath(*[os.pardir] * (node.level - 1)).resolve()
+                if not up.is_relative_to(folder.resolve()):
+                    continue
+                base = folder / up.relative_to(folder.resolve())
+        else:
+            continue
+        for name in names:
+            found += _files(base, name)
+    return found
 
 
 def _files(base: Path, name: str) -> list[Path]:
     """The modules and packages that importing the dotted `name` from `base` runs, as far as they
     are there."""
-    parts = name.split(".")
-    places = [base.joinpath(*parts[: count + 1]) for count in range(len(parts))]
-    candidates = [
-        file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")
-    ]
-    return [file for file in candidates if file.is_file()]
+    found: list[Path] = []
+    for part in name.split("."):
+        base = base / part
+        found += [
+            file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()
+        ]
+    return found

@@ -19,7 +19,7 @@ def attention_cells(target: Target) -> list[Cell]:
     study, device = target.settings, target.device
     result = []
     for entry in study["grid"][device]:
-        for point in points([entry], ATTENTION_AXES):
+        for point in points([entry], target.axes):
             shape = _shape(entry, point, f"config key attention.grid.{device}")
             spec = {
                 "variants": [{"name": name} for name in entry["implementation"]],

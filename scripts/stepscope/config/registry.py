@@ -15,7 +15,7 @@ from stepscope.config.studies import Study
 from stepscope.machine import identity
 from stepscope.machine.labels import Hardware
 
-SCHEMA_VERSION = 3
+PLAN_VERSION = 3
 
 
 class Registry:
@@ -43,33 +43,29 @@ class Registry:
         self._tools = {study.name: study.tools for study in studies}
         self._packages = pinned_versions(environment.read_text()) if environment else None
         self._identity = functools.cache(self._identity_json)
-        self.studies: dict[str, list[Cell]] = {
-            study.name: [cell for one in machines for cell in self._planned(study, one)]
-            for study in studies
-        }
+        self.studies: dict[str, list[Cell]] = {}
+        self._cells: dict[str, Cell] = {}
         for study in studies:
+            cells: list[Cell] = []
             for one in machines:
-                self._identity(
-                    study.name, one.label
-                )  # a machine that is not as configured ends it here
-        self._cells = {cell.name: cell for cells in self.studies.values() for cell in cells}
-        for size, model in {
-            (cell.size, cell.spec["model"])
-            for cell in self._cells.values()
-            if self._reads_model(cell)
-        }:
-            own_models.require(size, model)
+                cells += self._planned(study, one)
+                self._identity(study.name, one.label)  # ends it if it is not as configured
+            self.studies[study.name] = cells
+            self._cells |= {cell.name: cell for cell in cells}
+        read = [cell for cell in self._cells.values() if self._reads_model(cell)]
+        for size, model in {cell.size: cell.spec["model"] for cell in read}.items():
+            own_models.require(str(size), model)
 
     def _planned(self, study: Study, one: Hardware) -> list[Cell]:
         cells = study.cells(self.config, one.device, one.label, one.threads)
         if one.measured:
             return cells
         parts = ["record.json", "analysis"] if study.analysis else ["record.json"]
-        return [
-            cell
-            for cell in cells
-            if all((self.results / cell.name / part).exists() for part in parts)
-        ]
+
+        def is_whole(cell: Cell) -> bool:
+            return all((self.results / cell.name / part).exists() for part in parts)
+
+        return [cell for cell in cells if is_whole(cell)]
 
     def cell(self, folder: str) -> Cell:
         """The cell whose folder is `results/NAME`. Raises ConfigError for one that no grid
@@ -109,11 +105,11 @@ class Registry:
         """The machine at hand with a study's tools, and the packages that a model of one's own
         imports."""
         one = self.machines[label]
-        tools = (*self._tools[study](one.device), *packages)
-        return json.dumps(
-            identity.identity(one.device, tools, self._packages) if one.here else None,
-            sort_keys=True,
-        )
+        found = None
+        if one.here:
+            tools = (*self._tools[study](one.device), *packages)
+            found = identity.identity(one.device, tools, self._packages)
+        return json.dumps(found, sort_keys=True)
 
     def _packages_of(self, cell: Cell) -> tuple[str, ...]:
         return own_models.packages_of(cell.spec["model"]) if self._reads_model(cell) else ()
@@ -128,9 +124,10 @@ class Registry:
 
     def idle_models(self) -> list[str]:
         """The names of one's own models that no cell runs; none where machines are not measured."""
+        if not all(one.measured for one in self.machines.values()):
+            return []
         sizes = {cell.size for cell in self._cells.values()}
-        is_all = all(one.measured for one in self.machines.values())
-        return [name for name in self.config.get("models", {}) if is_all and name not in sizes]
+        return [name for name in self.config.get("models", {}) if name not in sizes]
 
     def check_results(self) -> None:
         """Raise ConfigError for a machine that is only used and has no cell at all."""
@@ -149,27 +146,22 @@ class Registry:
         Of a cell: name, size, spec, code, command, and the machine where its model asks more of it
         than the study does. An identity is null where the records have to say it.
         """
-        return json.dumps(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "preset": self.config["preset"],
-                "machines": {
-                    label: {"device": one.device, "how": _how(one), "expect": one.expect}
-                    for label, one in self.machines.items()
-                },
-                "studies": {
-                    study: {
-                        "machine": {
-                            label: json.loads(self._identity(study, label))
-                            for label in self.machines
-                        },
-                        "cells": [self._entry(cell) for cell in cells],
-                    }
-                    for study, cells in self.studies.items()
-                },
-            },
-            sort_keys=True,
-        )
+        machines = {
+            label: {"device": one.device, "how": _how(one), "expect": one.expect}
+            for label, one in self.machines.items()
+        }
+        planned = {
+            "schema_version": PLAN_VERSION,
+            "preset": self.config["preset"],
+            "machines": machines,
+            "studies": {study: self._plan_of(study) for study in self.studies},
+        }
+        return json.dumps(planned, sort_keys=True)
+
+    def _plan_of(self, study: str) -> dict:
+        identities = {label: json.loads(self._identity(study, label)) for label in self.machines}
+        cells = [self._entry(cell) for cell in self.studies[study]]
+        return {"machine": identities, "cells": cells}
 
     def _entry(self, cell: Cell) -> dict:
         entry = {
@@ -181,9 +173,9 @@ class Registry:
         }
         if self._packages_of(cell):
             entry["machine"] = json.loads(self.machine_json(cell))
-        if not self.hardware(
-            cell
-        ).measured:  # a copy that is replaced may be older than the tables made of it
+        if not self.hardware(cell).measured:
+            # A copy that is put in its place may be older than the tables made of it, so that no
+            # time stamp tells.
             record = (self.results / cell.name / "record.json").read_bytes()
             entry["record"] = hashlib.sha256(record).hexdigest()[:16]
         return entry
@@ -192,17 +184,16 @@ class Registry:
 def _how(one: Hardware) -> str:
     """`here`, `jobs` (of a cluster) or `there` (measured before: its results are used as they
     are)."""
-    return "here" if one.here else "jobs" if one.measured else "there"
+    if one.here:
+        return "here"
+    return "jobs" if one.measured else "there"
 
 
 def pinned_versions(environment: str) -> dict[str, str]:
     """Package → version for the `name=1.2`, `name==1.2` lines of a conda environment file; Python
     as 3.12."""
-    found = dict(
-        re.findall(
-            r"^\s*-\s*([A-Za-z0-9_.-]+?)={1,2}([0-9][\w.+]*)\s*(?:#.*)?$", environment, re.MULTILINE
-        )
-    )
+    line = r"^\s*-\s*([A-Za-z0-9_.-]+?)={1,2}([0-9][\w.+]*)\s*(?:#.*)?$"
+    found = dict(re.findall(line, environment, re.MULTILINE))
     if "python" in found:
         found["python"] = ".".join(found["python"].split(".")[:2])
     return found

@@ -1,19 +1,33 @@
-"""What holds for one run of the workflow: it is alone in its folder, can write there, and says how
-far it is."""
+"""What holds for one run of the workflow: it is alone in its folder, can write there, says how far
+it is, and loses no cell that was measured, however it ends."""
 
 import contextlib
-import fcntl
 import logging
-import os
+import shutil
+import signal
 import sys
 import tempfile
+import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from stepscope.machine.locks import lock_folder
 
-# What was measured, until the run has ended: Snakemake removes what it has not noted as finished
-# when a run was killed.
+# What was measured, until Snakemake has noted it as finished: it removes the outputs of a job that
+# was running when a run was ended, whole as they may be.
 KEPT = Path("results/.measured")
+
+
+def forget(records: Iterable[str]) -> None:
+    """Remove from KEPT the cells of these records, `results/…/record.json`: Snakemake has noted
+    them, or they are to be measured again."""
+    for record in records:
+        folder = KEPT / Path(record).parent.relative_to("results")
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # other cells are in it
+            while folder != KEPT:
+                folder = folder.parent
+                folder.rmdir()
 
 
 def unlockable() -> str | None:
@@ -32,72 +46,43 @@ def unlockable() -> str | None:
 def measuring(words: list[str]) -> list[str]:
     """The words of a command line without the wish to measure nothing: what measures all that is
     missing."""
-    kept = [word for word in words if word.lower() != "measure=false"]
-    of_nothing = {
-        at
-        for at, word in enumerate(kept)
-        if word in ("--config", "-C") and [*kept, "-"][at + 1][:1] == "-"
-    }
-    return [word for at, word in enumerate(kept) if at not in of_nothing]
-
-
-class RunLock:
-    """Keeps two runs out of one folder, and is released by the kernel however the run ends, SIGKILL
-    included."""
-
-    def __init__(self, path: Path = Path(".snakemake/stepscope.lock")):
-        self._path = path
-        self._file = None
-
-    def take(self) -> str | None:
-        """Take the lock until the process ends; returns None, or one line that says who has it."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(self._path, "a+")  # noqa: SIM115 - held until the process ends
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.seek(0)
-            holder = self._file.read().strip() or "unknown"
-            self._file.close()
-            return (
-                f"another run (process {holder}) is at work in {Path.cwd()}; wait until it ends, or"
-                " end it"
-            )
-        except OSError as error:
-            print(
-                f"note: {Path.cwd()} cannot be locked ({error.strerror}); start one run at a time"
-                " in it",
-                file=sys.stderr,
-            )
-        self._file.truncate(0)
-        self._file.write(str(os.getpid()))
-        self._file.flush()
-        return None
+    kept: list[str] = []
+    for word in words:
+        if word.lower() == "measure=false":
+            continue
+        # A --config whose only value was dropped takes none: the flag behind it would be its value.
+        if word.startswith("-") and kept and kept[-1] in ("--config", "-C"):
+            kept.pop()
+        kept.append(word)
+    if kept and kept[-1] in ("--config", "-C"):
+        kept.pop()
+    return kept
 
 
 class OneLineAJob(logging.Filter):
     """For the terminal: a line for each finished job, with the share done, instead of Snakemake's
     paragraphs.
 
-    The log file in .snakemake/log keeps these. Errors pass.
+    The log file in .snakemake/log keeps these. Errors pass. The events and their fields are those
+    that Snakemake hands to plugins that log (snakemake-interface-logger-plugins).
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self._said: dict[int, str] = {}
+        self._messages: dict[int, str] = {}
         self._finished = ""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is shown as it is."""
-        event = getattr(getattr(record, "event", None), "value", "")
+        fields = vars(record)
+        event = str(fields.get("event", ""))
         if event == "job_info":
-            self._said[record.jobid] = record.rule_msg or record.rule_name
+            self._messages[fields["jobid"]] = fields["rule_msg"] or fields["rule_name"]
         elif event == "job_finished":
-            self._finished = self._said.pop(record.job_id, "")
+            self._finished = self._messages.pop(fields["job_id"], "")
         elif event == "progress":
-            print(
-                f"{record.done / record.total:4.0%}  {self._finished}", file=sys.stderr, flush=True
-            )
+            share = fields["done"] / fields["total"]
+            print(f"{share:4.0%}  {self._finished}", file=sys.stderr, flush=True)
         return record.levelno > logging.INFO or event.endswith("error")
 
 
@@ -106,8 +91,23 @@ def speak_briefly() -> None:
     from snakemake.logging import logger
 
     for handler in logger.handlers:
+        # The other handlers write the log file, and what a plugin of the user's sends elsewhere.
         if handler.name == "DefaultStreamHandler":
             handler.addFilter(OneLineAJob())
+
+
+def end_from_a_thread() -> None:
+    """Have SIGTERM handled as it is now, but in a thread of its own.
+
+    Snakemake's handler waits for a lock. Python runs a handler in the main thread, between two of
+    its steps: where these hold that lock, the run would wait for itself for ever.
+    """
+    handler = signal.getsignal(signal.SIGTERM)
+    if callable(handler):
+        signal.signal(
+            signal.SIGTERM,
+            lambda *given: threading.Thread(target=handler, args=given, daemon=True).start(),
+        )
 
 
 def unusable(path: str) -> str | None:
@@ -121,11 +121,9 @@ def unusable(path: str) -> str | None:
     harmful = [repr(sign) for sign in path if sign in "{}\\" or not sign.isprintable()]
     if "'" in path:
         harmful += [f"a single quote beside {sign}" for sign in path if sign in '"$`']
-    return (
-        f"{path!r}: Snakemake cannot run programs by a path with {harmful[0]}; rename it"
-        if harmful
-        else None
-    )
+    if not harmful:
+        return None
+    return f"{path!r}: Snakemake cannot run programs by a path with {harmful[0]}; rename it"
 
 
 def unwritable(

@@ -1,4 +1,4 @@
-"""The table of studies: what measures the cells of each, and what takes their raw output apart."""
+"""The table of studies: a row says what a study is, and everything that lists studies reads it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,47 +11,137 @@ from stepscope.config.grid import Cell, Target
 class Study:
     """One kind of measurement.
 
-    `program` names the rule that measures a cell, and its file in scripts/. `expand` gives the
-    cells. `analysis` names the rule and the program that take a cell's raw output apart, where it
-    has any. `tools(device)` are the programs that a cell uses: it goes stale when one appears or
-    changes.
+    name: its key in the configuration, and the folder of its cells.
+    program: the rule that measures a cell, and its file in scripts/.
+    axes: what an entry of its grid may name. A study with `size` among them runs the model.
+    expand: from the configuration to its cells.
+    samples_are_series: whether its samples become series; else a module of results/ makes its
+        tables, of records or of analyses.
+    is_timed: whether its samples are times that two versions of the code can be compared by.
+    start_seconds: what a process takes on a GPU besides its steps; a rough figure, for the plan.
+    variant_seconds: the same, of each variant and length.
+    analysis: the rule and the program that take a cell's raw output apart, where it has any.
+    tools: the programs that a cell uses on a device. It is stale when one appears or changes.
     """
 
     name: str
     program: str
+    axes: tuple[str, ...]
     expand: Callable[[Target], list[Cell]]
+    samples_are_series: bool
+    is_timed: bool
+    start_seconds: float
+    variant_seconds: float = 0
     analysis: str | None = None
     tools: Callable[[str], tuple[str, ...]] = lambda device: ()
+
+    @property
+    def file(self) -> str:
+        """The name of its program's file."""
+        return f"{self.program}.py"
 
     def cells(self, config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
         """The cells for a machine, in the configuration's order. Raises ConfigError for a grid that
         is wrong."""
-        return self.expand(
-            Target(self.name, f"{self.program}.py", config, device, hardware, threads)
+        target = Target(
+            study=self.name,
+            program=self.file,
+            axes=self.axes,
+            config=config,
+            device=device,
+            hardware=hardware,
+            threads=threads,
         )
+        return self.expand(target)
 
 
-TIMING = Study(name="timing", program="time_step", expand=model_cells.timing_cells)
-LADDER = Study(name="ladder", program="time_ladder", expand=ladder_cells.ladder_cells)
-ATTENTION = Study(
-    name="attention", program="time_attention", expand=operation_cells.attention_cells
+TIMING = Study(
+    name="timing",
+    program="time_step",
+    axes=model_cells.AXES,
+    expand=model_cells.timing_cells,
+    samples_are_series=True,
+    is_timed=True,
+    start_seconds=3,
 )
-CEILINGS = Study(name="ceilings", program="measure_ceilings", expand=operation_cells.ceilings_cells)
+LADDER = Study(
+    name="ladder",
+    program="time_ladder",
+    axes=("size", "context", "batch"),
+    expand=ladder_cells.ladder_cells,
+    samples_are_series=True,
+    is_timed=True,
+    start_seconds=4,
+    variant_seconds=2.5,
+)
+ATTENTION = Study(
+    name="attention",
+    program="time_attention",
+    axes=operation_cells.ATTENTION_AXES,
+    expand=operation_cells.attention_cells,
+    samples_are_series=True,
+    is_timed=True,
+    start_seconds=4,
+    variant_seconds=0.5,
+)
+CEILINGS = Study(
+    name="ceilings",
+    program="measure_ceilings",
+    axes=("precision",),
+    expand=operation_cells.ceilings_cells,
+    samples_are_series=True,
+    is_timed=True,
+    start_seconds=1.5,
+)
 PROFILE = Study(
     name="profile",
     program="profile_step",
+    axes=(*model_cells.AXES, "detail", "start"),
     expand=model_cells.profile_cells,
+    samples_are_series=False,
+    is_timed=False,
+    start_seconds=10,
     analysis="analyze_profile",
     tools=profilers.tools,
 )
 MEMORY = Study(
     name="memory",
     program="snapshot_memory",
+    axes=(*model_cells.AXES, "start"),
     expand=model_cells.memory_cells,
+    samples_are_series=False,
+    is_timed=False,
+    start_seconds=4.5,
     analysis="analyze_memory",
 )
 PRECISION = Study(
-    name="precision", program="probe_precision", expand=operation_cells.precision_cells
+    name="precision",
+    program="probe_precision",
+    axes=("probe",),
+    expand=operation_cells.precision_cells,
+    samples_are_series=False,
+    is_timed=False,
+    start_seconds=2,
+)
+PARALLEL = Study(
+    name="parallel",
+    program="time_parallel",
+    axes=(*model_cells.AXES, "devices"),
+    expand=model_cells.parallel_cells,
+    samples_are_series=True,
+    is_timed=True,
+    start_seconds=15,
+    variant_seconds=12,
 )
 
-STUDIES = (TIMING, LADDER, ATTENTION, CEILINGS, PROFILE, MEMORY, PRECISION)
+STUDIES = (
+    TIMING,
+    LADDER,
+    ATTENTION,
+    CEILINGS,
+    PROFILE,
+    MEMORY,
+    PRECISION,
+)
+BY_NAME = {study.name: study for study in STUDIES}
+OF_MODEL = tuple(study.name for study in STUDIES if "size" in study.axes)  # that run the model

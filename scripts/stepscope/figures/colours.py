@@ -8,6 +8,8 @@ light colours; the page replaces each by its CSS variable and is given the value
 
 from dataclasses import dataclass
 
+from stepscope.model.formats import PRECISIONS
+
 
 @dataclass(frozen=True)
 class Colour:
@@ -33,26 +35,20 @@ OKABE_ITO = {
     "pale": Colour("#d3d7dc", "#434a53", "#5b6067", "#a8aeb5"),
 }
 # Light and dark values of what is no series.
-NEUTRAL = {
+GREYS = {
     "ink": ("#1b1c1e", "#e4e6e9"),
     "muted": ("#5c6066", "#a2a8b0"),
     "grid": ("#dfe1e4", "#2c3036"),
     "paper": ("#fffffe", "#0d1117"),  # a page's own
 }
-INK, MUTED, GRID, PAPER = (light for light, _ in NEUTRAL.values())
+INK, MUTED, GRID, PAPER = (light for light, _ in GREYS.values())
 ON_BAR = "#111213"  # words on a bar or an area, in both themes
 ACCENT = "blue"
 
 # What a thing is, wherever it is drawn, is of one colour: the optimizer's time, kernels and state
 # are green.
 THINGS = {
-    "precision": {
-        "fp32": "blue",
-        "tf32": "purple",
-        "bf16": "vermillion",
-        "fp16": "green",
-        "fp8": "black",
-    },
+    "precision": {name: said.colour for name, said in PRECISIONS.items()},
     "phase": {"inference": "sky", "forward": "sky", "backward": "orange", "optimizer": "green"},
     "category": {
         "matmul": "blue",
@@ -113,7 +109,7 @@ def text_of(colour: str) -> str:
 
 def _variables() -> dict[str, tuple[str, str, str]]:
     """Light colour → (name of its CSS variable, light value, dark value)."""
-    found = {light: (f"figure-{name}", light, dark) for name, (light, dark) in NEUTRAL.items()}
+    found = {light: (f"figure-{name}", light, dark) for name, (light, dark) in GREYS.items()}
     for name, each in OKABE_ITO.items():
         found[each.light] = (f"figure-{name}", each.light, each.dark)
         found[each.text] = (f"figure-{name}-text", each.text, each.dark_text)

@@ -26,22 +26,25 @@ here.
 import math
 from dataclasses import dataclass, replace
 
-from stepscope.axes import PRECISIONS
+from stepscope.model.about import Attention, Loss, Optimizer
+from stepscope.model.chosen import said
+from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
 STREAM = "batch × context × d_model"
 _HEADS = "batch × heads × context × d_head"
 _KV_HEADS = "batch × K heads × context × d_head"
-_QKV = "batch × context × 3 d_model"
+QKV = "batch × context × 3 d_model"
 SCORES = "batch × heads × context × context"
 HIDDEN = "batch × context × d_ff"
+LOGITS = "batch × context × vocabulary"
 
 
 @dataclass(frozen=True)
 class Setup:
-    """A model and how it is run. precision, attention and optimizer are values of the options of
-    those names."""
+    """A model and how it is run. precision, attention, optimizer and loss are values of the options
+    of those names."""
 
     shape: ModelShape
     batch: int
@@ -49,15 +52,29 @@ class Setup:
     precision: str = "fp32"
     attention: str = "naive"
     optimizer: str = "own"
+    loss: str = "own"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the closed form knows all that the options need: of a precision in the blocks'
+        linear layers alone it does not know the operands that are kept."""
+        says = said("optimizer", self.optimizer, Optimizer)
+        is_whole = not FORMATS[self.precision].outside
+        return is_whole and None not in (says.state, says.workspace)
+
+    @property
+    def keeps_scores(self) -> bool:
+        """Whether attention has tensors of (context x context) for each head."""
+        return said("attention", self.attention, Attention).keeps == "scores"
 
     @property
     def is_autocast(self) -> bool:
-        return PRECISIONS[self.precision].is_autocast
+        return FORMATS[self.precision].is_autocast
 
     @property
     def low(self) -> str:
         """Type of the results of matrix products."""
-        return PRECISIONS[self.precision].dtype
+        return FORMATS[self.precision].dtype
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -161,9 +178,15 @@ def parameters(setup: Setup) -> Contribution:
 
 
 def optimizer_state(setup: Setup) -> Contribution:
-    """AdamW's two moments of each parameter. (PyTorch's fused AdamW also keeps a step count for
-    each parameter.)"""
-    return tensor(setup, "optimizer state", "optimizer", "moments", "parameters", "float32", 2)
+    """AdamW's two moments of each parameter, or as many as another optimizer says. (PyTorch's fused
+    AdamW also keeps a step count for each parameter.)
+
+    Raises ValueError for one that does not say it.
+    """
+    count = said("optimizer", setup.optimizer, Optimizer).state
+    if count is None:
+        raise ValueError(f"optimizer {setup.optimizer}: its state is not known to the closed form")
+    return tensor(setup, "optimizer state", "optimizer", "moments", "parameters", "float32", count)
 
 
 def gradients(setup: Setup) -> Contribution:
@@ -189,17 +212,19 @@ def gradients_of_block(setup: Setup, count: int = 1) -> list[Contribution]:
 def buffers(setup: Setup) -> list[Contribution]:
     """Tables of the rotary embedding, the mask that naive attention keeps, and the batch."""
     tables = tensor(setup, "buffers", "RoPE", "cos and sin", "context × d_head", "float32", 2)
-    has_mask = setup.attention == "naive" or _masks_sdpa(setup)
-    dtype = "uint8" if _masks_sdpa(setup) else setup.low
-    mask = tensor(setup, "buffers", "attention", "causal mask", "context × context", dtype)
     batch = tensor(setup, "buffers", "", "tokens and targets", "batch × context", "int64", 2)
-    return [tables, *[mask] * has_mask, batch]
+    if not setup.keeps_scores and not _masks_window(setup):
+        return [tables, batch]
+    dtype = "uint8" if _masks_window(setup) else setup.low
+    mask = tensor(setup, "buffers", "attention", "causal mask", "context × context", dtype)
+    return [tables, mask, batch]
 
 
-def _masks_sdpa(setup: Setup) -> bool:
-    """Whether PyTorch's attention is given a mask of booleans, since it knows no window that hides
-    something."""
-    return setup.attention == "sdpa" and setup.shape.keys_seen(setup.context) < setup.context
+def _masks_window(setup: Setup) -> bool:
+    """Whether attention, as PyTorch's, is given a mask of booleans, since it knows no window that
+    hides something."""
+    hides = setup.shape.keys_seen(setup.context) < setup.context
+    return hides and said("attention", setup.attention, Attention).masks_window
 
 
 def cast_weights(
@@ -221,10 +246,11 @@ def all_cast_weights(setup: Setup) -> list[Contribution]:
 
 def largest_parameter(setup: Setup) -> str:
     """Dimensions of the largest parameter."""
-    dims_of_all = {dims for _, dims in WEIGHTS.values()}
-    return max(
-        sorted(dims_of_all), key=lambda dims: tensor(setup, "", "", "", dims, "float32").bytes
-    )
+
+    def size(dims: str) -> int:
+        return tensor(setup, "", "", "", dims, "float32").bytes
+
+    return max(sorted({dims for _, dims in WEIGHTS.values()}), key=size)
 
 
 Row = tuple[str, str, str, str, str]  # module, name, operator, dimensions, type
@@ -238,41 +264,56 @@ def saved_by_block(setup: Setup, count: int = 1) -> list[Contribution]:
     next part saves.
     """
     low = setup.low
-    input_op = (
-        "_to_copy" if setup.is_autocast else "mul"
-    )  # without autocast the norm's result itself
+    # without autocast the norm's result itself
+    input_op = "_to_copy" if setup.is_autocast else "mul"
+    of_attention = _saved_by_scores if setup.keeps_scores else _saved_by_fused
+    # Each of the two products casts its input for itself; in fp32 both share the norm's result.
+    up_input = [("FFN", "up input", input_op, STREAM, low)] if setup.is_autocast else []
     rows = [
         *_saved_by_norm("attention norm", "block input"),
         ("attention/QKV projection", "QKV input", input_op, STREAM, low),
-        *(_saved_by_naive(setup) if setup.attention == "naive" else _saved_by_fused(setup)),
+        *of_attention(setup),
         *_saved_by_norm("FFN norm", "residual after attention"),
-        # Each of the two products casts its input for itself; in fp32 both share the norm's result.
         ("FFN", "gate input", input_op, STREAM, low),
         ("FFN", "gate", "mm", HIDDEN, low),
-        *[("FFN", "up input", input_op, STREAM, low)] * setup.is_autocast,
+        *up_input,
         ("FFN", "silu", "silu", HIDDEN, low),
         ("FFN", "up", "mm", HIDDEN, low),
         ("FFN", "silu × up", "mul", HIDDEN, low),
     ]
-    return [each for row in rows for each in _saved(setup, "blocks.*/", row, count)]
+    return _saved(setup, "blocks.*/", rows, count)
 
 
 def saved_outside(setup: Setup) -> list[Contribution]:
     """What autograd keeps for the final norm, the LM head and the loss; the embedding needs only
     the tokens."""
+    input_op = "_to_copy" if setup.is_autocast else "mul"
     rows = [
         *_saved_by_norm("final norm", "residual of the last block"),
-        ("LM head", "head input", "_to_copy" if setup.is_autocast else "mul", STREAM, setup.low),
-        ("loss", "logits", "mm", "batch × context × vocabulary", setup.low),
+        ("LM head", "head input", input_op, STREAM, setup.low),
+    ]
+    return [*_saved(setup, "", rows), *saved_by_loss(setup)]
+
+
+def saved_by_loss(setup: Setup) -> list[Contribution]:
+    """What autograd keeps for the loss: the logits and a number a row, or all logarithms of
+    probabilities."""
+    rows: list[Row] = [
+        ("loss", "logits", "mm", LOGITS, setup.low),
         ("loss", "log-sum-exp of logits", "add", "batch × context", "float32"),
     ]
-    return [each for row in rows for each in _saved(setup, "", row, 1)]
+    if said("loss", setup.loss, Loss).keeps == "log-softmax":
+        rows = [("loss", "log-softmax of logits", "_log_softmax", LOGITS, "float32")]
+    return _saved(setup, "", rows)
 
 
-def _saved(setup: Setup, prefix: str, row: Row, count: int) -> list[Contribution]:
-    module, name, op, dims, dtype = row
-    one = tensor(setup, "activations", prefix + module, name, dims, dtype, count)
-    return [replace(one, op=op)] * (count > 0)
+def _saved(setup: Setup, prefix: str, rows: list[Row], count: int = 1) -> list[Contribution]:
+    """A contribution for each row, of as many tensors as there are blocks; none of no block."""
+    found = []
+    for module, name, op, dims, dtype in rows:
+        one = tensor(setup, "activations", prefix + module, name, dims, dtype, count)
+        found.append(replace(one, op=op))
+    return found if count else []
 
 
 def _saved_by_norm(module: str, input_name: str) -> list[Row]:
@@ -285,9 +326,9 @@ def _saved_by_norm(module: str, input_name: str) -> list[Row]:
     ]
 
 
-def _saved_by_naive(setup: Setup) -> list[Row]:
-    """Naive attention. The scores themselves are not kept: the mask and the exponential are applied
-    in place."""
+def _saved_by_scores(setup: Setup) -> list[Row]:
+    """Attention as the formula reads. The scores themselves are not kept: the mask and the
+    exponential are applied in place."""
     # matmul wants batch and heads as one dimension. Heads are cut out of the projection's result,
     # so that this makes a copy, unless one of the two is 1: then V stays a view, and keeps Q, K and
     # V of the projection in memory. Heads of Q that share one of K stand one after the other, which
@@ -295,26 +336,17 @@ def _saved_by_naive(setup: Setup) -> list[Row]:
     shape, low = setup.shape, setup.low
     is_view = 1 in (setup.batch, shape.kv_heads)
     scaled = "mul" if is_view and shape.kv_heads == shape.num_heads else "clone"
-    v = ("QKV", "mm", _QKV, low) if is_view else ("V", "clone", _KV_HEADS, low)
+    v = ("QKV", "mm", QKV, low) if is_view else ("V", "clone", _KV_HEADS, low)
+    weights_op = "_to_copy" if setup.is_autocast else "mul"
+    scores, times_v = "attention/attention scores", "attention/attention × V"
     return [
-        ("attention/attention scores", "scaled Q", scaled, _HEADS, low),
-        ("attention/attention scores", "K", "clone", _KV_HEADS, low),
-        (
-            "attention/softmax",
-            "exponentials",
-            "sub",
-            SCORES,
-            "float32",
-        ),  # of the difference, in place
+        (scores, "scaled Q", scaled, _HEADS, low),
+        (scores, "K", "clone", _KV_HEADS, low),
+        # of the difference, in place
+        ("attention/softmax", "exponentials", "sub", SCORES, "float32"),
         ("attention/softmax", "1 / sums", "reciprocal", "batch × heads × context", "float32"),
-        (
-            "attention/attention × V",
-            "attention weights",
-            "_to_copy" if setup.is_autocast else "mul",
-            SCORES,
-            low,
-        ),
-        ("attention/attention × V", *v),
+        (times_v, "attention weights", weights_op, SCORES, low),
+        (times_v, *v),
         ("attention/output projection", "attended", "clone", STREAM, low),
     ]
 
@@ -322,15 +354,16 @@ def _saved_by_naive(setup: Setup) -> list[Row]:
 def _saved_by_fused(setup: Setup) -> list[Row]:
     """PyTorch's fused attention. V is a view of the projection's result; the output projection's
     input is a view of what attention returns."""
-    operator = "fused attention"
+    operator, module = "fused attention", "attention/fused attention"
     rotated = "_to_copy" if setup.is_autocast else "addcmul"
     queries = "context" if setup.is_autocast else "context in 32s"
     rows = [
-        ("Q", rotated, _HEADS, setup.low),
-        ("K", rotated, _KV_HEADS, setup.low),
-        ("QKV", "mm", _QKV, setup.low),
-        ("attended", operator, _HEADS, setup.low),
-        ("log-sum-exp", operator, f"batch × heads × {queries}", "float32"),
-        *[("mask as numbers", "masked_fill", "context × context", setup.low)] * _masks_sdpa(setup),
+        (module, "Q", rotated, _HEADS, setup.low),
+        (module, "K", rotated, _KV_HEADS, setup.low),
+        (module, "QKV", "mm", QKV, setup.low),
+        (module, "attended", operator, _HEADS, setup.low),
+        (module, "log-sum-exp", operator, f"batch × heads × {queries}", "float32"),
     ]
-    return [(f"attention/{operator}", *row) for row in rows]
+    if _masks_window(setup):
+        rows.append((module, "mask as numbers", "masked_fill", "context × context", setup.low))
+    return rows

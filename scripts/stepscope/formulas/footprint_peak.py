@@ -19,10 +19,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from stepscope.formulas import footprint
-from stepscope.formulas.footprint import HIDDEN, SCORES, STREAM, Contribution, Setup, tensor
+from stepscope.formulas.footprint import (
+    HIDDEN,
+    LOGITS,
+    SCORES,
+    STREAM,
+    Contribution,
+    Setup,
+    tensor,
+)
+from stepscope.model.about import Loss, Optimizer
+from stepscope.model.chosen import said
 
 _KV = "batch × context × d_K"
-_LOGITS = "batch × context × vocabulary"
+_HEAD = "vocabulary × d_model"
+Moment = tuple[str, str, list[Contribution]]  # phase, part, what is alive
 
 
 @dataclass(frozen=True)
@@ -51,8 +62,10 @@ def moments(setup: Setup, mode: str, workspace: int = 0) -> list[Peak]:
 
     mode: "inference", "forward", "forward-backward" or "step".
     """
-    library = Contribution("workspace", "", "libraries", "as given", (workspace,), "uint8")
-    always = [footprint.parameters(setup), *footprint.buffers(setup), *[library] * (workspace > 0)]
+    always = [footprint.parameters(setup), *footprint.buffers(setup)]
+    if workspace:
+        library = Contribution("workspace", "", "libraries", "as given", (workspace,), "uint8")
+        always.append(library)
     if mode == "inference":
         found = [*_inference(setup)]
     else:
@@ -93,37 +106,51 @@ def _merged(contributions: list[Contribution]) -> list[Contribution]:
     return [replace(one, count=count) for one, count in counts.items()]
 
 
-def _loss(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
+def _loss(setup: Setup) -> Iterator[Moment]:
     """The end of forward and the start of backward: all activations and cast weights are alive, and
-    no gradient is.
-
-    The loss works in fp32 and in place, on one tensor as large as the logits; its gradient is cast
-    to the logits' type.
-    """
+    no gradient is."""
     blocks = footprint.saved_by_block(setup, setup.shape.num_layers)
-    outside = footprint.saved_outside(setup)
-    casts = footprint.all_cast_weights(setup)
-    exponentials = tensor(setup, "activations", "loss", "exponentials", _LOGITS, "float32")
-    yield "forward", "loss", [*blocks, *outside, *casts, exponentials]
+    always = [*blocks, *footprint.saved_outside(setup), *footprint.all_cast_weights(setup)]
+    made_forward, made_backward = _made_by_loss(setup)
+    yield "forward", "loss", [*always, *made_forward]
+    yield "backward", "loss", [*always, *made_backward]
 
-    gradient = tensor(setup, "workspace", "loss", "gradient of logits in fp32", _LOGITS, "float32")
-    cast_gradient = tensor(setup, "workspace", "loss", "gradient of logits", _LOGITS, setup.low)
-    yield (
-        "backward",
-        "loss",
-        [*blocks, *outside, *casts, gradient, *[cast_gradient] * setup.is_autocast],
-    )
-
-    # The logits and the weight's copy are gone once the head's two products are done.
-    remaining = [each for each in outside if each.name not in ("logits", "log-sum-exp of logits")]
-    of_input = tensor(setup, "workspace", "LM head", "gradient of head input", STREAM, setup.low)
-    of_weight = tensor(
-        setup, "workspace", "LM head", "gradient of head weight", "vocabulary × d_model", setup.low
-    )
-    yield "backward", "LM head", [*blocks, *remaining, *casts, cast_gradient, of_input, of_weight]
+    # What the loss has saved and the weight's copy are gone once the head's two products are done.
+    of_loss = footprint.saved_by_loss(setup)
+    remaining = [each for each in always if each not in of_loss]
+    module = "LM head"
+    of_head = [
+        tensor(setup, "workspace", "loss", "gradient of logits", LOGITS, setup.low),
+        tensor(setup, "workspace", module, "gradient of head input", STREAM, setup.low),
+        tensor(setup, "workspace", module, "gradient of head weight", _HEAD, setup.low),
+    ]
+    yield "backward", module, [*remaining, *of_head]
 
 
-def _backward(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
+def _made_by_loss(setup: Setup) -> tuple[list[Contribution], list[Contribution]]:
+    """What the loss needs at its largest moment of forward and of backward, besides what it saves.
+
+    Our own works in fp32 and in place, on one tensor as large as the logits; its gradient is cast
+    to the logits' type. PyTorch's is given the logits in fp32, and makes a gradient for its mean of
+    logarithms and one for their softmax.
+    """
+
+    def made(category: str, name: str, dtype: str = "float32") -> Contribution:
+        return tensor(setup, category, "loss", name, LOGITS, dtype)
+
+    if said("loss", setup.loss, Loss).keeps == "log-softmax":
+        wide = [made("activations", "logits in fp32")] if setup.is_autocast else []
+        of_log = made("workspace", "gradient of log-softmax")
+        of_logits = made("workspace", "gradient of logits in fp32")
+        return [made("activations", "logits", setup.low), *wide], [of_log, of_logits]
+    exponentials = made("activations", "exponentials")
+    gradients = [made("workspace", "gradient of logits in fp32")]
+    if setup.is_autocast:
+        gradients.append(made("workspace", "gradient of logits", setup.low))
+    return [exponentials], gradients
+
+
+def _backward(setup: Setup) -> Iterator[Moment]:
     """The largest moments of a block's backward pass, in the last block, which is the first to run,
     and the first; then the embedding's."""
     layers = setup.shape.num_layers
@@ -139,7 +166,7 @@ def _backward(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
             residual_gradient,
         ]
         yield "backward", f"{label}/FFN", [*elsewhere, *_gate_backward(setup)]
-        if setup.attention == "naive":
+        if setup.keeps_scores:
             yield "backward", f"{label}/attention/softmax", [*elsewhere, *_softmax_backward(setup)]
         if layers == 1:
             break
@@ -179,18 +206,23 @@ def _softmax_backward(setup: Setup) -> list[Contribution]:
     return [*kept, *footprint.cast_weights(setup, ("QKV",)), *done, of_v, *scores]
 
 
-def _optimizer(setup: Setup) -> tuple[str, str, list[Contribution]]:
-    """All gradients and the roots of second moments: of one parameter at a time in our own AdamW,
-    of all in PyTorch's, which by default runs each operation over all parameters on a GPU
-    ("foreach"), none in the fused one."""
-    dims = {"own": footprint.largest_parameter(setup), "torch": "parameters"}.get(setup.optimizer)
-    roots = (
-        [tensor(setup, "workspace", "optimizer", "denominators", dims, "float32")] if dims else []
-    )
-    return "optimizer", "", [footprint.gradients(setup), *roots]
+def _optimizer(setup: Setup) -> Moment:
+    """All gradients, and what the optimizer needs in a step: the roots of second moments of one
+    parameter at a time in our own AdamW, of all in PyTorch's, none in the fused one.
+
+    Raises ValueError for one that does not say it.
+    """
+    dims = said("optimizer", setup.optimizer, Optimizer).workspace
+    if dims is None:
+        raise ValueError(f"optimizer {setup.optimizer}: its workspace is not known")
+    alive = [footprint.gradients(setup)]
+    if dims:
+        size = footprint.largest_parameter(setup) if dims == "largest parameter" else dims
+        alive.append(tensor(setup, "workspace", "optimizer", "denominators", size, "float32"))
+    return "optimizer", "", alive
 
 
-def _inference(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
+def _inference(setup: Setup) -> Iterator[Moment]:
     """The largest moments of the last block, when autocast has copied most weights, and the LM
     head.
 
@@ -198,56 +230,59 @@ def _inference(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
     norm's result and what attention returns, in attention Q, K and the projection of which V is a
     view.
     """
-    before = footprint.cast_weights(setup, count=setup.shape.num_layers - 1)
-    block_input = tensor(setup, "activations", "blocks.*", "residual", STREAM, "float32")
-    own_casts = [*before, *footprint.cast_weights(setup, ("QKV",))]
+    low, is_autocast = setup.low, setup.is_autocast
 
-    def made(module: str, *rows: tuple[str, str, str]) -> list[Contribution]:
-        return [tensor(setup, "activations", f"blocks.*/{module}", *row) for row in rows]
+    def made(module: str, name: str, dims: str, dtype: str = "float32") -> Contribution:
+        return tensor(setup, "activations", module, name, dims, dtype)
 
-    stream = [block_input, *made("attention norm", ("attention norm", STREAM, "float32"))]
-    qkv = made("attention/QKV projection", ("QKV", "batch × context × 3 d_model", setup.low))
-    q = made("attention/RoPE(Q)", ("Q", STREAM, setup.low))
-    rotation = made(
-        "attention/RoPE(K)",
-        ("swapped pairs", _KV, setup.low),
-        *[("swapped pairs in fp32", _KV, "float32")] * setup.is_autocast,
-        ("K × cos", _KV, "float32"),
-        ("K in fp32", _KV, "float32"),
-    )
-    yield "inference", "last block/attention/RoPE(K)", [*own_casts, *stream, *qkv, *q, *rotation]
+    def in_block(module: str, name: str, dims: str, dtype: str = "float32") -> Contribution:
+        return made(f"blocks.*/{module}", name, dims, dtype)
 
-    if setup.attention == "naive":
-        k = made("attention/RoPE(K)", ("K", _KV, setup.low))
-        scores = made("attention/attention scores", ("scores", SCORES, setup.low))
-        softmax = made(
-            "attention/softmax",
-            ("exponentials", SCORES, "float32"),
-            ("attention weights in fp32", SCORES, "float32"),
-            *[("attention weights", SCORES, setup.low)] * setup.is_autocast,
-            ("maxima", "batch × heads × context", "float32"),
-            ("1 / sums", "batch × heads × context", "float32"),
-        )
-        yield (
-            "inference",
-            "last block/attention/softmax",
-            [*own_casts, *stream, *qkv, *q, *k, *scores, *softmax],
-        )
-
-    attended = made("attention/output projection", ("attended", STREAM, setup.low))
-    normalised = made("FFN norm", ("FFN norm", STREAM, "float32"))
-    hidden = made("FFN", *[(name, HIDDEN, setup.low) for name in ("silu", "up", "silu × up")])
-    casts = [*before, *footprint.cast_weights(setup, ("QKV", "output", "gate", "up"))]
-    yield (
-        "inference",
-        "last block/FFN",
-        [*casts, replace(block_input, count=2), *attended, *normalised, *hidden],
-    )
-
-    outside = [
-        tensor(setup, "activations", "final norm", "final norm", STREAM, "float32"),
-        *[tensor(setup, "activations", "LM head", "head input", STREAM, setup.low)]
-        * setup.is_autocast,
-        tensor(setup, "activations", "LM head", "logits", _LOGITS, setup.low),
+    casts_before = footprint.cast_weights(setup, count=setup.shape.num_layers - 1)
+    residual = made("blocks.*", "residual", STREAM)
+    in_attention = [
+        *casts_before,
+        *footprint.cast_weights(setup, ("QKV",)),
+        residual,
+        in_block("attention norm", "attention norm", STREAM),
+        in_block("attention/QKV projection", "QKV", footprint.QKV, low),
+        in_block("attention/RoPE(Q)", "Q", STREAM, low),
     ]
+    rotation = [
+        in_block("attention/RoPE(K)", "swapped pairs", _KV, low),
+        in_block("attention/RoPE(K)", "K × cos", _KV),
+        in_block("attention/RoPE(K)", "K in fp32", _KV),
+    ]
+    if is_autocast:
+        rotation.append(in_block("attention/RoPE(K)", "swapped pairs in fp32", _KV))
+    yield "inference", "last block/attention/RoPE(K)", [*in_attention, *rotation]
+
+    if setup.keeps_scores:
+        softmax = [
+            in_block("attention/RoPE(K)", "K", _KV, low),
+            in_block("attention/attention scores", "scores", SCORES, low),
+            in_block("attention/softmax", "exponentials", SCORES),
+            in_block("attention/softmax", "attention weights in fp32", SCORES),
+            in_block("attention/softmax", "maxima", "batch × heads × context"),
+            in_block("attention/softmax", "1 / sums", "batch × heads × context"),
+        ]
+        if is_autocast:
+            softmax.append(in_block("attention/softmax", "attention weights", SCORES, low))
+        yield "inference", "last block/attention/softmax", [*in_attention, *softmax]
+
+    in_ffn = [
+        *casts_before,
+        *footprint.cast_weights(setup, ("QKV", "output", "gate", "up")),
+        replace(residual, count=2),
+        in_block("attention/output projection", "attended", STREAM, low),
+        in_block("FFN norm", "FFN norm", STREAM),
+        in_block("FFN", "silu", HIDDEN, low),
+        in_block("FFN", "up", HIDDEN, low),
+        in_block("FFN", "silu × up", HIDDEN, low),
+    ]
+    yield "inference", "last block/FFN", in_ffn
+
+    outside = [made("final norm", "final norm", STREAM), made("LM head", "logits", LOGITS, low)]
+    if is_autocast:
+        outside.append(made("LM head", "head input", STREAM, low))
     yield "inference", "LM head", [*footprint.all_cast_weights(setup), *outside]

@@ -7,8 +7,6 @@ warpgroups hold 64 keys each, with their sums of dK and dV in registers; one war
 dQ, to which every program contributes, to memory (see `hopper_turns`).
 """
 
-from collections.abc import Callable
-
 import torch
 import triton
 import triton.language as tl
@@ -39,15 +37,14 @@ from stepscope.kernels.hopper_turns import (
     tiles_that_see,
     wait_for_turn,
 )
-from stepscope.kernels.launching import Plan
+from stepscope.kernels.launching import Kernel, Plan
 from stepscope.kernels.masks import Mask, blind
-from stepscope.kernels.operands import sharing, sizes
+from stepscope.kernels.operands import LOG2_E, sharing, sizes
 from stepscope.kernels.pointers import head_of, load_tile, store_tile
 from stepscope.kernels.rows import ROWS_OF_A_TURN as COUNTED
 from stepscope.kernels.rows import rows_of
 from stepscope.kernels.tiles import HopperBackward
 
-LOG2_E = 1.4426950408889634
 LITTLE = gl.constexpr(24)  # the least number of registers that a warp can keep
 ROWS = gl.constexpr(64)  # keys of a warpgroup: the height of its matrix instruction
 KEYS = gl.constexpr(128)  # of a program
@@ -73,7 +70,7 @@ def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
 
 
 def add_with(
-    kernel: Callable,
+    kernel: Kernel,
     constants: dict,
     keys_of_program: int,
     columns_of_part: int,
@@ -137,8 +134,8 @@ def add_with(
         (
             sums,
             d_q,
-            (heads * sums.stride(0), *sums.stride()[:-1]),
-            d_q.stride()[:-1],
+            (heads * sums.strides[0], *sums.strides[:-1]),
+            d_q.strides[:-1],
             heads,
             queries,
             *blind(queries, keys, mask),
@@ -151,10 +148,18 @@ def add_with(
 # What varies from call to call and would change the code, but not its speed.
 @gluon.jit(
     do_not_specialize=[
-        "heads", "query_tiles", "counters", "key_tiles", "keys", "sequences", "together", "shared_by", "offset",
+        "heads",
+        "query_tiles",
+        "counters",
+        "key_tiles",
+        "keys",
+        "sequences",
+        "together",
+        "shared_by",
+        "offset",
         "window",
     ]
-)  # fmt: skip
+)
 def _backward_kernel(
     q,
     k,
@@ -449,9 +454,20 @@ def _differentiate(
 
 @gluon.jit
 def _add_d_q(
-    sums, turns, counters, offset, window, made, barriers, place, steps,
-    QUERIES: gl.constexpr, BLOCK: gl.constexpr, SHARED: gl.constexpr, WINDOWED: gl.constexpr,
-):  # fmt: skip
+    sums,
+    turns,
+    counters,
+    offset,
+    window,
+    made,
+    barriers,
+    place,
+    steps,
+    QUERIES: gl.constexpr,
+    BLOCK: gl.constexpr,
+    SHARED: gl.constexpr,
+    WINDOWED: gl.constexpr,
+):
     """Add dQ of each tile of queries to its sum in memory, when it is this program's turn."""
     _d_scores_tiles, d_q_parts = made
     _kv_ready, _q_ready, _q_free, _d_scores_ready, _d_scores_free, d_q_ready, d_q_free = barriers

@@ -66,10 +66,18 @@ def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
 # What varies from call to call and would change the code, but not its speed.
 @gluon.jit(
     do_not_specialize=[
-        "heads", "query_tiles", "counters", "key_tiles", "keys", "sequences", "together", "shared_by", "offset",
+        "heads",
+        "query_tiles",
+        "counters",
+        "key_tiles",
+        "keys",
+        "sequences",
+        "together",
+        "shared_by",
+        "offset",
         "window",
     ]
-)  # fmt: skip
+)
 def _backward_kernel(
     q,
     k,
@@ -140,10 +148,10 @@ def _backward_kernel(
         (_sum_d_v, (d_v, sums, loaded, loading, made, making, place, steps, numbers,
                     SHARED, CAUSAL, SHIFTED, WINDOWED)),
         (_sum_d_k, (d_k, sums, loaded, loading, made, making, place, steps, scale, SHARED)),
-        (_add_d_q, (first, sums, turns, counters, offset, window, loaded, loading, making, place, steps,
-                    SHARED, WINDOWED)),
-        (_add_d_q, (second, sums, turns, counters, offset, window, loaded, loading, making, place, steps,
-                    SHARED, WINDOWED)),
+        (_add_d_q, (first, sums, turns, counters, offset, window, loaded, loading, making,
+                    place, steps, SHARED, WINDOWED)),
+        (_add_d_q, (second, sums, turns, counters, offset, window, loaded, loading, making,
+                    place, steps, SHARED, WINDOWED)),
         (_load, (inputs, loaded, loading, place, steps, SHARED)),
     ], [4, 1, 1, 1], [REGISTERS, LITTLE, LITTLE, LITTLE])
     # fmt: on
@@ -344,9 +352,20 @@ def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHAR
 
 @gluon.jit
 def _add_d_q(
-    slot: gl.constexpr, sums, turns, counters, offset, window, loaded, loading, making, place, steps,
-    SHARED: gl.constexpr, WINDOWED: gl.constexpr,
-):  # fmt: skip
+    slot: gl.constexpr,
+    sums,
+    turns,
+    counters,
+    offset,
+    window,
+    loaded,
+    loading,
+    making,
+    place,
+    steps,
+    SHARED: gl.constexpr,
+    WINDOWED: gl.constexpr,
+):
     """Add dQ of each tile of queries that leaves through one of the two buffers to its sum in
     memory, when it is this program's turn."""
     q_tiles, _k_tiles, _v_tiles, d_output_tiles, _shift_tiles, _delta_tiles = loaded

@@ -30,11 +30,10 @@ from stepscope.kernels.hopper_tiles import (
 )
 from stepscope.kernels.launching import Plan
 from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import sharing, sizes
+from stepscope.kernels.operands import LOG2_E, sharing, sizes
 from stepscope.kernels.tiles import HOPPER_ROWS, HopperForward
 
 LN_2 = gl.constexpr(0.6931471805599453)
-LOG2_E = 1.4426950408889634
 LITTLE = gl.constexpr(24)  # the least number of registers that a warp can keep
 ROWS = gl.constexpr(HOPPER_ROWS)
 
@@ -183,9 +182,20 @@ def _forward_kernel(
 
 @gluon.jit
 def _load(
-    inputs, given_out, buffers, barriers, grid, shared_by, mask, Q_SLOTS: gl.constexpr,
-    KEYS: gl.constexpr, GROUPS: gl.constexpr, STAGES: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr,
-):  # fmt: skip
+    inputs,
+    given_out,
+    buffers,
+    barriers,
+    grid,
+    shared_by,
+    mask,
+    Q_SLOTS: gl.constexpr,
+    KEYS: gl.constexpr,
+    GROUPS: gl.constexpr,
+    STAGES: gl.constexpr,
+    CAUSAL: gl.constexpr,
+    LOCAL: gl.constexpr,
+):
     """Fill the buffers: Q once for each block of queries, K and V tile after tile, the last keys
     first.
 

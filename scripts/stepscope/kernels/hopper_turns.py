@@ -27,9 +27,15 @@ def begun_at(program, together, key_tiles, sequences):
 
 @gluon.jit
 def tiles_that_see(
-    key_tile, query_tiles, offset, window,
-    QUERIES: gl.constexpr, KEYS: gl.constexpr, CAUSAL: gl.constexpr, WINDOWED: gl.constexpr,
-):  # fmt: skip
+    key_tile,
+    query_tiles,
+    offset,
+    window,
+    QUERIES: gl.constexpr,
+    KEYS: gl.constexpr,
+    CAUSAL: gl.constexpr,
+    WINDOWED: gl.constexpr,
+):
     """The first tile of queries that sees a key of a tile, and the end of those that do; there may
     be none."""
     first_tile = 0

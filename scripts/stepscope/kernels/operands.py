@@ -9,6 +9,7 @@ from torch import Tensor
 
 from stepscope.kernels.launching import Slot
 
+LOG2_E = 1.4426950408889634  # exp(x) is exp2(LOG2_E x), which a GPU has an instruction for
 LARGEST_HEAD = 256
 ALIGNED = 16  # bytes of addresses: what TMA and the widest loads need
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)

@@ -10,12 +10,12 @@ instead of 5.
 import triton
 import triton.language as tl
 
-from stepscope.kernels.launching import Plan
+from stepscope.kernels.launching import Kernel, Plan
 from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import block_of, sharing, sizes
+from stepscope.kernels.operands import LOG2_E, block_of, sharing, sizes
 from stepscope.kernels.pointers import head_of, load_tile, store_tile
-from stepscope.kernels.portable_forward import LOG2_E, keys_seen, see
 from stepscope.kernels.rows import rows_of
+from stepscope.kernels.seen import WHOLE, keys_seen, queries_seeing, see, seen_by
 from stepscope.kernels.tiles import Tiles, input_precision
 
 
@@ -27,38 +27,15 @@ def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles
     shift, delta, _ = rows_of(plan, output, d_output, lse)
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
-    for kernel, gradients, programs, tiles in (
-        (
-            _keys_kernel,
-            (d_k, d_v),
-            (triton.cdiv(keys, tiles_of_keys.keys), sequences // shared_by),
-            tiles_of_keys,
-        ),
-        (
-            _queries_kernel,
-            (d_q,),
-            (triton.cdiv(queries, tiles_of_queries.queries), sequences),
-            tiles_of_queries,
-        ),
-    ):
+
+    def launch(kernel: Kernel, programs: int, sequences: int, gradients: tuple, tiles: Tiles):
         tensors = q, k, v, d_output, *gradients
+        strides = [x.strides[:-1] for x in tensors]
+        numbers = (heads, queries, keys, mask.offset, mask.window, shift.shape[1])
         plan.launch(
             kernel,
-            programs,
-            (
-                *tensors,
-                shift,
-                delta,
-                *(x.stride()[:-1] for x in tensors),
-                heads,
-                queries,
-                keys,
-                mask.offset,
-                mask.window,
-                shift.shape[1],
-                scale,
-                scale * LOG2_E,
-            ),
+            (programs, sequences),
+            (*tensors, shift, delta, *strides, *numbers, scale, scale * LOG2_E),
             {
                 "QUERIES": tiles.queries,
                 "KEYS": tiles.keys,
@@ -72,6 +49,11 @@ def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles
             num_warps=tiles.warps,
             num_stages=tiles.stages,
         )
+
+    key_tiles = triton.cdiv(keys, tiles_of_keys.keys)
+    launch(_keys_kernel, key_tiles, sequences // shared_by, (d_k, d_v), tiles_of_keys)
+    query_tiles = triton.cdiv(queries, tiles_of_queries.queries)
+    launch(_queries_kernel, query_tiles, sequences, (d_q,), tiles_of_queries)
 
 
 # What varies from call to call and would change the code, but not its speed.
@@ -122,42 +104,39 @@ def _keys_kernel(
     d_k_tile = tl.zeros([KEYS, BLOCK], tl.float32)
     d_v_tile = tl.zeros([KEYS, BLOCK], tl.float32)
 
-    # Queries before `first` and from `end` on see none of these keys; those of tiles from
-    # `unmasked` to `full` see all of them. Keys beyond the last one need no mask: what they get
-    # stays in their own rows, and is not written.
-    first = tl.maximum(column - offset, 0) // QUERIES * QUERIES if CAUSAL else 0
-    unmasked = tl.cdiv(tl.maximum(column + KEYS - offset, 0), QUERIES) * QUERIES if CAUSAL else 0
-    end = (
-        tl.minimum(queries, tl.maximum(column + KEYS - 1 + window - offset, 0))
-        if WINDOWED
-        else queries
-    )
-    full = tl.maximum(column + window - offset, 0) // QUERIES * QUERIES if WINDOWED else queries
+    begins, ends = queries_seeing(column, queries, offset, window, QUERIES, KEYS, CAUSAL, WINDOWED)
     for member in range(SHARING):
         query_sequence = sequence * SHARING + member
         q_head = head_of(q, q_strides, query_sequence, heads)
         d_output_head = head_of(d_output, d_output_strides, query_sequence, heads)
         shift_head = shift + query_sequence * padded
         delta_head = delta + query_sequence * padded
-        for row in range(first, tl.minimum(unmasked, end), QUERIES):
-            d_k_tile, d_v_tile = _add_queries(
-                d_k_tile, d_v_tile, k_tile, v_tile, q_head, d_output_head, q_strides, d_output_strides, shift_head,
-                delta_head, row, columns, queries, offset, window, scale_log2, QUERIES, D_HEAD, BLOCK, WINDOWED, True,
-                PRECISION,
-            )  # fmt: skip
-        for row in range(unmasked, tl.minimum(full, end), QUERIES):
-            d_k_tile, d_v_tile = _add_queries(
-                d_k_tile, d_v_tile, k_tile, v_tile, q_head, d_output_head, q_strides, d_output_strides, shift_head,
-                delta_head, row, columns, queries, offset, window, scale_log2, QUERIES, D_HEAD, BLOCK, WINDOWED, False,
-                PRECISION,
-            )  # fmt: skip
-        if WINDOWED:
-            for row in range(tl.maximum(unmasked, full), end, QUERIES):
+        for part in tl.static_range(3 if WINDOWED else 2):
+            for row in range(begins[part], ends[part], QUERIES):
                 d_k_tile, d_v_tile = _add_queries(
-                    d_k_tile, d_v_tile, k_tile, v_tile, q_head, d_output_head, q_strides, d_output_strides, shift_head,
-                    delta_head, row, columns, queries, offset, window, scale_log2, QUERIES, D_HEAD, BLOCK, WINDOWED,
-                    True, PRECISION,
-                )  # fmt: skip
+                    d_k_tile,
+                    d_v_tile,
+                    k_tile,
+                    v_tile,
+                    q_head,
+                    d_output_head,
+                    q_strides,
+                    d_output_strides,
+                    shift_head,
+                    delta_head,
+                    row,
+                    columns,
+                    queries,
+                    offset,
+                    window,
+                    scale_log2,
+                    QUERIES,
+                    D_HEAD,
+                    BLOCK,
+                    WINDOWED,
+                    part != WHOLE,
+                    PRECISION,
+                )
 
     store_tile(d_k, d_k_strides, column, keys, d_k_tile * scale, KEYS, D_HEAD, BLOCK)
     store_tile(d_v, d_v_strides, column, keys, d_v_tile, KEYS, D_HEAD, BLOCK)
@@ -196,11 +175,7 @@ def _add_queries(
     scores = tl.dot(k_tile, q_tile.T, input_precision=PRECISION)
     weights = tl.exp2((scores - tl.load(shift + rows)[None, :]) * scale_log2)
     if MASKED:
-        positions = rows + offset
-        seen = columns[:, None] <= positions[None, :]
-        if WINDOWED:
-            seen = seen & (columns[:, None] > positions[None, :] - window)
-        weights = tl.where(seen, weights, 0.0)
+        weights = tl.where(seen_by(columns, rows + offset, window, WINDOWED), weights, 0.0)
     d_output_tile = load_tile(
         d_output, d_output_strides, row, queries, QUERIES, D_HEAD, BLOCK, True
     )
@@ -262,25 +237,32 @@ def _queries_kernel(
     d_q_tile = tl.zeros([QUERIES, BLOCK], tl.float32)
 
     positions = rows + offset
-    begin, unmasked, full, end = keys_seen(
-        row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED
-    )
-    if WINDOWED:
-        for column in range(begin, tl.minimum(unmasked, end), KEYS):
+    begins, ends = keys_seen(row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED)
+    for part in tl.static_range(0 if WINDOWED else 1, 3):
+        for column in range(begins[part], ends[part], KEYS):
             d_q_tile = _add_keys(
-                d_q_tile, q_tile, d_output_tile, shift_rows, delta_rows, k, v, k_strides, v_strides, positions, column,
-                keys, window, scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, WINDOWED, True, PRECISION,
-            )  # fmt: skip
-    for column in range(unmasked, full, KEYS):
-        d_q_tile = _add_keys(
-            d_q_tile, q_tile, d_output_tile, shift_rows, delta_rows, k, v, k_strides, v_strides, positions, column,
-            keys, window, scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, WINDOWED, False, PRECISION,
-        )  # fmt: skip
-    for column in range(tl.maximum(unmasked, full), end, KEYS):
-        d_q_tile = _add_keys(
-            d_q_tile, q_tile, d_output_tile, shift_rows, delta_rows, k, v, k_strides, v_strides, positions, column,
-            keys, window, scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, WINDOWED, True, PRECISION,
-        )  # fmt: skip
+                d_q_tile,
+                q_tile,
+                d_output_tile,
+                shift_rows,
+                delta_rows,
+                k,
+                v,
+                k_strides,
+                v_strides,
+                positions,
+                column,
+                keys,
+                window,
+                scale_log2,
+                KEYS,
+                D_HEAD,
+                BLOCK,
+                CAUSAL,
+                WINDOWED,
+                part != WHOLE,
+                PRECISION,
+            )
 
     store_tile(d_q, d_q_strides, row, queries, d_q_tile * scale, QUERIES, D_HEAD, BLOCK)
 

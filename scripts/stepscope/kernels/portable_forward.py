@@ -6,12 +6,12 @@ import triton.language as tl
 
 from stepscope.kernels.launching import Plan
 from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import block_of, sharing, sizes
+from stepscope.kernels.operands import LOG2_E, block_of, sharing, sizes
 from stepscope.kernels.pointers import head_of, load_tile, store_tile
+from stepscope.kernels.seen import WHOLE, keys_seen, see
 from stepscope.kernels.tiles import Tiles, input_precision
 
 LN_2 = tl.constexpr(0.6931471805599453)
-LOG2_E = 1.4426950408889634
 
 
 def add_to(plan: Plan, mask: Mask, tiles: Tiles) -> None:
@@ -26,7 +26,7 @@ def add_to(plan: Plan, mask: Mask, tiles: Tiles) -> None:
         (
             *tensors,
             lse,
-            *(x.stride()[:-1] for x in tensors),
+            *(x.strides[:-1] for x in tensors),
             heads,
             queries,
             keys,
@@ -90,28 +90,32 @@ def _forward_kernel(
     normaliser = tl.zeros([QUERIES], tl.float32)
     weighted = tl.zeros([QUERIES, BLOCK], tl.float32)
 
-    # Only the tiles on the diagonal, at the far end of the window, and the last, shorter one need a
-    # mask.
-    begin, unmasked, full, end = keys_seen(
-        row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED
-    )
     positions = rows + offset
-    if WINDOWED:
-        for column in range(begin, tl.minimum(unmasked, end), KEYS):
+    begins, ends = keys_seen(row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED)
+    for part in tl.static_range(0 if WINDOWED else 1, 3):
+        for column in range(begins[part], ends[part], KEYS):
             maximum, normaliser, weighted = _attend(
-                maximum, normaliser, weighted, q_tile, k, v, k_strides, v_strides, positions, column, keys, window,
-                scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, WINDOWED, True, PRECISION,
-            )  # fmt: skip
-    for column in range(unmasked, full, KEYS):
-        maximum, normaliser, weighted = _attend(
-            maximum, normaliser, weighted, q_tile, k, v, k_strides, v_strides, positions, column, keys, window,
-            scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, WINDOWED, False, PRECISION,
-        )  # fmt: skip
-    for column in range(tl.maximum(unmasked, full), end, KEYS):
-        maximum, normaliser, weighted = _attend(
-            maximum, normaliser, weighted, q_tile, k, v, k_strides, v_strides, positions, column, keys, window,
-            scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, WINDOWED, True, PRECISION,
-        )  # fmt: skip
+                maximum,
+                normaliser,
+                weighted,
+                q_tile,
+                k,
+                v,
+                k_strides,
+                v_strides,
+                positions,
+                column,
+                keys,
+                window,
+                scale_log2,
+                KEYS,
+                D_HEAD,
+                BLOCK,
+                CAUSAL,
+                WINDOWED,
+                part != WHOLE,
+                PRECISION,
+            )
 
     # A row of which every score is -inf has no weights; its output is 0.
     weighted = weighted / tl.where(normaliser == 0, 1, normaliser)[:, None]
@@ -119,40 +123,6 @@ def _forward_kernel(
     tl.store(
         lse + sequence * queries + rows, (maximum + tl.log2(normaliser)) * LN_2, rows < queries
     )
-
-
-@triton.jit
-def keys_seen(
-    position,
-    keys,
-    window,
-    QUERIES: tl.constexpr,
-    KEYS: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    WINDOWED: tl.constexpr,
-):
-    """(begin, unmasked, full, end): the queries of a tile, the first of which has this position,
-    see keys from `begin` to `end`, and all of them see all of those in the tiles from `unmasked` to
-    `full`, if there are any."""
-    if not CAUSAL:
-        return 0, 0, keys // KEYS * KEYS, keys
-    end = tl.minimum(keys, position + QUERIES)
-    full = tl.maximum(tl.minimum(keys, position + 1), 0) // KEYS * KEYS
-    if not WINDOWED:
-        return 0, 0, full, end
-    begin = tl.maximum(position - window + 1, 0) // KEYS * KEYS
-    return begin, tl.cdiv(tl.maximum(position + QUERIES - window, 0), KEYS) * KEYS, full, end
-
-
-@triton.jit
-def see(positions, columns, keys, window, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr):
-    """Whether the queries at these positions see these keys, (queries, keys)."""
-    seen = (columns < keys)[None, :]
-    if CAUSAL:
-        seen = seen & (columns[None, :] <= positions[:, None])
-    if WINDOWED:
-        seen = seen & (columns[None, :] > positions[:, None] - window)
-    return seen
 
 
 @triton.jit

@@ -16,12 +16,12 @@ import triton
 import triton.language as tl
 from triton import knobs
 
-from stepscope.kernels.launching import Plan, Slot
+from stepscope.kernels.launching import Kernel, Plan, Slot
 from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import block_of, rounded_up, sharing, sizes
+from stepscope.kernels.operands import LOG2_E, block_of, rounded_up, sharing, sizes
 from stepscope.kernels.pointers import head_of, load_tile, store_tile
-from stepscope.kernels.portable_forward import LOG2_E, keys_seen, see
 from stepscope.kernels.rows import PADDED_TO, rows_of
+from stepscope.kernels.seen import WHOLE, keys_seen, queries_seeing, see, seen_by
 from stepscope.kernels.tiles import Tiles
 
 # Triton's interpreter multiplies tiles of bf16 as if they held integers.
@@ -37,36 +37,22 @@ def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles
     parts = [split(plan, x) for x in (q, k, v, d_output)]
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
-    for kernel, gradients, programs, tiles in (
-        (
-            _keys_kernel,
-            (d_k, d_v),
-            (triton.cdiv(keys, tiles_of_keys.keys), sequences // shared_by),
-            tiles_of_keys,
-        ),
-        (
-            _queries_kernel,
-            (d_q,),
-            (triton.cdiv(queries, tiles_of_queries.queries), sequences),
-            tiles_of_queries,
-        ),
-    ):
+
+    def launch(kernel: Kernel, programs: int, sequences: int, gradients: tuple, tiles: Tiles):
+        strides = [x.strides[:-1] for x in gradients]
+        lengths = (heads, queries, keys, mask.offset, mask.window)
+        padded = (shift.shape[1], parts[1].shape[1])
         plan.launch(
             kernel,
-            programs,
+            (programs, sequences),
             (
                 *parts,
                 *gradients,
                 shift,
                 delta,
-                *(x.stride()[:-1] for x in gradients),
-                heads,
-                queries,
-                keys,
-                mask.offset,
-                mask.window,
-                shift.shape[1],
-                parts[1].shape[1],
+                *strides,
+                *lengths,
+                *padded,
                 scale,
                 scale * LOG2_E,
             ),
@@ -83,6 +69,11 @@ def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles
             num_stages=tiles.stages,
         )
 
+    key_tiles = triton.cdiv(keys, tiles_of_keys.keys)
+    launch(_keys_kernel, key_tiles, sequences // shared_by, (d_k, d_v), tiles_of_keys)
+    query_tiles = triton.cdiv(queries, tiles_of_queries.queries)
+    launch(_queries_kernel, query_tiles, sequences, (d_q,), tiles_of_queries)
+
 
 def split(plan: Plan, x: Slot) -> Slot:
     """The parts of a 4D fp32 tensor, (batch * heads, padded length, 3, block) bf16, with zeros
@@ -94,7 +85,7 @@ def split(plan: Plan, x: Slot) -> Slot:
     plan.launch(
         _split_kernel,
         (padded // rows, batch * heads),
-        (x, parts, x.stride()[:-1], heads, length, padded),
+        (x, parts, x.strides[:-1], heads, length, padded),
         {"ROWS": rows, "D_HEAD": d_head, "BLOCK": block},
         num_warps=4,
     )
@@ -218,40 +209,39 @@ def _keys_kernel(
     d_k_tile = tl.zeros([KEYS, BLOCK], tl.float32)
     d_v_tile = tl.zeros([KEYS, BLOCK], tl.float32)
 
-    # Queries before `first` and from `end` on see none of these keys; those of tiles from
-    # `unmasked` to `full` see all of them. Keys beyond the last one need no mask: what they get
-    # stays in their own rows, and is not written. Queries beyond the last one have a shift of
-    # infinity, and no weights.
-    first = tl.maximum(column - offset, 0) // QUERIES * QUERIES if CAUSAL else 0
-    unmasked = tl.cdiv(tl.maximum(column + KEYS - offset, 0), QUERIES) * QUERIES if CAUSAL else 0
-    end = (
-        tl.minimum(queries, tl.maximum(column + KEYS - 1 + window - offset, 0))
-        if WINDOWED
-        else queries
-    )
-    full = tl.maximum(column + window - offset, 0) // QUERIES * QUERIES if WINDOWED else queries
+    # Queries beyond the last one have a shift of infinity, and no weights.
+    begins, ends = queries_seeing(column, queries, offset, window, QUERIES, KEYS, CAUSAL, WINDOWED)
     for member in range(SHARING):
         query_sequence = sequence * SHARING + member
         q_tile = tile_of(q, query_sequence, padded, QUERIES, BLOCK)
         d_output_tile = tile_of(d_output, query_sequence, padded, QUERIES, BLOCK)
         shift_head = shift + query_sequence * padded
         delta_head = delta + query_sequence * padded
-        for row in range(first, tl.minimum(unmasked, end), QUERIES):
-            d_k_tile, d_v_tile = _add_queries(
-                d_k_tile, d_v_tile, k_high, k_mid, k_low, v_high, v_mid, v_low, q_tile, d_output_tile, shift_head,
-                delta_head, row, columns, offset, window, scale_log2, QUERIES, BLOCK, WINDOWED, True,
-            )  # fmt: skip
-        for row in range(unmasked, tl.minimum(full, end), QUERIES):
-            d_k_tile, d_v_tile = _add_queries(
-                d_k_tile, d_v_tile, k_high, k_mid, k_low, v_high, v_mid, v_low, q_tile, d_output_tile, shift_head,
-                delta_head, row, columns, offset, window, scale_log2, QUERIES, BLOCK, WINDOWED, False,
-            )  # fmt: skip
-        if WINDOWED:
-            for row in range(tl.maximum(unmasked, full), end, QUERIES):
+        for part in tl.static_range(3 if WINDOWED else 2):
+            for row in range(begins[part], ends[part], QUERIES):
                 d_k_tile, d_v_tile = _add_queries(
-                    d_k_tile, d_v_tile, k_high, k_mid, k_low, v_high, v_mid, v_low, q_tile, d_output_tile, shift_head,
-                    delta_head, row, columns, offset, window, scale_log2, QUERIES, BLOCK, WINDOWED, True,
-                )  # fmt: skip
+                    d_k_tile,
+                    d_v_tile,
+                    k_high,
+                    k_mid,
+                    k_low,
+                    v_high,
+                    v_mid,
+                    v_low,
+                    q_tile,
+                    d_output_tile,
+                    shift_head,
+                    delta_head,
+                    row,
+                    columns,
+                    offset,
+                    window,
+                    scale_log2,
+                    QUERIES,
+                    BLOCK,
+                    WINDOWED,
+                    part != WHOLE,
+                )
 
     store_tile(d_k, d_k_strides, column, keys, d_k_tile * scale, KEYS, D_HEAD, BLOCK)
     store_tile(d_v, d_v_strides, column, keys, d_v_tile, KEYS, D_HEAD, BLOCK)
@@ -288,11 +278,7 @@ def _add_queries(
     scores = _product(k_high, k_mid, k_low, q_high.T, q_mid.T, q_low.T)
     weights = tl.exp2((scores - tl.load(shift + rows)[None, :]) * scale_log2)
     if MASKED:
-        positions = rows + offset
-        seen = columns[:, None] <= positions[None, :]
-        if WINDOWED:
-            seen = seen & (columns[:, None] > positions[None, :] - window)
-        weights = tl.where(seen, weights, 0.0)
+        weights = tl.where(seen_by(columns, rows + offset, window, WINDOWED), weights, 0.0)
     o_high, o_mid, o_low = _load(d_output_tile, row, BLOCK)
     high, mid, low = parts_of(weights)
     d_v_tile += _product(high, mid, low, o_high, o_mid, o_low)
@@ -346,25 +332,32 @@ def _queries_kernel(
     d_q_tile = tl.zeros([QUERIES, BLOCK], tl.float32)
 
     positions = rows + offset
-    begin, unmasked, full, end = keys_seen(
-        row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED
-    )
-    if WINDOWED:
-        for column in range(begin, tl.minimum(unmasked, end), KEYS):
+    begins, ends = keys_seen(row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED)
+    for part in tl.static_range(0 if WINDOWED else 1, 3):
+        for column in range(begins[part], ends[part], KEYS):
             d_q_tile = _add_keys(
-                d_q_tile, q_high, q_mid, q_low, o_high, o_mid, o_low, shift_rows, delta_rows, k_tile, v_tile, positions,
-                column, keys, window, scale_log2, KEYS, BLOCK, CAUSAL, WINDOWED, True,
-            )  # fmt: skip
-    for column in range(unmasked, full, KEYS):
-        d_q_tile = _add_keys(
-            d_q_tile, q_high, q_mid, q_low, o_high, o_mid, o_low, shift_rows, delta_rows, k_tile, v_tile, positions,
-            column, keys, window, scale_log2, KEYS, BLOCK, CAUSAL, WINDOWED, False,
-        )  # fmt: skip
-    for column in range(tl.maximum(unmasked, full), end, KEYS):
-        d_q_tile = _add_keys(
-            d_q_tile, q_high, q_mid, q_low, o_high, o_mid, o_low, shift_rows, delta_rows, k_tile, v_tile, positions,
-            column, keys, window, scale_log2, KEYS, BLOCK, CAUSAL, WINDOWED, True,
-        )  # fmt: skip
+                d_q_tile,
+                q_high,
+                q_mid,
+                q_low,
+                o_high,
+                o_mid,
+                o_low,
+                shift_rows,
+                delta_rows,
+                k_tile,
+                v_tile,
+                positions,
+                column,
+                keys,
+                window,
+                scale_log2,
+                KEYS,
+                BLOCK,
+                CAUSAL,
+                WINDOWED,
+                part != WHOLE,
+            )
 
     store_tile(d_q, d_q_strides, row, queries, d_q_tile * scale, QUERIES, D_HEAD, BLOCK)
 

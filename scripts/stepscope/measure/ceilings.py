@@ -21,6 +21,7 @@ from stepscope.measure.samples import Samples
 from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model.chosen import load
+from stepscope.model.formats import FORMATS
 
 KINDS = ("burst", "sustained")
 BURSTS, IDLE = 5, 0.1  # before each burst so many seconds of rest
@@ -31,12 +32,8 @@ def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
     """Bursts, then the sustained series; `oom` where the operands do not fit."""
     samples = Samples(telemetry, process)
     found, outcome = Found(process, samples.rows), Outcome()
-    wrong = (
-        spec["precision"] == "fp8"
-        and spec["order"] % 16
-        and "fp8 needs an order that is a multiple of 16"
-    )
-    if reason := precision.unsupported(spec["precision"], spec["device"]) or wrong:
+    reason = precision.unsupported(spec["precision"], spec["device"]) or _wrong_order(spec)
+    if reason:
         outcome = Outcome("unsupported", reason)
     else:
         with caught(outcome):
@@ -45,6 +42,14 @@ def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
     for kind in KINDS:
         found.status(kind, outcome.status, outcome.reason)
     return found
+
+
+def _wrong_order(spec: dict) -> str | None:
+    """Why a product of this order cannot be in the precision, in one line; None if it can."""
+    name = spec["precision"]
+    multiple = load("precision", name).MULTIPLE if FORMATS[name].outside else 1
+    is_wrong = spec["operation"] == "matmul" and spec["order"] % multiple
+    return f"{name} needs an order that is a multiple of {multiple}" if is_wrong else None
 
 
 def _both(run: Callable[[], object], spec: dict, samples: Samples) -> None:
@@ -93,9 +98,10 @@ def operation(spec: dict) -> Callable[[], object]:
     left, right = (
         torch.randn(spec["order"], spec["order"], device=device).to(dtype) for _ in range(2)
     )
-    if spec["precision"] == "fp8":
-        (left, scale), (right, other) = map(load("precision", "fp8").quantized, (left, right))
-        return lambda: load("precision", "fp8").product(left, right.t(), scale, other, dtype, True)
+    if FORMATS[spec["precision"]].outside:
+        own = load("precision", spec["precision"])
+        (left, scale), (right, other) = map(own.quantized, (left, right))
+        return lambda: own.product(left, right.t(), scale, other, dtype, True)
     return partial(torch.mm, left, right.t(), out=torch.empty_like(left))
 
 

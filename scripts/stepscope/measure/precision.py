@@ -8,22 +8,12 @@ from typing import TypeVar
 import torch
 from torch.utils._pytree import tree_leaves
 
-from stepscope.axes import PRECISIONS
 from stepscope.measure import memory
+from stepscope.model.formats import FORMATS
 
-# Flags of /proc/cpuinfo that say that a processor multiplies matrices in a format (x86's names,
-# then Arm's). Without any of them torch computes in fp32 and rounds, some 16 times slower than
-# fp32.
-INSTRUCTIONS = {
-    "bf16": {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"},
-    "fp16": {"avx512_fp16", "amx_fp16", "asimdhp"},
-}
 CPUINFO = Path("/proc/cpuinfo")
-_NAMES = {
-    getattr(torch, one.dtype): name
-    for name, one in PRECISIONS.items()
-    if name not in ("tf32", "fp8")
-}
+# Of several precisions whose results have one type the first: it is no more than that type.
+_NAMES = {getattr(torch, one.dtype): name for name, one in reversed(FORMATS.items())}
 _LACKING = (
     "not implemented for",
     "not supported",
@@ -35,12 +25,11 @@ Result = TypeVar("Result")
 
 def unsupported(precision: str, device: str) -> str | None:
     """Why the device cannot run the precision, in one line; None if it can."""
-    if device == "cpu" and precision == "tf32":
+    if device == "cpu" and FORMATS[precision].of_fp32 == "high":
         return "TF32 is a format of NVIDIA's tensor cores; a CPU has none"
     if device == "cpu":
-        is_missing = PRECISIONS[precision].is_autocast and not has_instructions(precision)
-        return f"no {precision} instructions" if is_missing else None
-    own, least = torch.cuda.get_device_capability(), PRECISIONS[precision].capability
+        return None if has_instructions(precision) else f"no {precision} instructions"
+    own, least = torch.cuda.get_device_capability(), FORMATS[precision].capability
     if own >= least:
         return None
     name, needed, has = (
@@ -51,31 +40,35 @@ def unsupported(precision: str, device: str) -> str | None:
 
 
 def has_instructions(precision: str) -> bool:
-    """Whether this processor has instructions for a format of 16 bits, by the flags that Linux
-    shows."""
+    """Whether this processor has instructions for a precision, by the flags that Linux shows."""
+    wanted = FORMATS[precision].cpu_flags
+    if wanted is None:
+        return True
     try:
         lines = CPUINFO.read_text().splitlines()
     except OSError:
         return False
     flags = next((line for line in lines if line.lower().startswith(("flags", "features"))), "")
-    return bool(INSTRUCTIONS.get(precision, set()) & set(flags.partition(":")[2].split()))
+    return not set(wanted).isdisjoint(flags.partition(":")[2].split())
 
 
 def configure(precision: str) -> None:
-    """Let fp32 matrix products use TF32 for `tf32`, and for nothing else."""
-    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    """Let fp32 matrix products round their operands for `tf32`, and for nothing else that does not
+    say so."""
+    of_fp32 = FORMATS[precision].of_fp32
+    torch.set_float32_matmul_precision(of_fp32)
+    torch.backends.cudnn.allow_tf32 = of_fp32 != "highest"
 
 
 def dtype(precision: str) -> torch.dtype:
     """Type of a tensor that stands for the precision by itself."""
-    return getattr(torch, PRECISIONS[precision].dtype)
+    return getattr(torch, FORMATS[precision].dtype)
 
 
 def autocast(precision: str, device: str) -> contextlib.AbstractContextManager:
     """Context in which the forward pass runs: autocast for bf16 and fp16 (weights stay fp32), else
     none."""
-    if PRECISIONS[precision].is_autocast:
+    if FORMATS[precision].is_autocast:
         return torch.autocast(device, dtype=dtype(precision))
     return contextlib.nullcontext()
 

@@ -1,34 +1,103 @@
-"""Implementations that are chosen by name on the command line.
+"""The values of options that are modules: listed, loaded by name, and what they say of themselves.
 
-They are imported here and nowhere else, so that a cell depends only on the implementation that it
-names.
+They are imported here and nowhere else, so that a cell depends only on the value that it names.
+What a value says of itself is read from its file's text, without importing it and torch with it.
 """
 
+import ast
+import functools
 import importlib
 import pkgutil
+from pathlib import Path
 from types import ModuleType
+from typing import Any, TypeVar
+
+from stepscope.model.about import About, Attention, Loss, Optimizer, Precision
 
 # option -> package that holds one module for each of the option's values
-CHOSEN_BY_NAME = {
+PACKAGES = {
+    "precision": "stepscope.model.precisions",
     "attention": "stepscope.model.attention",
+    "compile": "stepscope.model.compilation",
     "optimizer": "stepscope.model.optimizers",
-    "precision": "stepscope.model.precisions",  # of those that torch has no context for
+    "loss": "stepscope.model.losses",
 }
+KINDS: dict[str, type[About]] = {
+    "precision": Precision,
+    "attention": Attention,
+    "compile": About,
+    "optimizer": Optimizer,
+    "loss": Loss,
+}
+Said = TypeVar("Said")
 
 
 def names(option: str) -> list[str]:
     """Names that `option` can take, sorted. Raises ValueError when there is no such option."""
-    if option not in CHOSEN_BY_NAME:
-        raise ValueError(f"no option {option!r}; there are: {', '.join(sorted(CHOSEN_BY_NAME))}")
-    package = importlib.import_module(CHOSEN_BY_NAME[option])
-    return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    return sorted(module.name for module in pkgutil.iter_modules([str(_folder(option))]))
 
 
-def load(option: str, name: str) -> ModuleType:
-    """The module that implements `name` of `option`, e.g. `load("attention", "sdpa")`.
+def module_of(option: str, name: str) -> str:
+    """The dotted name of the module that implements `name` of `option`.
 
     Raises ValueError, listing what exists, when the option or the name is unknown.
     """
     if name not in names(option):
         raise ValueError(f"no {option} {name!r}; there are: {', '.join(names(option))}")
-    return importlib.import_module(f"{CHOSEN_BY_NAME[option]}.{name}")
+    return f"{PACKAGES[option]}.{name}"
+
+
+def load(option: str, name: str) -> ModuleType:
+    """That module, e.g. `load("attention", "sdpa")`. Raises ValueError as module_of() does."""
+    return importlib.import_module(module_of(option, name))
+
+
+def about(option: str, name: str) -> About:
+    """What a value says of itself. Raises ValueError as said() does."""
+    return said(option, name, KINDS[option])
+
+
+def said(option: str, name: str, kind: type[Said]) -> Said:
+    """What the value's module sets to a `kind`, read from the module's text: its `ABOUT =
+    Optimizer(label="Muon", ...)`, or its `FORMAT = Format(...)`.
+
+    Raises ValueError as module_of() does; or, naming the file, where that is missing or wrong.
+    """
+    constant = "ABOUT" if issubclass(kind, About) else kind.__name__.upper()
+    path, fields = _fields(option, name, constant, kind.__name__)
+    try:
+        return kind(**fields)
+    except TypeError as error:
+        raise ValueError(f"{path}: {constant}: {error}") from None
+
+
+@functools.cache
+def _fields(option: str, name: str, constant: str, kind: str) -> tuple[Path, dict[str, Any]]:
+    """(the module's file, the literals that it makes the constant of)."""
+    module_of(option, name)
+    path = _folder(option) / f"{name}.py"
+    tree = ast.parse(path.read_bytes(), filename=str(path))
+    calls = [call_of(node, constant) for node in tree.body]
+    call = next((each for each in calls if each is not None), None)
+    if call is None or not isinstance(call.func, ast.Name) or call.func.id != kind:
+        raise ValueError(f"{path}: there is no {constant} = {kind}(...) at its top level; add it")
+    try:
+        return path, {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    except ValueError:
+        raise ValueError(f"{path}: {constant} takes literals alone; it is read, not run") from None
+
+
+def call_of(node: ast.stmt, constant: str) -> ast.Call | None:
+    """The call whose result a statement gives to a constant; None if it does anything else."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return None
+    is_meant = any(isinstance(each, ast.Name) and each.id == constant for each in node.targets)
+    return node.value if is_meant else None
+
+
+def _folder(option: str) -> Path:
+    """The folder of an option's package."""
+    if option not in PACKAGES:
+        raise ValueError(f"no option {option!r}; there are: {', '.join(sorted(PACKAGES))}")
+    (folder,) = importlib.import_module(PACKAGES[option]).__path__
+    return Path(folder)

@@ -12,7 +12,7 @@ tokens, whose errors cancel: a tenth.
 
 import math
 
-from stepscope.axes import PRECISIONS
+from stepscope.model.formats import PRECISIONS
 
 OF_LOSS = 0.1
 
@@ -26,30 +26,40 @@ def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str,
     if not with_loss:
         return {}
     first = next(iter(with_loss))
+    tolerances = {name: PRECISIONS[precisions[name]].tolerance for name in with_loss}
     found = {}
     for name, one in with_loss.items():
-        both = [PRECISIONS[precisions[each]].tolerance for each in (name, first)]
-        found[name] = one | _against(one, with_loss[first], None if None in both else max(both))
+        larger = _larger(tolerances[name], tolerances[first])
+        found[name] = one | _against(one, with_loss[first], larger)
     return found
 
 
+def _larger(a: float | None, b: float | None) -> float | None:
+    """Of two tolerances; None where one of them judges nothing."""
+    return None if a is None or b is None else max(a, b)
+
+
 def _against(one: dict, first: dict, tolerance: float | None) -> dict:
-    own, other = one["gradient_sample"], first["gradient_sample"]
-    apart = (
-        math.dist(own, other) / math.hypot(*other)
-        if len(own) == len(other) and any(other)
-        else math.nan
-    )
-    relative = [
-        abs(one[key] - first[key]) / abs(first[key] or math.nan)
-        for key in ("loss", "gradient_norm")
-    ]
-    difference = max(relative[1], apart)
-    known = all(map(math.isfinite, (*relative, apart)))
+    off = {key: _relative(one[key], first[key]) for key in ("loss", "gradient_norm")}
+    apart = _distance(one["gradient_sample"], first["gradient_sample"])
+    is_known = all(map(math.isfinite, (*off.values(), apart)))
+    difference = max(off["gradient_norm"], apart)
+    worst = max(off["loss"] / OF_LOSS, difference)
     return {
-        "difference": difference if known else None,
-        "loss_difference": relative[0] if known else None,
+        "difference": difference if is_known else None,
+        "loss_difference": off["loss"] if is_known else None,
         "tolerance": tolerance,
-        "same": known
-        and (tolerance is None or max(relative[0] / OF_LOSS, difference) <= tolerance),
+        "same": is_known and (tolerance is None or worst <= tolerance),
     }
+
+
+def _relative(value: float, reference: float) -> float:
+    return abs(value - reference) / abs(reference or math.nan)
+
+
+def _distance(own: list[float], reference: list[float]) -> float:
+    """Of sampled gradients, as a share of the reference's length; NaN where they are not those of
+    one model, or all are 0."""
+    if len(own) != len(reference) or not any(reference):
+        return math.nan
+    return math.dist(own, reference) / math.hypot(*reference)

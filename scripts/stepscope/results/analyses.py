@@ -18,6 +18,17 @@ OF_SNAPSHOT = (
     "memory_named",
 )
 NAMES = {"profile": OF_TRACE, "memory": OF_SNAPSHOT}
+# Columns of the analyses' own files that no table has: a cell has one device, its steps and events
+# are told apart by their time, the others are parts of what a column says.
+LEFT_OUT = {
+    "kernels": {"layers"},
+    "phases": {"count"},
+    "gaps": {"device", "device_name"},
+    "modules": {"any_thread_gpu_time", "top_share"},
+    "memory_peak": {"device"},
+    "memory_timeline": {"active", "device", "event", "step"},
+    "memory_largest": {"device", "rank"},
+}
 
 
 def read(cells: list[MeasuredCell]) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
@@ -30,33 +41,31 @@ def read(cells: list[MeasuredCell]) -> tuple[dict[str, pd.DataFrame], dict[str, 
     parts: dict[str, list[pd.DataFrame]] = {name: [] for names in NAMES.values() for name in names}
     damaged = {}
     for cell in cells:
-        for name in NAMES.get(cell.place["study"], ()) if cell.record else ():
+        of_study = NAMES.get(cell.place["study"], ())
+        for name in of_study if cell.record else ():
             path = cell.folder / "analysis" / f"{name}.csv"
+            if not path.exists():
+                continue
             try:
-                if path.exists():
-                    parts[name].append(
-                        _one(path, name).assign(machine=cell.place["machine"], cell=cell.name)
-                    )
+                frame = _one(path, name)
             except (OSError, ValueError) as error:
-                damaged[cell.name] = (
-                    f"analysis/{name}.csv is damaged: {error}; delete that folder and run again"
-                )
-    return {
-        name: pd.concat(frames, ignore_index=True) if frames else _empty(name)
-        for name, frames in parts.items()
-    }, damaged
+                why = f"analysis/{name}.csv is damaged: {error}; delete that folder and run again"
+                damaged[cell.name] = why
+            else:
+                parts[name].append(frame.assign(machine=cell.place["machine"], cell=cell.name))
+    return {name: _together(name, frames) for name, frames in parts.items()}, damaged
 
 
 def _one(path: Path, name: str) -> pd.DataFrame:
     """One file. Raises ValueError if a column of the schema's is missing, or text stands for a
     number."""
-    text = (
-        [each.name for each in TABLES[name].columns if each.kind == TEXT] if name in TABLES else []
-    )
-    return pd.read_csv(
-        path, dtype=dict.fromkeys(text, "str"), keep_default_na=False, na_values=[""]
-    )
+    columns = TABLES[name].columns if name in TABLES else ()
+    text = [each.name for each in columns if each.kind == TEXT]
+    types = dict.fromkeys(text, "str")
+    return pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
 
 
-def _empty(name: str) -> pd.DataFrame:
+def _together(name: str, frames: list[pd.DataFrame]) -> pd.DataFrame:
+    if frames:
+        return pd.concat(frames, ignore_index=True)
     return pd.DataFrame(columns=TABLES[name].names if name in TABLES else ["machine", "cell"])

@@ -2,23 +2,25 @@
 it comes from."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 
-from stepscope.axes import NEUTRAL
+from stepscope.axes import option
+from stepscope.config.studies import STUDIES
+from stepscope.measure.found import STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.results import records
 
-SAMPLED = ("timing", "ladder", "attention", "ceilings")  # studies whose samples become series
-STATUSES = ("ok", "unsupported", "oom")  # the worst last
 MISSING = "missing"
 # What a spec says of how a cell is measured, not of what: where results of another run are used it
 # may differ.
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
+
+Rows = pd.DataFrame | Iterable[Mapping]
 
 
 class PlanError(ValueError):
@@ -43,9 +45,9 @@ class MeasuredCell:
         """machine, study, size, context, batch, precision, options and mode, as tables have
         them."""
         machine, study, size, *rest = self.name.split("/")
-        chosen = [
-            part for part in rest if "=" in part and part.partition("=")[0] not in ("mode", "batch")
-        ]
+        named = [part for part in rest if "=" in part]
+        # These two have columns of their own.
+        chosen = [part for part in named if not part.startswith(("mode=", "batch="))]
         return {
             "machine": machine,
             "study": study,
@@ -54,8 +56,18 @@ class MeasuredCell:
             "batch": self.spec.get("batch"),
             "precision": None if study == "ladder" else self.spec.get("precision"),
             "options": " ".join(chosen),
-            "mode": self.spec.get("mode", NEUTRAL["mode"]) if "context" in self.spec else None,
+            "mode": option(self.spec, "mode") if "context" in self.spec else None,
         }
+
+    @property
+    def gpu(self) -> str | None:
+        """The driver's name of the GPU that it was measured on; None without one."""
+        return self.record["provenance"]["hardware"].get("gpu") if self.record else None
+
+    @property
+    def values(self) -> list[dict]:
+        """What the record names besides times: quantity, unit, value and place of each."""
+        return self.summary.get("values", [])
 
     @property
     def summary(self) -> dict:
@@ -84,64 +96,81 @@ class MeasuredCell:
         if not self.record:
             return MISSING, "not measured"
         found = self.statuses()
-        said = [
-            f"{name}: {status}: {why}" if len(found) > 1 else why
-            for name, (status, why) in found.items()
-            if why
-        ]
+        said = []
+        for name, (status, why) in found.items():
+            if why:
+                said.append(f"{name}: {status}: {why}" if len(found) > 1 else why)
         each = {status for status, _ in found.values()}
-        return "ok" if "ok" in each else max(each, key=STATUSES.index), "; ".join(said)
+        worst = max(each, key=STATUSES.index)
+        return "ok" if "ok" in each else worst, "; ".join(said)
+
+
+def precision_of(cell: MeasuredCell, variant: str) -> str:
+    """The precision that a variant of a cell runs in."""
+    own = {one["name"]: one.get("precision", "fp32") for one in cell.spec.get("variants", [])}
+    return cell.spec.get("precision") or own.get(variant, "fp32")
 
 
 def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFrame, dict[str, str]]:
     """(cells in the plan's order, their samples, refused cells: why), without those that are
     refused.
 
-    The samples have `cell` beside their own columns; they are those of the studies in SAMPLED.
-    Raises PlanError.
+    The samples have `cell` beside their own columns; they are those of the studies whose
+    samples become series. Raises PlanError.
     """
-    try:
-        plan = json.loads(plan_path.read_text())
-        entries = [entry for study in plan["studies"].values() for entry in study["cells"]]
-        machines = plan.get("machines", {})
-        cells = [
-            (entry["cell"], entry["spec"], entry["command"], entry["code"]) for entry in entries
-        ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PlanError(
-            f"{plan_path} is no plan of this workflow ({error!r}); delete it and run again"
-        ) from None
+    planned, foreign = _planned(plan_path, results)
     found, refused = [], {}
-    for name, spec, command, code in cells:
-        is_foreign = machines.get(name.partition("/")[0], {}).get("how") == "there"
+    for cell in planned:
+        is_foreign = cell.name.partition("/")[0] in foreign
         try:
-            found.append(
-                _read(MeasuredCell(name, spec, command, code, folder=results / name), is_foreign)
-            )
+            found.append(_measured(cell, is_foreign))
         except records.Damaged as error:
-            refused[name] = str(error)
-    sampled = {
-        cell.name: cell.content for cell in found if cell.record and cell.place["study"] in SAMPLED
-    }
-    samples, damaged = records.parsed(sampled)
+            refused[cell.name] = str(error)
+    studies = [study.name for study in STUDIES if study.samples_are_series]
+    sampled = [cell for cell in found if cell.record and cell.place["study"] in studies]
+    samples, damaged = records.parsed({cell.name: cell.content for cell in sampled})
     return found, samples, refused | damaged
 
 
-def _read(cell: MeasuredCell, is_foreign: bool) -> MeasuredCell:
+def _planned(path: Path, results: Path) -> tuple[list[MeasuredCell], set[str]]:
+    """(cells of a plan without what was measured, labels of machines whose results are those of
+    another run). Raises PlanError."""
+    try:
+        plan = json.loads(path.read_text())
+        machines = plan.get("machines", {})
+        foreign = {name for name, machine in machines.items() if machine.get("how") == "there"}
+        cells = [
+            MeasuredCell(
+                entry["cell"],
+                entry["spec"],
+                entry["command"],
+                entry["code"],
+                folder=results / entry["cell"],
+            )
+            for study in plan["studies"].values()
+            for entry in study["cells"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PlanError(
+            f"{path} is no plan of this workflow ({error!r}); delete it and run again"
+        ) from None
+    return cells, foreign
+
+
+def _measured(cell: MeasuredCell, is_foreign: bool) -> MeasuredCell:
     """The cell with its record and samples. Raises Damaged where they are not the plan's."""
     try:
         record = records.read_record(cell.folder)
     except FileNotFoundError:
         return cell
-    if difference := _difference(record["spec"], cell.spec, BUDGET if is_foreign else ()):
+    difference = _difference(record["spec"], cell.spec, BUDGET if is_foreign else ())
+    if difference:
         raise records.Damaged(f"record.json is of another spec: {difference}")
     content = records.content(cell.folder, record["samples_sha256"])
-    spec, command = (
-        (record["spec"], record["provenance"]["command"])
-        if is_foreign
-        else (cell.spec, cell.command)
-    )
-    return MeasuredCell(cell.name, spec, command, cell.code, record, content, cell.folder)
+    if is_foreign:  # its budget may be another than the plan's, and so may its command
+        command = record["provenance"]["command"]
+        cell = replace(cell, spec=record["spec"], command=command)
+    return replace(cell, record=record, content=content)
 
 
 def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> str:
@@ -159,14 +188,9 @@ def rows(cells: list[MeasuredCell]) -> list[dict]:
 
 def _row(cell: MeasuredCell) -> dict:
     status, reason = cell.status()
-    named = {
-        "cell": cell.name,
-        **cell.place,
-        "status": status,
-        "reason": reason,
-        "command": cell.command,
-    }
-    return named | (_provenance(cell) if cell.record else {})
+    planned = {"cell": cell.name, **cell.place, "command": cell.command}
+    became = {"status": status, "reason": reason}
+    return planned | became | (_provenance(cell) if cell.record else {})
 
 
 def _provenance(cell: MeasuredCell) -> dict:
@@ -185,17 +209,32 @@ def _provenance(cell: MeasuredCell) -> dict:
         "power_limit_w": hardware.get("power_limit_w"),
         "threads": settings.get("threads"),
         "driver": hardware.get("driver"),
-        **{name: versions.get(name) for name in ("torch", "triton", "python")},
+        "torch": versions.get("torch"),
+        "triton": versions.get("triton"),
+        "python": versions.get("python"),
         "started": origin["started"],
         "duration_s": origin["duration_s"],
         "processes": cell.spec.get("processes", 1),
-        **{
-            name: telemetry.get(name)
-            for name in ("sm_clock_median_mhz", "power_max_w", "temperature_max_c")
-        },
+        "sm_clock_median_mhz": telemetry.get("sm_clock_median_mhz"),
+        "power_max_w": telemetry.get("power_max_w"),
+        "temperature_max_c": telemetry.get("temperature_max_c"),
         "throttle": "; ".join(telemetry.get("throttle") or []),
         "other_processes": telemetry.get("other_processes"),
     }
+
+
+def untaken(cells: list[MeasuredCell], tables: Mapping[str, Rows]) -> list[str]:
+    """The studies of which cells were measured, but not one is in a table of what was found: what
+    they found would be in no report."""
+    taken: set[str] = set()
+    for name, table in tables.items():
+        if name not in ("cells", "variants"):  # these are of the plan
+            of_table = table if isinstance(table, pd.DataFrame) else pd.DataFrame(list(table))
+            taken |= set(of_table["cell"]) if "cell" in of_table else set()
+    measured = [cell for cell in cells if cell.status()[0] == "ok"]
+    studies = dict.fromkeys(cell.place["study"] for cell in measured)
+    seen = {cell.place["study"] for cell in measured if cell.name in taken}
+    return [study for study in studies if study not in seen]
 
 
 def mixed(rows: list[dict]) -> list[str]:
@@ -205,13 +244,11 @@ def mixed(rows: list[dict]) -> list[str]:
     for row in rows:
         for name in ("gpu", "cpu", "driver", "torch"):
             if row.get(name):
-                found.setdefault((row["machine"], name), {}).setdefault(row[name], row["cell"])
-    said = {
-        place: ", ".join(f"{value} ({cell})" for value, cell in own.items())
-        for place, own in found.items()
-        if len(own) > 1
-    }
-    return [
-        f"{machine}: measured with several of {name}: {values}"
-        for (machine, name), values in said.items()
-    ]
+                own = found.setdefault((row["machine"], name), {})
+                own.setdefault(row[name], row["cell"])
+    lines = []
+    for (machine, name), cells in found.items():
+        if len(cells) > 1:
+            values = ", ".join(f"{value} ({cell})" for value, cell in cells.items())
+            lines.append(f"{machine}: measured with several of {name}: {values}")
+    return lines

@@ -8,7 +8,7 @@ the rate of the plain FP32 units, without tensor cores. NVIDIA's names for the d
 
 from dataclasses import dataclass
 
-from stepscope.axes import PRECISIONS
+from stepscope.model.formats import PRECISIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ _ADA = "NVIDIA Ada GPU Architecture white paper, 2022"
 _BLACKWELL_RTX = "NVIDIA RTX Blackwell GPU Architecture white paper, 2025"
 _BLACKWELL = "NVIDIA Blackwell data sheet (HGX B200), 2025"
 
+# A GPU is a row: names by the driver, TFLOP/s in fp32, tf32, bf16, fp16 and fp8, GB/s, and where
+# these numbers are from.
 PEAKS = (
     Peak(("P100-PCIE-16GB",), 9.3, None, None, 18.7, None, 732, _P100),
     Peak(("P100-PCIE-12GB",), 9.3, None, None, 18.7, None, 549, _P100),
@@ -91,5 +93,6 @@ def rate(gpu_name: object, operation: str, precision: str) -> float | None:
     peak = peak_of(gpu_name)
     if operation == "copy":
         return peak.bandwidth * 1e9 if peak else None
-    found = getattr(peak, precision, None) if peak and precision in PRECISIONS else None
+    said = PRECISIONS.get(precision)
+    found = getattr(peak, said.data_sheet, None) if peak and said else None
     return found * 1e12 if found else None

@@ -34,13 +34,14 @@ _ACTIVATIONS = (
     "context × d_head",
     "context × context",
 )
-_WEIGHTS = tuple(
-    dict.fromkeys(
-        spelled
-        for _, dims in WEIGHTS.values()
-        for spelled in (dims, " × ".join(reversed(dims.split(" × "))), f"1 × 1 × {dims}")
-    )
-)
+
+
+def _ways(dims: str) -> tuple[str, ...]:
+    """How a weight is laid out: as it is, transposed, and with axes of 1 in front."""
+    return dims, " × ".join(reversed(dims.split(" × "))), f"1 × 1 × {dims}"
+
+
+_WEIGHTS = tuple(dict.fromkeys(way for _, dims in WEIGHTS.values() for way in _ways(dims)))
 _OF_WEIGHTS = ("parameters", "gradients", "optimizer state", "cast weights")
 
 
@@ -56,18 +57,21 @@ def formula_of(
     width = DTYPE_BYTES.get(dtype.removeprefix("torch."))
     if width is None or size != width * math.prod(dims):
         return None
-    patterns = (*_WEIGHTS, *_ACTIVATIONS) if category in _OF_WEIGHTS else (*_ACTIVATIONS, *_WEIGHTS)
-    if (
-        setup.shape.num_heads == 1
-    ):  # batch·heads is batch, and d_head is d_model: the plainer names first
-        patterns = sorted(patterns, key=lambda pattern: "heads" in pattern)
+    is_of_weights = category in _OF_WEIGHTS
+    first, last = (_WEIGHTS, _ACTIVATIONS) if is_of_weights else (_ACTIVATIONS, _WEIGHTS)
+    patterns = [*first, *last]
+    if setup.shape.num_heads == 1:
+        # batch·heads is batch, and d_head is d_model: the plainer names first.
+        patterns.sort(key=lambda pattern: "heads" in pattern)
     for pattern in (spelled(setup, each) for each in patterns):
         if _sizes_of(setup, pattern) == tuple(dims):
             factors = pattern.replace("·", " × ").replace("pairs × 2", "d_head").split(" × ")
-            return " × ".join([*(factor for factor in factors if factor != "1"), f"{width} B"])
+            named = [factor for factor in factors if factor != "1"]
+            return " × ".join([*named, f"{width} B"])
     return None
 
 
 def _sizes_of(setup: Setup, pattern: str) -> tuple[int, ...]:
     known = setup.sizes | {"pairs": setup.shape.d_head // 2, "1": 1, "2": 2, "3": 3}
-    return tuple(math.prod(known[name] for name in dim.split("·")) for dim in pattern.split(" × "))
+    dims = (dim.split("·") for dim in pattern.split(" × "))
+    return tuple(math.prod(known[name] for name in merged) for merged in dims)

@@ -1,15 +1,18 @@
 """What the closed form says of memory, beside what snapshots recorded."""
 
 import functools
+from collections.abc import Callable, Iterator
 
 import pandas as pd
 
-from stepscope.axes import NEUTRAL, modes_up_to
+from stepscope.axes import PLAIN_STEP, modes_up_to
 from stepscope.formulas import footprint, footprint_checkpoint, footprint_peak
 from stepscope.formulas.footprint import Contribution, Setup
 from stepscope.formulas.footprint_peak import Peak
+from stepscope.model.shape import ModelShape
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.formula_of_tensor import formula_of
+from stepscope.results.mapped import mapped
 
 ITEM = "item"  # category of rows that compare a sum
 
@@ -51,68 +54,65 @@ class Snapshots:
         checkpoints."""
         setup = setup_of(cell.shape, cell.spec)
         is_plain = not {"compile", "checkpoint"} & set(cell.spec)
+        if setup is None or not is_plain:
+            return None
         mode = cell.place["mode"]
-        return (
-            footprint_peak.peak(setup, mode, self.workspace(cell, mode))
-            if setup and is_plain
-            else None
-        )
+        return footprint_peak.peak(setup, mode, self.workspace(cell, mode))
 
 
-def setup_of(shape, spec: dict) -> Setup | None:
-    """What the closed form needs of a spec, a cell's or a variant's; None without a shape, or in
-    fp8, of whose kept operands it knows nothing."""
-    if spec.get("precision") == "fp8":
+def setup_of(shape: ModelShape | None, spec: dict) -> Setup | None:
+    """What the closed form needs of a spec, a cell's or a variant's; None without a shape, or for
+    options of which it knows nothing."""
+    if shape is None:
         return None
-    options = {name: spec.get(name, NEUTRAL[name]) for name in ("attention", "optimizer")}
-    return shape and Setup(
-        shape, spec["batch"], spec["context"], spec.get("precision", "fp32"), **options
-    )
+    options = ("precision", "attention", "optimizer", "loss")
+    values = {name: str(spec.get(name, PLAIN_STEP[name])) for name in options}
+    setup = Setup(shape, spec["batch"], spec["context"], **values)
+    return setup if setup.is_known else None
 
 
 def values(cells: list[MeasuredCell], snapshots: Snapshots) -> list[dict]:
     """Values, as records have them, with `cell`: predicted peaks of all cells, recorded peaks of
     snapshots."""
     found = []
-
-    def add(
-        cell: MeasuredCell,
-        quantity: str,
-        number: float | None,
-        variant: str = "step",
-        mode: str | None = None,
-    ) -> None:
-        if number:
-            place = {
-                "cell": cell.name,
-                "variant": variant,
-                "mode": mode or cell.place["mode"],
-                "process": None,
-            }
-            found.append(place | {"quantity": quantity, "unit": "B", "value": float(number)})
-
     for cell in cells:
-        study = cell.place["study"]
-        if not cell.record or study not in ("timing", "ladder", "memory"):
-            continue
-        if study == "memory":
-            summary = snapshots.of("memory_summary", cell)
-            add(cell, "peak_asked", summary["peak"].max() if len(summary) else None)
-            for name, size in (cell.summary.get("memory", {}).get("baselines") or {}).items():
-                add(cell, f"{name}_bytes", size)
-        for variant in cell.spec.get("variants", [{"name": "step"}]):
-            for mode in ["step"] if study == "ladder" else modes_up_to(cell.place["mode"]):
-                if study != "memory" or mode == cell.place["mode"]:
-                    size = _peak_bytes(cell, variant, mode, snapshots.workspace(cell, mode))
-                    add(cell, "peak_predicted", size, variant["name"], mode)
-    return found
+        if cell.record and cell.place["study"] in ("timing", "ladder", "memory"):
+            found += [*_recorded(cell, snapshots), *_predicted_peaks(cell, snapshots)]
+    return [value for value in found if value["value"]]
+
+
+def _value(cell: MeasuredCell, quantity: str, bytes_: float | None, **place: str) -> dict:
+    where = {"variant": "step", "mode": cell.place["mode"], "process": None} | place
+    number = {"unit": "B", "value": float(bytes_ or 0)}
+    return {"cell": cell.name, **where, "quantity": quantity, **number}
+
+
+def _recorded(cell: MeasuredCell, snapshots: Snapshots) -> Iterator[dict]:
+    """What a snapshot says of a cell of the memory study."""
+    if cell.place["study"] != "memory":
+        return
+    summary = snapshots.of("memory_summary", cell)
+    if len(summary):
+        yield _value(cell, "peak_asked", summary["peak"].max())
+    for name, size in (cell.summary.get("memory", {}).get("baselines") or {}).items():
+        yield _value(cell, f"{name}_bytes", size)
+
+
+def _predicted_peaks(cell: MeasuredCell, snapshots: Snapshots) -> Iterator[dict]:
+    """The closed form's peak of each variant and mode that the cell measures."""
+    own = cell.place["mode"]
+    lighter = {"ladder": ["step"], "memory": [own]}
+    modes = lighter.get(cell.place["study"]) or modes_up_to(own)
+    for variant in cell.spec.get("variants", [{"name": "step"}]):
+        for mode in modes:
+            size = _peak_bytes(cell, variant, mode, snapshots.workspace(cell, mode))
+            yield _value(cell, "peak_predicted", size, variant=variant["name"], mode=mode)
 
 
 def _peak_bytes(cell: MeasuredCell, variant: dict, mode: str, workspace: int) -> int | None:
     """A compiler keeps what it likes: it has no closed form."""
-    spec = cell.spec | {
-        key: value for key, value in variant.items() if key not in ("name", "after")
-    }
+    options = {key: value for key, value in variant.items() if key not in ("name", "after")}
+    spec = cell.spec | options
     setup = setup_of(cell.shape, spec)
     if setup is None or spec.get("compile", "none") != "none":
         return None
@@ -121,54 +121,39 @@ def _peak_bytes(cell: MeasuredCell, variant: dict, mode: str, workspace: int) ->
 
 @functools.cache
 def _bytes(setup: Setup, mode: str, every: int) -> int:
-    if every and mode not in ("forward-backward", "step"):
-        every = 0
-    return footprint_checkpoint.peak_bytes(setup, mode, every)
+    has_backward = mode in ("forward-backward", "step")
+    return footprint_checkpoint.peak_bytes(setup, mode, every if has_backward else 0)
 
 
 def peak(rows: pd.DataFrame, snapshots: Snapshots) -> pd.DataFrame:
     """memory_peak with what the closed form predicts of each category."""
-    predicted = {
-        (cell.name, category): size
-        for cell in snapshots.cells
-        if (moment := snapshots.predicted(cell))
-        for category, size in _by_category(moment.contributions).items()
-    }
+    predicted: dict[tuple[str, str], int] = {}
+    for cell in snapshots.cells:
+        moment = snapshots.predicted(cell)
+        for each in moment.contributions if moment else ():
+            place = cell.name, each.category
+            predicted[place] = predicted.get(place, 0) + each.bytes
+    if not predicted:
+        return rows.assign(predicted=None)
     places = pd.MultiIndex.from_frame(rows[["cell", "category"]])
-    return rows.assign(
-        predicted=(
-            pd.Series(predicted, dtype=float).reindex(places).to_numpy() if predicted else None
-        )
-    )
-
-
-def _by_category(contributions: list[Contribution]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for each in contributions:
-        found[each.category] = found.get(each.category, 0) + each.bytes
-    return found
+    return rows.assign(predicted=pd.Series(predicted, dtype=float).reindex(places).to_numpy())
 
 
 def with_formulas(rows: pd.DataFrame, snapshots: Snapshots) -> pd.DataFrame:
     """memory_largest or memory_saved with the formula of one tensor's bytes, where one is found."""
     setups = {cell.name: setup_of(cell.shape, cell.spec) for cell in snapshots.cells}
     counts = rows["tensors"] if "tensors" in rows else pd.Series(1, rows.index)
-    columns = zip(
-        rows["cell"],
-        rows["bytes"] // counts,
-        rows["shape"],
-        rows["dtype"],
-        rows["category"],
-        strict=True,
-    )
-    return rows.assign(formula=[_formula(setups.get(cell), *tensor) for cell, *tensor in columns])
+    tensors = rows.assign(bytes=rows["bytes"] // counts)
 
+    def formula(cell: str, size: float, shape: object, dtype: str, category: str) -> str:
+        setup = setups.get(cell)
+        if setup is None or not isinstance(shape, str):
+            return ""
+        dims = tuple(map(int, shape.split("×")))
+        return formula_of(setup, int(size), dims, dtype, category) or ""
 
-@functools.cache
-def _formula(setup: Setup | None, size: float, shape: object, dtype: str, category: str) -> str:
-    if setup is None or not isinstance(shape, str):
-        return ""
-    return formula_of(setup, int(size), tuple(map(int, shape.split("×"))), dtype, category) or ""
+    columns = ["cell", "bytes", "shape", "dtype", "category"]
+    return rows.assign(formula=mapped(tensors, columns, formula))
 
 
 def predictions(snapshots: Snapshots) -> list[dict]:
@@ -178,86 +163,106 @@ def predictions(snapshots: Snapshots) -> list[dict]:
     for cell in snapshots.cells:
         key = {"machine": cell.place["machine"], "cell": cell.name}
         moment = snapshots.predicted(cell)
-        for each in moment.contributions if moment else []:
-            named = {
-                "category": each.category,
-                "module": each.module,
-                "name": each.name,
-                "count": each.count,
-            }
-            rows.append(key | named | {"predicted": each.bytes, "formula": each.formula})
+        rows += [key | _contribution(each) for each in (moment.contributions if moment else ())]
         rows += [key | {"category": ITEM} | item for item in _items(cell, snapshots, moment)]
     return rows
 
 
-def _items(cell: MeasuredCell, snapshots: Snapshots, moment: Peak | None) -> list[dict]:
-    """Sums, predicted and measured; of a model of one's own what follows from its parameters."""
-    mode, own = cell.place["mode"], cell.own_model
-    blocks = cell.shape.num_layers if cell.shape else (own.get("blocks") or {}).get("count") or 0
-    found: list[dict] = []
+def _contribution(each: Contribution) -> dict:
+    return {
+        "category": each.category,
+        "module": each.module,
+        "name": each.name,
+        "count": each.count,
+        "predicted": each.bytes,
+        "formula": each.formula,
+    }
 
-    def known(category: str) -> int | None:
-        """Bytes of a category: of a block as often as there are blocks, and of the rest."""
+
+def _items(cell: MeasuredCell, snapshots: Snapshots, moment: Peak | None) -> Iterator[dict]:
+    """Sums, predicted and measured; of a model of one's own what follows from its parameters."""
+    mode, setup = cell.place["mode"], setup_of(cell.shape, cell.spec)
+    alive, own = _alive(cell, snapshots), _of_own_model(cell)
+
+    def constant(name: str, formula: Callable[[Setup], Contribution]) -> Iterator[dict]:
+        """What is there for all of the step: one contribution."""
+        parts = [formula(setup)] if setup else None
+        yield from _item(name, parts, alive(name), own.get(name))
+
+    yield from constant("parameters", footprint.parameters)
+    if setup and setup.is_autocast:
+        timeline = snapshots.of("memory_timeline", cell)
+        casts = timeline["cast_weights"].max() if len(timeline) else None
+        yield from _item("cast weights", footprint.all_cast_weights(setup), casts)
+    if mode in ("forward-backward", "step"):
+        yield from constant("gradients", footprint.gradients)
+    if mode == "step":
+        yield from constant("optimizer state", footprint.optimizer_state)
+    if mode != "inference":
+        block, rest = _saved(cell, snapshots)
+        of_block = footprint.saved_by_block(setup) if setup else None
+        outside = footprint.saved_outside(setup) if setup else None
+        yield from _item("saved by a block", of_block, block)
+        yield from _item("saved outside the blocks", outside, rest)
+    summary = snapshots.of("memory_summary", cell)
+    is_whole = len(summary) and cell.status()[0] == "ok"
+    recorded = float(summary["peak"].max()) if is_whole else None
+    parts, part = (moment.contributions, moment.part) if moment else (None, "")
+    yield from _item("peak", parts, recorded, module=part)
+
+
+def _item(
+    name: str,
+    parts: list[Contribution] | None,
+    measured: float | None,
+    predicted: int | None = None,
+    module: str = "",
+) -> Iterator[dict]:
+    """A row, if either is known. parts: of the closed form; predicted: what stands in for their
+    sum."""
+    whole = predicted if parts is None else footprint.total(parts)
+    formulas = dict.fromkeys(each.formula for each in parts or ())
+    if whole is not None or measured is not None:
+        yield {
+            "name": name,
+            "module": module,
+            "predicted": whole,
+            "measured": measured,
+            # A sum of more is longer than a reader takes in.
+            "formula": " + ".join(formulas) if len(formulas) < 4 else "",
+        }
+
+
+def _of_own_model(cell: MeasuredCell) -> dict[str, int | None]:
+    """Bytes by the numbers of its parameters, all in fp32: AdamW keeps two moments of each that it
+    trains."""
+    own = cell.own_model
+    trained = own.get("trainable_parameters")
+    return {
+        "parameters": own.get("parameters") and 4 * own["parameters"],
+        "gradients": trained and 4 * trained,
+        "optimizer state": trained and 8 * trained,
+    }
+
+
+def _alive(cell: MeasuredCell, snapshots: Snapshots) -> Callable[[str], int | None]:
+    """Bytes of a category: those of a block as often as there are blocks, and of the rest."""
+    own_blocks = (cell.own_model.get("blocks") or {}).get("count") or 0
+    blocks = cell.shape.num_layers if cell.shape else own_blocks
+
+    def alive(category: str) -> int | None:
         block, rest = (snapshots.named(cell, category, part) for part in ("block", "rest"))
         return None if block is None and rest is None else (block or 0) * blocks + (rest or 0)
 
-    def item(
-        name: str,
-        predicted: list[Contribution] | int | None,
-        measured: float | None,
-        module: str = "",
-    ) -> None:
-        whole = footprint.total(predicted) if isinstance(predicted, list) else predicted
-        formulas = (
-            dict.fromkeys(each.formula for each in predicted) if isinstance(predicted, list) else {}
-        )
-        formula = " + ".join(formulas) if len(formulas) < 4 else ""
-        if whole is not None or measured is not None:
-            found.append(
-                {
-                    "name": name,
-                    "module": module,
-                    "predicted": whole,
-                    "measured": measured,
-                    "formula": formula,
-                }
-            )
-
-    setup = setup_of(cell.shape, cell.spec)
-    trained = own.get("trainable_parameters")
-    item("parameters", [footprint.parameters(setup)] if setup else own.get("parameters") and 4 * own["parameters"],
-         known("parameters"))  # fmt: skip
-    if setup and setup.is_autocast:
-        timeline = snapshots.of("memory_timeline", cell)
-        item(
-            "cast weights",
-            footprint.all_cast_weights(setup),
-            timeline["cast_weights"].max() if len(timeline) else None,
-        )
-    if mode in ("forward-backward", "step"):
-        item(
-            "gradients",
-            [footprint.gradients(setup)] if setup else trained and 4 * trained,
-            known("gradients"),
-        )
-    if mode == "step":
-        state = [footprint.optimizer_state(setup)] if setup else trained and 8 * trained
-        item("optimizer state", state, known("optimizer state"))
-    if mode != "inference":
-        is_whole = (
-            cell.summary.get("memory", {}).get("recorded") != "warm-up"
-        )  # else memory ran out before its end
-        saved = snapshots.of("memory_saved", cell) if is_whole else pd.DataFrame()
-        block, rest = (_saved(saved, part) for part in ("block", "rest"))
-        item("saved by a block", footprint.saved_by_block(setup) if setup else None, block)
-        item("saved outside the blocks", footprint.saved_outside(setup) if setup else None, rest)
-    summary = snapshots.of("memory_summary", cell)
-    recorded = float(summary["peak"].max()) if len(summary) and cell.status()[0] == "ok" else None
-    item("peak", moment.contributions if moment else None, recorded, moment.part if moment else "")
-    return found
+    return alive
 
 
-def _saved(rows: pd.DataFrame, part: str) -> float | None:
-    """Bytes of activations that autograd saved in a block, or outside of all."""
-    own = rows[(rows["part"] == part) & (rows["category"] == "activations")] if len(rows) else rows
-    return float(own["bytes"].sum()) if len(own) else None
+def _saved(cell: MeasuredCell, snapshots: Snapshots) -> tuple[float | None, float | None]:
+    """Bytes of activations that autograd saved in a block, and outside of all; None where memory
+    ran out before the recording's end."""
+    rows = snapshots.of("memory_saved", cell)
+    if cell.summary.get("memory", {}).get("recorded") == "warm-up" or not len(rows):
+        return None, None
+    activations = rows[rows["category"] == "activations"]
+    by = {part: float(own["bytes"].sum()) for part, own in activations.groupby("part")}
+    return by.get("block"), by.get("rest")

@@ -13,11 +13,13 @@ def flop(cell: MeasuredCell, mode: str) -> float | None:
 
     Forward is a third of forward and backward, as in flops.backward_flops().
     """
+    whole: float | None
     if cell.shape is None:
         whole = chosen(cell.own_model.get("flops") or {})[0]
     else:
         whole = flops.step_flops(cell.shape, cell.spec["batch"], cell.spec["context"])
-    return whole and whole * (1 / 3 if mode in ("inference", "forward") else 1)
+    has_backward = mode not in ("inference", "forward")
+    return whole if has_backward or not whole else whole / 3
 
 
 def chosen(found: dict) -> tuple[float | None, str]:
@@ -37,9 +39,8 @@ def rows(cells: list[MeasuredCell]) -> list[dict]:
     for cell in sorted(cells, key=lambda each: each.name.count("=")):
         if cell.record and "context" in cell.spec and (cell.shape or cell.own_model):
             place = cell.place
-            found.setdefault(
-                (place["machine"], place["size"], place["context"], place["batch"]), cell
-            )
+            key = (place["machine"], place["size"], place["context"], place["batch"])
+            found.setdefault(key, cell)
     chosen = {cell.name for cell in found.values()}
     return [_row(cell) for cell in cells if cell.name in chosen]
 
@@ -48,21 +49,15 @@ def _row(cell: MeasuredCell) -> dict:
     place = {name: cell.place[name] for name in ("machine", "size", "context", "batch")}
     if cell.shape:
         names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "parameters")
-        whole = flop(cell, "step")
-        return (
-            place
-            | {name: getattr(cell.shape, name) for name in names}
-            | {"flop": whole, "flop_from": FORMULA}
-        )
+        of_shape = {name: getattr(cell.shape, name) for name in names}
+        return place | of_shape | {"flop": flop(cell, "step"), "flop_from": FORMULA}
     own = cell.own_model
     whole, source = chosen(own.get("flops") or {})
-    return place | {
+    said = ("vocab_size", "parameters", "reference", "class", "inputs", "loss")
+    found = {
         "num_layers": (own.get("blocks") or {}).get("count"),
         "flop": whole,
         "flop_from": source,
         "unknown": "; ".join(map(str, own.get("unknown") or [])),
-        **{
-            name: own.get(name)
-            for name in ("vocab_size", "parameters", "reference", "class", "inputs", "loss")
-        },
     }
+    return place | found | {name: own.get(name) for name in said}

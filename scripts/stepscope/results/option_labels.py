@@ -1,10 +1,25 @@
 """What options of a step are set to, as people call it: in figures and on pages."""
 
-from stepscope.axes import PRECISIONS
+from stepscope.model.about import About
+from stepscope.model.chosen import PACKAGES, about, names
 
-LABELS = {name: name for name in PRECISIONS} | {
-    "tf32": "TF32",
-    **{"sdpa": "fused attention (SDPA)", "flex": "FlexAttention", "triton": "own Triton attention"},
-    **{"block": "blocks compiled", "model": "whole model compiled", "graphs": "CUDA graphs"},
-    **{"torch": "PyTorch's default AdamW", "fused": "fused AdamW"},
-}
+# Options whose values are words that another option has, too: their name stands in front.
+_NAMED = ("checkpoint", "loss")
+
+
+def kind_of(option: str, value: str | int) -> str:
+    """What a value is called among those of all options: `sdpa`, `checkpoint 2`, `loss torch`."""
+    return f"{option} {value}" if option in _NAMED else str(value)
+
+
+def _every() -> dict[str, About]:
+    found = {}
+    for option in PACKAGES:
+        for name in names(option):
+            found[kind_of(option, name)] = about(option, name)
+    return found
+
+
+# The kind of a change -> what its value says of itself.
+ABOUT = _every()
+LABELS = {kind: said.label for kind, said in ABOUT.items()}

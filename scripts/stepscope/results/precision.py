@@ -4,17 +4,22 @@ records."""
 from collections.abc import Iterator
 
 from stepscope.results.cells import MeasuredCell
-from stepscope.results.schema import FORCED, SUMS
+from stepscope.results.schema import TABLES
 
 
 def sums(cells: list[MeasuredCell]) -> list[dict]:
     """A row for each way to add up."""
-    return [{name: row.get(name) for name in SUMS.names} for row in _rows(cells, "accumulation")]
+    return [
+        {name: row.get(name) for name in TABLES["sums"].names}
+        for row in _rows(cells, "accumulation")
+    ]
 
 
 def forced(cells: list[MeasuredCell]) -> list[dict]:
     """A row for each operation, input and format."""
-    return [{name: row.get(name) for name in FORCED.names} for row in _rows(cells, "forced")]
+    return [
+        {name: row.get(name) for name in TABLES["forced"].names} for row in _rows(cells, "forced")
+    ]
 
 
 def dtypes(cells: list[MeasuredCell]) -> list[dict]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS, MODES, PHASES, PRECISIONS
-from stepscope.results.schema import PUBLISHED
+from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS, MODES, PHASES
+from stepscope.model.formats import PRECISIONS
+from stepscope.results.schema import TABLES
 
 SI = {  # unit of a published value: (SI unit, how many of that it is)
     **{"s": ("s", 1.0), "ms": ("s", 1e-3), "us": ("s", 1e-6), "ns": ("s", 1e-9)},
@@ -87,7 +88,7 @@ class PublishedError(ValueError):
 
 
 def rows(paths: list[Path], series: pd.DataFrame) -> list[dict]:
-    """All files' rows in the columns of PUBLISHED, one for each machine that has ours (series.of())
+    """All files' rows in the columns of the table, one for each machine that has ours (series.of())
     beside a figure."""
     figures = [figure for path in paths for figure in read(path)]
     sizes = {place[1] for figure in figures for place in _places(figure)}
@@ -167,7 +168,9 @@ def _row(figure: dict, cell: str, numbers: dict[str, float]) -> dict:
         "measured": measured,
         "ratio": value / measured if value is not None and measured else None,
     }
-    return {name: made[name] if name in made else figure[name] for name in PUBLISHED.names}
+    return {
+        name: made[name] if name in made else figure[name] for name in TABLES["published"].names
+    }
 
 
 def _places(figure: dict) -> Iterator[tuple]:

@@ -6,9 +6,16 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import fastjsonschema
+import numpy as np
+import pandas as pd
+
+from stepscope.config.studies import STUDIES
+
+_NONE = pd.DataFrame(columns=["cell"])
 YEAR = 3.2e7  # s
 TIMES = ("seconds", "event_seconds", "launch_seconds")
 # Column of samples.csv -> least and most; of those of the GPU a field may be empty.
@@ -27,16 +34,13 @@ class Damaged(ValueError):
 def read_record(folder: Path) -> dict:
     """A cell's record, by record.schema.json. Raises FileNotFoundError if there is none,
     Damaged."""
-    import fastjsonschema
-
     try:
         record = json.loads(_content(folder / "record.json"), parse_constant=_no_number)
         return _schema()(record)
     except fastjsonschema.JsonSchemaValueException as error:
         said = error.message.removeprefix("data.").replace("data ", "it ", 1)
-        value = (
-            "" if isinstance(error.value, dict | list) else f", not {json.dumps(error.value)[:60]}"
-        )
+        is_part = isinstance(error.value, dict | list)
+        value = "" if is_part else f", not {json.dumps(error.value)[:60]}"
         raise Damaged(f"record.json is damaged: {said}{value}") from None
     except (ValueError, RecursionError) as error:
         if isinstance(error, Damaged):
@@ -45,25 +49,15 @@ def read_record(folder: Path) -> dict:
 
 
 @functools.cache
-def _schema():
-    import fastjsonschema
-
-    return fastjsonschema.compile(
-        json.loads(Path(__file__).with_name("record.schema.json").read_text())
-    )
+def _schema() -> Callable[[dict], dict]:
+    schema = json.loads(Path(__file__).with_name("record.schema.json").read_text())
+    studies = [study.name for study in STUDIES if study.samples_are_series]
+    schema["if"]["properties"]["study"] = {"enum": studies}
+    return fastjsonschema.compile(schema)
 
 
 def _no_number(text: str) -> None:
     raise Damaged(f"record.json is damaged: it holds {text}, which is no number")
-
-
-def read_samples(folder: Path, digest: str):
-    """A cell's samples as a DataFrame, if they are those that its record was written with. Raises
-    Damaged."""
-    samples, damaged = parsed({folder: content(folder, digest)})
-    for why in damaged.values():
-        raise Damaged(why)
-    return samples.drop(columns="cell")
 
 
 def content(folder: Path, digest: str) -> bytes:
@@ -80,72 +74,72 @@ def content(folder: Path, digest: str) -> bytes:
     return text
 
 
-def parsed(contents: dict):
-    """(samples of many cells in one DataFrame, with what names each as `cell`; those that cannot
+def parsed(contents: Mapping[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]:
+    """(samples of many cells in one DataFrame, with the name of each as `cell`; those that cannot
     be: why).
 
-    contents: what names a cell -> its samples.csv. Files with the same columns are parsed at once,
-    since a large grid has thousands.
+    contents: cell: its samples.csv. Files with the same columns are parsed at once, since a large
+    grid has thousands.
     """
-    import pandas as pd
-
-    by_header: dict[bytes, list] = {}
+    by_header: dict[bytes, dict[str, bytes]] = {}
     for cell, text in contents.items():
-        by_header.setdefault(text.partition(b"\n")[0], []).append(cell)
-    found = [
-        _together(header, {cell: contents[cell] for cell in cells})
-        for header, cells in by_header.items()
-    ]
-    frames = [table for table, _ in found]
-    damaged = {cell: why for _, wrong in found for cell, why in wrong.items()}
-    return (
-        pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["cell"])
-    ), damaged
+        by_header.setdefault(text.partition(b"\n")[0], {})[cell] = text
+    frames: list[pd.DataFrame] = []
+    damaged: dict[str, str] = {}
+    for header, alike in by_header.items():
+        table, wrong = _together(header, alike)
+        frames.append(table)
+        damaged |= wrong
+    if not frames:
+        return _NONE, damaged
+    return pd.concat(frames, ignore_index=True), damaged
 
 
-def _together(header: bytes, contents: dict):
+def _together(header: bytes, contents: dict[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]:
     """parsed() of files with the same header; each by itself where one of them is not even a
     table."""
-    import numpy as np
-    import pandas as pd
-
     cells = list(contents)
     counts = [text.count(b"\n") - 1 for text in contents.values()]
     bodies = b"".join(text.partition(b"\n")[2] for text in contents.values())
     try:
         table = pd.read_csv(io.BytesIO(header + b"\n" + bodies), low_memory=False)
-        table = table.assign(cell=np.repeat(np.arange(len(cells)), counts))
+        if not isinstance(table.index, pd.RangeIndex):  # pandas takes the first ones for labels
+            raise ValueError("there are more fields in a line than columns")
+        owners = np.repeat(np.arange(len(cells)), counts)
+        table = table.assign(cell=owners)
     except ValueError as error:
-        if len(cells) == 1:
-            return pd.DataFrame(columns=["cell"]), {
-                cells[0]: f"samples.csv is damaged: {str(error).splitlines()[0]}"
-            }
-        apart = [_together(header, {cell: text}) for cell, text in contents.items()]
-        wrong = {cell: why for _, found in apart for cell, why in found.items()}
-        return pd.concat([table for table, _ in apart], ignore_index=True), wrong
-    starts, damaged = np.cumsum([0, *counts]), {}
+        if len(cells) > 1:
+            return _apart(header, contents)
+        return _NONE, {cells[0]: f"samples.csv is damaged: {str(error).splitlines()[0]}"}
+    starts = np.cumsum([0, *counts])
+    damaged: dict[str, str] = {}
     for row, name in _impossible(table):
-        number = table["cell"][row]
-        said = (
-            f"samples.csv is damaged: in line {row - starts[number] + 2} {name} is"
-            f" {table[name][row]}"
-        )
+        number = int(owners[row])
+        line = row - starts[number] + 2  # the first is the header
+        said = f"samples.csv is damaged: in line {line} {name} is {table[name][row]}"
         damaged.setdefault(cells[number], said)
-    return table.assign(cell=pd.Categorical.from_codes(table["cell"], cells)), damaged
+    return table.assign(cell=pd.Categorical.from_codes(owners, pd.Index(cells))), damaged
 
 
-def _impossible(table) -> Iterator[tuple[int, str]]:
+def _apart(header: bytes, contents: dict[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]:
+    found = [_together(header, {cell: text}) for cell, text in contents.items()]
+    damaged = {cell: why for _, wrong in found for cell, why in wrong.items()}
+    return pd.concat([table for table, _ in found], ignore_index=True), damaged
+
+
+def _impossible(table: pd.DataFrame) -> Iterator[tuple[int, str]]:
     """(row, column) of the first number of each file and column that is beyond its BOUNDS."""
-    import pandas as pd
-
     for name, (least, most) in BOUNDS.items():
-        if name in table:
-            column = table[name]
-            numbers = (
-                column if column.dtype.kind in "if" else pd.to_numeric(column, errors="coerce")
-            )
-            wrong = ~numbers.between(least, most) & (column.notna() | (name == "seconds"))
-            yield from ((row, name) for row in table[wrong].drop_duplicates("cell").index)
+        if name not in table:
+            continue
+        column = table[name]
+        is_numeric = column.dtype.kind in "if"
+        numbers = column if is_numeric else pd.to_numeric(column, errors="coerce")
+        # Only what was timed may not be missing.
+        is_given = column.notna() | (name == "seconds")
+        wrong = table[~numbers.between(least, most) & is_given]
+        for row in wrong.drop_duplicates("cell").index:
+            yield row, name
 
 
 def _content(path: Path) -> bytes:

@@ -14,9 +14,8 @@ import pandas as pd
 from scipy import optimize, special, stats
 
 CONFIDENCE = 0.95
-_LEAST = (
-    1e-5  # of the median variance: a variance of 0 is a clock that cannot tell, as limma has it
-)
+# Of the median variance: a variance of 0 is a clock that cannot tell, as limma has it.
+_LEAST = 1e-5
 _EQUAL = 1e6  # degrees of freedom from which on all variances count as equal
 
 
@@ -31,17 +30,15 @@ def between_processes(values: pd.Series, series: list, groups: list) -> pd.DataF
     by = values.groupby(level=series, sort=False, dropna=False)
     found = by.agg(centre="mean", processes="count", own="var")
     found["degrees"] = found["processes"] - 1.0
-    found["variance"] = np.nan
-    places = found.groupby(level=groups, sort=False, dropna=False).indices.values()
-    for place in places:
-        several = place[found["degrees"].to_numpy()[place] > 0]
+    degrees = found["degrees"].to_numpy().copy()
+    own, variance = found["own"].to_numpy(), np.full(len(found), np.nan)
+    for place in found.groupby(level=groups, sort=False, dropna=False).indices.values():
+        several = place[degrees[place] > 0]
         if len(several):
-            own, degrees = (found[name].to_numpy()[several] for name in ("own", "degrees"))
-            variance, freedom = moderated(own, degrees)
-            found.iloc[several, found.columns.get_loc("variance")] = variance
-            found.iloc[several, found.columns.get_loc("degrees")] = freedom
-    found["error"] = np.sqrt(found["variance"] / found["processes"])
-    return found[["centre", "processes", "error", "degrees"]]
+            variance[several], degrees[several] = moderated(own[several], degrees[several])
+    error = np.sqrt(variance / found["processes"])
+    found = found.assign(error=error, degrees=degrees)
+    return pd.DataFrame(found[["centre", "processes", "error", "degrees"]])
 
 
 def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -52,17 +49,20 @@ def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, n
     (Smyth 2004, 6.2).
     """
     pooled = np.average(variances, weights=degrees)
+    alike = np.full(len(variances), pooled), np.full(len(variances), degrees.sum(), dtype=float)
     if len(variances) < 2 or pooled == 0:
-        return np.full(len(variances), pooled), np.full(len(variances), degrees.sum(), dtype=float)
+        return alike
     half = degrees / 2
     floor = _LEAST * np.median(variances[variances > 0])
     logs = np.log(np.maximum(variances, floor)) - special.digamma(half) + np.log(half)
     beyond = logs.var(ddof=1) - special.polygamma(1, half).mean()
     if beyond <= special.polygamma(1, _EQUAL / 2):
-        return np.full(len(variances), pooled), np.full(len(variances), degrees.sum(), dtype=float)
-    prior = 2 * np.exp(
-        optimize.brentq(lambda log: special.polygamma(1, np.exp(log)) - beyond, -20, np.log(_EQUAL))
-    )
+        return alike
+
+    def off(log: float) -> float:
+        return special.polygamma(1, np.exp(log)) - beyond
+
+    prior = 2 * np.exp(optimize.brentq(off, -20, np.log(_EQUAL)))
     common = np.exp(logs.mean() + special.digamma(prior / 2) - np.log(prior / 2))
     freedom = np.minimum(prior + degrees, degrees.sum())
     return (prior * common + degrees * variances) / (prior + degrees), freedom
@@ -71,13 +71,8 @@ def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, n
 def interval(found: pd.DataFrame) -> pd.DataFrame:
     """median, low and high of between_processes(), no logarithms any more; low and high are NaN
     with one process."""
-    half = (
-        stats.t.ppf((1 + CONFIDENCE) / 2, found["degrees"].where(found["degrees"] > 0))
-        * found["error"]
-    )
-    ends = {
-        "median": found["centre"],
-        "low": found["centre"] - half,
-        "high": found["centre"] + half,
-    }
-    return pd.DataFrame({name: np.exp(values) for name, values in ends.items()}, index=found.index)
+    degrees = found["degrees"].where(found["degrees"] > 0)
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, degrees) * found["error"]
+    centre = found["centre"]
+    logs = pd.DataFrame({"median": centre, "low": centre - half, "high": centre + half})
+    return pd.DataFrame(np.exp(logs))

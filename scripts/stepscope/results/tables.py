@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from stepscope.results.schema import FLAG, NUMBER, PLACE, TABLES
+from stepscope.results.schema import FLAG, NUMBER, OF_CELL, TABLES
 
-_OF_CELL = (*(each.name for each in PLACE if each.name != "machine"), "options", "mode")
+_ADDED = [*(each.name for each in OF_CELL if each.name != "machine"), "options", "mode"]
 
 
 class Tables:
@@ -49,7 +49,7 @@ class Tables:
             frame = frame.assign(machine=frame["cell"].str.split("/").str[0])
         if self.machine:
             frame = frame[frame["machine"].isin([self.machine, ""])].reset_index(drop=True)
-        missing = [column for column in _OF_CELL if column not in frame]
+        missing = [column for column in _ADDED if column not in frame]
         if "cell" not in frame or not missing:
             return frame
         placed = frame.merge(self["cells"][["cell", *missing]], on="cell", how="left")
@@ -61,8 +61,8 @@ def read(path: Path, name: str) -> pd.DataFrame:
     table = TABLES[name]
     if not path.exists():
         return typed(pd.DataFrame(columns=table.names, dtype=str), name)
-    plain = {"dtype": "str", "keep_default_na": False, "na_values": [""], "encoding": "utf-8"}
-    return typed(pd.read_csv(path, **plain), name)
+    plain = pd.read_csv(path, dtype="str", keep_default_na=False, na_values=[""], encoding="utf-8")
+    return typed(plain, name)
 
 
 def typed(frame: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-MARGIN, MARGIN_OF_GPU = 0.02, 0.01  # of a ratio: any; both variants in turns and limited by the GPU
+# Of a ratio: of any pair; of one where both ran in turns and the GPU limited them.
+MARGIN, MARGIN_OF_GPU = 0.02, 0.01
 FALSE_DISCOVERIES = 0.05  # the share of `faster` and `slower` that may be none
 
 
@@ -22,30 +23,41 @@ def judged(
     found: centre, error and degrees of freedom of ln(time of a / time of b) by
     statistics.between_processes().
     """
-    margin = np.log1p(margins)
+    margin, centre, error = np.log1p(margins), found["centre"], found["error"]
     degrees = found["degrees"].where(found["degrees"] > 0)
-    beyond, within = (
-        stats.t.sf((found["centre"].abs() + sign * margin) / found["error"], degrees)
-        for sign in (-1, 1)
-    )
-    half = stats.t.ppf(0.975, degrees) * found["error"]
-    p = pd.Series(np.minimum(beyond + within, 1), index=found.index)
-    known = p.notna().to_numpy()
-    family = np.asarray(family)
-    for one in pd.unique(family):
-        members = known & (family == one)
-        p[members] = stats.false_discovery_control(p[members]) if members.any() else p[members]
-    low, high = found["centre"] - half, found["centre"] + half
-    real = p <= FALSE_DISCOVERIES
-    words = [real & (low > margin), real & (high < -margin), (low > -margin) & (high < margin)]
-    verdict = np.select(words, ["faster", "slower", "same"], "unclear")
+    half = stats.t.ppf(0.975, degrees) * error
+    low, high = centre - half, centre + half
+    p = controlled(_p_within(centre, error, degrees, margin), family)
+    is_real = p <= FALSE_DISCOVERIES
+    is_faster, is_slower = is_real & (low > margin), is_real & (high < -margin)
+    is_same = (low > -margin) & (high < margin)
+    words = {"faster": is_faster, "slower": is_slower, "same": is_same}
     return pd.DataFrame(
         {
-            "ratio": np.exp(found["centre"]),
+            "ratio": np.exp(centre),
             "low": np.exp(low),
             "high": np.exp(high),
             "p": p,
-            "verdict": verdict,
+            "verdict": np.select(list(words.values()), list(words), "unclear"),
         },
         index=found.index,
     )
+
+
+def _p_within(
+    centre: pd.Series, error: pd.Series, degrees: pd.Series, margin: np.ndarray
+) -> pd.Series:
+    """p of a ratio that is within the margin, and at its worst lies on one of its two ends."""
+    nearer = stats.t.sf((centre.abs() - margin) / error, degrees)
+    farther = stats.t.sf((centre.abs() + margin) / error, degrees)
+    return pd.Series(np.minimum(nearer + farther, 1), index=centre.index)
+
+
+def controlled(p: pd.Series, family: pd.Series | np.ndarray) -> pd.Series:
+    """The least share of false discoveries at which each p would be one, within its family."""
+    known, families, found = p.notna().to_numpy(), np.asarray(family), p.copy()
+    for one in pd.unique(families):
+        members = known & (families == one)
+        if members.any():
+            found[members] = stats.false_discovery_control(p[members])
+    return found

@@ -19,28 +19,29 @@ def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
     """
     timing = {cell.name: cell.place["machine"] for cell in cells if cell.place["study"] == "timing"}
     phased = samples[(samples["kind"] == "phased") & samples["cell"].isin(timing)]
-    by = phased.groupby([phased["cell"].astype(str), "process", "step"], sort=True)["seconds"]
-    steps = by.sum().reset_index()
-    place = steps.groupby(["cell", "process"]).cumcount()
-    steps["count"] = steps.groupby(["cell", "process"])["step"].transform("size")
-    first = steps[place == 0].groupby("cell")["seconds"].median()
-    late = steps[place >= steps["count"] // 2]
-    steady = late.groupby(["cell", "process"])["seconds"].median().groupby("cell").median()
-    found = []
-    for skipped in SKIPPED:
-        kept = steps[
-            (place >= skipped) & (place < skipped + MEASURED) & (steps["count"] >= skipped + LEAST)
-        ]
-        each = (
-            kept.groupby(["cell", "process"])["seconds"].agg(["mean", "var"]).groupby("cell").mean()
-        )
-        found.append(
-            pd.DataFrame({"skipped": skipped, "mean": each["mean"], "std": np.sqrt(each["var"])})
-        )
-    made = pd.concat(found).join(first.rename("first")).join(steady.rename("steady")).reset_index()
+    by = [phased["cell"].astype(str), phased["process"], phased["step"]]
+    steps = phased.groupby(by, sort=True)["seconds"].sum().reset_index()
+    of_process = steps.groupby(["cell", "process"])
+    steps["place"] = of_process.cumcount()
+    steps["count"] = of_process["step"].transform("size")
+    first = steps[steps["place"] == 0].groupby("cell")["seconds"].median()
+    late = steps[steps["place"] >= steps["count"] // 2].groupby(["cell", "process"])["seconds"]
+    steady = late.median().groupby("cell").median()
+    means = pd.concat([_after(steps, skipped) for skipped in SKIPPED])
+    made = means.join(first.rename("first")).join(steady.rename("steady")).reset_index()
     made.insert(0, "machine", made["cell"].map(timing))
-    number = {name: at for at, name in enumerate(timing)}
-    return made.iloc[np.lexsort([made["skipped"], made["cell"].map(number)])]
+    order = made["cell"].map({name: place for place, name in enumerate(timing)})
+    return made.iloc[np.lexsort([made["skipped"], order])]
+
+
+def _after(steps: pd.DataFrame, skipped: int) -> pd.DataFrame:
+    """By cell: mean and deviation of the steps that come after so many, where there are LEAST."""
+    end = skipped + MEASURED
+    is_kept = (steps["place"] >= skipped) & (steps["place"] < end)
+    kept = steps[is_kept & (steps["count"] >= skipped + LEAST)]
+    of_processes = kept.groupby(["cell", "process"])["seconds"].agg(["mean", "var"])
+    each = of_processes.groupby("cell").mean()
+    return pd.DataFrame({"skipped": skipped, "mean": each["mean"], "std": np.sqrt(each["var"])})
 
 
 def first_steps(cells: list[MeasuredCell]) -> list[dict]:

@@ -1,6 +1,6 @@
 """All tables of a run: what makes each, and how they are written."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -9,18 +9,19 @@ from stepscope.files import write_whole
 from stepscope.results import (
     analyses,
     cells,
+    checks,
     comparisons,
+    derived,
     memory,
     models,
     precision,
     published,
     series,
+    variants,
     warmup,
 )
-from stepscope.results.cells import MeasuredCell
+from stepscope.results.cells import MeasuredCell, Rows
 from stepscope.results.schema import TABLES
-
-Rows = pd.DataFrame | Iterable[Mapping]
 
 
 def tables(
@@ -29,17 +30,20 @@ def tables(
     """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true or does
     not belong together).
 
-    samples: by cells.read(); figures: files of published figures. Raises PublishedError.
+    samples: by cells.read(); figures: files of published figures. Raises PublishedError,
+    Undeclared.
     """
     measured = [cell for cell in found if cell.record]
     recorded, damaged = analyses.read(measured)
     snapshots = memory.Snapshots(measured, recorded)
     samples = series.prepared(samples)
     of_series = series.of(found, samples, memory.values(measured, snapshots))
-    made = {
+    of_cells = cells.rows(found)
+    made: dict[str, Rows] = {
         "series": of_series,
         "comparisons": comparisons.of(measured, samples, of_series),
-        "cells": cells.rows(found),
+        "cells": of_cells,
+        "variants": variants.rows(found),
         **{name: recorded[name] for name in analyses.OF_TRACE},
         "first_step": warmup.first_steps(measured),
         "memory_peak": memory.peak(recorded["memory_peak"], snapshots),
@@ -54,23 +58,37 @@ def tables(
         "models": models.rows(measured),
         "published": published.rows(figures, of_series),
     }
-    return (
-        made,
-        damaged,
-        [*series.beyond(of_series), *series.differing(measured), *cells.mixed(made["cells"])],
-    )
+    check(made)
+    warnings = [*derived.beyond(of_series), *checks.differing(measured), *cells.mixed(of_cells)]
+    return made, damaged, warnings
 
 
 def write(folder: Path, made: Mapping[str, Rows]) -> None:
     """Write tables by their names, all of them or none: the schema's columns in their order,
     numbers in full."""
-    frames = {
-        name: rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
-        for name, rows in made.items()
-    }
-    write_whole(
-        {
-            folder / f"{name}.csv": [frame.reindex(columns=TABLES[name].names).to_csv(index=False)]
-            for name, frame in frames.items()
-        }
-    )
+    texts = {}
+    for name, rows in made.items():
+        columns = TABLES[name].names
+        texts[folder / f"{name}.csv"] = [_frame(rows).reindex(columns=columns).to_csv(index=False)]
+    write_whole(texts)
+
+
+class Undeclared(ValueError):
+    """A table was made with a column that the schema lacks; the message is one line."""
+
+
+def check(made: Mapping[str, Rows]) -> None:
+    """Whether each column has a row in the schema, or is one that is left out. Raises
+    Undeclared."""
+    for name, rows in made.items():
+        known = set(TABLES[name].names) | analyses.LEFT_OUT.get(name, set())
+        for column in _frame(rows):
+            if column not in known:
+                raise Undeclared(
+                    f"{name}: column {column!r} is none of the table's; give it a row in"
+                    " scripts/stepscope/results/schema.py"
+                )
+
+
+def _frame(rows: Rows) -> pd.DataFrame:
+    return rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))

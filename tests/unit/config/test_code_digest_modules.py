@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from stepscope.config.code_digest import COUNTS, Sources, counts, modules_of
 from stepscope.config.studies import STUDIES
+from stepscope.model.chosen import PACKAGES
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 MEASURING = [f"{study.program}.py" for study in STUDIES]
@@ -28,7 +29,7 @@ CHAIN = {
 
 def implementations():
     """(package below model/, module) of each implementation that a cell chooses by name."""
-    for folder in ("attention", "optimizers"):
+    for folder in ("attention", "optimizers", "compilation", "losses", "precisions"):
         for path in (SCRIPTS / "stepscope/model" / folder).glob("*.py"):
             if path.stem != "__init__":
                 yield folder, path.stem
@@ -142,44 +143,60 @@ def test_the_library_is_imported_by_absolute_names_only():
 
 
 MODEL = {"num_layers": 2, "d_model": 8}
-NAIVE, SDPA, OWN = (
-    f"stepscope.model.{one}" for one in ("attention.naive", "attention.sdpa", "optimizers.own")
-)
-FUSED, TRANSFORMER, OWN_MODEL = (
-    *("stepscope.model.optimizers.fused", "stepscope.measure.models.transformer"),
-    "stepscope.measure.models.own",
-)
+PLAIN = ("attention.naive", "compilation.none", "losses.own", "optimizers.own", "precisions.fp32")
+FORMATS = [f"precisions.{name}" for name in ("bf16", "fp16", "fp32", "fp8", "tf32")]
+FIRST, SECOND = {"name": "a"}, {"name": "b", "optimizer": "fused", "precision": "fp8"}
+
+
+def changed(**values):
+    """The plain step's modules with others of some packages."""
+    own = dict(each.split(".") for each in PLAIN) | values
+    return [f"{package}.{name}" for package, name in own.items() if name]
 
 
 @pytest.mark.parametrize(
-    "spec, modules",
+    "spec, kind, modules",
     [
-        ({"study": "timing"} | MODEL, {NAIVE, OWN, TRANSFORMER}),
+        ({"study": "timing"} | MODEL, "transformer", PLAIN),
         (
-            {"study": "profile", "attention": "sdpa", "optimizer": "fused"} | MODEL,
-            {SDPA, FUSED, TRANSFORMER},
+            {"study": "profile", "attention": "sdpa", "compile": "graphs", "loss": "torch"} | MODEL,
+            "transformer",
+            changed(attention="sdpa", compilation="graphs", losses="torch"),
         ),
         (
-            {"study": "ladder", "variants": [{"name": "a"}, {"name": "b", "optimizer": "fused"}]}
-            | MODEL,
-            {NAIVE, OWN, FUSED, TRANSFORMER},
+            {"study": "timing", "precision": "bf16"} | MODEL,
+            "transformer",
+            changed(precisions="bf16"),
         ),
         (
-            {"study": "timing", "model": "a.py:f"},
-            {OWN, OWN_MODEL},
-        ),  # which brings its own attention
-        ({"study": "timing", "model": "a.py:f", "attention": "sdpa"}, {SDPA, OWN, OWN_MODEL}),
-        (
-            {"study": "attention", "variants": [{"name": "compiled"}, {"name": "sdpa-flash"}]},
-            {NAIVE, SDPA},
+            {"study": "ladder", "variants": [FIRST, SECOND]} | MODEL,
+            "transformer",
+            [*PLAIN, "optimizers.fused", "precisions.fp8"],
         ),
-        ({"study": "precision", "probe": "autocast"} | MODEL, {NAIVE}),
-        ({"study": "precision", "probe": "accumulation"}, set()),
-        ({"study": "ceilings", "operation": "copy"}, set()),
+        # which brings its own attention and loss
+        ({"study": "timing", "model": "a.py:f"}, "own", changed(attention="", losses="")),
+        (
+            {"study": "timing", "model": "a.py:f", "attention": "sdpa"},
+            "own",
+            changed(attention="sdpa", losses=""),
+        ),
+        (
+            {
+                "study": "attention",
+                "precision": "fp16",
+                "variants": [{"name": "compiled"}, {"name": "sdpa-flash"}],
+            },
+            "",
+            ["attention.naive", "attention.sdpa", "precisions.fp16"],
+        ),
+        ({"study": "precision", "probe": "autocast"} | MODEL, "", ["attention.naive", *FORMATS]),
+        ({"study": "precision", "probe": "accumulation"}, "", FORMATS),
+        ({"study": "ceilings", "precision": "tf32"}, "", ["precisions.tf32"]),
     ],
 )
-def test_a_cell_depends_on_the_modules_that_it_names(spec, modules):
-    assert set(modules_of(spec)) == modules
+def test_a_cell_depends_on_the_modules_that_it_names(spec, kind, modules):
+    own = {f"stepscope.measure.models.{kind}"} if kind else set()
+    assert set(modules_of(spec)) == own | {f"stepscope.model.{name}" for name in modules}
 
 
 SHAPE = "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4"
@@ -224,8 +241,7 @@ def test_what_a_program_loads_is_what_its_digest_counts(program, words, tmp_path
     counted = {
         name for name in Sources().modules(f"{program}.py", modules_of(spec)) if counts(name)
     }
-    lists_of_names = {
-        "stepscope.model.attention",
-        "stepscope.model.optimizers",
-    }  # which flags are made from
-    assert loaded - lists_of_names == counted - {f"{program}.py"} - lists_of_names
+    # Packages that flags are made from, and formats, which are read as text.
+    lists_of_names = set(PACKAGES.values())
+    read = {name for name in counted if name.startswith(f"{PACKAGES['precision']}.")}
+    assert loaded - lists_of_names == counted - {f"{program}.py"} - lists_of_names - read

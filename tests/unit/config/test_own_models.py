@@ -81,7 +81,9 @@ def test_a_model_stands_in_a_spec_instead_of_a_shape(config):
     }
     assert modules_of(mine.spec) == [
         "stepscope.measure.models.own",
+        "stepscope.model.compilation.none",
         "stepscope.model.optimizers.own",
+        "stepscope.model.precisions.fp32",
     ]
     assert "model" not in nano.spec and nano.spec["num_layers"] == 4
     words = words_of(mine.spec)

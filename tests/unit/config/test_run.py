@@ -4,18 +4,22 @@ import errno
 import fcntl
 import logging
 import os
+import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from stepscope.config.run import OneLineAJob, RunLock, measuring, unlockable, unusable
+from snakemake_interface_logger_plugins.common import LogEvent
+from stepscope.config import run
+from stepscope.config.run import OneLineAJob, measuring, unlockable, unusable
+from stepscope.machine.locks import RunLock
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TAKE = (
-    "from stepscope.config.run import *; lock = RunLock(Path(sys.argv[2])); print(lock.take(),"
+    "from stepscope.machine.locks import *; lock = RunLock(Path(sys.argv[2])); print(lock.take(),"
     " flush=True)"
 )
 
@@ -41,7 +45,14 @@ def start():
 
 
 @pytest.mark.parametrize(
-    "more, kept", [("", ""), ("a=1 -n", "--config a=1 -n"), ("--cores 1", "--cores 1")]
+    ("more", "kept"),
+    [
+        ("", ""),
+        ("a=1 -n", "--config a=1 -n"),
+        ("--cores 1", "--cores 1"),
+        ("--config a=1", "--config a=1"),
+        ("-C measure=false", ""),
+    ],
 )
 def test_a_command_that_measures_nothing_is_named_as_one_that_measures(more, kept):
     assert measuring(f"report --config measure=False {more}".split()) == f"report {kept}".split()
@@ -76,7 +87,7 @@ def test_the_lock_of_a_killed_run_is_free(start, tmp_path):
 
 def event(name, **fields):
     return logging.makeLogRecord(
-        {"levelno": logging.INFO, "event": SimpleNamespace(value=name), **fields}
+        {"levelno": logging.INFO, "event": LogEvent[name.upper()], **fields}
     )
 
 
@@ -146,3 +157,35 @@ def test_a_path_that_jobs_cannot_be_given_is_one_line(name, harmful):
         == f"{f'/home/{name}'!r}: Snakemake cannot run programs by a path with {harmful}; rename it"
     )
     assert line.isprintable()
+
+
+def test_a_cell_is_forgotten_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for cell in ("cpu/timing/a", "cpu/timing/a/batch=2", "cpu/memory/a"):
+        (run.KEPT / cell).mkdir(parents=True)
+        (run.KEPT / cell / "record.json").touch()
+    run.forget(["results/cpu/timing/a/batch=2/record.json", "results/cpu/ladder/a/record.json"])
+    assert sorted(path.name for path in (run.KEPT / "cpu").glob("*/*")) == ["a", "a"]
+    assert not (run.KEPT / "cpu/timing/a/batch=2").exists()
+    run.forget(["results/cpu/timing/a/record.json"])
+    assert [path.name for path in run.KEPT.glob("*/*")] == ["memory"]
+    run.forget(["results/cpu/memory/a/record.json"])
+    assert not run.KEPT.exists() and run.KEPT.parent.exists()
+
+
+def test_sigterm_is_handled_though_the_interrupted_code_holds_the_lock_that_its_handler_takes():
+    lock, ended = threading.Lock(), threading.Event()
+
+    def as_snakemake_does(*_):
+        with lock:
+            ended.set()
+
+    before = signal.signal(signal.SIGTERM, as_snakemake_does)
+    try:
+        run.end_from_a_thread()
+        with lock:
+            signal.raise_signal(signal.SIGTERM)  # without a thread of its own it stays here
+            assert not ended.is_set()
+        assert ended.wait(60)
+    finally:
+        signal.signal(signal.SIGTERM, before)

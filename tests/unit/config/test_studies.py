@@ -1,7 +1,8 @@
 """The table of studies agrees with the programs, rules and keys that it names."""
 
 import pytest
-from stepscope.config.studies import STUDIES
+from stepscope.config import ConfigError
+from stepscope.config.studies import MEMORY, OF_MODEL, PROFILE, STUDIES
 
 
 def test_names_and_programs_are_there_once():
@@ -22,3 +23,16 @@ def test_a_studys_programs_rules_and_configuration_are_there(study, project_root
     assert f"use rule measure as {study.program} with" in rules
     assert study.analysis is None or f"rule {study.analysis}:" in rules
     assert study.name in schema["properties"]
+
+
+def test_a_study_that_runs_the_model_has_its_size_as_an_axis():
+    assert OF_MODEL == ("timing", "ladder", "profile", "memory")
+
+
+def test_an_entry_with_an_axis_of_another_study_is_refused(cells_of):
+    entry = {"size": ["nano"], "context": [64], "precision": ["fp32"], "detail": ["python"]}
+    assert len(cells_of(PROFILE, entry)) == 1
+    with pytest.raises(
+        ConfigError, match=r"memory\.grid\.cpu: its cells have no detail; remove it"
+    ):
+        cells_of(MEMORY, entry)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from snakemake.cli import parse_config
-from stepscope.axes import PRECISIONS
 from stepscope.config import ConfigError
 from stepscope.config.config import merged, read_yaml, unreadable, validated
-from stepscope.model.chosen import names
+from stepscope.model.chosen import PACKAGES, names
+from stepscope.model.formats import PRECISIONS
 
 SCHEMA = Path(__file__).resolve().parents[3] / "rules/config.schema.yaml"
 NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
@@ -57,6 +57,10 @@ MISTAKES = {
         ["timing.grid.cpu.0", "1 is not a usable"],
     ),
     "a number for a name": ({"preset": 5}, ["preset", "5 is not of type 'string'"]),
+    "a limit for no study": (
+        {"limits": [{"minutes": 1}, {"study": ["timing", "speed"]}]},
+        ["limits.1.study", "no study 'speed'; choose from timing, ladder"],
+    ),
     "a limit for no size": (
         {"limits": [{"size": ["nan"]}]},
         ["limits.0.size", "no size 'nan'; choose from nano"],
@@ -122,7 +126,7 @@ MISTAKES = {
     "an empty axis": (grid(size=[]), ["timing.grid.cpu.0.size", "[] should be non-empty"]),
     "an unknown precision": (
         grid(precision=["fp4"]),
-        ["timing.grid.cpu.0.precision.0", "'fp4'", str([*PRECISIONS])],
+        ["timing.grid.cpu.0.precision.0", "'fp4'", str(sorted(PRECISIONS))],
     ),
     "a value twice": (
         grid(context=[8, 8]),
@@ -243,9 +247,18 @@ def test_a_configuration_without_sizes_says_so():
             validated(config, SCHEMA)
 
 
-def test_the_schema_lists_the_implementations_that_exist(schema):
-    for option in ("attention", "optimizer"):
-        assert sorted(schema["$defs"][option]["enum"]) == names(option)
+@pytest.mark.parametrize("option", PACKAGES)
+def test_the_configuration_takes_what_an_options_package_holds(option):
+    """A rung of the ladder with each value, and with one that no module has."""
+
+    def with_rung(value):
+        rungs = {"cpu": [{option: value}]}
+        return validated({"sizes": {"nano": NANO}, "ladder": {"rungs": rungs}}, SCHEMA)
+
+    for name in names(option):
+        assert with_rung(name)["ladder"]["rungs"]["cpu"] == [{option: name}]
+    with pytest.raises(ConfigError, match=f"ladder.rungs.cpu.0.{option}: 'magic' is not one of"):
+        with_rung("magic")
 
 
 UNREADABLE = {

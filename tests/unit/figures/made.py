@@ -10,6 +10,7 @@ from pathlib import Path
 import matplotlib
 import pandas as pd
 from stepscope.figures import theme
+from stepscope.results.option_labels import LABELS
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import Tables
 
@@ -49,7 +50,6 @@ def place(
         "context": context,
         "batch": 4,
         "precision": precision,
-        # fmt: skip
         "options": options,
         "cell": f"{machine}/{study}/{size}/ctx{context}{own}{end}",
     }
@@ -111,6 +111,24 @@ def ladder() -> tuple[list[dict], list[dict]]:
     return series, [
         {name: row[name] for name in row if name in TABLES["comparisons"].names}
         for row in comparisons
+    ]
+
+
+def variants() -> list[dict]:
+    """What the rungs and asides of that ladder change."""
+    cell = place("ladder", "large", 512, "")["cell"]
+    return [
+        {
+            "machine": "big",
+            "cell": cell,
+            "variant": variant,
+            "order": order,
+            "after": AFTER.get(variant, ""),
+            "is_aside": "checkpoint" in variant,
+            "label": LABELS.get(variant, variant),
+            "changed": "checkpoint" if "checkpoint" in variant else "precision",
+        }
+        for order, variant in enumerate(RUNGS)
     ]
 
 
@@ -183,8 +201,17 @@ def kernels(cell: str, factor: float) -> list[dict]:
     rows += [
         (phase, kind, time / 2) for phase in ("forward", "backward") for kind, time in kinds.items()
     ]
-    return [{"machine": "big", "cell": cell, "phase": phase, "category": kind, "time": factor * time, "calls": 10}
-            for phase, kind, time in rows]  # fmt: skip
+    return [
+        {
+            "machine": "big",
+            "cell": cell,
+            "phase": phase,
+            "category": kind,
+            "time": factor * time,
+            "calls": 10,
+        }
+        for phase, kind, time in rows
+    ]
 
 
 def everything() -> dict[str, list[dict]]:
@@ -234,33 +261,72 @@ def everything() -> dict[str, list[dict]]:
     return {
         "series": series,
         "comparisons": comparisons,
+        "variants": variants(),
         "cells": cells,
-        "models": [{"machine": "big", "size": size, "context": context, "batch": 4, "parameters": number,
-                    "flop": number * 1e4}
-                   for size, number in PARAMETERS.items() for context in (128, 512)],
+        "models": [
+            {
+                "machine": "big",
+                "size": size,
+                "context": context,
+                "batch": 4,
+                "parameters": number,
+                "flop": number * 1e4,
+            }
+            for size, number in PARAMETERS.items()
+            for context in (128, 512)
+        ],
         "categories": [*kernels(PLAIN["cell"], 1.0), *kernels(TOP["cell"], 0.5)],
-        "gaps": [row | {"phase": "step", "busy": busy} for row, busy in zip(profiled, (1.0, 0.5), strict=True)],
+        "gaps": [
+            row | {"phase": "step", "busy": busy}
+            for row, busy in zip(profiled, (1.0, 0.5), strict=True)
+        ],
         "timeline": [
-            event | {"lane": "ranges 0", "start": 0.0, "end": 1.0, "label": "step", "category": "range"},
-            event | {"lane": "GPU 0, stream 7", "start": 0.1, "end": 0.4, "label": "gemm", "category": "matmul"},
-            event | {"lane": "GPU 0, stream 7", "start": 0.5, "end": 0.9, "label": "add", "category": "elementwise"},
+            event
+            | {"lane": "ranges 0", "start": 0.0, "end": 1.0, "label": "step", "category": "range"},
+            event
+            | {
+                "lane": "GPU 0, stream 7",
+                "start": 0.1,
+                "end": 0.4,
+                "label": "gemm",
+                "category": "matmul",
+            },
+            event
+            | {
+                "lane": "GPU 0, stream 7",
+                "start": 0.5,
+                "end": 0.9,
+                "label": "add",
+                "category": "elementwise",
+            },
         ],
         "memory_timeline": [
             moment | {"time": 0.0, "phase": "forward", "activations": 0},
             moment | {"time": 0.5, "phase": "backward", "activations": 15 * 2**30},
             moment | {"time": 1.0, "phase": "optimizer", "activations": 5 * 2**30},
         ],
-        "first_step": [cold | {"part": "operators", "first": 0.3, "later": 0.1},
-                       cold | {"part": "module loading", "first": 0.2, "later": 0.0}],
-        "warmup": [steady | {"skipped": skipped, "mean": mean, "std": std}
-                   for skipped, mean, std in ((0, 0.2, 0.05), (2, 0.1, 0.01))],
-        "sums": [rounding | {"variant": "fp32 += fp32", "sum_dtype": "fp32", "sum": 10.001},
-                 rounding | {"variant": "bf16 += bf16", "sum_dtype": "bf16", "sum": 4.0}],
-        "forced": [forced | {"way": way, "format": "fp16", "value": value, "error": error}
-                   for way in ("all in the format", "under autocast") for value, error in ((1, 1e-3), (10, 0.0))],
-        "published": [theirs | {"value": value, "measured": 0.1, "ratio": value / 0.1, "cell": steady["cell"]}
-                      for value in (0.2, 0.4)],
-    }  # fmt: skip
+        "first_step": [
+            cold | {"part": "operators", "first": 0.3, "later": 0.1},
+            cold | {"part": "module loading", "first": 0.2, "later": 0.0},
+        ],
+        "warmup": [
+            steady | {"skipped": skipped, "mean": mean, "std": std}
+            for skipped, mean, std in ((0, 0.2, 0.05), (2, 0.1, 0.01))
+        ],
+        "sums": [
+            rounding | {"variant": "fp32 += fp32", "sum_dtype": "fp32", "sum": 10.001},
+            rounding | {"variant": "bf16 += bf16", "sum_dtype": "bf16", "sum": 4.0},
+        ],
+        "forced": [
+            forced | {"way": way, "format": "fp16", "value": value, "error": error}
+            for way in ("all in the format", "under autocast")
+            for value, error in ((1, 1e-3), (10, 0.0))
+        ],
+        "published": [
+            theirs | {"value": value, "measured": 0.1, "ratio": value / 0.1, "cell": steady["cell"]}
+            for value in (0.2, 0.4)
+        ],
+    }
 
 
 def folder(path: Path, without: tuple[str, ...] = (), **instead: list[dict]) -> Path:

@@ -29,8 +29,8 @@ NEEDS = {  # tables without which a figure is not drawn; without others it is
     "forced": {"forced"},
     "warmup": {"warmup"},
     "first_step": {"first_step", "cells"},
-    "ladder": {"series"},
-    "checkpoint": {"series"},
+    "ladder": {"series", "variants"},
+    "checkpoint": {"series", "variants"},
     "machines": {"series", "cells"},
     "published": {"published"},
 }
@@ -120,7 +120,7 @@ def test_words_can_be_read_in_both_themes(name):
     colour = colours.OKABE_ITO[name]
     assert (
         contrast(colour.text, "#ffffff") >= 4.5
-        and contrast(colour.dark_text, colours.NEUTRAL["paper"][1]) >= 4.5
+        and contrast(colour.dark_text, colours.GREYS["paper"][1]) >= 4.5
     )
 
 
@@ -130,7 +130,6 @@ def test_series_are_those_of_okabe_and_ito():
         "sky": (86, 180, 233),
         "green": (0, 158, 115),
         "orange": (230, 159, 0),
-        # fmt: skip
         "vermillion": (213, 94, 0),
         "purple": (204, 121, 167),
         "yellow": (240, 228, 66),

@@ -34,8 +34,12 @@ def test_a_steps_phases_stand_one_after_another(tables):
 
 
 def test_what_the_machine_cannot_do_has_no_panel(tmp_path):
-    rows = [row if row["precision"] == "fp32" else {**row, "median": None, "low": None, "high": None,
-            "status": "unsupported"} for row in made.timing()]  # fmt: skip
+    rows = [
+        row
+        if row["precision"] == "fp32"
+        else {**row, "median": None, "low": None, "high": None, "status": "unsupported"}
+        for row in made.timing()
+    ]
     tables = made.tables(tmp_path, series=rows)
     assert list(made.panels(made.draw(steps.time_by_context, tables))) == ["fp32"]
     assert made.texts(made.draw(steps.step_parts, tables).axes[0]).count("small bf16") == 0
@@ -64,8 +68,11 @@ def test_launches_compares_the_clock_with_the_step_without_the_host(tables):
     assert [each.get_text() for each in panel.get_yticklabels()] == [
         f"{size} {context} bf16" for size in ("small", "large") for context in (128, 512)
     ]
-    marks = {(each.get_label(), float(each.get_ydata()[0])): float(each.get_xdata()[0]) for each in panel.lines
-             if each.get_label() in ("by the clock", "without the host")}  # fmt: skip
+    marks = {
+        (each.get_label(), float(each.get_ydata()[0])): float(each.get_xdata()[0])
+        for each in panel.lines
+        if each.get_label() in ("by the clock", "without the host")
+    }
     assert marks["by the clock", 2] == pytest.approx(256) and marks[
         "without the host", 2
     ] == pytest.approx(128)

@@ -4,7 +4,7 @@ are executed."""
 import pytest
 import torch
 from stepscope.formulas import flops
-from stepscope.model.loss import cross_entropy
+from stepscope.model.losses.own import cross_entropy
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model
 from torch.utils.flop_counter import FlopCounterMode

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from stepscope.model.attention import naive
 from stepscope.model.chosen import load
-from stepscope.model.loss import cross_entropy
+from stepscope.model.losses.own import cross_entropy
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import (
     Embedding,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from stepscope.report import book
-from stepscope.report.facts import attention, ladder, precision, rungs
+from stepscope.report.facts import attention, ladder, ladders, precision, variants
 from stepscope.report.facts.machine import machine
 from stepscope.report.kit.data import Data
 
@@ -47,7 +47,12 @@ def rendered(tmp_path_factory):
 def test_the_examples_pages_are_what_their_records_give(path, rendered):
     name, _, page = path.partition("/")
     assert (rendered(name) / page).read_text() == (EXAMPLES / name / page).read_text()
-    assert book.example(EXAMPLES.parent)["page_one"]["ladder"]["rungs"]  # for pages without a GPU
+
+
+def test_what_pages_without_a_gpu_quote_is_page_one_of_the_example():
+    quoted = EXAMPLES.parent / "reference/h200.json"
+    assert quoted.read_bytes() == (EXAMPLES / "h200/report/facts.json").read_bytes()
+    assert book.example(EXAMPLES.parent)["page_one"]["ladder"]["rungs"]
 
 
 @pytest.fixture(scope="module")
@@ -98,19 +103,26 @@ def test_what_rungs_deliver_at_another_batch(data, series):
         (16, "fused"),
         (16, "fp8"),
     ]
-    (part,) = (each for each in rungs.ladders(data, machine(data)) if each.place.batch == 16)
+    (part,) = (each for each in ladders.ladders(data, machine(data)) if each.place.batch == 16)
     assert (
         part.rung("fp8").host_free and not part.rung("fused").host_free
     )  # so that no row of the column has it
     assert [each.gpu for each in part.rungs] == [each.busy for each in part.rungs]
 
 
-def test_what_is_left_adds_up_to_the_step(data):
-    found = ladder.facts(data)
-    for name, step in (("plain", found.ladder.plain.step), ("top", found.ladder.top.step)):
-        assert sum(getattr(part, name).value for part in found.left) == pytest.approx(
-            step.value, rel=0.01
-        )
+def test_kernels_that_are_left_are_those_of_the_trace_outside_the_optimizer(data):
+    """The last of them is what is left of the busy time; the trace's table sums each category."""
+    left = {str(part.part): part for part in ladder.facts(data).left}
+    kernels = ("matrix products", "fused attention", "casts and copies", "other kernels")
+    for which in ("plain", "top"):
+        (cell,) = getattr(left["matrix products"], which).cells
+        times = {"step": 0.0, "optimizer": 0.0}
+        for row in data.dicts("categories", cell=cell):
+            if row["phase"] in times:
+                times[row["phase"]] += row["time"]
+        parts = [getattr(left[name], which) for name in kernels if name in left]
+        found = sum(part.value for part in parts if part)
+        assert found == pytest.approx(times["step"] - times["optimizer"], rel=0.01)
 
 
 def test_causal_attention_multiplies_half(data):
@@ -139,16 +151,16 @@ def test_a_ladder_that_starts_at_a_later_rung_is_called_by_that_rung():
         "optimizer": "fused",
     }
     for name, kind in (("fp8", "fp8"), ("graphs", "graphs"), ("fused", "fused")):
-        assert rungs._changes({name: {"name": name, **all_changed}})[name]["kind"] == kind
+        assert variants.changes([{"name": name, **all_changed}])[name].kind == kind
 
 
 def test_a_ladder_that_starts_later_is_a_part_even_where_its_first_variant_did_not_run(data):
-    whole, *_, part, smaller = rungs.ladders(data, machine(data))
+    whole, *_, part, smaller = ladders.ladders(data, machine(data))
     assert (whole.is_part, part.is_part, smaller.is_part) == (False, True, True)
-    without = replace(part, rungs=part.rungs[1:])
-    assert rungs._starts_later(without, [whole, without]) and not rungs._starts_later(
-        whole, [whole, without]
-    )
+    rows = [row for row in part.data.rows if row["variant"] != part.data.first]
+    without = replace(part.data, rows=rows)
+    assert ladders.starts_later(without, [whole.data])
+    assert not ladders.starts_later(whole.data, [without])
 
 
 def test_the_power_limit_is_named_where_the_clock_falls_at_it(data, series):

@@ -2,6 +2,7 @@
 
 import made_up
 import pytest
+from stepscope.report import book
 from stepscope.report.facts import (
     attention,
     kernels,
@@ -18,7 +19,7 @@ from stepscope.report.facts import (
 from stepscope.report.facts import machines as side_by_side
 from stepscope.report.facts.machine import machine
 from stepscope.report.facts.profile import plain_at, profiled, subject, top_at
-from stepscope.report.facts.rungs import ladders
+from stepscope.report.facts.ladders import ladders
 from stepscope.report.kit.data import Data, machines
 
 
@@ -81,7 +82,7 @@ def test_mechanisms_predict_gains(gpu):
 def test_what_a_change_won_has_the_interval_of_its_ratio(gpu):
     own = ladders(gpu, machine(gpu))[0]
     block = own.rung("block")
-    clock = own.before(block).step.value
+    clock = block.before.step.value
     assert block.won.low == near(clock * (1 - 1 / block.gain.low))
     assert block.won.high == near(clock * (1 - 1 / block.gain.high))
 
@@ -151,6 +152,14 @@ def test_phases_beside_their_bytes(gpu):
     assert found.growth.value == near(0.5 / 0.2)
 
 
+def test_facts_that_follow_are_written_with_their_cells(gpu):
+    written = book.as_plain(time.facts(gpu))
+    assert written["growth"]["value"] == near(0.5 / 0.2)
+    assert len(written["growth"]["cells"]) == 2
+    assert written["phases"][2]["gap"]["value"] == near(0.05 / 0.018 - 1)
+    assert "data" not in written and not any(name.startswith("_") for name in written)
+
+
 def test_kernels_split_what_is_no_product(gpu):
     found = kernels.facts(gpu)
     assert found.rate.value == near(50e12 / 0.11)
@@ -179,10 +188,10 @@ def test_memory_counts_reserved_bytes_where_graphs_run(gpu):
     assert found.inference_share.value == near(0.25)
     assert found.first.squared.value == near(0.5)
     assert found.holds and found.all.gap.value == 0
-    assert (found.checkpoint.allocated.value, found.checkpoint_plain.peak.value) == near(
+    assert (found.checkpoint.rung.allocated.value, found.checkpoint.plain.peak.value) == near(
         (30e9, 90e9)
     )
-    assert found.checkpoint_longer.value == near(0.6 / 0.5)
+    assert found.checkpoint.longer.value == near(0.6 / 0.5)
 
 
 def test_the_ladder_says_when_compiling_has_paid(gpu):
@@ -206,7 +215,9 @@ def test_attention_moves_what_its_code_says(gpu):
         found.scores_growth.value
     )
     assert found.oom_length.value == 4096
-    assert found.host.value == near(3e-4) and not found.is_host_limited  # the GPU takes 4 ms of it
+    assert (
+        found.host.time.value == near(3e-4) and not found.host.is_limiting
+    )  # the GPU takes 4 ms of it
 
 
 def test_formats(gpu):

@@ -7,7 +7,8 @@ from stepscope.results import data_sheets
 
 # Driver's name: SMs, boost clock (GHz), clock of the tensor cores, FP32 lanes an SM, then FLOP a
 # clock and SM of dense products in tf32, bf16 and fp16 (accumulated in fp32), memory bus (bits) and
-# rate of a pin (Gbit/s). The H20 is not here: its rates are cut by rule.
+# rate of a pin (Gbit/s). Chips of which these numbers are known; any other row is checked against
+# itself alone.
 CHIPS = {
     "Tesla P100-PCIE-16GB": (56, 1.303, 1.303, 64, 0, 0, 256, 4096, 1.43),
     "Tesla P100-PCIE-12GB": (56, 1.303, 1.303, 64, 0, 0, 256, 3072, 1.43),
@@ -32,33 +33,51 @@ CHIPS = {
     "NVIDIA GeForce RTX 5090": (170, 2.407, 2.407, 128, 256, 512, 512, 512, 28),
     "NVIDIA B200": (148, 1.965, 1.860, 128, 4096, 8192, 8192, 8192, 7.5),
 }
-CLOSE = 0.025  # data sheets round, and the H100 PCIe's bandwidth to one digit
+ROUNDING = 0.025  # data sheets round, and the H100 PCIe's bandwidth to one digit
 
 
 @pytest.mark.parametrize("name", CHIPS)
 def test_rates_are_those_of_the_chip(name):
     sms, clock, tensor_clock, lanes, tf32, bf16, fp16, bits, pin = CHIPS[name]
     peak = data_sheets.peak_of(name)
-    assert peak.fp32 == pytest.approx(sms * lanes * 2 * clock / 1000, rel=CLOSE)
+    assert peak.fp32 == pytest.approx(sms * lanes * 2 * clock / 1000, rel=ROUNDING)
     for precision, operations in (("tf32", tf32), ("bf16", bf16), ("fp16", fp16)):
         rate = sms * operations * tensor_clock / 1000
-        expected = pytest.approx(rate * 1e12, rel=CLOSE) if operations else None
+        expected = pytest.approx(rate * 1e12, rel=ROUNDING) if operations else None
         assert data_sheets.rate(name, "matmul", precision) == expected, precision
-    assert data_sheets.rate(name, "copy", "fp32") == pytest.approx(bits * pin / 8 * 1e9, rel=CLOSE)
+    assert data_sheets.rate(name, "copy", "fp32") == pytest.approx(
+        bits * pin / 8 * 1e9, rel=ROUNDING
+    )
     assert "NVIDIA" in peak.source and "20" in peak.source
 
 
-def test_every_listed_name_is_a_chip_here_or_its_sister():
-    listed = {name for peak in data_sheets.PEAKS for name in peak.names}
-    rates = {data_sheets.peak_of(name) for name in CHIPS}
-    assert {name for name in listed if data_sheets.peak_of(name) not in rates} == {"H20"}
-    assert len(listed) == sum(len(peak.names) for peak in data_sheets.PEAKS)
+@pytest.mark.parametrize("peak", data_sheets.PEAKS, ids=lambda peak: peak.names[0])
+def test_a_row_agrees_with_itself_and_with_physics(peak):
+    """Of a chip with tensor cores a product in half as many bits takes half the time: tf32, 16 bits
+    and fp8 are as 1 : 2 : 4 (tf32 reads 19 bits of 32); those with sparsity would be twice that."""
+    assert peak.fp32 <= (peak.tf32 or math.inf)
+    assert peak.fp32 < peak.fp16
+    for fewer, more in ((peak.tf32, peak.bf16), (peak.bf16, peak.fp8)):
+        if fewer and more:
+            assert more / fewer == pytest.approx(2, rel=ROUNDING)
+    if peak.bf16:
+        assert peak.bf16 == peak.fp16
+    # Bytes a cycle of HBM or GDDR, and how many operations it takes to be worth a byte: no GPU so
+    # far lies outside, and a rate in the wrong unit does by far.
+    assert 250 < peak.bandwidth < 10_000
+    assert 20 < peak.fp16 * 1e12 / (peak.bandwidth * 1e9) < 450
+    assert peak.source and any(f"20{year}" in peak.source for year in range(10, 40))
 
 
-def test_the_h20_has_the_hopper_ratios():
+def test_a_name_is_that_of_one_row():
+    names = [name.casefold() for peak in data_sheets.PEAKS for name in peak.names]
+    assert len(set(names)) == len(names)
+
+
+def test_what_is_cut_by_rule_is_listed_as_cut():
+    """The H20 has an H100's chip with its products limited: NVIDIA gives 148 and 44 TFLOP/s."""
     h20 = data_sheets.peak_of("NVIDIA H20")
-    assert h20.bf16 == h20.fp16 == 2 * h20.tf32 == 148
-    assert (h20.fp32, h20.bandwidth) == (44, 4000)
+    assert (h20.bf16, h20.fp32, h20.bandwidth) == (148, 44, 4000)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +110,3 @@ def test_what_is_not_listed_has_no_peak(name):
 def test_an_unknown_precision_has_no_rate():
     assert data_sheets.rate("NVIDIA H200", "matmul", "bandwidth") is None
     assert data_sheets.rate("NVIDIA A100-SXM4-80GB", "matmul", "fp8") is None
-
-
-def test_fp32_is_never_that_of_tensor_cores():
-    for peak in data_sheets.PEAKS:
-        assert peak.fp32 <= (peak.tf32 or math.inf)
-        assert peak.fp32 < peak.fp16

@@ -180,9 +180,17 @@ def test_sizes_get_their_formula(results):
 
 def test_of_a_model_of_ones_own_only_what_follows_from_its_parameters_is_predicted(results):
     own = {"model": "mine.py:build", "context": 6, "batch": 3, "precision": "fp32"}
-    folder = results.add("lab/memory/mine/ctx6/fp32", own, summary={
-        "model": {"parameters": 100, "trainable_parameters": 90, "blocks": {"count": 2}}, "memory": ABOUT
-    }) / "analysis"  # fmt: skip
+    folder = (
+        results.add(
+            "lab/memory/mine/ctx6/fp32",
+            own,
+            summary={
+                "model": {"parameters": 100, "trainable_parameters": 90, "blocks": {"count": 2}},
+                "memory": ABOUT,
+            },
+        )
+        / "analysis"
+    )
     folder.mkdir()
     (folder / "memory_named.csv").write_text(NAMED)
     found = items(results)

@@ -4,7 +4,7 @@ beside, and the committed files as printed."""
 import pandas as pd
 import pytest
 from stepscope.results.published import PublishedError, read, rows
-from stepscope.results.schema import SERIES
+from stepscope.results.schema import TABLES
 
 HEAD = "source,gpu,study,quantity,value,unit"
 ROW = "somebody,T4,timing,time,1.5,s"
@@ -97,7 +97,7 @@ def ours(**row) -> pd.DataFrame:
         "quantity": "time",
     }
     plain |= {"median": 0.04, "mean": 0.05, "std": 0.001, "status": "ok", "cell": "a/cell"}
-    return pd.DataFrame([plain | row]).reindex(columns=SERIES.names)
+    return pd.DataFrame([plain | row]).reindex(columns=TABLES["series"].names)
 
 
 STEP = (
@@ -134,7 +134,8 @@ def test_another_place_is_no_partner(file, changed):
 
 
 def test_an_implementation_that_is_not_ours_is_set_beside_our_fastest_of_as_many_bits(file):
-    head = "source,gpu,study,batch,precision,implementation,d_head,heads,causal,length,direction,quantity,value,unit"
+    head = "source,gpu,study,batch,precision,implementation,d_head,heads,causal,length,"
+    head += "direction,quantity,value,unit"
     path = file(
         head, "me,H100,attention,4,fp16,flash-attention-3,64,16,yes,1024,forward,rate,500,TFLOP/s"
     )
@@ -198,17 +199,46 @@ PRINTED = [
     ("write-up-000", {"size": "2.7B", "phase": "forward", "statistic": "std"}, (56.249, "ms")),
     ("write-up-001", {"size": "xl", "phase": "forward", "statistic": "mean"}, (0.178, "s")),
     ("write-up-001", {"size": "large", "precision": "fp16", "statistic": "mean"}, (0.388, "s")),
-    ("write-up-002", {"size": "xl", "context": 1024, "precision": "bf16", "phase": "backward", "statistic": "mean"},
-     (648.14, "ms")),
-    ("write-up-003", {"size": "tiny", "phase": "forward_backward", "statistic": "mean"}, (352.83, "ms")),
-    ("write-up-003", {"item": "mixed precision", "size": "2.35B", "phase": "forward", "quantity": "time"},
-     (112.58, "ms")),
-    ("write-up-004", {"item": "precisions", "precision": "fp16", "quantity": "peak reserved"}, (17820.0, "MiB")),
-    ("write-up-004", {"d_head": 512, "length": 16384, "precision": "tf32", "direction": "backward", "quantity": "time"},
-     (33706.693, "ms")),
+    (
+        "write-up-002",
+        {
+            "size": "xl",
+            "context": 1024,
+            "precision": "bf16",
+            "phase": "backward",
+            "statistic": "mean",
+        },
+        (648.14, "ms"),
+    ),
+    (
+        "write-up-003",
+        {"size": "tiny", "phase": "forward_backward", "statistic": "mean"},
+        (352.83, "ms"),
+    ),
+    (
+        "write-up-003",
+        {"item": "mixed precision", "size": "2.35B", "phase": "forward", "quantity": "time"},
+        (112.58, "ms"),
+    ),
+    (
+        "write-up-004",
+        {"item": "precisions", "precision": "fp16", "quantity": "peak reserved"},
+        (17820.0, "MiB"),
+    ),
+    (
+        "write-up-004",
+        {
+            "d_head": 512,
+            "length": 16384,
+            "precision": "tf32",
+            "direction": "backward",
+            "quantity": "time",
+        },
+        (33706.693, "ms"),
+    ),
     ("flash-attention-3", {"d_head": 128, "length": 8192}, (602.0, "TFLOP/s")),
     ("cudnn", {"direction": "backward", "length": 2048}, (370.0, "TFLOP/s")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "wanted", "printed"), PRINTED)

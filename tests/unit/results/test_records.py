@@ -57,9 +57,18 @@ def edit(folder, way, value):
     (folder / "record.json").write_text(json.dumps(record))
 
 
+def samples_of(folder):
+    """A cell's samples. Raises Damaged for its record or for them."""
+    digest = records.read_record(folder)["samples_sha256"]
+    samples, damaged = records.parsed({"cell": records.content(folder, digest)})
+    for why in damaged.values():
+        raise records.Damaged(why)
+    return samples
+
+
 def complaint(folder):
     with pytest.raises(records.Damaged) as refused:
-        records.read_samples(folder, records.read_record(folder)["samples_sha256"])
+        samples_of(folder)
     line = str(refused.value)
     assert line.isprintable() and len(line) < 300
     return line
@@ -69,8 +78,7 @@ def complaint(folder):
 def test_what_was_measured_is_read(name, cell):
     record = records.read_record(folder := cell(name))
     assert record == json.loads((folder / "record.json").read_text())
-    samples = records.read_samples(folder, record["samples_sha256"])
-    assert list(samples["seconds"]) == pytest.approx([0.1] * 3 + [0.2] * 3 + [0.3] * 3)
+    assert list(samples_of(folder)["seconds"]) == pytest.approx([0.1] * 3 + [0.2] * 3 + [0.3] * 3)
 
 
 @pytest.mark.parametrize("value", NUMBERS, ids=map(repr, NUMBERS))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from stepscope.results import cells as reading
-from stepscope.results import series
+from stepscope.results import checks, derived, series
 
 from tests.unit.results.cells import SHAPE, Results, attention, sample, value
 
@@ -105,7 +105,7 @@ def test_mfu_is_the_share_of_the_least_time_of_a_burst(results):
     assert row(got, "rate", variant="burst")["median"] == pytest.approx(2 * 100**3 / 1e-3)
     assert row(got, "rate", variant="sustained")["median"] == pytest.approx(2 * 100**3 / 4e-3)
     assert row(got, "mfu")["median"] == pytest.approx(row(got, "flops")["median"] / 2e9)
-    assert series.beyond(got) == []
+    assert derived.beyond(got) == []
 
 
 def test_a_copy_reads_and_writes(results):
@@ -196,7 +196,7 @@ def test_a_rung_that_computes_something_else_is_said(results):
         .set_index("variant")["median"]
     )
     assert got.to_dict() == pytest.approx(far)
-    assert [line.split()[1] for line in series.differing(found)] == ["far", "lost"]
+    assert [line.split()[1] for line in checks.differing(found)] == ["far", "lost"]
 
 
 def test_a_rung_has_its_own_precision_and_attention_its_batch_by_tokens(results):

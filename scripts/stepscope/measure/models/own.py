@@ -4,9 +4,11 @@ import re
 
 from torch import Tensor, nn
 
+from stepscope.axes import PLAIN_STEP, option
 from stepscope.config.own_models import keys_of
 from stepscope.measure.models import Unsupported
 from stepscope.model import own
+from stepscope.model.formats import FORMATS
 from stepscope.model.own import probing
 
 
@@ -14,10 +16,14 @@ class Model:
     """What a spec's `model` builds, with the options that the spec names."""
 
     def __init__(self, spec: dict):
-        if spec["precision"] == "fp8":
+        precision = spec["precision"]
+        if outside := FORMATS[precision].outside:
             raise Unsupported(
-                "fp8 is there for the sizes of this project alone; give a model of one's own bf16"
+                f"{precision} is there for the sizes of this project alone; give a model of one's"
+                f" own {outside}"
             )
+        if option(spec, "loss") != PLAIN_STEP["loss"]:
+            raise Unsupported("a model of one's own has the loss that it was written with")
         self._own = _built(spec, spec["device"])
         try:
             own.adapt(self._own, spec)

@@ -5,8 +5,7 @@ from torch import Tensor, nn
 from stepscope.axes import option
 from stepscope.measure import memory, models
 from stepscope.model.chosen import load
-from stepscope.model.loss import cross_entropy
-from stepscope.model.ranges import named
+from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
 
@@ -20,15 +19,20 @@ class Model:
         self.module = build_model(
             shape, spec["context"], option(spec, "attention"), device, spec["seed"]
         )
-        batch = random_batch(
+        self._batch = random_batch(
             spec["vocab_size"], spec["batch"], spec["context"], device, spec["seed"]
         )
-        self._tokens, self._targets = batch
-        if spec["precision"] == "fp8":
-            fp8 = load("precision", "fp8")
-            if reason := fp8.unsupported(shape, self._tokens.numel()):
+        self.choose(slice(None))
+        if FORMATS[spec["precision"]].outside:
+            of_blocks = load("precision", spec["precision"])
+            if reason := of_blocks.unsupported(shape, self._tokens.numel()):
                 raise models.Unsupported(reason)
-            fp8.convert(self.module.blocks)
+            of_blocks.convert(self.module.blocks)
+        self._loss = load("loss", option(spec, "loss")).loss
+
+    def choose(self, sequences: slice) -> None:
+        """Go on with these sequences of the batch."""
+        self._tokens, self._targets = (part[sequences] for part in self._batch)
 
     @property
     def blocks(self) -> nn.ModuleList:
@@ -45,9 +49,7 @@ class Model:
 
     def loss(self) -> Tensor:
         """The forward pass with the loss, a scalar."""
-        logits = self.module(self._tokens)
-        with named("loss"):
-            return cross_entropy(logits, self._targets)
+        return self._loss(self.module, self._tokens, self._targets)
 
 
 def preload(spec: dict) -> None:

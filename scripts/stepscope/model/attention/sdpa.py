@@ -5,7 +5,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from stepscope.kernels import masks
+from stepscope.model.about import Attention
 from stepscope.model.ranges import named
+
+ABOUT = Attention(
+    label="fused attention (SDPA)",
+    title="Fuse attention",
+    mechanism="The context × context scores never reach memory.",
+    recipe="`F.scaled_dot_product_attention(q, k, v, is_causal=True)`",
+    takes_away="scores",
+    keeps="fused",
+    masks_window=True,
+)
 
 
 def attention(

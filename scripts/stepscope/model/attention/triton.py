@@ -1,9 +1,29 @@
 """FlashAttention-2 in Triton (stepscope.kernels): no tensor of (queries x keys), on a GPU only."""
 
+import torch
 from torch import Tensor
 
 from stepscope.kernels import fused
+from stepscope.model.about import Attention
 from stepscope.model.ranges import named
+
+ABOUT = Attention(
+    label="own Triton attention",
+    title="own Triton attention",
+    mechanism="The context × context scores never reach memory.",
+    recipe="`stepscope.kernels.fused.attention(q, k, v, True)`",
+    takes_away="scores",
+    keeps="fused",
+    masks_window=False,
+)
+
+check = fused.operands.check
+
+
+def unsupported(device: torch.device, d_head: int | None) -> str | None:
+    """See the package."""
+    wrong = fused.operands.wrong_head(d_head) if d_head else None
+    return fused.unsupported(device) or wrong
 
 
 def attention(

@@ -6,6 +6,10 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from stepscope.model.about import Optimizer
+
+ABOUT = Optimizer(label="AdamW written out", state=2, workspace="largest parameter")
+
 
 def make(parameters: Iterable[Tensor], **settings) -> "AdamW":
     """Our AdamW over `parameters`. Raises ValueError when a setting is out of range."""

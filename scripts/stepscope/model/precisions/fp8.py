@@ -12,8 +12,29 @@ for a compiler to fuse with what comes before them.
 import torch
 from torch import Tensor, nn
 
+from stepscope.model.about import Precision
+from stepscope.model.precisions import Format
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import Linear
+
+ABOUT = Precision(
+    label="fp8",
+    title="fp8 in the blocks' linear layers",
+    mechanism="Products of 8 bits, less what casts and scales take.",
+    recipe="Measured by own code; torchao has `convert_to_float8_training(model.blocks)`",
+    colour="black",
+    data_sheet="fp8",
+    tolerance=None,
+)
+# bf16's, but for the products of the blocks, whose operands have one byte
+FORMAT = Format(
+    dtype="bfloat16",
+    bytes=1,
+    is_autocast=True,
+    capability=(8, 9),
+    cpu_flags=(),
+    outside="bf16",
+)
 
 FORWARD, GRADIENT = torch.float8_e4m3fn, torch.float8_e5m2
 MULTIPLE = 16  # of all dimensions of a product
@@ -68,9 +89,8 @@ def quantized(x: Tensor, dtype: torch.dtype = FORWARD) -> tuple[Tensor, Tensor]:
     """(x / scale rounded to the format, scale), the scale such that the largest magnitude is the
     format's largest."""
     scale = (x.abs().amax().float() / torch.finfo(dtype).max).clamp(min=LEAST)
-    return (x.float() * (1 / scale)).to(
-        dtype
-    ), scale  # what rounding lifts above the largest rounds back to it
+    # What rounding lifts above the largest rounds back to it.
+    return (x.float() * (1 / scale)).to(dtype), scale
 
 
 def product(

@@ -1,7 +1,20 @@
-"""Cross-entropy of next-token prediction."""
+"""Cross-entropy with its gradient written out."""
 
 import torch
 from torch import Tensor
+
+from stepscope.model.about import Loss
+from stepscope.model.ranges import named
+from stepscope.model.transformer import TransformerLM
+
+ABOUT = Loss(label="own cross-entropy", keeps="logits")
+
+
+def loss(model: TransformerLM, tokens: Tensor, targets: Tensor) -> Tensor:
+    """See the package."""
+    logits = model(tokens)
+    with named("loss"):
+        return cross_entropy(logits, targets)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:

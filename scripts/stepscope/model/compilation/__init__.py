@@ -1,0 +1,16 @@
+"""What is compiled, one module for each value of the option `compile` (see
+`stepscope.model.chosen`): its COMPILATION says what torch.compile is given."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compilation:
+    """parts: "blocks" for each of the blocks, "model" for the whole, "" for nothing. arguments: of
+    torch.compile, by name. replays: whether forward and backward are replayed from CUDA graphs."""
+
+    parts: Literal["", "blocks", "model"]
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    replays: bool = False

@@ -1,0 +1,10 @@
+"""The precisions by name, the widest first: what is said of each, and what runs under its name.
+Standard library only."""
+
+from stepscope.model.about import Precision
+from stepscope.model.chosen import names, said
+from stepscope.model.precisions import Format
+
+_FORMATS = {name: said("precision", name, Format) for name in names("precision")}
+FORMATS = dict(sorted(_FORMATS.items(), key=lambda one: (-one[1].bytes, one[0])))
+PRECISIONS = {name: said("precision", name, Precision) for name in FORMATS}

@@ -1,0 +1,242 @@
+"""Ladders: changes made one after another at a place, and which of them helped."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from stepscope.report.facts import variants
+from stepscope.report.facts.machine import Machine, Place, arithmetic, place
+from stepscope.report.facts.rungs import Measured, Rung
+from stepscope.report.kit.data import Data, of_ratio, once
+from stepscope.report.kit.quantity import Maybe, Quantity, exact, minus, over, plus
+
+SIXTEEN = ("bf16", "fp16")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ladder:
+    """The rungs of a cell. throttle: why the card lowered its clock. is_part: its first variant is
+    another ladder's later rung."""
+
+    data: Measured
+    place: Place
+    cell: str
+    throttle: str
+    is_part: bool
+
+    @cached_property
+    def rungs(self) -> tuple[Rung, ...]:
+        """Those that ran, in their order."""
+        return tuple(rung for rung in self._ran if not rung.is_aside)
+
+    @cached_property
+    def asides(self) -> tuple[Rung, ...]:
+        """Those that vary a rung, and are compared with it."""
+        return tuple(rung for rung in self._ran if rung.is_aside)
+
+    @cached_property
+    def failed(self) -> tuple[Rung, ...]:
+        """Those of both that did not run."""
+        return tuple(rung for rung in self.data.rungs.values() if rung.step is None)
+
+    @property
+    def _ran(self) -> list[Rung]:
+        return [rung for rung in self.data.rungs.values() if rung.step]
+
+    @property
+    def start(self) -> Rung:
+        """The first rung."""
+        return self.rungs[0]
+
+    @property
+    def plain(self) -> Rung:
+        """The baseline of page one: 16 bits, nothing else changed."""
+        return next((rung for rung in self.rungs if rung.kind in SIXTEEN), self.start)
+
+    @property
+    def top(self) -> Rung:
+        """The fastest rung."""
+        return min(self.rungs, key=lambda rung: rung.seconds)
+
+    @property
+    def after_plain(self) -> tuple[Rung, ...]:
+        """The rungs above the baseline."""
+        return self.rungs[self.rungs.index(self.plain) + 1 :]
+
+    @property
+    def gains(self) -> list[Rung]:
+        """Those of them that were judged faster, by the clock or without the host."""
+        return [rung for rung in self.after_plain if "faster" in (rung.verdict, rung.gpu_verdict)]
+
+    @property
+    def without_gain(self) -> list[Rung]:
+        """Those that were judged and were not."""
+        return [rung for rung in self.after_plain if rung.has_verdict and rung not in self.gains]
+
+    @property
+    def losses(self) -> list[Rung]:
+        """Those of them that were judged slower, where launches limit also without the host."""
+        return [rung for rung in self.without_gain if self._is_loss(rung)]
+
+    def _is_loss(self, rung: Rung) -> bool:
+        return "slower" in (rung.verdict, self.is_starved and rung.gpu_verdict)
+
+    @property
+    def open(self) -> list[Rung]:
+        """Those that are neither faster nor slower."""
+        return [rung for rung in self.without_gain if not self._is_loss(rung)]
+
+    @property
+    def unjudged(self) -> list[Rung]:
+        """Those whose gain has no interval."""
+        return [rung for rung in self.after_plain if rung.gain and not rung.has_verdict]
+
+    @property
+    def clocks(self) -> list[Quantity]:
+        """The rungs' SM clocks, the lowest first."""
+        known = filter(None, (rung.sm_clock for rung in self.rungs))
+        return sorted(known, key=lambda each: each.value)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether the power limit lowered the clock."""
+        return "power cap" in self.throttle
+
+    @property
+    def is_starved(self) -> bool:
+        """Whether launches limit the baseline and the step without the host is known, here and at
+        the top."""
+        return self.plain.limits == "launches" and bool(self.plain.gpu and self.top.gpu)
+
+    @cached_property
+    def tensor_cores(self) -> Maybe:
+        """The gain of 16 bits over the first rung, if it was judged faster."""
+        return self._tensor_cores("time")
+
+    @cached_property
+    def tensor_cores_alone(self) -> Maybe:
+        """The same without the host."""
+        return self._tensor_cores("host_free_time")
+
+    def _tensor_cores(self, quantity: str) -> Maybe:
+        sixteen = next((name for name, rung in self.data.rungs.items() if rung.kind in SIXTEEN), "")
+        row = self.data.compared(quantity, self.data.first, sixteen)
+        return of_ratio(row) if row.get("verdict") == "faster" else None
+
+    @cached_property
+    def most_different(self) -> Maybe:
+        """How far gradients of a rung are off the first rung's at most, of those that round alike;
+        None where one was not checked."""
+        return _largest([rung.difference for rung in self._alike])
+
+    @cached_property
+    def loss_most_different(self) -> Maybe:
+        """The same of the loss."""
+        return _largest([rung.loss_difference for rung in self._alike])
+
+    @property
+    def _alike(self) -> list[Rung]:
+        return [rung for rung in self.rungs[1:] if rung.is_rounding]
+
+    @property
+    def differing(self) -> list[Rung]:
+        """Rungs whose loss or gradients differ by more than rounding."""
+        return [rung for rung in (*self.rungs, *self.asides) if rung.differs]
+
+    @property
+    def coarse(self) -> Rung | None:
+        """The first rung that rounds more than 16 bits do: it computes something else."""
+        found = (rung for rung in self.rungs if not rung.is_rounding and rung.difference)
+        return next(found, None)
+
+    def rung(self, kind: str) -> Rung | None:
+        """The rung or aside that makes this change and ran."""
+        return next((rung for rung in (*self.rungs, *self.asides) if rung.kind == kind), None)
+
+    def beyond(self, rung: Rung) -> Quantity:
+        """What a rung takes less than the fastest below it, from the baseline on."""
+        below = self.rungs[self.rungs.index(self.plain) : self.rungs.index(rung)]
+        least = min(below, key=lambda each: each.seconds)
+        won = minus(least.step, rung.step)
+        assert won is not None, "both ran"
+        return won
+
+    @property
+    def top_is_gain(self) -> bool:
+        """Whether the fastest rung was judged faster than the first one, or than the one before
+        it."""
+        verdict = self.top.total_verdict or self.top.verdict
+        return self.top is not self.start and verdict == "faster"
+
+    @cached_property
+    def over_plain(self) -> Maybe:
+        """The top rung's gain over the baseline."""
+        return over(self.plain.step, self.top.step) if self.plain is not self.top else None
+
+    @cached_property
+    def alone_over_plain(self) -> Maybe:
+        """The same without the host."""
+        return exact(over(self.plain.gpu, self.top.gpu)) if self.plain is not self.top else None
+
+    @cached_property
+    def left(self) -> Maybe:
+        """What the top rung takes beyond its arithmetic and the optimizer's bytes."""
+        bounds = plus(self.top.arithmetic, self.place.optimizer_fused)
+        beyond = minus(self.top.step, bounds)
+        return beyond if beyond and beyond.value > 0 else None
+
+    @cached_property
+    def sustained(self) -> Maybe:
+        """The top rung's arithmetic at the rates that large products sustain."""
+        return arithmetic(self.place, self.top.precision, self.data.machine.sustained)
+
+
+@once
+def ladders(data: Data, own: Machine) -> list[Ladder]:
+    """All ladders, that of the most arithmetic first; after them those that start at a later
+    rung."""
+    cells = dict.fromkeys(row["cell"] for row in data.dicts("series", study="ladder"))
+    measured = {cell: made for cell in cells if (made := _measured(data, own, cell))}
+    found = []
+    for cell, made in measured.items():
+        others = [each for each in measured.values() if each is not made]
+        throttle = data.row("cells", cell=cell).get("throttle", "")
+        is_part = starts_later(made, others)
+        found.append(
+            Ladder(data=made, place=made.place, cell=cell, throttle=throttle, is_part=is_part)
+        )
+    return sorted(found, key=_order)
+
+
+def _order(ladder: Ladder) -> tuple[bool, float]:
+    flop = ladder.place.flop
+    return ladder.is_part, -flop.value if flop else 0.0
+
+
+def starts_later(made: Measured, others: list[Measured]) -> bool:
+    """Whether its first variant, run or not, is a later rung of another ladder."""
+    return any(each.changes[made.first].after for each in others if made.first in each.changes)
+
+
+def _measured(data: Data, own: Machine, cell: str) -> Measured | None:
+    """A cell of which a variant ran."""
+    declared = variants.declared(data.row("cells", cell=cell).get("command", ""))
+    rows = data.dicts("series", cell=cell)
+    clocks = [row for row in rows if row["quantity"] == "time" and row["phase"] == "step"]
+    ran = {row["variant"] for row in clocks if row["status"] == "ok"}
+    changes = variants.changes(declared) if declared else {}
+    known = [change for name, change in changes.items() if name in ran]
+    if not known:
+        return None
+    # The place's own precision is that of page one's baseline.
+    sixteen = [change for change in known if change.precision in SIXTEEN]
+    first = next(iter(changes.values()))
+    where = place(data, own, rows[0], (sixteen or [first])[0].precision)
+    assert where is not None, "a ladder has a context"
+    comparisons = data.dicts("comparisons", cell=cell, phase="step")
+    return Measured(machine=own, place=where, changes=changes, rows=rows, comparisons=comparisons)
+
+
+def _largest(known: list[Maybe]) -> Maybe:
+    sure = [each for each in known if each]
+    is_whole = len(sure) == len(known)
+    return max(sure, key=lambda each: each.value) if sure and is_whole else None
