@@ -123,6 +123,16 @@ PRECISION = Study(
     is_timed=False,
     start_seconds=2,
 )
+PARALLEL = Study(
+    name="parallel",
+    program="time_parallel",
+    axes=(*model_cells.AXES, "devices"),
+    expand=model_cells.parallel_cells,
+    samples_are_series=True,
+    is_timed=True,
+    start_seconds=15,
+    variant_seconds=12,
+)
 
 STUDIES = (TIMING, LADDER, ATTENTION, CEILINGS, PROFILE, MEMORY, PRECISION)
 BY_NAME = {study.name: study for study in STUDIES}

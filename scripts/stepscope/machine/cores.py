@@ -41,9 +41,7 @@ def own_core() -> Iterator[None]:
 def _quickest(usable: set[int]) -> int:
     """The processor, one of each core, that runs a fixed loop in the least time: the median of a
     few rounds."""
-    cores = {
-        frozenset(usable & (_siblings(processor) | {processor})) for processor in _full(usable)
-    }
+    cores = {frozenset(usable & (siblings(processor) | {processor})) for processor in _full(usable)}
     tried = sorted(map(max, cores), reverse=True)[:MOST_TRIED]
     times: dict[int, list[float]] = {processor: [] for processor in tried}
     for _ in range(ROUNDS):
@@ -74,7 +72,7 @@ def _full(usable: set[int]) -> set[int]:
     return usable - _processors(_text(SYS / "devices/cpu_atom/cpus")) or usable
 
 
-def _siblings(processor: int) -> set[int]:
+def siblings(processor: int) -> set[int]:
     """Processors that share a core with this one."""
     return _processors(
         _text(SYS / f"devices/system/cpu/cpu{processor}/topology/thread_siblings_list")

@@ -19,16 +19,20 @@ class Model:
         self.module = build_model(
             shape, spec["context"], option(spec, "attention"), device, spec["seed"]
         )
-        batch = random_batch(
+        self._batch = random_batch(
             spec["vocab_size"], spec["batch"], spec["context"], device, spec["seed"]
         )
-        self._tokens, self._targets = batch
+        self.choose(slice(None))
         if FORMATS[spec["precision"]].outside:
             of_blocks = load("precision", spec["precision"])
             if reason := of_blocks.unsupported(shape, self._tokens.numel()):
                 raise models.Unsupported(reason)
             of_blocks.convert(self.module.blocks)
         self._loss = load("loss", option(spec, "loss")).loss
+
+    def choose(self, sequences: slice) -> None:
+        """Go on with these sequences of the batch."""
+        self._tokens, self._targets = (part[sequences] for part in self._batch)
 
     @property
     def blocks(self) -> nn.ModuleList:

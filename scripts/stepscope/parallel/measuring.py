@@ -1,0 +1,328 @@
+"""A cell of several devices: collectives, strategies in turns in several processes of each rank,
+then each strategy by itself under a profiler, and replayed from a CUDA graph.
+
+A variant for which a rank lacks the memory is left out, and the ranks start again: the others of
+one that fails in a collective cannot go on.
+"""
+
+import contextlib
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+
+from stepscope.machine import gpus
+from stepscope.machine.memory import available_memory
+from stepscope.measure import gpu_alone, ladder, memory, models, steps
+from stepscope.measure.clock import Clock
+from stepscope.measure.found import Found
+from stepscope.measure.samples import Budget, Samples, take_turns
+from stepscope.measure.telemetry import Telemetry
+from stepscope.measure.workload import unsupported
+from stepscope.model.shape import ModelShape
+from stepscope.parallel import collectives, footprint
+from stepscope.parallel.cell import ParallelMeasurement, combined
+from stepscope.parallel.place import Place
+from stepscope.parallel.ranks import LateError, VariantError
+from stepscope.parallel.recorded import Recording, recorded
+from stepscope.parallel.strategies import STRATEGIES, Replica
+from stepscope.trace import apart
+
+ALONE = "alone"  # the strategy that all others are compared with
+PHASED, PROFILED = 3, 3  # steps
+CAPTURE_SECONDS = 240.0  # after which capturing is given up: a rank may wait for one that cannot
+ENERGY_SECONDS = 2 * gpu_alone.LEAST_SECONDS  # a second series on one rank alone would hang
+
+
+@dataclass
+class Examined:
+    """What a rank found of each variant by itself. memory: bytes by variant and point."""
+
+    found: Found
+    recordings: dict[str, Recording] = field(default_factory=dict)
+    memory: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
+    """(what each process found, the study's own part of the summary: checks and tables)."""
+    if reason := cell.missing():
+        return cell.refuse(reason), {}
+    spec, failed = cell.spec, dict[str, VariantError]()
+
+    def together(work: Callable, seconds: float | None = None) -> list:
+        """Of the variants that have not failed; again without the one that fails now."""
+        while True:
+            left = [one for one in spec["variants"] if one["name"] not in failed]
+            if not left:
+                return []
+            try:
+                return cell.together(partial(work, spec | {"variants": left}), seconds)
+            except VariantError as error:
+                print(f"{error.variant}: {error.status}: {error.reason}", flush=True)
+                failed[error.variant] = error
+
+    sent = collectives.slowest(cell.together(collectives.measured))
+    found = []
+    for process in range(1, spec["processes"] + 1):
+        print(f"process {process} of {spec['processes']}, on {spec['devices']} devices", flush=True)
+        if of_ranks := together(partial(timed, process)):
+            found.append(combined(of_ranks))
+    examined: list[Examined] = together(examine)
+    if not examined:
+        found = [Found()]
+    else:
+        found.append(combined([one.found for one in examined]))
+    if examined and spec["device"] == "cuda":
+        try:
+            found.append(combined(together(replayed, CAPTURE_SECONDS)))
+        except (LateError, SystemExit) as given_up:  # what cannot be had may not fail the cell
+            found[-1].status(ALONE, "unsupported", str(given_up), mode="host-free")
+    for name, why in failed.items():
+        found[-1].status(name, why.status, why.reason, mode="step")
+    tables = {
+        "collectives": sent,
+        "ranks": rank_rows(spec, examined),
+        "memory": memory_rows(spec, examined),
+    }
+    return found, {"checks": found[-1].checks if examined else {}, "tables": tables}
+
+
+@contextlib.contextmanager
+def attempt(name: str) -> Iterator[None]:
+    """Within it running out of memory, or an option that cannot be had, is the variant's."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, models.Unsupported) and not memory.is_out_of_memory(error):
+            error.add_note(f"of the variant {name}")
+            raise
+        raise VariantError(name, *steps.why(error)) from None
+
+
+def built(spec: dict, variant: dict, place: Place) -> Replica:
+    """A variant's replica on a rank, after its first steps."""
+    options = ladder.spec_of(spec, {"precision": spec["precision"]} | variant)
+    if reason := unsupported(options):
+        raise models.Unsupported(reason)
+    return STRATEGIES[options["strategy"]](options, place)
+
+
+def whole_step(work: Replica) -> None:
+    """One step, not timed."""
+    steps.whole(work, work.phases("step"))
+    work.drop_graph()
+
+
+def forget(device: str) -> None:
+    """Give back what a variant that is no longer referred to has held."""
+    gc.collect()
+    memory.release(device)
+
+
+def timed(process: int, spec: dict, place: Place, telemetry: Telemetry) -> Found:
+    """One process of a rank: all variants in turns where they fit the memory together, else one
+    after another, in another order in the next process."""
+    samples, clock, budget = Samples(telemetry, process), Clock(place.device), Budget.of(spec)
+    found = Found(process, samples.rows)
+    is_together = fit_together(spec)
+    variants = ladder.ordered(spec["variants"], process)
+    works: dict[str, Replica] = {}
+
+    def run(name: str, number: int = 0, kind: str = "free", is_warmup: bool = False) -> None:
+        for other in works.values():
+            if other is not works[name]:  # the gradients of all need not be there at once
+                other.clear_gradients()
+        turn = number if is_together else 0
+        step = steps.timed(works[name], "step", kind, clock)
+        with attempt(name):
+            works[name].use()
+            samples.run(name, step, warmup=is_warmup, mode="step", kind=kind, round=turn or None)
+
+    for group in [variants] if is_together else [[variant] for variant in variants]:
+        for variant in group:
+            with attempt(variant["name"]):
+                works[variant["name"]] = built(spec, variant, place)
+            for _ in range(max(1, spec["warmup"])):
+                run(variant["name"], is_warmup=True)
+        turns: dict[str, Callable] = {name: partial(run, name) for name in works}
+        take_turns(turns, budget, clock=lambda: place.agreed(time.perf_counter()))
+        if ALONE in works:  # what the prediction begins with; the same number on all ranks
+            for _ in range(PHASED):
+                run(ALONE, kind="phased")
+        works.clear()
+        forget(place.device)
+    for variant in variants:
+        found.status(variant["name"], "ok", "", mode="step")
+    return found
+
+
+def fit_together(spec: dict) -> bool:
+    """Whether all variants fit a device's memory at once, as rungs of a ladder do; a fifth is left
+    for buckets."""
+    variants = [{"precision": spec["precision"]} | one for one in spec["variants"]]
+    return ladder.fit_together(spec | {"variants": variants}, int(0.8 * free_memory(spec)))
+
+
+def free_memory(spec: dict) -> float:
+    """Bytes that a rank has for itself. Ranks on a CPU share the host's."""
+    if spec["device"] == "cuda":
+        return gpus.visible_gpus()[0].memory_mib * 2**20
+    return available_memory() / spec["devices"]
+
+
+def examine(spec: dict, place: Place, telemetry: Telemetry) -> Examined:
+    """Each variant by itself: what it computes, its memory, its energy, and steps under a
+    profiler, which slows down all that comes after it, so that nothing here is timed."""
+    found = Examined(Found(spec["processes"]))
+    for variant in spec["variants"]:
+        name = variant["name"]
+        with attempt(name):
+            _examine(spec, variant, place, telemetry, found)
+        forget(place.device)
+        found.found.status(name, "ok", "", mode="step")
+    return found
+
+
+def _examine(
+    spec: dict, variant: dict, place: Place, telemetry: Telemetry, examined: Examined
+) -> None:
+    name, is_gpu = variant["name"], place.device == "cuda"
+    before = memory.held(place.device)
+    work = built(spec, variant, place)
+    work.use()
+    points = {"init": _held(before)} if is_gpu else {}
+    examined.found.checks[name] = computed(work)
+    for _ in range(max(1, spec["warmup"])):
+        whole_step(work)
+    if is_gpu:
+        points |= _points(work, before)
+        memory.reset_peaks(place.device)
+        whole_step(work)
+        for quantity, size in memory.peaks(place.device, before).items():
+            examined.found.value(name, quantity, "B", size, mode="step", phase="step")
+        _energy(work, name, place, telemetry, examined.found)
+    examined.memory[name] = points
+    run = partial(whole_step, work)
+    examined.recordings[name] = recorded(run, PROFILED, place.device, place.agreed)
+
+
+def _held(before: dict[str, int]) -> int:
+    gc.collect()
+    torch.cuda.synchronize()
+    name = "peak_allocated"
+    return memory.held("cuda")[name] - before[name]
+
+
+def _points(work: Replica, before: dict[str, int]) -> dict[str, int]:
+    """Bytes that are held before the optimizer of a step, and after it."""
+    found = {}
+    work.clear_gradients()
+    for name, phase in work.phases("step").items():
+        if name == "optimizer":
+            work.drop_graph()
+            found["before optimizer"] = _held(before)
+        phase()
+    found["after"] = _held(before)
+    return found
+
+
+def computed(work: Replica) -> dict:
+    """What a strategy computes, as the ladder's checks have it: gradients of the whole batch, and
+    the loss that it has once they have updated the weights."""
+    squares, sample = 0.0, []
+    work.clear_gradients()
+    work.whole()
+    entries = math.ceil(steps.SAMPLED / len(work.parameters))  # of each
+    for gradient in work.gradients():
+        squares += float(gradient.norm()) ** 2
+        every = math.ceil(gradient.numel() / entries)
+        sample += gradient.flatten()[::every].float().tolist()
+    work.phases("step")["optimizer"]()
+    work.clear_gradients()
+    loss = work.whole()
+    work.drop_graph()
+    work.clear_gradients()
+    return {"loss": loss, "gradient_norm": math.sqrt(squares), "gradient_sample": sample}
+
+
+def _energy(work: Replica, name: str, place: Place, telemetry: Telemetry, found: Found) -> None:
+    """Joules a step. All ranks run as many steps as the first one wants: so many that the series is
+    long enough for the counter after one round."""
+    clock = Clock(place.device)
+    each = statistics.median(clock.time(partial(whole_step, work)) for _ in range(3))
+    count = math.ceil(place.agreed(ENERGY_SECONDS / each))
+
+    def series() -> None:
+        for _ in range(count):
+            whole_step(work)
+
+    own = Found(found.process)
+    gpu_alone.energy(series, name, own, telemetry)
+    for value in own.values:
+        found.value(name, "energy", "J", value["value"] / count, mode="step")
+
+
+def replayed(spec: dict, place: Place, telemetry: Telemetry) -> Found:
+    """Host-free steps: collectives and all replayed from a CUDA graph, where a strategy allows."""
+    samples = Samples(telemetry, spec["processes"])
+    found = Found(spec["processes"], samples.rows)
+    for variant in spec["variants"]:
+        if STRATEGIES[variant["strategy"]].is_capturable:
+            work = built(spec, variant, place)
+            work.use()
+            for _ in range(max(1, spec["warmup"])):
+                whole_step(work)
+            # No time for more than the fewest replays, whose number is the same on all ranks.
+            gpu_alone.host_free(work, variant["name"], samples, found, seconds=0.0)
+            del work
+            forget(place.device)
+    return found
+
+
+def rank_rows(spec: dict, examined: list[Examined]) -> list[dict]:
+    """A row for each variant and rank: the means of the parts of its steps under the profiler, in
+    seconds; `residual` is what they leave of its clock."""
+    rows = []
+    base = next((one["name"] for one in spec["variants"] if one["strategy"] == ALONE), None)
+    if not examined or base not in examined[0].recordings:
+        return []
+    references = [_typical(one.recordings[base].steps) for one in examined]
+    for name in examined[0].recordings:
+        recordings = [one.recordings[name] for one in examined]
+        each = list(zip(*(one.steps for one in recordings), strict=True))
+        parts = [apart.take_apart(list(step), references) for step in each]
+        blamed = [apart.waits_for(list(step)) for step in each]
+        for rank, recording in enumerate(recordings):
+            means = {
+                part: statistics.fmean(getattr(step[rank], part) for step in parts)
+                for part in apart.Parts.__dataclass_fields__
+            }
+            clock = statistics.fmean(recording.clock)
+            total = sum(means[part] for part in apart.ADDING_UP)
+            means["residual"] = clock - total - recording.outside / len(recording.steps)
+            means["waited_by_others"] = statistics.fmean(step[rank] for step in blamed)
+            rows.append({"variant": name, "rank": rank, "clock": clock} | means)
+    return rows
+
+
+def _typical(recorded_steps: list[apart.Step]) -> apart.Step:
+    """The step whose busy time is the median."""
+    ordered_steps = sorted(recorded_steps, key=apart.busy_time)
+    return ordered_steps[len(ordered_steps) // 2]
+
+
+def memory_rows(spec: dict, examined: list[Examined]) -> list[dict]:
+    """A row for each variant and point: bytes of the rank that holds most, beside the formula's."""
+    shape, rows = ModelShape.of(spec), []
+    strategies = {one["name"]: one["strategy"] for one in spec["variants"]}
+    for name, points in examined[0].memory.items() if examined else ():
+        for point in points:
+            predicted = footprint.held(strategies[name], shape.parameters, spec["devices"], point)
+            most = max(one.memory[name][point] for one in examined)
+            rows.append({"variant": name, "point": point, "held": most, "formula": predicted})
+    return rows

@@ -1,0 +1,60 @@
+"""A rank's place among the others, and what ranks tell each other beside the step."""
+
+import datetime
+import functools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+PATIENCE = datetime.timedelta(minutes=5)  # a rank that was lost is seen at once, by the runner
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of `devices` ranks that are on a device of a type: `cpu` or `cuda`."""
+
+    rank: int
+    devices: int
+    device: str
+
+    @classmethod
+    def join(cls, rank: int, devices: int, device: str, file: Path) -> "Place":
+        """Meet the other ranks by a file that none of them has used before.
+
+        Tensors of the host go over gloo, which also tells what is no part of a step: it puts
+        nothing on the GPU.
+        """
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # a host may not know its own name
+        backend = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
+        store = dist.FileStore(str(file), devices)
+        dist.init_process_group(
+            backend, store=store, rank=rank, world_size=devices, timeout=PATIENCE
+        )
+        return cls(rank, devices, device)
+
+    @functools.cache  # noqa: B019 - there is one place a process
+    def group(self, ctas: int = 0) -> dist.ProcessGroup:
+        """All ranks, whose collectives run on at most so many of a GPU's multiprocessors; 0: as
+        NCCL likes it. On a CPU there is but one kind."""
+        if not ctas or self.device == "cpu":
+            world = dist.group.WORLD
+            assert world is not None, "joined"
+            return world
+        options = dist.ProcessGroupNCCL.Options()
+        options.config.max_ctas = ctas
+        return dist.new_group(backend="nccl", pg_options=options)
+
+    def agreed(self, value: float) -> float:
+        """The first rank's value, on all of them: where they decide by time, they decide alike."""
+        told = torch.tensor([value], dtype=torch.float64)
+        dist.broadcast(told, 0)
+        return float(told)
+
+    def mean(self, value: float) -> float:
+        """The mean of what the ranks have."""
+        told = torch.tensor([value], dtype=torch.float64)
+        dist.all_reduce(told)
+        return float(told) / self.devices

@@ -1,0 +1,26 @@
+"""What the terminal shows of a cell of several devices, beside times: its tables. Standard library
+only."""
+
+from stepscope.parallel.collectives import bus_bandwidth
+from stepscope.trace.apart import ADDING_UP
+
+SHOWN = ("clock", *ADDING_UP, "residual", "beside", "waited_by_others")
+
+
+def tables(more: dict, devices: int) -> None:
+    """Collectives; then the parts of each rank's step in ms; then memory in MiB."""
+    found = more.get("tables", {})
+    for row in found.get("collectives", []):
+        size, took = row["bytes"] / 2**20, 1e6 * row["seconds"]
+        print(
+            f"{row['collective']} of {size:,.3f} MiB: {took:,.1f} µs,"
+            f" {bus_bandwidth(row, devices) / 1e9:,.1f} GB/s on the bus"
+        )
+    if found.get("ranks"):
+        print(f"{'ms of a step':<28}" + "".join(f"{name[:9]:>10}" for name in SHOWN))
+    for row in found.get("ranks", []):
+        numbers = "".join(f"{1e3 * row[name]:>10.3f}" for name in SHOWN)
+        print(f"{row['variant']:<22}rank {row['rank']:<1}{numbers}")
+    for row in found.get("memory", []):
+        held, formula = row["held"] / 2**20, row["formula"] / 2**20
+        print(f"{row['variant']} {row['point']}: {held:,.0f} MiB, by formula {formula:,.0f}")

@@ -1,0 +1,73 @@
+"""Time a training step on several devices of this machine, by strategy: who sends what, and when.
+
+A process (a rank) runs on each device; they find each other without a port. Strategies take turns
+in several such sets of processes. Then each is looked at by itself: loss and gradients beside one
+device's on the whole batch, memory, energy, and the step taken apart for every rank. Prints times
+in milliseconds, memory in MiB. With --out it also writes record.json and samples.csv. Running out
+of memory is a result, and so are fewer devices than asked for. --batch is that of each device.
+
+--variants: a list of mappings with name, strategy (alone, naive, flat, overlapped, ddp, sharded,
+zero, fsdp) and what differs: gradients (bf16: the type that `overlapped` sends), ctas (the most
+multiprocessors that NCCL takes), or attention, compile and checkpoint.
+"""
+
+import sys
+
+from stepscope.config import flags, studies
+from stepscope.config.flags import Settings
+from stepscope.machine import process
+from stepscope.parallel.cell import ParallelMeasurement
+
+STRATEGIES = ("alone", "naive", "flat", "overlapped", "ddp", "sharded", "zero", "fsdp")
+OPTIONS = ("strategy", "gradients", "ctas", "attention", "compile", "checkpoint")
+PLAIN = [{"name": name, "strategy": name} for name in STRATEGIES]
+ON_GPU = [
+    *PLAIN,
+    {"name": "overlapped-bf16", "strategy": "overlapped", "gradients": "bf16"},
+    *(
+        {"name": f"overlapped-ctas={most}", "strategy": "overlapped", "ctas": most}
+        for most in (4, 8)
+    ),
+]
+
+
+def main() -> None:
+    spec, settings = parse(sys.argv[1:])
+    with ParallelMeasurement(studies.PARALLEL.file, spec, settings) as running:
+        from stepscope.parallel import measuring, printing
+
+        found, more = measuring.measure(running)
+        running.finish(found, [variant["name"] for variant in spec["variants"]], more)
+        printing.tables(more, spec["devices"])
+
+
+def parse(words: list[str]) -> tuple[dict, Settings]:
+    """Flags to the cell's spec, and what does not belong to it."""
+    options = ("precision", "attention", "compile", "optimizer", "checkpoint")
+    keys = ("devices", *flags.MODEL, *options, "variants", *flags.BUDGET)
+    spec, settings, error = flags.read(
+        __doc__, words, studies.PARALLEL, keys, optimizer="fused", steps=6, max_steps=30
+    )
+    spec["variants"] = spec["variants"] or (ON_GPU if spec["device"] == "cuda" else PLAIN)
+    for variant in spec["variants"]:
+        if wrong := _wrong(variant):
+            error(f"--variants: {wrong}")
+    return spec, settings
+
+
+def _wrong(variant: dict) -> str | None:
+    """What is wrong with a variant, in one line; None if nothing is."""
+    name = variant["name"]
+    for key in variant:
+        if key not in ("name", *OPTIONS):
+            return f"{name} has no {key}; options are {', '.join(OPTIONS)}"
+    if variant.get("strategy") not in STRATEGIES:
+        return f"{name}: strategy {variant.get('strategy')!r} is none of {', '.join(STRATEGIES)}"
+    if variant.get("gradients", "fp32") not in ("fp32", "bf16"):
+        return f"{name}: gradients {variant['gradients']!r} is neither fp32 nor bf16"
+    return None
+
+
+if __name__ == "__main__":
+    main()
+    process.leave()

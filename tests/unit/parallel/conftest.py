@@ -1,0 +1,54 @@
+"""Helpers for the tests of several devices: ranks on the CPU, and a tiny cell."""
+
+import os
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import pytest
+from stepscope.parallel import ranks
+
+TINY = {
+    "study": "parallel",
+    "devices": 2,
+    "d_model": 8,
+    "d_ff": 16,
+    "num_layers": 2,
+    "num_heads": 2,
+    "vocab_size": 11,
+    "context": 6,
+    "batch": 2,
+    "precision": "fp32",
+    "attention": "sdpa",
+    "optimizer": "fused",
+    "seed": 0,
+    "threads": 1,
+    "device": "cpu",
+}
+
+
+@pytest.fixture
+def tiny():
+    """Spec of a cell of two devices that takes milliseconds."""
+    return dict(TINY)
+
+
+def _rank(work, file, count, rank):
+    import torch
+    from stepscope.parallel.place import Place
+
+    torch.set_num_threads(1)
+    return work(Place.join(rank, count, "cpu", file))
+
+
+@pytest.fixture
+def on_ranks():
+    """Run work(place) on so many ranks at once; gives what each returns, by rank."""
+
+    def run(count, work):
+        # made by the test's process, which forks: torch's threads do not survive that
+        os.environ["OMP_NUM_THREADS"] = "1"
+        with tempfile.TemporaryDirectory() as folder:
+            return ranks.together(count, partial(_rank, work, Path(folder) / "ranks", count))
+
+    return run

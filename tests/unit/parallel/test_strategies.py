@@ -1,0 +1,106 @@
+"""Every strategy computes what one device computes on the whole batch: loss, gradients, and weights
+after steps of the optimizer, in float64."""
+
+import pytest
+import torch
+from stepscope.parallel.footprint import held
+from stepscope.parallel.strategies import STRATEGIES
+
+NAMES = [*STRATEGIES]
+STEPS = 3
+
+
+@pytest.fixture(autouse=True)
+def in_float64():
+    """All weights are made in float64; ranks inherit it."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def trained(spec, name, place):
+    """(losses of each step, the first step's gradients, weights after the last) of a strategy."""
+    work = STRATEGIES[name](spec | {"strategy": name}, place)
+    losses, first = [], []
+    for number in range(STEPS):
+        work.clear_gradients()
+        losses.append(work.whole())
+        if number == 0:
+            first = [gradient.clone().numpy() for gradient in work.gradients()]
+        work.phases("step")["optimizer"]()
+    weights = [getattr(each, "full_tensor", lambda own=each: own)() for each in work.parameters]
+    return losses, first, [weight.detach().numpy() for weight in weights]
+
+
+def by_hand(spec, devices):
+    """The same of one model on the whole batch, by torch's AdamW."""
+    from stepscope.measure.models.transformer import Model
+
+    model = Model(spec | {"batch": spec["batch"] * devices})
+    parameters = [parameter for _, parameter in model.named_parameters()]
+    optimizer = torch.optim.AdamW(parameters)
+    losses, first = [], []
+    for number in range(STEPS):
+        optimizer.zero_grad()
+        loss = model.loss()
+        loss.backward()
+        losses.append(float(loss.detach()))
+        if number == 0:
+            first = [parameter.grad.clone() for parameter in parameters]
+        optimizer.step()
+    return losses, first, [parameter.detach() for parameter in parameters]
+
+
+@pytest.mark.parametrize("devices", [2, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_losses_gradients_and_weights_are_those_of_one_device(name, devices, tiny, on_ranks):
+    found = on_ranks(devices, lambda place: trained(tiny, name, place))
+    losses, gradients, weights = by_hand(tiny, devices)
+    for own_losses, own_gradients, own_weights in found:
+        assert own_losses == pytest.approx(losses, rel=1e-12)
+        for own, expected in zip(own_gradients, gradients, strict=True):
+            assert own == pytest.approx(expected.numpy(), rel=1e-9, abs=1e-14)
+        for own, expected in zip(own_weights, weights, strict=True):
+            assert own == pytest.approx(expected.numpy(), rel=1e-7, abs=1e-12)
+
+
+def test_gradients_sent_in_bf16_differ_by_its_rounding_alone(tiny, on_ranks):
+    spec = tiny | {"gradients": "bf16"}
+    (_, sent, _), _ = on_ranks(2, lambda place: trained(spec, "overlapped", place))
+    _, exact, _ = by_hand(tiny, 2)
+    for own, expected in zip(sent, exact, strict=True):
+        largest = float(expected.abs().max())
+        assert own == pytest.approx(expected.numpy(), abs=3 * 2.0**-8 * largest)
+        assert (torch.from_numpy(own) != expected).any()
+
+
+def bytes_held(spec, name, place):
+    """Bytes of weights, gradients and state that a rank holds after a step, each storage once."""
+    work = STRATEGIES[name](spec | {"strategy": name}, place)
+    for phase in work.phases("step").values():
+        phase()
+    inner = getattr(work.optimizer, "optim", work.optimizer)  # of ZeroRedundancyOptimizer
+    state = [each for own in inner.state.values() for key, each in own.items() if key != "step"]
+    own = [work._own, work._own.grad] if name == "sharded" else []
+    gradients = [each.grad for each in work.parameters if each.grad is not None]
+    found = {}
+    for tensor in [*work.parameters, *gradients, *state, *own]:
+        local = getattr(tensor, "_local_tensor", tensor)
+        storage = local.untyped_storage()
+        found[storage.data_ptr()] = storage.nbytes()
+    return sum(found.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_rank_holds_is_what_the_formula_says(name, tiny, on_ranks):
+    torch.set_default_dtype(torch.float32)
+    spec = tiny | {"d_model": 64, "d_ff": 128}
+    found = on_ranks(2, lambda place: bytes_held(spec, name, place))
+    from stepscope.model.shape import ModelShape
+
+    parameters = ModelShape.of(spec).parameters
+    buckets = (
+        4 * parameters if name in ("ddp", "zero") else 0
+    )  # torch's own, which it does not show
+    for own in found:
+        assert own == pytest.approx(held(name, parameters, 2, "after") - buckets, rel=0.02)

@@ -1,0 +1,178 @@
+"""A step of several devices taken apart: parts of intervals with known answers, planted faults
+where they belong."""
+
+import numpy as np
+import pytest
+from stepscope.trace import apart
+from stepscope.trace.apart import ADDING_UP, Span, Step
+
+LAYERS = 6
+KERNEL = 2.0  # seconds of a kernel of the forward or the backward pass
+
+
+def alone(kernel=KERNEL):
+    """One device: kernels of 6 layers there and back, then the optimizer."""
+    names = [f"layer {at}" for at in range(LAYERS)]
+    names += [f"gradient {at}" for at in reversed(range(LAYERS))] + ["optimizer"]
+    spans = [Span(name, at * kernel, (at + 1) * kernel) for at, name in enumerate(names)]
+    return Step(0.0, len(names) * kernel, spans)
+
+
+def overlapped(delay=0.0, send=1.0, slower=0.0, factor=1.0, clock=0.0, ready=None):
+    """A rank that sends each gradient, for `send` seconds, beside the next kernel.
+
+    delay: of its host before the backward pass. slower: seconds more of each kernel beside a
+    transfer. factor: its share of work. clock: what its clock is ahead. ready: the earliest start
+    of each collective by the others, so that it waits.
+    """
+    now, kernels, collectives = clock, [], []
+    for at in range(LAYERS):
+        kernels.append(Span(f"layer {at}", now, now + KERNEL * factor))
+        now += KERNEL * factor
+    now += delay
+    reached = now
+    for at in reversed(range(LAYERS)):
+        is_beside = at != LAYERS - 1
+        kernels.append(Span(f"gradient {at}", now, now + KERNEL * factor + slower * is_beside))
+        now = kernels[-1].end
+        start = max(now, reached)
+        last = start if ready is None else max(start, ready[at] + clock)
+        collectives.append(Span("ncclAllReduce", start, last + send))
+        reached = last + send
+    start = reached
+    kernels.append(Span("optimizer", start, start + KERNEL))
+    return Step(clock, start + KERNEL, kernels, collectives)
+
+
+def starts(step, clock=0.0):
+    return {LAYERS - 1 - at: span.start - clock for at, span in enumerate(step.collectives)}
+
+
+def test_parts_of_a_step_without_any_communication_are_computing_alone():
+    (parts,) = apart.take_apart([alone()], [alone()])
+    assert parts.alone == pytest.approx(13 * KERNEL)
+    assert [getattr(parts, name) for name in ADDING_UP[1:]] == pytest.approx([0.0] * 8)
+
+
+def test_transfers_beside_kernels_show_only_where_nothing_computes():
+    parts = apart.take_apart([overlapped()] * 2, [alone()] * 2)
+    for one in parts:
+        assert one.transfer == pytest.approx(1.0)  # the last gradient's
+        assert one.beside == pytest.approx(5.0) and one.transferred == pytest.approx(6.0)
+        assert one.total == pytest.approx(13 * KERNEL + 1.0)
+        assert [one.waiting, one.idle, one.slowed, one.extra] == pytest.approx([0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("send", [0.01, 1.0])
+def test_a_delay_of_one_rank_is_its_idle_time_and_the_others_waiting(send):
+    late = overlapped(delay=7.0, clock=100.0, send=send)
+    prompt = overlapped(ready=starts(late, 100.0), send=send)
+    first, second = apart.take_apart([prompt, late], [alone()] * 2)
+    assert second.idle == pytest.approx(7.0) and second.waiting == pytest.approx(0.0)
+    assert first.idle == pytest.approx(0.0)
+    # Its last kernel ends 7 s before the other's. Of the six transfers then four are still to come,
+    # one of which the other rank has exposed, too.
+    assert first.waiting == pytest.approx(7.0 - 3 * send)
+    assert first.transfer == pytest.approx(4 * send)
+    # It waits 7 s for the first; each later one starts as the one before has been sent, and the
+    # other's gradient is there 2 s after the one before.
+    assert first.waited == pytest.approx(7.0 + 5 * (KERNEL - send))
+    assert apart.waits_for([prompt, late]) == pytest.approx([0.0, first.waited])
+
+
+def test_clocks_are_aligned_by_the_ends_of_collectives():
+    steps = [overlapped(), overlapped(clock=250.0), overlapped(clock=-3.0)]
+    assert apart.clock_offsets(steps) == pytest.approx([0.0, -250.0, 3.0])
+    parts = apart.take_apart(steps, [alone()] * 3)
+    assert [one.waited for one in parts] == pytest.approx([0.0] * 3)
+
+
+def test_more_bytes_are_transfer():
+    few, many = (apart.take_apart([overlapped(send=s)] * 2, [alone()] * 2)[0] for s in (1.0, 4.0))
+    assert many.transfer - few.transfer == pytest.approx(6 * 4.0 - 5 * KERNEL - 1.0)
+    assert many.waiting == many.slowed == many.extra == many.idle == pytest.approx(0.0)
+
+
+def test_a_slower_kernel_beside_communication_is_slowed():
+    (one, _) = apart.take_apart([overlapped(slower=0.5)] * 2, [alone()] * 2)
+    assert one.slowed == pytest.approx(5 * 0.5) and one.apart == pytest.approx(0.0)
+    assert one.beside == pytest.approx(5.0)
+
+
+def test_a_slower_kernel_away_from_communication_has_a_part_of_its_own():
+    step = overlapped()
+    late = [step.kernels[0]._replace(start=-1.0), *step.kernels[1:]]
+    (one, _) = apart.take_apart([Step(-1.0, step.end, late, step.collectives), step], [alone()] * 2)
+    assert one.apart == pytest.approx(1.0) and one.slowed == pytest.approx(0.0)
+
+
+def test_an_uneven_batch_is_computing_and_the_others_wait():
+    more = overlapped(factor=1.5)
+    less = overlapped(ready=starts(more))
+    first, second = apart.take_apart([less, more], [alone(), alone(1.5 * KERNEL)])
+    assert second.alone - first.alone == pytest.approx(0.5 * 13 * KERNEL)
+    # 12 s earlier done; five transfers are then still to come, one of which both have exposed
+    assert first.waiting == pytest.approx(0.5 * 12 * KERNEL - 4 * 1.0)
+    assert second.waiting == pytest.approx(0.0) == pytest.approx(second.idle)
+
+
+def test_kernels_that_come_and_go_are_told_apart():
+    step = overlapped()
+    copies = [Span("copy into a bucket", span.end, span.end + 0.25) for span in step.kernels[6:12]]
+    kernels = sorted([*step.kernels[:-1], *copies], key=lambda span: span.start)
+    (one, _) = apart.take_apart([Step(0.0, step.end, kernels, step.collectives)] * 2, [alone()] * 2)
+    assert one.extra == pytest.approx(6 * 0.25)
+    assert one.gone == pytest.approx(-KERNEL)  # the optimizer
+    assert one.at_once == pytest.approx(-5 * 0.25)  # beside the next gradient's kernel
+    assert one.total == pytest.approx(step.end)
+
+
+def test_what_ran_at_the_same_time_counts_once():
+    first = alone()
+    twice = [*first.kernels, Span("copy", 1.0, 4.0)]
+    kernels = sorted(twice, key=lambda span: span.start)
+    (one,) = apart.take_apart([Step(0.0, first.end, kernels)], [first])
+    assert (one.extra, one.at_once) == pytest.approx((3.0, -3.0))
+    assert one.total == pytest.approx(first.end)
+
+
+def test_the_parts_of_any_step_add_up_to_its_length():
+    random = np.random.default_rng(0)
+
+    def spans(count, names):
+        start = np.sort(random.uniform(0, 100, count))
+        end = start + random.exponential(3, count)
+        return [Span(random.choice(names), *pair) for pair in zip(start, end, strict=True)]
+
+    for _ in range(20):
+        collectives = [Span("sum", span.start, span.end) for span in spans(10, ["sum"])]
+        others = [Span("sum", s.start - random.exponential(2), s.end) for s in collectives]
+        steps = [Step(0, 100, spans(40, list("abc")), each) for each in (collectives, others)]
+        before = [Step(0, 100, spans(30, list("abc"))) for _ in steps]
+        for parts in apart.take_apart(steps, before):
+            assert parts.total == pytest.approx(100)
+            assert parts.gone <= 0 <= min(parts.extra, parts.waiting, parts.transfer, parts.idle)
+
+
+def test_ranks_with_other_collectives_are_refused():
+    step = overlapped()
+    fewer = Step(step.start, step.end, step.kernels, step.collectives[1:])
+    with pytest.raises(ValueError, match="rank 1 ran other collectives"):
+        apart.take_apart([step, fewer], [alone()] * 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "common"),
+    [
+        ("abcd", "abcd", 4),
+        ("", "abc", 0),
+        ("abcd" * 24, "abxcd" * 24, 96),
+        ("xaby", "zabw", 2),
+        ("agtacgcat", "gactacgt", 6),  # gtacgt
+    ],
+)
+def test_alignment_is_a_longest_common_subsequence(one, other, common):
+    here, there = apart.aligned(tuple(one), tuple(other))
+    assert [one[at] for at in here] == [other[at] for at in there]
+    assert len(here) == common
+    assert (np.diff(here) > 0).all() and (np.diff(there) > 0).all()
