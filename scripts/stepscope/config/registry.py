@@ -15,7 +15,7 @@ from stepscope.config.studies import Study
 from stepscope.machine import identity
 from stepscope.machine.labels import Hardware
 
-SCHEMA_VERSION = 3
+PLAN_VERSION = 3
 
 
 class Registry:
@@ -151,7 +151,7 @@ class Registry:
             for label, one in self.machines.items()
         }
         planned = {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": PLAN_VERSION,
             "preset": self.config["preset"],
             "machines": machines,
             "studies": {study: self._plan_of(study) for study in self.studies},

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from stepscope.machine import process
-from stepscope.model.room import is_out_of_memory as is_out_of_memory
+from stepscope.model.out_of_memory import is_out_of_memory as is_out_of_memory
 from stepscope.model.shape import ModelShape
 
 FP32_BYTES = 4
@@ -75,7 +75,9 @@ def _bytes(device: str, of_allocator: str, of_process: str) -> dict[str, int]:
             for name, key in OF_ALLOCATOR.items()
         }
     status = Path("/proc/self/status").read_text()
-    return {RESIDENT: int(re.search(rf"{of_process}:\s+(\d+) kB", status).group(1)) * 1024}
+    found = re.search(rf"{of_process}:\s+(\d+) kB", status)
+    assert found is not None, "Linux says that of every process (proc(5))"
+    return {RESIDENT: int(found.group(1)) * 1024}
 
 
 def release(device: str) -> None:

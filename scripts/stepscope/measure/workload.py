@@ -8,6 +8,7 @@ that are measured in one process are versions of the same blocks, so that it may
 import contextlib
 import shutil
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -118,7 +119,7 @@ class Workload:
             self._loss = self.model.loss()
 
     def _backward(self) -> None:
-        self._loss.backward()
+        self.loss.backward()
 
     def _optimizer(self) -> None:
         self.optimizer.step()
@@ -199,7 +200,7 @@ def _compilation(spec: dict) -> Compilation:
 
 def _optimise(model: nn.Module, compilation: Compilation, every: int) -> None:
     if compilation.parts == "blocks":
-        for block in model.blocks:
+        for block in _blocks_of(model):
             block.compile(**compilation.arguments)
     if every:
         recompute_blocks(model, every)
@@ -207,10 +208,15 @@ def _optimise(model: nn.Module, compilation: Compilation, every: int) -> None:
         model.compile(**compilation.arguments)
 
 
+def _blocks_of(model: nn.Module) -> nn.ModuleList:
+    """The blocks of our Transformer, as they are now."""
+    return cast(nn.ModuleList, model.blocks)  # to torch any attribute may be a tensor
+
+
 def recompute_blocks(model: nn.Module, every: int) -> None:
     """Group the model's blocks by `every`; of each group only the input is kept for the backward
     pass, which runs the group's forward pass again (Chen et al. 2016)."""
-    blocks = list(model.blocks)
+    blocks = list(_blocks_of(model))
     groups = [blocks[start : start + every] for start in range(0, len(blocks), every)]
     model.blocks = nn.ModuleList(RecomputedBlocks(group) for group in groups)
 

@@ -15,7 +15,8 @@ from stepscope.machine import memory, process
 SCRIPTS = Path(process.__file__).resolve().parents[2]
 PARENT = """
 import subprocess
-child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+command, pipe = [sys.executable, "-c", sys.argv[1]], subprocess.PIPE
+child = subprocess.Popen(command, stdin=pipe, stdout=pipe)
 print(child.stdout.readline().decode().strip(), flush=True)
 sys.stdin.read()
 """

@@ -44,7 +44,8 @@ elif sys.argv[1] == "profile":
         record = json.loads((out / "record.json").read_text())
         record["summary"]["statuses"][0] |= {{"status": "oom", "reason": "CUDA out of memory"}}
         (out / "record.json").write_text(json.dumps(record))
-    report = next(word.split("=", 1)[1] for word in sys.argv[2:inner] if word.startswith("--output="))
+    given = [word for word in sys.argv[2:inner] if word.startswith("--output=")]
+    report = given[0].split("=", 1)[1]
     pathlib.Path(report + ".nsys-rep").write_text(turn)
     sys.exit(code)
 elif sys.argv[1] == "export":
@@ -54,7 +55,8 @@ elif sys.argv[1] == "export":
     with sqlite3.connect(path) as database:
         if count:
             database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start)")
-            database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?)", [(i,) for i in range(count)])
+            rows = [(i,) for i in range(count)]
+            database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?)", rows)
 """
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from torch import nn
 
+from stepscope.model.out_of_memory import is_out_of_memory
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
-from stepscope.model.room import is_out_of_memory
 
 _loaded: dict[Path, ModuleType] = {}
 
@@ -43,7 +43,7 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
     except (ModelError, Unsupported, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
-        if is_out_of_memory(error):
+        if is_out_of_memory(error):  # what measures has to see it as it is
             raise
         raise ModelError(f"{reference.text}: {doing}: {told(error, reference)}") from error
 

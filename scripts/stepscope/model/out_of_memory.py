@@ -4,7 +4,7 @@ import re
 
 import torch
 
-_WORDS = re.compile(
+_SAID = re.compile(
     r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE
 )
 
@@ -14,4 +14,4 @@ def is_out_of_memory(error: BaseException) -> bool:
     CUDA library's."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
-    return isinstance(error, RuntimeError) and bool(_WORDS.search(str(error)))
+    return isinstance(error, RuntimeError) and bool(_SAID.search(str(error)))
