@@ -15,19 +15,18 @@ import sys
 
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
+from stepscope.config.model_cells import strategy_name
 from stepscope.machine import process
 from stepscope.parallel.cell import ParallelMeasurement
 
 STRATEGIES = ("alone", "naive", "flat", "overlapped", "ddp", "sharded", "zero", "fsdp")
 OPTIONS = ("strategy", "gradients", "ctas", "attention", "compile", "checkpoint")
-PLAIN = [{"name": name, "strategy": name} for name in STRATEGIES]
+PLAIN = [{"strategy": name} for name in STRATEGIES]
 ON_GPU = [
     *PLAIN,
-    {"name": "overlapped-bf16", "strategy": "overlapped", "gradients": "bf16"},
-    *(
-        {"name": f"overlapped-ctas={most}", "strategy": "overlapped", "ctas": most}
-        for most in (4, 8)
-    ),
+    {"strategy": "overlapped", "gradients": "bf16"},
+    {"strategy": "overlapped", "ctas": 4},
+    {"strategy": "overlapped", "ctas": 8},
 ]
 
 
@@ -48,7 +47,9 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     spec, settings, error = flags.read(
         __doc__, words, studies.PARALLEL, keys, optimizer="fused", steps=6, max_steps=30
     )
-    spec["variants"] = spec["variants"] or (ON_GPU if spec["device"] == "cuda" else PLAIN)
+    usual = ON_GPU if spec["device"] == "cuda" else PLAIN
+    named = [{"name": strategy_name(one)} | one for one in usual]
+    spec["variants"] = spec["variants"] or named
     for variant in spec["variants"]:
         if wrong := _wrong(variant):
             error(f"--variants: {wrong}")

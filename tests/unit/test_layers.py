@@ -26,6 +26,7 @@ LAYERS = (
     "trace",
     "snapshot",
     "measure",
+    "parallel",
     "results",
     "figures",
     "report/kit",
