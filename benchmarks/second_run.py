@@ -99,9 +99,8 @@ def main() -> None:
             for name in ("run1", "run2")
         ]
         print(markdown(agreement(*runs)), flush=True)
-        print(
-            f"\n{markdown(controls(Tables(planted(given.folder.resolve() / 'equal'))['comparisons']))}"
-        )
+        equal = Tables(planted(given.folder.resolve() / "equal"))
+        print(f"\n{markdown(controls(equal['comparisons']))}")
 
 
 @contextlib.contextmanager

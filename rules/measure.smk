@@ -22,7 +22,7 @@ rule measure:
         **{key: asked(key) for key in hardware.asked_of_any(MACHINES)},
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/run_cell.py {wildcards.hardware} \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/run_cell.py {wildcards.hardware} \
             --cell {params.cell:q} \
             --code {params.code:q} \
             --time-limit {resources.minutes} \
@@ -160,7 +160,7 @@ rule analyze_profile:
         "{wildcards.hardware}: analysing the trace of {wildcards.cell}"
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/analyze_profile.py \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/analyze_profile.py \
             --cell "$(dirname {input.record:q})" \
             --out {output.analysis:q} \
             >{log:q} 2>&1
@@ -184,7 +184,7 @@ rule analyze_memory:
         "{wildcards.hardware}: analysing the snapshot of {wildcards.cell}"
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/analyze_memory.py \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/analyze_memory.py \
             --cell "$(dirname {input.record:q})" \
             --out {output.analysis:q} \
             >{log:q} 2>&1

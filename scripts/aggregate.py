@@ -6,6 +6,10 @@ another spec than the plan's, is refused by name, with the command that measures
 table is written.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import argparse
 import hashlib
 import json

@@ -8,6 +8,10 @@ without a verdict: compare two variants in turns instead (scripts/ab.py).
 Exit code: 0, nothing is worse; 1, something is; 2, there is nothing to compare.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import argparse
 import sys
 from pathlib import Path

@@ -78,8 +78,7 @@ def lines(cells: list[Cell], memory: float) -> list[str]:
     for name in (*BY_NAME, "all"):
         own = [cell for cell in cells if name in (cell.study, "all")]
         minutes = sum(seconds(cell, memory) for cell in own) / 60
-        peaks = [peak_bytes(spec) for cell in own for spec in variants(cell)]
-        most = max(peaks, default=0) / 2**30
+        most = max(map(peak_of_cell, own), default=0) / 2**30
         said.append(f"{name:<10} {len(own):>6} {minutes:>8.1f} {most:>9.1f}")
     for cell in cells:
         for spec in variants(cell):
@@ -87,6 +86,11 @@ def lines(cells: list[Cell], memory: float) -> list[str]:
                 what = f"{cell.name} {spec.get('name', '')}".rstrip()
                 said.append(f"will not fit, which is a result (oom): {what}")
     return said
+
+
+def peak_of_cell(cell: Cell) -> int:
+    """The largest of the peaks of its variants, in bytes."""
+    return max(map(peak_bytes, variants(cell)))
 
 
 def variants(cell: Cell) -> list[dict]:

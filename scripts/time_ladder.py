@@ -12,6 +12,10 @@ checkpoint), and the name of the rung that it is compared with as `after`. Witho
 config.yaml.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import sys
 
 from stepscope.axes import NEUTRAL, PLAIN_STEP
@@ -21,7 +25,6 @@ from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.own_cell import cell
 from stepscope.model.chosen import PACKAGES, names
-
 
 
 def main() -> None:

@@ -101,11 +101,12 @@ def training_cells(target: Target, settings: dict) -> list[Cell]:
     config, device = target.config, target.device
     key = f"config key {target.study}.grid.{device}"
     entries = target.settings["grid"][device]
-    for axis in [axis for entry in entries for axis in entry]:
-        if axis not in target.axes:
-            raise ConfigError(f"{key}: its cells have no {axis}; remove it")
+    for entry in entries:
+        for axis in entry:
+            if axis not in target.axes:
+                raise ConfigError(f"{key}: its cells have no {axis}; remove it")
     models = models_of(config)
-    neutral = {**NEUTRAL, **recordings.NEUTRAL, "batch": config["model"]["batch"]}
+    neutral = {**NEUTRAL, **recordings.USUAL, "batch": config["model"]["batch"]}
     cells = []
     for point in points(entries, target.axes):
         size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
@@ -113,9 +114,7 @@ def training_cells(target: Target, settings: dict) -> list[Cell]:
         _plain_heads(point, models[size], f"{key}: size {size}")
         # What is left of the point are options; only what is not neutral stands in path and spec.
         options = {name: value for name, value in point.items() if value != neutral[name]}
-        of_model = {
-            name: value for name, value in options.items() if name not in recordings.NEUTRAL
-        }
+        of_model = {name: value for name, value in options.items() if name not in recordings.USUAL}
         spec = {
             **models[size],
             "context": context,

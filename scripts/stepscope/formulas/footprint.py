@@ -35,7 +35,7 @@ DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1
 STREAM = "batch × context × d_model"
 _HEADS = "batch × heads × context × d_head"
 _KV_HEADS = "batch × K heads × context × d_head"
-_QKV = "batch × context × 3 d_model"
+QKV = "batch × context × 3 d_model"
 SCORES = "batch × heads × context × context"
 HIDDEN = "batch × context × d_ff"
 LOGITS = "batch × context × vocabulary"
@@ -246,10 +246,11 @@ def all_cast_weights(setup: Setup) -> list[Contribution]:
 
 def largest_parameter(setup: Setup) -> str:
     """Dimensions of the largest parameter."""
-    dims_of_all = {dims for _, dims in WEIGHTS.values()}
-    return max(
-        sorted(dims_of_all), key=lambda dims: tensor(setup, "", "", "", dims, "float32").bytes
-    )
+
+    def size(dims: str) -> int:
+        return tensor(setup, "", "", "", dims, "float32").bytes
+
+    return max(sorted({dims for _, dims in WEIGHTS.values()}), key=size)
 
 
 Row = tuple[str, str, str, str, str]  # module, name, operator, dimensions, type
@@ -280,7 +281,7 @@ def saved_by_block(setup: Setup, count: int = 1) -> list[Contribution]:
         ("FFN", "up", "mm", HIDDEN, low),
         ("FFN", "silu × up", "mul", HIDDEN, low),
     ]
-    return [each for row in rows for each in _saved(setup, "blocks.*/", row, count)]
+    return _saved(setup, "blocks.*/", rows, count)
 
 
 def saved_outside(setup: Setup) -> list[Contribution]:
@@ -291,8 +292,7 @@ def saved_outside(setup: Setup) -> list[Contribution]:
         *_saved_by_norm("final norm", "residual of the last block"),
         ("LM head", "head input", input_op, STREAM, setup.low),
     ]
-    outside = [each for row in rows for each in _saved(setup, "", row, 1)]
-    return [*outside, *saved_by_loss(setup)]
+    return [*_saved(setup, "", rows), *saved_by_loss(setup)]
 
 
 def saved_by_loss(setup: Setup) -> list[Contribution]:
@@ -304,15 +304,16 @@ def saved_by_loss(setup: Setup) -> list[Contribution]:
     ]
     if said("loss", setup.loss, Loss).keeps == "log-softmax":
         rows = [("loss", "log-softmax of logits", "_log_softmax", LOGITS, "float32")]
-    return [each for row in rows for each in _saved(setup, "", row, 1)]
+    return _saved(setup, "", rows)
 
 
-def _saved(setup: Setup, prefix: str, row: Row, count: int) -> list[Contribution]:
-    if not count:
-        return []
-    module, name, op, dims, dtype = row
-    one = tensor(setup, "activations", prefix + module, name, dims, dtype, count)
-    return [replace(one, op=op)]
+def _saved(setup: Setup, prefix: str, rows: list[Row], count: int = 1) -> list[Contribution]:
+    """A contribution for each row, of as many tensors as there are blocks; none of no block."""
+    found = []
+    for module, name, op, dims, dtype in rows:
+        one = tensor(setup, "activations", prefix + module, name, dims, dtype, count)
+        found.append(replace(one, op=op))
+    return found if count else []
 
 
 def _saved_by_norm(module: str, input_name: str) -> list[Row]:
@@ -335,7 +336,7 @@ def _saved_by_scores(setup: Setup) -> list[Row]:
     shape, low = setup.shape, setup.low
     is_view = 1 in (setup.batch, shape.kv_heads)
     scaled = "mul" if is_view and shape.kv_heads == shape.num_heads else "clone"
-    v = ("QKV", "mm", _QKV, low) if is_view else ("V", "clone", _KV_HEADS, low)
+    v = ("QKV", "mm", QKV, low) if is_view else ("V", "clone", _KV_HEADS, low)
     weights_op = "_to_copy" if setup.is_autocast else "mul"
     scores, times_v = "attention/attention scores", "attention/attention × V"
     return [
@@ -359,7 +360,7 @@ def _saved_by_fused(setup: Setup) -> list[Row]:
     rows = [
         (module, "Q", rotated, _HEADS, setup.low),
         (module, "K", rotated, _KV_HEADS, setup.low),
-        (module, "QKV", "mm", _QKV, setup.low),
+        (module, "QKV", "mm", QKV, setup.low),
         (module, "attended", operator, _HEADS, setup.low),
         (module, "log-sum-exp", operator, f"batch × heads × {queries}", "float32"),
     ]

@@ -230,56 +230,59 @@ def _inference(setup: Setup) -> Iterator[Moment]:
     norm's result and what attention returns, in attention Q, K and the projection of which V is a
     view.
     """
-    before = footprint.cast_weights(setup, count=setup.shape.num_layers - 1)
-    block_input = tensor(setup, "activations", "blocks.*", "residual", STREAM, "float32")
-    own_casts = [*before, *footprint.cast_weights(setup, ("QKV",))]
+    low, is_autocast = setup.low, setup.is_autocast
 
-    def made(module: str, *rows: tuple[str, str, str]) -> list[Contribution]:
-        return [tensor(setup, "activations", f"blocks.*/{module}", *row) for row in rows]
+    def made(module: str, name: str, dims: str, dtype: str = "float32") -> Contribution:
+        return tensor(setup, "activations", module, name, dims, dtype)
 
-    stream = [block_input, *made("attention norm", ("attention norm", STREAM, "float32"))]
-    qkv = made("attention/QKV projection", ("QKV", "batch × context × 3 d_model", setup.low))
-    q = made("attention/RoPE(Q)", ("Q", STREAM, setup.low))
-    rotation = made(
-        "attention/RoPE(K)",
-        ("swapped pairs", _KV, setup.low),
-        *[("swapped pairs in fp32", _KV, "float32")] * setup.is_autocast,
-        ("K × cos", _KV, "float32"),
-        ("K in fp32", _KV, "float32"),
-    )
-    yield "inference", "last block/attention/RoPE(K)", [*own_casts, *stream, *qkv, *q, *rotation]
+    def in_block(module: str, name: str, dims: str, dtype: str = "float32") -> Contribution:
+        return made(f"blocks.*/{module}", name, dims, dtype)
+
+    casts_before = footprint.cast_weights(setup, count=setup.shape.num_layers - 1)
+    residual = made("blocks.*", "residual", STREAM)
+    in_attention = [
+        *casts_before,
+        *footprint.cast_weights(setup, ("QKV",)),
+        residual,
+        in_block("attention norm", "attention norm", STREAM),
+        in_block("attention/QKV projection", "QKV", footprint.QKV, low),
+        in_block("attention/RoPE(Q)", "Q", STREAM, low),
+    ]
+    rotation = [
+        in_block("attention/RoPE(K)", "swapped pairs", _KV, low),
+        in_block("attention/RoPE(K)", "K × cos", _KV),
+        in_block("attention/RoPE(K)", "K in fp32", _KV),
+    ]
+    if is_autocast:
+        rotation.append(in_block("attention/RoPE(K)", "swapped pairs in fp32", _KV))
+    yield "inference", "last block/attention/RoPE(K)", [*in_attention, *rotation]
 
     if setup.keeps_scores:
-        k = made("attention/RoPE(K)", ("K", _KV, setup.low))
-        scores = made("attention/attention scores", ("scores", SCORES, setup.low))
-        softmax = made(
-            "attention/softmax",
-            ("exponentials", SCORES, "float32"),
-            ("attention weights in fp32", SCORES, "float32"),
-            *[("attention weights", SCORES, setup.low)] * setup.is_autocast,
-            ("maxima", "batch × heads × context", "float32"),
-            ("1 / sums", "batch × heads × context", "float32"),
-        )
-        yield (
-            "inference",
-            "last block/attention/softmax",
-            [*own_casts, *stream, *qkv, *q, *k, *scores, *softmax],
-        )
+        softmax = [
+            in_block("attention/RoPE(K)", "K", _KV, low),
+            in_block("attention/attention scores", "scores", SCORES, low),
+            in_block("attention/softmax", "exponentials", SCORES),
+            in_block("attention/softmax", "attention weights in fp32", SCORES),
+            in_block("attention/softmax", "maxima", "batch × heads × context"),
+            in_block("attention/softmax", "1 / sums", "batch × heads × context"),
+        ]
+        if is_autocast:
+            softmax.append(in_block("attention/softmax", "attention weights", SCORES, low))
+        yield "inference", "last block/attention/softmax", [*in_attention, *softmax]
 
-    attended = made("attention/output projection", ("attended", STREAM, setup.low))
-    normalised = made("FFN norm", ("FFN norm", STREAM, "float32"))
-    hidden = made("FFN", *[(name, HIDDEN, setup.low) for name in ("silu", "up", "silu × up")])
-    casts = [*before, *footprint.cast_weights(setup, ("QKV", "output", "gate", "up"))]
-    yield (
-        "inference",
-        "last block/FFN",
-        [*casts, replace(block_input, count=2), *attended, *normalised, *hidden],
-    )
-
-    outside = [
-        tensor(setup, "activations", "final norm", "final norm", STREAM, "float32"),
-        *[tensor(setup, "activations", "LM head", "head input", STREAM, setup.low)]
-        * setup.is_autocast,
-        tensor(setup, "activations", "LM head", "logits", LOGITS, setup.low),
+    in_ffn = [
+        *casts_before,
+        *footprint.cast_weights(setup, ("QKV", "output", "gate", "up")),
+        replace(residual, count=2),
+        in_block("attention/output projection", "attended", STREAM, low),
+        in_block("FFN norm", "FFN norm", STREAM),
+        in_block("FFN", "silu", HIDDEN, low),
+        in_block("FFN", "up", HIDDEN, low),
+        in_block("FFN", "silu × up", HIDDEN, low),
     ]
+    yield "inference", "last block/FFN", in_ffn
+
+    outside = [made("final norm", "final norm", STREAM), made("LM head", "logits", LOGITS, low)]
+    if is_autocast:
+        outside.append(made("LM head", "head input", STREAM, low))
     yield "inference", "LM head", [*footprint.all_cast_weights(setup), *outside]

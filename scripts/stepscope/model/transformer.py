@@ -24,7 +24,7 @@ from stepscope.model.ranges import named
 from stepscope.model.shape import ModelShape
 
 Device = torch.device | str
-Attention = Callable[[Tensor, Tensor, Tensor, bool], Tensor]
+Attention = Callable[..., Tensor]  # see stepscope.model.attention
 
 
 def build_model(
@@ -175,6 +175,9 @@ class RotaryEmbedding(nn.Module):
     ValueError when x is longer than the tables.
     """
 
+    cos: Tensor
+    sin: Tensor
+
     def __init__(self, context: int, d_head: int, theta: float = 10_000.0) -> None:
         super().__init__()
         # Angles reach `context` radians: in float64 they keep their fraction, the tables may then
@@ -225,10 +228,9 @@ class Linear(nn.Module):
     """x W^T, no bias. (..., d_in) -> (..., d_out). product: what multiplies; a precision may put
     its own in place."""
 
-    product = staticmethod(F.linear)
-
     def __init__(self, d_in: int, d_out: int) -> None:
         super().__init__()
+        self.product: Callable[[Tensor, Tensor], Tensor] = F.linear
         self.weight = nn.Parameter(truncated_normal(d_out, d_in))
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """What people call the phases of a training step, and names that differ only in a number.
 
 A name is taken for a phase if a library gives it to one, or if each of its words is one: "forward
-pass", "Forward_Pass" and "loss.backward()", but not "attention forward", which is a part of one, nor
-"forward_backward", which is two of them.
+pass", "Forward_Pass" and "loss.backward()", but not "attention forward", which is a part of one,
+nor "forward_backward", which is two of them.
 """
 
 import re

@@ -347,6 +347,7 @@ _ALL = (
             flag(
                 "is_aside", "is aside", "stands beside the ladder, whose rungs do not build on it"
             ),
+            axis("kind", "kind", "of change: `tf32`, `sdpa`, `checkpoint 2`, `loss torch` …"),
             text("label", "change", "what people call the change"),
             axis("changed", "option", "that it changes, `precision` or one of the options"),
             text("before", "from", "what that option was; empty for the first"),

@@ -193,7 +193,9 @@ class _Hosts:
         same words before the number, such as "[TP00] 0" beside "[TP00] 4711"; else the one that
         launched most of them."""
         words = _words(device)
-        alike = [number for key, number in self._processes.items() if words and _words(key) == words]
+        alike = [
+            number for key, number in self._processes.items() if words and _words(key) == words
+        ]
         if len(alike) == 1:
             return alike[0]
         launched = Counter(each for each in launched_by if each >= 0)

@@ -3,7 +3,10 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from stepscope.model import chosen
 from stepscope.model.losses.own import cross_entropy
+from stepscope.model.shape import ModelShape
+from stepscope.model.transformer import build_model, random_batch
 
 
 def _reference(logits, targets):
@@ -66,3 +69,19 @@ def test_nothing_of_the_size_of_the_logits_is_kept_but_the_logits():
         cross_entropy(logits, targets)
     large = [x for x in kept if x.numel() == logits.numel()]
     assert [x.data_ptr() for x in large] == [logits.data_ptr()]
+
+
+@pytest.mark.parametrize("name", chosen.names("loss"))
+def test_every_loss_of_the_model_is_that_in_float64(name):
+    """Value and gradient of each parameter of the model in float64, beside F.cross_entropy of its
+    logits."""
+    shape = ModelShape(d_model=16, d_ff=24, num_layers=1, num_heads=2, vocab_size=37)
+    model = build_model(shape, 5, "naive", "cpu", seed=0).double()
+    tokens, targets = random_batch(37, 3, 5, "cpu", seed=1)
+    parameters = list(model.parameters())
+    expected = _reference(model(tokens), targets)
+    gradients = torch.autograd.grad(expected, parameters)
+    found = chosen.load("loss", name).loss(model, tokens, targets)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0, check_dtype=False)
+    for got, wanted in zip(torch.autograd.grad(found, parameters), gradients, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-13)

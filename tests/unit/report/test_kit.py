@@ -35,6 +35,14 @@ def test_a_missing_value_drops_its_paragraph_item_and_table():
     assert len(made.dropped) == 3
 
 
+def test_a_paragraph_may_be_broken_over_lines():
+    made = rendered(
+        "# T\n\nOne {{ facts.there }}\ntwo\n{% if facts.gone %}\nthree\n{% endif %}\nfour.\n\n"
+        "- a\n  b\n- c {{ facts.gone }}\n  d\n\n| a |\n| - |\n| b |\n"
+    )
+    assert made.markdown == f"# T\n\nOne 500{NBSP}ms two four.\n\n- a b\n\n| a |\n| - |\n| b |\n"
+
+
 def test_headings_with_nothing_below_them_go():
     made = rendered("# T\n\nText.\n\n## A\n\n### B\n\n{{ facts.gone }}\n\n## C\n\nText.")
     assert made.markdown == "# T\n\nText.\n\n## C\n\nText.\n"
