@@ -141,11 +141,11 @@ def timed(process: int, spec: dict, place: Place, telemetry: Telemetry) -> Found
         for other in works.values():
             if other is not works[name]:  # the gradients of all need not be there at once
                 other.clear_gradients()
-        more = {"round": number} if number and is_together else {}
+        turn = number if is_together else 0
         step = steps.timed(works[name], "step", kind, clock)
         with attempt(name):
             works[name].use()
-            samples.run(name, step, warmup=is_warmup, mode="step", kind=kind, **more)
+            samples.run(name, step, warmup=is_warmup, mode="step", kind=kind, round=turn or None)
 
     for group in [variants] if is_together else [[variant] for variant in variants]:
         for variant in group:
@@ -266,7 +266,7 @@ def _energy(work: Replica, name: str, place: Place, telemetry: Telemetry, found:
             whole_step(work)
 
     own = Found(found.process)
-    gpu_alone.energy(series, name, own, telemetry, mode="step")
+    gpu_alone.energy(series, name, own, telemetry)
     for value in own.values:
         found.value(name, "energy", "J", value["value"] / count, mode="step")
 
