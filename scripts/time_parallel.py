@@ -20,7 +20,7 @@ from stepscope.machine import process
 from stepscope.parallel.cell import ParallelMeasurement
 
 STRATEGIES = ("alone", "naive", "flat", "overlapped", "ddp", "sharded", "zero", "fsdp")
-OPTIONS = ("strategy", "gradients", "ctas", "attention", "compile", "checkpoint")
+OPTIONS = ("strategy", "gradients", "ctas", "attention", "compile", "loss", "checkpoint")
 PLAIN = [{"strategy": name} for name in STRATEGIES]
 ON_GPU = [
     *PLAIN,
@@ -42,7 +42,7 @@ def main() -> None:
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    options = ("precision", "attention", "compile", "optimizer", "checkpoint")
+    options = ("precision", "attention", "compile", "optimizer", "loss", "checkpoint")
     keys = ("devices", *flags.MODEL, *options, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(
         __doc__, words, studies.PARALLEL, keys, optimizer="fused", steps=6, max_steps=30
