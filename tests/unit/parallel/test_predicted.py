@@ -1,6 +1,7 @@
 """The step on several devices by closed forms worked out by hand."""
 
 import pytest
+from stepscope.model.shape import ModelShape
 from stepscope.parallel.predicted import (
     Gradient,
     Network,
@@ -8,6 +9,7 @@ from stepscope.parallel.predicted import (
     bus_bandwidth,
     gradients_of,
     hiding_batch,
+    sizes_of,
     step,
 )
 
@@ -74,3 +76,10 @@ def test_the_batch_from_which_communication_hides():
     assert hiding_batch(ONE, NETWORK, "overlapped", 2) == 13
     assert step(ONE.with_batch(13), NETWORK, "overlapped", 2) <= 1.02 * ONE.with_batch(13).step
     assert step(ONE.with_batch(12), NETWORK, "overlapped", 2) > 1.02 * ONE.with_batch(12).step
+
+
+def test_the_gradients_are_those_of_all_parameters():
+    shape = ModelShape(64, 160, 3, 4, vocab_size=100, key_value_heads=2)
+    sizes = sizes_of(shape)
+    assert sum(count for count, _ in sizes) == shape.parameters
+    assert gradients_of(sizes)[-1] == Gradient(4 * 6400, 1.0)  # the embedding's, at the end
