@@ -430,7 +430,9 @@ _ALL = (
             number("wall", "wall time", "s", "a step, under the profiler"),
             number("busy", "busy", "s", "a step: union of the intervals of kernels and copies"),
             number("idle", "idle", "s", "a step, under the profiler"),
-            number("idle_with_host", "idle with the host's", "s", "a step, from the host's start on"),
+            number(
+                "idle_with_host", "idle with the host's", "s", "a step, from the host's start on"
+            ),
             number("gaps", "gaps", "1", "a step, between operations of the GPU"),
             number("gap_median", "gap", "s", "median", "", "gap_max"),
             number("gap_max", "longest gap", "s", "the longest"),
