@@ -15,7 +15,7 @@ class Place(TypedDict, total=False):
 
     mode: str
     kind: str
-    round: int
+    round: int | None
     length: int
     direction: str
 

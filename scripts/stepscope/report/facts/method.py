@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from stepscope.report.facts.machine import Machine, machine
+from stepscope.report.facts.machine import Machine, machine, measured_rate
 from stepscope.report.kit.data import Data, Row, grouped, number
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, value_of
@@ -313,14 +313,10 @@ def _study(name: str, rows: list[Row]) -> Study:
 
 def _ceiling(rows: list[Row]) -> Ceiling:
     one = rows[0]
-    rates = {row["variant"]: _rate(row) for row in rows}
+    rates = {row["variant"]: measured_rate(row) for row in rows}
     return Ceiling(
         what=Name(f"product in {one['precision']}" if one["size"] == "matmul" else "copy"),
         burst=rates.get("burst"),
         sustained=rates.get("sustained"),
         promised=rates.get("datasheet"),
     )
-
-
-def _rate(row: Row) -> Quantity:
-    return Quantity(row["median"], row["unit"], cells=(row["cell"],))
