@@ -59,6 +59,9 @@ def prepared(samples: pd.DataFrame) -> pd.DataFrame:
         found[name] = pd.to_numeric(numbers).fillna(0).astype(int)
     for name in ("seconds", "warmup", "sm_clock_mhz"):
         found[name] = found.get(name, pd.Series(dtype=float))
+    # What was refused may have made text of a column.
+    for name in ("seconds", "sm_clock_mhz"):
+        found[name] = found[name].astype(float)
     return found
 
 
@@ -158,7 +161,9 @@ def summarised(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFra
         samples=by["samples"].sum(),
         status="ok",
     )
-    return found.reset_index().drop(columns=["machine", "study", "limited"])
+    found = found.reset_index().drop(columns=["machine", "study", "limited"])
+    # Without a row a column would have no type.
+    return found.astype(dict.fromkeys(derived.NUMBERS, float))
 
 
 def placed(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
