@@ -310,7 +310,7 @@ def everything() -> dict[str, list[dict]]:
             cold | {"part": "module loading", "first": 0.2, "later": 0.0},
         ],
         "warmup": [
-            steady | {"skipped": skipped, "mean": mean, "std": std}
+            steady | {"phase": "step", "skipped": skipped, "mean": mean, "std": std}
             for skipped, mean, std in ((0, 0.2, 0.05), (2, 0.1, 0.01))
         ],
         "sums": [

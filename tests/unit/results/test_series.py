@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from stepscope.results import cells as reading
-from stepscope.results import checks, derived, series
+from stepscope.results import checks, data_sheets, derived, series
 
 from tests.unit.results.cells import SHAPE, Results, attention, sample, value
 
@@ -89,7 +89,7 @@ def test_rates_follow_from_the_time_with_their_ends_the_other_way_round(results)
     assert flops["median"] * time["median"] == pytest.approx(3 * 2 * (2 * block + 128 * 64 * 100))
 
 
-def test_mfu_is_the_share_of_the_least_time_of_a_burst(results):
+def test_the_share_of_the_ceiling_is_of_the_least_time_of_a_burst(results):
     timing(results, [sample(seconds=0.1)])
     products = [
         sample("burst", p, s, kind="burst", mode=None, phase="matmul")
@@ -104,8 +104,43 @@ def test_mfu_is_the_share_of_the_least_time_of_a_burst(results):
     got = series_of(results)
     assert row(got, "rate", variant="burst")["median"] == pytest.approx(2 * 100**3 / 1e-3)
     assert row(got, "rate", variant="sustained")["median"] == pytest.approx(2 * 100**3 / 4e-3)
-    assert row(got, "mfu")["median"] == pytest.approx(row(got, "flops")["median"] / 2e9)
+    assert row(got, "share_of_ceiling")["median"] == pytest.approx(
+        row(got, "flops")["median"] / 2e9
+    )
     assert derived.beyond(got) == []
+
+
+def on_card(uuid: str, gpu: str = "NVIDIA H100 80GB HBM3") -> dict:
+    """Provenance of a cell that ran on a GPU."""
+    hardware = {"device": "cuda", "gpu": gpu, "gpu_uuid": uuid}
+    times = {"started": "2026-01-01T00:00:00+00:00", "duration_s": 1.0}
+    about = {"command": "python there.py", "versions": {}, "settings": {}}
+    return about | times | {"hardware": hardware}
+
+
+@pytest.mark.parametrize(("precision", "peak"), [("bf16", 989.4e12), ("tf32", 494.7e12)])
+def test_mfu_is_the_share_of_the_data_sheets_peak(results, precision, peak):
+    spec = SHAPE | GPU | {"precision": precision}
+    results.add(TIMING, spec, [sample(seconds=0.1)], provenance=on_card("a"))
+    got = series_of(results)
+    assert row(got, "mfu")["median"] == pytest.approx(row(got, "flops")["median"] / peak)
+
+
+def test_mfu_of_fp8_is_of_the_peak_in_bf16_and_of_an_unknown_gpu_there_is_none(results):
+    assert data_sheets.peak_for_mfu("NVIDIA H100 80GB HBM3", "fp8") == 989.4e12
+    assert data_sheets.peak_for_mfu("a GPU of tomorrow", "bf16") is None
+    timing(results, [sample()], **{})
+    assert series_of(results).query("quantity == 'mfu'").empty
+
+
+@pytest.mark.parametrize(("card", "is_marked"), [("a", False), ("b", True)])
+def test_a_share_of_what_another_card_reached_is_marked(results, card, is_marked):
+    spec = SHAPE | GPU | {"precision": "bf16"}
+    results.add(TIMING, spec, [sample()], provenance=on_card("a"))
+    burst = [sample("burst", 1, 1e-3, kind="burst", mode=None, phase="matmul")]
+    product = {"operation": "matmul", "order": 100, "precision": "bf16", "device": "cuda"}
+    results.add("lab/ceilings/matmul/bf16", product, burst, provenance=on_card(card))
+    assert row(series_of(results), "share_of_ceiling")["across_cards"] == is_marked
 
 
 def test_a_copy_reads_and_writes(results):

@@ -85,7 +85,7 @@ def facts(data: Data) -> Warmup | None:
 
 def _rows(data: Data, own: Machine) -> tuple[Row, ...]:
     found: dict[str, list[dict]] = {}
-    for row in data.dicts("warmup"):
+    for row in data.dicts("warmup", phase="step"):
         found.setdefault(row["cell"], []).append(row)
     chosen: dict[str, tuple[Place, list[dict]]] = {}
     for rows in found.values():

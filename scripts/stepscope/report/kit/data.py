@@ -54,7 +54,7 @@ def of_series(row: dict) -> Quantity | None:
     known = not any(math.isnan(end) for end in ends)
     is_time = row["quantity"] == "time"
     unit = {"1": "count", "token/s": "token/s"}.get(row["unit"], row["unit"])
-    unit = "share" if row["quantity"] == "mfu" else unit
+    unit = "share" if row["quantity"] in ("share_of_ceiling", "mfu") else unit
     return Quantity(
         row["median"],
         unit,
