@@ -1,9 +1,10 @@
 # What holds for a run as a whole: that it is alone in its folder, and what it says at its end.
 # Makes no files but what its jobs read of the machines.
-from stepscope.config.run import RunLock, end_from_a_thread, forget, speak_briefly
+from stepscope.config.run import end_from_a_thread, forget, speak_briefly
 from stepscope.config.run import unlockable, unwritable
 from stepscope.files import is_full
 from stepscope.machine import arrival, slurm
+from stepscope.machine.locks import RunLock
 
 RUN_LOCK = RunLock()
 MOST_NAMED = 20  # cells without a result

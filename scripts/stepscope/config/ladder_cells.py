@@ -93,18 +93,16 @@ def _asides_at(
             check_size(other, config, key)
         if size not in aside.get("size", [size]):
             continue
-        for change in _varied(aside):
+        changes: list[dict] = []
+        for option in VARIED:
+            changes += [{option: value} for value in aside.get(option, [])]
+        for change in changes:
             _check_blocks(change, size, config["sizes"], key)
             name = _name(change)
             if name in of_rung or name in found:
                 name = f"{after}+{name}"
             found[name] = _variant(name, of_rung[after] | change, after)
     return list(found.values())
-
-
-def _varied(aside: dict) -> list[dict]:
-    """The changes of an aside: one option, for each value of its list."""
-    return [{option: value} for option in VARIED for value in aside.get(option, [])]
 
 
 def _variant(name: str, options: dict, after: str | None) -> dict:

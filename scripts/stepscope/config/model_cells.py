@@ -30,9 +30,21 @@ def timing_cells(target: Target) -> list[Cell]:
 
 
 def parallel_cells(target: Target) -> list[Cell]:
-    """The cells of the grid of several devices, in the configuration's order."""
-    variants = target.settings["variants"][target.device]
-    return training_cells(target, {"variants": variants} | timed_steps(target))
+    """The cells of the grid of several devices, in the configuration's order; not those that ask
+    for more GPUs than the machine has."""
+    strategies = target.settings["strategies"][target.device]
+    variants = [{"name": strategy_name(one)} | one for one in strategies]
+    cells = training_cells(target, {"variants": variants} | timed_steps(target))
+    if target.device == "cpu" or target.gpus is None:
+        return cells
+    most = target.gpus
+    return [cell for cell in cells if cell.spec.get("devices", 1) <= most]
+
+
+def strategy_name(strategy: dict) -> str:
+    """What a variant of the study of several devices is called: `overlapped`, `overlapped-ctas=8`."""
+    changed = [f"{key}={value}" for key, value in strategy.items() if key != "strategy"]
+    return "-".join([strategy["strategy"], *changed])
 
 
 def memory_cells(target: Target) -> list[Cell]:
@@ -89,11 +101,12 @@ def training_cells(target: Target, settings: dict) -> list[Cell]:
     config, device = target.config, target.device
     key = f"config key {target.study}.grid.{device}"
     entries = target.settings["grid"][device]
-    for axis in [axis for entry in entries for axis in entry]:
-        if axis not in target.axes:
-            raise ConfigError(f"{key}: its cells have no {axis}; remove it")
+    for entry in entries:
+        for axis in entry:
+            if axis not in target.axes:
+                raise ConfigError(f"{key}: its cells have no {axis}; remove it")
     models = models_of(config)
-    neutral = {**NEUTRAL, **recordings.NEUTRAL, "batch": config["model"]["batch"]}
+    neutral = {**NEUTRAL, **recordings.USUAL, "batch": config["model"]["batch"]}
     cells = []
     for point in points(entries, target.axes):
         size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
@@ -101,9 +114,7 @@ def training_cells(target: Target, settings: dict) -> list[Cell]:
         _plain_heads(point, models[size], f"{key}: size {size}")
         # What is left of the point are options; only what is not neutral stands in path and spec.
         options = {name: value for name, value in point.items() if value != neutral[name]}
-        of_model = {
-            name: value for name, value in options.items() if name not in recordings.NEUTRAL
-        }
+        of_model = {name: value for name, value in options.items() if name not in recordings.USUAL}
         spec = {
             **models[size],
             "context": context,
@@ -153,12 +164,13 @@ def models_of(config: dict) -> dict[str, dict]:
     """
     result = {}
     for name, shape in config["sizes"].items():
-        common = {"vocab_size": config["model"]["vocab_size"]}
+        own = {"vocab_size": config["model"]["vocab_size"], **shape}
         try:
-            ModelShape(**shape, **common)
+            ModelShape(**own)
         except ValueError as error:
             raise ConfigError(f"config key sizes.{name}: {error}") from None
-        result[name] = {each: shape[each] for each in SHAPE} | common
+        more = [each for each in own if each not in SHAPE]
+        result[name] = {each: own[each] for each in (*SHAPE, *more)}
     return result | own_models.specs(config)
 
 

@@ -77,9 +77,10 @@ def _imported(path: Path, folder: Path) -> list[Path]:
 def _files(base: Path, name: str) -> list[Path]:
     """The modules and packages that importing the dotted `name` from `base` runs, as far as they
     are there."""
-    parts = name.split(".")
-    places = [base.joinpath(*parts[: count + 1]) for count in range(len(parts))]
-    candidates = [
-        file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")
-    ]
-    return [file for file in candidates if file.is_file()]
+    found: list[Path] = []
+    for part in name.split("."):
+        base = base / part
+        found += [
+            file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()
+        ]
+    return found

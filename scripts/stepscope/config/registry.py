@@ -15,7 +15,7 @@ from stepscope.config.studies import Study
 from stepscope.machine import identity
 from stepscope.machine.labels import Hardware
 
-SCHEMA_VERSION = 3
+PLAN_VERSION = 3
 
 
 class Registry:
@@ -43,21 +43,23 @@ class Registry:
         self._tools = {study.name: study.tools for study in studies}
         self._packages = pinned_versions(environment.read_text()) if environment else None
         self._identity = functools.cache(self._identity_json)
-        self.studies: dict[str, list[Cell]] = {
-            study.name: [cell for one in machines for cell in self._planned(study, one)]
-            for study in studies
-        }
-        # A machine that is not as configured ends it here, and so does a model that is not there.
+        self.studies: dict[str, list[Cell]] = {}
+        self._cells: dict[str, Cell] = {}
         for study in studies:
+            cells: list[Cell] = []
             for one in machines:
-                self._identity(study.name, one.label)
-        self._cells = {cell.name: cell for cells in self.studies.values() for cell in cells}
+                cells += self._planned(study, one)
+                self._identity(study.name, one.label)  # ends it if it is not as configured
+            self.studies[study.name] = cells
+            self._cells |= {cell.name: cell for cell in cells}
         read = [cell for cell in self._cells.values() if self._reads_model(cell)]
         for size, model in {cell.size: cell.spec["model"] for cell in read}.items():
             own_models.require(str(size), model)
 
     def _planned(self, study: Study, one: Hardware) -> list[Cell]:
-        cells = study.cells(self.config, one.device, one.label, one.threads)
+        cells = study.cells(
+            self.config, one.device, one.label, one.threads, one.gpus if one.measured else None
+        )
         if one.measured:
             return cells
         parts = ["record.json", "analysis"] if study.analysis else ["record.json"]
@@ -151,7 +153,7 @@ class Registry:
             for label, one in self.machines.items()
         }
         planned = {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": PLAN_VERSION,
             "preset": self.config["preset"],
             "machines": machines,
             "studies": {study: self._plan_of(study) for study in self.studies},

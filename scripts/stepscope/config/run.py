@@ -2,9 +2,7 @@
 it is, and loses no cell that was measured, however it ends."""
 
 import contextlib
-import fcntl
 import logging
-import os
 import shutil
 import signal
 import sys
@@ -12,7 +10,6 @@ import tempfile
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
 
 from stepscope.machine.locks import lock_folder
 
@@ -60,41 +57,6 @@ def measuring(words: list[str]) -> list[str]:
     if kept and kept[-1] in ("--config", "-C"):
         kept.pop()
     return kept
-
-
-class RunLock:
-    """Keeps two runs out of one folder, and is released by the kernel however the run ends, SIGKILL
-    included."""
-
-    def __init__(self, path: Path = Path(".snakemake/stepscope.lock")):
-        self._path = path
-        self._file: TextIO | None = None
-
-    def take(self) -> str | None:
-        """Take the lock until the process ends; returns None, or one line that says who has it."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = open(self._path, "a+")  # noqa: SIM115 - held until the process ends
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
-            file.close()
-            return (
-                f"another run (process {holder}) is at work in {Path.cwd()}; wait until it ends, or"
-                " end it"
-            )
-        except OSError as error:
-            print(
-                f"note: {Path.cwd()} cannot be locked ({error.strerror}); start one run at a time"
-                " in it",
-                file=sys.stderr,
-            )
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        self._file = file
-        return None
 
 
 class OneLineAJob(logging.Filter):

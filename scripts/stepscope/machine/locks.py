@@ -1,5 +1,5 @@
-"""Only one measurement at a time on a GPU, or on the CPU: a file lock per device, released however
-its holder ends.
+"""Only one measurement at a time on a GPU, or on the CPU, and one run at a time in a folder: file
+locks, released however their holder ends.
 
 A job on one of several GPUs also holds a *place* on its GPU, a second lock, from the choice to its
 end: the measuring program takes the GPU's lock only later, and by then another job must not have
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 HELD = "STEPSCOPE_HELD"  # environment variable: the device that this program's parent holds for it
 AGAIN = 0.2  # seconds between two looks for a free GPU
@@ -119,3 +120,38 @@ def _open(path: Path) -> int:
             return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         finally:
             os.umask(usual)
+
+
+class RunLock:
+    """Keeps two runs out of one folder, and is released by the kernel however the run ends, SIGKILL
+    included."""
+
+    def __init__(self, path: Path = Path(".snakemake/stepscope.lock")):
+        self._path = path
+        self._file: TextIO | None = None
+
+    def take(self) -> str | None:
+        """Take the lock until the process ends; returns None, or one line that says who has it."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        file = open(self._path, "a+")  # noqa: SIM115 - held until the process ends
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            file.close()
+            return (
+                f"another run (process {holder}) is at work in {Path.cwd()}; wait until it ends, or"
+                " end it"
+            )
+        except OSError as error:
+            print(
+                f"note: {Path.cwd()} cannot be locked ({error.strerror}); start one run at a time"
+                " in it",
+                file=sys.stderr,
+            )
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        self._file = file
+        return None

@@ -1,8 +1,8 @@
 """What people call the phases of a training step, and names that differ only in a number.
 
 A name is taken for a phase if a library gives it to one, or if each of its words is one: "forward
-pass", "Forward_Pass" and "loss.backward()", but not "attention forward", which is a part of one, nor
-"forward_backward", which is two of them.
+pass", "Forward_Pass" and "loss.backward()", but not "attention forward", which is a part of one,
+nor "forward_backward", which is two of them.
 """
 
 import re
@@ -53,7 +53,20 @@ _MEANINGS: tuple[tuple[str, frozenset[str]], ...] = (
     (
         "optimizer",
         frozenset(
-            "optimizer optimiser optim opt adam adamw sgd lion lamb muon rmsprop update".split()
+            [
+                "optimizer",
+                "optimiser",
+                "optim",
+                "opt",
+                "adam",
+                "adamw",
+                "sgd",
+                "lion",
+                "lamb",
+                "muon",
+                "rmsprop",
+                "update",
+            ]
         ),
     ),
     ("backward", frozenset({"backward", "bwd", "backprop", "backpropagation"})),

@@ -17,6 +17,7 @@ import jinja2
 
 from stepscope.files import write_whole
 from stepscope.report import explorer
+from stepscope.report.constants import CONSTANTS
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, machines
 from stepscope.report.kit.named import named
@@ -65,19 +66,25 @@ def write(request: Request) -> list[Path]:
     there = machines(request.tables)
     if not there:
         raise ReportError(NO_DATA.format(request.tables))
-    files, spoken = {}, {}
-    for position, machine in enumerate(there):
+    files: dict[Path, list[str]] = {}
+    spoken = {}
+    for machine in there:
         facts = facts_of(Data(request.tables, machine))
         pages = pages_of(facts, templates_of(request, machine, there))
         markdown, contents = put_together(pages)
         spoken[machine] = as_plain(facts)
         others = [(_file(other, there), other) for other in there if other != machine]
-        name = "index.html" if position == 0 else _file(machine, there)
-        files[request.out / name] = [
-            html.document(request.templates, markdown, request.out, pages[0].title, contents, others=others,
-                          command=request.command)
-        ]  # fmt: skip
-        if position == 0:
+        document = html.document(
+            request.templates,
+            markdown,
+            request.out,
+            pages[0].title,
+            contents,
+            others=others,
+            command=request.command,
+        )
+        files[request.out / _file(machine, there)] = [document]
+        if machine == there[0]:
             files[request.out / "report.md"] = [markdown]
     data = explorer.document({"": request.tables}, request.out, request.command, request.templates)
     files[request.out / explorer.FILE] = [data]
@@ -101,46 +108,53 @@ def write_site(request: Request) -> list[Path]:
 
 def facts_of(data: Data) -> dict[str, object]:
     """Chapter → its facts, of those that have any."""
-    found = {name: import_module(f"stepscope.report.facts.{name}").facts(data) for name in CHAPTERS}
-    return {name: facts for name, facts in found.items() if facts is not None}
+    found = {}
+    for name in CHAPTERS:
+        module = import_module(f"stepscope.report.facts.{name}")
+        facts = module.facts(data)
+        if facts is not None:
+            found[name] = facts
+    return found
 
 
 def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Environment:
     """The templates, which find the figures of a machine."""
     first = next(iter(Data(request.tables).machines), machine)
+    is_first = machine == first or len(there) == 1
 
     def path(name: str) -> str | None:
         """A machine's own figure has its label behind the name, but for the first one of the
         tables."""
-        own = [
-            f"{name}-{machine}.svg",
-            *([f"{name}.svg"] if machine == first or len(there) == 1 else []),
-        ]
-        found = next(
-            (request.figures / each for each in own if (request.figures / each).exists()), None
-        )
-        return os.path.relpath(found, request.out) if found else None
+        own = request.figures / f"{name}-{machine}.svg"
+        plain = request.figures / f"{name}.svg"
+        if own.exists():
+            return os.path.relpath(own, request.out)
+        if is_first and plain.exists():
+            return os.path.relpath(plain, request.out)
+        return None
 
     made = page.environment(request.templates / "chapters", path)
-    made.globals |= {"command": request.command, "example": example(request.templates)}
+    made.globals |= {
+        "command": request.command,
+        "constants": CONSTANTS,
+        "example": example(request.templates),
+    }
     return explorer.linked(made, machine)
 
 
 def example(templates: Path) -> dict:
     """Page one's facts of the GPU that a page without a GPU quotes; empty if they are not there."""
-    found = templates / "reference" / "h200.json"
-    return (
-        next(iter(json.loads(found.read_text())["machines"].values()), {}) if found.exists() else {}
-    )
+    path = templates / "reference" / "h200.json"
+    if not path.exists():
+        return {}
+    quoted = json.loads(path.read_text())["machines"]
+    return next(iter(quoted.values()), {})
 
 
 def pages_of(facts: dict[str, object], templates: jinja2.Environment) -> list[Page]:
     """The pages of all chapters of which something is left."""
-    kind = (
-        "gpu"
-        if any(own.machine.is_gpu for own in facts.values() if hasattr(own, "machine"))
-        else "cpu"
-    )
+    has_gpu = any(own.machine.is_gpu for own in facts.values() if hasattr(own, "machine"))
+    kind = "gpu" if has_gpu else "cpu"
     made = [page.render(templates, name, own, kind) for name, own in facts.items()]
     return [each for each in made if each.markdown]
 
@@ -150,24 +164,36 @@ def put_together(pages: list[Page]) -> tuple[str, list[tuple[str, str]]]:
     further down."""
     anchors = {each.name: html.slug(each.title) for each in pages}
     first, *rest = (page.linked(each.markdown, anchors) for each in pages)
-    return "\n".join([first, *map(page.deeper, rest)]), [
-        (anchors[each.name], each.title) for each in pages
-    ]
+    markdown = "\n".join([first, *map(page.deeper, rest)])
+    return markdown, [(anchors[each.name], each.title) for each in pages]
 
 
 def as_plain(value: object) -> object:
     """Facts as JSON has them: a quantity as its value, unit, interval and cells; what is missing is
     left out."""
     if isinstance(value, Quantity):
-        kept = {"value": value.value, "unit": value.unit, "text": str(value)}
-        kept |= {"low": value.low, "high": value.high} if value.has_interval else {}
-        return kept | ({"cells": list(value.cells)} if value.cells else {})
+        return _quantity(value)
     if dataclasses.is_dataclass(value):
         plain = {name: as_plain(each) for name, each in named(value).items()}
         return {name: each for name, each in plain.items() if each not in (None, "", [], {})}
     if isinstance(value, dict):
         return {str(key): as_plain(each) for key, each in value.items()}
-    return [as_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, list | tuple):
+        return [as_plain(each) for each in value]
+    return value
+
+
+def _quantity(quantity: Quantity) -> dict[str, object]:
+    said: dict[str, object] = {
+        "value": quantity.value,
+        "unit": quantity.unit,
+        "text": str(quantity),
+    }
+    if quantity.has_interval:
+        said |= {"low": quantity.low, "high": quantity.high}
+    if quantity.cells:
+        said["cells"] = list(quantity.cells)
+    return said
 
 
 def _json(value: object) -> str:

@@ -4,6 +4,8 @@ verdict.
 The clock belongs to the host of the day; two variants by the clock are compared by `ab`, in turns.
 """
 
+import math
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +13,12 @@ import pandas as pd
 
 from stepscope.files import write_whole
 from stepscope.report import explorer
+from stepscope.report.facts.method import versions
 from stepscope.report.kit import html, page
-from stepscope.report.kit.data import Data, of_series
+from stepscope.report.kit.data import Data, Row, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, minus, over
+from stepscope.report.kit.quantity import Maybe, Quantity, count, over
+from stepscope.results import cells, writing
 from stepscope.results.tables import Tables
 
 # Quantity → how far two runs of the same program may differ, relative: what repeats on any host.
@@ -29,10 +33,13 @@ EXACT = {
     "peak_reserved": 0.02,
     "before_backward": 0.001,
 }
+WITHOUT_HOST = ("host_free_time", "busy_time")
+ORDER = ("broke", "more", "works", "less", "same", "")  # verdicts, the worst first
 KEY = ["study", "place", "variant", "mode", "phase", "length", "direction", "quantity"]
 SOFTWARE = ("gpu", "cpu", "driver", "torch", "triton", "python", "commit", "code")
 LONGEST = {"commit": 12}  # characters that tell
-MOST = 15
+FEW, MOST = 3, 15  # values of the software, and rows, that a page shows
+NOISE = 0.01  # of all kernels' time: one trace each, so that smaller differences say nothing
 VISIBLE = 0.02  # times by the clock that differ by less are not listed
 FILES = ("index.html", "compare.md", "compare.csv", explorer.FILE)
 
@@ -53,6 +60,11 @@ class Pair:
     after: Maybe
     ratio: Maybe
     verdict: str
+
+    @property
+    def change(self) -> float:
+        """How far after is from before, of before; 0 where one of them is missing."""
+        return abs(self.ratio.value - 1) if self.ratio else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +88,24 @@ class Changed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Run:
+    """One of the two: what it was called, its tables, and what they were measured by."""
+
+    name: Name
+    tables: Path
+    cells: Quantity
+    days: tuple[str, ...]
+    versions: tuple[Name, ...]
+    commits: tuple[Name, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Compared:
     """pairs: of what is exact, the worst first; times: by the clock; only_*: series of one run
     alone."""
 
-    before: Name
-    after: Name
+    before: Run
+    after: Run
     pairs: tuple[Pair, ...]
     times: tuple[Pair, ...]
     kernels: tuple[Kernel, ...]
@@ -106,199 +130,307 @@ class Compared:
     @property
     def counts(self) -> dict[str, Quantity]:
         """How many are what."""
-        lists = {
-            "worse": self.worse,
-            "better": self.better,
-            "same": self.of("same"),
-            "times": self.times,
+        return {
+            "worse": count(len(self.worse)),
+            "better": count(len(self.better)),
+            "same": count(len(self.of("same"))),
+            "times": count(len(self.times)),
         }
-        return {name: count(len(found)) for name, found in lists.items()}
+
+    @property
+    def shortest(self) -> Pair | None:
+        """The time by the clock that became most shorter, relative."""
+        return min(self.times, key=_ratio, default=None)
+
+    @property
+    def longest(self) -> Pair | None:
+        """The one that became most longer."""
+        return max(self.times, key=_ratio, default=None)
+
+    @property
+    def without_host(self) -> Maybe:
+        """By how much the times without the host differ at most."""
+        pairs = [pair for pair in self.pairs if pair.quantity in WITHOUT_HOST and pair.ratio]
+        return Quantity(max(pair.change for pair in pairs), "share") if pairs else None
 
     @property
     def shown(self) -> dict[str, list]:
         """Of each list as many as a page shows."""
-        differ = [pair for pair in self.times if abs(pair.ratio.value - 1) > VISIBLE]
-        return {"worse": self.worse[:MOST], "better": self.better[:MOST], "times": differ[:MOST]}
+        differ = [pair for pair in self.times if pair.change > VISIBLE]
+        return {
+            "worse": self.worse[:MOST],
+            "better": self.better[:MOST],
+            "times": differ[:MOST],
+        }
 
 
-def compared(before: Path, after: Path, paired: dict[str, str]) -> Compared:
-    """Two folders `results`, or folders that hold one. paired: label of a machine before → after,
-    where they differ.
+def compared(before: Path, after: Path, paired: dict[str, str], scratch: Path) -> Compared:
+    """Two folders `results`, or folders that hold one, or archives of one. paired: label of a
+    machine before → after, where they differ. scratch: a folder for the tables of those that have
+    cells alone.
 
-    Raises CompareError where a folder has no tables, machines cannot be told, or no series is in
-    both.
+    Raises CompareError where one has neither tables nor cells, machines cannot be told, or no
+    series is in both.
     """
-    tables = [Data(_tables(folder)) for folder in (before, after)]
-    machines = _machines(*tables, paired)
-    frames = [
-        _placed(data, "series", names) for data, names in zip(tables, _sides(machines), strict=True)
-    ]
-    both = frames[0].merge(frames[1], on=KEY, suffixes=("_before", "_after"))
+    old, new = (Data(tables_of(folder, scratch)) for folder in (before, after))
+    runs = Runs(old, new, _machines(old, new, paired))
+    old_rows, new_rows = runs.placed("series")
+    both = old_rows.merge(new_rows, on=KEY, suffixes=("_before", "_after"))
     if both.empty:
         raise CompareError(
             f"{before} and {after} have no series in common; measure the same cells in both"
         )
     pairs = [_pair(row) for row in both.to_dict("records")]
-    exact = [pair for pair in pairs if pair.verdict]
-    times = [pair for pair in pairs if not pair.verdict and pair.quantity == "time" and pair.ratio]
-    order = {"broke": 0, "more": 1, "works": 2, "less": 3, "same": 4}
-    exact.sort(
-        key=lambda pair: (order[pair.verdict], -abs(pair.ratio.value - 1) if pair.ratio else 0)
-    )
-    times.sort(key=lambda pair: -abs(pair.ratio.value - 1))
+    pairs.sort(key=lambda pair: (ORDER.index(pair.verdict), -pair.change))
+    times = [pair for pair in pairs if not pair.verdict and pair.quantity == "time"]
     return Compared(
-        before=Name(before),
-        after=Name(after),
-        pairs=tuple(exact),
-        times=tuple(times),
-        kernels=tuple(_kernels(*tables, machines)[:MOST]),
-        changed=tuple(_changed(*tables, machines)),
-        only_before=len(frames[0]) - len(both),
-        only_after=len(frames[1]) - len(both),
+        before=_run(before, old, list(runs.machines)),
+        after=_run(after, new, list(runs.machines.values())),
+        pairs=tuple(pair for pair in pairs if pair.verdict),
+        times=tuple(pair for pair in times if pair.ratio),
+        kernels=tuple(_kernels(runs)[:MOST]),
+        changed=tuple(_changed(runs)),
+        only_before=len(old_rows) - len(both),
+        only_after=len(new_rows) - len(both),
     )
 
 
-def _tables(folder: Path) -> Path:
+@dataclass(frozen=True)
+class Runs:
+    """The tables of two runs. machines: label before → label after."""
+
+    before: Data
+    after: Data
+    machines: dict[str, str]
+
+    def placed(self, name: str, **where: object) -> list[pd.DataFrame]:
+        """A table's rows of these machines in both runs, with `place`: the cell under the label
+        that its machine has after."""
+        frames = []
+        same = {label: label for label in self.machines.values()}
+        for data, labels in ((self.before, self.machines), (self.after, same)):
+            frame = data.rows(name, machine=list(labels), **where)
+            places = []
+            for cell in frame["cell"]:
+                machine, _, rest = cell.partition("/")
+                places.append(f"{labels[machine]}/{rest}")
+            frames.append(frame.assign(place=places))
+        return frames
+
+
+def tables_of(folder: Path, scratch: Path) -> Path:
+    """The folder of a run's tables; where it is a zip file, or has cells and their plan alone, they
+    are made below `scratch`."""
+    if folder.is_file():
+        inside = scratch / "unzipped" / str(len(list(scratch.glob("unzipped/*"))))
+        try:
+            with zipfile.ZipFile(folder) as archive:
+                archive.extractall(inside)
+        except zipfile.BadZipFile as error:
+            raise CompareError(f"{folder} is no zip file: {error}") from None
+        return tables_of(inside, scratch)
     for found in (folder / "tables", folder / "results" / "tables", folder):
         if (found / "series.csv").exists():
             return found
-    raise CompareError(f"{folder} has no tables/series.csv; run there: snakemake --cores 1 report")
+    for cells_of in (folder, folder / "results"):
+        if (cells_of / "plan.json").exists():
+            return _made(cells_of, scratch)
+    raise CompareError(
+        f"{folder} has neither tables/series.csv nor plan.json; run there: snakemake --cores 1"
+        " report"
+    )
+
+
+def _made(results: Path, scratch: Path) -> Path:
+    """Tables of the cells below a folder."""
+    plan = results / "plan.json"
+    try:
+        found, samples, refused = cells.read(plan, results)
+        tables, damaged, _ = writing.tables(found, samples, [])
+    except (cells.PlanError, writing.Undeclared) as error:
+        raise CompareError(str(error)) from None
+    for name, why in (refused | damaged).items():
+        raise CompareError(f"{results / name}: {why}")
+    made = scratch / "tables" / str(len(list(scratch.glob("tables/*"))))
+    made.mkdir(parents=True)
+    writing.write(made, tables)
+    return made
+
+
+def _run(name: Path, data: Data, machines: list[str]) -> Run:
+    ran = [row for row in data.dicts("cells", machine=machines) if row["status"] != "missing"]
+    days = sorted(row["started"][:10] for row in ran if row["started"])
+    commits = [row["commit"][: LONGEST["commit"]] for row in ran if row["commit"]]
+    return Run(
+        name=Name(name),
+        tables=data.folder,
+        cells=count(len(ran)),
+        days=tuple(dict.fromkeys([days[0], days[-1]])) if days else (),
+        versions=versions(ran),
+        commits=tuple(map(Name, dict.fromkeys(commits))),
+    )
+
+
+def _ratio(pair: Pair) -> float:
+    return pair.ratio.value if pair.ratio else 1.0
 
 
 def _machines(before: Tables, after: Tables, paired: dict[str, str]) -> dict[str, str]:
     """Label before → after: as given, else equal ones, else the only one of each."""
-    there = before.machines, after.machines
-    for old, new in paired.items():
-        if old not in there[0] or new not in there[1]:
-            named = " and ".join(", ".join(names) for names in there)
-            raise CompareError(f"--paired {old}={new}: the machines are {named}")
-    found = paired or {name: name for name in there[0] if name in there[1]}
-    if not found and len(there[0]) == len(there[1]) == 1:
-        found = {there[0][0]: there[1][0]}
+    old, new = before.machines, after.machines
+    there = f"{', '.join(old)} before; {', '.join(new)} after"
+    for label, other in paired.items():
+        if label not in old or other not in new:
+            raise CompareError(f"--paired {label}={other}: the machines are {there}")
+    found = paired or {label: label for label in old if label in new}
+    if not found and len(old) == len(new) == 1:
+        found = {old[0]: new[0]}
     if not found:
-        named = "; ".join(", ".join(names) for names in there)
-        raise CompareError(f"no machine is in both ({named}); use --paired OLD=NEW")
+        raise CompareError(f"no machine is in both ({there}); use --paired OLD=NEW")
     return found
 
 
-def _sides(machines: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Of each run: label of a machine there → its label after."""
-    return machines, {name: name for name in machines.values()}
-
-
-def _placed(data: Data, name: str, machines: dict[str, str], **where: object) -> pd.DataFrame:
-    """The rows of these machines with `place`: the cell under the label that its machine has
-    after."""
-    frame = data.rows(name, machine=list(machines), **where)
-    cells = [cell.partition("/") for cell in frame["cell"]]
-    return frame.assign(place=[f"{machines[machine]}/{rest}" for machine, _, rest in cells])
-
-
 def _pair(row: dict) -> Pair:
-    names = ("median", "low", "high", "unit", "status", "cell")
-    sides = [{name: row[f"{name}_{side}"] for name in names} for side in ("before", "after")]
-    values = [
-        of_series(side | {"quantity": row["quantity"]}) if side["status"] == "ok" else None
-        for side in sides
-    ]
-    ratio = over(values[1], values[0])
-    at = f"at {row['length']:,.0f}" if row["length"] == row["length"] else ""
+    quantity, length = row["quantity"], row["length"]
+    before, after = _of(row, "before"), _of(row, "after")
+    ratio = over(after, before)
+    statuses = (row["status_before"], row["status_after"])
     words = [
         row["variant"],
         row["mode"],
-        row["phase"] if row["phase"] != row["mode"] else "",
+        row["phase"],
         row["direction"],
-        at,
+        "" if math.isnan(length) else f"at {length:,.0f}",
     ]
     return Pair(
         cell=Name(row["cell_after"]),
         what=Name(" ".join(dict.fromkeys(filter(None, words)))),  # each once
-        quantity=row["quantity"],
-        before=values[0],
-        after=values[1],
+        quantity=quantity,
+        before=before,
+        after=after,
         ratio=ratio,
-        verdict=_verdict(row["quantity"], [side["status"] for side in sides], ratio),
+        verdict=_verdict(quantity, statuses, ratio),
     )
 
 
-def _verdict(quantity: str, statuses: list[str], ratio: Maybe) -> str:
-    if statuses != ["ok", "ok"]:
-        return "broke" if statuses[0] == "ok" else "works" if statuses[1] == "ok" else "same"
+def _of(row: Row, side: str) -> Maybe:
+    """What a run measured; None where it did not run."""
+    if row[f"status_{side}"] != "ok":
+        return None
+    columns = ("median", "low", "high", "unit", "cell")
+    own = {column: row[f"{column}_{side}"] for column in columns}
+    return of_series(own | {"quantity": row["quantity"]})
+
+
+def _verdict(quantity: str, statuses: tuple[str, str], ratio: Maybe) -> str:
+    ran_before, runs_now = (status == "ok" for status in statuses)
+    if not ran_before and not runs_now:
+        return "same"
+    if not runs_now:
+        return "broke"
+    if not ran_before:
+        return "works"
     if quantity not in EXACT or ratio is None:
         return ""
-    holds_one = (
-        ratio.has_interval and ratio.low <= 1 <= ratio.high
-    )  # processes of one run differ as much
-    if abs(ratio.value - 1) <= EXACT[quantity] + 1e-12 or holds_one:
+    low, high = ratio.ends or (ratio.value, ratio.value)
+    is_within_noise = ratio.has_interval and low <= 1 <= high  # one run's processes differ as much
+    if is_within_noise or abs(ratio.value - 1) <= EXACT[quantity] + 1e-12:
         return "same"
     return "more" if ratio.value > 1 else "less"
 
 
-def _kernels(before: Data, after: Data, machines: dict[str, str]) -> list[Kernel]:
-    """Kernels of whole steps by how much their time a step differs, the most first; those below 1 %
-    of it are noise."""
-    frames = [
-        _placed(data, "kernels", names, phase="step").groupby(["place", "name"])["time"].sum()
-        for data, names in zip((before, after), _sides(machines), strict=True)
-    ]
-    common = set(frames[0].index.get_level_values(0)) & set(frames[1].index.get_level_values(0))
-    table = pd.concat(frames, axis=1, keys=["before", "after"]).fillna(0.0)
-    table = table[table.index.get_level_values(0).isin(common)]
+def _kernels(runs: Runs) -> list[Kernel]:
+    """Kernels of whole steps by how much their time a step differs, the most first; those below
+    NOISE of it are left out."""
+    old, new = (
+        frame.groupby(["place", "name"])["time"].sum()
+        for frame in runs.placed("kernels", phase="step")
+    )
+    in_both = set(old.index.get_level_values(0)) & set(new.index.get_level_values(0))
+    table = pd.concat([old, new], axis=1, keys=["before", "after"]).fillna(0.0).reset_index()
+    table = table[table["place"].isin(in_both)]
+    steps = table.groupby("place")["before"].transform("sum")
     table = table.assign(more=table["after"] - table["before"])
-    steps = table.groupby(level=0)["before"].transform("sum")
-    table = table[table["more"].abs() > 0.01 * steps].sort_values("more", key=abs, ascending=False)
-    return [
-        Kernel(cell=Name(cell), name=Name(name), before=(old := Quantity(row["before"], "s")),
-               after=(new := Quantity(row["after"], "s")), more=minus(new, old))
-        for (cell, name), row in table.iterrows()
-    ]  # fmt: skip
+    table = table[table["more"].abs() > NOISE * steps]
+    found = []
+    for row in table.sort_values("more", key=abs, ascending=False).to_dict("records"):
+        kernel = Kernel(
+            cell=Name(row["place"]),
+            name=Name(row["name"]),
+            before=Quantity(row["before"], "s"),
+            after=Quantity(row["after"], "s"),
+            more=Quantity(row["more"], "s"),
+        )
+        found.append(kernel)
+    return found
 
 
-def _changed(before: Data, after: Data, machines: dict[str, str]) -> list[Changed]:
+def _changed(runs: Runs) -> list[Changed]:
+    """Software and hardware of which the runs have different values."""
     found = []
     for column in SOFTWARE:
-        sides, said = [], []
-        for data, names in ((before, machines.keys()), (after, machines.values())):
-            sides.append(
-                {row[column] for row in data.dicts("cells", machine=list(names)) if row[column]}
+        old = _values(runs.before, list(runs.machines), column)
+        new = _values(runs.after, list(runs.machines.values()), column)
+        if old != new:
+            changed = Changed(
+                what=column,
+                before=Name(_listed(old, new, column)),
+                after=Name(_listed(new, old, column)),
             )
-        for own, other in (sides, sides[::-1]):
-            shown = [
-                value[: LONGEST.get(column)]
-                for value in [*sorted(own - other), *sorted(own & other)]
-            ]
-            said.append(", ".join(shown[:3] + [f"{len(shown) - 3} more"] * (len(shown) > 3)))
-        if sides[0] != sides[1]:
-            found.append(Changed(what=column, before=Name(said[0]), after=Name(said[1])))
+            found.append(changed)
     return found
+
+
+def _values(data: Data, machines: list[str], column: str) -> set[str]:
+    rows = data.dicts("cells", machine=machines)
+    return {row[column] for row in rows if row[column]}
+
+
+def _listed(own: set[str], other: set[str], column: str) -> str:
+    """A few of the values, those first that the other run does not have."""
+    values = sorted(own - other) + sorted(own & other)
+    shown = [value[: LONGEST.get(column)] for value in values[:FEW]]
+    if len(values) > FEW:
+        shown.append(f"{len(values) - FEW} more")
+    return ", ".join(shown)
 
 
 def write(found: Compared, templates: Path, out: Path, command: str) -> str:
     """Write index.html, compare.md, compare.csv and explorer.html; returns the summary for a
     terminal."""
     environment = page.environment(templates / "chapters", lambda name: None)
-    environment.globals["margins"] = {name: f"{100 * margin:g} %" for name, margin in EXACT.items()}
+    margins = EXACT | {"kernels_time": NOISE}
+    environment.globals["margins"] = {name: f"{100 * each:g} %" for name, each in margins.items()}
     made = page.render(environment, "compare", found)
-    rows = [
-        {"cell": pair.cell, "what": pair.what, "quantity": pair.quantity, "before": _value(pair.before),
-         "after": _value(pair.after), "ratio": _value(pair.ratio), "verdict": pair.verdict}
-        for pair in (*found.pairs, *found.times)
-    ]  # fmt: skip
-    runs = {
-        name: _tables(Path(folder))
-        for name, folder in (("before", found.before), ("after", found.after))
-    }
+    rows = [_as_row(pair) for pair in (*found.pairs, *found.times)]
+    runs = {"before": found.before.tables, "after": found.after.tables}
+    index = html.document(templates, made.markdown, out, made.title, [], command=command)
+    where = f"{found.before.name} and {found.after.name}"
     write_whole(
         {
-            out / explorer.FILE: [explorer.document(runs, out, command, templates)],
-            out / "index.html": [
-                html.document(templates, made.markdown, out, made.title, [], command=command)
-            ],
+            out / explorer.FILE: [explorer.document(runs, out, command, templates, where)],
+            out / "index.html": [index],
             out / "compare.md": [made.markdown],
             out / "compare.csv": [pd.DataFrame(rows).to_csv(index=False)],
         }
     )
     return f"{summary(found)}\nThe page: {out / 'index.html'}"
+
+
+def _as_row(pair: Pair) -> Row:
+    """Of compare.csv."""
+    values = {
+        "before": pair.before,
+        "after": pair.after,
+        "ratio": pair.ratio,
+    }
+    return {
+        "cell": pair.cell,
+        "what": pair.what,
+        "quantity": pair.quantity,
+        **{name: each.value if each else None for name, each in values.items()},
+        "verdict": pair.verdict,
+    }
 
 
 def summary(found: Compared) -> str:
@@ -315,7 +447,3 @@ def summary(found: Compared) -> str:
         )
     lines += [f"changed: {each.what}: {each.before} -> {each.after}" for each in found.changed]
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
-
-
-def _value(quantity: Maybe) -> float | None:
-    return quantity.value if quantity else None

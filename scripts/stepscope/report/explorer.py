@@ -11,8 +11,11 @@ import gzip
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote, urlencode
 
 import jinja2
@@ -20,6 +23,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from stepscope.figures import colours, places
+from stepscope.report.kit.data import Row
 from stepscope.report.kit.named import named
 from stepscope.report.kit.number_format import UNITS
 from stepscope.report.kit.quantity import Quantity
@@ -27,59 +31,59 @@ from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, axis
 from stepscope.results.tables import Tables
 
 FILE = "explorer.html"
+MOST_CELLS = 6  # that an address names one by one
+FAINT = ("pale", "yellow")  # colours that no line can be told by
 DIGITS = 5
-MOST_BYTES = (
-    2_400_000  # of all tables in base64; the last ones that would exceed it stay in their CSV
-)
+# Of all tables in base64; the last ones that would exceed it stay in their CSV.
+MOST_BYTES = 2_400_000
 LAST = ("memory_timeline", "timeline")  # drawn by figures, seldom read as rows
-FILES = (
-    "measure.log",
-    "record.json",
-    "samples.csv",
-    "trace.json.gz",
-    "snapshot.pickle",
-)  # of a cell, or below it
+# Of a cell, or below it.
+FILES = ("measure.log", "record.json", "samples.csv", "trace.json.gz", "snapshot.pickle")
 SCRIPTS = ("data", "print", "state", "selection", "pivot", "chart", "rows", "card", "main")
 RUN = axis("run", "run", "which of the results beside each other")
 # Figure → the view of what it shows; one that is not here links to the start.
-_TIMES = {"show": "chart", "of": "series.time", "study": "timing", "columns": "context"}
-_ATTENTION = {
-    "show": "chart",
-    "of": "series.time",
-    "study": "attention",
-    "rows": "variant",
-    "columns": "length",
-}
-FIGURES = {
-    **{
-        name: {"show": "rows", "table": name}
-        for name in ("sums", "forced", "timeline", "published", "first_step")
-    },
-    "memory_over_step": {"show": "rows", "table": "memory_timeline"},
-    **dict.fromkeys(
-        ("waterfall", "ladder"), _TIMES | {"show": "pivot", "study": "ladder", "rows": "variant"}
-    ),
-    "machines": _TIMES | {"show": "pivot", "rows": "size", "columns": "machine"},
-    "step_parts": _TIMES | {"show": "pivot", "rows": "size", "columns": "phase"},
-    "time_by_context": _TIMES | {"rows": "size"},
+View = dict[str, str]
+_TIMES = {"of": "series.time", "study": "timing"}
+_LADDER = {"of": "series.time", "study": "ladder"}
+_ATTENTION = {"study": "attention", "rows": "variant", "columns": "length"}
+
+
+def _rows_of(table: str, **chosen: str) -> View:
+    return {"show": "rows", "table": table, **chosen}
+
+
+FIGURES: dict[str, View] = {
+    "sums": _rows_of("sums"),
+    "forced": _rows_of("forced"),
+    "timeline": _rows_of("timeline"),
+    "published": _rows_of("published"),
+    "first_step": _rows_of("first_step"),
+    "memory_over_step": _rows_of("memory_timeline"),
+    "waterfall": _LADDER | {"show": "pivot", "columns": "context", "rows": "variant"},
+    "ladder": _LADDER | {"show": "pivot", "columns": "context", "rows": "variant"},
+    "machines": _TIMES | {"show": "pivot", "columns": "machine", "rows": "size"},
+    "step_parts": _TIMES | {"show": "pivot", "columns": "phase", "rows": "size"},
+    "time_by_context": _TIMES | {"show": "chart", "columns": "context", "rows": "size"},
     "precision_speedup": _TIMES | {"show": "pivot", "columns": "precision"},
-    "categories": {"show": "pivot", "of": "categories.time", "rows": "category", "columns": "size"},
-    "launches": {
-        "show": "rows",
-        "table": "series",
-        "quantity": "time|host_free_time|busy_time",
+    "categories": {
+        "show": "pivot",
+        "of": "categories.time",
+        "rows": "category",
+        "columns": "size",
+    },
+    "launches": _rows_of("series", quantity="time|host_free_time|busy_time", phase="step"),
+    "warmup": {
+        "show": "pivot",
+        "of": "warmup.mean",
+        "rows": "cell",
+        "columns": "skipped",
         "phase": "step",
     },
-    "warmup": {"show": "pivot", "of": "warmup.mean", "rows": "cell", "columns": "skipped"},
-    "attention_time": _ATTENTION,
-    "attention_rates": _ATTENTION | {"of": "series.rate"},
-    "memory_growth": {
-        "show": "rows",
-        "table": "series",
-        "study": "timing",
-        "quantity": "peak_reserved|peak_resident",
-    },
+    "attention_time": _ATTENTION | {"show": "chart", "of": "series.time"},
+    "attention_rates": _ATTENTION | {"show": "chart", "of": "series.rate"},
+    "memory_growth": _rows_of("series", study="timing", quantity="peak_reserved|peak_resident"),
 }
+OF_ALL_MACHINES = ("machines", "published")  # figures of more than one
 
 
 def explorer_link(**state: str) -> str:
@@ -95,17 +99,21 @@ def explorer_link(**state: str) -> str:
 def linked(templates: jinja2.Environment, machine: str) -> jinja2.Environment:
     """The templates of a machine, whose tables and figures have a link to their data at the end of
     their caption."""
-    table, figure = templates.filters["table"], templates.globals["figure"]
+    table = cast(Callable, templates.filters["table"])
+    figure = cast(Callable, templates.globals["figure"])
 
-    def linked_table(rows, columns: str, caption: str = "") -> str | None:
-        return table(rows, columns, f"{caption} [Data]({link_of_cells(cells_of(rows))})".strip())
+    def linked_table(rows: Iterable, columns: str, caption: str = "") -> str | None:
+        data = f"[Data]({link_of_cells(cells_of(rows))})"
+        return table(rows, columns, f"{caption} {data}".strip())
 
     def linked_figure(name: str, caption: str) -> str | None:
         drawn = figure(name, caption)
-        state = FIGURES.get(name, {}) | (
-            {} if name in ("machines", "published") else {"machine": machine}
-        )
-        return drawn and f"{drawn[:-1]} [Data]({explorer_link(**state)})*"
+        if not drawn:
+            return None
+        view = dict(FIGURES.get(name, {}))
+        if name not in OF_ALL_MACHINES:
+            view["machine"] = machine
+        return f"{drawn.removesuffix('*')} [Data]({explorer_link(**view)})*"
 
     templates.filters["table"], templates.globals["figure"] = linked_table, linked_figure
     return templates
@@ -115,16 +123,16 @@ def cells_of(facts: object) -> list[str]:
     """Cells of all quantities in facts, each once."""
     if isinstance(facts, Quantity):
         return list(facts.cells)
+    found = [cell for part in _parts(facts) for cell in cells_of(part)]
+    return list(dict.fromkeys(found))
+
+
+def _parts(facts: object) -> Iterable[object]:
     if dataclasses.is_dataclass(facts):
-        facts = named(facts)
-    parts = (
-        facts.values()
-        if isinstance(facts, dict)
-        else facts
-        if isinstance(facts, (list, tuple))
-        else ()
-    )
-    return list(dict.fromkeys(cell for part in parts for cell in cells_of(part)))
+        return named(facts).values()
+    if isinstance(facts, dict):
+        return facts.values()
+    return facts if isinstance(facts, list | tuple) else ()
 
 
 def link_of_cells(cells: list[str]) -> str:
@@ -132,97 +140,115 @@ def link_of_cells(cells: list[str]) -> str:
     their studies."""
     if len(cells) == 1:
         return explorer_link(card=cells[0])
-    if len(cells) <= 6:
-        return explorer_link(
-            show="rows", table="series", **({"cell": "|".join(cells)} if cells else {})
-        )
-    machines, studies = (
-        "|".join(dict.fromkeys(cell.split("/")[at] for cell in cells)) for at in (0, 1)
-    )
-    return explorer_link(show="rows", table="series", machine=machines, study=studies)
+    view = {"show": "rows", "table": "series"}
+    if not cells:
+        return explorer_link(**view)
+    if len(cells) <= MOST_CELLS:
+        return explorer_link(**view, cell="|".join(cells))
+    machines, studies = zip(*(cell.split("/")[:2] for cell in cells), strict=True)
+    return explorer_link(**view, machine=_distinct(machines), study=_distinct(studies))
 
 
-def document(runs: dict[str, Path], out: Path, command: str, folder: Path) -> str:
+def _distinct(words: Iterable[str]) -> str:
+    return "|".join(dict.fromkeys(words))
+
+
+def document(runs: dict[str, Path], out: Path, command: str, folder: Path, where: str = "") -> str:
     """The whole page. runs: name → tables, no name where there is one; out: its folder; folder:
-    that of its parts."""
+    that of its parts; where: what readers are told of the tables' place, if not the first run's."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((folder / "explorer/page.html").read_text())
-    about, data = _embedded({name: Tables(tables) for name, tables in runs.items()})
-    files = {
-        cell: files for run, tables in runs.items() for cell, files in _files(run, tables, out)
+    held = _held({name: Tables(tables) for name, tables in runs.items()})
+    files: dict[str, dict[str, str]] = {}
+    for run, tables in runs.items():
+        files |= _files(run, tables, out)
+    data = dict(held.data)
+    data["beside"] = _packed(_json({"more": held.more, "files": files}).encode())
+    for name in ("d3", "plot"):
+        data[name] = _packed((folder / f"vendor/{name}.min.js").read_bytes())
+    about = {
+        "tables": held.tables,
+        "quantities": held.quantities,
+        "left_out": held.left_out,
+        "units": {name: {"scales": u.scales, "digits": u.digits} for name, u in UNITS.items()},
+        "colours": [f"var(--figure-{name})" for name in colours.OKABE_ITO if name not in FAINT],
     }
-    data["beside"] = _packed(_json({"more": about.pop("more"), "files": files}).encode())
-    about["units"] = {
-        name: {"scales": unit.scales, "digits": unit.digits} for name, unit in UNITS.items()
-    }
-    about["colours"] = [
-        f"var(--figure-{name})" for name in colours.OKABE_ITO if name not in ("pale", "yellow")
-    ]
-    data |= {
-        name: _packed((folder / f"vendor/{name}.min.js").read_bytes()) for name in ("d3", "plot")
-    }
+    styles = [(folder / name).read_text() for name in ("style.css", "explorer/style.css")]
+    scripts = [(folder / f"explorer/{name}.js").read_text() for name in SCRIPTS]
     return template.render(
-        style=Markup(
-            colours.css()
-            + (folder / "style.css").read_text()
-            + (folder / "explorer/style.css").read_text()
-        ),
+        style=Markup(colours.css() + "".join(styles)),
         about=Markup(_json(about).replace("</", "<\\/")),
         data=data,
-        left_out=about["left_out"],
-        script=Markup("\n".join((folder / f"explorer/{name}.js").read_text() for name in SCRIPTS)),
-        tables=os.path.relpath(next(iter(runs.values())), out),
+        left_out=held.left_out,
+        script=Markup("\n".join(scripts)),
+        tables=where or os.path.relpath(next(iter(runs.values())), out),
         command=command,
     )
 
 
-def _embedded(runs: dict[str, Tables]) -> tuple[dict, dict[str, str]]:
-    """(what the script has to know of the tables, table → its data): as many tables as MOST_BYTES
-    holds."""
-    measured = {name for tables in runs.values() for name in tables["series"]["quantity"]}
-    quantities = {name: _as_shown(each) for name, each in QUANTITIES.items() if name in measured}
-    parameters = {
-        size: number
-        for tables in runs.values()
-        for size, number in places.parameters(tables).items()
-    }
-    about, data = {"tables": {}, "quantities": quantities, "more": {}, "left_out": []}, {}
+@dataclass
+class Held:
+    """What the page holds. tables, quantities: as the script has to know them; data: table → its
+    columns, packed; more: cell → table → how many rows; left_out: files of tables too large."""
+
+    quantities: dict[str, Row]
+    tables: dict[str, Row] = field(default_factory=dict)
+    data: dict[str, str] = field(default_factory=dict)
+    more: dict[str, dict[str, int]] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+
+def _held(runs: dict[str, Tables]) -> Held:
+    """As many tables as MOST_BYTES holds."""
+    measured: set[str] = set()
+    parameters: dict[str, float] = {}
+    for each in runs.values():
+        measured |= set(each["series"]["quantity"])
+        parameters |= places.parameters(each)
+    held = Held({name: _as_shown(QUANTITIES[name]) for name in QUANTITIES if name in measured})
+    size = 0
     for name in sorted(TABLES, key=lambda each: LAST.index(each) + 1 if each in LAST else 0):
-        frame, shown = _together(name, runs)
+        frame = _together(name, runs)
         if frame.empty:
             continue
-        packed = _packed(
-            _json([_values(each, frame[each["name"]], parameters) for each in shown]).encode()
-        )
-        if sum(map(len, data.values())) + len(packed) > MOST_BYTES:
-            about["left_out"].append(f"{name}.csv")
+        columns = _shown(name, frame)
+        values = [_values(each, list(frame[each["name"]]), parameters) for each in columns]
+        packed = _packed(_json(values).encode())
+        if size + len(packed) > MOST_BYTES:
+            held.left_out.append(f"{name}.csv")
             continue
-        about["tables"][name] = {"row": TABLES[name].row, "count": len(frame), "columns": shown}
-        data[name] = packed
-        for place, count in (
-            frame.groupby(["run", "cell"]).size().items() if "cell" in frame else ()
-        ):
-            about["more"].setdefault(_identity(*place), {})[name] = count
-    return about, data
+        size += len(packed)
+        held.data[name] = packed
+        held.tables[name] = {
+            "row": TABLES[name].row,
+            "count": len(frame),
+            "columns": columns,
+        }
+        if "cell" in frame:
+            counts = Counter(zip(frame["run"], frame["cell"], strict=True))
+            for (run, cell), count in counts.items():
+                held.more.setdefault(_identity(run, cell), {})[name] = count
+    return held
 
 
-def _together(name: str, runs: dict[str, Tables]) -> tuple[pd.DataFrame, list[dict]]:
-    """A table of all runs, with the places of its cells; the columns that say something of any
-    row."""
-    frame = pd.concat(
-        [tables[name].assign(run=run) for run, tables in runs.items()], ignore_index=True
-    )
-    known = {"run": RUN} | TABLES["cells"].by_name | TABLES[name].by_name
-    names = [
-        "run",
-        *TABLES[name].names,
-        *(each for each in frame if each not in TABLES[name].names and each != "run"),
-    ]
-    return frame, [
-        _as_shown(known[each])
-        for each in names
-        if (frame[each].notna() & (frame[each] != "")).any()
-    ]
+def _together(name: str, runs: dict[str, Tables]) -> pd.DataFrame:
+    """A table of all runs, with the places of its cells."""
+    frames = [tables[name].assign(run=run) for run, tables in runs.items()]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _shown(name: str, frame: pd.DataFrame) -> list[Row]:
+    """The columns that say something of any row: the table's own, then those of its cells."""
+    table = TABLES[name]
+    known = {"run": RUN, **TABLES["cells"].by_name, **table.by_name}
+    own = ["run", *table.names]
+    names = own + [str(each) for each in frame if each not in own]
+    shown = []
+    for each in names:
+        says = frame[each].notna() & (frame[each] != "")
+        if says.any():
+            shown.append(_as_shown(known[each]))
+    return shown
 
 
 def _identity(run: str, cell: str) -> str:
@@ -238,26 +264,33 @@ def _as_shown(column: Column) -> dict:
     return dataclasses.asdict(column) | {"unit": unit, "chosen": is_chosen_by}
 
 
-def _values(column: dict, values: pd.Series, parameters: dict[str, float]) -> list:
+def _values(column: Row, values: list, parameters: dict[str, float]) -> list:
     """`[values, indices]` of a column that rows are chosen by, else the numbers; null where there
     is none. Sizes stand in the order of their parameters, other words in that of the rows."""
+    if column["kind"] != NUMBER:
+        words = [str(value) for value in values]
+        known = list(dict.fromkeys(words))
+        if column["name"] == "size":
+            known.sort(key=lambda size: parameters.get(size, 0))
+        return _indexed(words, known)
+    numbers = [_short(value) for value in values]
     if not column["chosen"]:
-        return [_short(value) for value in values]
-    if column["kind"] == NUMBER:
-        values = ["" if value is None else value for value in map(_short, values)]
-        keys = sorted(set(values), key=lambda value: value or -math.inf)
-    else:
-        keys = list(dict.fromkeys(values := [str(value) for value in values]))
-        keys.sort(key=lambda key: parameters.get(key, 0) if column["name"] == "size" else 0)
-    place = {key: index for index, key in enumerate(keys)}
-    return [keys, [place[value] for value in values]]
+        return numbers
+    keys = ["" if number is None else number for number in numbers]
+    return _indexed(keys, sorted(set(keys), key=lambda key: -math.inf if key == "" else key))
+
+
+def _indexed(values: list, known: list) -> list:
+    place = {value: index for index, value in enumerate(known)}
+    return [known, [place[value] for value in values]]
 
 
 def _short(value: float) -> float | int | None:
     """To DIGITS significant digits, a whole number in full; what is no finite number is missing."""
     if not math.isfinite(value):
         return None
-    return int(value) if value == int(value) else float(f"{value:.{DIGITS}g}")
+    is_whole = value == int(value)
+    return int(value) if is_whole else float(f"{value:.{DIGITS}g}")
 
 
 def _json(content: object) -> str:
@@ -268,12 +301,13 @@ def _packed(content: bytes) -> str:
     return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
-def _files(run: str, tables: Path, out: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """(cell, file → its path from `out`) of what is there beside the tables."""
+def _files(run: str, tables: Path, out: Path) -> dict[str, dict[str, str]]:
+    """Cell → file → its path from `out`, of what is there beside the tables."""
+    found = {}
     for cell in Tables(tables)["cells"]["cell"]:
-        below = [
-            folder := tables.parent / cell,
-            *(each for each in folder.glob("*/") if "=" not in each.name),
-        ]
-        there = [each / name for each in below for name in FILES if (each / name).exists()]
-        yield _identity(run, cell), {each.name: os.path.relpath(each, out) for each in there}
+        folder = tables.parent / cell
+        parts = [each for each in folder.glob("*/") if "=" not in each.name]  # not other cells
+        paths = [part / name for part in (folder, *parts) for name in FILES]
+        there = [path for path in paths if path.exists()]
+        found[_identity(run, cell)] = {path.name: os.path.relpath(path, out) for path in there}
+    return found

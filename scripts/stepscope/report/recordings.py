@@ -2,6 +2,7 @@
 file."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -18,15 +19,25 @@ from stepscope.trace import summary as trace_summary
 
 ROWS = 30
 OF_SNAPSHOT = {  # table → its heading and columns
-    "compared": ("What grew", "kind: kind; category: category; line: name; before: before; after: after; "
-                 "more: difference"),
-    "memory_peak": ("At the peak, by what it is for", "device: device; category: category; memory: bytes; "
-                    "blocks: blocks"),
-    "memory_lines": ("At the peak, by line", "category: category; module: module; line: frame; memory: bytes; "
-                     "blocks: blocks"),
-    "memory_largest": ("The largest allocations", "each: bytes; how many: count; at the peak: alive; "
-                       "category: category; module: module; line: frame; phase: phase"),
-}  # fmt: skip
+    "compared": (
+        "What grew",
+        "kind: kind; category: category; line: name;"
+        " before: before; after: after; more: difference",
+    ),
+    "memory_peak": (
+        "At the peak, by what it is for",
+        "device: device; category: category; memory: bytes; blocks: blocks",
+    ),
+    "memory_lines": (
+        "At the peak, by line",
+        "category: category; module: module; line: frame; memory: bytes; blocks: blocks",
+    ),
+    "memory_largest": (
+        "The largest allocations",
+        "each: bytes; how many: count; at the peak: alive;"
+        " category: category; module: module; line: frame; phase: phase",
+    ),
+}
 BYTES = ("bytes", "before", "after", "difference", "peak", "peak_reserved")
 
 
@@ -35,11 +46,7 @@ def of_trace(tables: dict[str, pd.DataFrame], title: str, templates: Path) -> st
     makes."""
     text = trace_summary.markdown(tables, plain(title))
     rows = tables.get("timeline", pd.DataFrame())
-    drawn = (
-        None
-        if rows.empty
-        else theme.render(lambda own: timeline_figures.of_recording(own, plain(title)), rows)
-    )
+    drawn = _drawn(timeline_figures.of_recording, rows, title)
     caption = (
         "One step: ranges and calls of the host above; below kernels of the GPU, without one"
         " operators."
@@ -53,11 +60,11 @@ def of_snapshot(tables: dict[str, pd.DataFrame], title: str, templates: Path) ->
     summary = tables.get("memory_summary", pd.DataFrame())
     parts = [f"# {escaped(plain(title))}", *map(_device, summary.to_dict("records"))]
     for name, (heading, columns) in OF_SNAPSHOT.items():
-        rows = [row for row in tables.get(name, pd.DataFrame()).to_dict("records") if _says(row)][
-            :ROWS
-        ]
-        shown = table([_row(row) for row in rows], columns)
-        parts += [f"## {heading}", shown] if shown else []
+        every = tables.get(name, pd.DataFrame()).to_dict("records")
+        rows = [row for row in every if _says(row)]
+        shown = table([_row(row) for row in rows[:ROWS]], columns)
+        if shown:
+            parts += [f"## {heading}", shown]
     caption = "What is active after each allocation and release, by what it is for."
     return _page("\n\n".join(parts), title, templates, memory_picture(tables, title), caption)
 
@@ -69,24 +76,28 @@ def _says(row: dict) -> bool:
 
 
 def memory_picture(tables: dict[str, pd.DataFrame], title: str) -> bytes | None:
-    """The memory over time as SVG; None without a history."""
-    rows = tables.get("memory_timeline", pd.DataFrame())
-    return (
-        None
-        if rows.empty
-        else theme.render(lambda own: memory_figures.of_recording(own, plain(title)), rows)
-    )
+    """The memory over time as SVG; None without a history, or its times."""
+    rows = tables.get("memory_timeline", pd.DataFrame(columns=["time"])).dropna(subset="time")
+    is_line = rows["time"].nunique() > 1
+    return _drawn(memory_figures.of_recording, rows, title) if is_line else None
+
+
+def _drawn(draw: Callable, rows: pd.DataFrame, title: str) -> bytes | None:
+    """A picture of these rows; None without any."""
+    if rows.empty:
+        return None
+    return theme.render(lambda own: draw(own, plain(title)), rows)
 
 
 def _device(row: dict) -> str:
     """What a reader has to know first of a device."""
     made = _row(row)
     said = f"Device {row['device']}: at its peak {made['peak']} of what was asked for are active."
-    if made["peak_reserved"] and made["peak_reserved"].value > made["peak"].value:
-        said += f" At most {made['peak_reserved']} are reserved."
-    return "\n\n".join(
-        [said, *(f"**{escaped(plain(each))}**" for each in snapshot_summary.cautions(row))]
-    )
+    reserved = made["peak_reserved"]
+    if reserved and reserved.value > made["peak"].value:
+        said += f" At most {reserved} are reserved."
+    cautions = [f"**{escaped(plain(each))}**" for each in snapshot_summary.cautions(row)]
+    return "\n\n".join([said, *cautions])
 
 
 def _row(row: dict) -> dict:
@@ -107,6 +118,5 @@ def _page(text: str, title: str, templates: Path, drawn: bytes | None, caption: 
     if drawn:
         heading, _, rest = text.partition("\n")
         text = f"{heading}\n\n![{caption}](picture)\n*{caption}*\n\n{rest.strip()}\n"
-    return html.document(
-        templates, text, {"picture": drawn.decode()} if drawn else {}, plain(title), []
-    )
+    pictures = {"picture": drawn.decode()} if drawn else {}
+    return html.document(templates, text, pictures, plain(title), [])

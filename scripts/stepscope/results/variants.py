@@ -30,7 +30,8 @@ def _step(cell: MeasuredCell, options: dict) -> tuple:
 
 
 def _rows(cell: MeasuredCell, timed: dict[tuple, str]) -> Iterator[dict]:
-    declared = cell.spec.get("variants", []) if "context" in cell.spec else []
+    is_ladder = "context" in cell.spec and "devices" not in cell.spec
+    declared = cell.spec.get("variants", []) if is_ladder else []
     after = {one["name"]: one.get("after", "") for one in declared}
     ladder = longest_chain(after)
     options = {one["name"]: _options(one) for one in declared}

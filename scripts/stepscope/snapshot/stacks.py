@@ -220,6 +220,4 @@ def whole(snapshot: Snapshot, number: int) -> str:
         return NO_STACK
     frames = [snapshot.frames[at] for at in snapshot.stacks[number]]
     more = [f"{len(frames) - MOST_FRAMES} more"] if len(frames) > MOST_FRAMES else []
-    return " ← ".join(
-        [*(_placed(each.file, each) for each in frames[:MOST_FRAMES]), *more]
-    )
+    return " ← ".join([*(_placed(each.file, each) for each in frames[:MOST_FRAMES]), *more])

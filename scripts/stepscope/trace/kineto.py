@@ -193,7 +193,9 @@ class _Hosts:
         same words before the number, such as "[TP00] 0" beside "[TP00] 4711"; else the one that
         launched most of them."""
         words = _words(device)
-        alike = [number for key, number in self._processes.items() if words and _words(key) == words]
+        alike = [
+            number for key, number in self._processes.items() if words and _words(key) == words
+        ]
         if len(alike) == 1:
             return alike[0]
         launched = Counter(each for each in launched_by if each >= 0)
@@ -225,6 +227,7 @@ def _operations(
         name=[names.code(_device_name(event)) for event in working],
         kind=[events.MEMORY if _moves(event) else events.KERNEL for event in working],
         bytes=_numbers(working, "bytes"),
+        shape=_shapes(working),
     )
 
 
@@ -253,6 +256,13 @@ def _group(said: dict) -> str:
     if str(said["Collective name"]) in ("send", "recv"):
         parts += [f"{said.get('Src Rank', '')}→{said.get('Dst Rank', '')}"]
     return " ".join(part for part in parts if part)
+
+
+def _shapes(working: list[dict]) -> list[int]:
+    """A number for each grid that kernels were launched with."""
+    numbers: dict[str, int] = {}
+    grids = [str(_arguments(event).get("grid")) for event in working]
+    return [numbers.setdefault(grid, len(numbers)) for grid in grids]
 
 
 def _times(part: list[dict]) -> dict[str, np.ndarray]:
@@ -340,6 +350,7 @@ def _host_operations(
         stream=zero,
         kind=zero + events.KERNEL,
         bytes=zero - 1,
+        shape=zero,
         **common,
     )
     calls = events.frame(events.CALLS, thread=chosen["thread"].to_numpy(), **common)

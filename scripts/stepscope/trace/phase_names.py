@@ -33,8 +33,8 @@ def named(
     for code, phase in means.items():
         if phase and (absent is None or phase in absent):
             label[code] = phase
-    names, code = _codes(trace.names, label)
-    renamed = code[own]
+    names, new = _codes(trace.names, label)
+    renamed = new[own]
     if wanted is not None:
         chosen = set(label.values()) & set(wanted)
     elif any(means.values()):
@@ -46,8 +46,8 @@ def named(
     phases = np.array([name in chosen for name in names], dtype=bool)
     inner = phases[renamed] & inside_itself(parent, renamed)
     parts = {int(each): _of_a_part(trace.names[each], chosen) for each in np.unique(own[inner])}
-    names, code = _codes(names, parts)
-    renamed = np.where(inner, code[own], renamed)
+    names, of_parts = _codes(names, parts)
+    renamed = np.where(inner, of_parts[own], renamed)
     result = replace(trace, names=names, ranges=trace.ranges.assign(name=renamed))
     first = _starts(result.ranges)
     there = {name: names.index(name) for name in chosen}

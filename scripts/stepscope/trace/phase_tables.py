@@ -1,6 +1,7 @@
 """What each phase launched: totals, kernels by name, categories. Seconds and counts are those of a
 step."""
 
+import math
 from collections.abc import Collection
 
 import numpy as np
@@ -26,9 +27,11 @@ def phases(found: Attribution) -> pd.DataFrame:
 
     Host time is that of its ranges, exclusive without the phases inside it; GPU time that of all
     operations launched in it. Host time of several processes and GPU time of several streams are
-    added up.
+    added up. `host_each` and `gpu_each` are of one occurrence: phases need not occur once a step.
+    Without any operation of a GPU its time is unknown.
     """
     memory, durations, inside = found.moves_memory, found.durations, inner_phase_time(found)
+    is_known = len(durations) > 0
     rows = []
     for name in found.phases:
         own, mask = found.occurrences(name), found.members[name]
@@ -41,8 +44,15 @@ def phases(found: Attribution) -> pd.DataFrame:
             "kernels": int((mask & found.is_kernel).sum()),
             "memory_operations": int((mask & memory).sum()),
         }
+        of_gpu = totals.keys() - {"host_time", "host_exclusive"}
+        if not is_known:
+            totals |= dict.fromkeys(of_gpu, math.nan)
+        each = {
+            "host_each": totals["host_time"] / len(own),
+            "gpu_each": totals["gpu_time"] / len(own),
+        }
         totals = {key: value / found.steps for key, value in totals.items()}
-        rows.append({"phase": name, "count": len(own)} | totals)
+        rows.append({"phase": name, "count": len(own)} | totals | each)
     return pd.DataFrame(rows)
 
 
@@ -83,7 +93,7 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
         full = [found.trace.names[code] for code in ns.index]
         described = [kernel_names.describe(name) for name in full]
         total = durations[mask].sum()
-        part = {"phase": phase, "name": [each.short for each in described]}
+        part: dict[str, object] = {"phase": phase, "name": [each.short for each in described]}
         part |= {"category": [each.category for each in described]}
         part |= {
             "calls": ns["size"].to_numpy() / found.steps,
@@ -117,7 +127,7 @@ def counts_per_step(own: pd.DataFrame, steps: int) -> dict[int, dict[int, int]]:
     outside = own["name"][own["step"] < 0].unique()
     unsteady = set(steady[~steady].index.get_level_values("name")) | set(outside)
     result: dict[int, dict[int, int]] = {}
-    for (name, module), count in alike["min"].items():
+    for (name, module), count in zip(alike.index.tolist(), alike["min"].tolist(), strict=True):
         if name not in unsteady:
             result.setdefault(name, {})[module] = int(count)
     return result

@@ -9,9 +9,10 @@ from stepscope.trace import attention, backward_modules, kernel_names
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
-from stepscope.trace.nesting import groups, union
+from stepscope.trace.nesting import groups, inside_itself, union
 
-_TIMES, MOST_CALLS = ("host", "host_exclusive", "gpu", "matmul"), 30
+_TIMES = ("host", "gpu", "matmul")
+MOST_CALLS = 30
 
 
 def modules(found: Attribution) -> pd.DataFrame:
@@ -100,9 +101,11 @@ def by_name(found: Attribution, times: pd.DataFrame, kept: np.ndarray) -> pd.Dat
     if not kept.any():
         return pd.DataFrame()
     names, whole, steps = found.trace.names, attention.attention_code(found), found.steps
-    table = times[kept].iloc[
-        np.argsort(found.trace.ranges["start"].to_numpy()[kept], kind="stable")
-    ]
+    order = np.argsort(found.trace.ranges["start"].to_numpy()[kept], kind="stable")
+    table = times[kept].iloc[order]
+    exclusive = table.groupby("name", sort=False)["host_exclusive"].sum()
+    # What lies within a range of its own name is a part of that one's time and kernels.
+    table = table[~table["inside_itself"]]
     of_name = table.groupby("name", sort=False)
     count, total = of_name.size(), of_name[[*_TIMES, "kernels"]].sum()
     pairs = table.groupby(["name", "parent"]).size()
@@ -120,7 +123,7 @@ def by_name(found: Attribution, times: pd.DataFrame, kept: np.ndarray) -> pd.Dat
             "parent": [names[code] if code >= 0 else "" for code in parent],
             "calls": count.to_numpy() / steps,
             **seconds,
-            "host_exclusive": total["host_exclusive"].to_numpy() / SECOND / steps,
+            "host_exclusive": exclusive[count.index].to_numpy() / SECOND / steps,
             "kernels": total["kernels"].to_numpy() / steps,
             "top_kernel": [top.get(code, ("", 0))[0] for code in count.index],
             "top_share": np.divide(best, gpu, np.full(len(gpu), np.nan), where=gpu > 0),
@@ -140,9 +143,16 @@ def range_times(found: Attribution) -> pd.DataFrame:
     kernels, gpu, matmul = inclusive(found)
     inside = np.bincount(parent[inner], found.lengths[inner], len(codes)).astype(np.int64)
     return pd.DataFrame(
-        {"name": codes, "parent": np.where(inner, np.append(codes, -1)[parent], -1)}
-        | {"host": found.lengths, "host_exclusive": found.lengths - inside}
-        | {"gpu": gpu, "matmul": matmul, "kernels": kernels}
+        {
+            "name": codes,
+            "parent": np.where(inner, np.append(codes, -1)[parent], -1),
+            "inside_itself": inside_itself(parent, codes),
+            "host": found.lengths,
+            "host_exclusive": found.lengths - inside,
+            "gpu": gpu,
+            "matmul": matmul,
+            "kernels": kernels,
+        }
     )
 
 
@@ -165,20 +175,17 @@ def top_kernels(found: Attribution, kept: np.ndarray) -> dict[int, tuple[str, in
     ranges (a mask)."""
     codes = found.trace.ranges["name"].to_numpy()
     here = np.flatnonzero((found.innermost >= 0) & found.is_kernel)
-    at, kernel, ns = (
-        found.innermost[here],
-        found.trace.operations["name"].to_numpy()[here],
-        found.durations[here],
+    launched = pd.DataFrame(
+        {
+            "at": found.innermost[here],
+            "kernel": found.trace.operations["name"].to_numpy()[here],
+            "ns": found.durations[here],
+        }
     )
-    alike = (
-        pd.DataFrame({"at": at, "kernel": kernel, "ns": ns})
-        .groupby(["at", "kernel"], as_index=False)["ns"]
-        .sum()
-    )
+    alike = launched.groupby(["at", "kernel"], as_index=False)["ns"].sum()
     at, kernel, ns = (alike[key].to_numpy() for key in ("at", "kernel", "ns"))
-    seen: list[
-        np.ndarray
-    ] = []  # the names met so far: a range within one of its own name counts once
+    # The names met so far: a range within one of its own name counts once.
+    seen: list[np.ndarray] = []
     parts = []
     while len(at):
         name = np.where(kept[at], codes[at], -1)

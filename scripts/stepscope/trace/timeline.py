@@ -30,20 +30,16 @@ def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
     """
     if found.step_phase is None:
         return pd.DataFrame()
-    whole = found.occurrences(found.step_phase)
-    whole = (
-        whole.assign(length=whole["end"] - whole["start"])
-        .sort_values("length")
-        .iloc[(len(whole) - 1) // 2]
-    )
-    views = [("step", whole, int(whole["end"]))]
+    steps = found.occurrences(found.step_phase)
+    by_length = np.argsort((steps["end"] - steps["start"]).to_numpy(), kind="stable")
+    whole = steps.iloc[by_length[(len(steps) - 1) // 2]]
+    start, end = int(whole["start"]), int(whole["end"])
+    views = [("step", whole, end)]
     ranges = found.trace.ranges
     code = attention_code(found)
     if code is not None:
         own = ranges[(ranges["name"] == code) & (ranges["thread"] == whole["thread"])]
-        own = own[(own["start"] >= whole["start"]) & (own["end"] <= whole["end"])].sort_values(
-            "start"
-        )
+        own = own[(own["start"] >= start) & (own["end"] <= end)].sort_values("start")
         if len(own):
             middle = own.iloc[len(own) // 2]
             views.append(("attention", middle, _last_operation(found, middle)))
@@ -63,7 +59,8 @@ def _last_operation(found: Attribution, at: pd.Series) -> int:
 
 def _view(found: Attribution, view: str, at: pd.Series, end: int, pixels: int) -> pd.DataFrame:
     edges = np.linspace(0, end - at["start"], pixels + 1)
-    trace, parts = found.trace, []
+    trace = found.trace
+    parts: list[pd.DataFrame] = []
     ranges = trace.ranges[(trace.ranges["thread"] == at["thread"]) & trace.ranges["nested"]]
     ranges = ranges[(ranges["start"] < end) & (ranges["end"] > at["start"])]
     ranges = ranges[~found.operator[ranges["name"]]]

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 from stepscope.config import run
-from stepscope.config.run import OneLineAJob, RunLock, measuring, unlockable, unusable
+from stepscope.config.run import OneLineAJob, measuring, unlockable, unusable
+from stepscope.machine.locks import RunLock
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TAKE = (
-    "from stepscope.config.run import *; lock = RunLock(Path(sys.argv[2])); print(lock.take(),"
+    "from stepscope.machine.locks import *; lock = RunLock(Path(sys.argv[2])); print(lock.take(),"
     " flush=True)"
 )
 

@@ -188,10 +188,10 @@ def test_memory_counts_reserved_bytes_where_graphs_run(gpu):
     assert found.inference_share.value == near(0.25)
     assert found.first.squared.value == near(0.5)
     assert found.holds and found.all.gap.value == 0
-    assert (found.checkpoint.allocated.value, found.checkpoint_plain.peak.value) == near(
+    assert (found.checkpoint.rung.allocated.value, found.checkpoint.plain.peak.value) == near(
         (30e9, 90e9)
     )
-    assert found.checkpoint_longer.value == near(0.6 / 0.5)
+    assert found.checkpoint.longer.value == near(0.6 / 0.5)
 
 
 def test_the_ladder_says_when_compiling_has_paid(gpu):
@@ -215,7 +215,9 @@ def test_attention_moves_what_its_code_says(gpu):
         found.scores_growth.value
     )
     assert found.oom_length.value == 4096
-    assert found.host.value == near(3e-4) and not found.is_host_limited  # the GPU takes 4 ms of it
+    assert (
+        found.host.time.value == near(3e-4) and not found.host.is_limiting
+    )  # the GPU takes 4 ms of it
 
 
 def test_formats(gpu):

@@ -90,7 +90,7 @@ class OwnModel:
         reference: Reference,
         keys: dict,
         module: nn.Module,
-        fed: inputs.Tokens | inputs.Brought,
+        fed: inputs.Fed,
         context: int,
         batch: int,
         device: torch.device,
@@ -98,9 +98,11 @@ class OwnModel:
     ):
         self.reference, self.keys, self.module = reference, keys, module
         self.context, self.batch, self.device, self.seed = context, batch, device, seed
-        self.takes_tokens = isinstance(fed, inputs.Tokens)
+        self.takes_tokens = fed.vocab_size is not None
         self.attention: AbstractContextManager = nullcontext()
-        self._fed, self._modes, self._is_training = fed, {}, True
+        self._fed: inputs.Fed = fed
+        self._modes: dict[nn.Module, bool] = {}
+        self._is_training = True
         self.found_blocks = structure.blocks_of(module)
         self.has_own_ranges = naming.names_its_own(module)
         parts = structure.parts_of(module, self.found_blocks)
@@ -118,9 +120,8 @@ class OwnModel:
     def make_batch(self) -> object:
         """A batch on the device, the same for the same seed. Raises ModelError where the user's
         function fails."""
-        generator = torch.Generator(
-            self.device if self.device.type != "meta" else "cpu"
-        ).manual_seed(self.seed)
+        place = "cpu" if self.device.type == "meta" else self.device
+        generator = torch.Generator(place).manual_seed(self.seed)
         with named_errors(self.reference, "make_batch() fails"):
             return self._fed.make(self.batch, self.context, self.device, generator)
 
@@ -180,9 +181,8 @@ class OwnModel:
     def found(self) -> probing.Probe:
         """What a step of this model computes; another one of its kind is run, in shapes alone."""
         own = (self.reference.text, self.keys, self.context, self.batch, "cpu", self.seed)
-        with torch.random.fork_rng(
-            [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
-        ):
+        devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+        with torch.random.fork_rng(devices):
             return probing.probe(lambda: build(*own))
 
     @property
@@ -210,7 +210,7 @@ class OwnModel:
             "dtype": str(next(module.parameters()).dtype),
             "inputs": fed,
             "loss": loss,
-            "vocab_size": self._fed.vocab_size if self.takes_tokens else None,
+            "vocab_size": self._fed.vocab_size,
             "blocks": (
                 blocks and {"count": len(blocks), "class": blocks.class_name, "path": blocks.path}
             ),
@@ -224,10 +224,11 @@ class OwnModel:
 
     def _unknown(self) -> list[str]:
         paths = [path for path, _ in self.module.named_modules()]
-        missed = [
-            pattern for pattern in self.keys.get(RANGES, {}) if not fnmatch.filter(paths, pattern)
+        lines = [
+            f"ranges: no module has a path like {pattern!r}"
+            for pattern in self.keys.get(RANGES, {})
+            if not fnmatch.filter(paths, pattern)
         ]
-        lines = [f"ranges: no module has a path like {pattern!r}" for pattern in missed]
         if self.found_blocks is None:
             lines += [
                 "blocks: no list of modules of one class holds half of the parameters beside"
@@ -239,7 +240,7 @@ class OwnModel:
                 f"range of {name}: no module is called so; name it by the key ranges"
                 for name in missing
             ]
-        if self.takes_tokens and self._fed.labels == "targets":
+        if self._fed.labels == "targets":
             lines.append(
                 "inference: without targets forward may compute less, as the last position alone"
             )

@@ -65,9 +65,8 @@ def in_shapes_alone() -> Iterator[None]:
     reporter.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings(), FakeTensorMode(allow_non_fake_inputs=True):
-            warnings.filterwarnings(
-                "ignore", message="Accessing the data pointer of FakeTensor"
-            )  # as copies do
+            # as copies do
+            warnings.filterwarnings("ignore", message="Accessing the data pointer of FakeTensor")
             yield
     finally:
         reporter.setLevel(level)
@@ -148,5 +147,12 @@ def _watched(own, found: Probe) -> Iterator[None]:
 def _call(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ) -> Call:
-    shapes = (tuple(each.shape) for each in (query, key, value))
-    return Call(*shapes, attn_mask is not None, dropout_p, is_causal, scale)
+    return Call(
+        q=tuple(query.shape),
+        k=tuple(key.shape),
+        v=tuple(value.shape),
+        has_mask=attn_mask is not None,
+        dropout=dropout_p,
+        is_causal=is_causal,
+        scale=scale,
+    )

@@ -18,10 +18,9 @@ class InPlaceOfSdpa(AbstractContextManager):
 
     def __init__(self, module: nn.Module, attention: Callable):
         files = {type(part).__module__ for part in module.modules()} & set(sys.modules)
-        places = [vars(F), *(vars(sys.modules[file]) for file in files)]
-        self._places = [
-            (names, key) for names in places for key, value in list(names.items()) if value is SDPA
-        ]
+        self._places: list[tuple[dict, str]] = []
+        for names in (vars(F), *(vars(sys.modules[file]) for file in files)):
+            self._places += [(names, key) for key, value in list(names.items()) if value is SDPA]
         self._attention = attention
 
     def __enter__(self) -> None:

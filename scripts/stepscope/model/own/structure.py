@@ -56,11 +56,8 @@ def dropout(module: nn.Module) -> list[float]:
     """The probabilities above zero with which the model drops, each once, ascending."""
     found = set()
     for part in module.modules():
-        names = (
-            ("p",)
-            if "Dropout" in type(part).__name__
-            else ("dropout", "dropout_p", "attention_dropout")
-        )
+        is_layer = "Dropout" in type(part).__name__
+        names = ("p",) if is_layer else ("dropout", "dropout_p", "attention_dropout")
         values = [getattr(part, name, None) for name in names]
         found |= {float(value) for value in values if isinstance(value, float) and value > 0}
     return sorted(found)
@@ -79,23 +76,34 @@ def _is_table(part: nn.Module) -> bool:
     return isinstance(part, (nn.Embedding, nn.EmbeddingBag)) or type(part).__name__ == "Embedding"
 
 
+def _rows(module: nn.Module) -> set[int]:
+    """How many rows the tables of all embeddings have."""
+    tables = [part.weight for part in module.modules() if _is_table(part)]
+    return {len(table) for table in tables if isinstance(table, Tensor)}
+
+
 def blocks_of(module: nn.Module) -> Blocks | None:
     """The list or sequence of modules of one class with the most parameters, the longest of
     several; None if it holds less than half of the model's, embeddings and head left out."""
     found = [
         Blocks(path, part)
         for path, part in module.named_modules()
-        if isinstance(part, (nn.ModuleList, nn.Sequential))
-        and len(part)
-        and len({type(each) for each in part}) == 1
-        if len(part) > 1 or isinstance(part, nn.ModuleList)
+        if isinstance(part, (nn.ModuleList, nn.Sequential)) and _repeats(part)
     ]
     best = max(found, key=lambda blocks: (parameters(blocks.container), len(blocks)), default=None)
-    rows = {len(part.weight) for part in module.modules() if _is_table(part)}
-    inner = sum(
-        each.numel() for each in module.parameters() if not (each.ndim == 2 and len(each) in rows)
-    )
-    return best if best and parameters(best.container) >= max(LEAST_SHARE * inner, 1) else None
+    rows = _rows(module)
+    inner = 0
+    for each in module.parameters():
+        is_of_tokens = each.ndim == 2 and len(each) in rows
+        inner += 0 if is_of_tokens else each.numel()
+    is_most = best is not None and parameters(best.container) >= max(LEAST_SHARE * inner, 1)
+    return best if is_most else None
+
+
+def _repeats(container: nn.ModuleList | nn.Sequential) -> bool:
+    """Whether it holds modules of one class; a sequence needs two of them, a list may have one."""
+    is_of_one_class = len({type(each) for each in container}) == 1
+    return is_of_one_class and (len(container) > 1 or isinstance(container, nn.ModuleList))
 
 
 @dataclass(frozen=True)
@@ -182,9 +190,9 @@ def _parts(
         if rule is None:
             yield from _parts(part, inner, blocks, place)
             continue
-        if rule.name and not isinstance(
-            part, (nn.ModuleList, nn.ModuleDict)
-        ):  # those are never called themselves
+        # those are never called themselves
+        is_holder = isinstance(part, (nn.ModuleList, nn.ModuleDict))
+        if rule.name and not is_holder:
             yield inner, rule.name
         elif rule.name or _holds(part, blocks):
             yield from _parts(part, inner, blocks, place)

@@ -2,11 +2,20 @@
 is fastest."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from stepscope.report.facts.attention_shapes import Shape, shapes
-from stepscope.report.facts.machine import MIXED, Machine, machine
-from stepscope.report.kit.data import Data, of_ratio, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.facts.attention_ways import (
+    PLAIN,
+    HostCall,
+    Length,
+    Way,
+    host_call,
+    lengths,
+    ways,
+)
+from stepscope.report.facts.machine import MIXED, SCORE_FORWARD, SCORE_MASK, Machine, machine
+from stepscope.report.kit.data import Data, Row, grouped, of_ratio
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -15,325 +24,310 @@ from stepscope.report.kit.quantity import (
     over,
     plus,
     scaled,
-    share,
     time_of,
+    value_of,
 )
 
-PLAIN = "naive"
-# Bytes a score in 16 bits and in fp32 that naive attention moves in its forward pass
-# (stepscope.report.facts.machine lists them), without a mask and for one, and that it keeps for
-# backward: exponentials in fp32, weights in the inputs' type.
-FORWARD_BYTES, MASK_BYTES, KEPT_BYTES = (
-    {True: 38, False: 40},
-    {True: 4, False: 8},
-    {True: 6, False: 8},
-)
-USUAL = (
-    "batch",
-    "heads",
-    "key_value_heads",
-    "tokens",
-    "mask",
-)  # options with which a cell can be the chapter's
-
-# the slowest over the quickest of a library's kernels, from which on a reader should be told
+# Bytes a score that naive attention keeps for backward, under autocast and in fp32: exponentials in
+# fp32, weights in the inputs' type.
+KEPT = {True: 4 + 2, False: 4 + 4}
+# Options with which a cell can be the chapter's.
+USUAL = {"batch", "heads", "key_value_heads", "tokens", "mask"}
+# The slowest over the quickest of a library's kernels, from which on a reader should be told.
 DIFFERENT = 1.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
-    """An implementation at the longest length that all of the cell reached. gain: times as fast as
-    naive attention."""
-
-    name: Name
-    forward: Maybe
-    backward: Maybe
-    rate: Maybe
-    of_ceiling: Maybe
-    gain: Maybe
-    backward_gain: Maybe
-    kept: Maybe
-
-
-@dataclass(frozen=True, kw_only=True)
-class Length:
-    """A length: naive attention beside the fastest implementation there."""
-
-    length: Quantity
-    naive: Maybe
-    fastest: Name | None
-    time: Maybe
-    kept: Maybe
-
-
-@dataclass(frozen=True, kw_only=True)
 class Attention:
-    """d_head, precision, heads (None: no dimension of heads), key_value_heads (None: as many),
-    is_causal: of the cell with the most implementations; batch: at the longest length. score_bytes:
-    that naive attention moves forward."""
+    """Of a cell: a head dimension in a precision, with the implementations that it measures."""
 
+    data: Data
     machine: Machine
-    d_head: str = ""
-    precision: str = ""
-    batch: Maybe = None
-    heads: Maybe = None
-    key_value_heads: Maybe = None
-    is_causal: bool = False
-    score_bytes: Maybe = None
-    longest: Maybe = None
-    ways: tuple[Way, ...] = ()
-    lengths: tuple[Length, ...] = ()
-    naive: Way | None = None
-    arithmetic: Maybe = None
-    naive_predicted: Maybe = None
-    naive_gap: Maybe = None
-    kept_predicted: Maybe = None
-    kept_gap: Maybe = None
-    best: Way | None = None
-    second: Way | None = None
-    best_ratio: Maybe = None
-    verdict: str = ""
-    best_backward: Way | None = None
-    second_backward: Way | None = None
-    is_backward_open: bool = False
-    is_batch_of_length: bool = False
-    quickest: Way | None = None
-    slowest: Way | None = None
-    oom_length: Maybe = None
-    before_longest: Maybe = None
-    growth: Maybe = None
-    scores_growth: Maybe = None
-    shortest: Maybe = None
-    host_name: Name | None = None
-    host: Maybe = None
-    host_gpu: Maybe = None
-    is_host_limited: bool = False
-    shapes: tuple[Shape, ...] = ()
+    cell: str
+
+    # What was measured.
+
+    @cached_property
+    def d_head(self) -> str:
+        """The head dimension."""
+        return self._first["size"].removeprefix("d")
+
+    @cached_property
+    def precision(self) -> str:
+        """Of the inputs."""
+        return self._first["precision"]
+
+    @cached_property
+    def batch(self) -> Quantity:
+        """Sequences at the longest length."""
+        return count(self._at_longest["batch"])
+
+    @cached_property
+    def heads(self) -> Maybe:
+        """Of a sequence; None where the inputs have no dimension of heads."""
+        heads = int(self._options.get("heads", 0))
+        return count(heads) if heads else None
+
+    @cached_property
+    def key_value_heads(self) -> Maybe:
+        """Those of keys and values, where they are fewer."""
+        heads = self._options.get("key_value_heads")
+        return count(int(heads)) if heads else None
+
+    @cached_property
+    def is_causal(self) -> bool:
+        """Whether there is a mask."""
+        return self._options.get("mask", "full") != "full"
+
+    @cached_property
+    def is_batch_of_length(self) -> bool:
+        """Whether the batch shrinks as the length grows."""
+        return "tokens" in self._options
+
+    @cached_property
+    def longest(self) -> Quantity:
+        """The longest length that naive attention's backward pass reached, else any."""
+        return count(self._longest)
+
+    @cached_property
+    def ways(self) -> tuple[Way, ...]:
+        """Each implementation there."""
+        return ways(self.data, self.machine, self._first, self._longest)
+
+    @cached_property
+    def naive(self) -> Way | None:
+        """Attention as it is written out."""
+        return next((way for way in self.ways if way.name == PLAIN), None)
+
+    @cached_property
+    def lengths(self) -> tuple[Length, ...]:
+        """Naive attention beside the fastest other one; none of a single length."""
+        return lengths(self.data, self.cell)
+
+    @cached_property
+    def oom_length(self) -> Maybe:
+        """The shortest length at which naive attention ran out of memory."""
+        same = {"cell": self.cell, "quantity": "time", "variant": PLAIN, "status": "oom"}
+        rows = self.data.dicts("series", **same)
+        return count(min(row["length"] for row in rows), self.cell) if rows else None
+
+    @cached_property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The other cells."""
+        return shapes(self.data, self.cell)
+
+    # What the mechanism predicts of naive attention.
+
+    @cached_property
+    def score_bytes(self) -> Quantity:
+        """Bytes that its forward pass moves for each score."""
+        without_mask = SCORE_FORWARD[self._is_mixed] - SCORE_MASK[self._is_mixed]
+        return count(SCORE_FORWARD[self._is_mixed] if self.is_causal else without_mask)
+
+    @cached_property
+    def arithmetic(self) -> Maybe:
+        """What the products take at the ceiling, by the operations that the fastest one counts."""
+        if self.best is None or self.best.forward is None:
+            return None
+        flop = scaled(self.best.rate, self.best.forward.value, "FLOP")
+        return time_of(flop, self.machine.rate(self.precision))
+
+    @cached_property
+    def naive_predicted(self) -> Maybe:
+        """Its bytes at the copy's rate and its products; it multiplies what a mask hides, too."""
+        bytes_moved = Quantity(self._scores * self.score_bytes.value, "B")
+        products = scaled(self.arithmetic, 2 if self.is_causal else 1)
+        return plus(time_of(bytes_moved, self.machine.copy), products)
+
+    @cached_property
+    def naive_gap(self) -> Maybe:
+        """How far its forward pass is off that."""
+        return gap(self.naive.forward, self.naive_predicted) if self.naive else None
+
+    @cached_property
+    def kept_predicted(self) -> Quantity:
+        """Bytes that it keeps for backward."""
+        return Quantity(self._scores * KEPT[self._is_mixed], "B")
+
+    @cached_property
+    def kept_gap(self) -> Maybe:
+        """How far what is allocated is off that."""
+        return gap(self.naive.kept, self.kept_predicted) if self.naive else None
+
+    @cached_property
+    def before_longest(self) -> Maybe:
+        """The next shorter length, where naive attention ran at both."""
+        return count(self._shorter) if self.growth else None
+
+    @cached_property
+    def growth(self) -> Maybe:
+        """How many times as long its forward pass takes at the longest length as there."""
+        same = {"variant": PLAIN, "direction": "forward"}
+        last = self._measured("time", length=self._longest, **same)
+        before = self._measured("time", length=self._shorter, **same)
+        return over(last, before)
+
+    @cached_property
+    def scores_growth(self) -> Maybe:
+        """The same of the number of scores."""
+        return count((self._longest / self._shorter) ** 2) if self.growth else None
+
+    # Which one is fastest.
+
+    @cached_property
+    def best(self) -> Way | None:
+        """The fastest forward pass but for naive attention."""
+        return self._others[0] if self._others else None
+
+    @cached_property
+    def second(self) -> Way | None:
+        """The next."""
+        return self._others[1] if len(self._others) > 1 else None
+
+    @cached_property
+    def best_ratio(self) -> Maybe:
+        """How many times as long that takes."""
+        if self.best is None or self.second is None:
+            return None
+        if self._pair:
+            return of_ratio(self._pair)
+        return over(self.second.forward, self.best.forward)
+
+    @cached_property
+    def verdict(self) -> str:
+        """On the two; empty where they were not compared."""
+        return self._pair.get("verdict", "")
+
+    @cached_property
+    def best_backward(self) -> Way | None:
+        """The fastest backward pass."""
+        return self._by_backward[0] if self._by_backward else None
+
+    @cached_property
+    def second_backward(self) -> Way | None:
+        """The next."""
+        return self._by_backward[1] if len(self._by_backward) > 1 else None
+
+    @cached_property
+    def is_backward_open(self) -> bool:
+        """Whether these two were compared and not told apart."""
+        names = {str(way.name) for way in self._by_backward[:2]}
+        same = {"cell": self.cell, "length": self._longest, "direction": "backward"}
+        pairs = self.data.dicts("comparisons", verdict="unclear", **same)
+        return any({row["a"], row["b"]} == names for row in pairs)
+
+    @cached_property
+    def quickest(self) -> Way | None:
+        """The fastest of PyTorch's own kernels, where they differ."""
+        return self._library[0] if self._library else None
+
+    @cached_property
+    def slowest(self) -> Way | None:
+        """The slowest of them."""
+        return self._library[-1] if self._library else None
+
+    @cached_property
+    def host(self) -> HostCall | None:
+        """What a call costs the host."""
+        return host_call(self.data, self.cell)
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        return self.data.series(cell=self.cell)
+
+    def _times(self, direction: str) -> list[Row]:
+        same = {"quantity": "time", "direction": direction}
+        return self.data.series(cell=self.cell, **same)
+
+    def _measured(self, quantity: str, **where: object) -> Maybe:
+        return self.data.measured(quantity, cell=self.cell, **where)
+
+    @property
+    def _first(self) -> Row:
+        return self._rows[0]
+
+    @property
+    def _options(self) -> dict[str, str]:
+        return options_of(self._first)
+
+    @property
+    def _is_mixed(self) -> bool:
+        return self.precision in MIXED
+
+    @cached_property
+    def _longest(self) -> float:
+        times = [*self._times("forward"), *self._times("backward")]
+        naive = [row["length"] for row in self._times("backward") if row["variant"] == PLAIN]
+        return max(naive or [row["length"] for row in times])
+
+    @cached_property
+    def _shorter(self) -> float:
+        lengths = [row["length"] for row in self._rows if row["length"] < self._longest]
+        return max(lengths, default=0)
+
+    @cached_property
+    def _at_longest(self) -> Row:
+        return next(row for row in self._rows if row["length"] == self._longest)
+
+    @property
+    def _scores(self) -> float:
+        """At the longest length, of all sequences and heads."""
+        return self.batch.value * value_of(self.heads, missing=1) * self._longest**2
+
+    @cached_property
+    def _pair(self) -> Row:
+        """The comparison of the two fastest; empty where they were not compared."""
+        if self.best is None or self.second is None:
+            return {}
+        two = {"a": str(self.second.name), "b": str(self.best.name)}
+        same = {"cell": self.cell, "length": self._longest, "direction": "forward"}
+        return self.data.row("comparisons", **same, **two)
+
+    @cached_property
+    def _others(self) -> list[Way]:
+        others = [way for way in self.ways if way.forward and way.name != PLAIN]
+        return sorted(others, key=lambda way: value_of(way.forward))
+
+    @cached_property
+    def _by_backward(self) -> list[Way]:
+        ways = [way for way in self.ways if way.backward]
+        return sorted(ways, key=lambda way: value_of(way.backward))
+
+    @cached_property
+    def _library(self) -> list[Way]:
+        """PyTorch's own kernels by the time of both passes; none where they hardly differ."""
+        own = [way for way in self.ways if way.name.startswith("sdpa-")]
+        ways = sorted(
+            (way for way in own if way.forward and way.backward), key=lambda way: way.both
+        )
+        return ways if ways and ways[-1].both > DIFFERENT * ways[0].both else []
 
 
 def facts(data: Data) -> Attention | None:
     """Of the plain cell with the most implementations, in 16 bits if there is one; else of one with
     heads or a mask."""
-    own = machine(data)
-    every = [
-        row
-        for row in data.series(study="attention", quantity="time")
-        if set(_options(row)) <= set(USUAL)
-    ]
-    rows = [row for row in every if not row["options"]] or every
-    cells: dict[str, list[dict]] = {}
-    for row in rows:
-        cells.setdefault(row["cell"], []).append(row)
+    times = data.series(study="attention", quantity="time")
+    usual = [row for row in times if options_of(row).keys() <= USUAL]
+    plain = [row for row in usual if not row["options"]]
+    cells = grouped(plain or usual, "cell")
     if not cells:
         return None
-    cell = max(cells, key=lambda each: _order(cells[each]))
-    one = cells[cell][0]
-    own_rows = data.series(cell=cell)
-    reached = [
-        row["length"]
-        for row in cells[cell]
-        if row["variant"] == PLAIN and row["direction"] == "backward"
-    ]
-    longest = max(reached or [row["length"] for row in cells[cell]])
-    ways = _ways(data, own, own_rows, cell, longest, one["precision"])
-    naive = next((way for way in ways if way.name == PLAIN), None)
-    others = sorted(
-        (way for way in ways if way.name != PLAIN and way.forward),
-        key=lambda way: way.forward.value,
-    )
-    best, second = (*others, None, None)[:2]
-    at_longest = next(row for row in cells[cell] if row["length"] == longest)
-    options, is_short = _options(one), one["precision"] in MIXED
-    heads, is_causal = int(options.get("heads", 0)), options.get("mask", "full") != "full"
-    scores = Quantity(at_longest["batch"] * max(heads, 1) * longest**2, "count")
-    score_bytes = FORWARD_BYTES[is_short] + is_causal * MASK_BYTES[is_short]
-    flop = over(best.rate, over(Quantity(1.0, "1"), best.forward), "FLOP") if best else None
-    arithmetic = time_of(flop, own.rate(one["precision"]))
-    moved = time_of(Quantity(scores.value * score_bytes, "B"), own.copy)
-    predicted = plus(
-        moved, scaled(arithmetic, 1 + is_causal)
-    )  # naive attention multiplies what the mask hides, too
-    kept = Quantity(scores.value * KEPT_BYTES[is_short], "B")
-    back = sorted((way for way in ways if way.backward), key=lambda way: way.backward.value)
-    sdpa = sorted(
-        (way for way in ways if way.name.startswith("sdpa-") and way.forward and way.backward),
-        key=lambda way: way.forward.value + way.backward.value,
-    )
-    ends = (
-        [way.forward.value + way.backward.value for way in (sdpa[0], sdpa[-1])]
-        if sdpa
-        else [1.0, 1.0]
-    )
-    differs = ends[1] > DIFFERENT * ends[0]
-    two = {"a": str(second.name), "b": str(best.name)} if second else None
-    pair = (
-        data.row("comparisons", cell=cell, direction="forward", length=longest, **two)
-        if two
-        else {}
-    )
-    return Attention(
-        machine=own,
-        d_head=one["size"].removeprefix("d"),
-        precision=one["precision"],
-        batch=count(at_longest["batch"]),
-        heads=count(heads) if heads else None,
-        key_value_heads=count(int(options["key_value_heads"]))
-        if "key_value_heads" in options
-        else None,
-        is_causal=is_causal,
-        score_bytes=count(score_bytes),
-        longest=count(longest),
-        ways=tuple(ways),
-        lengths=_lengths(own_rows),
-        naive=naive,
-        arithmetic=arithmetic,
-        naive_predicted=predicted,
-        naive_gap=gap(naive.forward, predicted) if naive else None,
-        kept_predicted=kept,
-        kept_gap=gap(naive.kept, kept) if naive else None,
-        best=best,
-        second=second,
-        best_ratio=of_ratio(pair)
-        if pair
-        else over(second.forward, best.forward)
-        if second
-        else None,
-        verdict=pair.get("verdict", ""),
-        best_backward=back[0] if back else None,
-        second_backward=back[1] if len(back) > 1 else None,
-        is_backward_open=_is_open(data, cell, longest, back[:2]),
-        is_batch_of_length="tokens" in options,
-        quickest=sdpa[0] if differs else None,
-        slowest=sdpa[-1] if differs else None,
-        oom_length=_oom(data, cell),
-        **_growth(own_rows, longest),
-        **_of_host(own_rows),
-        shapes=shapes(data, cell),
-    )
+    (cell,) = max(cells, key=lambda each: _order(cells[each]))
+    return Attention(data=data, machine=machine(data), cell=cell)
 
 
-def _is_open(data: Data, cell: str, length: float, ways: list[Way]) -> bool:
-    """Whether the backward passes of two implementations were compared and not told apart."""
-    names = {str(way.name) for way in ways}
-    judged = data.dicts("comparisons", cell=cell, direction="backward", length=length)
-    return any({row["a"], row["b"]} == names and row["verdict"] == "unclear" for row in judged)
-
-
-def _options(row: dict) -> dict[str, str]:
+def options_of(row: Row) -> dict[str, str]:
+    """`mask=causal heads=16` by their names."""
     return dict(option.split("=") for option in row["options"].split())
 
 
-def _order(rows: list[dict]) -> tuple:
+def _order(rows: list[Row]) -> list[object]:
+    """The chapter's cell is that of the highest."""
     names = {row["variant"] for row in rows}
-    return (
+    return [
         rows[0]["precision"] in MIXED,
         PLAIN in names,
         len(names),
         rows[0]["size"] == "d64",
         len(rows),
-    )
-
-
-def _of(rows: list[dict], quantity: str, **where: object) -> Maybe:
-    fits = (
-        row
-        for row in rows
-        if row["quantity"] == quantity and all(row[key] == value for key, value in where.items())
-    )
-    row = next(fits, None)
-    return of_series(row) if row else None
-
-
-def _ways(
-    data: Data, own: Machine, rows: list[dict], cell: str, length: float, precision: str
-) -> list[Way]:
-    judged = {
-        (row["direction"], row["a"], row["b"]): row
-        for row in data.dicts("comparisons", cell=cell, length=length)
-    }
-    made = []
-    for name in dict.fromkeys(row["variant"] for row in rows):
-        forward, backward = (
-            {"variant": name, "length": length, "direction": way} for way in ("forward", "backward")
-        )
-        rate = _of(rows, "rate", **forward)
-        made.append(
-            Way(
-                name=Name(name),
-                forward=_of(rows, "time", **forward),
-                backward=_of(rows, "time", **backward),
-                rate=rate,
-                of_ceiling=share(rate, own.rate(precision)),
-                gain=of_ratio(judged["forward", PLAIN, name])
-                if ("forward", PLAIN, name) in judged
-                else None,
-                backward_gain=of_ratio(judged["backward", PLAIN, name])
-                if ("backward", PLAIN, name) in judged
-                else None,
-                kept=_of(rows, "before_backward", **backward),
-            )
-        )
-    return [way for way in made if way.forward or way.backward]
-
-
-def _lengths(rows: list[dict]) -> tuple[Length, ...]:
-    times = [row for row in rows if row["quantity"] == "time" and row["direction"] == "forward"]
-    made = []
-    for length in sorted({row["length"] for row in times}):
-        here = [row for row in times if row["length"] == length]
-        fast = min(
-            (row for row in here if row["variant"] != PLAIN),
-            key=lambda row: row["median"],
-            default=None,
-        )
-        made.append(
-            Length(
-                length=count(length),
-                naive=_of(here, "time", variant=PLAIN),
-                fastest=Name(fast["variant"]) if fast else None,
-                time=of_series(fast) if fast else None,
-                kept=_of(rows, "before_backward", variant=PLAIN, length=length),
-            )
-        )
-    return tuple(made) if len(made) > 1 else ()
-
-
-def _oom(data: Data, cell: str) -> Maybe:
-    """The shortest length at which naive attention ran out of memory."""
-    rows = data.dicts("series", cell=cell, quantity="time", variant=PLAIN, status="oom")
-    return count(min(row["length"] for row in rows), cell) if rows else None
-
-
-def _growth(rows: list[dict], longest: float) -> dict:
-    """Naive attention's forward time at the longest length over that at the next shorter one, and
-    the scores'."""
-    same = {"variant": PLAIN, "direction": "forward"}
-    shorter = max((row["length"] for row in rows if row["length"] < longest), default=0)
-    last, before = (_of(rows, "time", length=length, **same) for length in (longest, shorter))
-    if not last or not before:
-        return {}
-    return {
-        "before_longest": count(shorter),
-        "growth": over(last, before),
-        "scores_growth": count((longest / shorter) ** 2),
-    }
-
-
-def _of_host(rows: list[dict]) -> dict:
-    """The implementation that takes the host longest a call, at the shortest length at which that
-    was measured."""
-    hosts = [
-        row for row in rows if row["quantity"] == "host_time" and row["direction"] == "forward"
     ]
-    if not hosts:
-        return {}
-    shortest = min(row["length"] for row in hosts)
-    row = max((row for row in hosts if row["length"] == shortest), key=lambda row: row["median"])
-    gpu = _of(rows, "time", variant=row["variant"], length=shortest, direction="forward")
-    return {
-        "shortest": count(shortest),
-        "host_name": Name(row["variant"]),
-        "host": of_series(row),
-        "host_gpu": gpu,
-        "is_host_limited": bool(gpu) and gpu.value < row["median"],
-    }

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from stepscope.report.kit.data import Data, of_series
+from stepscope.report.kit.data import Data, Row, grouped, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, count
 
@@ -25,35 +25,37 @@ def shapes(data: Data, shown: str) -> tuple[Shape, ...]:
     """Each other cell at its longest length, by the implementation whose passes take least
     together."""
     rows = [row for row in data.series(study="attention") if row["cell"] != shown]
-    made = []
-    for cell in dict.fromkeys(row["cell"] for row in rows):
-        own = [row for row in rows if row["cell"] == cell]
-        length = max(row["length"] for row in own)
-        times = [row for row in own if row["quantity"] == "time" and row["length"] == length]
-        both = {row["variant"]: sum(one["median"] for one in times if one["variant"] == row["variant"]) for row in times
-                if row["direction"] == "backward"}  # fmt: skip
-        ran = [row for row in times if row["direction"] == "forward"]
-        fast = min(
-            ran, key=lambda row: (both.get(row["variant"], math.inf), row["median"]), default=None
-        )
-        if fast:
-            same = {"cell": cell, "variant": fast["variant"], "length": length}
-            made.append(
-                Shape(
-                    what=Name(
-                        ", ".join(
-                            [fast["size"], fast["precision"], *map(_words, fast["options"].split())]
-                        )
-                    ),
-                    fastest=Name(fast["variant"]),
-                    ways=count(len(ran)),
-                    length=count(length),
-                    forward=of_series(fast),
-                    backward=data.measured("time", direction="backward", **same),
-                    rate=data.measured("rate", direction="forward", **same),
-                )
-            )
-    return tuple(made)
+    found = [_shape(data, own) for own in grouped(rows, "cell").values()]
+    return tuple(shape for shape in found if shape)
+
+
+def _shape(data: Data, rows: list[Row]) -> Shape | None:
+    """Of a cell's rows."""
+    longest = max(row["length"] for row in rows)
+    times = [row for row in rows if row["quantity"] == "time" and row["length"] == longest]
+    of_variant = grouped(times, "variant")
+
+    def order(row: Row) -> tuple[float, float]:
+        own = of_variant[(row["variant"],)]
+        has_both = any(each["direction"] == "backward" for each in own)
+        both = sum(each["median"] for each in own) if has_both else math.inf
+        return both, row["median"]
+
+    forward = [row for row in times if row["direction"] == "forward"]
+    fastest = min(forward, key=order, default=None)
+    if fastest is None:
+        return None
+    same = {"cell": fastest["cell"], "variant": fastest["variant"], "length": longest}
+    words = [fastest["size"], fastest["precision"], *map(_words, fastest["options"].split())]
+    return Shape(
+        what=Name(", ".join(words)),
+        fastest=Name(fastest["variant"]),
+        ways=count(len(forward)),
+        length=count(longest),
+        forward=of_series(fastest),
+        backward=data.measured("time", direction="backward", **same),
+        rate=data.measured("rate", direction="forward", **same),
+    )
 
 
 def _words(option: str) -> str:

@@ -7,20 +7,25 @@ from stepscope.formulas.flops import linear_step_flops
 from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
 from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
-from stepscope.report.kit.data import Data, number, once
+from stepscope.report.kit.data import Data, Row, number, of_series, once
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, minus, plus, scaled, time_of
+from stepscope.report.kit.quantity import Maybe, Quantity, exact, minus, plus, scaled, time_of
 
 MIXED = tuple(name for name, one in FORMATS.items() if one.is_autocast)
 # Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax
-# are written, each operation reading and writing whole tensors (batch × heads × context × context).
-# Under autocast, forward: product writes 2; mask 2 + 2; maximum 2; minus it 2 + 4; exp 4 + 4; sum
-# 4; times the reciprocal 4 + 4; cast 4 + 2; product reads 2. Backward: product writes 2 and reads
-# 2; cast 2 + 4; two gradients of that multiplication 4 + 4 and 8 + 4; sum 4; the sum's gradient
-# added 4 + 4; that of exp 8 + 4; cast 4 + 2; two products read 2 each. In fp32 all take 4.
-SCORE_BYTES = {True: 42 + 64, False: 48 + 60}
+# are written, each operation reading and writing whole tensors (batch × heads × context × context);
+# under autocast, and in fp32, where all numbers take 4.
+SCORE_MASK = {True: 2 + 2, False: 4 + 4}
+# The product writes 2; mask 2 + 2; maximum 2; minus it 2 + 4; exp 4 + 4; sum 4; times the
+# reciprocal 4 + 4; cast 4 + 2; the product reads 2.
+SCORE_FORWARD = {True: 42, False: 48}
+# The product writes 2 and reads 2; cast 2 + 4; two gradients of that multiplication 4 + 4 and
+# 8 + 4; sum 4; the sum's gradient added 4 + 4; that of exp 8 + 4; cast 4 + 2; two products read 2.
+SCORE_BACKWARD = {True: 64, False: 60}
+SCORE_BYTES = {mixed: SCORE_FORWARD[mixed] + SCORE_BACKWARD[mixed] for mixed in (True, False)}
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
-SCORE_BYTES_FORWARD = {True: 42 / (42 + 64), False: 48 / (48 + 60)}  # of these: the forward pass
+# Of these: the share of the forward pass.
+SCORE_BYTES_FORWARD = {mixed: SCORE_FORWARD[mixed] / SCORE_BYTES[mixed] for mixed in SCORE_BYTES}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +49,13 @@ class Machine:
         return self.rates.get(precision)
 
 
+def measured_rate(row: Row) -> Quantity:
+    """A row of the ceilings, without its interval: it is a best, no mean."""
+    rate = exact(of_series(row))
+    assert rate, "what was measured has a rate"
+    return rate
+
+
 @once
 def machine(data: Data) -> Machine:
     """The one machine of the tables."""
@@ -51,9 +63,7 @@ def machine(data: Data) -> Machine:
     is_gpu = cell.get("device") == "cuda"
     rates: dict[str, dict[str, Quantity]] = {"burst": {}, "sustained": {}}
     for row in data.series(study="ceilings", size="matmul", quantity="rate"):
-        rates.setdefault(row["variant"], {})[row["precision"]] = Quantity(
-            row["median"], "FLOP/s", cells=(row["cell"],)
-        )
+        rates.setdefault(row["variant"], {})[row["precision"]] = measured_rate(row)
     copies = data.series(
         study="ceilings", size="copy", quantity="rate", variant=["burst", "sustained"]
     )
@@ -66,7 +76,7 @@ def machine(data: Data) -> Machine:
         memory=number(cell, "memory", "B"),
         rates=rates["burst"],
         sustained=rates["sustained"],
-        copy=Quantity(copy["median"], "B/s", cells=(copy["cell"],)) if copy else None,
+        copy=measured_rate(copy) if copy else None,
     )
 
 

@@ -4,7 +4,7 @@ predict."""
 from collections import Counter
 from dataclasses import dataclass
 
-from stepscope.report.facts.machine import Machine, machine, place
+from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.kit.data import Data, machines, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, count, over
@@ -48,64 +48,76 @@ class Machines:
 
 
 MOST = 24  # rows; more are in the tables
+Key = tuple[str, int, int, str]  # of a place: size, context, batch, precision
+
+
+@dataclass(frozen=True)
+class Step:
+    """Of a place on a machine, and what limits it."""
+
+    place: Place
+    time: Maybe
+    limits: str
 
 
 def facts(data: Data) -> Machines | None:
     """Of all machines of the tables; None of a single one."""
-    there = machines(data.folder)
-    if len(there) < 2:
+    labels = machines(data.folder)
+    if len(labels) < 2:
         return None
-    every = {name: Data(data.folder, name) for name in there}
-    known = {name: machine(own) for name, own in every.items()}
-    reference = data.machine or there[0]
-    counts = Counter(one.name for one in known.values())
-    names = {label: one.name if counts[one.name] == 1 else label for label, one in known.items()}
-    base = _steps(every[reference], known[reference])
+    tables = {label: Data(data.folder, label) for label in labels}
+    known = {label: machine(own) for label, own in tables.items()}
+    first = data.machine or labels[0]
+    counts = Counter(own.name for own in known.values())
+    names = {label: own.name if counts[own.name] == 1 else label for label, own in known.items()}
+    first_steps = _steps(tables[first], known[first])
     same = []
-    for name in (each for each in there if each != reference):
-        for key, (where, step, limits) in _steps(every[name], known[name]).items():
-            if key in base:
-                first = base[key][1]
-                precision = where.precision
-                same.append(
-                    Same(
-                        machine=Name(names[name]),
-                        place=where.name,
-                        precision=Name(precision),
-                        first=first,
-                        step=step,
-                        ratio=over(first, step),
-                        products=over(
-                            known[name].rate(precision), known[reference].rate(precision)
-                        ),
-                        copies=over(known[name].copy, known[reference].copy),
-                        limits=limits,
-                    )
-                )
+    for label in labels:
+        steps = _steps(tables[label], known[label]) if label != first else {}
+        for key in filter(first_steps.__contains__, steps):
+            row = _same(names[label], known[label], steps[key], known[first], first_steps[key])
+            same.append(row)
+    left_out = len(same) - MOST
     return Machines(
-        machine=known[reference],
-        first=Name(names[reference]),
-        machines=tuple(
-            Beside(
-                name=Name(name),
-                memory=own.memory,
-                fp32=own.rate("fp32"),
-                bf16=own.rate("bf16"),
-                copy=own.copy,
-            )
-            for name, own in zip(names.values(), known.values(), strict=True)
-        ),
+        machine=known[first],
+        first=Name(names[first]),
+        machines=tuple(_beside(names[label], own) for label, own in known.items()),
         places=tuple(same[:MOST]),
-        left_out=count(len(same) - MOST) if len(same) > MOST else None,
+        left_out=count(left_out) if left_out > 0 else None,
     )
 
 
-def _steps(data: Data, own: Machine) -> dict:
-    """(size, context, batch, precision) → place, step without the host where it is known, what
-    limits it."""
-    made = {}
-    for row in data.series(study="timing", quantity="time", mode="step", phase="step", options=""):
+def _beside(name: str, own: Machine) -> Beside:
+    return Beside(
+        name=Name(name),
+        memory=own.memory,
+        fp32=own.rate("fp32"),
+        bf16=own.rate("bf16"),
+        copy=own.copy,
+    )
+
+
+def _same(name: str, own: Machine, step: Step, first: Machine, first_step: Step) -> Same:
+    precision = step.place.precision
+    return Same(
+        machine=Name(name),
+        place=step.place.name,
+        precision=Name(precision),
+        first=first_step.time,
+        step=step.time,
+        ratio=over(first_step.time, step.time),
+        products=over(own.rate(precision), first.rate(precision)),
+        copies=over(own.copy, first.copy),
+        limits=step.limits,
+    )
+
+
+def _steps(data: Data, own: Machine) -> dict[Key, Step]:
+    """The plain steps by their place and precision."""
+    same = {"study": "timing", "mode": "step", "phase": "step", "options": ""}
+    found: dict[Key, Step] = {}
+    for row in data.series(quantity="time", **same):
         where = place(data, own, row, row["precision"])
         if where:
-            made[*where.key, row["precision"]] = (where, of_series(row), row["limits"])
-    return made
+            found[*where.key, where.precision] = Step(where, of_series(row), row["limits"])
+    return found

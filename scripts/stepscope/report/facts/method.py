@@ -1,16 +1,22 @@
 """How it was measured: counts, versions, dates, clocks, and what is missing."""
 
+import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
-from stepscope.report.facts.machine import Machine, machine
-from stepscope.report.kit.data import Data, number
+from stepscope.report.facts.machine import Machine, machine, measured_rate
+from stepscope.report.kit.data import Data, Row, grouped, number
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count
+from stepscope.report.kit.quantity import Maybe, Quantity, count, value_of
+from stepscope.results.cells import NOT_MEASURED
 
 SECOND = 1.0  # to which starts are known
 MOST = 12  # cells that are named one by one
+COMMIT = 12  # characters of a commit that tell
+VERSIONS = {"torch": "PyTorch", "triton": "Triton", "python": "Python", "driver": "driver"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,103 +50,215 @@ class Ceiling:
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """Versions are joined where cells differ in them. commands: of every cell, for facts.json."""
+    """Of all cells of a machine. Versions are joined where cells differ in them."""
 
+    data: Data
     machine: Machine
-    cells: Maybe = None
-    first_day: str = ""
-    last_day: str = ""
-    time: Maybe = None
-    commits: tuple[Name, ...] = ()
-    versions: tuple[Name, ...] = ()
-    studies: tuple[Study, ...] = ()
-    ceilings: tuple[Ceiling, ...] = ()
-    clock_low: Maybe = None
-    clock_high: Maybe = None
-    power: Maybe = None
-    power_limit: Maybe = None
-    temperature: Maybe = None
-    throttled: Maybe = None
-    throttle: tuple[Name, ...] = ()
-    shared: Maybe = None
-    has_doubt: bool = False
-    at_once: Maybe = None
-    cards: Maybe = None
-    processes: Maybe = None
-    missing: tuple[ListedCell, ...] = ()
-    more_missing: Maybe = None
-    older: tuple[ListedCell, ...] = ()
-    older_count: Maybe = None
-    failed: tuple[ListedCell, ...] = ()
-    commands: dict[str, str] | None = None
+
+    @cached_property
+    def cells(self) -> Maybe:
+        """Those that ran."""
+        return _count(self._ran)
+
+    @cached_property
+    def first_day(self) -> str:
+        """On which one started."""
+        return min(self._days, default="")
+
+    @cached_property
+    def last_day(self) -> str:
+        """The same."""
+        return max(self._days, default="")
+
+    @cached_property
+    def time(self) -> Maybe:
+        """What they took together."""
+        return _minutes(self._ran)
+
+    @cached_property
+    def commits(self) -> tuple[Name, ...]:
+        """That measured."""
+        return tuple(map(Name, _distinct(map(_commit, self._ran))))
+
+    @cached_property
+    def versions(self) -> tuple[Name, ...]:
+        """Of PyTorch and what is below it."""
+        return versions(self._ran)
+
+    @cached_property
+    def studies(self) -> tuple[Study, ...]:
+        """Each with the cells that ran."""
+        return tuple(_study(name, rows) for (name,), rows in grouped(self._ran, "study").items())
+
+    @cached_property
+    def ceilings(self) -> tuple[Ceiling, ...]:
+        """Products by precision, then copies."""
+        rows = self.data.series(study="ceilings", quantity="rate")
+        products = [row for row in rows if row["size"] == "matmul"]
+        others = [row for row in rows if row["size"] != "matmul"]
+        kinds = [*grouped(products, "precision").values(), *grouped(others, "study").values()]
+        return tuple(map(_ceiling, kinds))
+
+    # What the card did.
+
+    @cached_property
+    def clock_low(self) -> Maybe:
+        """The lowest of the cells' median clocks."""
+        return min(self._clocks, key=value_of, default=None)
+
+    @cached_property
+    def clock_high(self) -> Maybe:
+        """The highest."""
+        return max(self._clocks, key=value_of, default=None)
+
+    @cached_property
+    def power(self) -> Maybe:
+        """The highest that was read."""
+        return self._most("power_max_w", "W")
+
+    @cached_property
+    def power_limit(self) -> Maybe:
+        """The card's."""
+        return self._most("power_limit_w", "W")
+
+    @cached_property
+    def temperature(self) -> Maybe:
+        """The highest that was read."""
+        return self._most("temperature_max_c", "°C")
+
+    @cached_property
+    def throttled(self) -> Maybe:
+        """Cells during which the card lowered its clocks."""
+        return _count([row for row in self._ran if row["throttle"]])
+
+    @cached_property
+    def throttle(self) -> tuple[Name, ...]:
+        """What made it."""
+        words = [word for row in self._ran for word in row["throttle"].split("; ")]
+        return tuple(map(Name, _distinct(words)))
+
+    @cached_property
+    def shared(self) -> Maybe:
+        """Cells beside which another process was on the GPU."""
+        return _count([row for row in self._ran if row["other_processes"] > 0])
+
+    @cached_property
+    def at_once(self) -> Maybe:
+        """On how many GPUs cells ran at a time."""
+        return at_once(self._ran)
+
+    @cached_property
+    def cards(self) -> Maybe:
+        """How many cards of the type there were; None of a single one."""
+        cards = _distinct(row["gpu_uuid"] for row in self._ran)
+        return count(len(cards)) if len(cards) > 1 else None
+
+    @cached_property
+    def has_doubt(self) -> bool:
+        """Whether a step's time has no interval."""
+        rows = self.data.series(quantity="time", study=["timing", "ladder"])
+        return any(math.isnan(row["low"]) for row in rows)
+
+    # What is missing.
+
+    @cached_property
+    def missing(self) -> tuple[ListedCell, ...]:
+        """Cells of the plan that were not measured, a few."""
+        return tuple(map(_listed, self._missing[:MOST]))
+
+    @cached_property
+    def more_missing(self) -> Maybe:
+        """How many are not among them."""
+        return _count(self._missing[MOST:])
+
+    @cached_property
+    def refused(self) -> tuple[ListedCell, ...]:
+        """Cells whose files cannot be used, with the reason."""
+        return tuple(map(_listed, self._refused))
+
+    @cached_property
+    def again(self) -> Name | None:
+        """What has Snakemake measure these again, although there are records of them."""
+        records = [f"results/{row['cell']}/record.json" for row in self._refused]
+        return Name(" ".join(["--forcerun", *records])) if records else None
+
+    @cached_property
+    def older(self) -> tuple[ListedCell, ...]:
+        """Cells that other code than today's measured, a few."""
+        return tuple(map(_listed, self._older[:MOST]))
+
+    @cached_property
+    def older_count(self) -> Maybe:
+        """How many there are."""
+        return _count(self._older)
+
+    @cached_property
+    def failed(self) -> tuple[ListedCell, ...]:
+        """Cells that could not run."""
+        failed = [row for row in self._ran if row["status"] in ("oom", "unsupported")]
+        return tuple(map(_listed, failed))
+
+    @cached_property
+    def broken(self) -> tuple[ListedCell, ...]:
+        """Cells that ran and computed nothing finite."""
+        return tuple(_listed(row) for row in self._ran if row["status"] == "failed")
+
+    @cached_property
+    def commands(self) -> dict[str, str]:
+        """Of every cell, for facts.json."""
+        return {row["cell"]: row["command"] for row in self._cells}
+
+    @cached_property
+    def _cells(self) -> list[Row]:
+        return self.data.dicts("cells")
+
+    @cached_property
+    def _ran(self) -> list[Row]:
+        return [row for row in self._cells if row["status"] != "missing"]
+
+    @cached_property
+    def _missing(self) -> list[Row]:
+        missing = [row for row in self._cells if row["status"] == "missing"]
+        return [row for row in missing if row["reason"] in ("", NOT_MEASURED)]
+
+    @cached_property
+    def _refused(self) -> list[Row]:
+        missing = [row for row in self._cells if row["status"] == "missing"]
+        return [row for row in missing if row["reason"] not in ("", NOT_MEASURED)]
+
+    @cached_property
+    def _older(self) -> list[Row]:
+        return [row for row in self._ran if not row["is_current"]]
+
+    @property
+    def _days(self) -> list[str]:
+        return [row["started"][:10] for row in self._ran if row["started"]]
+
+    @property
+    def _clocks(self) -> list[Quantity]:
+        clocks = [row["sm_clock_median_mhz"] for row in self._ran]
+        return [Quantity(clock, "MHz") for clock in clocks if not math.isnan(clock)]
+
+    def _most(self, column: str, unit: str) -> Maybe:
+        known = filter(None, (number(row, column, unit) for row in self._ran))
+        return max(known, key=value_of, default=None)
 
 
 def facts(data: Data) -> Method | None:
     """Of all cells of the machine."""
-    rows = data.dicts("cells")
-    if not rows:
-        return None
-    ran = [row for row in rows if row["status"] != "missing"]
-    missing = [row for row in rows if row["status"] == "missing"]
-    older = [row for row in ran if not row["is_current"]]
-    failed = [row for row in ran if row["status"] in ("oom", "unsupported")]
-    started = sorted(row["started"] for row in ran if row["started"])
-    clocks = [
-        row["sm_clock_median_mhz"]
-        for row in ran
-        if row["sm_clock_median_mhz"] == row["sm_clock_median_mhz"]
-    ]
-    throttled = [row for row in ran if row["throttle"]]
-    shared = [row for row in ran if row["other_processes"] > 0]
-    return Method(
-        machine=machine(data),
-        cells=count(len(ran)) if ran else None,
-        first_day=started[0][:10] if started else "",
-        last_day=started[-1][:10] if started else "",
-        time=_sum(ran),
-        commits=tuple(Name(each) for each in _distinct(ran, "commit", short=12)),
-        versions=versions(ran),
-        studies=_studies(ran),
-        ceilings=_ceilings(data),
-        clock_low=Quantity(min(clocks), "MHz") if clocks else None,
-        clock_high=Quantity(max(clocks), "MHz") if clocks else None,
-        power=_most(ran, "power_max_w", "W"),
-        power_limit=_most(ran, "power_limit_w", "W"),
-        temperature=_most(ran, "temperature_max_c", "°C"),
-        throttled=count(len(throttled)) if throttled else None,
-        throttle=tuple(
-            map(
-                Name,
-                dict.fromkeys(word for row in throttled for word in row["throttle"].split("; ")),
-            )
-        ),
-        shared=count(len(shared)) if shared else None,
-        at_once=at_once(ran),
-        cards=count(len(cards)) if len(cards := _distinct(ran, "gpu_uuid")) > 1 else None,
-        has_doubt=any(
-            row["low"] != row["low"]
-            for row in data.series(quantity="time", study=["timing", "ladder"])
-        ),
-        missing=tuple(map(_cell, missing[:MOST])),
-        more_missing=count(len(missing) - MOST) if len(missing) > MOST else None,
-        older=tuple(map(_cell, older[:MOST])),
-        older_count=count(len(older)) if older else None,
-        failed=tuple(map(_cell, failed)),
-        commands={row["cell"]: row["command"] for row in rows},
-    )
+    return Method(data=data, machine=machine(data)) if data.dicts("cells") else None
 
 
-def at_once(cells: list[dict]) -> Maybe:
+def at_once(cells: list[Row]) -> Maybe:
     """On how many GPUs cells ran at a time at most, where that was more than one: by their starts
     and durations."""
     events = []
     for row in cells:
-        if row["gpu_uuid"] and row["started"] and row["duration_s"] == row["duration_s"]:
+        gpu = row["gpu_uuid"]
+        if gpu and row["started"] and not math.isnan(row["duration_s"]):
             start = datetime.fromisoformat(row["started"]).timestamp()
-            events += [
-                (start, 1, row["gpu_uuid"]),
-                (start + row["duration_s"] - SECOND, -1, row["gpu_uuid"]),
-            ]
+            end = start + row["duration_s"] - SECOND
+            events += [(start, 1, gpu), (end, -1, gpu)]
     now: Counter[str] = Counter()
     most = 0
     for _, change, gpu in sorted(events):
@@ -149,66 +267,56 @@ def at_once(cells: list[dict]) -> Maybe:
     return count(most) if most > 1 else None
 
 
-def _cell(row: dict) -> ListedCell:
-    return ListedCell(
-        cell=Name(row["cell"]), reason=Name(row["reason"] or row["status"]), command=row["command"]
-    )
+def versions(cells: list[Row]) -> tuple[Name, ...]:
+    """Of PyTorch and what is below it, all that cells name."""
+    found = []
+    for column, label in VERSIONS.items():
+        named = _distinct(row[column] for row in cells)
+        if named:
+            found.append(Name(f"{label} {', '.join(named)}"))
+    return tuple(found)
 
 
-def _sum(rows: list[dict]) -> Maybe:
-    known = [row["duration_s"] for row in rows if row["duration_s"] == row["duration_s"]]
+def _listed(row: Row) -> ListedCell:
+    reason = Name(row["reason"] or row["status"])
+    return ListedCell(cell=Name(row["cell"]), reason=reason, command=row["command"])
+
+
+def _count(rows: list[Row]) -> Maybe:
+    """None of none."""
+    return count(len(rows)) if rows else None
+
+
+def _minutes(rows: list[Row]) -> Maybe:
+    known = [row["duration_s"] for row in rows if not math.isnan(row["duration_s"])]
     return Quantity(sum(known) / 60, "min") if known else None
 
 
-def _most(rows: list[dict], column: str, unit: str) -> Maybe:
-    known = [made for row in rows if (made := number(row, column, unit))]
-    return max(known, key=lambda each: each.value, default=None)
+def _distinct(words: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(filter(None, words)))
 
 
-def _distinct(rows: list[dict], column: str, short: int = 60) -> list[str]:
-    found = dict.fromkeys(row[column] for row in rows if row[column])
-    return [
-        each[:short] + ("-dirty" if each.endswith("-dirty") and short < len(each) else "")
-        for each in found
-    ]
+def _commit(row: Row) -> str:
+    commit, dirty, _ = row["commit"].partition("-dirty")
+    return commit[:COMMIT] + dirty
 
 
-def versions(cells: list[dict]) -> tuple[Name, ...]:
-    """Of PyTorch and what is below it, all that cells name."""
-    names = {"torch": "PyTorch", "triton": "Triton", "python": "Python", "driver": "driver"}
-    found = {label: _distinct(cells, column) for column, label in names.items()}
-    return tuple(Name(f"{label} {', '.join(each)}") for label, each in found.items() if each)
+def _study(name: str, rows: list[Row]) -> Study:
+    processes = [row["processes"] for row in rows if not math.isnan(row["processes"])]
+    return Study(
+        study=Name(name),
+        cells=count(len(rows)),
+        processes=count(max(processes)) if processes else None,
+        time=_minutes(rows),
+    )
 
 
-def _studies(rows: list[dict]) -> tuple[Study, ...]:
-    made = []
-    for name in dict.fromkeys(row["study"] for row in rows):
-        own = [row for row in rows if row["study"] == name]
-        processes = max(
-            (row["processes"] for row in own if row["processes"] == row["processes"]), default=None
-        )
-        made.append(
-            Study(
-                study=Name(name), cells=count(len(own)), processes=count(processes), time=_sum(own)
-            )
-        )
-    return tuple(made)
-
-
-def _ceilings(data: Data) -> tuple[Ceiling, ...]:
-    """Products by precision, then copies."""
-    rows = data.series(study="ceilings", quantity="rate")
-    found: dict[str, dict[str, Quantity]] = {}
-    for row in sorted(rows, key=lambda row: row["size"] == "copy"):
-        what = f"product in {row['precision']}" if row["size"] == "matmul" else "copy"
-        rate = Quantity(row["median"], row["unit"], cells=(row["cell"],))
-        found.setdefault(what, {})[row["variant"]] = rate
-    return tuple(
-        Ceiling(
-            what=Name(what),
-            burst=rates.get("burst"),
-            sustained=rates.get("sustained"),
-            promised=rates.get("datasheet"),
-        )
-        for what, rates in found.items()
+def _ceiling(rows: list[Row]) -> Ceiling:
+    one = rows[0]
+    rates = {row["variant"]: measured_rate(row) for row in rows}
+    return Ceiling(
+        what=Name(f"product in {one['precision']}" if one["size"] == "matmul" else "copy"),
+        burst=rates.get("burst"),
+        sustained=rates.get("sustained"),
+        promised=rates.get("datasheet"),
     )

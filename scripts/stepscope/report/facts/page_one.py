@@ -1,14 +1,17 @@
 """Page one: the largest step, where its time goes, what to change first, what fits, and what to
 doubt."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
+from stepscope.report.facts import applies, method, profile
 from stepscope.report.facts import ladder as climbing
-from stepscope.report.facts import memory, method, profile
+from stepscope.report.facts import memory as remembering
 from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Machine, Place, machine, place
-from stepscope.report.facts.memory import Memory
 from stepscope.report.facts.profile import Profiled
+from stepscope.report.facts.rungs import Rung
+from stepscope.report.facts.setup import STATE_BYTES
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
@@ -28,20 +31,7 @@ from stepscope.results.option_labels import LABELS
 ALREADY = ("sdpa", "triton", "flex", "torch", "fused")  # what many programs have
 MOSTLY = 0.5  # of a step
 LOOSE = 0.1  # half an interval that a reader should be told of
-BYTES_A_PARAMETER = 16  # fp32: parameter, gradient, two moments
-
-
-@dataclass(frozen=True, kw_only=True)
-class Applies:
-    """Places of a size that the same thing limits and the same change helps first."""
-
-    size: Name
-    parameters: Maybe
-    contexts: str
-    limits: str
-    step: Maybe
-    change: Name
-    saves: str
+DOUBTS = 3  # that are told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,69 +45,329 @@ class Fits:
 
 @dataclass(frozen=True, kw_only=True)
 class PageOne:
-    """step: of the baseline at `place`. limit: `launches`, `arithmetic`, `other` (neither), by its
-    share of the step.
+    """Of the baseline at `place`: a ladder's plain rung, else the plain timed step."""
 
-    start, end: the profiled baseline and top rung at the place. idle: of the step, beyond its
-    kernels. left: what is beyond the two bounds at the top. again, gpu_again: the same step timed
-    by itself, where it is not the ladder's. missing: cells, of those that are planned. rest: the
-    gains but ALREADY's, which won rest_won. hosts: the plain step that launches limit which is
-    known worst by the clock.
-    """
-
+    data: Data
     machine: Machine
-    place: Place | None = None
-    step: Maybe = None
-    gpu: Maybe = None
-    launches: Maybe = None
-    is_host_free: bool = False
-    limit: str = ""
-    arithmetic_share: Maybe = None
-    ladder: Ladder | None = None
-    start: Profiled | None = None
-    end: Profiled | None = None
-    products_share: Maybe = None
-    optimizer_share: Maybe = None
-    others_share: Maybe = None
-    memory: Memory | None = None
-    idle: Maybe = None
-    again: Maybe = None
-    gpu_again: Maybe = None
-    left: Maybe = None
-    sustained: Maybe = None
-    reserved: Maybe = None
-    top_reserved: Maybe = None
-    floor: Maybe = None
-    applies: tuple[Applies, ...] = ()
-    fits: tuple[Fits, ...] = ()
-    is_throttled: bool = False
-    loosest: Maybe = None
-    loosest_rung: Name | None = None
-    profiled_elsewhere: Place | None = None
-    older: Maybe = None
-    missing: Maybe = None
-    planned: Maybe = None
-    versions: tuple[Name, ...] = ()
-    at_once: Maybe = None
-    alone_gain: Maybe = None
-    fused_gain: Maybe = None
-    coarse_slower: tuple[Name, ...] = ()
-    most: climbing.Reach | None = None
-    narrower: Maybe = None
-    rest: tuple[Name, ...] = ()
-    rest_won: Maybe = None
-    hosts: Maybe = None
-    hosts_place: Name | None = None
+    place: Place
+
+    @cached_property
+    def ladder(self) -> Ladder | None:
+        """The largest."""
+        return next(iter(ladders(self.data, self.machine)), None)
+
+    @cached_property
+    def step(self) -> Maybe:
+        """By the clock."""
+        return self._plain.step if self._plain else self._timed.get("time")
+
+    @cached_property
+    def gpu(self) -> Maybe:
+        """Without the host: host-free, else busy."""
+        of_ladder = self._plain.gpu if self._plain else None
+        return of_ladder or self._timed.get("alone_time")
+
+    @cached_property
+    def is_host_free(self) -> bool:
+        """Which of both, of the timed step."""
+        return "host_free_time" in self._timed
+
+    @cached_property
+    def launches(self) -> Maybe:
+        """Of the step."""
+        of_ladder = self._plain.launches if self._plain else None
+        return of_ladder or self._timed.get("launches")
+
+    @cached_property
+    def again(self) -> Maybe:
+        """The same step timed by itself, where the ladder's is told of."""
+        return self._timed.get("time") if self.ladder else None
+
+    @cached_property
+    def gpu_again(self) -> Maybe:
+        """The same without the host."""
+        return self._timed.get("host_free_time") if self.ladder else None
+
+    @cached_property
+    def narrower(self) -> Maybe:
+        """The plain timed step over that in bf16."""
+        return over(self._timed.get("time"), self._timed_in("bf16").get("time"))
+
+    @property
+    def _plain(self) -> Rung | None:
+        return self.ladder.plain if self.ladder else None
+
+    @cached_property
+    def _timed(self) -> dict[str, Quantity | None]:
+        return self._timed_in(self.place.precision)
+
+    def _timed_in(self, precision: str) -> dict[str, Quantity | None]:
+        """Quantity → the plain timed step's."""
+        return {row["quantity"]: of_series(row) for row in reversed(self._rows(precision))}
+
+    def _rows(self, precision: str) -> list[dict]:
+        same = {"study": "timing", "precision": precision, "options": "", "mode": "step"}
+        return self.data.series(phase=["step", ""], **same, **self.place.where)
+
+    @cached_property
+    def limit(self) -> str:
+        """`launches`; else `arithmetic` or `other` (neither), by its share of the step."""
+        if self._limits == "launches":
+            return "launches"
+        if self.arithmetic_share is None:
+            return ""
+        return "arithmetic" if self.arithmetic_share.value >= MOSTLY else "other"
+
+    @property
+    def _limits(self) -> str:
+        if self._plain:
+            return self._plain.limits
+        clocks = (row for row in self._rows(self.place.precision) if row["quantity"] == "time")
+        return next(clocks, {}).get("limits", "")
+
+    @cached_property
+    def arithmetic_share(self) -> Maybe:
+        """Its products at the ceiling, of the step."""
+        return share(self.place.arithmetic, self.step)
+
+    @cached_property
+    def start(self) -> Profiled | None:
+        """The profiled baseline at the place."""
+        return profile.plain_at(self._profiled, self.place, self.place.precision)
+
+    @cached_property
+    def end(self) -> Profiled | None:
+        """The profiled top rung."""
+        return profile.top_at(self._profiled, self.place)
+
+    @cached_property
+    def profiled_elsewhere(self) -> Place | None:
+        """Where the shares of kernels come from, if not from the place."""
+        return self._largest.place if self._largest and not self.start else None
+
+    @property
+    def _profiled(self) -> list[Profiled]:
+        return profile.profiled(self.data, self.machine)
+
+    @property
+    def _largest(self) -> Profiled | None:
+        return profile.plain_step(self._profiled, self.place)
+
+    @cached_property
+    def idle(self) -> Maybe:
+        """Of the step, beyond its kernels."""
+        return minus(self.step, self.start.busy) if self.start else None
+
+    @cached_property
+    def products_share(self) -> Maybe:
+        """Of the time in kernels or operators; with the next two it is all of it."""
+        return share(self._shown.products, self._shown.kernels_time) if self._shown else None
+
+    @cached_property
+    def optimizer_share(self) -> Maybe:
+        """Likewise."""
+        return share(self._shown.optimizer, self._shown.kernels_time) if self._shown else None
+
+    @cached_property
+    def others_share(self) -> Maybe:
+        """Likewise."""
+        if self._shown is None:
+            return None
+        known = plus(self._shown.products, self._shown.optimizer)
+        return share(minus(self._shown.kernels_time, known), self._shown.kernels_time)
+
+    @property
+    def _shown(self) -> Profiled | None:
+        return self.start or self._largest
+
+    @cached_property
+    def memory(self) -> remembering.Memory | None:
+        """What it asks for, without a GPU."""
+        return remembering.facts(self.data) if not self.machine.is_gpu else None
+
+    @cached_property
+    def floor(self) -> Maybe:
+        """Bytes of parameters, gradients and moments."""
+        return scaled(self.place.parameters, STATE_BYTES, "B")
+
+    @cached_property
+    def reserved(self) -> Maybe:
+        """By the plain step."""
+        of_ladder = self._plain.peak if self._plain else None
+        return of_ladder or self._timed.get("peak_reserved")
+
+    @cached_property
+    def top_reserved(self) -> Maybe:
+        """By the top rung."""
+        if self.ladder is None or self.ladder.top is self.ladder.plain:
+            return None
+        return self.ladder.top.peak
+
+    @cached_property
+    def applies(self) -> tuple[applies.Applies, ...]:
+        """Other places, on a GPU."""
+        return applies.rows(self.data, self.machine) if self.machine.is_gpu else ()
+
+    @cached_property
+    def fits(self) -> tuple[Fits, ...]:
+        """With attention written out, then fused."""
+        return tuple(map(self._fits, ("naive", "sdpa"))) if self.machine.is_gpu else ()
+
+    def _fits(self, attention: str) -> Fits:
+        data, where, memory = self.data, self.place, self.machine.memory
+        return Fits(
+            change=Name(LABELS[attention]),
+            context=longest_context(data, where, memory, attention),
+            batch=largest_batch(data, where, memory, attention),
+        )
+
+    @cached_property
+    def most(self) -> climbing.Reach | None:
+        """The rung of the most tokens a second at a larger batch."""
+        return self._climbed.most if self._climbed else None
+
+    @property
+    def _climbed(self) -> climbing.LadderFacts | None:
+        return climbing.facts(self.data)
+
+    @cached_property
+    def left(self) -> Maybe:
+        """What is beyond the two bounds at the top."""
+        return self.ladder.left if self.ladder else None
+
+    @cached_property
+    def sustained(self) -> Maybe:
+        """The top rung's arithmetic at the rates that large products sustain."""
+        return self.ladder.sustained if self.ladder else None
+
+    @cached_property
+    def fused_gain(self) -> Maybe:
+        """What the fused AdamW won of the one written out, if PyTorch's own stands between."""
+        torch = self.ladder.rung("torch") if self.ladder else None
+        fused = self.ladder.rung("fused") if self.ladder else None
+        is_gain = self.ladder is not None and fused in self.ladder.gains
+        return plus(torch.won, fused.won) if torch and fused and is_gain else None
+
+    @cached_property
+    def rest(self) -> tuple[Name, ...]:
+        """What is left to win for a program whose attention and optimizer are fused."""
+        return tuple(rung.name for rung in self._rest)
+
+    @cached_property
+    def rest_won(self) -> Maybe:
+        """What these won."""
+        return plus(*(rung.won for rung in self._rest))
+
+    @property
+    def _rest(self) -> list[Rung]:
+        if self.ladder is None or self.ladder.is_starved:
+            return []
+        gains = self.ladder.gains
+        has_attention = any(rung.fuses_attention for rung in gains)
+        has_optimizer = any(rung.kind == "fused" for rung in gains)
+        left = [rung for rung in gains if rung.kind not in ALREADY]
+        return left if has_attention and has_optimizer else []
+
+    @cached_property
+    def coarse_slower(self) -> tuple[Name, ...]:
+        """Other sizes at which the coarse rung was judged slower than the one before."""
+        found = ladders(self.data, self.machine)[1:]
+        others = [each for each in found if each.place.size != self.place.size]
+        slower = [each for each in others if each.coarse and each.coarse.verdict == "slower"]
+        return tuple(dict.fromkeys(each.place.size for each in slower))
 
     @property
     def has_graphs_to_try(self) -> bool:
         """Whether launches limit a place, and the ladder's gains have no recipe for it."""
-        told = self.ladder and "graphs" in [rung.kind for rung in self.ladder.gains]
-        return not told and any(each.limits == "launches" for each in self.applies)
+        kinds = [rung.kind for rung in self.ladder.gains] if self.ladder else []
+        is_limited = any(each.limits == "launches" for each in self.applies)
+        return is_limited and "graphs" not in kinds
+
+    @cached_property
+    def is_throttled(self) -> bool:
+        """Whether the card lowered its clock during the ladder."""
+        if self.ladder is None or self._climbed is None or not self.ladder.throttle:
+            return False
+        clock = next(iter(self.ladder.clocks), None)
+        return clock is None or is_below(clock, self._climbed.highest_clock, climbing.HELD_BACK)
+
+    @cached_property
+    def loosest(self) -> Maybe:
+        """Half the widest interval of a rung, of its step, where that is wide."""
+        step = self._loosest.step if self._loosest else None
+        if step is None or step.half_width <= LOOSE:
+            return None
+        return Quantity(step.half_width, "share", cells=step.cells)
+
+    @cached_property
+    def loosest_rung(self) -> Name | None:
+        """That rung."""
+        return self._loosest.name if self._loosest else None
+
+    @property
+    def _loosest(self) -> Rung | None:
+        rungs = self.ladder.rungs if self.ladder else ()
+        return max(rungs, key=lambda rung: rung.step.half_width if rung.step else 0, default=None)
+
+    @cached_property
+    def alone_gain(self) -> Maybe:
+        """The top rung's gain by the GPU's work alone, where the clock's is loose."""
+        return self.ladder.alone_over_plain if self.ladder and self.loosest else None
+
+    @cached_property
+    def hosts(self) -> Maybe:
+        """The plain step that launches limit which is known worst by the clock."""
+        return of_series(self._hosts) if self._hosts else None
+
+    @cached_property
+    def hosts_place(self) -> Name | None:
+        """Where."""
+        where = place(self.data, self.machine, self._hosts, "bf16")
+        return where.name if where else None
+
+    @property
+    def _hosts(self) -> dict:
+        same = {"study": "timing", "precision": "bf16", "options": "", "limits": "launches"}
+        widths = {}
+        for row in self.data.series(quantity="time", mode="step", phase="step", **same):
+            step = of_series(row)
+            if step and step.half_width > LOOSE:
+                widths[step.half_width] = row
+        return widths[max(widths)] if widths else {}
+
+    @property
+    def _cells(self) -> list[dict]:
+        return self.data.dicts("cells")
+
+    @cached_property
+    def planned(self) -> Maybe:
+        """Cells."""
+        return count(len(self._cells))
+
+    @cached_property
+    def missing(self) -> Maybe:
+        """Of them."""
+        return _some([row for row in self._cells if row["status"] == "missing"])
+
+    @cached_property
+    def older(self) -> Maybe:
+        """Of them, those that other code measured."""
+        ran = [row for row in self._cells if row["status"] == "ok"]
+        return _some([row for row in ran if not row["is_current"]])
+
+    @cached_property
+    def versions(self) -> tuple[Name, ...]:
+        """Of what they ran with."""
+        return method.versions(self._cells)
+
+    @cached_property
+    def at_once(self) -> Maybe:
+        """On how many GPUs they ran at a time."""
+        return method.at_once(self._cells)
 
     @property
     def doubts(self) -> list[str]:
-        """The three that weigh most, of those that there are."""
+        """Those that weigh most, of those that there are."""
         found = {
             "missing": self.missing,
             "older": self.older,
@@ -127,217 +377,15 @@ class PageOne:
             "elsewhere": self.profiled_elsewhere,
             "throttled": self.is_throttled,
         }
-        return [name for name, value in found.items() if value][:3]
+        return [name for name, value in found.items() if value][:DOUBTS]
 
 
 def facts(data: Data) -> PageOne | None:
     """Of the place of the largest ladder; without one, of the largest step that was timed."""
     own = machine(data)
     where = profile.subject(data, own)
-    if where is None:
-        return None
-    found = next(iter(ladders(data, own)), None)
-    all_profiled = profile.profiled(data, own)
-    start = profile.plain_at(all_profiled, where, where.precision)
-    timed = _timed(data, where)
-    step = found.plain.step if found else timed.get("time")
-    gpu = (
-        (found.plain.gpu if found else None)
-        or timed.get("host_free_time")
-        or timed.get("busy_time")
-    )
-    limits = found.plain.limits if found else timed.get("limits", "")
-    arithmetic_share = share(where.arithmetic, step)
-    largest = profile.plain_step(all_profiled, where)
-    cells = data.dicts("cells")
-    facts = PageOne(
-        machine=own,
-        place=where,
-        step=step,
-        gpu=gpu,
-        is_host_free=bool(timed.get("host_free_time")),
-        launches=(found.plain.launches if found else None) or timed.get("launches"),
-        limit=_limit(limits, arithmetic_share),
-        arithmetic_share=arithmetic_share,
-        start=start,
-        idle=minus(step, start.busy) if start else None,
-        end=profile.top_at(all_profiled, where),
-        **_shares(start or largest),
-        memory=memory.facts(data) if not own.is_gpu else None,
-        floor=scaled(where.parameters, BYTES_A_PARAMETER, "B"),
-        applies=_applies(data, own) if own.is_gpu else (),
-        fits=_fits(data, own, where) if own.is_gpu else (),
-        reserved=timed.get("peak_reserved"),
-        profiled_elsewhere=largest.place if largest and not start else None,
-        older=_some([row for row in cells if row["status"] == "ok" and not row["is_current"]]),
-        missing=_some([row for row in cells if row["status"] == "missing"]),
-        planned=count(len(cells)),
-        versions=method.versions(cells),
-        at_once=method.at_once(cells),
-        coarse_slower=_slower(ladders(data, own)),
-        **_hosts(data, own),
-        narrower=over(
-            timed.get("time"), _timed(data, replace(where, precision="bf16")).get("time")
-        ),
-    )
-    if found is None:
-        return facts
-    again = {"again": timed.get("time"), "gpu_again": timed.get("host_free_time")}
-    return replace(facts, **again, **_of_ladder(found, own, facts, climbing.facts(data)))
+    return PageOne(data=data, machine=own, place=where) if where else None
 
 
 def _some(rows: list[dict]) -> Maybe:
     return count(len(rows), *(row["cell"] for row in rows)) if rows else None
-
-
-def _shares(profiled: Profiled | None) -> dict:
-    """Of the time in kernels or operators; together they are all of it."""
-    if profiled is None:
-        return {}
-    whole, products = profiled.kernels_time, profiled.products
-    return {
-        "products_share": share(products, whole),
-        "optimizer_share": share(profiled.optimizer, whole),
-        "others_share": share(minus(minus(whole, products), profiled.optimizer), whole),
-    }
-
-
-def _slower(ladders: list[Ladder]) -> tuple[Name, ...]:
-    """Other sizes at which the coarse rung was judged slower than the one before."""
-    others = [
-        each for each in ladders[1:] if each.place.size != ladders[0].place.size and each.coarse
-    ]
-    return tuple(
-        dict.fromkeys(each.place.size for each in others if each.coarse.verdict == "slower")
-    )
-
-
-def _timed(data: Data, where: Place) -> dict:
-    """Quantity → the plain timed step's; `limits` as text."""
-    rows = data.series(
-        study="timing", precision=where.precision, options="", mode="step", **where.where
-    )
-    own = [row for row in rows if row["phase"] in ("step", "")]
-    made: dict = {row["quantity"]: of_series(row) for row in reversed(own)}
-    return made | {"limits": next((row["limits"] for row in own if row["quantity"] == "time"), "")}
-
-
-def _limit(limits: str, arithmetic_share: Maybe) -> str:
-    known = (
-        ""
-        if arithmetic_share is None
-        else "arithmetic"
-        if arithmetic_share.value >= MOSTLY
-        else "other"
-    )
-    return "launches" if limits == "launches" else known
-
-
-def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne, told: climbing.LadderFacts) -> dict:
-    plain, top, clock = ladder.plain, ladder.top, next(iter(ladder.clocks), None)
-    fused, torch = ladder.rung("fused"), ladder.rung("torch")
-    loosest = max(ladder.rungs, key=lambda rung: rung.step.half_width)
-    wide = loosest.step if loosest.step.half_width > LOOSE else None
-    return {
-        "ladder": ladder,
-        "most": told.most,
-        "is_throttled": bool(ladder.throttle)
-        and (not clock or is_below(clock, told.highest_clock, climbing.HELD_BACK)),
-        "left": ladder.left,
-        "sustained": ladder.sustained,
-        "reserved": plain.peak or facts.reserved,
-        "top_reserved": top.peak if top is not plain else None,
-        **(_rest(ladder) if not ladder.is_starved else {}),
-        "fused_gain": plus(torch.won, fused.won)
-        if torch and fused and fused in ladder.gains
-        else None,
-        "alone_gain": ladder.alone_over_plain if wide else None,
-        "loosest": Quantity(wide.half_width, "share", cells=wide.cells) if wide else None,
-        "loosest_rung": loosest.name,
-    }
-
-
-def _rest(ladder: Ladder) -> dict:
-    """What is left to win for a program whose attention and optimizer are fused."""
-    left = [rung for rung in ladder.gains if rung.kind not in ALREADY]
-    has_both = ladder.rung("fused") in ladder.gains and any(
-        rung.fuses_attention for rung in ladder.gains
-    )
-    won = plus(*(rung.won for rung in left))
-    return {"rest": tuple(rung.name for rung in left), "rest_won": won} if has_both and won else {}
-
-
-def _hosts(data: Data, own: Machine) -> dict:
-    rows = data.series(
-        study="timing", quantity="time", mode="step", phase="step", precision="bf16", options=""
-    )
-    steps = ((of_series(row), row) for row in rows if row["limits"] == "launches")
-    loose = (each for each in steps if each[0].half_width > LOOSE)
-    step, row = max(loose, key=lambda each: each[0].half_width, default=(None, None))
-    return {"hosts": step, "hosts_place": place(data, own, row, "bf16").name} if step else {}
-
-
-def _applies(data: Data, own: Machine) -> tuple[Applies, ...]:
-    """Every plain timed step in bf16, neighbours of a size with the same limit and first change
-    joined."""
-    rows = data.series(
-        study="timing", quantity="time", mode="step", phase="step", precision="bf16", options=""
-    )
-    made = [each for row in rows if (each := _judged(data, own, row))]
-    groups: dict[tuple, list] = {}
-    made.sort(key=lambda each: (each[0].parameters.value, each[0].context))
-    for where, step, limits, change, saves in made:
-        groups.setdefault((where.size, limits, change), []).append((where, step, saves))
-    return tuple(
-        Applies(
-            size=size,
-            parameters=found[-1][0].parameters,
-            contexts=_span([where.context for where, _, _ in found]),
-            limits=limits,
-            step=found[-1][1],
-            change=Name(LABELS.get(change, change)),
-            saves=_span(sorted(round(100 * saved.value / step.value) for _, step, saved in found)),
-        )
-        for (size, limits, change), found in groups.items()
-    )
-
-
-def _span(numbers: list[int]) -> str:
-    """`128 to 512`, or the only one."""
-    return f"{numbers[0]:,}" if numbers[0] == numbers[-1] else f"{numbers[0]:,} to {numbers[-1]:,}"
-
-
-def _judged(data: Data, own: Machine, row: dict) -> tuple | None:
-    """(place, step, what limits it, the change that won most or should, the seconds of it)."""
-    where, step = place(data, own, row, row["precision"]), of_series(row)
-    if where is None or where.parameters is None:
-        return None
-    if row["limits"] == "launches":
-        same = {"cell": row["cell"], "mode": "step", "phase": "step"}
-        least = data.measured("host_free_time", **same) or data.measured("busy_time", **same)
-        return where, step, "launches", "graphs", minus(step, least)
-    ladder = next((each for each in ladders(data, own) if each.place.key == where.key), None)
-    limits = "GPU" if row["limits"] == "gpu" else "not known"
-    won = (
-        {rung.kind: ladder.beyond(rung) for rung in ladder.gains}
-        if ladder and not ladder.is_starved
-        else {}
-    )
-    change = max(won, key=lambda kind: won[kind].value, default=None)
-    if change and won[change].value > 0:
-        return where, step, limits, change, won[change]
-    savings = {"sdpa": where.scores, "fused": minus(where.optimizer_written, where.optimizer_fused)}
-    known = {change: saved for change, saved in savings.items() if saved}
-    change = max(known, key=lambda each: known[each].value, default=None)
-    return (where, step, limits, change, known[change]) if change else None
-
-
-def _fits(data: Data, own: Machine, where: Place) -> tuple[Fits, ...]:
-    """Naive attention, then fused: the longest context at the place's batch, the largest batch at
-    its context."""
-    made = []
-    for attention, label in (("naive", "plain"), ("sdpa", LABELS["sdpa"])):
-        context = longest_context(data, where, own.memory, attention)
-        batch = largest_batch(data, where, own.memory, attention)
-        made.append(Fits(change=Name(label), context=context, batch=batch))
-    return tuple(made)

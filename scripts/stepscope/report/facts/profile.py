@@ -2,7 +2,9 @@
 without a profiler."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
+from stepscope.axes import PLAIN_STEP
 from stepscope.report.facts import variants
 from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import Machine, Place, place
@@ -10,9 +12,8 @@ from stepscope.report.kit.data import Data, number, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, over, plus, share
 
-PRODUCTS = ("matmul",)
-ATTENTION = ("fused attention",)
-CASTS = ("copy/cast",)
+PRODUCTS, ATTENTION, CASTS = "matmul", "fused attention", "copy/cast"
+STEP = {"mode": "step", "phase": "step"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,65 +26,194 @@ class Part:
     share: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Profiled:
-    """A profiled step. clock: by the clock without a profiler; gpu: host-free, else busy time;
-    busy: by the profiler.
+    """A profiled step, of the cell `cell`. options: those that are not neutral, as text."""
 
-    products, attention, casts: kernels' time outside the optimizer; others: all else outside it.
-    idle: clock less busy. kernel_mean: of one kernel; between: the clock's time for each launch.
-    """
-
+    data: Data
     place: Place
     cell: str
     options: str
-    parts: tuple[Part, ...]
-    clock: Maybe
-    gpu: Maybe
-    is_host_free: bool
-    busy: Maybe
-    launches: Maybe
-    products: Maybe
-    attention: Maybe
-    casts: Maybe
-    optimizer: Maybe
-    optimizer_kernels: Maybe
-    others: Maybe
-    kernels_time: Maybe
-    idle: Maybe
-    busy_share: Maybe
-    kernel_mean: Maybe
-    between: Maybe
-    wall: Maybe
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The kinds of kernels, that of the most time first."""
+        return tuple(map(self._part, sorted(self._kinds, key=lambda row: -row["time"])))
+
+    def _part(self, row: dict) -> Part:
+        time = number(row, "time", "s")
+        return Part(
+            name=Name(row["category"]),
+            time=time,
+            calls=number(row, "calls", "count"),
+            share=share(time, self.kernels_time),
+        )
+
+    @cached_property
+    def kernels_time(self) -> Maybe:
+        """Of all of them together."""
+        return plus(*(number(row, "time", "s") for row in self._kinds))
+
+    @cached_property
+    def products(self) -> Maybe:
+        """Kernels of matrix products, outside the optimizer, as the next two."""
+        return self._outside_optimizer(PRODUCTS)
+
+    @cached_property
+    def attention(self) -> Maybe:
+        """Kernels of fused attention."""
+        return self._outside_optimizer(ATTENTION)
+
+    @cached_property
+    def casts(self) -> Maybe:
+        """Copies, and casts between formats."""
+        return self._outside_optimizer(CASTS)
+
+    @cached_property
+    def optimizer(self) -> Quantity:
+        """Kernels of the optimizer, of any kind."""
+        spent = plus(*(number(row, "time", "s") for row in self._of_optimizer))
+        return spent or Quantity(0.0, "s", cells=(self.cell,))
+
+    @cached_property
+    def optimizer_kernels(self) -> Maybe:
+        """Their launches."""
+        return plus(*(number(row, "calls", "count") for row in self._of_optimizer))
+
+    @cached_property
+    def others(self) -> Maybe:
+        """All else that the GPU works."""
+        known = plus(self.products, self.attention, self.casts, self.optimizer)
+        return _at_least_zero(minus(self.busy or self.kernels_time, known))
 
     @property
     def not_products(self) -> Maybe:
         """All kernels but matrix products and fused attention, outside the optimizer."""
-        return minus(minus(minus(self.kernels_time, self.products), self.attention), self.optimizer)
+        return minus(self.kernels_time, plus(self.products, self.attention, self.optimizer))
+
+    @cached_property
+    def busy(self) -> Maybe:
+        """The union of the kernels' intervals."""
+        of_profile = number(self._gaps, "busy", "s")
+        return of_profile or self.data.measured("busy_time", cell=self.cell)
+
+    @cached_property
+    def wall(self) -> Maybe:
+        """The step under the profiler."""
+        return number(self._gaps, "wall", "s")
+
+    @cached_property
+    def clock(self) -> Maybe:
+        """The step without a profiler."""
+        return self._without_profiler("time")
+
+    @cached_property
+    def gpu(self) -> Maybe:
+        """That without the host: host-free, else busy."""
+        return self._without_profiler("alone_time")
+
+    @cached_property
+    def is_host_free(self) -> bool:
+        """Which of both it is."""
+        return self._without_profiler("host_free_time") is not None
+
+    @cached_property
+    def idle(self) -> Maybe:
+        """What the clock exceeds the busy time by."""
+        return _at_least_zero(minus(self.clock, self.busy))
+
+    @cached_property
+    def busy_share(self) -> Maybe:
+        """Busy, of the clock."""
+        return share(self.busy, self.clock)
+
+    @cached_property
+    def launches(self) -> Maybe:
+        """Kernels of the step."""
+        row = self.data.row("phases", cell=self.cell, phase="step")
+        return number(row, "kernels", "count")
+
+    @cached_property
+    def kernel_mean(self) -> Maybe:
+        """Busy time for each of them."""
+        return over(self.busy, self.launches, "s")
+
+    @cached_property
+    def between(self) -> Maybe:
+        """The clock's time for each of them."""
+        return over(self.clock, self.launches, "s")
+
+    @cached_property
+    def _kinds(self) -> list[dict]:
+        return self.data.dicts("categories", cell=self.cell, phase="step")
+
+    @cached_property
+    def _of_optimizer(self) -> list[dict]:
+        return self.data.dicts("categories", cell=self.cell, phase="optimizer")
+
+    @property
+    def _gaps(self) -> dict:
+        return self.data.row("gaps", cell=self.cell, phase="step")
+
+    def _outside_optimizer(self, kind: str) -> Quantity:
+        whole = sum(row["time"] for row in self._kinds if row["category"] == kind)
+        spent = sum(row["time"] for row in self._of_optimizer if row["category"] == kind)
+        return Quantity(max(whole - spent, 0.0), "s", cells=(self.cell,))
+
+    def _without_profiler(self, quantity: str) -> Maybe:
+        if not self._same_step:
+            return None
+        cell, variant = self._same_step
+        return self.data.measured(quantity, cell=cell, variant=variant, **STEP)
+
+    @cached_property
+    def _same_step(self) -> tuple[str, str] | None:
+        """(cell, variant) that ran the same step: of timing, else the last of a ladder."""
+        same = self.place.where | STEP
+        precision = self.place.precision
+        rows = self.data.series(
+            study="timing", precision=precision, options=self.options, **same
+        ) or [
+            row for row in self.data.series(study="ladder", **same) if row["variant"] in self._equal
+        ]
+        clocks = [row for row in rows if row["quantity"] == "time"]
+        return (clocks[0]["cell"], clocks[0]["variant"]) if clocks else None
+
+    @cached_property
+    def _equal(self) -> list[str]:
+        """The ladder's variants at the place that are run as this step is."""
+        given = dict(word.split("=", 1) for word in self.options.split())
+        wanted = {name: str(value) for name, value in PLAIN_STEP.items()}
+        wanted |= given | {"precision": self.place.precision}
+        rows = self.data.dicts("variants", study="ladder", **self.place.where)
+        return [row["variant"] for row in rows if variants.options(row) == wanted]
+
+
+def _at_least_zero(time: Maybe) -> Maybe:
+    return time and Quantity(max(time.value, 0.0), time.unit, cells=time.cells)
 
 
 @once
 def profiled(data: Data, own: Machine) -> list[Profiled]:
     """All profiled whole steps without more detail than kernels, that of the most parameters and
     context first."""
-    rows = [
-        row
-        for row in data.dicts("cells", study="profile", status="ok")
-        if row["mode"] in ("step", "")
-    ]
-    kept = [
-        row for row in rows if not any(word in row["options"] for word in ("detail=", "start="))
-    ]
-    found = [made for row in kept if (made := _profiled(data, own, row))]
+    found = []
+    for row in data.dicts("cells", study="profile", status="ok", mode=["step", ""]):
+        has_more = any(word in row["options"] for word in ("detail=", "start="))
+        where = place(data, own, row, row["precision"])
+        made = where and Profiled(data=data, place=where, cell=row["cell"], options=row["options"])
+        if made and made.kernels_time and not has_more:
+            found.append(made)
     return sorted(found, key=lambda each: size_of(each.place), reverse=True)
 
 
 def plain_at(found: list[Profiled], where: Place | None, precision: str) -> Profiled | None:
     """The step with nothing changed at a place."""
-    return next(
-        (each for each in found if where and _is(each, where.key, precision) and not each.options),
-        None,
-    )
+    for each in found:
+        is_there = where is not None and each.place.key == where.key
+        if is_there and each.place.precision == precision and not each.options:
+            return each
+    return None
 
 
 def plain_step(found: list[Profiled], where: Place | None) -> Profiled | None:
@@ -93,138 +223,19 @@ def plain_step(found: list[Profiled], where: Place | None) -> Profiled | None:
     return at_place or max(plain, key=lambda each: each.place.precision == "bf16", default=None)
 
 
-def _is(each: Profiled, key: tuple, precision: str) -> bool:
-    return each.place.key == key and each.place.precision == precision
-
-
 def top_at(found: list[Profiled], where: Place | None) -> Profiled | None:
     """The fastest profiled step with changes at a place."""
-    changed = [
-        each
-        for each in found
-        if where and each.place.key == where.key and each.options and each.clock
-    ]
-    return min(changed, key=lambda each: each.clock.value, default=None)
+
+    def clock(each: Profiled) -> float:
+        return each.clock.value if each.clock else float("inf")
+
+    changed = [each for each in found if where and each.place.key == where.key and each.options]
+    return min((each for each in changed if each.clock), key=clock, default=None)
 
 
-def size_of(where: Place) -> tuple:
-    return (where.parameters.value if where.parameters else 0, where.context, where.batch)
-
-
-def _profiled(data: Data, own: Machine, cell: dict) -> Profiled | None:
-    rows = data.dicts("categories", cell=cell["cell"])
-    step = [row for row in rows if row["phase"] == "step"]
-    where = place(data, own, cell, cell["precision"])
-    if not step or where is None:
-        return None
-    optimizer = [row for row in rows if row["phase"] == "optimizer"]
-    apart = {row["category"]: row["time"] for row in optimizer}
-
-    def of(kinds: tuple[str, ...]) -> Quantity:
-        value = sum(
-            row["time"] - apart.get(row["category"], 0.0)
-            for row in step
-            if row["category"] in kinds
-        )
-        return Quantity(max(value, 0.0), "s", cells=(cell["cell"],))
-
-    whole = plus(*(number(row, "time", "s") for row in step))
-    spent = plus(*(number(row, "time", "s") for row in optimizer)) or Quantity(
-        0.0, "s", cells=(cell["cell"],)
-    )
-    known = [of(kinds) for kinds in (PRODUCTS, ATTENTION, CASTS)]
-    clock, gpu, is_host_free = _without_profiler(data, own, cell, where)
-    gaps = data.row("gaps", cell=cell["cell"], phase="step")
-    busy = number(gaps, "busy", "s") or data.measured("busy_time", cell=cell["cell"])
-    launches = number(data.row("phases", cell=cell["cell"], phase="step"), "kernels", "count")
-    parts = tuple(
-        Part(
-            name=Name(row["category"]),
-            time=number(row, "time", "s"),
-            calls=number(row, "calls", "count"),
-            share=share(number(row, "time", "s"), whole),
-        )
-        for row in sorted(step, key=lambda row: -row["time"])
-    )
-    return Profiled(
-        place=where,
-        cell=cell["cell"],
-        options=cell["options"],
-        parts=parts,
-        clock=clock,
-        gpu=gpu,
-        is_host_free=is_host_free,
-        busy=busy,
-        launches=launches,
-        products=known[0],
-        attention=known[1],
-        casts=known[2],
-        optimizer=spent,
-        optimizer_kernels=plus(*(number(row, "calls", "count") for row in optimizer)),
-        others=_at_least_zero(minus(busy or whole, plus(*known, spent))),
-        kernels_time=whole,
-        idle=_at_least_zero(minus(clock, busy)),
-        busy_share=share(busy, clock),
-        kernel_mean=over(busy, launches, "s"),
-        between=over(clock, launches, "s"),
-        wall=number(gaps, "wall", "s"),
-    )
-
-
-def _at_least_zero(time: Maybe) -> Maybe:
-    return time and Quantity(max(time.value, 0.0), time.unit, cells=time.cells)
-
-
-def _without_profiler(
-    data: Data, own: Machine, cell: dict, where: Place
-) -> tuple[Maybe, Maybe, bool]:
-    """(clock, host-free or busy time, whether the latter is host-free) of the same step, from
-    timing, else a ladder."""
-    same = {**where.where, "mode": "step", "phase": "step"}
-    rows = data.series(study="timing", precision=where.precision, options=cell["options"], **same)
-    if not rows:
-        rows = [
-            row
-            for row in data.series(study="ladder", **same)
-            if row["variant"] in _equal(data, cell, where)
-        ]
-    by_name = {row["quantity"]: row for row in reversed(rows)}
-    made = {
-        name: data.measured(
-            name, cell=row["cell"], variant=row["variant"], mode="step", phase="step"
-        )
-        # fmt: skip
-        for name, row in by_name.items()
-        if name in ("time", "host_free_time", "busy_time")
-    }
-    return (
-        made.get("time"),
-        made.get("host_free_time") or made.get("busy_time"),
-        "host_free_time" in made,
-    )
-
-
-def _equal(data: Data, cell: dict, where: Place) -> list[str]:
-    """The ladder's variants at a place that are run as a cell is."""
-    options = dict(word.split("=", 1) for word in cell["options"].split())
-    wanted = {
-        "precision": where.precision,
-        "attention": "naive",
-        "compile": "none",
-        "optimizer": "own",
-    } | options
-    found = []
-    for row in data.dicts("cells", study="ladder", **where.where):
-        for each in variants.declared(row["command"]):
-            full = {
-                "attention": "naive",
-                "compile": "none",
-                "optimizer": "own",
-                "checkpoint": 0,
-            } | each
-            if all(str(full.get(key)) == str(value) for key, value in wanted.items()):
-                found.append(each["name"])
-    return found
+def size_of(where: Place) -> tuple[float, int, int]:
+    """Its parameters, context and batch, by which places are sorted."""
+    return where.parameters.value if where.parameters else 0.0, where.context, where.batch
 
 
 @once
@@ -234,6 +245,6 @@ def subject(data: Data, own: Machine) -> Place | None:
     found = ladders(data, own)
     if found:
         return found[0].place
-    rows = data.series(study="timing", quantity="time", mode="step", phase="step", options="")
-    places = [place(data, own, row, row["precision"]) for row in rows]
+    rows = data.series(study="timing", quantity="time", options="", **STEP)
+    places = filter(None, (place(data, own, row, row["precision"]) for row in rows))
     return max(places, key=lambda each: (each.precision == "bf16", *size_of(each)), default=None)

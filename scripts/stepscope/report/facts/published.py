@@ -1,11 +1,12 @@
 """Against published figures: by source, how many can be compared, and how far they are from what
 was measured here."""
 
+import math
 from dataclasses import dataclass
 from statistics import median
 
 from stepscope.report.facts.machine import Machine, machine
-from stepscope.report.kit.data import Data, number
+from stepscope.report.kit.data import Data, Row, grouped, number
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count
 
@@ -56,49 +57,47 @@ class Published:
 def facts(data: Data) -> Published | None:
     """Of all published figures; those without a cell of this machine stand in the counts."""
     own = machine(data)
-    rows = [
-        row for row in Data(data.folder).dicts("published") if row["machine"] in ("", data.machine)
-    ]
+    every = Data(data.folder).dicts("published")
+    rows = [row for row in every if row["machine"] in ("", data.machine)]
     compared = [row for row in rows if _is_compared(row)]
     if not compared:
         return None
-    groups: dict[tuple, list[dict]] = {}
-    for row in rows:
-        groups.setdefault((row["source"], row["gpu"], row["study"]), []).append(row)
-    made = [_source(key, group) for key, group in groups.items() if any(map(_is_compared, group))]
-    same = [
-        row for row in compared if row["gpu"] and row["gpu"] == own.name.removeprefix("NVIDIA ")
-    ]
+    sources = []
+    for group in grouped(rows, "source", "gpu", "study").values():
+        ratios = [row["ratio"] for row in group if _is_compared(row)]
+        if ratios:
+            sources.append(_source(group, ratios))
+    gpu = own.name.removeprefix("NVIDIA ")
+    same = [row for row in compared if row["gpu"] and row["gpu"] == gpu]
     return Published(
         machine=own,
         publications=count(len({row["source"] for row in rows})),
         figures=count(len(rows)),
         compared=count(len(compared)),
-        doubted=count(len([row for row in rows if row["doubt"]])),
-        sources=tuple(made),
+        doubted=count(_doubted(rows)),
+        sources=tuple(sources),
         same=tuple(map(_figure, same[:MOST])),
     )
 
 
-def _is_compared(row: dict) -> bool:
-    is_known = row["ratio"] == row["ratio"] and row["measured"] == row["measured"]
-    return (
-        is_known
-        and not row["doubt"]
-        and row["quantity"] in TIMES
-        and row["statistic"] in ("mean", "median", "")
-    )
+def _is_compared(row: Row) -> bool:
+    is_known = not math.isnan(row["ratio"]) and not math.isnan(row["measured"])
+    is_middle = row["statistic"] in ("mean", "median", "")
+    return is_known and is_middle and not row["doubt"] and row["quantity"] in TIMES
 
 
-def _source(key: tuple, rows: list[dict]) -> Source:
-    ratios = [row["ratio"] for row in rows if _is_compared(row)]
-    source, gpu, study = key
+def _doubted(rows: list[Row]) -> int:
+    return sum(bool(row["doubt"]) for row in rows)
+
+
+def _source(rows: list[Row], ratios: list[float]) -> Source:
+    one = rows[0]
     return Source(
-        source=Name(source),
-        gpu=Name(gpu),
-        study=Name(study),
+        source=Name(one["source"]),
+        gpu=Name(one["gpu"]),
+        study=Name(one["study"]),
         figures=count(len(rows)),
-        doubted=count(len([row for row in rows if row["doubt"]])),
+        doubted=count(_doubted(rows)),
         compared=count(len(ratios)),
         low=Quantity(min(ratios), "1"),
         middle=Quantity(median(ratios), "1"),
@@ -106,19 +105,20 @@ def _source(key: tuple, rows: list[dict]) -> Source:
     )
 
 
-def _figure(row: dict) -> Figure:
-    shape = row["size"] or (row["cell"].split("/")[2] if row["study"] == "attention" else "")
+def _figure(row: Row) -> Figure:
+    shape = row["cell"].split("/")[2] if row["study"] == "attention" else ""
+    at = row["context"] if math.isnan(row["length"]) else row["length"]
     words = [
         row["study"],
-        shape,
+        row["size"] or shape,
         row["variant"],
         row["precision"],
         row["direction"] or row["phase"],
+        f"at {at:,.0f}",
     ]
-    at = row["length"] if row["length"] == row["length"] else row["context"]
     return Figure(
         source=Name(row["source"]),
-        what=Name(" ".join([*filter(None, words), f"at {at:,.0f}"])),
+        what=Name(" ".join(filter(None, words))),
         published=number(row, "value", row["unit"]),
         measured=number(row, "measured", row["unit"]),
         ratio=number(row, "ratio", "1"),

@@ -3,15 +3,18 @@ one's own is."""
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from stepscope.config.studies import OF_MODEL
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.profile import subject
 from stepscope.report.kit.data import Data, number
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, gap, over
+from stepscope.report.kit.quantity import Maybe, Quantity, gap, scaled
 
 AXES = ("size", "context", "batch", "precision")
+STATE_BYTES = 4 * 4  # of a parameter in fp32, its gradient and two moments
+FLOP_A_PARAMETER = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +28,11 @@ class Size:
     heads: Maybe
     vocabulary: Maybe
     parameters: Maybe
-    state: Maybe
+
+    @cached_property
+    def state(self) -> Maybe:
+        """Bytes of weights, gradients and moments."""
+        return scaled(self.parameters, STATE_BYTES, "B")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,65 +50,97 @@ class Own:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """six: 6 × parameters × tokens of the place; six_gap: how far the counted FLOP are above it.
-    is_partial: not all combinations were timed.
-    """
+    """Of all models that a cell of the machine has; arithmetic of the place of page one."""
 
+    data: Data
     machine: Machine
-    sizes: tuple[Size, ...] = ()
-    own: tuple[Own, ...] = ()
-    place: Place | None = None
-    tokens: Maybe = None
-    six: Maybe = None
-    six_gap: Maybe = None
-    contexts: str | None = None
-    batches: str | None = None
-    precisions: str | None = None
-    is_partial: bool = False
+    place: Place
+
+    @cached_property
+    def sizes(self) -> tuple[Size, ...]:
+        """Ours, the smallest first."""
+        return tuple(_size(row) for row in self._models if not row["reference"])
+
+    @cached_property
+    def own(self) -> tuple[Own, ...]:
+        """Models of one's own."""
+        return tuple(_own(row) for row in self._models if row["reference"])
+
+    @property
+    def _models(self) -> list[dict]:
+        first = {row["size"]: row for row in reversed(_rows(self.data))}
+        return sorted(first.values(), key=lambda row: row["parameters"])
+
+    @cached_property
+    def tokens(self) -> Quantity:
+        """Of a step."""
+        return Quantity(self.place.batch * self.place.context, "count")
+
+    @cached_property
+    def six(self) -> Maybe:
+        """6 × parameters × tokens."""
+        return scaled(self.place.parameters, FLOP_A_PARAMETER * self.tokens.value, "FLOP")
+
+    @cached_property
+    def six_gap(self) -> Maybe:
+        """How far the counted FLOP are off that."""
+        return gap(self.place.flop, self.six)
+
+    @cached_property
+    def contexts(self) -> str | None:
+        """That were timed."""
+        return self._values("context")
+
+    @cached_property
+    def batches(self) -> str | None:
+        """Likewise."""
+        return self._values("batch")
+
+    @cached_property
+    def precisions(self) -> str | None:
+        """Likewise, in the order of the cells."""
+        return ", ".join(dict.fromkeys(row["precision"] for row in self._timed)) or None
+
+    @cached_property
+    def is_partial(self) -> bool:
+        """Whether not all combinations of these were."""
+        combined = {tuple(row[name] for name in AXES) for row in self._timed}
+        return len(combined) < math.prod(len(set(values)) for values in zip(*combined, strict=True))
+
+    @property
+    def _timed(self) -> list[dict]:
+        return self.data.series(study="timing", quantity="time")
+
+    def _values(self, column: str) -> str | None:
+        known = sorted({row[column] for row in self._timed if not math.isnan(row[column])})
+        return ", ".join(f"{value:,.0f}" for value in known) or None
 
 
 def facts(data: Data) -> Setup | None:
-    """Of all models that a cell of the machine has."""
-    trained = data.rows("cells", study=list(OF_MODEL))["size"]
-    rows = data.dicts("models", size=set(trained))
+    """Of the place of page one, else of the first model."""
+    rows = _rows(data)
     if not rows:
         return None
     own = machine(data)
-    first = {row["size"]: row for row in reversed(rows)}
-    known = sorted(first.values(), key=lambda row: row["parameters"])
     where = subject(data, own) or place(data, own, rows[0], "fp32")
-    tokens = Quantity(where.batch * where.context, "count")
-    six = over(
-        Quantity(6 * where.parameters.value * tokens.value, "FLOP"), Quantity(1.0, "1"), "FLOP"
-    )
-    timed = data.series(study="timing", quantity="time")
-    return Setup(
-        machine=own,
-        sizes=tuple(_size(row) for row in known if not row["reference"]),
-        own=tuple(_own(row) for row in known if row["reference"]),
-        place=where,
-        tokens=tokens,
-        six=six,
-        six_gap=gap(where.flop, six),
-        contexts=_values(timed, "context"),
-        batches=_values(timed, "batch"),
-        is_partial=len({tuple(row[key] for key in AXES) for row in timed})
-        < math.prod(len({row[key] for row in timed}) for key in AXES),
-        precisions=", ".join(dict.fromkeys(row["precision"] for row in timed)) or None,
-    )
+    return Setup(data=data, machine=own, place=where) if where else None
+
+
+def _rows(data: Data) -> list[dict]:
+    """Models that steps were run of."""
+    trained = data.rows("cells", study=list(OF_MODEL))["size"]
+    return data.dicts("models", size=set(trained))
 
 
 def _size(row: dict) -> Size:
-    of = lambda column, unit="count", factor=1.0: number(row, column, unit, factor)  # noqa: E731
     return Size(
         size=Name(row["size"]),
-        width=of("d_model"),
-        hidden=of("d_ff"),
-        blocks=of("num_layers"),
-        heads=of("num_heads"),
-        vocabulary=of("vocab_size"),
-        parameters=of("parameters", "parameters"),
-        state=of("parameters", "B", 16),
+        width=number(row, "d_model", "count"),
+        hidden=number(row, "d_ff", "count"),
+        blocks=number(row, "num_layers", "count"),
+        heads=number(row, "num_heads", "count"),
+        vocabulary=number(row, "vocab_size", "count"),
+        parameters=number(row, "parameters", "parameters"),
     )
 
 
@@ -115,9 +154,3 @@ def _own(row: dict) -> Own:
         loss=Name(row["loss"]),
         unknown=Name(row["unknown"]),
     )
-
-
-def _values(rows: list[dict], column: str) -> str | None:
-    """The values of a column, the smallest first; None without any."""
-    known = sorted({row[column] for row in rows if row[column] == row[column]})
-    return ", ".join(f"{value:,.0f}" for value in known) or None

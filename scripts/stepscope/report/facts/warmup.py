@@ -2,21 +2,24 @@
 spends its time on."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from stepscope.report.facts.machine import Machine, Place, machine, place
-from stepscope.report.kit.data import Data, number
+from stepscope.report.kit.data import Data, Row, grouped, number
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, gap, minus, over, plus
+from stepscope.report.kit.quantity import Maybe, count, gap, minus, over, plus, value_of
+from stepscope.results.warmup import SKIPPED
 
-CLOSE = 0.05  # of the steady step
+SETTLED = 0.05  # a mean that is off the steady step by less needs no more warm-up
+WAITING = "waiting for the device"
 PARTS = {
-    "module loading": "launches, module loading"
-}  # a launch loads its kernel when it is the first
-SKIPPED = (0, 1, 2, 5, 10)
+    # A launch loads its kernel when it is the first.
+    "module loading": "launches, module loading",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Means:
     """A cell: its first and steady step, and means of ten steps after so many are left out."""
 
     place: Place
@@ -40,107 +43,133 @@ class Part:
     later: Maybe
     more: Maybe
 
+    @property
+    def is_there(self) -> bool:
+        """Whether it takes any time."""
+        return bool(value_of(self.first) or value_of(self.later))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Warmup:
-    """largest: of the rows. cost: its first step over the steady one. cold_first, cold_later: of
-    the host's parts, without waiting."""
+    """Of the shortest context of each size, so that one series shows; the cold step of the largest
+    cell."""
 
+    data: Data
     machine: Machine
-    rows: tuple[Row, ...] = ()
-    largest: Row | None = None
-    worst: Row | None = None
-    cost: Maybe = None
-    is_never: bool = False
-    cold: Place | None = None
-    parts: tuple[Part, ...] = ()
-    dearest: Part | None = None
-    cold_first: Maybe = None
-    cold_later: Maybe = None
+
+    @cached_property
+    def rows(self) -> tuple[Means, ...]:
+        """The smallest size first."""
+        chosen: dict[str, tuple[Place, list[Row]]] = {}
+        for rows in grouped(self.data.dicts("warmup", phase="step"), "cell").values():
+            where = place(self.data, self.machine, rows[0], rows[0]["precision"])
+            if where and _is_before(where, chosen.get(str(where.size))):
+                chosen[str(where.size)] = (where, rows)
+        by_size = sorted(chosen.values(), key=lambda each: value_of(each[0].parameters))
+        return tuple(_means(where, rows) for where, rows in by_size)
+
+    @cached_property
+    def largest(self) -> Means | None:
+        """The largest size."""
+        return self.rows[-1] if self.rows else None
+
+    @cached_property
+    def worst(self) -> Means | None:
+        """The size whose mean is most too high without any warm-up."""
+        known = [row for row in self.rows if row.off]
+        return max(known, key=lambda row: value_of(row.off), default=None)
+
+    @cached_property
+    def cost(self) -> Maybe:
+        """The largest size's first step over the steady one."""
+        return over(self.largest.first, self.largest.steady) if self.largest else None
+
+    @cached_property
+    def is_never(self) -> bool:
+        """Whether a size does not settle."""
+        return any(row.enough is None for row in self.rows)
+
+    @cached_property
+    def cold(self) -> Place | None:
+        """The cell of the most parameters whose first step was profiled."""
+        return self._cold_places[self._cold_cell] if self._cold_cell else None
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What its host did, by how much longer it took."""
+        rows = self.data.dicts("first_step", phase="step", cell=self._cold_cell)
+        shown = [part for part in map(_part, rows) if part.more and part.is_there]
+        return tuple(sorted(shown, key=lambda part: -value_of(part.more)))
+
+    @cached_property
+    def dearest(self) -> Part | None:
+        """The first of these."""
+        return self.parts[0] if self.parts else None
+
+    @cached_property
+    def cold_first(self) -> Maybe:
+        """What kept the host busy in the first step."""
+        return plus(*(part.first for part in self._busy))
+
+    @cached_property
+    def cold_later(self) -> Maybe:
+        """The same in a later one."""
+        return plus(*(part.later for part in self._busy))
+
+    @property
+    def _busy(self) -> list[Part]:
+        return [part for part in self.parts if part.part != WAITING]
+
+    @cached_property
+    def _cold_places(self) -> dict[str, Place]:
+        found = {}
+        for row in self.data.dicts("first_step", phase="step"):
+            where = place(self.data, self.machine, row, row["precision"])
+            if where:
+                found[row["cell"]] = where
+        return found
+
+    @cached_property
+    def _cold_cell(self) -> str:
+        places = self._cold_places
+        return max(places, key=lambda cell: value_of(places[cell].parameters), default="")
 
 
 def facts(data: Data) -> Warmup | None:
-    """Of the shortest context of each size, so that one series shows; the cold step of the largest
-    cell."""
-    own = machine(data)
-    rows = _rows(data, own)
-    parts, cold = _parts(data, own)
-    if not rows and not parts:
-        return None
-    busy = [part for part in parts if str(part.part) != "waiting for the device"]
-    return Warmup(
-        machine=own,
-        rows=rows,
-        largest=rows[-1] if rows else None,
-        worst=max((row for row in rows if row.off), key=lambda row: row.off.value, default=None),
-        cost=over(rows[-1].first, rows[-1].steady) if rows else None,
-        is_never=any(row.enough is None for row in rows),
-        cold=cold,
-        parts=parts,
-        dearest=max(parts, key=lambda part: part.more.value, default=None),
-        cold_first=plus(*(part.first for part in busy)),
-        cold_later=plus(*(part.later for part in busy)),
-    )
+    """Of the steps from the very first one on, and of profiled first steps."""
+    found = Warmup(data=data, machine=machine(data))
+    return found if found.rows or found.parts else None
 
 
-def _rows(data: Data, own: Machine) -> tuple[Row, ...]:
-    found: dict[str, list[dict]] = {}
-    for row in data.dicts("warmup", phase="step"):
-        found.setdefault(row["cell"], []).append(row)
-    chosen: dict[str, tuple[Place, list[dict]]] = {}
-    for rows in found.values():
-        where = place(data, own, rows[0], rows[0]["precision"])
-        if where and (str(where.size) not in chosen or _before(where, chosen[str(where.size)][0])):
-            chosen[str(where.size)] = (where, rows)
-    made = sorted(
-        chosen.values(), key=lambda each: each[0].parameters.value if each[0].parameters else 0
-    )
-    return tuple(_row(where, rows) for where, rows in made)
-
-
-def _before(one: Place, other: Place) -> bool:
+def _is_before(where: Place, chosen: tuple[Place, list[Row]] | None) -> bool:
     """Shorter contexts first, then fp32 before the others."""
-    return (one.context, one.precision != "fp32") < (other.context, other.precision != "fp32")
+    if chosen is None:
+        return True
+    other, _ = chosen
+    order = (where.context, where.precision != "fp32")
+    return order < (other.context, other.precision != "fp32")
 
 
-def _row(where: Place, rows: list[dict]) -> Row:
+def _means(where: Place, rows: list[Row]) -> Means:
     means = {int(row["skipped"]): number(row, "mean", "s") for row in rows}
-    steady, first = number(rows[0], "steady", "s"), number(rows[0], "first", "s")
-    start = next((number(row, "first", "s") for row in rows if row["skipped"] == 0), first)
-    close = [
-        n
-        for n in sorted(means)
-        if means[n] and steady and abs(means[n].value / steady.value - 1) < CLOSE
-    ]
-    return Row(
+    steady = number(rows[0], "steady", "s")
+    from_start = (number(row, "first", "s") for row in rows if row["skipped"] == 0)
+    close = []
+    for skipped in sorted(means):
+        off = gap(means[skipped], steady)
+        if off and abs(off.value) < SETTLED:
+            close.append(skipped)
+    return Means(
         place=where,
-        first=start,
+        first=next(from_start, number(rows[0], "first", "s")),
         steady=steady,
-        **{f"after_{n}": means.get(n) for n in SKIPPED},
         off=gap(means.get(0), steady),
-        enough=Quantity(float(close[0]), "count", cells=(rows[0]["cell"],)) if close else None,
+        enough=count(close[0], rows[0]["cell"]) if close else None,
+        **{f"after_{skipped}": means.get(skipped) for skipped in SKIPPED},
     )
 
 
-def _parts(data: Data, own: Machine) -> tuple[tuple[Part, ...], Place | None]:
-    """Of the cold cell of the most parameters."""
-    rows = [row for row in data.dicts("first_step") if row["phase"] == "step"]
-    places = {row["cell"]: place(data, own, row, row["precision"]) for row in rows}
-    known = {cell: where for cell, where in places.items() if where}
-    if not known:
-        return (), None
-    cell = max(
-        known, key=lambda each: known[each].parameters.value if known[each].parameters else 0
-    )
-    made = [
-        Part(
-            part=Name(PARTS.get(row["part"], row["part"])),
-            first=number(row, "first", "s"),
-            later=number(row, "later", "s"),
-            more=minus(number(row, "first", "s"), number(row, "later", "s")),
-        )
-        for row in rows
-        if row["cell"] == cell
-    ]  # fmt: skip
-    shown = [part for part in made if part.more and (part.first.value or part.later.value)]
-    return tuple(sorted(shown, key=lambda part: -part.more.value)), known[cell]
+def _part(row: Row) -> Part:
+    first, later = number(row, "first", "s"), number(row, "later", "s")
+    name = Name(PARTS.get(row["part"], row["part"]))
+    return Part(part=name, first=first, later=later, more=minus(first, later))

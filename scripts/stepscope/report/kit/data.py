@@ -2,23 +2,28 @@
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from stepscope.report.kit.quantity import Maybe, Quantity
+from stepscope.report.kit.quantity import Maybe, Quantity, within
 from stepscope.results.tables import Tables
 
-TIMED_ALONE = ("host_free_time", "busy_time")  # what the host cannot change
+Row = dict[Any, Any]  # of a table: column → text, number or flag, as the schema says
+Made = TypeVar("Made")
+Others = ParamSpec("Others")
+OfData = Callable[Concatenate["Data", Others], Made]
 
 
-def once(made: Callable) -> Callable:
+def once(made: OfData[Others, Made]) -> OfData[Others, Made]:
     """What a function makes of the data alone is made once."""
 
     @functools.wraps(made)
-    def kept(data: "Data", *others: object) -> object:
+    def kept(data: "Data", *others: Others.args, **named: Others.kwargs) -> Made:
         name = f"{made.__module__}.{made.__name__}"
         if name not in data.made:
-            data.made[name] = made(data, *others)
+            data.made[name] = made(data, *others, **named)
         return data.made[name]
 
     return kept
@@ -29,13 +34,14 @@ class Data(Tables):
 
     def __init__(self, folder: Path, machine: str | None = None):
         super().__init__(folder, machine)
-        self.made: dict[str, object] = {}
+        self.made: dict[str, Any] = {}  # by `once`
 
-    def dicts(self, name: str, **where: object) -> list[dict]:
-        """The rows of a table, as dictionaries."""
-        return self.rows(name, **where).to_dict("records")
+    def dicts(self, name: str, **where: object) -> list[Row]:
+        """The rows of a table, as dictionaries, which name it as `table`."""
+        rows = self.rows(name, **where).to_dict("records")
+        return [row | {"table": name} for row in rows]
 
-    def series(self, **where: object) -> list[dict]:
+    def series(self, **where: object) -> list[Row]:
         """The rows of series.csv of what was measured."""
         return self.dicts("series", status="ok", **where)
 
@@ -45,54 +51,73 @@ class Data(Tables):
         return of_series(rows[0]) if rows else None
 
 
-def of_series(row: dict) -> Quantity | None:
+def of_series(row: Row) -> Maybe:
     """A row of series.csv: its median, interval and cell. In doubt is a time that fewer than two
     processes measured."""
     if math.isnan(row["median"]):
         return None
-    ends = (row["low"], row["high"])
-    known = not any(math.isnan(end) for end in ends)
+    measured = Quantity(row["median"], _unit(row), cells=(row["cell"],), of=_of(row, "median"))
+    measured = within(measured, row["low"], row["high"])
     is_time = row["quantity"] == "time"
-    unit = {"1": "count", "token/s": "token/s"}.get(row["unit"], row["unit"])
-    unit = "share" if row["quantity"] in ("share_of_ceiling", "mfu") else unit
-    return Quantity(
-        row["median"],
-        unit,
-        *(ends if known else (None, None)),
-        is_time and not known,
-        (row["cell"],),
-    )
+    return replace(measured, doubt=is_time and not measured.has_interval)
 
 
-def of_ratio(row: dict) -> Quantity:
+def _unit(row: Row) -> str:
+    if row["quantity"] in ("share_of_ceiling", "mfu"):
+        return "share"
+    return "count" if row["unit"] == "1" else row["unit"]
+
+
+def of_ratio(row: Row) -> Quantity:
     """A row of comparisons.csv: times as fast as `a`, with its interval; in doubt without one."""
-    known = not any(math.isnan(row[end]) for end in ("low", "high"))
-    ends = (row["low"], row["high"]) if known else (None, None)
-    return Quantity(row["ratio"], "1", *ends, not known, (row["cell"],))
+    measured = Quantity(row["ratio"], "1", cells=(row["cell"],), of=_of(row, "ratio"))
+    ratio = within(measured, row["low"], row["high"])
+    return replace(ratio, doubt=not ratio.has_interval)
 
 
-def number(row: dict, column: str, unit: str, factor: float = 1.0) -> Maybe:
+def number(row: Row, column: str, unit: str, factor: float = 1.0) -> Maybe:
     """A number of a row as a quantity; missing where the row or the number is."""
     value = row.get(column)
-    if value is None or not isinstance(value, (int, float)) or math.isnan(value):
+    if not isinstance(value, int | float) or math.isnan(value):
         return None
-    return Quantity(float(value) * factor, unit, cells=(row["cell"],) if row.get("cell") else ())
+    cells = (row["cell"],) if row.get("cell") else ()
+    return Quantity(float(value) * factor, unit, cells=cells, of=_of(row, column))
 
 
-def total(rows: list[dict], column: str, unit: str) -> Maybe:
+def _of(row: Row, column: str) -> tuple[str, ...]:
+    """What the column of a row is: of series.csv its quantity."""
+    table = row.get("table", "")
+    if table == "series":
+        return (f"series.{row['quantity']}",)
+    return (f"{table}.{column}",) if table else ()
+
+
+def total(rows: list[Row], column: str, unit: str) -> Maybe:
     """The sum of a column over rows; missing without rows."""
     values = [row[column] for row in rows if not math.isnan(row[column])]
-    return Quantity(math.fsum(values), unit, cells=(rows[0]["cell"],)) if values else None
+    if not values:
+        return None
+    first = rows[0]
+    return Quantity(math.fsum(values), unit, cells=(first["cell"],), of=_of(first, column))
+
+
+def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple, list[Row]]:
+    """Rows by what they have in these columns, in the order in which that first appears."""
+    groups: dict[tuple, list[Row]] = {}
+    for row in rows:
+        key = tuple(row[column] for column in columns)
+        groups.setdefault(key, []).append(row)
+    return groups
 
 
 def machines(folder: Path) -> list[str]:
     """Labels of the machines, GPUs first, then by how much their memory holds."""
-    cells = Tables(folder)["cells"]
-    best = cells.groupby("machine", sort=False)[["device", "memory"]].max()
-    return sorted(
-        best.index, key=lambda name: (best.device[name] != "cuda", -_or_zero(best.memory[name]))
-    )
+    of_machine = grouped(Tables(folder)["cells"].to_dict("records"), "machine")
 
+    def order(label: str) -> tuple[bool, float]:
+        rows = of_machine[(label,)]
+        has_gpu = any(row["device"] == "cuda" for row in rows)
+        memories = [row["memory"] for row in rows if not math.isnan(row["memory"])]
+        return not has_gpu, -max(memories, default=0.0)
 
-def _or_zero(value: float) -> float:
-    return 0.0 if math.isnan(value) else value
+    return sorted((label for (label,) in of_machine), key=order)

@@ -15,11 +15,15 @@ from mdit_py_plugins.anchors import anchors_plugin
 from stepscope.figures import colours, svg
 
 _FIGURE = re.compile(r'<p><img src="([^"]+)" alt="[^"]*"[^>]*>\s*<em>(.*?)</em></p>', re.DOTALL)
+_TABLE = re.compile(r"<table>(.*?)</table>(?:\s*<p><em>(.*?)</em></p>)?", re.DOTALL)
+_CELL = re.compile(r"<td.*?</td>", re.DOTALL)
+_MARK = re.compile(r"\((?:c|r|tm)\)", re.IGNORECASE)  # the typographer makes one letter of it
 
 
 def slug(title: str) -> str:
-    """The anchor of a heading, as GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", re.sub(r"\\(.)", r"\1", title).lower()).strip().replace(" ", "-")
+    """The anchor of a heading, as GitHub makes it; the same of its Markdown and of its text."""
+    plain = _MARK.sub("", re.sub(r"\\(.)", r"\1", title)).lower()
+    return re.sub(r"[^\w\- ]", "", plain).strip().replace(" ", "-")
 
 
 def body(markdown: str, figures: Path | dict[str, str]) -> str:
@@ -32,40 +36,32 @@ def body(markdown: str, figures: Path | dict[str, str]) -> str:
     reader.enable(["table", "smartquotes", "replacements"])
     reader.use(anchors_plugin, max_level=3, slug_func=slug)
     text = reader.render(markdown)
-    text = "".join(
-        part.replace("&lt;br&gt;", "<br>") if part.startswith("<td") else part
-        for part in re.split(r"(<td.*?</td>)", text, flags=re.DOTALL)
-    )
-    text = re.sub(
-        r"<table>(.*?)</table>",
-        r'<div class="table" tabindex="0"><table>\1</table></div>',
-        text,
-        flags=re.S,
-    )
-    text = re.sub(
-        r"(</table></div>)\s*<p><em>(.*?)</em></p>",
-        r'\1\n<p class="caption">\2</p>',
-        text,
-        flags=re.DOTALL,
-    )
-    numbers = itertools.count(1)
-    return _FIGURE.sub(lambda found: _figure(*found.groups(), figures, next(numbers)), text)
+    text = _CELL.sub(lambda cell: cell[0].replace("&lt;br&gt;", "<br>"), text)
+    tables, drawn = itertools.count(1), itertools.count(1)
+    text = _TABLE.sub(lambda found: _table(found[1], found[2], next(tables)), text)
+    return _FIGURE.sub(lambda found: _figure(found[1], found[2], figures, next(drawn)), text)
+
+
+def _table(rows: str, caption: str | None, number: int) -> str:
+    """In a part of the page that scrolls by itself, by keyboard too, and is named."""
+    heads = re.sub(r"<th\b", '<th scope="col"', rows)
+    named = f'aria-labelledby="table-{number}"' if caption else f'aria-label="Table {number}"'
+    table = f'<div class="table" role="region" tabindex="0" {named}><table>{heads}</table></div>'
+    if not caption:
+        return table
+    return f'{table}\n<p class="caption" id="table-{number}">{caption}</p>'
 
 
 def _figure(path: str, caption: str, figures: Path | dict[str, str], number: int) -> str:
-    source = (
-        figures[path]
-        if isinstance(figures, dict)
-        else Path(os.path.normpath(figures / path)).read_text()
-    )
-    label = html.unescape(
-        re.sub(r"<a .*?</a>|<[^>]+>", "", caption).strip()
-    )  # the picture's name says nothing
-    drawn = svg.inline(source, number, label)
-    return (
-        '<figure><div class="figure"'
-        f' tabindex="0">{drawn}</div><figcaption>{caption}</figcaption></figure>'
-    )
+    """The same of a figure: the picture is told by its caption, which is read once."""
+    if isinstance(figures, dict):
+        source = figures[path]
+    else:
+        source = Path(os.path.normpath(figures / path)).read_text()
+    drawn = svg.inline(source, number, f"Figure {number}")
+    label = f'aria-label="Figure {number}, to scroll"'
+    scrolls = f'<div class="figure" role="region" tabindex="0" {label}>{drawn}</div>'
+    return f"<figure>{scrolls}<figcaption>{caption}</figcaption></figure>"
 
 
 def document(
@@ -79,10 +75,12 @@ def document(
     """The whole file. base: a folder with base.html and style.css; contents: (anchor, title) of
     each chapter."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string((base / "base.html").read_text()).render(
+    frame = environment.from_string((base / "base.html").read_text())
+    chapters = [anchor for anchor, _ in contents[1:]]
+    return frame.render(
         title=html.unescape(re.sub(r"\\(.)", r"\1", title)),
         style=Markup(colours.css() + (base / "style.css").read_text()),
-        body=Markup(_chapters(body(markdown, figures), [anchor for anchor, _ in contents[1:]])),
+        body=Markup(_chapters(body(markdown, figures), chapters)),
         contents=contents,
         **more,
     )

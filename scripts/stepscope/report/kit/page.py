@@ -6,7 +6,7 @@ measured. A name that no fact declares is an error. `Page.dropped` is what was l
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,12 +15,11 @@ import jinja2
 from stepscope.report.kit.quantity import Quantity
 from stepscope.report.kit.view import escaped, table
 
-_GAP = "\0"
+_GAP = "\0"  # stands in the text where a value is missing
 _ITEM = re.compile(r"\n(?=(?:[-*]|\d+\.) )")
 _LINK = re.compile(r"\[([^\]]+)\]\((\w+)\.md(#[\w-]+)?\)")
-_LINKING = re.compile(
-    r"(?:^|(?<=\. ))(?:(?!\. )[^\n|])*?\]\((\w+)\.md(?:(?!\. )[^\n|])*\.(?: |$)", re.MULTILINE
-)
+_END_OF_SENTENCE = re.compile(r"(?<=\.) ")
+_KEEPS_LINES = ("#", "|", "![", "```", ">")  # starts of lines that Markdown reads one by one
 
 
 class Missing(jinja2.ChainableUndefined):
@@ -62,7 +61,7 @@ class Page:
     @property
     def title(self) -> str:
         """The text of its first heading."""
-        return re.match(r"#+ (.*)", self.markdown)[1]
+        return self.markdown.partition("\n")[0].lstrip("#").strip()
 
 
 def environment(folder: Path, figures: Callable[[str], str | None]) -> jinja2.Environment:
@@ -87,7 +86,9 @@ def environment(folder: Path, figures: Callable[[str], str | None]) -> jinja2.En
 
 
 def _printed(value: object) -> object:
-    return _GAP if value is None else escaped(value) if isinstance(value, Name) else value
+    if value is None:
+        return _GAP
+    return escaped(value) if isinstance(value, Name) else value
 
 
 def _bare(quantity: Quantity | None) -> str | None:
@@ -95,10 +96,13 @@ def _bare(quantity: Quantity | None) -> str | None:
     return quantity.bare if quantity else None
 
 
-def listed(names) -> str | None:
+def listed(names: Iterable[object] | None) -> str | None:
     """`a, b and c`; None of none."""
-    names = [escaped(name) if isinstance(name, Name) else str(name) for name in names or ()]
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else None
+    words = [escaped(name) if isinstance(name, Name) else str(name) for name in names or ()]
+    if not words:
+        return None
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def render(templates: jinja2.Environment, name: str, facts: object, kind: str = "") -> Page:
@@ -109,38 +113,54 @@ def render(templates: jinja2.Environment, name: str, facts: object, kind: str = 
 
 
 def page_of(name: str, text: str) -> Page:
-    """What is left of a rendered template."""
-    blocks, dropped = [], []
+    """What is left of a rendered template: a paragraph, or an item of a list, is one line."""
+    blocks: list[str] = []
+    dropped: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip()):
         items = _ITEM.split(block.strip("\n"))
-        blocks.append("\n".join(item.rstrip() for item in items if _GAP not in item))
+        kept = [_on_one_line(item) for item in items if _GAP not in item]
         dropped += [item for item in items if _GAP in item]
-    left = _without_bare_headings(
-        _without_bare_captions([block for block in blocks if block.strip()])
-    )
-    return Page(name, "\n\n".join(left) + "\n" if len(left) > 1 else "", tuple(dropped))
+        if any(kept):
+            blocks.append("\n".join(kept))
+    blocks = _without_bare_headings(_without_bare_captions(blocks))
+    is_more_than_title = len(blocks) > 1
+    markdown = "\n\n".join(blocks) + "\n" if is_more_than_title else ""
+    return Page(name, markdown, tuple(dropped))
+
+
+def _on_one_line(item: str) -> str:
+    """However its template breaks it: a sentence of which a value is missing is found in a line."""
+    lines = [line.rstrip() for line in item.split("\n")]
+    if any(line.startswith(_KEEPS_LINES) for line in lines):
+        return "\n".join(lines)
+    return " ".join(filter(None, map(str.strip, lines)))
 
 
 def _without_bare_captions(blocks: list[str]) -> list[str]:
     """A line that ends with a colon announces a list or table: it goes where neither follows."""
-    after = [*blocks[1:], ""]
-    return [
-        block
-        for block, follower in zip(blocks, after, strict=True)
-        if not (block.endswith(":") and not re.match(r"[-*|]|\d+\. |```", follower))
-    ]
+    left = []
+    for block, follower in zip(blocks, [*blocks[1:], ""], strict=True):
+        is_announced = re.match(r"[-*|]|\d+\. |```", follower)
+        if is_announced or not block.endswith(":"):
+            left.append(block)
+    return left
 
 
 def _without_bare_headings(blocks: list[str]) -> list[str]:
     """Leave out the headings below which nothing is left, the deepest first."""
     for depth in (3, 2):
-        ends = [re.match(r"#*", block)[0] for block in blocks] + ["#"]
-        blocks = [
-            block
-            for block, own, after in zip(blocks, ends, ends[1:], strict=False)
-            if len(own) != depth or not 0 < len(after) <= depth
-        ]
+        left = []
+        for block, follower in zip(blocks, [*blocks[1:], "#"], strict=True):
+            is_bare = _depth(block) == depth and 0 < _depth(follower) <= depth
+            if not is_bare:
+                left.append(block)
+        blocks = left
     return blocks
+
+
+def _depth(block: str) -> int:
+    """Of a heading; 0 of anything else."""
+    return len(block) - len(block.lstrip("#"))
 
 
 def linked(text: str, anchors: dict[str, str]) -> str:
@@ -154,8 +174,16 @@ def linked(text: str, anchors: dict[str, str]) -> str:
         words, name, section = found.groups()
         return f"[{words}]({section or '#' + anchors[name]})" if name in anchors else words
 
-    text = _LINKING.sub(lambda found: found[0] if found[1] in anchors else "", text)
-    return _LINK.sub(target, text)
+    def is_alive(sentence: str) -> bool:
+        names = [name for _, name, _ in _LINK.findall(sentence)]
+        is_sentence = sentence.endswith(".")  # else an item or a cell of a table: words stay
+        return not is_sentence or all(name in anchors for name in names)
+
+    lines = []
+    for line in text.split("\n"):
+        sentences = [line] if line.startswith("|") else _END_OF_SENTENCE.split(line)
+        lines.append(" ".join(filter(is_alive, sentences)))
+    return _LINK.sub(target, "\n".join(lines))
 
 
 def deeper(text: str) -> str:

@@ -2,7 +2,7 @@
 some are missing."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stepscope.report.kit import number_format
 
@@ -10,7 +10,7 @@ from stepscope.report.kit import number_format
 @dataclass(frozen=True)
 class Quantity:
     """A value in `unit` (a key of number_format.UNITS), its 95 % interval, whether it is in doubt,
-    and its cells.
+    its cells, and what of them it is `of`: `series.time`, or another table's name and column.
 
     In doubt is what one process alone measured while others of its kind have an interval: tables
     print a dagger.
@@ -22,24 +22,31 @@ class Quantity:
     high: float | None = None
     doubt: bool = False
     cells: tuple[str, ...] = ()
+    of: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """As in a sentence: `424 ms`, `4.25 [3.0, 7.0]`."""
         return number_format.in_prose(self)
 
     @property
+    def ends(self) -> tuple[float, float] | None:
+        """The interval; None where an end is not known."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low, self.high
+
+    @property
     def has_interval(self) -> bool:
         """Whether both ends are known."""
-        return self.low is not None and self.high is not None
+        return self.ends is not None
 
     @property
     def half_width(self) -> float:
         """Half the interval, as a share of the value; 0 without one."""
-        return (
-            (self.high - self.low) / (2 * abs(self.value))
-            if self.has_interval and self.value
-            else 0.0
-        )
+        if self.ends is None or not self.value:
+            return 0.0
+        low, high = self.ends
+        return (high - low) / (2 * abs(self.value))
 
     @property
     def bare(self) -> str:
@@ -50,9 +57,23 @@ class Quantity:
 Maybe = Quantity | None  # what was not measured is None, and so is what is made of it
 
 
+def within(quantity: Quantity, low: float, high: float) -> Quantity:
+    """The quantity with this interval; without one where an end is no number."""
+    if math.isnan(low) or math.isnan(high):
+        return quantity
+    return replace(quantity, low=low, high=high)
+
+
 def joined(*parts: Maybe) -> tuple[str, ...]:
     """The cells of all of them, each once, in their order."""
-    return tuple(dict.fromkeys(cell for part in parts if part for cell in part.cells))
+    known = [part for part in parts if part]
+    return tuple(dict.fromkeys(cell for part in known for cell in part.cells))
+
+
+def _made(value: float, unit: str, *parts: Maybe) -> Quantity:
+    """A value that is made of others."""
+    names = [name for part in parts if part for name in part.of]
+    return Quantity(value, unit, cells=joined(*parts), of=tuple(dict.fromkeys(names)))
 
 
 def over(a: Maybe, b: Maybe, unit: str = "1") -> Maybe:
@@ -60,34 +81,40 @@ def over(a: Maybe, b: Maybe, unit: str = "1") -> Maybe:
     uncertainty)."""
     if a is None or b is None or not b.value:
         return None
-    logs = [
-        math.log(each.high / each.low) / 2 for each in (a, b) if each.has_interval and each.low > 0
-    ]
-    value, width = a.value / b.value, math.exp(math.hypot(*logs))
-    ends = (value / width, value * width) if logs else (None, None)
-    return Quantity(value, unit, *ends, a.doubt or b.doubt, joined(a, b))
+    value = a.value / b.value
+    ratio = replace(_made(value, unit, a, b), doubt=a.doubt or b.doubt)
+    intervals = [each.ends for each in (a, b) if each.ends and each.ends[0] > 0]
+    if not intervals:
+        return ratio
+    logs = [math.log(high / low) / 2 for low, high in intervals]
+    factor = math.exp(math.hypot(*logs))
+    return within(ratio, value / factor, value * factor)
 
 
 def minus(a: Maybe, b: Maybe) -> Maybe:
     """a − b, in a's unit, without an interval."""
-    return (
-        None if a is None or b is None else Quantity(a.value - b.value, a.unit, cells=joined(a, b))
-    )
+    if a is None or b is None:
+        return None
+    return _made(a.value - b.value, a.unit, a, b)
 
 
 def plus(*parts: Maybe) -> Maybe:
     """The sum; missing if a part is, or if there is none."""
-    if not parts or any(part is None for part in parts):
+    known = [part for part in parts if part]
+    if not known or len(known) < len(parts):
         return None
-    return Quantity(sum(part.value for part in parts), parts[0].unit, cells=joined(*parts))
+    return _made(sum(part.value for part in known), known[0].unit, *known)
 
 
 def scaled(a: Maybe, factor: float, unit: str = "") -> Maybe:
     """a × factor, interval and all, in a new unit if one is given."""
     if a is None:
         return None
-    ends = (a.low * factor, a.high * factor) if a.has_interval else (None, None)
-    return Quantity(a.value * factor, unit or a.unit, *ends, a.doubt, a.cells)
+    product = replace(_made(a.value * factor, unit or a.unit, a), doubt=a.doubt)
+    if a.ends is None:
+        return product
+    low, high = a.ends
+    return within(product, low * factor, high * factor)
 
 
 def share(part: Maybe, whole: Maybe) -> Maybe:
@@ -103,8 +130,8 @@ def time_of(work: Maybe, rate: Maybe) -> Maybe:
 
 def gap(measured: Maybe, predicted: Maybe) -> Maybe:
     """How far the measured value is off the predicted one, of the predicted: +0.28 is 28 % more."""
-    made = over(measured, predicted)
-    return None if made is None else Quantity(made.value - 1, "gap", cells=made.cells)
+    ratio = over(measured, predicted)
+    return _made(ratio.value - 1, "gap", ratio) if ratio else None
 
 
 def is_below(a: Maybe, b: Maybe, factor: float = 1.0) -> bool:
@@ -112,13 +139,16 @@ def is_below(a: Maybe, b: Maybe, factor: float = 1.0) -> bool:
     return a is not None and b is not None and a.value < factor * b.value
 
 
-def count(value: float | None, *cells: str) -> Maybe:
+def count(value: float, *cells: str) -> Quantity:
     """A number of things."""
-    return None if value is None else Quantity(float(value), "count", cells=cells)
+    return Quantity(float(value), "count", cells=cells)
 
 
 def exact(quantity: Maybe) -> Maybe:
     """Without its interval."""
-    return (
-        None if quantity is None else Quantity(quantity.value, quantity.unit, cells=quantity.cells)
-    )
+    return _made(quantity.value, quantity.unit, quantity) if quantity else None
+
+
+def value_of(quantity: Maybe, missing: float = 0.0) -> float:
+    """The bare number, to put things in order; `missing` where it was not measured."""
+    return quantity.value if quantity else missing

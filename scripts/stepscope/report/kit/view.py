@@ -1,38 +1,52 @@
 """A table of a page: some rows of facts, some columns under their labels. The only printer of
 tables."""
 
+from collections.abc import Iterable
+
 from stepscope.report.kit import number_format
 from stepscope.report.kit.quantity import Quantity
 
 NOTHING = "–"
+MARKDOWN = "\\|*_`[]<>#&~$"  # letters that Markdown reads as more than themselves
 
 
-def table(rows, columns: str, caption: str = "") -> str | None:
+def table(rows: Iterable[object] | None, columns: str, caption: str = "") -> str | None:
     """A Markdown table, with its caption below it; None without rows, or where the first column
     alone is left.
 
     columns: `label: name; label: name`, in their order; a name may be a path (`place.size`). A
     column that no row has a value of is left out, and its unit stands behind its label.
     """
-    named = [[part.strip() for part in column.split(":")] for column in columns.split(";")]
-    found = [(label, [_value(row, name) for row in rows or ()]) for label, name in named]
+    asked = values_of(rows, columns)
     shown = [
         _column(label, values)
-        for label, values in found
+        for label, values in asked
         if any(value is not None for value in values)
     ]
-    if len(shown) < min(2, len(named)):
+    if len(shown) < min(2, len(asked)):
         return None
-    text = "\n".join(f"| {' | '.join(line)} |" for line in zip(*shown, strict=True))
+    lines = zip(*shown, strict=True)
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{text}\n\n*{caption}*" if caption else text
 
 
+def values_of(rows: Iterable[object] | None, columns: str) -> list[tuple[str, list]]:
+    """(label, values) of each column of a table."""
+    facts = list(rows or ())
+    found = []
+    for column in columns.split(";"):
+        label, name = (part.strip() for part in column.split(":"))
+        found.append((label, [_value(row, name) for row in facts]))
+    return found
+
+
 def _value(row: object, path: str) -> object:
+    value = row
     for name in path.split("."):
-        row = (
-            None if row is None else row.get(name) if isinstance(row, dict) else getattr(row, name)
-        )
-    return None if row == "" else row
+        if value is None:
+            return None
+        value = value.get(name) if isinstance(value, dict) else getattr(value, name)
+    return None if value == "" else value
 
 
 def _column(label: str, values: list) -> list[str]:
@@ -40,24 +54,21 @@ def _column(label: str, values: list) -> list[str]:
     its own unit."""
     quantities = [value for value in values if isinstance(value, Quantity)]
     if not quantities:
-        return [
-            label,
-            ":---",
-            *(NOTHING if value is None else escaped(str(value)) for value in values),
-        ]
+        texts = [NOTHING if value is None else escaped(str(value)) for value in values]
+        return [label, ":---", *texts]
     if len({each.unit for each in quantities}) > 1:
-        return [label, "---:", *(NOTHING if value is None else str(value) for value in values)]
+        texts = [NOTHING if value is None else str(value) for value in values]
+        return [label, "---:", *texts]
     largest = max(quantities, key=lambda each: abs(each.value))
     divisor, _ = number_format.scale(largest)
-    cells = (
-        number_format.in_table(value, divisor) if isinstance(value, Quantity) else value or NOTHING
-        for value in values
-    )
-    return [number_format.heading(label, largest), "---:", *cells]
+    texts = []
+    for value in values:
+        is_number = isinstance(value, Quantity)
+        texts.append(number_format.in_table(value, divisor) if is_number else value or NOTHING)
+    return [number_format.heading(label, largest), "---:", *texts]
 
 
 def escaped(text: str) -> str:
     """Text of a table or a record, so that Markdown shows it as it is."""
-    return "".join(
-        f"\\{letter}" if letter in "\\|*_`[]<>#&~$" else letter for letter in " ".join(text.split())
-    )
+    on_one_line = " ".join(text.split())
+    return "".join(f"\\{letter}" if letter in MARKDOWN else letter for letter in on_one_line)

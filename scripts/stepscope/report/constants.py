@@ -1,0 +1,29 @@
+"""Numbers that the prose names, from the modules that decide by them."""
+
+from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
+from stepscope.measure.found import LAUNCH_LIMITED
+from stepscope.report.facts.machine import SCORE_BYTES
+from stepscope.report.facts.memory import NUMBER, PARAMETER
+from stepscope.report.facts.warmup import SETTLED
+from stepscope.report.kit.number_format import QUIET, THIN
+from stepscope.results.statistics import CONFIDENCE
+from stepscope.results.verdicts import MARGIN, MARGIN_OF_GPU
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}{THIN}%"
+
+
+CONSTANTS = {
+    "confidence": _percent(CONFIDENCE),  # of intervals
+    "margin": _percent(MARGIN),  # beyond which a change is faster or slower
+    "margin_of_gpu": _percent(MARGIN_OF_GPU),  # the same where the GPU limits both, in turns
+    "quiet": _percent(QUIET),  # intervals that are narrower are not printed
+    "launch_limited": _percent(LAUNCH_LIMITED - 1),  # the clock over the time without the host
+    "settled": _percent(SETTLED),  # a mean's distance from the steady step after enough warm-up
+    "number": NUMBER,  # bytes of a weight
+    "parameter": PARAMETER,  # bytes of a weight, its gradient and moments
+    "optimizer": OPTIMIZER_BYTES,  # bytes a parameter that AdamW moves in one pass
+    "optimizer_written": WRITTEN_OUT_BYTES,  # the same, one operation after another
+    "score": SCORE_BYTES[True],  # bytes a score that naive attention moves under autocast
+}

@@ -1,0 +1,125 @@
+"""Does this apply to me: what limits every plain timed step, and which change helps it first."""
+
+from dataclasses import dataclass
+
+from stepscope.report.facts.ladders import Ladder, ladders
+from stepscope.report.facts.machine import Machine, Place, place
+from stepscope.report.kit.data import Data, of_series
+from stepscope.report.kit.page import Name
+from stepscope.report.kit.quantity import Maybe, Quantity, minus
+from stepscope.results.option_labels import LABELS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Applies:
+    """Places of a size that the same thing limits and the same change helps first.
+
+    step: at the last of them. saves: percent of the step, from the least to the most.
+    """
+
+    size: Name
+    parameters: Maybe
+    contexts: str
+    limits: str
+    step: Maybe
+    change: Name
+    saves: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A plain timed step, what limits it, the kind of the change that won most or should, and the
+    seconds of that."""
+
+    place: Place
+    step: Quantity
+    limits: str
+    change: str
+    saved: Quantity
+
+    @property
+    def percent(self) -> int:
+        """What is saved, of the step."""
+        return round(100 * self.saved.value / self.step.value)
+
+
+def rows(data: Data, own: Machine) -> tuple[Applies, ...]:
+    """Every plain timed step in bf16, neighbours of a size with the same limit and first change
+    joined."""
+    same = {"study": "timing", "precision": "bf16", "options": "", "mode": "step"}
+    steps = data.series(quantity="time", phase="step", **same)
+    judged = [made for row in steps if (made := _judged(data, own, row))]
+    judged.sort(key=_size)
+    groups: dict[tuple[str, str, str], list[Judged]] = {}
+    for each in judged:
+        groups.setdefault((each.place.size, each.limits, each.change), []).append(each)
+    return tuple(map(_joined, groups.values()))
+
+
+def _size(judged: Judged) -> tuple[float, int]:
+    parameters = judged.place.parameters
+    return parameters.value if parameters else 0.0, judged.place.context
+
+
+def _joined(group: list[Judged]) -> Applies:
+    last = group[-1]
+    return Applies(
+        size=last.place.size,
+        parameters=last.place.parameters,
+        contexts=_span([each.place.context for each in group]),
+        limits=last.limits.replace("gpu", "GPU"),
+        step=last.step,
+        change=Name(LABELS.get(last.change, last.change)),
+        saves=_span(sorted(each.percent for each in group)),
+    )
+
+
+def _span(numbers: list[int]) -> str:
+    """`128 to 512`, or the only one."""
+    return f"{numbers[0]:,}" if numbers[0] == numbers[-1] else f"{numbers[0]:,} to {numbers[-1]:,}"
+
+
+def _judged(data: Data, own: Machine, row: dict) -> Judged | None:
+    where, step = place(data, own, row, row["precision"]), of_series(row)
+    if where is None or where.parameters is None or step is None:
+        return None
+    best = _best(data, own, row, where, step)
+    if best is None:
+        return None
+    return Judged(place=where, step=step, limits=row["limits"], change=best[0], saved=best[1])
+
+
+def _best(
+    data: Data, own: Machine, row: dict, where: Place, step: Quantity
+) -> tuple[str, Quantity] | None:
+    """(kind, seconds): where launches limit, all that the GPU waits; else what was measured there,
+    else what the bytes say."""
+    if row["limits"] == "launches":
+        idle = _idle(data, row, step)
+        return ("graphs", idle) if idle else None
+    at_place = [each for each in ladders(data, own) if each.place.key == where.key]
+    won = _won(at_place[0]) if at_place else None
+    return won or _spared(where)
+
+
+def _idle(data: Data, row: dict, step: Quantity) -> Maybe:
+    same = {"cell": row["cell"], "mode": "step", "phase": "step"}
+    return minus(step, data.measured("alone_time", **same))
+
+
+def _won(ladder: Ladder) -> tuple[str, Quantity] | None:
+    """The change that won most in the ladder at the place."""
+    if ladder.is_starved or not ladder.gains:
+        return None
+    won = {rung.kind: ladder.beyond(rung) for rung in ladder.gains}
+    change = max(won, key=lambda kind: won[kind].value)
+    return (change, won[change]) if won[change].value > 0 else None
+
+
+def _spared(where: Place) -> tuple[str, Quantity] | None:
+    """The change that spares the bytes of most time."""
+    optimizer = minus(where.optimizer_written, where.optimizer_fused)
+    spared = {"sdpa": where.scores, "fused": optimizer}
+    known = {change: saved for change, saved in spared.items() if saved}
+    change = max(known, key=lambda each: known[each].value, default=None)
+    return (change, known[change]) if change else None
