@@ -170,7 +170,7 @@ QUANTITIES = {  # of series.csv
             "peak_reserved",
             "peak, reserved",
             "B",
-            "from the driver, with CUDA graphs' pools; no less than allocated",
+            "from the driver, with CUDA graphs' pools; where others' was not used",
         ),
         number("peak_resident", "peak, resident", "B", "of the process; without a GPU"),
         number("peak_predicted", "peak, predicted", "B", "of what tensors ask for, in closed form"),

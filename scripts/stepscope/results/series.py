@@ -106,20 +106,19 @@ def of_values(cells: list[MeasuredCell], more: Sequence[dict]) -> pd.DataFrame:
     whole = found["mode"].map(WHOLE).fillna(found["direction"])
     found["phase"] = found["phase"].where(found["phase"] != "", whole)
     found["value"] = found["value"].astype(float)
-    found = reserved_at_least(found)
+    found = own_reserved(found)
     return found.assign(mean=found["value"], samples=1)
 
 
-def reserved_at_least(values: pd.DataFrame) -> pd.DataFrame:
-    """The same with `peak_reserved` no less than `peak_allocated`: a rung that takes turns also
-    uses what the others have reserved and freed, which it did not reserve itself."""
+def own_reserved(values: pd.DataFrame) -> pd.DataFrame:
+    """The same without `peak_reserved` that is less than `peak_allocated`: a rung that takes turns
+    also uses what the others have reserved and freed, so that nobody knows what it needs itself."""
     by = [*alone.STEP, "process"]
     allocated = values[values["quantity"] == "peak_allocated"].drop_duplicates(by)
-    is_reserved = values["quantity"] == "peak_reserved"
-    places = pd.MultiIndex.from_frame(values.loc[is_reserved, by])
+    places = pd.MultiIndex.from_frame(values[by])
     least = allocated.set_index(by)["value"].reindex(places).fillna(0).to_numpy()
-    values.loc[is_reserved, "value"] = values.loc[is_reserved, "value"].clip(lower=least)
-    return values
+    is_known = (values["quantity"] != "peak_reserved") | (values["value"] >= least)
+    return values[is_known]
 
 
 def limits(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.Series:

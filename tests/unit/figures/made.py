@@ -99,9 +99,8 @@ def ladder() -> tuple[list[dict], list[dict]]:
             mine | {"phase": phase, "quantity": "time", "median": share * step}
             for phase, share in SHARES.items()
         ]
-        series.append(
-            mine | {"quantity": "peak_reserved", "unit": "B", "median": PEAKS[variant] * 2**30}
-        )
+        allocated = {"quantity": "peak_allocated", "unit": "B", "median": PEAKS[variant] * 2**30}
+        series.append(mine | allocated)
         for before in dict.fromkeys([AFTER.get(variant), "fp32"] if variant in AFTER else []):
             ratio = RUNGS[before] / step
             judged = {"a": before, "b": variant, "phase": "step", "quantity": "time"} | {

@@ -125,7 +125,9 @@ def ladder(
     about = cell(folder, machine, **where)
     spec = {"context": where["context"], "variants": list(full.values())}
     machine_ = {"machine": about["machine"]}
-    declared = variants.rows([SimpleNamespace(name=folder, spec=spec, place=machine_)])
+    declared = variants.rows(
+        [SimpleNamespace(name=folder, spec=spec, place=machine_ | where | {"study": "ladder"})]
+    )
     rows, pairs = [], []
     first = next(iter(rungs))
     for name, (_, after, seconds, verdict) in rungs.items():

@@ -189,13 +189,13 @@ def test_values_of_a_record_are_series_and_energy_is_a_tokens_too(results):
     assert row(got, "kernels")["phase"] == "step"
 
 
-def test_no_less_is_reserved_than_allocated(results):
-    timing(
-        results,
-        [sample()],
-        values=[value("peak_reserved", "B", 5.0), value("peak_allocated", "B", 7.0)],
-    )
-    assert row(series_of(results), "peak_reserved")["median"] == 7
+@pytest.mark.parametrize(("reserved", "known"), [(5.0, []), (9.0, [9.0])])
+def test_what_is_less_than_allocated_was_not_reserved_by_the_rung_alone(results, reserved, known):
+    peaks = [value("peak_reserved", "B", reserved), value("peak_allocated", "B", 7.0)]
+    timing(results, [sample()], values=peaks)
+    got = series_of(results).set_index("quantity")["median"]
+    assert got["peak_allocated"] == 7
+    assert got[got.index == "peak_reserved"].to_list() == known
 
 
 def test_what_ran_out_of_memory_has_a_row_without_numbers(results):
