@@ -83,10 +83,10 @@ def ladder(tables: Tables) -> Figure | None:
 
 
 def _subject(shown: pd.DataFrame, *, has_lines: bool) -> str:
-    told = "× how many times as fast as the row above"
+    told = "× as fast as the row above"
     is_told_apart = (shown["verdict"] != "") & ~shown["follows"]
     if is_told_apart.any():
-        told += ", or as the one in brackets"
+        told += " or the one in brackets"
     return f"{told}; vertical line: without the host" if has_lines else told
 
 
