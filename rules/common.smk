@@ -8,7 +8,7 @@ import shlex
 
 from stepscope.model.formats import PRECISIONS
 from stepscope.config import hardware
-from stepscope.config import ConfigError
+from stepscope.config import Complaints, ConfigError
 from stepscope.config.config import validated
 from stepscope.config.published import published_files
 from stepscope.config.registry import Registry
@@ -20,14 +20,17 @@ from stepscope.machine import identity
 if refused := unusable(str(PROJECT)) or unusable(sys.executable):
     sys.exit(refused)
 CONDA = "conda" in map(str, workflow.deployment_settings.deployment_method)
+WRONG = Complaints()
 try:
     config = validated(config, PROJECT / "rules/config.schema.yaml")
-    MACHINES = hardware.hardware_of(config)
-    CELLS = Registry(
-        config, MACHINES, STUDIES, environment=PROJECT / "envs/measure.yaml" if CONDA else None
-    )
-    CELLS.check_results()
-    PUBLISHED = published_files(config, PROJECT / "report/published")
+    with WRONG.noted():
+        PUBLISHED = published_files(config, PROJECT / "report/published")
+    with WRONG.noted():
+        MACHINES = hardware.hardware_of(config)
+        environment = PROJECT / "envs/measure.yaml" if CONDA else None
+        CELLS = Registry(config, MACHINES, STUDIES, environment=environment)
+        CELLS.check_results()
+    WRONG.tell()
 except (ConfigError, identity.MachineError) as error:
     sys.exit(str(error))
 

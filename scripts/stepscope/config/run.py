@@ -44,19 +44,8 @@ def unlockable() -> str | None:
 
 
 def measuring(words: list[str]) -> list[str]:
-    """The words of a command line without the wish to measure nothing: what measures all that is
-    missing."""
-    kept: list[str] = []
-    for word in words:
-        if word.lower() == "measure=false":
-            continue
-        # A --config whose only value was dropped takes none: the flag behind it would be its value.
-        if word.startswith("-") and kept and kept[-1] in ("--config", "-C"):
-            kept.pop()
-        kept.append(word)
-    if kept and kept[-1] in ("--config", "-C"):
-        kept.pop()
-    return kept
+    """The words of a command line, where it is to measure nothing those of one that measures."""
+    return ["measure=true" if word.lower() == "measure=false" else word for word in words]
 
 
 class OneLineAJob(logging.Filter):
