@@ -66,7 +66,7 @@ def main() -> None:
                 continue
             cells: list[Cell] = []
             for study in STUDIES:
-                cells += study.cells(config, one.device, one.label, one.threads)
+                cells += study.cells(config, one.device, one.label, one.threads, one.gpus)
             memory = capacity(one.device) if one.here else None
             print(one.label, *lines(cells, memory or math.inf), sep="\n")
     except (ConfigError, MachineError, OSError) as error:

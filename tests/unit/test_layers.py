@@ -27,6 +27,7 @@ LAYERS = (
     "trace",
     "snapshot",
     "measure",
+    "parallel",
     "results",
     "figures",
     "report/kit",

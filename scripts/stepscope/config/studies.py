@@ -40,7 +40,9 @@ class Study:
         """The name of its program's file."""
         return f"{self.program}.py"
 
-    def cells(self, config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
+    def cells(
+        self, config: dict, device: str, hardware: str, threads: int, gpus: int | None = None
+    ) -> list[Cell]:
         """The cells for a machine, in the configuration's order. Raises ConfigError for a grid that
         is wrong."""
         target = Target(
@@ -51,6 +53,7 @@ class Study:
             device=device,
             hardware=hardware,
             threads=threads,
+            gpus=gpus,
         )
         return self.expand(target)
 
@@ -128,6 +131,15 @@ PARALLEL = Study(
     variant_seconds=12,
 )
 
-STUDIES = (TIMING, LADDER, ATTENTION, CEILINGS, PROFILE, MEMORY, PRECISION)
+STUDIES = (
+    TIMING,
+    LADDER,
+    PARALLEL,
+    ATTENTION,
+    CEILINGS,
+    PROFILE,
+    MEMORY,
+    PRECISION,
+)
 BY_NAME = {study.name: study for study in STUDIES}
 OF_MODEL = tuple(study.name for study in STUDIES if "size" in study.axes)  # that run the model

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import matplotlib
 import numpy as np
@@ -17,8 +17,8 @@ from matplotlib.transforms import Affine2D, Transform
 
 from stepscope.figures import colours
 from stepscope.figures.svg import shorter
-from stepscope.results.tables import Tables
 
+Shown = TypeVar("Shown")  # what a figure is drawn of
 LABEL = 7.5  # points of a name at a line
 WIDTH = 5.4  # inches: 389 points, of which a phone shows each as about a pixel
 # Laid out with matplotlib's own font, the same on every machine; the SVG's text is text, in these
@@ -62,11 +62,11 @@ STYLE: dict[Any, Any] = {  # of matplotlib's rcParams
 }
 
 
-def render(draw: Callable, tables: Tables) -> bytes | None:
+def render(draw: Callable[[Shown], Figure | None], shown: Shown) -> bytes | None:
     """A figure as SVG, the same bytes whenever and wherever it is drawn; None where there is
     nothing to draw."""
     with matplotlib.rc_context(STYLE):
-        figure = draw(tables)
+        figure = draw(shown)
         if figure is None:
             return None
         svg = io.BytesIO()
