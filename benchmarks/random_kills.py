@@ -49,6 +49,7 @@ GRID = {
     "timing": SERIES | {"grid": {"cpu": [POINT | {"context": [8, 16]}]}},
     "ladder": {"places": {"cpu": []}, "asides": {"cpu": []}},
     "attention": {"grid": {"cpu": []}},
+    "parallel": {"grid": {"cpu": []}},
     "profile": {"warmup": {"cpu": 1}, "steps": {"cpu": 1}, "grid": {"cpu": [POINT]}},
     "memory": {"grid": {"cpu": [POINT]}},
     "ceilings": {

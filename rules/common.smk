@@ -4,7 +4,6 @@
 import functools
 import hashlib
 import json
-import re
 import shlex
 
 from stepscope.model.formats import PRECISIONS
@@ -85,8 +84,8 @@ def asked(key):
         # By the end of the rule's name: a workflow that uses this one puts a prefix before it.
         study = next(study.name for study in STUDIES if rulename.endswith(study.program))
         machine, size = CELLS.machines[wildcards.hardware], wildcards.get("size")
-        several = re.search(r"/devices=(\d+)", wildcards.get("options") or "")
-        devices = int(several[1]) if several else 1
+        options = [part.partition("=") for part in (wildcards.get("options") or "").split("/")]
+        devices = next((int(value) for name, _, value in options if name == "devices"), 1)
         return hardware.job_resources(machine, config, study, size, devices)[key]
 
     return of_wildcards
