@@ -12,12 +12,13 @@ from stepscope.config import Complaints, ConfigError
 from stepscope.config.config import validated
 from stepscope.config.published import published_files
 from stepscope.config.registry import Registry
-from stepscope.config.run import measuring, unusable
+from stepscope.config.run import measuring, unready, unusable
 from stepscope.config.studies import STUDIES
 from stepscope.files import write_whole
 from stepscope.machine import identity
 
-if refused := unusable(str(PROJECT)) or unusable(sys.executable):
+refused = unusable(str(PROJECT)) or unusable(sys.executable)
+if refused := refused or unready(Path.cwd(), workflow.dryrun):
     sys.exit(refused)
 CONDA = "conda" in map(str, workflow.deployment_settings.deployment_method)
 WRONG = Complaints()

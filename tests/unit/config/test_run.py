@@ -176,3 +176,15 @@ def test_sigterm_is_handled_though_the_interrupted_code_holds_the_lock_that_its_
         assert ended.wait(60)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_folder_that_snakemake_cannot_write_to_is_one_line(tmp_path, monkeypatch):
+    assert run.unready(tmp_path, is_dry=False) is None
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    said = f"cannot write in {tmp_path}: make it writable, or choose another --directory"
+    assert run.unready(tmp_path, is_dry=True) == run.unready(tmp_path, is_dry=False) == said
+    (tmp_path / ".snakemake").mkdir()
+    assert run.unready(tmp_path, is_dry=True) is None
+    monkeypatch.setattr(run, "is_full", lambda folder: True)
+    said = f"the disk of {tmp_path} is full; make room and run again, nothing is lost"
+    assert run.unready(tmp_path, is_dry=False) == said
