@@ -18,8 +18,8 @@ from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, FREE_REQUESTED, GRO
 class Replay:
     """A device's blocks as columns (address, size in requested bytes, start, end, stack), in the
     order of their starts, and its memory after each event: active[i] and reserved[i] after event i
-    - 1, so that [0] is before the first. taken: bytes that the allocator took for a block, where the
-    final state has it; else 0.
+    - 1, so that [0] is before the first. taken: bytes that the allocator took for a block, where
+    the final state has it; else 0.
 
     contradicted: whether the events cannot be all that happened. forgotten: whether blocks were
     recorded whose allocations the history does not have.

@@ -39,7 +39,10 @@ PHASE_OF_KIND = {
 
 _OPTIMIZER = re.compile(r"(^|/)torch/optim/")
 _UPDATES = re.compile(
-    r"(^|_)(optimi[sz]er|adamw?|adagrad|adadelta|adafactor|sgd|rmsprop|lamb|lion|muon|shampoo)(_|$)",
+    (
+        r"(^|_)(optimi[sz]er|adamw?|adagrad|adadelta|adafactor|sgd|rmsprop|lamb|lion|muon"
+        r"|shampoo)(_|$)"
+    ),
     re.IGNORECASE,
 )
 _PREPARES = re.compile(
@@ -63,9 +66,11 @@ _CAST = "autocast::cached_cast"
 # own sources wherever they are, code without a file.
 _LIBRARY = re.compile(
     r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/Lib/|^<(frozen|string|eval_with_key)"
-    r"|(^|/)torch/(_\w+/|_\w+\.py|amp/|autograd/|cuda/|distributed/|fx/|functional\.py|jit/|nn/|ops|optim/|profiler/"
+    r"|(^|/)torch/(_\w+/|_\w+\.py|amp/|autograd/|cuda/|distributed/|fx/|functional\.py|jit/"
+    r"|nn/|ops|optim/|profiler/"
     r"|utils/|tensor\.py|cpu/|library\.py|random\.py|overrides\.py|serialization\.py|storage\.py)"
-    r"|(^|/)einops/(_\w+\.py|array_api\.py|einops\.py|experimental/|layers/|packing\.py|parsing\.py)"
+    r"|(^|/)einops/(_\w+\.py|array_api\.py|einops\.py|experimental/|layers/|packing\.py"
+    r"|parsing\.py)"
 )
 _PYTORCH = re.compile(r"(^|/)(torch|einops)/|/lib(64)?/python\d[\d.]*/(?!(site|dist)-packages/)|^<")
 _AROUND = re.compile(r"(^|/)stepscope/model/own/")  # what calls a model that is not ours

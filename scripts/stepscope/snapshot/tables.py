@@ -101,9 +101,9 @@ def summary(device: Device, cut: bool) -> pd.DataFrame:
 
 
 def allocated_bytes(replay: Replay) -> np.ndarray:
-    """Bytes that the allocator took for each block: as the final state says, else at least, since it
-    rounds up to 512 (kMinBlockSize in c10/core/CachingDeviceAllocator.h), and gives a block whole
-    where too little would be left of it."""
+    """Bytes that the allocator took for each block: as the final state says, else at least, since
+    it rounds up to 512 (kMinBlockSize in c10/core/CachingDeviceAllocator.h), and gives a block
+    whole where too little would be left of it."""
     rounded = -(-replay.size // MIN_BLOCK) * MIN_BLOCK
     return np.where(replay.taken > 0, replay.taken, rounded)
 

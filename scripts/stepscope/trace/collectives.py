@@ -55,7 +55,8 @@ def last_starts(found: pd.DataFrame, instance: np.ndarray) -> np.ndarray:
 
 
 def waited_for(found: pd.DataFrame, instance: np.ndarray) -> dict[int, float]:
-    """Rank → how long all other ranks together wait in collectives that it was the last to start."""
+    """Rank → how long all other ranks together wait in collectives that it was the last to
+    start."""
     waits = last_starts(found, instance) - found["start"].to_numpy()
     late = found["rank"].to_numpy()[found["start"].groupby(instance).transform("idxmax")]
     total = pd.Series(waits).groupby(late).sum()

@@ -73,8 +73,8 @@ class Trace:
     ended when the trace did; `sequence` is autograd's sequence number, -1 without one. calls: CUDA
     API calls of the host. operations: what the GPU did, in the order of its start (`kind`: KERNEL,
     MEMORY or GRAPH), with the `correlation` of the call that launched it within its process, and
-    the `bytes` that it copied or filled, -1 if that is not known, and a number for the `shape` that a
-    kernel was launched with. On a trace without a GPU the
+    the `bytes` that it copied or filled, -1 if that is not known, and a number for the `shape` that
+    a kernel was launched with. On a trace without a GPU the
     operators of the processor stand where kernels would, and `device_is_host` is true. operators:
     codes of names that are operators' rather than modules', if the trace says so. diagnostics: what
     the profiler warned of. messages: rows of MESSAGES. profiler: "nsys" or "torch". processes: what

@@ -29,8 +29,8 @@ _GZIP = b"\x1f\x8b"
 _MOST = 2**63
 _COLLECTIVE = re.compile(r"^(gloo|mpi|ucc|nccl|xccl):")  # on a thread of the processor
 _ITEM_BYTES = {"Double": 8, "Long": 8, "Float": 4, "Int": 4, "Half": 2, "BFloat16": 2, "Short": 2}
-# In a text of JSON: a backslash with what makes it an escape, or alone, as in C:\code; a number that
-# C++ prints and JSON does not have.
+# In a text of JSON: a backslash with what makes it an escape, or alone, as in C:\code; a number
+# that C++ prints and JSON does not have.
 _ESCAPE = re.compile(r"""\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?""")
 _NO_NUMBER = re.compile(r"(?<=:)\s*[-+]?(nan|inf)(?=\s*[,}\]])", re.IGNORECASE)
 _DAMAGES = (
@@ -205,7 +205,7 @@ class _Hosts:
 def _operations(
     working: list[dict], names: Names, calls: pd.DataFrame, hosts: _Hosts
 ) -> pd.DataFrame:
-    """What devices did. Their events have a device for a process; whose it is, the launches tell."""
+    """What devices did. Their events have a device for a process; whose it is, launches tell."""
     times = _times(working)
     correlation = np.array(_numbers(working, "correlation"), dtype=np.int64)
     asked = pd.DataFrame({"correlation": correlation, "start": times["end"]})
@@ -232,7 +232,8 @@ def _operations(
 
 
 def _messages(working: list[dict]) -> pd.DataFrame:
-    """What torch.distributed says of its collectives (saveNcclMeta in torch/csrc/profiler/util.cpp)."""
+    """What torch.distributed says of its collectives (saveNcclMeta in
+    torch/csrc/profiler/util.cpp)."""
     at = [number for number, event in enumerate(working) if "Collective name" in _arguments(event)]
     own = [working[number] for number in at]
     said = [_arguments(event) for event in own]

@@ -41,8 +41,8 @@ def named(
         chosen = {phase for phase in means.values() if phase}
     else:
         chosen = {names[each] for each in _outermost(trace.ranges, renamed, parent, operator[own])}
-    # A range within one of its own phase, whatever both are called in the file, is a part of it, and
-    # would count it twice: FSDP's forward passes in each other, "step" in "iteration 3".
+    # A range within one of its own phase, whatever both are called in the file, is a part of it,
+    # and would count it twice: FSDP's forward passes in each other, "step" in "iteration 3".
     phases = np.array([name in chosen for name in names], dtype=bool)
     inner = phases[renamed] & inside_itself(parent, renamed)
     parts = {int(each): _of_a_part(trace.names[each], chosen) for each in np.unique(own[inner])}

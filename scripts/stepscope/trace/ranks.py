@@ -23,7 +23,10 @@ MOST_KERNELS = 40
 _STARTS_ONE = re.compile(r"^c10d::|^record_param_comms")
 # Which collective a kernel of NCCL and its like is, by its name.
 _KERNEL = re.compile(
-    r"(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|send_?recv|reduce|gather|scatter)",
+    (
+        r"(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|send_?recv|reduce"
+        r"|gather|scatter)"
+    ),
     re.IGNORECASE,
 )
 _SAID = ["given", "got", "item", "ranks", "sequence"]
