@@ -10,8 +10,7 @@ import gzip
 import json
 import re
 import zlib
-from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from pathlib import Path
 
 import numpy as np
@@ -188,18 +187,21 @@ class _Hosts:
             for key, number in self._processes.items()
         }
 
-    def of_device(self, device: Hashable, launched_by: Iterable[int]) -> int:
+    def of_device(
+        self, device: Hashable, launched_by: np.ndarray, are_mixed: bool
+    ) -> int | np.ndarray:
         """The process that a device's events belong to, where files were merged: the one with the
         same words before the number, such as "[TP00] 0" beside "[TP00] 4711"; else the one that
-        launched most of them."""
+        launched most of them, or where devices have no numbers of their own each."""
         words = _words(device)
         alike = [
             number for key, number in self._processes.items() if words and _words(key) == words
         ]
         if len(alike) == 1:
             return alike[0]
-        launched = Counter(each for each in launched_by if each >= 0)
-        return launched.most_common(1)[0][0] if launched else 0
+        known = launched_by[launched_by >= 0]
+        most = int(np.bincount(known).argmax()) if len(known) else 0
+        return np.where(launched_by >= 0, launched_by, most) if are_mixed else most
 
 
 def _operations(
@@ -215,8 +217,9 @@ def _operations(
     pids: dict[Hashable, list[int]] = {}
     for at, event in enumerate(working):
         pids.setdefault(_key(event.get("pid")), []).append(at)
+    are_mixed = len(pids) < len(set(calls["process"].tolist()))  # device 0 of several hosts
     for device, own in pids.items():
-        process[own] = hosts.of_device(device, by[own].tolist())
+        process[own] = hosts.of_device(device, by[own], are_mixed)
     return events.frame(
         events.OPERATIONS,
         **times,
