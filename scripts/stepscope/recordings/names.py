@@ -67,7 +67,7 @@ _MEANINGS: tuple[tuple[str, frozenset[str]], ...] = (
                 "muon",
                 "rmsprop",
             ]
-        ),  # fmt: skip
+        ),
     ),
     ("backward", frozenset({"backward", "bwd", "backprop", "backpropagation"})),
     ("inference", frozenset({"inference", "infer"})),

@@ -183,20 +183,15 @@ def top_kernels(found: Attribution, kept: np.ndarray) -> dict[int, tuple[str, in
         }
     )
     alike = launched.groupby(["at", "kernel"], as_index=False)["ns"].sum()
-    at, kernel, ns = (alike[key].to_numpy() for key in ("at", "kernel", "ns"))
-    # The names met so far: a range within one of its own name counts once.
-    seen: list[np.ndarray] = []
+    # A range within one of its own name counts once: the outermost is taken.
+    counts = kept & ~inside_itself(found.parent, codes)
     parts = []
-    while len(at):
-        name = np.where(kept[at], codes[at], -1)
-        fresh = name >= 0
-        for before in seen:
-            fresh &= before != name
-        part = pd.DataFrame({"name": name, "kernel": kernel, "ns": ns})[fresh]
+    while len(alike):
+        at = alike["at"].to_numpy()
+        part = alike.assign(name=codes[at])[counts[at]]
         parts.append(part.groupby(["name", "kernel"], as_index=False)["ns"].sum())
-        on = found.parent[at] >= 0
-        seen = [before[on] for before in [*seen, name]]
-        at, kernel, ns = found.parent[at][on], kernel[on], ns[on]
+        around = found.parent[at]
+        alike = alike.assign(at=around)[around >= 0]
     if not parts:
         return {}
     total = pd.concat(parts).groupby(["name", "kernel"])["ns"].sum()

@@ -5,7 +5,7 @@ Seconds and counts are those of a step.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -193,40 +193,41 @@ class Ranks:
         table = alike.assign(time=(end - start).astype(float))
         alone = table[~is_beside].groupby(["name", "shape"])["time"].median().rename("alone")
         table = table[is_beside].assign(operation=at[latest[is_beside]])
-        kernels = [
-            kernel_names.describe(self.found.trace.names[code]).short for code in table["name"]
-        ]
-        return table.assign(kernel=kernels).join(alone, on=["name", "shape"])
+        return table.assign(kernel=self._short(table["name"])).join(alone, on=["name", "shape"])
 
     def kernels(self) -> pd.DataFrame:
         """A row for each kernel that computes on several ranks: where it is fastest and slowest, by
         the mean of its times, and what they differ by over a step; the largest first."""
         if len(self.places) < 2:
             return pd.DataFrame()
-        parts = []
+        of_rank_mean, of_rank_calls = {}, {}
         for place in self.places:
             own = place.own[self.computes[place.own]]
             time = pd.Series((self.end[own] - self.start[own]) / SECOND)
-            means = time.groupby(self.name[own]).agg(["mean", "size"])
-            parts.append(means.assign(rank=place.rank, calls=means["size"] / place.steps))
-        every = pd.concat(parts)
-        every = every[every.index.duplicated(keep=False)].sort_values("mean", kind="stable")
-        by_name = every.groupby(level=0)
-        first, last = by_name.first(), by_name.last()
+            by_name = time.groupby(self.name[own])
+            of_rank_mean[place.rank] = by_name.mean()
+            of_rank_calls[place.rank] = by_name.size() / place.steps
+        means = pd.DataFrame(of_rank_mean).dropna(thresh=2)
+        calls = pd.DataFrame(of_rank_calls).max(axis=1)[means.index]
+        if means.empty:
+            return pd.DataFrame()
+        fastest, slowest = means.min(axis=1), means.max(axis=1)
         table = pd.DataFrame(
             {
-                "kernel": [
-                    kernel_names.describe(self.found.trace.names[at]).short for at in first.index
-                ],
-                "calls": by_name["calls"].max(),
-                "fastest_rank": first["rank"],
-                "slowest_rank": last["rank"],
-                "fastest": first["mean"],
-                "slowest": last["mean"],
-                "difference": (last["mean"] - first["mean"]) * by_name["calls"].max(),
+                "kernel": self._short(means.index),
+                "calls": calls,
+                "fastest_rank": means.idxmin(axis=1),
+                "slowest_rank": means.idxmax(axis=1),
+                "fastest": fastest,
+                "slowest": slowest,
+                "difference": (slowest - fastest) * calls,
             }
         )
         return table.nlargest(MOST_KERNELS, "difference").reset_index(drop=True)
+
+    def _short(self, codes: Iterable[int]) -> list[str]:
+        names = self.found.trace.names
+        return [kernel_names.describe(names[code]).short for code in codes]
 
 
 def is_collective(trace: Trace) -> np.ndarray:
