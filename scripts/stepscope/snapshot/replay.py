@@ -104,7 +104,8 @@ def replay(device: Device) -> Replay:
 
     final = np.flatnonzero(device.block_active)
     last = np.flatnonzero(~same_next)  # the last event of each address
-    open_at_end, closed_at_end = address[last[allocates[last]]], address[last[~allocates[last]]]
+    open_at_end = address[last[allocates[last]]]
+    closed_at_end = address[last[~allocates[last]]]
     untouched = final[~np.isin(device.block_address[final], address)]
     known_stack = (device.block_stack[untouched] >= 0).any()
     contradicted = np.isin(device.block_address[final], closed_at_end).any()
@@ -116,7 +117,8 @@ def replay(device: Device) -> Replay:
     ) -> np.ndarray:
         return np.concatenate([of_untouched, of_orphans, of_allocs])
 
-    first, second = chosen[of_alloc], chosen[orphans]
+    first = chosen[of_alloc]
+    second = chosen[orphans]
     size = joined(device.size[first], device.size[second], device.block_requested[untouched])
     start = joined(first, np.full(len(second), -1), np.full(len(untouched), -1))
     end = joined(ends, second, np.full(len(untouched), events))

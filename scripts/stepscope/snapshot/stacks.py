@@ -26,7 +26,8 @@ import numpy as np
 
 from stepscope.snapshot.events import ALLOC, UNKNOWN_LINE, Frame, Snapshot
 
-NO_STACK, MOST_FRAMES = "(no frames)", 64
+NO_STACK = "(no frames)"
+MOST_FRAMES = 64
 KINDS = range(6)
 NOTHING, FORWARD, BACKWARD, RECOMPUTED, OPTIMIZER, MADE = KINDS
 PHASE_OF_KIND = {
@@ -97,7 +98,8 @@ def shown(frame: Frame) -> str:
     """As in "file.py:123 function"; a file of this repository relative to it, others without their
     folders."""
     path = _path(frame)
-    ours, parts = path.rfind("/scripts/"), path.rsplit("/", 2)
+    ours = path.rfind("/scripts/")
+    parts = path.rsplit("/", 2)
     alone = 2 if parts[-1] == "__init__.py" else 1  # says nothing alone
     path = path[ours + 1 :] if ours >= 0 else "/".join(parts[-alone:])
     return _placed(path, frame)

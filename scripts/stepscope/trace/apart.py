@@ -145,7 +145,8 @@ def _parts(step: Step, until: Times, alone: Step) -> Parts:
     parts = collectives.parts(window, (start, end), (began, moment), (moment, ended))
     beside = np.diff(covered(began, ended, np.array([start, end])), axis=0)[0]
     start_alone, end_alone = _cut(alone.kernels, alone)
-    own, before = end - start, end_alone - start_alone
+    own = end - start
+    before = end_alone - start_alone
     busy_alone = busy_time(alone)
     at_once = (parts["compute"] - own.sum()) - (busy_alone - before.sum())
     names = tuple(span.name for span in step.kernels)
@@ -219,7 +220,8 @@ def aligned(
         allowed = np.maximum(best[row - 1, 1:], best[row - 1, :-1] + (columns == name))
         np.maximum.accumulate(allowed, out=best[row, 1:])
     pairs = []
-    row, column = len(rows), len(columns)
+    row = len(rows)
+    column = len(columns)
     while row and column:
         if best[row, column] == best[row - 1, column]:
             row -= 1

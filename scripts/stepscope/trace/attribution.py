@@ -165,7 +165,8 @@ def attribute(
         values = np.append(trace.calls[column].to_numpy(), 0)
         return np.where(linked, values[launch], otherwise)
 
-    time, thread = of_call("start", -1), of_call("thread", -1)
+    time = of_call("start", -1)
+    thread = of_call("thread", -1)
     process = of_call("process", trace.operations["process"].to_numpy())
     parent, innermost = nest(trace.ranges, thread, time, linked)
     trace, chosen = named(trace, parent, operator_names(trace), phases)

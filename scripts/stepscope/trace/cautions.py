@@ -131,7 +131,13 @@ def ranges(found: Attribution, modules: pd.DataFrame, phases: pd.DataFrame) -> p
     if len(phases):
         times.append((phases["phase"], phases["count"], phases["gpu_time"]))
     rows = [
-        pd.DataFrame({"range": name, "count": count, "share": time / whole})
+        pd.DataFrame(
+            {
+                "range": name,
+                "count": count,
+                "share": time / whole,
+            }
+        )
         for name, count, time in times
     ]
     return pd.concat(rows).sort_values("share", ascending=False, kind="stable").head(MOST_RANGES)

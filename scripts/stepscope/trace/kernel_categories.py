@@ -342,7 +342,8 @@ def own_name(full_name: str) -> str:
 
 def _unmangled(name: str) -> tuple[str, str]:
     """(the identifiers of a mangled function's name, what follows it: template and parameters)."""
-    at, found = 3 if name.startswith("_ZN") else 2, []
+    at = 3 if name.startswith("_ZN") else 2
+    found = []
     while length := _DIGITS.match(name, at):
         at = length.end() + int(length[0])
         found.append(name[length.end() : at])

@@ -27,7 +27,15 @@ _OWN_WORK = 0.5
 _GZIP = b"\x1f\x8b"
 _MOST = 2**63
 _COLLECTIVE = re.compile(r"^(gloo|mpi|ucc|nccl|xccl):")  # on a thread of the processor
-_ITEM_BYTES = {"Double": 8, "Long": 8, "Float": 4, "Int": 4, "Half": 2, "BFloat16": 2, "Short": 2}
+_ITEM_BYTES = {
+    "Double": 8,
+    "Long": 8,
+    "Float": 4,
+    "Int": 4,
+    "Half": 2,
+    "BFloat16": 2,
+    "Short": 2,
+}
 # In a text of JSON: a backslash with what makes it an escape, or alone, as in C:\code; a number
 # that C++ prints and JSON does not have.
 _ESCAPE = re.compile(r"""\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?""")
@@ -102,7 +110,8 @@ def _trace(content: dict, found: list[dict]) -> Trace:
     for event in by_kind.get(EITHER, []):
         kind = OPERATOR if people.is_operator(_text(event)) else RANGE
         by_kind.setdefault(kind, []).append(event)
-    by_hand, operators = by_kind.get(RANGE, []), by_kind.get(OPERATOR, [])
+    by_hand = by_kind.get(RANGE, [])
+    operators = by_kind.get(OPERATOR, [])
     if any(event.get("name") == "step" for event in by_hand):  # the program's, else the profiler's
         by_hand = [event for event in by_hand if not _is_profiler_step(event)]
     calling = by_kind.get(CALL, [])

@@ -127,7 +127,8 @@ class Ranks:
             windows = _windows(self.found, place)
             other = place.own[self.is_other[place.own]]
             own = every[every["rank"] == place.rank]
-            start, end = own["start"].to_numpy(), own["end"].to_numpy()
+            start = own["start"].to_numpy()
+            end = own["end"].to_numpy()
             until = own["until"].fillna(own["start"]).to_numpy()
             computing = self.start[other], self.end[other]
             parts = collectives.parts(windows, computing, (start, until), (until, end))
@@ -162,10 +163,15 @@ class Ranks:
         computing = place.own[self.computes[place.own]]
         spans = np.array([self.start[at], self.end[at]])
         of_each = np.diff(covered(self.start[computing], self.end[computing], spans), axis=0)
-        time, hidden = float((spans[1] - spans[0]).sum()), float(of_each.sum())
+        time = float((spans[1] - spans[0]).sum())
+        hidden = float(of_each.sum())
         waiting = float(part["waiting"].sum(min_count=1))  # nan where no other rank is there
         ranks = int(said["ranks"] if said["ranks"] > 0 else said["members"])
-        row = {"collective": said["name"], "group": said["group"], "ranks": ranks}
+        row = {
+            "collective": said["name"],
+            "group": said["group"],
+            "ranks": ranks,
+        }
         row["count"] = len(part) / place.steps
         if said["given"] >= 0:
             given, got = (float(said[key] * said["item"]) for key in ("given", "got"))
@@ -174,7 +180,11 @@ class Ranks:
             moving = time - (0.0 if np.isnan(waiting) else waiting)
             link = len(part) * collectives.bus_bytes(str(said["name"]), given, got, ranks)
             row["bus_rate"] = link / moving * SECOND if moving else None
-        times = {"time": time, "waiting": waiting, "transfer": time - waiting}
+        times = {
+            "time": time,
+            "waiting": waiting,
+            "transfer": time - waiting,
+        }
         times |= {"exposed": time - hidden, "hidden": hidden}
         row |= {key: value / SECOND / place.steps for key, value in times.items()}
         return row | _slowed(beside[beside["operation"].isin(at)], place.steps)
@@ -200,7 +210,8 @@ class Ranks:
         the mean of its times, and what they differ by over a step; the largest first."""
         if len(self.places) < 2:
             return pd.DataFrame()
-        of_rank_mean, of_rank_calls = {}, {}
+        of_rank_mean = {}
+        of_rank_calls = {}
         for place in self.places:
             own = place.own[self.computes[place.own]]
             time = pd.Series((self.end[own] - self.start[own]) / SECOND)
@@ -211,7 +222,8 @@ class Ranks:
         calls = pd.DataFrame(of_rank_calls).max(axis=1)[means.index]
         if means.empty:
             return pd.DataFrame()
-        fastest, slowest = means.min(axis=1), means.max(axis=1)
+        fastest = means.min(axis=1)
+        slowest = means.max(axis=1)
         table = pd.DataFrame(
             {
                 "kernel": self._short(means.index),
@@ -288,7 +300,8 @@ def _slowed(beside: pd.DataFrame, steps: int) -> dict:
     if beside.empty:
         return {"beside": ""}
     known = beside[beside["alone"] > 0]
-    longer, alone = float((known["time"] - known["alone"]).sum()), float(known["alone"].sum())
+    longer = float((known["time"] - known["alone"]).sum())
+    alone = float(known["alone"].sum())
     return {
         "beside": beside.groupby("kernel")["time"].sum().idxmax(),
         "slowed": longer / SECOND / steps if alone else None,
@@ -309,5 +322,6 @@ def _windows(found: Attribution, place: Place) -> tuple[np.ndarray, np.ndarray]:
     start = found.trace.operations["start"].to_numpy()[place.own]
     phases = found.trace.ranges[found.is_phase[found.trace.ranges["name"].to_numpy()]]
     phases = phases[phases["process"] == place.process]
-    first, last_end = min([start.min(), *phases["start"]]), max([end.max(), *phases["end"]])
+    first = min([start.min(), *phases["start"]])
+    last_end = max([end.max(), *phases["end"]])
     return np.array([first]), np.array([last_end])

@@ -33,7 +33,8 @@ def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
     steps = found.occurrences(found.step_phase)
     by_length = np.argsort((steps["end"] - steps["start"]).to_numpy(), kind="stable")
     whole = steps.iloc[by_length[(len(steps) - 1) // 2]]
-    start, end = int(whole["start"]), int(whole["end"])
+    start = int(whole["start"])
+    end = int(whole["end"])
     views = [("step", whole, end)]
     ranges = found.trace.ranges
     code = attention_code(found)
@@ -91,7 +92,8 @@ def _view(found: Attribution, view: str, at: pd.Series, end: int, pixels: int) -
 def _depths(found: Attribution, own: np.ndarray, at: pd.Series) -> np.ndarray:
     """How many ranges lie around each, counted from the view's own range; those outside it have a
     negative depth."""
-    depth, around = np.zeros(len(own), dtype=np.int64), found.parent[own].copy()
+    depth = np.zeros(len(own), dtype=np.int64)
+    around = found.parent[own].copy()
     while (around >= 0).any():
         depth += around >= 0
         around[around >= 0] = found.parent[around[around >= 0]]
@@ -106,7 +108,14 @@ def _ranges_lane(
     be seen."""
     start, end = _within(own, at, edges)
     labels = [names[code] for code in own["name"]]
-    found = pd.DataFrame({"start": start, "end": end, "label": labels, "category": "range"})
+    found = pd.DataFrame(
+        {
+            "start": start,
+            "end": end,
+            "label": labels,
+            "category": "range",
+        }
+    )
     return _in_seconds(lane, found[end - start >= edges[1]])
 
 
@@ -139,7 +148,8 @@ def _by_pixel(
     start: np.ndarray, end: np.ndarray, categories: np.ndarray, edges: np.ndarray
 ) -> pd.DataFrame:
     """A rectangle a pixel; pixels beside each other that one category fills become one."""
-    names, pixel = sorted(set(categories)), edges[1]
+    names = sorted(set(categories))
+    pixel = edges[1]
     cover = np.array(
         [
             np.diff(covered(start[own], end[own], edges))
@@ -157,4 +167,11 @@ def _by_pixel(
     last = np.append(first[1:], len(at))[: len(first)] - 1
     ends = edges[at[last]] + np.where(full[last], 1, share[at[last]]) * pixel
     labels = [names[each] for each in best[first]]
-    return pd.DataFrame({"start": edges[at[first]], "end": ends, "label": "", "category": labels})
+    return pd.DataFrame(
+        {
+            "start": edges[at[first]],
+            "end": ends,
+            "label": "",
+            "category": labels,
+        }
+    )
