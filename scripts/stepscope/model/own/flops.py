@@ -33,6 +33,8 @@ def counted(own, found: Probe) -> dict:
         weights = structure.parameters(own.module) - structure.lookups(own.module)
         formula = 6 * weights * tokens + (attention or 0)
     told = {"counter": found.flops, "formula": formula, "disagree": False, "why": ""}
+    if found.uncounted:
+        told["uncounted"] = list(found.uncounted)
     if found.flops is None or formula is None:
         return told
     apart = abs(found.flops - formula) / max(found.flops, formula, 1)
@@ -48,6 +50,9 @@ def unknown(own, found: Probe) -> list[str]:
     lines = []
     if found.flops is None:
         lines.append(f"operations as torch counts them: {found.reason}")
+    if found.uncounted:
+        names = ", ".join(found.uncounted)
+        lines.append(f"operations of {names}: no formula, so that what is counted is the least")
     tokens = _tokens(own, found)
     if tokens is None:
         lines.append(
@@ -111,10 +116,7 @@ def _missed_attention(own, found: Probe, lacks: int, attention: int | None) -> b
 def _why(own, found: Probe, lacks: int, attention: int | None) -> str:
     """The best known cause of a disagreement; lacks: what the counter has less than the formula."""
     if structure.experts(own.module):
-        return (
-            "the model has experts: the formula counts all of them, a token runs through some;"
-            " torch may not count their products where they are grouped"
-        )
+        return "the model has experts: the formula counts all of them, a token runs through some"
     if lacks > 0 and not found.calls and attention:
         return "the counter is lower: attention may run in a kernel that it cannot see"
     if lacks > 0:
