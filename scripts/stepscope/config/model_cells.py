@@ -30,9 +30,21 @@ def timing_cells(target: Target) -> list[Cell]:
 
 
 def parallel_cells(target: Target) -> list[Cell]:
-    """The cells of the grid of several devices, in the configuration's order."""
-    variants = target.settings["variants"][target.device]
-    return training_cells(target, {"variants": variants} | timed_steps(target))
+    """The cells of the grid of several devices, in the configuration's order; not those that ask
+    for more GPUs than the machine has."""
+    strategies = target.settings["strategies"][target.device]
+    variants = [{"name": strategy_name(one)} | one for one in strategies]
+    cells = training_cells(target, {"variants": variants} | timed_steps(target))
+    if target.device == "cpu" or target.gpus is None:
+        return cells
+    most = target.gpus
+    return [cell for cell in cells if cell.spec.get("devices", 1) <= most]
+
+
+def strategy_name(strategy: dict) -> str:
+    """What a variant of the study of several devices is called: `overlapped`, `overlapped-ctas=8`."""
+    changed = [f"{key}={value}" for key, value in strategy.items() if key != "strategy"]
+    return "-".join([strategy["strategy"], *changed])
 
 
 def memory_cells(target: Target) -> list[Cell]:
