@@ -2,11 +2,12 @@
 formula.
 
 The formula is 6 N a token (Kaplan et al. 2020, section 2.1), N without embeddings that are only
-looked up, and 12 batch heads length^2 d_head for each attention, in full as in
-stepscope.formulas.flops.
+looked up, and 4 of frozen weights, which have no gradient of their own; and 12 batch heads length^2
+d_head for each attention, in full as in stepscope.formulas.flops.
 """
 
 import math
+from typing import Any
 
 from torch import nn
 
@@ -21,7 +22,8 @@ _D_HEAD = ("head_dim", "d_head", "head_size", "attention_head_size")
 
 def counted(own, found: Probe) -> dict:
     """{"counter", "formula", "disagree", "why"} for one forward and backward pass of the whole
-    batch.
+    batch; "forward": of the counter's those of the forward pass; "uncounted": operators without a
+    formula, if there are any.
 
     Also "from": "formula" where the counter did not see attention, so that rates are to be made of
     the formula.
@@ -29,10 +31,12 @@ def counted(own, found: Probe) -> dict:
     tokens = _tokens(own, found)
     attention = _attention(own, found, tokens)
     formula = None
+    weights = structure.multiplied(own.module)
     if tokens is not None:
-        weights = structure.parameters(own.module) - structure.lookups(own.module)
-        formula = 6 * weights * tokens + (attention or 0)
-    told = {"counter": found.flops, "formula": formula, "disagree": False, "why": ""}
+        a_token = sum((4 + 2 * each.requires_grad) * each.numel() for each in weights)
+        formula = a_token * tokens + (attention or 0)
+    told: dict[str, Any] = {"counter": found.flops, "formula": formula}
+    told |= {"forward": found.forward_flops, "disagree": False, "why": ""}
     if found.uncounted:
         told["uncounted"] = list(found.uncounted)
     if found.flops is None or formula is None:

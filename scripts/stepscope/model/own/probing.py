@@ -48,10 +48,12 @@ class Call:
 @dataclass
 class Probe:
     """What was seen: operations as torch counts them (None if the step could not be run, and then
-    why), operators that are not counted, the calls of attention, the shape of what goes into the
-    first block, and whether the blocks' container is called as a whole."""
+    why), of them those of forward, operators that are not counted, the calls of attention, the
+    shape of what goes into the first block, and whether the blocks' container is called as a
+    whole."""
 
     flops: int | None = None
+    forward_flops: int | None = None
     uncounted: tuple[str, ...] = ()
     reason: str = ""
     calls: list[Call] = field(default_factory=list)
@@ -88,12 +90,15 @@ def probe(make: Callable) -> Probe:
 def run(own) -> Probe:
     """Forward and backward of an OwnModel once, as it is: in shapes alone, or with values where it
     was built so."""
-    found = Probe()
+    found = Probe(reason=own.refused or "")
+    if own.refused:
+        return found
     counter = Counter()
     # On a CPU torch's fused attention counts nothing; the formula's own products do.
     with _watched(own, found), sdpa_kernel(SDPBackend.MATH), _flex_as_sdpa(own), counter:
         try:
             loss = own.loss(own.make_batch())
+            found.forward_flops = counter.get_total_flops()
             counter.is_backward = True
             loss.backward()
         except ModelError as error:

@@ -48,6 +48,7 @@ def test_a_gpt_counts_its_attention_in_full_and_agrees_with_the_formula(flops, g
     )  # biases and norms: 6 operations a token in the formula alone
     assert flops(gpt, keys, context) == {
         "counter": 6 * matrices * tokens + attention,
+        "forward": 2 * matrices * tokens + attention // 3,
         "formula": 6 * (matrices + others) * tokens + attention,
         "disagree": False,
         "why": "",
@@ -142,6 +143,7 @@ def test_without_blocks_or_tokens_there_is_no_formula(write):
     found = own.describe(reference, {}, 16, 2)
     assert found["flops"] == {
         "counter": 2 * 2 * 2 * 3 * 5,
+        "forward": 2 * 2 * 3 * 5,
         "formula": None,
         "disagree": False,
         "why": "",
@@ -321,3 +323,29 @@ def test_an_operator_without_a_formula_is_named(write):
     found = own.describe(write(OTHERS), {}, 16, 2)
     assert found["flops"]["uncounted"] == ["strangers.product"]
     assert any("strangers.product: no formula" in line for line in found["unknown"])
+
+
+FROZEN = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.base = nn.Embedding(10, 16), nn.Linear(16, 16, bias=False)
+        self.down, self.up = nn.Linear(16, 2, bias=False), nn.Linear(2, 16, bias=False)
+        self.head = nn.Linear(16, 10, bias=False)
+        for frozen in (self.base, self.head):
+            frozen.requires_grad_(False)
+
+    def forward(self, tokens):
+        x = self.table(tokens)
+        return self.head(self.base(x) + self.up(self.down(x)))
+
+def build(context): return Net()
+"""
+
+
+def test_frozen_weights_have_no_gradient_of_their_own(flops, write):
+    """An adapter of rank 2: its two matrices are multiplied three times, frozen ones twice."""
+    frozen, trained = 16 * 16 + 16 * 10, 2 * 16 * 2
+    found = flops(write(FROZEN))
+    assert found["counter"] == found["formula"] == (4 * frozen + 6 * trained) * 32
+    assert found["forward"] == 2 * (frozen + trained) * 32
