@@ -93,7 +93,7 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
         "ranks": rank_rows(spec, examined),
         "memory": memory_rows(spec, examined),
     }
-    return found, {"checks": found[-1].checks if examined else {}, "tables": tables}
+    return found, {"checks": examined[0].found.checks if examined else {}, "tables": tables}
 
 
 @contextlib.contextmanager
