@@ -15,6 +15,7 @@ LIBRARY = ROOT / "scripts/stepscope"
 # Each package or module at the top may import, and name, only those that stand before it.
 LAYERS = (
     "files",
+    "yaml_files",
     "archive",
     "axes",
     "machine",

@@ -164,12 +164,13 @@ def models_of(config: dict) -> dict[str, dict]:
     """
     result = {}
     for name, shape in config["sizes"].items():
-        common = {"vocab_size": config["model"]["vocab_size"]}
+        own = {"vocab_size": config["model"]["vocab_size"], **shape}
         try:
-            ModelShape(**shape, **common)
+            ModelShape(**own)
         except ValueError as error:
             raise ConfigError(f"config key sizes.{name}: {error}") from None
-        result[name] = {each: shape[each] for each in SHAPE} | common
+        more = [each for each in own if each not in SHAPE]
+        result[name] = {each: own[each] for each in (*SHAPE, *more)}
     return result | own_models.specs(config)
 
 

@@ -137,6 +137,15 @@ PARALLEL = Study(
     variant_seconds=12,
 )
 
-STUDIES = (TIMING, LADDER, PARALLEL, ATTENTION, CEILINGS, PROFILE, MEMORY, PRECISION)
+STUDIES = (
+    TIMING,
+    LADDER,
+    PARALLEL,
+    ATTENTION,
+    CEILINGS,
+    PROFILE,
+    MEMORY,
+    PRECISION,
+)
 BY_NAME = {study.name: study for study in STUDIES}
 OF_MODEL = tuple(study.name for study in STUDIES if "size" in study.axes)  # that run the model

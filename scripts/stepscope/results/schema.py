@@ -242,7 +242,11 @@ _ALL = (
             ),
             count("processes", "processes", "fresh processes that measured it"),
             count("samples", "samples", "of all processes, warm-up left out"),
-            text("status", "status", "`ok`, `oom` or `unsupported`; the reason is in `cells`"),
+            text(
+                "status",
+                "status",
+                "`ok`, `oom`, `unsupported` or `failed`; the reason is in `cells`",
+            ),
             CELL,
             LIMITS,
         ),
@@ -308,7 +312,8 @@ _ALL = (
             text(
                 "status",
                 "status",
-                "`ok`, `oom`, `unsupported`, `missing`: not measured; the worst of its variants",
+                "`ok`, `oom`, `unsupported`, `failed`, `missing`: not measured, or of no use; the worst"
+                " of its variants",
             ),
             text("reason", "reason", "why it is not `ok`, of each variant"),
             text("command", "command", "measures the cell again"),
@@ -409,6 +414,8 @@ _ALL = (
                 "host_exclusive", "host time of its own", "s", "a step, without the phases inside"
             ),
             number("gpu_time", "GPU time", "s", "a step, of its kernels and copies"),
+            number("host_each", "host time each", "s", "of one occurrence"),
+            number("gpu_each", "GPU time each", "s", "of one occurrence"),
             number("memory_time", "copies' time", "s", "a step, of copies and sets of memory"),
             number("kernels", "kernels", "1", "a step"),
             number("memory_operations", "copies and sets", "1", "a step"),
@@ -423,6 +430,9 @@ _ALL = (
             number("wall", "wall time", "s", "a step, under the profiler"),
             number("busy", "busy", "s", "a step: union of the intervals of kernels and copies"),
             number("idle", "idle", "s", "a step, under the profiler"),
+            number(
+                "idle_with_host", "idle with the host's", "s", "a step, from the host's start on"
+            ),
             number("gaps", "gaps", "1", "a step, between operations of the GPU"),
             number("gap_median", "gap", "s", "median", "", "gap_max"),
             number("gap_max", "longest gap", "s", "the longest"),

@@ -44,5 +44,5 @@ def copy_name(category: str, name: str) -> str:
     """The name of a copy or fill as Nsight Systems writes it."""
     if "set" in category.lower():
         return "[CUDA memset]"
-    way = next((way for way, pattern in _COPIES if pattern.search(name)), None)
-    return f"[CUDA memcpy {way}]" if way else name
+    ways = (way for way, pattern in _COPIES if pattern.search(name))
+    return f"[CUDA memcpy {next(ways, 'of unknown kind')}]"

@@ -14,6 +14,7 @@ CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64"
 CALLS |= {"correlation": "int64"}
 OPERATIONS = {"process": "int64", "device": "int64", "stream": "int64", "correlation": "int64"}
 OPERATIONS |= {"start": "int64", "end": "int64", "name": "int64", "kind": "int8", "bytes": "int64"}
+OPERATIONS |= {"shape": "int64"}
 # What a library says of a collective: the row of its operation; elements that a rank gives and
 # gets, -1 unknown; bytes of one; ranks in the group; its number in the group, -1 unknown.
 MESSAGES = {"operation": "int64", "collective": "object", "given": "int64", "got": "int64"}
@@ -72,7 +73,8 @@ class Trace:
     ended when the trace did; `sequence` is autograd's sequence number, -1 without one. calls: CUDA
     API calls of the host. operations: what the GPU did, in the order of its start (`kind`: KERNEL,
     MEMORY or GRAPH), with the `correlation` of the call that launched it within its process, and
-    the `bytes` that it copied or filled, -1 if that is not known. On a trace without a GPU the
+    the `bytes` that it copied or filled, -1 if that is not known, and a number for the `shape` that a
+    kernel was launched with. On a trace without a GPU the
     operators of the processor stand where kernels would, and `device_is_host` is true. operators:
     codes of names that are operators' rather than modules', if the trace says so. diagnostics: what
     the profiler warned of. messages: rows of MESSAGES. profiler: "nsys" or "torch". processes: what

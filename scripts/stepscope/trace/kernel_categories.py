@@ -7,12 +7,15 @@ ranges around the calls can tell more.
 
 The names come from Nsight Systems (`kernel<(int)4, ...>`), from torch.profiler (`kernel<4, ...>`,
 on a CPU `aten::mm`) and sometimes still mangled (`_ZN2at6native...`). A rule therefore asks for
-identifiers and not for what surrounds them: no brackets, and no word boundary before an identifier
-(in a mangled name its length stands there).
+identifiers and not for what surrounds them. It sees the function's own name alone (`own_name`): types
+of parameters, and namespaces that tell of a library and not of work, are taken away; a template's
+arguments only count where the function's name says nothing, as `elementwise_kernel` and `Kernel2` do.
 """
 
 import re
 from functools import cache
+
+from stepscope.trace.cpp_names import one_spelling, parts_of
 
 CATEGORIES: tuple[str, ...] = (
     "matmul",
@@ -41,35 +44,46 @@ def _only(*operators: str) -> str:
     return rf"^(triton_poi|(graph_\d+_)?cpp)_fused(?:_(?:{'|'.join(operators)})(?=_|$))++(_\d+)?$"
 
 
+# Not a kernel that Inductor made of several operators: the names in it may be those of what it
+# stands between, as in "triton_poi_fused_all_gather_into_tensor_0".
+_CALLED = r"^(?!triton_(poi|red|per|mix|split_scan)_|(graph_\d+_)?cpp_fused).*"
+
 RULES: tuple[tuple[str, str], ...] = (
     # Frames of the autograd engine and calls of the CUDA runtime, whose own time is the host's: the
     # operators inside have rows of their own, so "SoftmaxBackward0" must not count as a softmax,
     # nor "cudaMemcpyAsync" as a copy.
     (
         "other",
-        r"^autograd::engine|^\w+Backward\d+$|^cuda[A-Z]\w+$|^cu(Launch|Mem|Ctx|Stream|Event|Module)\w+$",
+        r"^autograd::engine|^\w+Backward\d+$|^(cuda|hip)[A-Z]\w+$"
+        r"|^cu(Launch|Mem|Ctx|Stream|Event|Module)\w+$",
     ),
     # Collectives, before everything whose names they also hold: "reduce", "sum", "gather", "copy".
     (
         "communication",
-        r"nccl|nvshmem|^(c10d|gloo|mpi|symm_mem)::|^gloo:|record_param_comms|multimem_",
+        r"nccl|rccl|msccl|oneccl|nvshmem|rocshmem|^(c10d|gloo|mpi|symm_mem)::|^(gloo|mpi|ucc):"
+        r"|record_param_comms|multimem_",
     ),
+    # DeepEP and Transformer Engine's userbuffers, of which all kernels send; vLLM, SGLang, AITER
+    ("communication", r"deep_ep::|userbuffers|quickreduce|_shot_"),
     (
         "communication",
-        r"(?i)cross_device_reduce|all_?reduce|reduce_scatter_tensor|all_gather_into|all_to_all",
+        _CALLED + r"(?i:cross_device_reduce|all_?reduce|reduce_?scatter|all_?gather|all_?to_?all)",
     ),
     # Device memory operations: "[CUDA memcpy Host-to-Device]" (Nsight Systems), "Memset (Device)"
     # (torch.profiler).
-    ("memory set/copy", r"^\[CUDA mem|^(?i:memcpy|memset)\b"),
+    ("memory set/copy", r"^\[CUDA mem|^(?i:memcpy|memset)\b|^__amd_rocclr_(copy|fill)"),
     # Writing one constant everywhere is a memset, whichever kernel does it.
     (
         "memory set/copy",
-        r"FillFunctor|^aten::(zero_|fill_|(new_)?(zeros|ones|full)|(zeros|ones|full)_like)$",
+        r"FillFunctor|multi_tensor_apply\w*<.*Zero(Functor)?<|^aten::_foreach_zero_$"
+        r"|^aten::(zero_|fill_|(new_)?(zeros|ones|full)|(zeros|ones|full)_like)$",
     ),
     (
         "memory set/copy",
         _only("zeros_like", "new_zeros", "zeros", "zero", "ones_like", "ones", "full_like", "full"),
     ),
+    # Many tensors in one launch, but only copied.
+    ("copy/cast", r"multi_tensor_apply\w*<.*\bCopy(Functor)?<|^aten::_foreach_copy_?$"),
     # Many tensors in one launch: torch.optim with foreach or fused (its gradient norm too), Apex,
     # bitsandbytes, and "triton_for", Inductor's foreach kernel. On a CPU, _foreach_ operators call
     # the plain operators listed below.
@@ -87,7 +101,18 @@ RULES: tuple[tuple[str, str], ...] = (
     # flex attention, own Triton kernels; with what they need before and after (row sums of dO * O,
     # conversion of dQ). Before matmul, as FlashAttention 3 is a cutlass::device_kernel, and before
     # softmax.
-    ("fused attention", r"(?i)flash|fmha|sdpa|attention|attn|scaled_dot_product|flex_decoding"),
+    # Filling a cache of keys and values is a copy.
+    ("copy/cast", r"(?i)_and_cache|append_?paged|(kv|mla)_(buffer|cache)"),
+    (
+        "fused attention",
+        _CALLED + r"(?i:flash|fmha|sdpa|attention|attn|scaled_dot_product|flex_decoding)",
+    ),
+    # FlashInfer, FlashMLA, Triton kernels of SGLang
+    (
+        "fused attention",
+        r"(Batch|Single)(Decode|Prefill)|MergeStates?|(?i:mla)_?(fwd|decode|combine)",
+    ),
+    ("fused attention", r"^_fwd_(grouped_)?kernel(_stage\d)?$"),
     ("fused attention", r"compute_dot_do_o|convert_dq_to_16bits"),
     (
         "fused attention",
@@ -119,7 +144,12 @@ RULES: tuple[tuple[str, str], ...] = (
     # cuBLAS, cuBLASLt (nvjet), CUTLASS, Triton. splitKreduce adds up the parts of one product, gemv
     # multiplies with a vector, dot_kernel and reduce_1Block_kernel are cuBLAS's product of two
     # vectors.
-    ("matmul", r"(?i)gemm|gemv|nvjet|splitK_?reduce|cutlass|cublas|xmma|wgmma|matmul"),
+    ("matmul", _CALLED + r"(?i:gemm|gemv|nvjet|splitK_?reduce|cutlass|cublas|xmma|wgmma|matmul)"),
+    # AMD's Tensile and skinny products, Marlin's of quantised weights, experts in one kernel
+    (
+        "matmul",
+        r"^Cijk_|(?i:wvSplitK)|LLMM1|(?i:marlin|machete)(?!\w*(repack|permute))|^fused_moe_kernel",
+    ),
     ("matmul", r"^(void )?dot_kernel|reduce_1Block_kernel|^Kernel2$|^(bmm|mm|addmm)_"),
     (
         "matmul",
@@ -133,6 +163,8 @@ RULES: tuple[tuple[str, str], ...] = (
         r"scatter_gather\w*_kernel.*ReduceAdd|scatter_add|index_?add|indexFunc|indexing_backward",
     ),
     ("reduction", r"(?i)embedding_?(dense_?)?(backward|grad)|embedding_?bag"),
+    # FBGEMM's embeddings: rows are added up, and so are their gradients.
+    ("reduction", r"(split|dense|ssd)_embedding|embedding\w*_codegen"),
     (
         "reduction",
         r"compute_grad_weight|sum_and_scatter|krn_partial|compute_num_of_partial_segments",
@@ -220,7 +252,9 @@ RULES: tuple[tuple[str, str], ...] = (
         "elementwise",
         r"(?i)elementwise|pointwise|_kernel_cuda|_cuda_kernel|dropout|triu_tril|nll_loss\w*_backward",
     ),
-    ("elementwise", r"(?i)swiglu|silu|gelu|rotary|rope_|arange|linspace"),
+    ("elementwise", r"(?i)swiglu|silu|gelu|act_and_mul|rotary|rope_|arange|linspace"),
+    # Composable Kernel (AMD): what is nothing of the above is a product.
+    ("matmul", r"^(void )?ck(_tile)?::"),
     (
         "elementwise",
         r"^aten::(add|sub|rsub|mul|div|true_divide|floor_divide|remainder|fmod|pow|square|sqrt|rsqrt|reciprocal|neg|abs"
@@ -232,9 +266,20 @@ RULES: tuple[tuple[str, str], ...] = (
         r"|rand|randn|randint|arange|linspace|outer|ger|polar|complex|mse_loss|smooth_l1_loss)_?(_backward)?$",
     ),
 )
-"""(category, regular expression searched in the full name): the first match decides; without a match it is "other"."""
+"""(category, regular expression searched in the own name): the first match decides; without any it
+is "other"."""
+
+# Functions whose name says nothing: what they do stands in their template's arguments.
+_GENERIC = re.compile(
+    r"elementwise|reduce_kernel|multi_tensor_apply|scatter_gather|for_each|parallel_for"
+    r"|(^|:)((device|global)_?)?[kK]ernel\d?$|(^|:)kentry$"
+)
+# Namespaces of libraries with a word of other work in their name.
+_LIBRARY = re.compile(r"(fbgemm(_gpu)?|flashinfer|flash_?attn|deep_gemm)::")
 
 _MOST_READ = 16384  # characters of a full name: the rules' time grows with its square
+
+_DIGITS = re.compile(r"\d{1,4}")  # of an identifier, in front of it
 
 _COMPILED = tuple((category, re.compile(expression)) for category, expression in RULES)
 
@@ -243,7 +288,29 @@ _COMPILED = tuple((category, re.compile(expression)) for category, expression in
 def category_of(full_name: str) -> str:
     """The category, one of `CATEGORIES`, of a kernel, a memory operation or a CPU operator with
     this full name."""
-    name = full_name[:_MOST_READ]
+    name = own_name(full_name[:_MOST_READ])
     return next(
         (category for category, expression in _COMPILED if expression.search(name)), "other"
     )
+
+
+def own_name(full_name: str) -> str:
+    """A function's name with its namespaces, without the types of its parameters, and without its
+    template's arguments unless they are all that says what it does."""
+    if full_name.startswith("_Z"):
+        head, template = _unmangled(full_name)
+    else:
+        name = one_spelling(full_name)
+        head = re.split(r"[<(]", name, maxsplit=1)[0]
+        template = ", ".join(parts_of(name)[1])
+    says_nothing = template and _GENERIC.search(head.strip())
+    return _LIBRARY.sub("", f"{head}<{template}>" if says_nothing else head)
+
+
+def _unmangled(name: str) -> tuple[str, str]:
+    """(the identifiers of a mangled function's name, what follows it: template and parameters)."""
+    at, found = 3 if name.startswith("_ZN") else 2, []
+    while length := _DIGITS.match(name, at):
+        at = length.end() + int(length[0])
+        found.append(name[length.end() : at])
+    return "::".join(found), name[at:]

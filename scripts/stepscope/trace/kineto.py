@@ -227,6 +227,7 @@ def _operations(
         name=[names.code(_device_name(event)) for event in working],
         kind=[events.MEMORY if _moves(event) else events.KERNEL for event in working],
         bytes=_numbers(working, "bytes"),
+        shape=_shapes(working),
     )
 
 
@@ -255,6 +256,13 @@ def _group(said: dict) -> str:
     if str(said["Collective name"]) in ("send", "recv"):
         parts += [f"{said.get('Src Rank', '')}→{said.get('Dst Rank', '')}"]
     return " ".join(part for part in parts if part)
+
+
+def _shapes(working: list[dict]) -> list[int]:
+    """A number for each grid that kernels were launched with."""
+    numbers: dict[str, int] = {}
+    grids = [str(_arguments(event).get("grid")) for event in working]
+    return [numbers.setdefault(grid, len(numbers)) for grid in grids]
 
 
 def _times(part: list[dict]) -> dict[str, np.ndarray]:
@@ -342,6 +350,7 @@ def _host_operations(
         stream=zero,
         kind=zero + events.KERNEL,
         bytes=zero - 1,
+        shape=zero,
         **common,
     )
     calls = events.frame(events.CALLS, thread=chosen["thread"].to_numpy(), **common)

@@ -7,6 +7,7 @@ taken as not recorded.
 """
 
 import itertools
+import os
 import re
 import sqlite3
 from collections.abc import Callable
@@ -82,7 +83,7 @@ class _Database:
 
     def __init__(self, path: Path):
         self._connection = sqlite3.connect(
-            f"file:{quote(str(path.resolve()))}?{_READ_ONLY}", uri=True
+            f"file:{quote(os.fsencode(path.resolve()))}?{_READ_ONLY}", uri=True
         )
         self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         # No views: an export has none, and one without an end would be read for ever.
@@ -245,24 +246,14 @@ def _operations(
     database: _Database, names: Names, strings: _Codes, calls: pd.DataFrame
 ) -> pd.DataFrame:
     """Kernels, copies, fills and whole graphs, in the order of their start."""
-    common = {
-        "globalPid": -1,
-        "deviceId": 0,
-        "streamId": 0,
-        "correlationId": -1,
-        "start": 0,
-        "end": 0,
-    }
+    common = {"globalPid": -1, "deviceId": 0, "streamId": 0, "correlationId": -1}
+    common |= {"start": 0, "end": 0, "bytes": -1, "gridX": 0, "gridY": 0, "gridZ": 0}
     parts = []
 
-    def add(table: str, kind: int, column: str, codes) -> None:
-        found = database.integers(table, common | {column: -1, "bytes": -1})
-        if len(found):
-            parts.append(
-                np.column_stack(
-                    [found[:, :6], codes(found[:, 6]), np.full(len(found), kind), found[:, 7]]
-                )
-            )
+    def add(table: str, kind: int, column: str, codes: _Codes) -> None:
+        columns = common | {column: -1}
+        found = pd.DataFrame(database.integers(table, columns), columns=list(columns))
+        parts.append(found.assign(kind=kind, name=codes(found[column].to_numpy())))
 
     there = database.tables.get(KERNELS, ())
     label = next(
@@ -275,22 +266,21 @@ def _operations(
     add(COPIES, events.MEMORY, "copyKind", copied)
     add(FILLS, events.MEMORY, "value", _coded(names, "[CUDA memset]".format))
     add(GRAPHS, events.GRAPH, "graphId", _coded(names, "[CUDA graph {}]".format))
-    found = np.concatenate(parts) if parts else np.empty((0, 9), dtype=np.int64)
-    process, device, stream, correlation, start, end, code, kind, size = found[
-        np.argsort(found[:, 4], kind="stable")
-    ].T
-    only = calls["process"].unique()
+    found = pd.concat(parts).sort_values("start", kind="stable", ignore_index=True)
+    process, only = found["globalPid"].to_numpy(), calls["process"].unique()
     process = np.where(process >= 0, process >> _PROCESS_BITS, only[0] if len(only) == 1 else -1)
-    device = _gpus(database, process, device)
-    values = {
-        "process": process,
-        "device": device,
-        "stream": stream,
-        "correlation": correlation,
-        "bytes": size,
-    }
     return events.frame(
-        events.OPERATIONS, **values, start=start, end=np.maximum(start, end), name=code, kind=kind
+        events.OPERATIONS,
+        process=process,
+        device=_gpus(database, process, found["deviceId"].to_numpy()),
+        stream=found["streamId"],
+        correlation=found["correlationId"],
+        start=found["start"],
+        end=np.maximum(found["start"], found["end"]),
+        name=found["name"],
+        kind=found["kind"],
+        bytes=found["bytes"],
+        shape=found.groupby(["gridX", "gridY", "gridZ"]).ngroup(),
     )
 
 

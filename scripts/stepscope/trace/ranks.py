@@ -179,20 +179,21 @@ class Ranks:
     def _beside(self, place: Place, at: np.ndarray) -> pd.DataFrame:
         """A row for each kernel of a rank that computes beside a collective (their positions): the
         collective, of several the latest, as `operation`, the time, and the median of the same
-        kernel without any."""
+        kernel, launched with the same grid, without any."""
         own = place.own[self.computes[place.own]]
         start, end = self.start[own], self.end[own]
         at = at[np.argsort(self.start[at], kind="stable")]
         latest = np.searchsorted(self.start[at], end, "left") - 1
         reach = np.append(np.maximum.accumulate(self.end[at]), np.iinfo(np.int64).min)
         is_beside = start < reach[latest]
-        table = pd.DataFrame({"name": self.name[own], "time": (end - start).astype(float)})
-        alone = table[~is_beside].groupby("name")["time"].median()
+        alike = self.found.trace.operations[["name", "shape"]].iloc[own]
+        table = alike.assign(time=(end - start).astype(float))
+        alone = table[~is_beside].groupby(["name", "shape"])["time"].median().rename("alone")
         table = table[is_beside].assign(operation=at[latest[is_beside]])
         kernels = [
             kernel_names.describe(self.found.trace.names[code]).short for code in table["name"]
         ]
-        return table.assign(alone=table["name"].map(alone), kernel=kernels)
+        return table.assign(kernel=kernels).join(alone, on=["name", "shape"])
 
     def kernels(self) -> pd.DataFrame:
         """A row for each kernel that computes on several ranks: where it is fastest and slowest, by
