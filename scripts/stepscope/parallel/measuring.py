@@ -99,13 +99,11 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
 @contextlib.contextmanager
 def attempt(name: str) -> Iterator[None]:
     """Within it running out of memory, or an option that cannot be had, is the variant's."""
-    try:
+    outcome = steps.Outcome()
+    with steps.caught(outcome):
         yield
-    except Exception as error:
-        if not isinstance(error, models.Unsupported) and not memory.is_out_of_memory(error):
-            error.add_note(f"of the variant {name}")
-            raise
-        raise VariantError(name, *steps.why(error)) from None
+    if outcome.status != "ok":
+        raise VariantError(name, outcome.status, outcome.reason)
 
 
 def built(spec: dict, variant: dict, place: Place) -> Replica:
@@ -300,7 +298,6 @@ def rank_rows(spec: dict, examined: list[Examined]) -> list[dict]:
         recordings = [one.recordings[name] for one in examined]
         each = list(zip(*(one.steps for one in recordings), strict=True))
         parts = [apart.take_apart(list(step), references) for step in each]
-        blamed = [apart.waits_for(list(step)) for step in each]
         for rank, recording in enumerate(recordings):
             means = {
                 part: statistics.fmean(getattr(step[rank], part) for step in parts)
@@ -309,7 +306,6 @@ def rank_rows(spec: dict, examined: list[Examined]) -> list[dict]:
             clock = statistics.fmean(recording.clock)
             total = sum(means[part] for part in apart.ADDING_UP)
             means["residual"] = clock - total - recording.outside / len(recording.steps)
-            means["waited_by_others"] = statistics.fmean(step[rank] for step in blamed)
             rows.append({"variant": name, "rank": rank, "clock": clock} | means)
     return rows
 
