@@ -98,8 +98,11 @@ def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> list[dict]:
     found = []
     for path in paths:
         for figure in read(path):
-            beside = [match for own in known if (match := _match(figure, own))]
-            found += [_row(figure, match) for match in beside or [None]]
+            beside = [_match(figure, own) for own in known]
+            matches = [match for match in beside if match is not None]
+            found += [_row(figure, match) for match in matches]
+            if not matches:
+                found.append(_row(figure, None))
     return found
 
 

@@ -277,6 +277,7 @@ def everything() -> dict[str, list[dict]]:
                 "context": context,
                 "batch": 4,
                 "parameters": number,
+                "trained": number,
                 "flop": number * 1e4,
             }
             for size, number in PARAMETERS.items()
