@@ -26,7 +26,7 @@ def test_a_studys_programs_rules_and_configuration_are_there(study, project_root
 
 
 def test_a_study_that_runs_the_model_has_its_size_as_an_axis():
-    assert OF_MODEL == ("timing", "ladder", "profile", "memory")
+    assert OF_MODEL == ("timing", "ladder", "parallel", "profile", "memory")
 
 
 def test_an_entry_with_an_axis_of_another_study_is_refused(cells_of):
