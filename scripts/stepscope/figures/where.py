@@ -138,9 +138,10 @@ def bounds(
 @dataclass(frozen=True)
 class Waterfall:
     """Row of the profiled plain step, its parts; those of the top of the ladder, where it is
-    profiled; the bounds."""
+    profiled; the bounds. cells: of both."""
 
     row: dict
+    cells: tuple[str, ...]
     plain: Parts
     top: Parts | None
     bounds: dict[str, float]
@@ -177,6 +178,7 @@ def _waterfall(
     if plain is None:
         return None
     top, last = None, row["precision"]
+    drawn = [row["cell"]]
     if len(rungs):
         fastest = rungs.sort_values("median").iloc[0]
         changed = places.at_place(cells, row)
@@ -185,8 +187,9 @@ def _waterfall(
         if len(changed):
             most = max(changed.to_dict("records"), key=lambda each: each["options"].count("="))
             top, last = parts(tables, most["cell"], fastest["median"]), fastest["precision"]
+            drawn += [most["cell"]] if top else []
     limits = bounds(tables, row["size"], row["context"], row["batch"], last)
-    return Waterfall(row, plain, top, limits)
+    return Waterfall(row, tuple(drawn), plain, top, limits)
 
 
 def waterfall(tables: Tables) -> Figure | None:
