@@ -4,6 +4,7 @@
 import functools
 import hashlib
 import json
+import re
 import shlex
 
 from stepscope.model.formats import PRECISIONS
@@ -81,7 +82,9 @@ def asked(key):
         # By the end of the rule's name: a workflow that uses this one puts a prefix before it.
         study = next(study.name for study in STUDIES if rulename.endswith(study.program))
         machine, size = CELLS.machines[wildcards.hardware], wildcards.get("size")
-        return hardware.job_resources(machine, config, study, size)[key]
+        several = re.search(r"/devices=(\d+)", wildcards.get("options") or "")
+        devices = int(several[1]) if several else 1
+        return hardware.job_resources(machine, config, study, size, devices)[key]
 
     return of_wildcards
 

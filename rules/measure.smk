@@ -5,6 +5,7 @@
 # The folders of the cells, each once; the rules name what is in them.
 TIMING_CELL = "results/{hardware}/timing/{size}/ctx{context}/{precision}{options}"
 LADDER_CELL = "results/{hardware}/ladder/{size}/ctx{context}{options}"
+PARALLEL_CELL = "results/{hardware}/parallel/{size}/ctx{context}/{precision}{options}"
 ATTENTION_CELL = "results/{hardware}/attention/d{d_head}/{precision}{options}"
 CEILINGS_CELL = "results/{hardware}/ceilings/{operation}/{precision}"
 PROFILE_CELL = "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}"
@@ -59,6 +60,20 @@ if config["measure"]:
         message:
             "{wildcards.hardware}: ladder at {wildcards.size}, context {wildcards.context}"
             "{wildcards.options}"
+
+    use rule measure as time_parallel with:
+        output:
+            record=f"{PARALLEL_CELL}/record.json",
+            samples=f"{PARALLEL_CELL}/samples.csv",
+        log:
+            f"{PARALLEL_CELL}/measure.log",
+        priority: 3
+        threads: cpus("parallel")
+        params:
+            **cell_params(PARALLEL_CELL),
+        message:
+            "{wildcards.hardware}: several devices, {wildcards.size}, context {wildcards.context}, "
+            "{wildcards.precision}{wildcards.options}"
 
     use rule measure as time_attention with:
         output:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from stepscope.axes import modes_up_to, option
 from stepscope.config import ConfigError, hardware
-from stepscope.config.config import merged, read_yaml, validated
+from stepscope.config.config import merged, validated
 from stepscope.config.grid import Cell
 from stepscope.config.studies import BY_NAME, LADDER, STUDIES, TIMING
 from stepscope.formulas import flops, footprint_peak
@@ -20,6 +20,7 @@ from stepscope.formulas.footprint import Setup
 from stepscope.machine.identity import MachineError
 from stepscope.machine.memory import capacity
 from stepscope.model.shape import ModelShape
+from stepscope.yaml_files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 # Operations a second of a naive training step, "" for other precisions; seconds of a block where
@@ -65,7 +66,7 @@ def main() -> None:
                 continue
             cells: list[Cell] = []
             for study in STUDIES:
-                cells += study.cells(config, one.device, one.label, one.threads)
+                cells += study.cells(config, one.device, one.label, one.threads, one.gpus)
             memory = capacity(one.device) if one.here else None
             print(one.label, *lines(cells, memory or math.inf), sep="\n")
     except (ConfigError, MachineError, OSError) as error:

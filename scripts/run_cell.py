@@ -102,10 +102,13 @@ def prepared(label: str, spec: dict) -> tuple[str, dict[str, str]]:
         sys.exit(f"error: {error}")
     if refused := unlockable():
         sys.exit(f"error: {refused}")
-    uuids = gpus.alike(visible)
+    uuids, devices = gpus.alike(visible), spec.get("devices", 1)
     if len(uuids) < 2:
         return expected.python or "python3", {}
-    return expected.python or "python3", {"CUDA_VISIBLE_DEVICES": locks.take_free_gpu(uuids)}
+    # Several are the first ones, taken in their order: two programs cannot wait for each other.
+    wanted = [uuids] if devices == 1 else [[uuid] for uuid in uuids[:devices]]
+    taken = ",".join(locks.take_free_gpu(each) for each in wanted)
+    return expected.python or "python3", {"CUDA_VISIBLE_DEVICES": taken}
 
 
 def take(kept: Path, out: Path) -> None:

@@ -20,11 +20,11 @@ import sys
 
 from stepscope.axes import NEUTRAL, PLAIN_STEP
 from stepscope.config import flags, ladder_cells, studies
-from stepscope.config.config import read_yaml
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.own_cell import cell
 from stepscope.model.chosen import PACKAGES, names
+from stepscope.yaml_files import read_yaml
 
 
 def main() -> None:

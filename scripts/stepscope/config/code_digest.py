@@ -37,11 +37,15 @@ COUNTS = {
     "stepscope.measure.printing": False,  # what the terminal shows
     "stepscope.measure.provenance": False,  # versions and names for the record
     "stepscope.measure.record": False,  # how results are written
+    "stepscope.parallel": True,  # several devices in one step
+    "stepscope.parallel.predicted": False,  # what is set beside it
+    "stepscope.parallel.printing": False,
     "stepscope.config": False,  # how a configuration becomes specs; the spec counts by itself
     "stepscope.recordings": False,  # reads what was recorded
     "stepscope.results": False,  # reads records
     "stepscope.snapshot": False,  # reads what was recorded
     "stepscope.trace": False,  # reads what was recorded
+    "stepscope.trace.apart": True,  # of ranks, as they are measured
 }
 
 # Fields of Python's syntax tree that do not change what a program does, or that not every version

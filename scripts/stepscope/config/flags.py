@@ -290,7 +290,10 @@ def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:
                 f"there is no size {given['size']!r} in {CONFIG.name}; choose from"
                 f" {', '.join(map(str, sizes))}"
             )
-        given |= {key: sizes[given["size"]][key] for key in SHAPE}
+        # A size may also have a vocabulary and heads of K and V; what is typed counts for more.
+        for key, value in sizes[given["size"]].items():
+            if key in given and given[key] == FLAGS[key].default:
+                given[key] = value
     elif not named and len(numbers) < len(SHAPE):
         missing = ", ".join(f"--{key.replace('_', '-')}" for key in SHAPE if key not in numbers)
         error(f"give --size, or also {missing}{', or --model' if 'model' in given else ''}")

@@ -40,7 +40,8 @@ class Cell:
 class Target:
     """What a study's cells are planned for: the whole configuration, and a machine by its label.
 
-    axes: those that an entry of the study's grid may name.
+    axes: those that an entry of the study's grid may name. gpus: how many the machine has, None
+    where nothing is measured on it.
     """
 
     study: str
@@ -50,6 +51,7 @@ class Target:
     device: str
     hardware: str
     threads: int
+    gpus: int | None = None
 
     @property
     def settings(self) -> dict:

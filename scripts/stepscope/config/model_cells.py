@@ -30,9 +30,21 @@ def timing_cells(target: Target) -> list[Cell]:
 
 
 def parallel_cells(target: Target) -> list[Cell]:
-    """The cells of the grid of several devices, in the configuration's order."""
-    variants = target.settings["variants"][target.device]
-    return training_cells(target, {"variants": variants} | timed_steps(target))
+    """The cells of the grid of several devices, in the configuration's order; not those that ask
+    for more GPUs than the machine has."""
+    strategies = target.settings["strategies"][target.device]
+    variants = [{"name": strategy_name(one)} | one for one in strategies]
+    cells = training_cells(target, {"variants": variants} | timed_steps(target))
+    if target.device == "cpu" or target.gpus is None:
+        return cells
+    most = target.gpus
+    return [cell for cell in cells if cell.spec.get("devices", 1) <= most]
+
+
+def strategy_name(strategy: dict) -> str:
+    """What a variant of the study of several devices is called: `overlapped`, `overlapped-ctas=8`."""
+    changed = [f"{key}={value}" for key, value in strategy.items() if key != "strategy"]
+    return "-".join([strategy["strategy"], *changed])
 
 
 def memory_cells(target: Target) -> list[Cell]:
@@ -152,12 +164,13 @@ def models_of(config: dict) -> dict[str, dict]:
     """
     result = {}
     for name, shape in config["sizes"].items():
-        common = {"vocab_size": config["model"]["vocab_size"]}
+        own = {"vocab_size": config["model"]["vocab_size"], **shape}
         try:
-            ModelShape(**shape, **common)
+            ModelShape(**own)
         except ValueError as error:
             raise ConfigError(f"config key sizes.{name}: {error}") from None
-        result[name] = {each: shape[each] for each in SHAPE} | common
+        more = [each for each in own if each not in SHAPE]
+        result[name] = {each: own[each] for each in (*SHAPE, *more)}
     return result | own_models.specs(config)
 
 

@@ -57,7 +57,9 @@ class Registry:
             own_models.require(str(size), model)
 
     def _planned(self, study: Study, one: Hardware) -> list[Cell]:
-        cells = study.cells(self.config, one.device, one.label, one.threads)
+        cells = study.cells(
+            self.config, one.device, one.label, one.threads, one.gpus if one.measured else None
+        )
         if one.measured:
             return cells
         parts = ["record.json", "analysis"] if study.analysis else ["record.json"]

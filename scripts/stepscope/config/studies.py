@@ -40,7 +40,9 @@ class Study:
         """The name of its program's file."""
         return f"{self.program}.py"
 
-    def cells(self, config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
+    def cells(
+        self, config: dict, device: str, hardware: str, threads: int, gpus: int | None = None
+    ) -> list[Cell]:
         """The cells for a machine, in the configuration's order. Raises ConfigError for a grid that
         is wrong."""
         target = Target(
@@ -51,6 +53,7 @@ class Study:
             device=device,
             hardware=hardware,
             threads=threads,
+            gpus=gpus,
         )
         return self.expand(target)
 
@@ -137,6 +140,7 @@ PARALLEL = Study(
 STUDIES = (
     TIMING,
     LADDER,
+    PARALLEL,
     ATTENTION,
     CEILINGS,
     PROFILE,

@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from stepscope.model.about import Attention, Loss, Optimizer
 from stepscope.model.chosen import said
 from stepscope.model.formats import FORMATS
+from stepscope.model.losses import CHUNK
 from stepscope.model.shape import ModelShape
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
@@ -68,6 +69,11 @@ class Setup:
         return said("attention", self.attention, Attention).keeps == "scores"
 
     @property
+    def of_loss(self) -> Loss:
+        """What the loss says of itself."""
+        return said("loss", self.loss, Loss)
+
+    @property
     def is_autocast(self) -> bool:
         return FORMATS[self.precision].is_autocast
 
@@ -84,6 +90,7 @@ class Setup:
             "batch": self.batch,
             "heads": shape.num_heads,
             "context": self.context,
+            "chunk": min(CHUNK, self.batch * self.context),
             "context in 32s": math.ceil(self.context / 32) * 32,
             "d_head": shape.d_head,
             "K heads": shape.kv_heads,
@@ -287,24 +294,29 @@ def saved_by_block(setup: Setup, count: int = 1) -> list[Contribution]:
 def saved_outside(setup: Setup) -> list[Contribution]:
     """What autograd keeps for the final norm, the LM head and the loss; the embedding needs only
     the tokens."""
+    norm = _saved(setup, "", _saved_by_norm("final norm", "residual of the last block"))
+    return [*norm, *saved_by_head_and_loss(setup)]
+
+
+def saved_by_head_and_loss(setup: Setup) -> list[Contribution]:
+    """What they keep: the head's input, and the logits and a number or two a row, or all logarithms
+    of probabilities; in chunks the gradients of both factors of the head's product instead."""
     input_op = "_to_copy" if setup.is_autocast else "mul"
-    rows = [
-        *_saved_by_norm("final norm", "residual of the last block"),
-        ("LM head", "head input", input_op, STREAM, setup.low),
-    ]
-    return [*_saved(setup, "", rows), *saved_by_loss(setup)]
-
-
-def saved_by_loss(setup: Setup) -> list[Contribution]:
-    """What autograd keeps for the loss: the logits and a number a row, or all logarithms of
-    probabilities."""
-    rows: list[Row] = [
-        ("loss", "logits", "mm", LOGITS, setup.low),
-        ("loss", "log-sum-exp of logits", "add", "batch × context", "float32"),
-    ]
-    if said("loss", setup.loss, Loss).keeps == "log-softmax":
-        rows = [("loss", "log-softmax of logits", "_log_softmax", LOGITS, "float32")]
-    return _saved(setup, "", rows)
+    head_input = ("LM head", "head input", input_op, STREAM, setup.low)
+    row = ("loss", "log-sum-exp of logits", "add", "batch × context", "float32")
+    logits = ("loss", "logits", "mm", LOGITS, setup.low)
+    if setup.of_loss.keeps == "gradients":
+        return [
+            tensor(setup, "workspace", "LM head", "gradient of head input", STREAM, setup.low),
+            *weight_gradients(setup, ("head",)),
+        ]
+    if setup.of_loss.keeps == "log-softmax":
+        log_softmax = ("loss", "log-softmax of logits", "_log_softmax", LOGITS, "float32")
+        return _saved(setup, "", [head_input, log_softmax])
+    if setup.of_loss.is_fused:  # a compiler keeps maximum and logarithm apart
+        maximum = ("loss", "maximum of logits", "amax", "batch × context", "float32")
+        return _saved(setup, "", [head_input, logits, maximum, row])
+    return _saved(setup, "", [head_input, logits, row])
 
 
 def _saved(setup: Setup, prefix: str, rows: list[Row], count: int = 1) -> list[Contribution]:

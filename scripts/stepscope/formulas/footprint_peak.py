@@ -28,7 +28,7 @@ from stepscope.formulas.footprint import (
     Setup,
     tensor,
 )
-from stepscope.model.about import Loss, Optimizer
+from stepscope.model.about import Optimizer
 from stepscope.model.chosen import said
 
 _KV = "batch × context × d_K"
@@ -108,46 +108,74 @@ def _merged(contributions: list[Contribution]) -> list[Contribution]:
 
 def _loss(setup: Setup) -> Iterator[Moment]:
     """The end of forward and the start of backward: all activations and cast weights are alive, and
-    no gradient is."""
+    no gradient of a block is."""
     blocks = footprint.saved_by_block(setup, setup.shape.num_layers)
-    always = [*blocks, *footprint.saved_outside(setup), *footprint.all_cast_weights(setup)]
+    outside = footprint.saved_outside(setup)
+    casts = footprint.all_cast_weights(setup)
+    if setup.of_loss.keeps == "gradients":
+        casts = footprint.cast_weights(setup, count=setup.shape.num_layers)
+        yield "forward", "loss", [*blocks, *outside, *casts, *_made_by_chunk(setup)]
+        of_norm = tensor(setup, "workspace", "loss", "gradient of final norm", STREAM, "float32")
+        widened = [of_norm] if setup.is_autocast else []
+        yield "backward", "loss", [*blocks, *outside, *casts, *widened]
+        return
     made_forward, made_backward = _made_by_loss(setup)
-    yield "forward", "loss", [*always, *made_forward]
-    yield "backward", "loss", [*always, *made_backward]
+    yield "forward", "loss", [*blocks, *outside, *casts, *made_forward]
+    yield "backward", "loss", [*blocks, *outside, *casts, *made_backward]
 
     # What the loss has saved and the weight's copy are gone once the head's two products are done.
-    of_loss = footprint.saved_by_loss(setup)
-    remaining = [each for each in always if each not in of_loss]
-    module = "LM head"
+    remaining = [each for each in outside if each.module != "loss"]
     of_head = [
         tensor(setup, "workspace", "loss", "gradient of logits", LOGITS, setup.low),
-        tensor(setup, "workspace", module, "gradient of head input", STREAM, setup.low),
-        tensor(setup, "workspace", module, "gradient of head weight", _HEAD, setup.low),
+        tensor(setup, "workspace", "LM head", "gradient of head input", STREAM, setup.low),
+        tensor(setup, "workspace", "LM head", "gradient of head weight", _HEAD, setup.low),
     ]
-    yield "backward", module, [*remaining, *of_head]
+    yield "backward", "LM head", [*blocks, *remaining, *casts, *of_head]
 
 
 def _made_by_loss(setup: Setup) -> tuple[list[Contribution], list[Contribution]]:
-    """What the loss needs at its largest moment of forward and of backward, besides what it saves.
+    """What a loss of all logits needs at its largest moment of forward and of backward, besides
+    what it saves.
 
     Our own works in fp32 and in place, on one tensor as large as the logits; its gradient is cast
-    to the logits' type. PyTorch's is given the logits in fp32, and makes a gradient for its mean of
-    logarithms and one for their softmax.
+    to the logits' type. Compiled it writes that gradient alone. PyTorch's is given the logits in
+    fp32, and makes a gradient for its mean of logarithms and one for their softmax.
     """
 
     def made(category: str, name: str, dtype: str = "float32") -> Contribution:
         return tensor(setup, category, "loss", name, LOGITS, dtype)
 
-    if said("loss", setup.loss, Loss).keeps == "log-softmax":
-        wide = [made("activations", "logits in fp32")] if setup.is_autocast else []
-        of_log = made("workspace", "gradient of log-softmax")
-        of_logits = made("workspace", "gradient of logits in fp32")
-        return [made("activations", "logits", setup.low), *wide], [of_log, of_logits]
-    exponentials = made("activations", "exponentials")
-    gradients = [made("workspace", "gradient of logits in fp32")]
+    of_logits = made("workspace", "gradient of logits", setup.low)
+    wide_gradient = made("workspace", "gradient of logits in fp32")
+    if setup.of_loss.keeps == "log-softmax":
+        forward = [made("activations", "logits", setup.low)]
+        if setup.is_autocast:
+            forward.append(made("activations", "logits in fp32"))
+        return forward, [made("workspace", "gradient of log-softmax"), wide_gradient]
+    if setup.of_loss.is_fused:
+        return [], [of_logits]
+    backward = [wide_gradient, of_logits] if setup.is_autocast else [wide_gradient]
+    return [made("activations", "exponentials")], backward
+
+
+def _made_by_chunk(setup: Setup) -> list[Contribution]:
+    """What the head and the loss of a chunk of tokens need at the last of them: what all are made
+    from, the chunk's logits and their gradient; under autocast also the weight's copy, and the
+    product that is added to its gradient."""
+
+    def made(name: str, dims: str, dtype: str) -> Contribution:
+        return tensor(setup, "workspace", "LM head", name, dims, dtype)
+
+    found = [
+        tensor(setup, "activations", "final norm", "final norm", STREAM, "float32"),
+        made("logits of a chunk", "chunk × vocabulary", setup.low),
+        made("gradient of logits of a chunk", "chunk × vocabulary", setup.low),
+    ]
     if setup.is_autocast:
-        gradients.append(made("workspace", "gradient of logits", setup.low))
-    return [exponentials], gradients
+        found.append(made("head weight", _HEAD, setup.low))
+        found.append(made("chunk of head input", "chunk × d_model", setup.low))
+        found.append(made("product for head weight's gradient", _HEAD, setup.low))
+    return found
 
 
 def _backward(setup: Setup) -> Iterator[Moment]:

@@ -5,7 +5,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import TypedDict, Unpack
 
-STATUSES = ("ok", "unsupported", "oom")  # the worst last
+STATUSES = ("ok", "unsupported", "oom", "failed")  # the worst last
 BESIDE = ("host-free", "busy")  # modes in statuses that say nothing of the variant itself
 LAUNCH_LIMITED = 1.15  # clock over host-free time, or over busy time, from which on launches limit
 
@@ -83,8 +83,17 @@ class Found:
 
 
 def rows_of(found: list[Found]) -> list[dict]:
-    """The samples of all processes."""
-    return [row for one in found for row in one.rows]
+    """The samples of all processes, without those of steps that came to nothing."""
+    statuses = _worst_of_each(found)
+    return [row for one in found for row in one.rows if not _is_lost(row, statuses)]
+
+
+def _is_lost(one: dict, statuses: list[dict]) -> bool:
+    """Whether a sample, or a value, is of a mode that failed; a mode of which nothing was noted
+    went the way of its variant."""
+    own = [each for each in statuses if each["variant"] == one["variant"]]
+    of_mode = [each for each in own if each["mode"] == one.get("mode")]
+    return any(each["status"] == "failed" for each in of_mode or own)
 
 
 def summary(found: list[Found], variants: list[str], device: str) -> dict:
@@ -102,7 +111,7 @@ def summary(found: list[Found], variants: list[str], device: str) -> dict:
         if status == "ok":
             limit = "cpu" if device == "cpu" else limited(rows, name)
         about[name] = {"status": status, "reason": reason, "limited": limit}
-    values = [value for one in found for value in one.values]
+    values = [value for one in found for value in one.values if not _is_lost(value, statuses)]
     return {"variants": about, "values": values, "statuses": statuses}
 
 

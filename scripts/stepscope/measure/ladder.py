@@ -25,7 +25,7 @@ from stepscope.measure.found import Found, Place
 from stepscope.measure.samples import Budget, Samples, series, take_turns
 from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, unsupported, workload
+from stepscope.measure.workload import Workload, compiled_loss, is_compiled, unsupported, workload
 from stepscope.model.about import Optimizer
 from stepscope.model.chosen import load, said
 from stepscope.model.shape import ModelShape
@@ -268,7 +268,8 @@ def compiled_code(spec: dict) -> tuple:
     compiled."""
     how = load("compile", option(spec, "compile")).COMPILATION
     rest = (spec.get(key) for key in ("precision", "attention", "checkpoint"))
-    return (how.parts, str(how.arguments), *rest) if how.parts else ()
+    code = (how.parts, str(how.arguments), compiled_loss(spec), *rest)
+    return code if is_compiled(spec) else ()
 
 
 def ordered(variants: list[dict], process: int) -> list[dict]:

@@ -38,6 +38,10 @@ PhaseTimes = Iterable[tuple[str, float]]
 Step = Callable[[], PhaseTimes]  # runs a step; may give each phase's seconds as soon as it ends
 
 
+class NotFiniteError(Exception):
+    """A step came to nothing: what it computes is no finite number; says what, in one line."""
+
+
 @dataclass(frozen=True)
 class Budget:
     """At least so many steps; then an end after `seconds`, or after `most` steps. A turn lasts
@@ -73,18 +77,22 @@ class Samples:
         self.rows: list[dict] = []
 
     def run(self, variant: str, step: Step, warmup: bool = False, **place: Unpack[Place]) -> None:
-        """Run one step; a row a phase, with what the GPU read before it."""
+        """Run one step; a row a phase, with what the GPU read before it. A NotFiniteError that it
+        raises is told its number."""
         before = self._telemetry.read()
         number = self._steps[variant]
-        for phase, seconds in step():
-            where = {
-                "variant": variant,
-                "process": self._process,
-                "step": number,
-                "phase": phase,
-                "warmup": warmup,
-            }
-            self.rows.append({**where, **place, "seconds": seconds, **before})
+        try:
+            for phase, seconds in step():
+                where = {
+                    "variant": variant,
+                    "process": self._process,
+                    "step": number,
+                    "phase": phase,
+                    "warmup": warmup,
+                }
+                self.rows.append({**where, **place, "seconds": seconds, **before})
+        except NotFiniteError as error:
+            raise NotFiniteError(f"{error} at step {number}") from None
         self._steps[variant] += 1
 
     def add(

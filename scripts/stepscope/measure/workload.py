@@ -36,10 +36,20 @@ def unsupported(spec: dict) -> str | None:
             return reason
     if device == "cuda":
         return None
-    compilation = _compilation(spec)
-    if compilation.replays:
+    if _compilation(spec).replays:
         return "CUDA graphs need a GPU"
-    return no_compiler() if compilation.parts else None
+    return no_compiler() if is_compiled(spec) else None
+
+
+def is_compiled(spec: dict) -> bool:
+    """Whether torch.compile makes a part of the step: of the model, or of the loss."""
+    return bool(_compilation(spec).parts or compiled_loss(spec))
+
+
+def compiled_loss(spec: dict) -> str:
+    """The loss, if torch.compile makes a part of it."""
+    name = spec.get("loss", "")
+    return name if name and getattr(load("loss", name), "IS_COMPILED", False) else ""
 
 
 def no_compiler() -> str | None:
@@ -56,7 +66,7 @@ class Workload:
         self.use()
         self.model = models.load(spec)
         compilation = _compilation(spec)
-        if compilation.parts:
+        if is_compiled(spec):
             import torch._dynamo.config as dynamo
 
             dynamo.recompile_limit = max(dynamo.recompile_limit, MOST_VERSIONS)

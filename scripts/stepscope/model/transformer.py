@@ -53,7 +53,7 @@ def random_batch(
 
 class TransformerLM(nn.Module):
     """Language model: (batch, length) int64 tokens -> (batch, length, vocab_size) logits, length <=
-    context."""
+    context; or without the head (batch, length, d_model), what it would be given."""
 
     def __init__(self, shape: ModelShape, context: int, attention: Attention) -> None:
         super().__init__()
@@ -69,13 +69,15 @@ class TransformerLM(nn.Module):
         self.final_norm = RMSNorm(shape.d_model)
         self.head = Linear(shape.d_model, shape.vocab_size)
 
-    def forward(self, tokens: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor, with_head: bool = True) -> Tensor:
         with named("embedding"):
             x = self.embedding(tokens)
         for block in self.blocks:
             x = block(x)
         with named("final norm"):
             x = self.final_norm(x)
+        if not with_head:
+            return x
         with named("LM head"):
             return self.head(x)
 

@@ -16,6 +16,7 @@ from functools import partial
 
 import torch
 
+from stepscope.axes import option
 from stepscope.machine import gpus
 from stepscope.machine.memory import available_memory
 from stepscope.measure import gpu_alone, ladder, memory, models, steps
@@ -24,6 +25,7 @@ from stepscope.measure.found import Found
 from stepscope.measure.samples import Budget, Samples, take_turns
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import unsupported
+from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
 from stepscope.parallel import collectives, footprint
 from stepscope.parallel.cell import ParallelMeasurement, combined
@@ -53,6 +55,8 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
     if reason := cell.missing():
         return cell.refuse(reason), {}
     spec, failed = cell.spec, dict[str, VariantError]()
+    if spec["device"] == "cpu":  # imports torch's compiler, once for all ranks
+        load("optimizer", option(spec, "optimizer")).make([torch.zeros(1)])
 
     def together(work: Callable, seconds: float | None = None) -> list:
         """Of the variants that have not failed; again without the one that fails now."""

@@ -120,8 +120,8 @@ class Overlapped(Replica):
     def _share(self) -> None:
         self._sent: list[tuple[Tensor, Tensor, dist.Work]] = []
         self._is_cast = self.spec.get("gradients", "fp32") == "bf16"
-        # Weakly: a parameter has its hooks where Python's collector does not look, so that a replica
-        # that they hold would stay in memory for good.
+        # Weakly: a parameter has its hooks where Python's collector does not look, so that a
+        # replica that they hold would stay in memory for good.
         method = weakref.WeakMethod(self._send)
 
         def send(parameter: Tensor) -> None:

@@ -53,7 +53,20 @@ _MEANINGS: tuple[tuple[str, frozenset[str]], ...] = (
     (
         "optimizer",
         frozenset(
-            "optimizer optimiser optim opt adam adamw sgd lion lamb muon rmsprop update".split()
+            [
+                "optimizer",
+                "optimiser",
+                "optim",
+                "opt",
+                "adam",
+                "adamw",
+                "sgd",
+                "lion",
+                "lamb",
+                "muon",
+                "rmsprop",
+                "update",
+            ]
         ),
     ),
     ("backward", frozenset({"backward", "bwd", "backprop", "backpropagation"})),

@@ -8,7 +8,6 @@ import pandas as pd
 
 from stepscope.files import replacing
 
-
 _FORMULA = re.compile(r"^[=+\-@\t\r]")  # what a spreadsheet runs when it opens the file
 
 

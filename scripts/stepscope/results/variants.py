@@ -19,7 +19,8 @@ def asides(cells: list[MeasuredCell]) -> set[tuple[str, str]]:
 
 
 def _rows(cell: MeasuredCell) -> Iterator[dict]:
-    declared = cell.spec.get("variants", []) if "context" in cell.spec else []
+    is_ladder = "context" in cell.spec and "devices" not in cell.spec
+    declared = cell.spec.get("variants", []) if is_ladder else []
     after = {one["name"]: one.get("after", "") for one in declared}
     ladder = longest_chain(after)
     options = {one["name"]: _options(one) for one in declared}

@@ -18,7 +18,8 @@ from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, FREE_REQUESTED, GRO
 class Replay:
     """A device's blocks as columns (address, size in requested bytes, start, end, stack), in the
     order of their starts, and its memory after each event: active[i] and reserved[i] after event i
-    - 1, so that [0] is before the first.
+    - 1, so that [0] is before the first. taken: bytes that the allocator took for a block, where the
+    final state has it; else 0.
 
     contradicted: whether the events cannot be all that happened. forgotten: whether blocks were
     recorded whose allocations the history does not have.
@@ -30,6 +31,7 @@ class Replay:
     start: np.ndarray
     end: np.ndarray
     stack: np.ndarray
+    taken: np.ndarray
     active: np.ndarray
     reserved: np.ndarray
     contradicted: bool
@@ -120,21 +122,35 @@ def replay(device: Device) -> Replay:
     end = joined(ends, second, np.full(len(untouched), events))
     # Events may be recorded without stacks while blocks have them:
     # _record_memory_history(context="state").
+    held = _in_final_state(device, address[of_alloc], ends)
     of_first = np.where(
-        device.stack[first] < 0, _final_stacks(device, address[of_alloc], ends), device.stack[first]
+        device.stack[first] < 0, np.append(device.block_stack, -1)[held], device.stack[first]
     )
     stack = joined(of_first, np.full(len(second), -1), device.block_stack[untouched])
+    of_held = np.append(device.block_size, 0)[held]
+    taken = joined(of_held, np.zeros(len(second), dtype=np.int64), device.block_size[untouched])
     places = joined(device.address[first], device.address[second], device.block_address[untouched])
     order = np.argsort(start, kind="stable")
     size, start, end = size[order], start[order], end[order]
     active = after_each(start, end, size, events)
     reserved = np.maximum(_reserved(device), active)
-    told = bool(twice or contradicted), bool(known_stack)
-    return Replay(device, places[order], size, start, end, stack[order], active, reserved, *told)
+    return Replay(
+        device=device,
+        address=places[order],
+        size=size,
+        start=start,
+        end=end,
+        stack=stack[order],
+        taken=taken[order],
+        active=active,
+        reserved=reserved,
+        contradicted=bool(twice or contradicted),
+        forgotten=bool(known_stack),
+    )
 
 
-def _final_stacks(device: Device, address: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Stacks that the final state has of blocks that are there to the end; else -1."""
+def _in_final_state(device: Device, address: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """For blocks that are there to the end their number in the final state; else -1."""
     if not len(device.block_address):
         return np.full(len(address), -1)
     order = np.argsort(device.block_address, kind="stable")
@@ -146,7 +162,7 @@ def _final_stacks(device: Device, address: np.ndarray, end: np.ndarray) -> np.nd
         & device.block_active[place]
         & (end == len(device.action))
     )
-    return np.where(same, device.block_stack[place], -1)
+    return np.where(same, place, -1)
 
 
 def _action_that_frees(device: Device) -> int:

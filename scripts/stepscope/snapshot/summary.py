@@ -22,7 +22,7 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
     found = {name: tables[f"memory_{name}"] for name in ("peak", "lines", "timeline")}
     own = {name: table[table["device"] == row["device"]] for name, table in found.items()}
     when = (
-        f"after event {row['peak_event']:,} of {row['events']:,}"
+        f"after event {row['peak_event'] + 1:,} of {row['events']:,}"
         if row["events"]
         else "in a state without a history"
     )
@@ -37,7 +37,8 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
             f"active at the start {_mib(row['start'])} MiB, at the end {_mib(row['end'])} MiB"
         ),
         (
-            f"  active is in requested bytes; the peak takes at least {_mib(row['peak_rounded'])}"
+            "  active is in requested bytes; the peak takes"
+            f"{'' if row['is_allocated_known'] else ' at least'} {_mib(row['peak_allocated'])}"
             " MiB as allocated"
         ),
     ]

@@ -7,6 +7,7 @@ taken as not recorded.
 """
 
 import itertools
+import os
 import re
 import sqlite3
 from collections.abc import Callable
@@ -82,7 +83,7 @@ class _Database:
 
     def __init__(self, path: Path):
         self._connection = sqlite3.connect(
-            f"file:{quote(str(path.resolve()))}?{_READ_ONLY}", uri=True
+            f"file:{quote(os.fsencode(path.resolve()))}?{_READ_ONLY}", uri=True
         )
         self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         # No views: an export has none, and one without an end would be read for ever.

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from stepscope.config.code_digest import Sources
-from stepscope.config.config import merged, read_yaml, validated
+from stepscope.config.config import merged, validated
 from stepscope.machine import gpus, identity
+from stepscope.yaml_files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = ROOT / "rules/config.schema.yaml"

@@ -4,8 +4,9 @@ import copy
 
 import pytest
 from stepscope.config import ConfigError
-from stepscope.config.config import merged, read_yaml
+from stepscope.config.config import merged
 from stepscope.config.studies import ATTENTION, LADDER, STUDIES
+from stepscope.yaml_files import read_yaml
 
 ENTRY = {"implementation": ["naive"], "d_head": [16], "precision": ["fp32"], "lengths": [64]}
 

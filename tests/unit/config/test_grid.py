@@ -8,6 +8,7 @@ import shlex
 import pytest
 from stepscope.config import ConfigError
 from stepscope.config.grid import command_of, points, words_of
+from stepscope.config.model_cells import models_of
 from stepscope.config.recordings import recorded
 from stepscope.config.studies import CEILINGS, MEMORY, PROFILE, STUDIES, TIMING
 
@@ -225,3 +226,12 @@ def test_every_cell_of_every_preset_survives_its_programs_flags(preset, make_con
         ):
             spec = cell.spec | {"device": "cpu"}  # a program refuses a GPU that is not there
             assert parse(words_of(spec))[0] == spec
+
+
+def test_a_size_may_have_its_own_vocabulary_and_heads(make_config):
+    sizes = make_config()["sizes"]
+    assert models_of(make_config())["8b-wide"] == sizes["8b-wide"]  # nothing of model.vocab_size
+    assert models_of(make_config())["nano"] == sizes["nano"] | {"vocab_size": 10_000}
+    odd = make_config(sizes=sizes | {"odd": sizes["nano"] | {"key_value_heads": 3}})
+    with pytest.raises(ConfigError, match=r"sizes.odd: .*key_value_heads = 3"):
+        models_of(odd)

@@ -111,13 +111,17 @@ def test_saved_by_fused_attention(shape, batch, _, precision, contexts):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_saved_by_pytorchs_cross_entropy(precision):
+@pytest.mark.parametrize("loss, numbers", [("torch", 1), ("compiled", 1), ("chunked", 0)])
+def test_saved_by_each_loss(loss, numbers, precision):
+    """numbers: how many targets it averages over, a number."""
     shape, batch, context = SHAPES[0]
-    setup = Setup(shape, batch, context, precision, loss="torch")
+    setup = Setup(shape, batch, context, precision, loss=loss)
+    _saved_bytes(setup)  # compiles
     saved = [*footprint.saved_by_block(setup, shape.num_layers), *footprint.saved_outside(setup)]
-    # and how many targets it averaged over, a number
-    total = footprint.total([*saved, *footprint.all_cast_weights(setup)]) + 4
-    assert total == _saved_bytes(setup)
+    casts = footprint.all_cast_weights(setup)
+    if loss == "chunked":
+        casts = footprint.cast_weights(setup, count=shape.num_layers)
+    assert footprint.total([*saved, *casts]) + 4 * numbers == _saved_bytes(setup)
 
 
 def test_the_memory_efficient_kernel_rounds_its_row_statistics_up():
@@ -185,7 +189,11 @@ PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
         PARAMETERS_DOMINATE,
         Setup(ModelShape(64, 256, 3, 4, 500), 2, 256),  # the scores dominate
         Setup(ModelShape(64, 160, 4, 2, 5000), 4, 96),  # the logits dominate
-        Setup(ModelShape(64, 160, 4, 2, 5000), 4, 96, loss="torch"),
+        *(
+            Setup(ModelShape(64, 160, 4, 2, 5000), 4, 96, loss=loss)
+            for loss in ("torch", "compiled", "chunked")
+        ),
+        Setup(ModelShape(32, 128, 2, 2, 1200), 40, 64, loss="chunked"),  # two chunks
         Setup(ModelShape(256, 1024, 3, 8, 1000), 2, 64),
         Setup(ModelShape(64, 256, 1, 4, 500), 1, 96),
         Setup(ModelShape(64, 256, 4, 4, 500, key_value_heads=2), 4, 128),
@@ -195,7 +203,9 @@ PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
 def test_peak_of_each_phase_in_fp32(setup, attention, peak_bytes):
     setup = replace(setup, attention=attention)
     workload = Workload(setup)
-    workload.inference()  # makes the mask
+    workload.forward()  # compiles, and makes the mask
+    workload.backward()
+    workload.optimizer.zero_grad()
     measured = {"inference": peak_bytes(workload.inference)[0]}
     workload.forward()
     workload.backward()

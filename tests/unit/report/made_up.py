@@ -7,10 +7,11 @@ tenth of it in both. The processor: 100 GFLOP/s, 10 GB/s, size `nano`: 1e6 param
 step.
 """
 
-import json
-import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
+import pandas as pd
+from stepscope.results import alone, variants
 from stepscope.results.writing import write
 
 GPU, CPU = "gpu-a", "cpu-b"
@@ -45,9 +46,17 @@ def write_tables(folder: Path, gpu: bool = True, cpu: bool = False) -> Path:
     for tables in machines:
         for name, rows in tables.items():
             merged.setdefault(name, []).extend(rows)
+    merged["series"] += _alone(merged["series"], merged["variants"])
     folder.mkdir(parents=True, exist_ok=True)
     write(folder, merged)
     return folder
+
+
+def _alone(series: list[dict], of_ladders: list[dict]) -> list[dict]:
+    """What follows of host-free and busy times, as aggregate makes it."""
+    asides = {(row["cell"], row["variant"]) for row in of_ladders if row["is_aside"]}
+    missing = dict.fromkeys(alone.STEP, "")
+    return alone.times(pd.DataFrame([missing | row for row in series]), asides).to_dict("records")
 
 
 def series(
@@ -107,20 +116,16 @@ def place(size: str, context: int, precision: str = "bf16", batch: int = 4) -> d
 
 def ladder(
     folder: str, where: dict, rungs: dict, limits: str, launches: dict, machine: dict
-) -> tuple[dict, list, list]:
-    """(row of cells, rows of series, rows of comparisons) of a ladder's place."""
+) -> tuple[dict, list, list, list]:
+    """(row of cells, rows of series, rows of comparisons, rows of variants) of a ladder's place."""
     full: dict[str, dict] = {}
     for name, (what, after, *_) in rungs.items():
-        full[name] = (
-            {key: value for key, value in full.get(after, {}).items() if key != "after"}
-            | {"name": name}
-            | what
-        )
-        full[name] |= {"after": after} if after else {}
-    variants = list(full.values())
+        full[name] = full.get(after, {}) | {"name": name, "after": after} | what
     where = {**where, "precision": ""}
     about = cell(folder, machine, **where)
-    about["command"] += f" --variants {shlex.quote(json.dumps(variants))}"
+    spec = {"context": where["context"], "variants": list(full.values())}
+    machine_ = {"machine": about["machine"]}
+    declared = variants.rows([SimpleNamespace(name=folder, spec=spec, place=machine_)])
     rows, pairs = [], []
     first = next(iter(rungs))
     for name, (_, after, seconds, verdict) in rungs.items():
@@ -165,7 +170,7 @@ def ladder(
                         "limits": limits,
                     }
                 )
-    return about, rows, pairs
+    return about, rows, pairs, declared
 
 
 def _key(about: dict) -> dict:
@@ -611,6 +616,7 @@ def _gpu() -> dict:
         {"cells": [*cells, big[0], little[0], missing, older, *(about for about, _ in timed)]},
         {"series": [*ceilings, *big[1], *little[1], *(row for _, rows in timed for row in rows)]},
         {"comparisons": [*big[2], *little[2]], "published": published},
+        {"variants": [*big[3], *little[3]]},
         {"models": _models(GPU, {"little": (1e8, 5e12), "big": (1e9, 50e12)}, (256, 1024))},
         _profile(f"{GPU}/profile/big/ctx1024/bf16", place("big", 1024), machine, dict(kinds), 3000),
         _profile(
@@ -669,6 +675,7 @@ def _cpu() -> dict:
         {
             "series": [*ceilings, *climbed[1], *(row for _, rows in timed for row in rows)],
             "comparisons": climbed[2],
+            "variants": climbed[3],
         },
         {"models": _models(CPU, {"nano": (1e6, 1e9)}, (32, 64))},
         _profile(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from stepscope.report import book
-from stepscope.report.facts import attention, ladder, ladders, precision, variants
+from stepscope.report.facts import attention, ladder, ladders, precision
 from stepscope.report.facts.machine import machine
 from stepscope.report.kit.data import Data
 
@@ -163,17 +163,6 @@ def test_causal_attention_multiplies_half(data):
     assert causal.rate.value == pytest.approx(
         4 * 16 * 16_384**2 * 128 / 2 / causal.forward.value, rel=1e-3
     )
-
-
-def test_a_ladder_that_starts_at_a_later_rung_is_called_by_that_rung():
-    all_changed = {
-        "precision": "fp8",
-        "attention": "triton",
-        "compile": "graphs",
-        "optimizer": "fused",
-    }
-    for name, kind in (("fp8", "fp8"), ("graphs", "graphs"), ("fused", "fused")):
-        assert variants.changes([{"name": name, **all_changed}])[name].kind == kind
 
 
 def test_a_ladder_that_starts_later_is_a_part_even_where_its_first_variant_did_not_run(data):

@@ -104,8 +104,7 @@ def _best(
 
 def _idle(data: Data, row: dict, step: Quantity) -> Maybe:
     same = {"cell": row["cell"], "mode": "step", "phase": "step"}
-    alone = data.measured("host_free_time", **same) or data.measured("busy_time", **same)
-    return minus(step, alone)
+    return minus(step, data.measured("alone_time", **same))
 
 
 def _won(ladder: Ladder) -> tuple[str, Quantity] | None:

@@ -49,6 +49,7 @@ class Limited:
 
     place: Place
     clock: Quantity
+    alone: Quantity
     host_free: Maybe
     busy: Maybe
     launches: Maybe
@@ -62,8 +63,7 @@ class Limited:
     @property
     def excess(self) -> float:
         """The clock over the GPU's own time, at least."""
-        alone = self.host_free or self.busy
-        return (self.clock.low or self.clock.value) / alone.value if alone else 0.0
+        return (self.clock.low or self.clock.value) / self.alone.value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,13 +199,18 @@ class Kernels:
 
     def _limited(self, row: dict) -> Limited | None:
         same = {"cell": row["cell"], "mode": "step", "phase": "step"}
-        names = ("host_free_time", "busy_time", "launches", "launch_gap")
-        free, busy, launches, idle = (self.data.measured(name, **same) for name in names)
         where, clock = place(self.data, self.machine, row, "bf16"), of_series(row)
-        if not (free or busy) or where is None or clock is None:
+        alone = self.data.measured("alone_time", **same)
+        if where is None or clock is None or alone is None:
             return None
         return Limited(
-            place=where, clock=clock, host_free=free, busy=busy, launches=launches, idle=idle
+            place=where,
+            clock=clock,
+            alone=alone,
+            host_free=self.data.measured("host_free_time", **same),
+            busy=self.data.measured("busy_time", **same),
+            launches=self.data.measured("launches", **same),
+            idle=self.data.measured("launch_gap", **same),
         )
 
     @cached_property

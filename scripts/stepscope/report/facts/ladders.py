@@ -219,11 +219,10 @@ def starts_later(made: Measured, others: list[Measured]) -> bool:
 
 def _measured(data: Data, own: Machine, cell: str) -> Measured | None:
     """A cell of which a variant ran."""
-    declared = variants.declared(data.row("cells", cell=cell).get("command", ""))
+    changes = variants.changes(data.dicts("variants", cell=cell))
     rows = data.dicts("series", cell=cell)
     clocks = [row for row in rows if row["quantity"] == "time" and row["phase"] == "step"]
     ran = {row["variant"] for row in clocks if row["status"] == "ok"}
-    changes = variants.changes(declared) if declared else {}
     known = [change for name, change in changes.items() if name in ran]
     if not known:
         return None

@@ -65,7 +65,7 @@ class PageOne:
     def gpu(self) -> Maybe:
         """Without the host: host-free, else busy."""
         of_ladder = self._plain.gpu if self._plain else None
-        return of_ladder or self._timed.get("host_free_time") or self._timed.get("busy_time")
+        return of_ladder or self._timed.get("alone_time")
 
     @cached_property
     def is_host_free(self) -> bool:

@@ -4,6 +4,7 @@ without a profiler."""
 from dataclasses import dataclass
 from functools import cached_property
 
+from stepscope.axes import PLAIN_STEP
 from stepscope.report.facts import variants
 from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import Machine, Place, place
@@ -109,7 +110,7 @@ class Profiled:
     @cached_property
     def gpu(self) -> Maybe:
         """That without the host: host-free, else busy."""
-        return self._without_profiler("host_free_time") or self._without_profiler("busy_time")
+        return self._without_profiler("alone_time")
 
     @cached_property
     def is_host_free(self) -> bool:
@@ -182,14 +183,10 @@ class Profiled:
     def _equal(self) -> list[str]:
         """The ladder's variants at the place that are run as this step is."""
         given = dict(word.split("=", 1) for word in self.options.split())
-        wanted = _as_text(variants.options_of(given | {"precision": self.place.precision}))
-        commands = self.data.rows("cells", study="ladder", **self.place.where)["command"]
-        tried = [each for command in commands for each in variants.declared(command)]
-        return [each["name"] for each in tried if _as_text(variants.options_of(each)) == wanted]
-
-
-def _as_text(options: dict) -> dict[str, str]:
-    return {name: str(value) for name, value in options.items()}
+        wanted = {name: str(value) for name, value in PLAIN_STEP.items()}
+        wanted |= given | {"precision": self.place.precision}
+        rows = self.data.dicts("variants", study="ladder", **self.place.where)
+        return [row["variant"] for row in rows if variants.options(row) == wanted]
 
 
 def _at_least_zero(time: Maybe) -> Maybe:

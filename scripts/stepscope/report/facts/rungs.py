@@ -60,21 +60,6 @@ class Measured:
                 return row
         return {}
 
-    @cached_property
-    def is_host_free(self) -> bool:
-        """Whether the column of steps without the host is of replays: unless some rungs lack them,
-        and all have a busy time."""
-        return self._all_have("host_free_time") or not self._all_have("busy_time")
-
-    def _all_have(self, quantity: str) -> bool:
-        known = {(row["quantity"], row["variant"]) for row in self.rows if row["status"] == "ok"}
-        ran = [
-            name
-            for name, change in self.changes.items()
-            if not change.is_aside and ("time", name) in known
-        ]
-        return all((quantity, name) in known for name in ran)
-
 
 def _series(quantity: str, phase: str = "") -> cached_property[Maybe]:
     """The fact that is a series of the variant's step."""
@@ -114,6 +99,7 @@ class Rung(Change):
     data: Measured
 
     step = _series("time", "step")
+    gpu = _series("alone_time")  # without the host
     host_free = _series("host_free_time")
     busy = _series("busy_time")
     optimizer = _series("time", "optimizer")
@@ -141,13 +127,6 @@ class Rung(Change):
         """The step of a rung that ran."""
         assert self.step is not None, f"{self.variant} did not run"
         return self.step.value
-
-    @cached_property
-    def gpu(self) -> Maybe:
-        """The step without the host: host-free or busy, one of them in the whole ladder."""
-        if self.data.is_host_free:
-            return self.host_free or self.busy
-        return self.busy or self.host_free
 
     @cached_property
     def verdict(self) -> str:

@@ -247,7 +247,7 @@ def _at(context: int, rows: dict[str, dict]) -> At:
     return At(
         context=Quantity(context, "count"),
         step=made["time"],
-        gpu=made.get("host_free_time") or made.get("busy_time"),
+        gpu=made.get("alone_time"),
         tokens=made.get("tokens_per_second"),
         of_peak=made.get("mfu"),
         limits=rows["time"]["limits"].replace("gpu", "GPU"),

@@ -1,7 +1,5 @@
-"""The variants of a ladder's cell: their options, what each changes, and which are its rungs."""
+"""The variants of a ladder's cell by what each changes."""
 
-import json
-import shlex
 from dataclasses import dataclass
 
 from stepscope.axes import PLAIN_STEP
@@ -29,9 +27,8 @@ class Change:
 
     @property
     def about(self) -> About:
-        """What the value that it changes says of itself; of a number of blocks no more than its
-        name."""
-        return ABOUT.get(self.kind) or About(label=str(self.name), title=str(self.name))
+        """What the value says of itself; of a number of blocks no more than its name."""
+        return ABOUT.get(self.kind) or About(label=self.name, title=self.name)
 
     @property
     def fuses_attention(self) -> bool:
@@ -39,69 +36,37 @@ class Change:
         return self.takes_away == "scores"
 
 
-def declared(command: str) -> list[dict]:
-    """The variants that a cell's command names, with their options that are not neutral."""
-    words = shlex.split(command or "")
-    return json.loads(words[words.index("--variants") + 1]) if "--variants" in words[:-1] else []
-
-
-def options_of(variant: dict) -> dict:
-    """All options of a declared variant."""
-    return PLAIN_STEP | {name: variant[name] for name in PLAIN_STEP if name in variant}
-
-
-def changes(variants: list[dict]) -> dict[str, Change]:
-    """Each variant by its name, in their order."""
-    after = {each["name"]: each.get("after", "") for each in variants}
-    options = {each["name"]: options_of(each) for each in variants}
-    rungs = _longest_way(after)
+def changes(rows: list[dict]) -> dict[str, Change]:
+    """Each variant by its name. rows: of variants.csv, in their order."""
+    attention = {row["variant"]: row["attention"] for row in rows}
     made = {}
-    for name, own in options.items():
-        based = options.get(after[name], PLAIN_STEP)
-        option = _changed(own, based) if after[name] else _changed_of_first(own, name)
-        kind = kind_of(option, own[option])
-        made[name] = Change(
-            name=Name(_label(option, own[option], name)),
-            variant=name,
+    for row in rows:
+        changed = row["changed"]
+        value = int(row["checkpoint"]) if changed == "checkpoint" else row["value"]
+        kind = kind_of(changed, value)
+        made[row["variant"]] = Change(
+            name=Name(row["label"]),
+            variant=row["variant"],
             kind=kind,
-            precision=own["precision"],
-            after=after[name],
-            is_aside=name not in rungs,
-            takes_away=_taken_away(kind, based),
+            precision=row["precision"],
+            after=row["after"],
+            is_aside=row["is_aside"],
+            takes_away=_taken_away(kind, attention.get(row["after"], "naive")),
         )
     return made
 
 
-def _changed(options: dict, based: dict) -> str:
-    changed = (name for name in PLAIN_STEP if options[name] != based[name])
-    return next(changed, "precision")
+def options(row: dict) -> dict[str, str]:
+    """What a variant is run with, as a cell's options name it."""
+    return {name: _text(row[name]) for name in PLAIN_STEP}
 
 
-def _changed_of_first(options: dict, name: str) -> str:
-    """A ladder that starts at a later rung is called by that, else by its last option."""
-    changed = [each for each in PLAIN_STEP if options[each] != PLAIN_STEP[each]] or ["precision"]
-    called = [each for each in changed if str(options[each]) == name]
-    return called[0] if called else changed[-1]
+def _text(value: str | float) -> str:
+    return f"{value:.0f}" if isinstance(value, float) else value
 
 
-def _label(option: str, value: str | int, name: str) -> str:
-    if option == "checkpoint":
-        return f"checkpoint every {value}"
-    kind = kind_of(option, value)
-    return ABOUT[kind].label if kind in ABOUT else name
-
-
-def _taken_away(kind: str, based: dict) -> TakesAway:
+def _taken_away(kind: str, attention_before: str) -> TakesAway:
     """One fused attention in place of another takes no scores away."""
     taken = ABOUT[kind].takes_away if kind in ABOUT else ""
-    had_scores = ABOUT[str(based["attention"])].takes_away != "scores"
+    had_scores = ABOUT[attention_before].takes_away != "scores"
     return taken if had_scores or taken != "scores" else ""
-
-
-def _longest_way(after: dict[str, str]) -> list[str]:
-    """The rungs: the longest way from the first variant along `after`; what branches off is an
-    aside."""
-    ways: dict[str, list[str]] = {}
-    for name, before in after.items():
-        ways[name] = [*ways.get(before, []), name]
-    return max(ways.values(), key=len)
