@@ -34,6 +34,15 @@ LAST = ("memory_timeline", "timeline")  # drawn by figures, seldom read as rows
 # Of a cell, or below it.
 FILES = ("measure.log", "record.json", "samples.csv", "trace.json.gz", "snapshot.pickle")
 SCRIPTS = ("data", "print", "state", "selection", "pivot", "chart", "rows", "card", "main")
+RUNGS = ("variant", "a", "b", "after")  # columns that hold variants
+# Table → the column that its rows stand by, the most first, until a reader asks for another.
+SORTED = {
+    "kernels": "time:down",
+    "categories": "time:down",
+    "modules": "gpu_time:down",
+    "memory_lines": "bytes:down",
+    "memory_largest": "bytes:down",
+}
 RUN = axis("run", "run", "which of the results beside each other")
 
 
@@ -86,10 +95,9 @@ class Held:
 def _held(runs: dict[str, Tables]) -> Held:
     """As many tables as MOST_BYTES holds."""
     measured: set[str] = set()
-    parameters: dict[str, float] = {}
     for each in runs.values():
         measured |= set(each["series"]["quantity"])
-        parameters |= places.parameters(each)
+    ranks, labels = _ranks(runs), _labels(runs)
     held = Held({name: _as_shown(QUANTITIES[name]) for name in QUANTITIES if name in measured})
     size = 0
     for name in sorted(TABLES, key=lambda each: LAST.index(each) + 1 if each in LAST else 0):
@@ -97,7 +105,7 @@ def _held(runs: dict[str, Tables]) -> Held:
         if frame.empty:
             continue
         columns = _shown(name, frame)
-        values = [_values(each, list(frame[each["name"]]), parameters) for each in columns]
+        values = [_values(each, list(frame[each["name"]]), ranks) for each in columns]
         packed = _packed(_json(values).encode())
         if size + len(packed) > MOST_BYTES:
             held.left_out.append(f"{name}.csv")
@@ -107,7 +115,8 @@ def _held(runs: dict[str, Tables]) -> Held:
         held.tables[name] = {
             "row": TABLES[name].row,
             "count": len(frame),
-            "columns": columns,
+            "columns": [each | _named(each, labels) for each in columns],
+            "sort": SORTED.get(name, ""),
         }
         if "cell" in frame:
             counts = Counter(zip(frame["run"], frame["cell"], strict=True))
@@ -149,14 +158,43 @@ def _as_shown(column: Column) -> dict:
     return dataclasses.asdict(column) | {"unit": unit, "chosen": is_chosen_by}
 
 
-def _values(column: Row, values: list, parameters: dict[str, float]) -> list:
+def _ranks(runs: dict[str, Tables]) -> dict[str, dict[str, float]]:
+    """Column → value → its place: sizes by their parameters, rungs as ladders have them."""
+    sizes: dict[str, float] = {}
+    rungs: dict[str, float] = {}
+    for each in runs.values():
+        sizes |= places.parameters(each)
+        for row in each["variants"].to_dict("records"):
+            variant = row["variant"]
+            rungs[variant] = max(row["order"], rungs.get(variant, 0.0))
+    return {"size": sizes, **dict.fromkeys(RUNGS, rungs)}
+
+
+def _labels(runs: dict[str, Tables]) -> dict[str, str]:
+    """Rung → what the report calls it; with its own name behind where the attention study has one
+    of that name, too."""
+    found = {}
+    for each in runs.values():
+        alike = set(each.rows("series", study="attention")["variant"])
+        for row in each["variants"].to_dict("records"):
+            name, label = row["variant"], row["label"]
+            found[name] = f"{label} ({name})" if name in alike else label
+    return found
+
+
+def _named(column: Row, labels: dict[str, str]) -> Row:
+    """What the page calls the values of a column, where that is not what they are."""
+    return {"names": labels} if column["name"] in RUNGS else {}
+
+
+def _values(column: Row, values: list, ranks: dict[str, dict[str, float]]) -> list:
     """`[values, indices]` of a column that rows are chosen by, else the numbers; null where there
-    is none. Sizes stand in the order of their parameters, other words in that of the rows."""
+    is none. What has no rank stands in the order of the rows, behind what has one."""
     if column["kind"] != NUMBER:
         words = [str(value) for value in values]
+        rank = ranks.get(column["name"], {})
         known = list(dict.fromkeys(words))
-        if column["name"] == "size":
-            known.sort(key=lambda size: parameters.get(size, 0))
+        known.sort(key=lambda word: rank.get(word, math.inf))
         return _indexed(words, known)
     numbers = [_short(value) for value in values]
     if not column["chosen"]:

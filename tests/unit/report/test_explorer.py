@@ -47,9 +47,9 @@ def test_every_number_of_a_csv_is_in_the_page(folder, tmp_path):
         keys, places = columns[name]
         assert [keys[place] for place in places] == [row[name] and kind(row[name]) for row in rows]
     size = {"name": "size", "kind": "text", "chosen": True}
-    assert explorer._values(size, ["xl", "d64", "nano"], {"xl": 2, "nano": 1}) == [
-        ["d64", "nano", "xl"],
-        [2, 0, 1],
+    assert explorer._values(size, ["xl", "d64", "nano"], {"size": {"xl": 2, "nano": 1}}) == [
+        ["nano", "xl", "d64"],
+        [1, 2, 0],
     ]
 
 
