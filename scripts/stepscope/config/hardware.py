@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from stepscope.archive import OTHER_FOLDERS
+from stepscope.archive import OTHER_FILES, OTHER_FOLDERS
 from stepscope.config import ConfigError
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware, is_expected
@@ -31,10 +31,11 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
         device = identity.choose_device(config["device"])
         entries = {identity.hardware_label(device): {}}
     for label in entries:
-        if label in OTHER_FOLDERS or len(label) > 64:
+        if label in OTHER_FOLDERS or label.endswith(OTHER_FILES) or len(label) > 64:
             raise ConfigError(
                 f"config key hardware: {label!r} is not a usable name; use at most 64 letters,"
-                f" digits, '.', '_' and '-', and none of {', '.join(OTHER_FOLDERS)}"
+                f" digits, '.', '_' and '-', none of {', '.join(OTHER_FOLDERS)}, and no name that"
+                f" ends with {' or '.join(OTHER_FILES)}"
             )
     found = [_hardware(label, entry, config, results) for label, entry in entries.items()]
     at_hand = [one.label for one in found if one.here and one.measured]

@@ -124,14 +124,16 @@ def bounds(
     found = {}
     work = {precision: model.get("flop", 0)}
     if model.get("vocab_size", 0) > 0:
-        shape = ModelShape.of({name: int(model[name]) for name in SHAPE})
+        heads_of_keys = {"key_value_heads": int(model.get("key_value_heads") or 0)}
+        shape = ModelShape.of({name: int(model[name]) for name in SHAPE} | heads_of_keys)
         blocks, head = linear_step_flops(shape, int(batch), int(context))
         other = FORMATS[precision].outside
         work = {precision: blocks, other: head} if other else {precision: blocks + head}
     if work[precision] > 0 and set(work) <= set(of_products.index):
         found["products"] = sum(flop / of_products[name] for name, flop in work.items())
-    if model.get("parameters", 0) > 0 and len(of_copy):
-        found["optimizer"] = OPTIMIZER_BYTES * model["parameters"] / of_copy.iloc[0]
+    trained = model.get("trained", model.get("parameters", 0))
+    if trained > 0 and len(of_copy):
+        found["optimizer"] = OPTIMIZER_BYTES * trained / of_copy.iloc[0]
     return found
 
 

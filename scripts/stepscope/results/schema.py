@@ -736,8 +736,11 @@ _ALL = (
             count("d_ff", "d_ff", "width inside the feed-forward network"),
             count("num_layers", "blocks", "modules of one class that repeat"),
             count("num_heads", "heads", "of attention, in a block"),
+            count("key_value_heads", "heads of K and V", "of a size; 0 is as many as heads"),
             count("vocab_size", "vocabulary", "tokens"),
             count("parameters", "parameters", "tied weights once"),
+            count("trained", "trained", "parameters that are not frozen"),
+            text("dtype", "dtype", "of the parameters, as they were built"),
             number("flop", "FLOP", "FLOP", "of a forward and a backward pass over the batch"),
             text("flop_from", "FLOP from", "`formula`, or `counter`: as PyTorch counts"),
             text(

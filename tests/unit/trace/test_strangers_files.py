@@ -116,12 +116,16 @@ def test_two_processes_in_one_file_are_two_ranks():
     assert ranks["idle"].tolist() == pytest.approx([0.45e-3] * 2)
 
 
-def test_processes_with_numbers_for_names_are_told_apart_by_their_launches(tmp_path):
+@pytest.mark.parametrize("are_mixed", [False, True])
+def test_processes_with_numbers_for_names_are_told_apart_by_their_launches(tmp_path, are_mixed):
+    """Devices have numbers of their own, or (of two hosts) the same."""
     text = (FILES / "06_two_ranks.json").read_text()
     events = json.loads(text)["traceEvents"]
     for event in events:
         is_second = event["pid"].startswith("[TP01]")
-        event["pid"] = int(event["pid"].split()[1]) + 5 * is_second
+        number = int(event["pid"].split()[1])
+        is_device = event["cat"] == "kernel"
+        event["pid"] = 0 if is_device and are_mixed else number + 5 * is_second
         event["ts"] += 0.4 * is_second  # it launches later
         event["args"]["correlation"] = event["args"].get("correlation", -1)
     (tmp_path / "a.json").write_text(json.dumps({"traceEvents": events}))
@@ -138,6 +142,22 @@ def test_a_range_in_itself_counts_once():
     for name in ("FullyShardedDataParallel.forward", "aten::mm"):
         assert rows.loc[name, "gpu_time"] == pytest.approx(0.2e-3)
         assert rows.loc[name, "kernels"] == 2
+
+
+def test_a_forward_pass_that_autograd_runs_again_is_no_phase(tmp_path):
+    """Checkpointed modules under FSDP: on the engine's thread, within a backward function."""
+    content = json.loads((FILES / "09b_pytorch_names.json").read_text())
+    for start in (1310, 3310):
+        again = {"ph": "X", "pid": 100, "tid": 2, "ts": start, "dur": 40, "args": {}}
+        engine = again | {"cat": "cpu_op", "ts": start - 5, "dur": 60}
+        name = "autograd::engine::evaluate_function: CheckpointFunctionBackward"
+        content["traceEvents"].append(engine | {"name": name})
+        own = {"cat": "user_annotation", "name": "FullyShardedDataParallel.forward"}
+        content["traceEvents"].append(again | own)
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    tables = analysis.analyse(analysis.read(tmp_path / "a.json"))
+    assert phases(tables) == approximately(BASE)
+    assert tables["phases"].set_index("phase").loc["forward", "count"] == 2
 
 
 def test_the_kinds_of_another_vendor():

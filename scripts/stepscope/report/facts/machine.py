@@ -148,11 +148,13 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
     where = {"size": row["size"], "context": row["context"], "batch": row["batch"]}
     model = data.row("models", **where) or {}
     parameters = number(model, "parameters", "parameters")
+    trained = number(model, "trained", "parameters") or parameters
     flop = number(model, "flop", "FLOP")
     blocks, heads = number(model, "num_layers", "count"), number(model, "num_heads", "count")
     scores = block_flop = head_flop = None
     if blocks and heads and not model.get("reference"):
-        shape = ModelShape.of({name: int(model[name]) for name in SHAPE})
+        heads_of_keys = {"key_value_heads": int(model.get("key_value_heads") or 0)}
+        shape = ModelShape.of({name: int(model[name]) for name in SHAPE} | heads_of_keys)
         linear = linear_step_flops(shape, int(row["batch"]), int(row["context"]))
         block_flop, head_flop = (Quantity(float(flops), "FLOP") for flops in linear)
         elements = blocks.value * heads.value * row["batch"] * row["context"] ** 2
@@ -169,8 +171,8 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
         block_flop=block_flop,
         head_flop=head_flop,
         arithmetic=None,
-        optimizer_fused=time_of(scaled(parameters, OPTIMIZER_BYTES, "B"), own.copy),
-        optimizer_written=time_of(scaled(parameters, WRITTEN_OUT_BYTES, "B"), own.copy),
+        optimizer_fused=time_of(scaled(trained, OPTIMIZER_BYTES, "B"), own.copy),
+        optimizer_written=time_of(scaled(trained, WRITTEN_OUT_BYTES, "B"), own.copy),
         scores=scores,
         is_own=bool(model.get("reference")),
     )
