@@ -1,6 +1,7 @@
 """Where a step's time goes: by kind of kernel, and from the plain step down to the top of the
 ladder."""
 
+import math
 from dataclasses import dataclass, fields
 
 import pandas as pd
@@ -124,7 +125,8 @@ def bounds(
     found = {}
     work = {precision: model.get("flop", 0)}
     if model.get("vocab_size", 0) > 0:
-        heads_of_keys = {"key_value_heads": int(model.get("key_value_heads") or 0)}
+        fewer = model.get("key_value_heads", 0)  # 0, or missing: as many as heads
+        heads_of_keys = {"key_value_heads": 0 if math.isnan(fewer) else int(fewer)}
         shape = ModelShape.of({name: int(model[name]) for name in SHAPE} | heads_of_keys)
         blocks, head = linear_step_flops(shape, int(batch), int(context))
         other = FORMATS[precision].outside

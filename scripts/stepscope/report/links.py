@@ -152,7 +152,7 @@ def _attention(data: Data, quantity: str) -> View:
 def _waterfall(data: Data) -> View:
     found = where.waterfall_of(data)
     cells = _chosen(list(found.cells)) if found else {}
-    return _rows("categories", **cells, phase="step|optimizer")
+    return _rows("categories", phase="step|optimizer") | cells
 
 
 def _checkpoint(data: Data) -> View:
