@@ -312,8 +312,8 @@ _ALL = (
             text(
                 "status",
                 "status",
-                "`ok`, `oom`, `unsupported`, `failed`, `missing`: not measured, or of no use; the worst"
-                " of its variants",
+                "`ok`, `oom`, `unsupported`, `failed`, `missing`: not measured, or of no use; the"
+                " worst of its variants",
             ),
             text("reason", "reason", "why it is not `ok`, of each variant"),
             text("command", "command", "measures the cell again"),
