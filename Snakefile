@@ -11,11 +11,13 @@ from snakemake.utils import min_version
 min_version("9.27")
 PROJECT = Path(str(workflow.current_basedir))
 sys.path.insert(0, str(PROJECT / "scripts"))
-from stepscope.config.config import unreadable
+from stepscope.yaml_files import unreadable
 
-# Snakemake would answer a file that cannot be read with a traceback.
-if complaint := unreadable(PROJECT / "config.yaml"):
-    sys.exit(complaint)
+# Snakemake would answer a file that cannot be read with a traceback, and one that says a key twice
+# not at all.
+for path in (PROJECT / "config.yaml", *map(Path, workflow.overwrite_configfiles)):
+    if complaint := unreadable(path):
+        sys.exit(complaint)
 
 
 configfile: f"{PROJECT}/config.yaml"
@@ -23,7 +25,7 @@ configfile: f"{PROJECT}/config.yaml"
 
 if config.get("preset", "default") != "default":
     presets = {path.stem: path for path in sorted(PROJECT.glob("rules/presets/*.yaml"))}
-    preset = presets.get(config["preset"])
+    preset = presets.get(str(config["preset"]))
     if preset is None:
         names = ", ".join(["default", *presets])
         sys.exit(f"config key preset: no preset {config['preset']!r}; choose from {names}")

@@ -1,18 +1,29 @@
-"""Kills runs of a tiny grid at random moments, again and again, and counts finished cells that are
-measured again.
+"""Ends runs of a tiny grid by signals at random moments, again and again, and counts what is lost.
 
-python benchmarks/random_kills.py [--kills 100] [--seed 0] [--folder DIR]
+    python benchmarks/random_kills.py [--kills 120] [--seed 0] [--folder DIR]
 
-Each run is killed by SIGKILL or SIGTERM of all its processes, or by SIGKILL of Snakemake or of the
-cell alone; half of the kills come within moments of a record's appearance, when a cell is finished
-and Snakemake may not have noted it. A cell counts as finished if its record was there at the kill.
-Once the grid is measured its results are removed and it starts anew. Prints a line a kill, and at
-the end the kills and the finished cells that were measured again, which should be none. Runs on the
-CPU, for some ten seconds a kill.
+SIGINT, SIGTERM, SIGHUP and SIGKILL each go to all processes of a run, to Snakemake alone and to one
+of the others alone, at any moment of a run from its start to its pages; every second one soon after
+a record has appeared, when a cell is finished and Snakemake may not have noted it. Then the run is
+left to itself until it ends, and the next one starts. Once the report is there it starts anew.
+
+Counted are, and should all be 0:
+
+- finished cells that were measured again, or are gone: those of which a whole record was there at
+  the signal, anywhere below results/
+- half results: records in a cell's folder whose samples are not those that were written
+- orphans: processes that run 5 s after their run has ended
+- hangs: runs that have not ended after 120 s
+
+A run that fails without a signal, as where a lock is left, ends the program. What hangs or is left
+behind is counted, and only then ended. Exit code 1 if anything was counted.
+Runs on the CPU, for some 20 seconds a signal.
 """
 
 import argparse
 import contextlib
+import hashlib
+import itertools
 import json
 import os
 import random
@@ -22,148 +33,201 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-RULES = (
-    "time_step",
-    "analyze_profile",
-    "analyze_memory",
-    "measure_ceilings",
-)  # with and without raw output
 POINT = {"size": ["mite"], "context": [8], "precision": ["fp32"]}
+SERIES = {"processes": {"cpu": 1}, "steps": {"cpu": {"min": 2, "max": 2, "seconds": 1}}}
 GRID = {
     "device": "cpu",
     "threads": 1,
     "model": {"vocab_size": 16, "batch": 1},
     "sizes": {"mite": {"d_model": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2}},
-    "timing": {"processes": {"cpu": 1}, "grid": {"cpu": [POINT | {"context": [8, 16]}]}},
+    "limits": [],
+    "timing": SERIES | {"grid": {"cpu": [POINT | {"context": [8, 16]}]}},
+    "ladder": {"places": {"cpu": []}, "asides": {"cpu": []}},
+    "attention": {"grid": {"cpu": []}},
+    "parallel": {"grid": {"cpu": []}},
     "profile": {"warmup": {"cpu": 1}, "steps": {"cpu": 1}, "grid": {"cpu": [POINT]}},
     "memory": {"grid": {"cpu": [POINT]}},
     "ceilings": {
         "processes": {"cpu": 1},
-        "cpu": {"precision": ["fp32"], "matmul_order": 32, "copy_mebibytes": 1},
+        "cpu": {
+            "precision": ["fp32"],
+            "matmul_order": 32,
+            "copy_mebibytes": 1,
+            "steps": 2,
+            "seconds": 0.1,
+        },
     },
+    "precision": {"probes": ["accumulation"], "size": "mite"},
 }
-LOOK = 0.01  # seconds between two looks at what there is
-LONGEST = 12.0  # seconds from a run's start to its kill, if no record decides the moment
-AFTER_RECORD = 0.6  # seconds at most from a record's appearance to the kill
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+ALL, SNAKEMAKE, OTHER = TARGETS = ("all", "Snakemake", "one other")
+COUNTED = ("measured again or gone", "half results", "orphans", "hangs")
+LOOK = 0.02  # seconds between two looks at what there is
+AFTER_RECORD = 0.6  # seconds at most from a record's appearance to the signal
+GRACE = 5  # seconds after a run's end until what still runs is an orphan
+PATIENCE = 120  # seconds until a run hangs
 
 
 def main() -> None:
     flags = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    flags.add_argument("--kills", type=int, default=100, help="how many (100)")
-    flags.add_argument("--seed", type=int, default=0, help="of the random moments and ways (0)")
-    flags.add_argument(
-        "--folder", type=Path, help="keep the project's copy there (a temporary folder)"
-    )
+    flags.add_argument("--kills", type=int, default=120, help="how many signals (120)")
+    flags.add_argument("--seed", type=int, default=0, help="of moments and order (0)")
+    flags.add_argument("--folder", type=Path, help="keep the copy there (a temporary folder)")
     given = flags.parse_args()
     chance = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as scratch:
         project = copy_of_project((given.folder or Path(scratch)).resolve() / "project")
-        finished, kills, again, rounds = {}, 0, 0, 0
+        counts: Counter[str] = Counter()
+        began = time.monotonic()
+        counts += whole_run(project, {}).counts
+        length = time.monotonic() - began
+        ways = list(itertools.product(SIGNALS, TARGETS))
+        finished: dict[str, str] = {}
+        kills = 0
         while kills < given.kills:
-            before = finished
-            said, finished, was_killed = killed_run(project, chance)
-            lost = measured_again(before, finished)
-            kills, again, rounds = kills + was_killed, again + len(lost), rounds + (not was_killed)
-            print(
-                f"{kills:>4}  {said:<34} finished {len(finished)}; measured again:"
-                f" {', '.join(lost) or '-'}",
-                flush=True,
-            )
-            if not was_killed:
+            if kills % len(ways) == 0:
+                chance.shuffle(ways)
+            way = ways[kills % len(ways)]
+            if is_reported(project):
+                start_anew(project)
                 finished = {}
-                for folder in ("results", ".snakemake"):
-                    shutil.rmtree(project / folder, ignore_errors=True)
-        lost = measured_again(finished, finished_after_a_whole_run(project))
-        again += len(lost)
-        print(f"{kills} kills, {rounds} grids to their end, {again} finished cells measured again")
+            moment = chance.choice([None, chance.uniform(0, length)])
+            ended = ended_run(project, finished, way, chance, moment)
+            finished = ended.finished
+            counts += ended.counts
+            kills += ended.was_signalled
+            told = {name: number for name, number in ended.counts.items() if number}
+            print(
+                f"{kills:>4}  {ended.said:<46} {len(finished)} finished; {told or ''}", flush=True
+            )
+        counts += whole_run(project, finished).counts
+    print(f"{kills} signals; " + ", ".join(f"{name}: {counts[name]}" for name in COUNTED))
+    sys.exit(1 if counts.total() else 0)
 
 
 def copy_of_project(folder: Path) -> Path:
     """The project with the tiny grid, in a folder of its own, so that edits of this one change
     nothing."""
-    shutil.copytree(
-        ROOT, folder, ignore=shutil.ignore_patterns(".*", "results", "tests", "docs", "example")
-    )
+    leave = shutil.ignore_patterns("example", "__pycache__")
+    for part in ("rules", "scripts", "envs", "profiles", "report"):
+        shutil.copytree(ROOT / part, folder / part, ignore=leave)
+    for file in ("Snakefile", "config.yaml"):
+        shutil.copy2(ROOT / file, folder / file)
     (folder / "tiny.yaml").write_text(json.dumps(GRID))
     return folder
 
 
+@dataclass
+class Ended:
+    """What became of a run: cell → when its measurement began, of those that are finished."""
+
+    said: str
+    finished: dict[str, str]
+    was_signalled: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def whole_run(project: Path, finished: dict[str, str]) -> Ended:
+    """A run that no signal ends."""
+    run = start(project)
+    return settled(project, run, finished, Ended("to its end", {}))
+
+
+def ended_run(
+    project: Path,
+    finished: dict[str, str],
+    way: tuple,
+    chance: random.Random,
+    moment: float | None = None,
+) -> Ended:
+    """A run that is sent a signal, unless it ends before.
+
+    moment: seconds after its start; without it, soon after the next record has appeared.
+    """
+    run = start(project)
+    began, seen = time.monotonic(), set(whole_cells(project))
+    while run.poll() is None and (moment is None or time.monotonic() < began + moment):
+        if moment is None and set(whole_cells(project)) - seen:
+            moment = time.monotonic() - began + chance.uniform(0, AFTER_RECORD)
+        time.sleep(LOOK)
+    if run.poll() is not None:
+        return settled(project, run, finished, Ended("came to its end", {}))
+    number, target = way
+    at_signal = whole_cells(project)
+    send(run, number, target, chance)
+    said = f"{number.name} to {target} after {time.monotonic() - began:.1f} s"
+    return settled(project, run, finished | at_signal, Ended(said, {}, was_signalled=True))
+
+
+def send(run: subprocess.Popen, number: int, target: str, chance: random.Random) -> None:
+    """Send a signal to a run, or to a part of it."""
+    processes = processes_of(run.pid)
+    others = [process for process in processes if process != run.pid]
+    if target == SNAKEMAKE or not others:
+        processes = [run.pid]
+    elif target == OTHER:
+        processes = [chance.choice(others)]
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
+
+
+def settled(project: Path, run: subprocess.Popen, finished: dict[str, str], ended: Ended) -> Ended:
+    """Wait for the run's own end, and count what is left, lost or half; `finished` are the cells
+    that it must not measure again."""
+    try:
+        run.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        ended.counts["hangs"] += 1
+    if run.poll() and not ended.was_signalled:
+        sys.exit(f"a run failed by itself:\n{(project / 'run.log').read_text()[-2000:]}")
+    until = time.monotonic() + GRACE
+    while processes_of(run.pid) and time.monotonic() < until:
+        time.sleep(LOOK)
+    left = processes_of(run.pid)
+    ended.counts["orphans"] += len([process for process in left if process != run.pid])
+    for process in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    run.wait()
+    ended.finished = whole_cells(project)
+    changed = [cell for cell, when in finished.items() if ended.finished.get(cell) != when]
+    ended.counts["measured again or gone"] += len(changed)
+    ended.counts["half results"] += len(half_results(project))
+    return ended
+
+
 def start(project: Path) -> subprocess.Popen:
-    """Snakemake, measuring the cells of four studies, with its processes in a group of their
-    own."""
+    """Snakemake, making the report, with its processes in a session of their own."""
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile", "tiny.yaml"]
-    command += ["--until", *RULES]
-    environment = os.environ | {
-        "STEPSCOPE_LOCKS": str(project / "locks"),
-        "CUDA_VISIBLE_DEVICES": "",
-    }
-    with open(project / "run.log", "ab") as log:
+    locks = {"STEPSCOPE_LOCKS": str(project / "locks"), "CUDA_VISIBLE_DEVICES": ""}
+    with open(project / "run.log", "wb") as log:
         return subprocess.Popen(
             command,
             cwd=project,
-            env=environment,
+            env=os.environ | locks,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
 
 
-def killed_run(project: Path, chance: random.Random) -> tuple[str, dict[str, str], bool]:
-    """(what was done, the cells that are finished, whether the run was killed, and did not end
-    before)."""
-    run = start(project)
-    began, seen = time.monotonic(), set(finished_cells(project))
-    waits_for_record = chance.random() < 0.5
-    moment, delay = began + chance.uniform(0, LONGEST), chance.uniform(0, AFTER_RECORD)
-    while run.poll() is None and (waits_for_record or time.monotonic() < moment):
-        if waits_for_record and set(finished_cells(project)) - seen:
-            waits_for_record, moment = False, time.monotonic() + delay
-        time.sleep(LOOK)
-    way = chance.choice(
-        ["SIGKILL of all", "SIGTERM of all", "SIGKILL of Snakemake", "SIGKILL of the cell"]
-    )
-    finished = finished_cells(project)
-    if run.poll() is not None:
-        check_ended_well(project, run)
-        return "came to its end", finished, False
-    kill(run, way)
-    said = f"{way} after {time.monotonic() - began:.1f} s"
-    finish(run)
-    return said, finished_cells(project) | finished, True
+def start_anew(project: Path) -> None:
+    """Remove all that runs have made."""
+    for folder in ("results", ".snakemake"):
+        shutil.rmtree(project / folder, ignore_errors=True)
 
 
-def kill(run: subprocess.Popen, way: str) -> None:
-    """Kill the run, or a part of it."""
-    children = processes_of(run.pid)
-    if way == "SIGKILL of the cell":
-        targets = [process for process in children if process != run.pid]
-    elif way == "SIGKILL of Snakemake":
-        targets = [run.pid]
-    else:
-        targets = children
-    for process in targets:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGTERM if way.startswith("SIGTERM") else signal.SIGKILL)
-
-
-def finish(run: subprocess.Popen) -> None:
-    """Wait a moment for the run's own end, then end all that is left of it; returns when nothing
-    is."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        run.wait(timeout=1)
-    while left := [
-        process for process in processes_of(run.pid) if process != run.pid or run.poll() is None
-    ]:
-        for process in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        run.poll()
-        time.sleep(LOOK)
+def is_reported(project: Path) -> bool:
+    """Whether the report is there, so that a run would have nothing to do."""
+    return (project / "results/report/index.html").exists()
 
 
 def processes_of(session: int) -> list[int]:
@@ -172,44 +236,39 @@ def processes_of(session: int) -> list[int]:
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            state, _parent, _group, of = (
-                (folder / "stat").read_text().rpartition(")")[2].split()[:4]
-            )
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        if int(of) == session and state not in "ZX":
+        state, its_session = fields[0], int(fields[3])
+        if its_session == session and state not in "ZX":
             found.append(int(folder.name))
     return found
 
 
-def finished_cells(project: Path) -> dict[str, str]:
-    """Cell → when its measurement started, for those that have a record."""
+def whole_cells(project: Path) -> dict[str, str]:
+    """Cell → when its measurement began, of those of which a whole record is there: in its folder,
+    or kept for the next run."""
     found = {}
-    for path in project.glob("results/[!.]*/*/**/record.json"):
-        with contextlib.suppress(FileNotFoundError):
-            found[str(path.parent.relative_to(project))] = json.loads(path.read_text())[
-                "provenance"
-            ]["started"]
+    for place in ("results/.measured", "results"):
+        for path in (project / place).glob("[!.]*/*/**/record.json"):
+            if when := began_at(path):
+                found[str(path.parent.relative_to(project / place))] = when
     return found
 
 
-def measured_again(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    """Cells that were finished before and are not as they were."""
-    return [cell for cell, started in before.items() if after.get(cell) != started]
+def half_results(project: Path) -> list[Path]:
+    """Records in the cells' folders that are not whole."""
+    return [path for path in project.glob("results/[!.]*/*/**/record.json") if not began_at(path)]
 
 
-def finished_after_a_whole_run(project: Path) -> dict[str, str]:
-    """The cells, once a run was let come to its end."""
-    run = start(project)
-    run.wait()
-    check_ended_well(project, run)
-    return finished_cells(project)
-
-
-def check_ended_well(project: Path, run: subprocess.Popen) -> None:
-    """End the program if a run failed that nobody had killed."""
-    if run.returncode:
-        sys.exit(f"a run failed by itself:\n{(project / 'run.log').read_text()[-2000:]}")
+def began_at(record: Path) -> str | None:
+    """When a cell's measurement began; None where its record or samples are not whole."""
+    try:
+        content = json.loads(record.read_bytes())
+        digest = hashlib.sha256(record.with_name("samples.csv").read_bytes()).hexdigest()
+        return content["provenance"]["started"] if content["samples_sha256"] == digest else None
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from stepscope.config.config import read_yaml  # noqa: E402
 from stepscope.results.tables import Tables  # noqa: E402
+from stepscope.yaml_files import read_yaml  # noqa: E402
 
 NARROW = 1.04  # half an interval, as a ratio
 STUDIES = ("ladder", "attention")  # that have ratios
@@ -99,9 +99,8 @@ def main() -> None:
             for name in ("run1", "run2")
         ]
         print(markdown(agreement(*runs)), flush=True)
-        print(
-            f"\n{markdown(controls(Tables(planted(given.folder.resolve() / 'equal'))['comparisons']))}"
-        )
+        equal = Tables(planted(given.folder.resolve() / "equal"))
+        print(f"\n{markdown(controls(equal['comparisons']))}")
 
 
 @contextlib.contextmanager

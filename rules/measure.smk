@@ -5,6 +5,7 @@
 # The folders of the cells, each once; the rules name what is in them.
 TIMING_CELL = "results/{hardware}/timing/{size}/ctx{context}/{precision}{options}"
 LADDER_CELL = "results/{hardware}/ladder/{size}/ctx{context}{options}"
+PARALLEL_CELL = "results/{hardware}/parallel/{size}/ctx{context}/{precision}{options}"
 ATTENTION_CELL = "results/{hardware}/attention/d{d_head}/{precision}{options}"
 CEILINGS_CELL = "results/{hardware}/ceilings/{operation}/{precision}"
 PROFILE_CELL = "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}"
@@ -21,7 +22,7 @@ rule measure:
         **{key: asked(key) for key in hardware.asked_of_any(MACHINES)},
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/run_cell.py {wildcards.hardware} \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/run_cell.py {wildcards.hardware} \
             --cell {params.cell:q} \
             --code {params.code:q} \
             --time-limit {resources.minutes} \
@@ -59,6 +60,20 @@ if config["measure"]:
         message:
             "{wildcards.hardware}: ladder at {wildcards.size}, context {wildcards.context}"
             "{wildcards.options}"
+
+    use rule measure as time_parallel with:
+        output:
+            record=f"{PARALLEL_CELL}/record.json",
+            samples=f"{PARALLEL_CELL}/samples.csv",
+        log:
+            f"{PARALLEL_CELL}/measure.log",
+        priority: 3
+        threads: cpus("parallel")
+        params:
+            **cell_params(PARALLEL_CELL),
+        message:
+            "{wildcards.hardware}: several devices, {wildcards.size}, context {wildcards.context}, "
+            "{wildcards.precision}{wildcards.options}"
 
     use rule measure as time_attention with:
         output:
@@ -145,7 +160,7 @@ rule analyze_profile:
         "{wildcards.hardware}: analysing the trace of {wildcards.cell}"
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/analyze_profile.py \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/analyze_profile.py \
             --cell "$(dirname {input.record:q})" \
             --out {output.analysis:q} \
             >{log:q} 2>&1
@@ -169,7 +184,7 @@ rule analyze_memory:
         "{wildcards.hardware}: analysing the snapshot of {wildcards.cell}"
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/analyze_memory.py \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/analyze_memory.py \
             --cell "$(dirname {input.record:q})" \
             --out {output.analysis:q} \
             >{log:q} 2>&1

@@ -40,7 +40,7 @@ rule aggregate:
         "Putting the tables together"
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/aggregate.py \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/aggregate.py \
             --plan {input.plan:q} \
             --plan-sha256 {params.plan} \
             --results results \
@@ -71,7 +71,7 @@ rule figures:
         "Drawing the figures"
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/draw_figures.py \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/draw_figures.py \
             --tables results/tables \
             --out results/figures \
             >{log:q} 2>&1
@@ -96,7 +96,7 @@ rule pages:
         "Writing the report"
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/write_report.py \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/write_report.py \
             --templates "$STEPSCOPE"/../report \
             --command "$STEPSCOPE_COMMAND" \
             --tables results/tables \

@@ -30,7 +30,7 @@ rule pack:
         "Packing the results of {wildcards.hardware}"
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/archive.py results {wildcards.hardware:q} \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/archive.py results {wildcards.hardware:q} \
             --out {output:q} \
             >{log:q} 2>&1
         """
@@ -54,7 +54,7 @@ rule site:
         "The report with what belongs to it, for a repository or a web server: results/site"
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/write_report.py \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/write_report.py \
             --templates "$STEPSCOPE"/../report \
             --command "$STEPSCOPE_COMMAND" \
             --tables results/tables \

@@ -13,6 +13,10 @@ the same on both sides is a control, which should give `same`. Writes ab.csv, ab
 process's record, samples and log.
 """
 
+from stepscope.machine.process import STARTER, die_with_parent, die_with_starter
+
+die_with_starter()
+
 import argparse
 import contextlib
 import json
@@ -30,7 +34,6 @@ import pandas as pd
 from stepscope.config.studies import STUDIES
 from stepscope.files import write_whole
 from stepscope.machine import gpus, locks
-from stepscope.machine.process import die_with_parent
 from stepscope.results import statistics, verdicts
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -217,7 +220,7 @@ def one_process(side: Side, words: list[str], folder: Path, device: str) -> None
     environment = dict(os.environ)
     for name in ("PYTHONPATH", "PYTHONHOME"):  # another interpreter has its own
         environment.pop(name, None)
-    environment[locks.HELD] = device
+    environment |= {locks.HELD: device, STARTER: str(os.getpid())}
     # Where a flag is there twice the last one counts.
     command = [side.python, str(program), *words[1:], "--processes", "1", "--out", str(folder)]
     said = folder / "measure.log"

@@ -2,9 +2,13 @@
 (docs/tables.md).
 
 A cell that is not measured has a row in `cells` that says so. One whose files are damaged, or of
-another spec than the plan's, is refused by name, with the command that measures it again; then no
-table is written.
+another spec than the plan's, is refused by name, with the command that measures it again; in the
+tables it counts as missing.
 """
+
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
 
 import argparse
 import hashlib
@@ -60,9 +64,11 @@ def main() -> None:
         ):
             sys.exit(f"error: {given.plan} is of another configuration; delete it and run again")
         found, samples, refused = cells.read(given.plan, given.results)
-        _refuse(refused, given.plan)
         tables, damaged, warnings = writing.tables(found, samples, given.published)
-        _refuse(damaged, given.plan)
+        if damaged:
+            found, samples = cells.without(found, samples, damaged)
+            tables, _, warnings = writing.tables(found, samples, given.published)
+        _say(refused | damaged, given.plan)
         for study in cells.untaken(found, tables):
             sys.exit(
                 f"error: study {study}: no table takes its cells, so no page would show them; set"
@@ -79,22 +85,24 @@ def main() -> None:
     print(f"{len(found)} cells ({counts}): {len(tables)} tables in {given.out}")
 
 
-def _refuse(problems: dict[str, str], plan: Path) -> None:
-    """End the program if a cell has a problem."""
+def _say(problems: dict[str, str], plan: Path) -> None:
+    """Say which cells cannot be used, why, and how each is measured again."""
     if not problems:
         return
     how = {label: one["how"] for label, one in json.loads(plan.read_text())["machines"].items()}
     measured = [name for name in problems if how.get(name.split("/")[0]) != "there"]
     for name, why in problems.items():
-        print(f"error: results/{name}: {why}", file=sys.stderr)
-    if not measured:
-        sys.exit(
+        print(f"WARNING: not used: results/{name}: {why}", file=sys.stderr)
+    if len(measured) < len(problems):
+        print(
             "Nothing is measured for measure: false; take the grids that those results have, or"
-            " copy them anew"
+            " copy them anew",
+            file=sys.stderr,
         )
-    command = os.environ.get("STEPSCOPE_COMMAND", "snakemake --cores 1 report")
-    again = " ".join(f"results/{name}/record.json" for name in measured)
-    sys.exit(f"To measure exactly these again: {command} --forcerun {again}")
+    if measured:
+        command = os.environ.get("STEPSCOPE_COMMAND", "snakemake --cores 1 report")
+        again = " ".join(f"results/{name}/record.json" for name in measured)
+        print(f"To measure exactly these again: {command} --forcerun {again}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,10 @@ So a better analysis measures nothing again. A cell without a snapshot (unsuppor
 folder.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import argparse
 import json
 import sys

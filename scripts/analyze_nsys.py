@@ -5,7 +5,8 @@ Works on any trace of Nsight Systems, of any program (.nsys-rep needs nsys on th
 needs nothing), and on those of torch.profiler (.json, .json.gz). Writes a CSV a table and
 summary.md, and prints the summary. Kernels belong to the phase in which they were launched, by
 whatever thread of the process: the backward pass has its own. Of two traces the first one is
-compared with the second: what grew, shrank, came and went.
+compared with the second: what grew, shrank, came and went. Traces of the ranks of one run, which
+say so themselves, or given with --ranks, are taken apart together: who waits for whom.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from stepscope.recordings.flags import add_limits, add_out
 from stepscope.recordings.program import SIDES, TEMPLATES, Contents, Tables
 from stepscope.recordings.text import plain
 from stepscope.trace import TraceError, analysis, cautions, comparison, phase_names, summary
+from stepscope.trace.events import Trace
 
 
 def main() -> None:
@@ -46,9 +48,25 @@ def arguments() -> argparse.Namespace:
     flags.add_argument(
         "traces",
         type=Path,
-        nargs="+",
+        nargs="*",
         metavar="TRACE",
-        help="trace.nsys-rep, .sqlite, .json or .json.gz; one or two",
+        help="trace.nsys-rep, .sqlite, .json or .json.gz; one, two to compare, or all of one run",
+    )
+    flags.add_argument(
+        "--ranks",
+        type=Path,
+        nargs="*",
+        metavar="TRACE",
+        help=(
+            "these (and those before) are the ranks of one run (default: where the files say so, or"
+            " their names differ in a rank's number alone)"
+        ),
+    )
+    flags.add_argument(
+        "--steps",
+        type=int,
+        metavar="N",
+        help="steps of each process in the trace (default: how often its optimizer ran)",
     )
     flags.add_argument(
         "--phases",
@@ -75,10 +93,13 @@ def arguments() -> argparse.Namespace:
     add_out(flags)
     add_limits(flags)
     given = flags.parse_args()
-    if len(given.traces) > 2:
-        flags.error(f"{len(given.traces)} traces are given; give one, or two to compare")
-    if given.layers is not None and given.layers < 1:
-        flags.error(f"--layers {given.layers} is too small; use at least 1")
+    given.traces += given.ranks or []
+    if not given.traces:
+        flags.error("no trace is given; give one, two to compare, or all ranks of a run")
+    for name in ("layers", "steps"):
+        value = getattr(given, name)
+        if value is not None and value < 1:
+            flags.error(f"--{name} {value} is too small; use at least 1")
     names = [name.strip() for name in (given.phases or "").split(",") if name.strip()] + given.phase
     if given.phases is not None and not names:
         flags.error(f"--phases {given.phases!r} names no range; omit it for the default")
@@ -98,28 +119,35 @@ def page_of(tables: Tables, given: argparse.Namespace) -> Contents:
 
 def analysed(traces: list[Path], given: argparse.Namespace) -> tuple[dict[str, Tables], str]:
     """(folder below --out → its tables, the summary)."""
-    found = [
-        tables_of(path, named, given) for path, named in zip(traces, given.traces, strict=True)
-    ]
-    if len(found) == 1:
-        return {"": found[0]}, summary.markdown(found[0], f"Trace {given.traces[0].name}")
-    both = {"compared": comparison.compared(*found)}
-    title = f"{given.traces[0].name} (before) and {given.traces[1].name} (after)"
-    return {"": both, **dict(zip(SIDES, found, strict=True))}, summary.markdown(both, title)
+    named = [path.name for path in given.traces]
+    found = [analysis.read(path) for path in traces]
+    if len(found) > 1 and (given.ranks is not None or analysis.are_ranks(found, given.traces)):
+        tables = tables_of(analysis.of_ranks(found), " and ".join(named), given)
+        return {"": tables}, summary.markdown(tables, f"Ranks {', '.join(named)}")
+    sides = [tables_of(trace, name, given) for trace, name in zip(found, named, strict=True)]
+    if len(sides) == 1:
+        return {"": sides[0]}, summary.markdown(sides[0], f"Trace {named[0]}")
+    if len(sides) > 2:
+        raise TraceError(
+            f"{len(sides)} traces are given, which do not say that they are the ranks of one run;"
+            " give --ranks if they are, else one, or two to compare"
+        )
+    both = {"compared": comparison.compared(*sides)}
+    title = f"{named[0]} (before) and {named[1]} (after)"
+    return {"": both, **dict(zip(SIDES, sides, strict=True))}, summary.markdown(both, title)
 
 
-def tables_of(path: Path, named: Path, given: argparse.Namespace) -> Tables:
+def tables_of(trace: Trace, named: str, given: argparse.Namespace) -> Tables:
     """The tables of one trace. Raises TraceError if it has nothing to analyse, or not the phases
     that are wanted."""
-    trace = analysis.read(path)
-    cautions.require_operations(trace, str(named))
+    cautions.require_operations(trace, named)
     there = phase_names.available(trace)
     for name in given.wanted or []:
         if name not in there:
             raise TraceError(
                 f"{named}: there is no range named {name!r}; omit --phases to see those it has"
             )
-    return analysis.analyse(trace, given.wanted, given.layers)
+    return analysis.analyse(trace, given.wanted, given.layers, given.steps)
 
 
 if __name__ == "__main__":

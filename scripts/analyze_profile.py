@@ -4,6 +4,10 @@ So a better analysis measures nothing again. A cell without a trace (out of memo
 gives an empty folder.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import argparse
 import json
 import sys

@@ -5,6 +5,10 @@ To set them beside your own, unzip it as results/NAME and give NAME `measure: fa
 config key `hardware`.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import argparse
 from pathlib import Path
 

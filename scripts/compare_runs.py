@@ -1,15 +1,20 @@
 """Two results folders beside each other: what has become more or less, and what changed between
 them.
 
-BASELINE and RESULTS are folders `results/`, or folders that hold one, with their tables. Judged is
-what repeats on any host: times without the host, launches, and bytes. Times by the clock are listed
+BASELINE and RESULTS are folders `results/`, folders that hold one, or zip files of one; where there
+are no tables they are made of the cells. Judged is what repeats on any host: times without the host, launches, and bytes. Times by the clock are listed
 without a verdict: compare two variants in turns instead (scripts/ab.py).
 
 Exit code: 0, nothing is worse; 1, something is; 2, there is nothing to compare.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 
 from stepscope.files import or_one_line
@@ -22,26 +27,27 @@ BAD_INPUT = 2
 
 def main() -> None:
     given = arguments()
+    with tempfile.TemporaryDirectory() as scratch:
+        sys.exit(run(given, Path(scratch)))
+
+
+def run(given: argparse.Namespace, scratch: Path) -> int:
+    """Compare, print and write; returns the exit code."""
     try:
-        found = compare.compared(given.baseline, given.results, dict(given.paired))
+        found = compare.compared(given.baseline, given.results, dict(given.paired), scratch)
     except compare.CompareError as error:
-        for name in (
-            compare.FILES if given.out else ()
-        ):  # an earlier comparison's would pass for this one's
+        # An earlier comparison's files would pass for this one's.
+        for name in compare.FILES if given.out else ():
             (given.out / name).unlink(missing_ok=True)
         print(f"error: {plain(error, 1000)}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
-    command = (
-        given.command
-        or f"python scripts/compare_runs.py {given.baseline} {given.results} --out {given.out}"
-    )
+        return BAD_INPUT
+    typed = f"python scripts/compare_runs.py {given.baseline} {given.results} --out {given.out}"
     with or_one_line(given.out):
-        show(
-            compare.write(found, TEMPLATES, given.out, command)
-            if given.out
-            else compare.summary(found)
-        )
-    sys.exit(1 if found.worse else 0)
+        if given.out:
+            show(compare.write(found, TEMPLATES, given.out, given.command or typed))
+        else:
+            show(compare.summary(found))
+    return 1 if found.worse else 0
 
 
 def arguments() -> argparse.Namespace:

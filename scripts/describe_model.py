@@ -11,11 +11,11 @@ import os
 import sys
 from pathlib import Path
 
+from stepscope.config.flags import CONFIG
 from stepscope.measure.own_cell import chosen_attention
 from stepscope.model import own
 
 OPTIMIZER_STATES = 2  # AdamW keeps two moments of each parameter
-CONFIG = Path(__file__).resolve().parents[1] / "config.yaml"
 
 
 def main() -> None:
@@ -106,52 +106,40 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     blocks, operations, count = found["blocks"], found["flops"], found["parameters"]
     trainable, attention = found["trainable_parameters"], found.get("attention")
     gradients, state = 4 * trainable, 4 * OPTIMIZER_STATES * trainable
-    rows = [
-        (
-            "model",
-            found["reference"] + "".join(f" {key}={value}" for key, value in found["keys"].items()),
-        ),
-        ("class", f"{found['class']}, {found['dtype']}"),
-        (
-            "parameters",
-            f"{count:,}" + (f", of which {trainable:,} are trained" if trainable != count else ""),
-        ),
-        ("tied", ", ".join(found["tied"]) or "none"),
-        *(
-            [("attention", f"{attention} (transformers: config._attn_implementation)")]
-            if attention
-            else []
-        ),
-        ("inputs", f"{found['inputs']}; batch {batch}, context {context}"),
-        ("loss", found["loss"]),
-        (
-            "blocks",
-            (
-                "none"
-                if blocks is None
-                else f"{blocks['count']} x {blocks['class']} in {blocks['path']}"
-            ),
-        ),
-        ("ranges", f"by {found['ranges']['by']}: {', '.join(found['ranges']['names']) or 'none'}"),
-        ("dropout", ", ".join(f"{each:g}" for each in found["dropout"]) or "none"),
-        (
-            "operations",
-            (
-                f"{_giga(operations['counter'])} counted by torch, {_giga(operations['formula'])}"
-                " by formula"
-            ),
-        ),
-        *([("", f"they disagree: {operations['why']}")] if operations["disagree"] else []),
-        (
-            "memory",
-            (
-                f"{_mebi(4 * count)} parameters, {_mebi(gradients)} gradients, {_mebi(state)}"
-                f" optimizer, {_mebi(found['buffers_bytes'])} buffers; activations are measured"
-            ),
-        ),
-        *(("unknown", line) for line in found["unknown"]),
-    ]
-    return [f"{name:11} {text}" for name, text in rows]
+    said: list[str] = []
+
+    def say(name: str, text: str) -> None:
+        said.append(f"{name:11} {text}")
+
+    keys = "".join(f" {key}={value}" for key, value in found["keys"].items())
+    say("model", found["reference"] + keys)
+    say("class", f"{found['class']}, {found['dtype']}")
+    some = f", of which {trainable:,} are trained" if trainable != count else ""
+    say("parameters", f"{count:,}{some}")
+    say("tied", ", ".join(found["tied"]) or "none")
+    if attention:
+        say("attention", f"{attention} (transformers: config._attn_implementation)")
+    say("inputs", f"{found['inputs']}; batch {batch}, context {context}")
+    say("loss", found["loss"])
+    if blocks is None:
+        say("blocks", "none")
+    else:
+        say("blocks", f"{blocks['count']} x {blocks['class']} in {blocks['path']}")
+    names = ", ".join(found["ranges"]["names"]) or "none"
+    say("ranges", f"by {found['ranges']['by']}: {names}")
+    say("dropout", ", ".join(f"{each:g}" for each in found["dropout"]) or "none")
+    counted, by_formula = _giga(operations["counter"]), _giga(operations["formula"])
+    say("operations", f"{counted} counted by torch, {by_formula} by formula")
+    if operations["disagree"]:
+        say("", f"they disagree: {operations['why']}")
+    say(
+        "memory",
+        f"{_mebi(4 * count)} parameters, {_mebi(gradients)} gradients, {_mebi(state)} optimizer,"
+        f" {_mebi(found['buffers_bytes'])} buffers; activations are measured",
+    )
+    for line in found["unknown"]:
+        say("unknown", line)
+    return said
 
 
 def _giga(operations: int | None) -> str:

@@ -1,5 +1,9 @@
 """Draws the report's figures as SVG from the tables in a folder; what has no rows is not drawn."""
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import argparse
 from pathlib import Path
 

@@ -6,6 +6,10 @@ for the product of two square matrices (2 n^3 operations), GB/s for the copy (by
 written; 1 GB is 10^9 bytes). With --out it also writes record.json and samples.csv.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import sys
 
 from stepscope.config import flags, studies

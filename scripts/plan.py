@@ -12,7 +12,7 @@ from pathlib import Path
 
 from stepscope.axes import modes_up_to, option
 from stepscope.config import ConfigError, hardware
-from stepscope.config.config import merged, read_yaml, validated
+from stepscope.config.config import merged, validated
 from stepscope.config.grid import Cell
 from stepscope.config.studies import BY_NAME, LADDER, STUDIES, TIMING
 from stepscope.formulas import flops, footprint_peak
@@ -20,6 +20,7 @@ from stepscope.formulas.footprint import Setup
 from stepscope.machine.identity import MachineError
 from stepscope.machine.memory import capacity
 from stepscope.model.shape import ModelShape
+from stepscope.yaml_files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 # Operations a second of a naive training step, "" for other precisions; seconds of a block where
@@ -65,7 +66,7 @@ def main() -> None:
                 continue
             cells: list[Cell] = []
             for study in STUDIES:
-                cells += study.cells(config, one.device, one.label, one.threads)
+                cells += study.cells(config, one.device, one.label, one.threads, one.gpus)
             memory = capacity(one.device) if one.here else None
             print(one.label, *lines(cells, memory or math.inf), sep="\n")
     except (ConfigError, MachineError, OSError) as error:
@@ -78,8 +79,7 @@ def lines(cells: list[Cell], memory: float) -> list[str]:
     for name in (*BY_NAME, "all"):
         own = [cell for cell in cells if name in (cell.study, "all")]
         minutes = sum(seconds(cell, memory) for cell in own) / 60
-        peaks = [peak_bytes(spec) for cell in own for spec in variants(cell)]
-        most = max(peaks, default=0) / 2**30
+        most = max(map(peak_of_cell, own), default=0) / 2**30
         said.append(f"{name:<10} {len(own):>6} {minutes:>8.1f} {most:>9.1f}")
     for cell in cells:
         for spec in variants(cell):
@@ -87,6 +87,11 @@ def lines(cells: list[Cell], memory: float) -> list[str]:
                 what = f"{cell.name} {spec.get('name', '')}".rstrip()
                 said.append(f"will not fit, which is a result (oom): {what}")
     return said
+
+
+def peak_of_cell(cell: Cell) -> int:
+    """The largest of the peaks of its variants, in bytes."""
+    return max(map(peak_bytes, variants(cell)))
 
 
 def variants(cell: Cell) -> list[dict]:

@@ -9,6 +9,11 @@ against float64. --probe products does so for the linear layers of a Transformer
 in 16 and in 8 bits. Nothing is timed. With --out it also writes record.json and samples.csv.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
+import itertools
 import sys
 
 from stepscope.config import flags, studies
@@ -53,7 +58,7 @@ def main() -> None:
 
 def _say(table: list[dict]) -> None:
     """Print a table's rows under one heading, columns as wide as they need."""
-    columns = list(dict.fromkeys(key for row in table for key in row))
+    columns = list(dict.fromkeys(itertools.chain(*table)))
     lines = [columns, *([_short(row.get(key)) for key in columns] for row in table)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
     for line in lines:

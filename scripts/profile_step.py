@@ -8,6 +8,10 @@ taken in the same profiled steps, in milliseconds. With --out it also writes rec
 samples.csv and the trace; `analyze_nsys.py` makes tables of the trace.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import shutil
 import sys
 from pathlib import Path

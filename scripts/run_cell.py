@@ -10,6 +10,10 @@ from there. On a machine that is not of the type that the label expects, nothing
 several GPUs are visible the program sees a free one alone, of the first one's type.
 """
 
+from stepscope.machine.process import STARTER, die_with_starter
+
+die_with_starter()
+
 import argparse
 import hashlib
 import json
@@ -23,14 +27,12 @@ from stepscope.config.grid import command_of, words_of
 from stepscope.config.run import KEPT, unlockable
 from stepscope.config.studies import BY_NAME
 from stepscope.machine import arrival, gpus, identity, locks
-from stepscope.machine.process import die_with_parent
 
 SCRIPTS = Path(__file__).resolve().parent
 
 
 def main() -> None:
     given = arguments()
-    die_with_parent()
     spec = json.loads(given.cell)
     code, machine = given.code.split(" ", 1)
     kept = KEPT / given.out.relative_to("results")
@@ -49,7 +51,8 @@ def main() -> None:
         ]
         python, environment = prepared(given.label, spec)
         print("$", command_of(program, spec), flush=True)
-        if failed := subprocess.run([python, *words], env=os.environ | environment).returncode:
+        environment = os.environ | environment | {STARTER: str(os.getpid())}
+        if failed := subprocess.run([python, *words], env=environment).returncode:
             sys.exit(failed if failed > 0 else 128 - failed)
     take(kept, given.out)
 
@@ -99,10 +102,13 @@ def prepared(label: str, spec: dict) -> tuple[str, dict[str, str]]:
         sys.exit(f"error: {error}")
     if refused := unlockable():
         sys.exit(f"error: {refused}")
-    uuids = gpus.alike(visible)
+    uuids, devices = gpus.alike(visible), spec.get("devices", 1)
     if len(uuids) < 2:
         return expected.python or "python3", {}
-    return expected.python or "python3", {"CUDA_VISIBLE_DEVICES": locks.take_free_gpu(uuids)}
+    # Several are the first ones, taken in their order: two programs cannot wait for each other.
+    wanted = [uuids] if devices == 1 else [[uuid] for uuid in uuids[:devices]]
+    taken = ",".join(locks.take_free_gpu(each) for each in wanted)
+    return expected.python or "python3", {"CUDA_VISIBLE_DEVICES": taken}
 
 
 def take(kept: Path, out: Path) -> None:

@@ -8,6 +8,10 @@ record.json, samples.csv and a folder with snapshot.pickle, which pytorch.org/me
 known.json, which says what each block is; `analyze_snapshot.py` makes tables of both.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import json
 import pickle
 import sys

@@ -8,6 +8,10 @@ keeps the host busy: of `forward` one forward pass, of `backward` a forward and 
 With --out it also writes record.json and samples.csv.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import sys
 
 from stepscope.axes import CAUSAL, IMPLEMENTATIONS

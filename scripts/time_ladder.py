@@ -12,16 +12,19 @@ checkpoint), and the name of the rung that it is compared with as `after`. Witho
 config.yaml.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import sys
 
 from stepscope.axes import NEUTRAL, PLAIN_STEP
 from stepscope.config import flags, ladder_cells, studies
-from stepscope.config.config import read_yaml
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.own_cell import cell
 from stepscope.model.chosen import PACKAGES, names
-
+from stepscope.yaml_files import read_yaml
 
 
 def main() -> None:

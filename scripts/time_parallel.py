@@ -8,27 +8,25 @@ of memory is a result, and so are fewer devices than asked for. --batch is that 
 
 --variants: a list of mappings with name, strategy (alone, naive, flat, overlapped, ddp, sharded,
 zero, fsdp) and what differs: gradients (bf16: the type that `overlapped` sends), ctas (the most
-multiprocessors that NCCL takes), or attention, compile and checkpoint.
+multiprocessors that NCCL takes), or attention, compile, loss and checkpoint. Without it: those of
+config.yaml.
 """
+
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
 
 import sys
 
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
+from stepscope.config.model_cells import strategy_name
 from stepscope.machine import process
 from stepscope.parallel.cell import ParallelMeasurement
+from stepscope.yaml_files import read_yaml
 
 STRATEGIES = ("alone", "naive", "flat", "overlapped", "ddp", "sharded", "zero", "fsdp")
-OPTIONS = ("strategy", "gradients", "ctas", "attention", "compile", "checkpoint")
-PLAIN = [{"name": name, "strategy": name} for name in STRATEGIES]
-ON_GPU = [
-    *PLAIN,
-    {"name": "overlapped-bf16", "strategy": "overlapped", "gradients": "bf16"},
-    *(
-        {"name": f"overlapped-ctas={most}", "strategy": "overlapped", "ctas": most}
-        for most in (4, 8)
-    ),
-]
+OPTIONS = ("strategy", "gradients", "ctas", "attention", "compile", "loss", "checkpoint")
 
 
 def main() -> None:
@@ -43,12 +41,14 @@ def main() -> None:
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    options = ("precision", "attention", "compile", "optimizer", "checkpoint")
+    options = ("precision", "attention", "compile", "optimizer", "loss", "checkpoint")
     keys = ("devices", *flags.MODEL, *options, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(
         __doc__, words, studies.PARALLEL, keys, optimizer="fused", steps=6, max_steps=30
     )
-    spec["variants"] = spec["variants"] or (ON_GPU if spec["device"] == "cuda" else PLAIN)
+    usual = read_yaml(flags.CONFIG)["parallel"]["strategies"][spec["device"]]
+    named = [{"name": strategy_name(one)} | one for one in usual]
+    spec["variants"] = spec["variants"] or named
     for variant in spec["variants"]:
         if wrong := _wrong(variant):
             error(f"--variants: {wrong}")

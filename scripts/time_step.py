@@ -7,6 +7,10 @@ and kernels. Prints times in milliseconds, memory in MiB. With --out it also wri
 samples.csv. Running out of memory is a result, with exit code 0.
 """
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import sys
 
 from stepscope.config import flags, studies

@@ -1,5 +1,9 @@
 """Writes the report, index.html, report.md and facts.json, from tables and figures."""
 
+from stepscope.machine.process import die_with_starter
+
+die_with_starter()
+
 import argparse
 import sys
 from pathlib import Path

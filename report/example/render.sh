@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes an example's figures and pages from its records: sh report/example/render.sh NAME [FOLDER]
-# Without a folder in the example itself, of facts.json page one alone, with a copy of the H200's as
-# report/reference/h200.json, which pages without a GPU quote; with one there, whole, with the tables beside them.
+# Without a folder in the example itself, with page one's facts of the H200 as report/reference/h200.json, which
+# pages without a GPU quote; with one there, with the tables beside them.
 set -eu
 out=${2:+$(realpath -m "$2")}
 cd "$(dirname "$0")/../.."
@@ -16,11 +16,8 @@ tables() { # ZIP FOLDER: the tables of zipped records
     rm -r "$work/cells"
 }
 if [ "$name" = compare ]; then
-    for run in before after; do
-        tables "report/example/compare/$run.zip" "$work/$run/tables"
-    done
-    (cd "$work" && python3 "$OLDPWD/scripts/compare_runs.py" before after --out "$made" \
-        --command "python scripts/compare_runs.py before after --out compare")
+    python3 scripts/compare_runs.py report/example/compare/before.zip report/example/compare/after.zip --out "$made" \
+        --command "python scripts/compare_runs.py before.zip after.zip --out compare"
 else
     command="snakemake --cores 1 report"
     [ ! -e "report/example/$name.yaml" ] || command="$command --configfile report/example/$name.yaml"
@@ -30,12 +27,6 @@ else
         --out "$made/report" --command "$command"
     if [ $# -lt 2 ]; then
         sed -i 's#CSV files in <code>../tables</code>#in <code>../cells.zip</code>#; s#cells.zip</code>, a table a file#cells.zip</code>#' "$made/report/explorer.html"
-        python3 -c '
-import json, pathlib, sys
-path = pathlib.Path(sys.argv[1])
-facts = json.loads(path.read_text())
-facts["machines"] = {name: {"page_one": own["page_one"]} for name, own in facts["machines"].items()}
-path.write_text(json.dumps(facts, ensure_ascii=False, separators=(",", ":")))' "$made/report/facts.json"
         rm -r "$made/tables"
     fi
 fi
@@ -45,5 +36,10 @@ for part in "$made"/*; do
     mv "$part" "$out/"
 done
 if [ "$name" = h200 ] && [ $# -lt 2 ]; then
-    cp "$out/report/facts.json" report/reference/h200.json
+    python3 -c '
+import json, pathlib, sys
+facts = json.loads(pathlib.Path(sys.argv[1]).read_text())
+facts["machines"] = {name: {"page_one": own["page_one"]} for name, own in facts["machines"].items()}
+text = json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+pathlib.Path("report/reference/h200.json").write_text(text)' "$out/report/facts.json"
 fi

@@ -10,6 +10,7 @@ from stepscope.files import replacing
 
 # Folders of results/ that hold no cells, so that none of them is a machine's label.
 OTHER_FOLDERS = ("tables", "figures", "report", "slurm", "archive", "site", "ab", "compare")
+OTHER_FILES = (".json", ".log")  # what the names of files there end with
 _MEASURED = ("record.json", "samples.csv")
 
 
@@ -20,35 +21,33 @@ def pack(results: Path, path: Path, label: str | None = None) -> int:
     Without a label those of all machines, which unzip as results. Raises FileNotFoundError where
     there is no cell.
     """
-    labels = (
-        [label]
-        if label
-        else [each.name for each in results.iterdir() if each.name not in OTHER_FOLDERS]
-    )
-    cells = [
-        (file, file.relative_to(results)) for each in labels for file in _of_cells(results / each)
-    ]
+    labels = [label] if label else _labels(results)
+    root = results / label if label else results
+    cells = []
+    for each in labels:
+        cells += [(file, file.relative_to(root)) for file in _of_cells(results / each)]
     if not cells:
-        raise FileNotFoundError(errno.ENOENT, "no cell with a record", str(results / (label or "")))
-    if label:
-        cells = [(file, name.relative_to(label)) for file, name in cells]
-    pages = [
-        (file, file.relative_to(results))
-        for folder in ("report", "tables")
-        for file in _below(results / folder)
-    ]
+        raise FileNotFoundError(errno.ENOENT, "no cell with a record", str(root))
+    pages = []
+    for folder in ("report", "tables"):
+        pages += [(file, file.relative_to(results)) for file in _below(results / folder)]
     with replacing([path]) as [part], zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for file, name in sorted(cells + pages, key=lambda pair: pair[1]):
             archive.write(file, name)
     return len(cells + pages)
 
 
+def _labels(results: Path) -> list[str]:
+    """The machines that have results."""
+    return [each.name for each in results.iterdir() if each.name not in OTHER_FOLDERS]
+
+
 def _of_cells(folder: Path) -> Iterator[Path]:
     """Records, samples and analyses of all cells below a folder."""
     for record in folder.rglob("record.json"):
-        yield from (
-            record.with_name(name) for name in _MEASURED if record.with_name(name).is_file()
-        )
+        for name in _MEASURED:
+            if record.with_name(name).is_file():
+                yield record.with_name(name)
         yield from _below(record.with_name("analysis"))
 
 

@@ -58,6 +58,7 @@ NEUTRAL: dict[str, str | int] = {
     **{name: value for name, value in PLAIN_STEP.items() if name != "precision"},
     "key_value_heads": 0,  # as many as heads
     "window": 0,  # all positions before one
+    "devices": 1,
 }
 
 

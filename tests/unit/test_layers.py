@@ -15,6 +15,7 @@ LIBRARY = ROOT / "scripts/stepscope"
 # Each package or module at the top may import, and name, only those that stand before it.
 LAYERS = (
     "files",
+    "yaml_files",
     "archive",
     "axes",
     "machine",
@@ -26,6 +27,7 @@ LAYERS = (
     "trace",
     "snapshot",
     "measure",
+    "parallel",
     "results",
     "figures",
     "report/kit",

@@ -23,29 +23,30 @@ KINDS_OF_MODEL = "stepscope.measure.models"  # a module for each kind of model
 # that matches decides; what nothing here matches counts, and so does every program.
 COUNTS = {
     "stepscope.archive": False,  # packs results that are there
-    # what runs under a name: a precision's type, a mode's phases, a backend
-    "stepscope.axes": True,
+    "stepscope.axes": True,  # what runs under a name: a precision's type, a mode's phases
     "stepscope.files": False,  # how files are written
     "stepscope.machine": False,  # what the machine is, and who waits for whom
     "stepscope.machine.cores": True,  # which core the steps run on
     "stepscope.model": True,  # what a step computes
+    "stepscope.model.own.files": False,  # which files a model of one's own is made of
     "stepscope.model.about": False,  # what an option's value says of itself
     "stepscope.model.chosen": False,  # finds the modules, which count by themselves
-    # what a step costs by formula; what was measured is divided by it afterwards
-    "stepscope.formulas": False,
+    "stepscope.formulas": False,  # what a step costs, which times are divided by afterwards
     "stepscope.kernels": True,  # our attention kernels and how they are launched
     "stepscope.measure": True,  # clock, steps, precision, and each study's own measuring module
     "stepscope.measure.own_cell": False,  # what is shown and recorded of a model of one's own
     "stepscope.measure.printing": False,  # what the terminal shows
     "stepscope.measure.provenance": False,  # versions and names for the record
     "stepscope.measure.record": False,  # how results are written
+    "stepscope.parallel": True,  # several devices in one step
+    "stepscope.parallel.predicted": False,  # what is set beside it
+    "stepscope.parallel.printing": False,
     "stepscope.config": False,  # how a configuration becomes specs; the spec counts by itself
-    # what Nsight Systems is told unless the spec says otherwise
-    "stepscope.config.profilers": True,
     "stepscope.recordings": False,  # reads what was recorded
     "stepscope.results": False,  # reads records
     "stepscope.snapshot": False,  # reads what was recorded
     "stepscope.trace": False,  # reads what was recorded
+    "stepscope.trace.apart": True,  # of ranks, as they are measured
 }
 
 # Fields of Python's syntax tree that do not change what a program does, or that not every version
@@ -120,10 +121,6 @@ class Sources:
                 total.update(f"{name}\0{self._read(path)[0]}\0".encode())
         return total.hexdigest()[:16]
 
-    def measured_digest(self, program: str, by_name: Iterable[str] = ()) -> str:
-        """The digest of a measuring program, of the modules alone that can change a number."""
-        return self.digest(program, by_name, measured=True)
-
     def modules(self, program: str, by_name: Iterable[str] = ()) -> dict[str, Path]:
         """Module → file, for what `program` may load; the program itself stands under its file
         name."""
@@ -153,10 +150,10 @@ class Sources:
         tree = ast.parse(path.read_bytes(), filename=str(path))
         # What an option's value says of itself is for readers.
         tree.body = [node for node in tree.body if call_of(node, "ABOUT") is None]
-        return _hashed(tree), _imported(tree)
+        return _hashed(tree), imported(tree)
 
 
-def _imported(tree: ast.Module) -> tuple[str, ...]:
+def imported(tree: ast.Module) -> tuple[str, ...]:
     """What import statements may import, parents included; `from a import b` gives both a and
     a.b."""
     names: list[str] = []

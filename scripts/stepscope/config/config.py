@@ -2,16 +2,17 @@
 
 import difflib
 import functools
-import json
 import math
 import operator
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from stepscope.config import ConfigError
+from stepscope.config import Complaints, ConfigError
 from stepscope.config.studies import BY_NAME
 from stepscope.model import chosen
 from stepscope.model.formats import FORMATS
+from stepscope.yaml_files import read_yaml
 
 MOST_BITS = 1000  # of an integer; Python refuses to print one of some thousand digits
 MOST_SHOWN = 200  # characters of what jsonschema says, which holds the value
@@ -29,49 +30,12 @@ def merged(base: dict, over: dict) -> dict:
     return result
 
 
-def read_yaml(path: Path) -> dict:
-    """A YAML file of ours, read by the parser in C where there is one: it is five times as fast."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-
-
-def unreadable(path: Path) -> str | None:
-    """None if the file is YAML with keys at its top level; else one line that says what is wrong
-    and where.
-
-    Asked before Snakemake reads it, which would answer with a traceback.
-    """
-    import yaml
-
-    try:
-        content = read_yaml(path)
-        json.dumps(content, default=str, skipkeys=True)  # refuses what holds itself
-    except FileNotFoundError:
-        return f"{path}: there is no such file; restore it, or name another with --configfile"
-    except OSError as error:
-        return f"{path} cannot be read: {error.strerror}; put a file in its place"
-    except UnicodeDecodeError as error:
-        return f"{path} is not text in UTF-8 (byte {error.start}); save it as UTF-8"
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f", line {mark.line + 1}" if mark else ""
-        return f"{path}{where}: {error.problem or error.context}; correct it"
-    except RecursionError:
-        return f"{path}: too many levels inside each other; no key needs as many"
-    except (yaml.YAMLError, ValueError) as error:
-        return f"{path} is not usable YAML: {str(error).splitlines()[0]}; correct it"
-    if not isinstance(content, dict):
-        return f"{path} holds no keys at its top level; write lines like `device: cpu`"
-    return None
-
-
 def validated(config: dict, schema_path: Path) -> dict:
     """`config` with the schema's defaults filled in, and each number written in one way: 1.0 as 1.
 
-    Raises ConfigError for the most telling thing that the schema forbids, a key that is no text, a
-    number that is not finite, or a least number above the most.
+    Raises ConfigError, with a line each, for what the schema forbids; else for a key that is no
+    text, a number that is not finite, a least number above the most, or a limit of what is not
+    there.
     """
     import jsonschema
     from snakemake.utils import validate
@@ -80,11 +44,17 @@ def validated(config: dict, schema_path: Path) -> dict:
     config = _plain_mapping(config)
     _read_text(config, checker)
     config = _plain_mapping(config)
-    if error := jsonschema.exceptions.best_match(checker.iter_errors(config)):
-        raise ConfigError(_explained(error))
-    _require_known_limits(config)
-    validate(config, str(schema_path))
-    _require_least_below_most(config)
+    wrong = Complaints()
+    for error in sorted(checker.iter_errors(config), key=lambda error: list(map(str, error.path))):
+        for line in _explained(jsonschema.exceptions.best_match([error])):
+            wrong.note(line)
+    wrong.tell()
+    for line in _unknown_limits(config):
+        wrong.note(line)
+    validate(config, str(schema_path))  # fills in the defaults
+    for line in _least_above_most(config):
+        wrong.note(line)
+    wrong.tell()
     return config
 
 
@@ -152,59 +122,54 @@ def _read_text(config: dict, checker) -> None:
                 functools.reduce(operator.getitem, way, config)[last] = value
 
 
-def _require_known_limits(config: dict) -> None:
-    """Of the limits: that each is for studies, and for sizes or models, that there are."""
-    known = {
-        "study": list(BY_NAME),
-        "size": [*config["sizes"], *config.get("models", {})],
-    }
+def _unknown_limits(config: dict) -> Iterator[str]:
+    """A line for each study, size or model that a limit is for and that is not there."""
+    known = {"study": list(BY_NAME), "size": [*config["sizes"], *config.get("models", {})]}
     for place, line in enumerate(config.get("limits", [])):
         for key, names in known.items():
             for name in line.get(key, []):
                 if name not in names:
-                    raise ConfigError(
-                        f"config key limits.{place}.{key}: no {key} {name!r}; choose from"
-                        f" {', '.join(names)}"
-                    )
+                    where = f"config key limits.{place}.{key}"
+                    yield f"{where}: no {key} {name!r}; choose from {', '.join(names)}"
 
 
-def _require_least_below_most(value: object, where: str = "") -> None:
+def _least_above_most(value: object, where: str = "") -> Iterator[str]:
     """What a schema cannot say of `min` and `max` where they stand beside each other in a
     mapping."""
     if isinstance(value, dict):
         if "min" in value and "max" in value and value["min"] > value["max"]:
-            raise ConfigError(
-                f"config key {where}: min {value['min']} is more than max {value['max']}; raise max"
-            )
+            told = f"min {value['min']} is more than max {value['max']}"
+            yield f"config key {where}: {told}; raise max"
         for key, item in value.items():
-            _require_least_below_most(item, f"{where}.{key}".lstrip("."))
+            yield from _least_above_most(item, f"{where}.{key}".lstrip("."))
 
 
-def _explained(error) -> str:
-    """One line for a jsonschema ValidationError: the key, jsonschema's words with the value, and
-    what the key means."""
-    key = ".".join(map(str, error.absolute_path)) or "(top level)"
-    said = (
-        error.message
-        if len(error.message) <= MOST_SHOWN
-        else f"{error.message[:80]} ... {error.message[-80:]}"
-    )
-    hint = _meaning(error)
+def _explained(error) -> list[str]:
+    """A line, or one for each unknown key, for a jsonschema ValidationError: the key, jsonschema's
+    words with the value, and what the key means."""
+    said, meaning = error.message, _meaning(error)
+    if len(said) > MOST_SHOWN:
+        said = f"{said[:80]} ... {said[-80:]}"
+    told = [(said, meaning)]
     if error.validator == "additionalProperties":
-        known, patterns = (
-            list(error.schema.get("properties", {})),
-            error.schema.get("patternProperties", {}),
-        )
-        unknown = next(
-            name
-            for name in error.instance
-            if name not in known and not any(re.search(each, name) for each in patterns)
-        )
-        close = difflib.get_close_matches(unknown, known, n=1)
-        said = f"unknown key {unknown[:MOST_SHOWN]!r}"
-        if known:
-            hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
-    line = f"config key {key}: {said}; {hint}" if hint else f"config key {key}: {said}"
+        known = list(error.schema.get("properties", {}))
+        patterns = [*map(re.compile, error.schema.get("patternProperties", {}))]
+        told = []
+        for name in error.instance:
+            if name not in known and not any(each.search(name) for each in patterns):
+                hint = _alike(name, known) if known else meaning
+                told.append((f"unknown key {name[:MOST_SHOWN]!r}", hint))
+    key = ".".join(map(str, error.absolute_path)) or "(top level)"
+    lines = [f"config key {key}: {what}; {hint}".removesuffix("; ") for what, hint in told]
+    return [_printable(line) for line in lines]
+
+
+def _alike(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
+
+
+def _printable(line: str) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
 
 

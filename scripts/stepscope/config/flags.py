@@ -14,6 +14,7 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PLAIN_STEP
 from stepscope.config import own_models
+from stepscope.config.model_cells import SHAPE
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.config.studies import Study
 from stepscope.machine import identity
@@ -119,10 +120,9 @@ def _neutral(help_: str, default: str, choices: list | tuple | None = None) -> F
     return Flag(help_, str, default, choices, is_neutral=True)
 
 
-SIZE = ("d_model", "d_ff", "num_layers", "num_heads")
 MODEL = (
     "size",
-    *SIZE,
+    *SHAPE,
     "vocab_size",
     "model",
     "model_keys",
@@ -275,7 +275,7 @@ def read(
 
 def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:
     """Put the numbers of a size in its place, or a model of one's own in that of a shape."""
-    numbers = [key for key in SIZE if given[key] is not None]
+    numbers = [key for key in SHAPE if given[key] is not None]
     named = [key for key in ("model", "size") if given.get(key) is not None]
     if len(named) > 1 or (named and numbers):
         error(f"give --{named[0]} or --{[*named, *numbers][1].replace('_', '-')}, not both")
@@ -290,9 +290,12 @@ def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:
                 f"there is no size {given['size']!r} in {CONFIG.name}; choose from"
                 f" {', '.join(map(str, sizes))}"
             )
-        given |= {key: sizes[given["size"]][key] for key in SIZE}
-    elif not named and len(numbers) < len(SIZE):
-        missing = ", ".join(f"--{key.replace('_', '-')}" for key in SIZE if key not in numbers)
+        # A size may also have a vocabulary and heads of K and V; what is typed counts for more.
+        for key, value in sizes[given["size"]].items():
+            if key in given and given[key] == FLAGS[key].default:
+                given[key] = value
+    elif not named and len(numbers) < len(SHAPE):
+        missing = ", ".join(f"--{key.replace('_', '-')}" for key in SHAPE if key not in numbers)
         error(f"give --size, or also {missing}{', or --model' if 'model' in given else ''}")
     try:
         if named == ["model"]:
@@ -300,7 +303,7 @@ def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:
             found = own_models.part_of_spec(given["model"], given["model_keys"] or {})
             given |= {"vocab_size": None, "model_keys": None} | found
         else:
-            shape = (*SIZE, "vocab_size", "key_value_heads", "window")
+            shape = (*SHAPE, "vocab_size", "key_value_heads", "window")
             ModelShape(**{key: given[key] for key in shape if key in given})
     except (ValueError, own_models.package().ModelError) as wrong:
         error(str(wrong))

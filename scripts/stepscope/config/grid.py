@@ -40,7 +40,8 @@ class Cell:
 class Target:
     """What a study's cells are planned for: the whole configuration, and a machine by its label.
 
-    axes: those that an entry of the study's grid may name.
+    axes: those that an entry of the study's grid may name. gpus: how many the machine has, None
+    where nothing is measured on it.
     """
 
     study: str
@@ -50,6 +51,7 @@ class Target:
     device: str
     hardware: str
     threads: int
+    gpus: int | None = None
 
     @property
     def settings(self) -> dict:
@@ -79,19 +81,13 @@ class Target:
 def words_of(spec: dict) -> list[str]:
     """A spec as the flags of its measuring program: {"d_model": 512} is `--d-model`, `512`. Lists
     are JSON."""
-    return [
-        word for key, value in spec.items() if key != "study" for word in (_flag(key), _text(value))
-    ]
-
-
-def _flag(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
-
-
-def _text(value: object) -> str:
-    return (
-        json.dumps(value, separators=(",", ":")) if isinstance(value, list | dict) else str(value)
-    )
+    words: list[str] = []
+    for key, value in spec.items():
+        if key != "study":
+            is_json = isinstance(value, list | dict)
+            text = json.dumps(value, separators=(",", ":")) if is_json else str(value)
+            words += [f"--{key.replace('_', '-')}", text]
+    return words
 
 
 def points(entries: list[dict], axes: Iterable[str]) -> list[dict]:
@@ -100,12 +96,8 @@ def points(entries: list[dict], axes: Iterable[str]) -> list[dict]:
     axes = tuple(axes)
     found: list[dict] = []
     for entry in entries:
-        lists = [
-            [entry[axis]] if not isinstance(entry[axis], list) else entry[axis]
-            for axis in axes
-            if axis in entry
-        ]
         names = [axis for axis in axes if axis in entry]
+        lists = [entry[name] for name in names]
         found += [dict(zip(names, values, strict=True)) for values in itertools.product(*lists)]
     return found
 

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from stepscope.archive import OTHER_FOLDERS
+from stepscope.archive import OTHER_FILES, OTHER_FOLDERS
 from stepscope.config import ConfigError
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware, is_expected
@@ -31,10 +31,11 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
         device = identity.choose_device(config["device"])
         entries = {identity.hardware_label(device): {}}
     for label in entries:
-        if label in OTHER_FOLDERS or len(label) > 64:
+        if label in OTHER_FOLDERS or label.endswith(OTHER_FILES) or len(label) > 64:
             raise ConfigError(
                 f"config key hardware: {label!r} is not a usable name; use at most 64 letters,"
-                f" digits, '.', '_' and '-', and none of {', '.join(OTHER_FOLDERS)}"
+                f" digits, '.', '_' and '-', none of {', '.join(OTHER_FOLDERS)}, and no name that"
+                f" ends with {' or '.join(OTHER_FILES)}"
             )
     found = [_hardware(label, entry, config, results) for label, entry in entries.items()]
     at_hand = [one.label for one in found if one.here and one.measured]
@@ -110,7 +111,15 @@ def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:
         expect=entry.get("expect"),
         asked=asked,
         python=entry.get("python"),
+        gpus=_gpus(entry, here) if device == "cuda" else 1,
     )
+
+
+def _gpus(entry: dict, here: bool) -> int:
+    """How many GPUs of one type a machine has; a job is given one, unless its entry says more."""
+    if not here:
+        return entry.get("gpus", 1)
+    return len(gpus.alike(gpus.visible_gpus()))
 
 
 def _device_of_records(label: str, results: Path) -> str | None:
@@ -169,8 +178,10 @@ def limit(limits: list[dict], key: str, default: float, study: str, size: str | 
     return found
 
 
-def job_resources(hardware: Hardware, config: dict, study: str, size: str | None) -> dict:
-    """What the job of a cell asks for; None where it asks for nothing.
+def job_resources(
+    hardware: Hardware, config: dict, study: str, size: str | None, devices: int = 1
+) -> dict:
+    """What the job of a cell on so many devices asks for; None where it asks for nothing.
 
     `gpu` counts GPUs. `minutes` are the program's own limit, `runtime` is the job's, in minutes,
     and `mem_mb` the host's memory in MB.
@@ -179,11 +190,11 @@ def job_resources(hardware: Hardware, config: dict, study: str, size: str | None
     on_gpu = hardware.device == "cuda"
     found: dict[str, object]
     if not hardware.by_jobs:
-        found = {"gpu": 1 if on_gpu else 0, "minutes": minutes, "runtime": minutes, "mem_mb": 0}
+        found = {"gpu": devices * on_gpu, "minutes": minutes, "runtime": minutes, "mem_mb": 0}
     else:
         memory = limit(config["limits"], "memory", DEFAULT_LIMITS["memory"], study, size)
         found = {
-            "gpu": 1 if on_gpu else None,
+            "gpu": devices if on_gpu else None,
             "minutes": minutes,
             "runtime": minutes + START_MINUTES,
             "mem_mb": round(memory * 1024),

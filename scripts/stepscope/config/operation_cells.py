@@ -4,7 +4,7 @@
 from stepscope.axes import FULL
 from stepscope.config import ConfigError
 from stepscope.config.grid import Cell, Target, each_once, options_path, points
-from stepscope.config.model_cells import timed_steps
+from stepscope.config.model_cells import SHAPE, timed_steps
 
 ATTENTION_AXES = ("d_head", "precision", "mask", "batch", "key_value_heads", "keys", "window")
 ATTENTION_BATCH = 8  # the default, which no path names
@@ -107,7 +107,7 @@ def precision_cells(target: Target) -> list[Cell]:
             f"choose from {', '.join(map(str, config['sizes']))}"
         )
     model = {
-        **config["sizes"][study["size"]],
+        **{key: config["sizes"][study["size"]][key] for key in SHAPE},
         "vocab_size": config["model"]["vocab_size"],
         "context": study["context"],
         "batch": study["batch"],

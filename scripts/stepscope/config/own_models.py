@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from stepscope.config import ConfigError, model_files
-from stepscope.config.code_digest import source_digest
+from stepscope.config import ConfigError
+from stepscope.config.code_digest import imported, source_digest
 from stepscope.machine.identity import PACKAGE
 
 KINDS = ("build", "hf")
@@ -79,7 +79,8 @@ def keys_of(spec: dict) -> dict:
 
 
 def require(name: str, reference: str) -> None:
-    """Raise ConfigError, with one line that names the key, if a model's file is not there."""
+    """Raise ConfigError, with one line that names the key, if a model's file is not there, or the
+    repository of an architecture is not in Hugging Face's cache."""
     try:
         _files(reference)
     except (package().ModelError, OSError) as error:
@@ -96,16 +97,14 @@ def with_files(code: str, reference: str) -> str:
 def packages_of(reference: str) -> tuple[str, ...]:
     """Packages whose versions count for a model, as identity() takes them: what its files import
     beside torch."""
-    files = _files(reference)
-    names = {name for path in files if path.suffix == ".py" for name in _imported(path)}
-    own = {path.stem for path in files} | {
-        path.parent.name for path in files if path.name == "__init__.py"
-    }
-    names -= {"torch", "triton", "stepscope", *own, *sys.stdlib_module_names}
-    return tuple(
-        PACKAGE + name
-        for name in sorted(names | ({HUGGING_FACE} if reference.startswith("hf:") else set()))
-    )
+    names = {HUGGING_FACE} if reference.startswith("hf:") else set()
+    own: set[str] = set()
+    for path in _files(reference):
+        own.add(path.parent.name if path.name == "__init__.py" else path.stem)
+        if path.suffix == ".py":
+            names |= _imported(path)
+    others = names - {"torch", "triton", "stepscope"} - own - sys.stdlib_module_names
+    return tuple(PACKAGE + name for name in sorted(others))
 
 
 @functools.cache
@@ -116,7 +115,7 @@ def _files(reference: str) -> list[Path]:
     Raises ModelError where the file is not there.
     """
     try:
-        return model_files.files_of(package(), reference)
+        return package().files_of(reference)
     except package().ModelError:
         file = package().parse(reference).file
         if file and file.is_file():
@@ -148,13 +147,7 @@ def _imported(path: Path) -> set[str]:
     """The top-level names of what a file imports, at any depth; none of one that cannot be
     parsed."""
     try:
-        tree = ast.parse(path.read_bytes())
+        names = imported(ast.parse(path.read_bytes()))
     except (SyntaxError, ValueError):
         return set()
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module.partition(".")[0])
-    return names
+    return {name for name in names if "." not in name}

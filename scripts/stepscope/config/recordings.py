@@ -5,10 +5,10 @@ Like any axis they stand in a cell's path unless neutral; its spec has the flags
 stands for.
 """
 
-NEUTRAL = {"detail": "kernels", "start": "warm"}
+USUAL = {"detail": "kernels", "start": "warm"}
 """Axis → the value that stands neither in a path nor in a spec."""
 
-FLAGS: dict[str, dict[tuple[str, str], dict]] = {
+STANDS_FOR: dict[str, dict[tuple[str, str], dict]] = {
     "profile": {
         # What nsys records beside kernels, calls and our own ranges. Each slows the program
         # further, so that a few cells have it: a range for each of autograd's operators, which
@@ -30,7 +30,7 @@ FLAGS: dict[str, dict[tuple[str, str], dict]] = {
 def flags(study: str, point: dict) -> dict:
     """What a grid's point changes in the spec by the names that it has on these axes."""
     found: dict = {}
-    for name, parts in FLAGS.get(study, {}).items():
+    for name, parts in STANDS_FOR.get(study, {}).items():
         if name in point.items():
             found |= parts
     return found
@@ -39,4 +39,4 @@ def flags(study: str, point: dict) -> dict:
 def recorded(cell: str, axis: str) -> str:
     """The value of one of these axes in a cell's name, `gpu/memory/small/ctx64/fp32/start=cold`."""
     parts = [part.partition("=") for part in cell.split("/")]
-    return next((value for name, _, value in parts if name == axis), NEUTRAL[axis])
+    return next((value for name, _, value in parts if name == axis), USUAL[axis])

@@ -8,14 +8,16 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from stepscope.config import ConfigError, own_models
+from stepscope.config import Complaints, ConfigError, own_models
 from stepscope.config.code_digest import SCRIPTS, Sources, modules_of
 from stepscope.config.grid import Cell, command_of
 from stepscope.config.studies import Study
 from stepscope.machine import identity
 from stepscope.machine.labels import Hardware
 
-SCHEMA_VERSION = 3
+PLAN_VERSION = 3
+
+MOST_CELLS = 2000  # of all studies and machines: Snakemake takes a minute to plan as many
 
 
 class Registry:
@@ -43,21 +45,33 @@ class Registry:
         self._tools = {study.name: study.tools for study in studies}
         self._packages = pinned_versions(environment.read_text()) if environment else None
         self._identity = functools.cache(self._identity_json)
-        self.studies: dict[str, list[Cell]] = {
-            study.name: [cell for one in machines for cell in self._planned(study, one)]
-            for study in studies
-        }
-        # A machine that is not as configured ends it here, and so does a model that is not there.
+        self.studies: dict[str, list[Cell]] = {}
+        self._cells: dict[str, Cell] = {}
+        wrong = Complaints()
         for study in studies:
+            cells: list[Cell] = []
             for one in machines:
-                self._identity(study.name, one.label)
-        self._cells = {cell.name: cell for cells in self.studies.values() for cell in cells}
+                with wrong.noted():
+                    cells += self._planned(study, one)
+                self._identity(study.name, one.label)  # ends it if it is not as configured
+            self.studies[study.name] = cells
+            self._cells |= {cell.name: cell for cell in cells}
+        if len(self._cells) > MOST_CELLS:
+            largest = max(self.studies, key=lambda name: len(self.studies[name]))
+            wrong.note(
+                f"config key {largest}: {len(self._cells):,} cells are planned, most of them there;"
+                f" at most {MOST_CELLS:,} can be: make its grid smaller, or several runs of it"
+            )
         read = [cell for cell in self._cells.values() if self._reads_model(cell)]
         for size, model in {cell.size: cell.spec["model"] for cell in read}.items():
-            own_models.require(str(size), model)
+            with wrong.noted():
+                own_models.require(str(size), model)
+        wrong.tell()
 
     def _planned(self, study: Study, one: Hardware) -> list[Cell]:
-        cells = study.cells(self.config, one.device, one.label, one.threads)
+        cells = study.cells(
+            self.config, one.device, one.label, one.threads, one.gpus if one.measured else None
+        )
         if one.measured:
             return cells
         parts = ["record.json", "analysis"] if study.analysis else ["record.json"]
@@ -83,7 +97,7 @@ class Registry:
 
     def code(self, cell: Cell) -> str:
         """Digest of the code that the cell runs, with the files of a model of one's own."""
-        code = self.sources.measured_digest(cell.program, modules_of(cell.spec))
+        code = self.sources.digest(cell.program, modules_of(cell.spec), measured=True)
         return own_models.with_files(code, cell.spec["model"]) if self._reads_model(cell) else code
 
     def code_and_machine(self, cell: Cell) -> str:
@@ -151,7 +165,7 @@ class Registry:
             for label, one in self.machines.items()
         }
         planned = {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": PLAN_VERSION,
             "preset": self.config["preset"],
             "machines": machines,
             "studies": {study: self._plan_of(study) for study in self.studies},

@@ -2,7 +2,6 @@
 it is, and loses no cell that was measured, however it ends."""
 
 import contextlib
-import fcntl
 import logging
 import os
 import shutil
@@ -12,8 +11,8 @@ import tempfile
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
 
+from stepscope.files import is_full
 from stepscope.machine.locks import lock_folder
 
 # What was measured, until Snakemake has noted it as finished: it removes the outputs of a job that
@@ -47,54 +46,8 @@ def unlockable() -> str | None:
 
 
 def measuring(words: list[str]) -> list[str]:
-    """The words of a command line without the wish to measure nothing: what measures all that is
-    missing."""
-    kept: list[str] = []
-    for word in words:
-        if word.lower() == "measure=false":
-            continue
-        # A --config whose only value was dropped takes none: the flag behind it would be its value.
-        if word.startswith("-") and kept and kept[-1] in ("--config", "-C"):
-            kept.pop()
-        kept.append(word)
-    if kept and kept[-1] in ("--config", "-C"):
-        kept.pop()
-    return kept
-
-
-class RunLock:
-    """Keeps two runs out of one folder, and is released by the kernel however the run ends, SIGKILL
-    included."""
-
-    def __init__(self, path: Path = Path(".snakemake/stepscope.lock")):
-        self._path = path
-        self._file: TextIO | None = None
-
-    def take(self) -> str | None:
-        """Take the lock until the process ends; returns None, or one line that says who has it."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = open(self._path, "a+")  # noqa: SIM115 - held until the process ends
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
-            file.close()
-            return (
-                f"another run (process {holder}) is at work in {Path.cwd()}; wait until it ends, or"
-                " end it"
-            )
-        except OSError as error:
-            print(
-                f"note: {Path.cwd()} cannot be locked ({error.strerror}); start one run at a time"
-                " in it",
-                file=sys.stderr,
-            )
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        self._file = file
-        return None
+    """The words of a command line, where it is to measure nothing those of one that measures."""
+    return ["measure=true" if word.lower() == "measure=false" else word for word in words]
 
 
 class OneLineAJob(logging.Filter):
@@ -162,6 +115,19 @@ def unusable(path: str) -> str | None:
     if not harmful:
         return None
     return f"{path!r}: Snakemake cannot run programs by a path with {harmful[0]}; rename it"
+
+
+def unready(folder: Path, is_dry: bool) -> str | None:
+    """None if Snakemake can keep its notes in a working folder; else one line that says why not,
+    where it would answer with a traceback. Makes nothing."""
+    notes = folder / ".snakemake"
+    if is_dry and notes.exists():
+        return None
+    if not os.access(notes if notes.exists() else folder, os.W_OK):
+        return f"cannot write in {folder}: make it writable, or choose another --directory"
+    if is_full(folder):
+        return f"the disk of {folder} is full; make room and run again, nothing is lost"
+    return None
 
 
 def unwritable(

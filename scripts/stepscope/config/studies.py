@@ -28,8 +28,8 @@ class Study:
     program: str
     axes: tuple[str, ...]
     expand: Callable[[Target], list[Cell]]
-    samples_are_series: bool
-    is_timed: bool
+    samples_are_series: bool = False
+    is_timed: bool = False
     start_seconds: float
     variant_seconds: float = 0
     analysis: str | None = None
@@ -40,7 +40,9 @@ class Study:
         """The name of its program's file."""
         return f"{self.program}.py"
 
-    def cells(self, config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
+    def cells(
+        self, config: dict, device: str, hardware: str, threads: int, gpus: int | None = None
+    ) -> list[Cell]:
         """The cells for a machine, in the configuration's order. Raises ConfigError for a grid that
         is wrong."""
         target = Target(
@@ -51,6 +53,7 @@ class Study:
             device=device,
             hardware=hardware,
             threads=threads,
+            gpus=gpus,
         )
         return self.expand(target)
 
@@ -98,8 +101,6 @@ PROFILE = Study(
     program="profile_step",
     axes=(*model_cells.AXES, "detail", "start"),
     expand=model_cells.profile_cells,
-    samples_are_series=False,
-    is_timed=False,
     start_seconds=10,
     analysis="analyze_profile",
     tools=profilers.tools,
@@ -109,8 +110,6 @@ MEMORY = Study(
     program="snapshot_memory",
     axes=(*model_cells.AXES, "start"),
     expand=model_cells.memory_cells,
-    samples_are_series=False,
-    is_timed=False,
     start_seconds=4.5,
     analysis="analyze_memory",
 )
@@ -119,8 +118,6 @@ PRECISION = Study(
     program="probe_precision",
     axes=("probe",),
     expand=operation_cells.precision_cells,
-    samples_are_series=False,
-    is_timed=False,
     start_seconds=2,
 )
 PARALLEL = Study(
@@ -134,6 +131,15 @@ PARALLEL = Study(
     variant_seconds=12,
 )
 
-STUDIES = (TIMING, LADDER, ATTENTION, CEILINGS, PROFILE, MEMORY, PRECISION)
+STUDIES = (
+    TIMING,
+    LADDER,
+    PARALLEL,
+    ATTENTION,
+    CEILINGS,
+    PROFILE,
+    MEMORY,
+    PRECISION,
+)
 BY_NAME = {study.name: study for study in STUDIES}
 OF_MODEL = tuple(study.name for study in STUDIES if "size" in study.axes)  # that run the model

@@ -57,16 +57,14 @@ def draw_all(tables: Path, out: Path, only: Iterable[str] = ()) -> list[str]:
     """
     wanted = set(only) or set(NAMES)
     labels = Tables(tables).machines
-    jobs = {name: (draw, None) for name, draw in OF_ALL.items() if name in wanted}
+    every = Tables(tables)
+    drawn = {name: theme.render(OF_ALL[name], every) for name in OF_ALL if name in wanted}
     for at, machine in enumerate(labels):
         ending = f"-{machine}" if at else ""
-        jobs |= {
-            f"{name}{ending}": (draw, machine)
-            for name, draw in OF_MACHINE.items()
-            if name in wanted
-        }
-    read = {machine: Tables(tables, machine) for machine in (None, *labels)}
-    drawn = {name: theme.render(draw, read[machine]) for name, (draw, machine) in jobs.items()}
+        own = Tables(tables, machine)
+        for name, draw in OF_MACHINE.items():
+            if name in wanted:
+                drawn[f"{name}{ending}"] = theme.render(draw, own)
     out.mkdir(parents=True, exist_ok=True)  # also where there is nothing to show
     write_whole({out / f"{name}.svg": svg for name, svg in drawn.items() if svg is not None})
     for name, svg in drawn.items():

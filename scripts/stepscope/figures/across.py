@@ -22,30 +22,21 @@ def machines(tables: Tables) -> Figure | None:
     base, others = steps[steps["machine"] == names[0]], steps[steps["machine"] != names[0]]
     both = others.merge(base, on=where, suffixes=("", "_base"))
     both = both.assign(**quotient(both, "", "_base"))
-    rows = places.in_order(tables, both.drop_duplicates(where))[-MOST_PLACES:].reset_index(
-        drop=True
-    )
+    ordered = places.in_order(tables, both.drop_duplicates(where))
+    rows = ordered[-MOST_PLACES:].reset_index(drop=True)
     if rows.empty:
         return None
     subject = f"a whole training step, times that on {words.short(names[0], 30)}"
-    figure, axes = theme.panels(
-        1, 1, 0.85 + 0.17 * len(rows), subject, {name: key[name] for name in names[1:]}
-    )
+    height = 0.85 + 0.17 * len(rows)
+    figure, axes = theme.panels(1, 1, height, subject, {name: key[name] for name in names[1:]})
     panel = axes[0, 0]
     panel.set_xscale("log")
     panel.axvline(1, color=key[names[0]], linewidth=0.9, zorder=1)
     for at, row in enumerate(rows.to_dict("records")):
-        own = both[(both[where] == [row[name] for name in where]).all(axis=1)]
-        for each in own.to_dict("records"):
+        is_here = (both[where] == [row[name] for name in where]).all(axis=1)
+        for each in both[is_here].to_dict("records"):
             colour = key[each["machine"]]
-            panel.plot(
-                each["median"],
-                at,
-                marker="o",
-                color=colour,
-                linestyle="none",
-                label=each["machine"],
-            )
+            marks.point(panel, each["median"], at, colour, each["machine"])
             marks.intervals(panel, [at], [each["low"]], [each["high"]], colour, horizontal=True)
     marks.bar_axis(panel, places.names(rows))
     marks.log_axis(panel.xaxis, *panel.get_xlim())
@@ -60,38 +51,24 @@ def published(tables: Tables) -> Figure | None:
     rows = rows[rows["measured"].gt(0) & rows["ratio"].gt(0) & (rows["doubt"].fillna("") == "")]
     if rows.empty:
         return None
-    groups = rows.groupby(["source", "gpu", "study"], sort=True)
-    figure, axes = theme.panels(
-        1, 1, 0.75 + 0.26 * len(groups), "published time over ours at the same place"
-    )
+    groups = {
+        (str(source), str(gpu), str(study)): own
+        for (source, gpu, study), own in rows.groupby(["source", "gpu", "study"], sort=True)
+    }
+    subject = "published time over ours at the same place"
+    figure, axes = theme.panels(1, 1, 0.75 + 0.26 * len(groups), subject)
     panel = axes[0, 0]
     panel.set_xscale("log")
     panel.axvline(1, color=colours.MUTED, linewidth=0.9, zorder=1)
     colour = colours.OKABE_ITO[colours.ACCENT].light
     names = []
-    for at, ((source, gpu, study), own) in enumerate(groups):
-        panel.plot(
-            own["ratio"],
-            [at] * len(own),
-            marker="|",
-            markersize=8,
-            linestyle="none",
-            color=colour,
-            label=source,
-        )
+    for at, ((source, gpu, study), own) in enumerate(groups.items()):
+        look: marks.Look = {"marker": "|", "markersize": 8, "linestyle": "none", "color": colour}
+        panel.plot(own["ratio"], [at] * len(own), label=source, **look)
         middle = own["ratio"].median()
-        panel.plot(
-            middle,
-            at,
-            marker="o",
-            markersize=4.5,
-            color=colours.INK,
-            linestyle="none",
-            label="_median",
-        )
-        marks.beside_bar(
-            panel, own["ratio"].max(), at, f"{words.number(middle, 2)} (median of {len(own)})"
-        )
+        marks.point(panel, middle, at, colours.INK, "_median", markersize=4.5)
+        told = f"{words.number(middle, 2)} (median of {len(own)})"
+        marks.beside_bar(panel, own["ratio"].max(), at, told)
         names.append(f"{source}, {words.short(gpu or 'GPU not named', 16)}: {study}")
     marks.bar_axis(panel, names)
     low, high = min(0.8, rows["ratio"].min()), max(1.25, rows["ratio"].max())

@@ -19,18 +19,16 @@ def subject_rows(tables: Tables, quantity: str) -> pd.DataFrame:
     def rank(cell: str) -> tuple:
         own = rows[rows["cell"] == cell]
         first = own.iloc[0]
+        measured = own.dropna(subset=["median"])
         is_usual = (
             first["precision"] == "bf16",
             first["size"] == "d64",
             "causal" in first["options"],
         )
-        return (
-            own.dropna(subset=["median"])["length"].nunique() > 1,
-            own["length"].nunique(),
-            *is_usual,
-        )
+        return measured["length"].nunique() > 1, own["length"].nunique(), is_usual
 
-    return rows[rows["cell"] == max(sorted(rows["cell"].unique()), key=rank)]
+    best = max(sorted(rows["cell"].unique()), key=rank)
+    return rows[rows["cell"] == best]
 
 
 def _subject(row: dict) -> str:
@@ -60,10 +58,13 @@ def over_length(
     rows = rows.assign(**{name: rows[name] / scale for name in ("median", "low", "high")})
     named = []
     for panel, direction in zip(panels, shown, strict=True):
-        own, ends, lost = rows[rows["direction"] == direction], [], []
+        own = rows[rows["direction"] == direction]
+        ends: list[marks.End] = []
+        lost: list[tuple[float, str]] = []
         panel.set(xscale="log", yscale="log", title=direction)
         for variant in _implementations(own):
-            line, colour = own[own["variant"] == variant], colours.of("attention", variant)
+            line = own[own["variant"] == variant]
+            colour = colours.of("attention", variant)
             ends += marks.line(panel, line, "length", colour, variant)
             lost += [(length, colour) for length in line.loc[line["status"] == "oom", "length"]]
         marks.out_of_memory(panel, lost)
@@ -71,7 +72,8 @@ def over_length(
             marks.ceiling(panel, value / scale, name)
         named.append((panel, ends))
     low, high = marks.span(rows)
-    high = max([high, *(value / scale for value in (ceilings or {}).values())])
+    drawn = [value / scale for value in (ceilings or {}).values()]
+    high = max([high, *drawn])
     marks.finish(named, rows["length"], (low / 1.2, high * 1.5))
     figure.supxlabel("length (positions)", fontsize=8)
     figure.supylabel(unit, fontsize=8)
@@ -79,11 +81,8 @@ def over_length(
 
 
 def _implementations(rows: pd.DataFrame) -> list[str]:
-    names = list(colours.THINGS["attention"])
-    return sorted(
-        rows["variant"].unique(),
-        key=lambda name: names.index(name) if name in names else len(names),
-    )
+    rank = {name: place for place, name in enumerate(colours.THINGS["attention"])}
+    return sorted(rows["variant"].unique(), key=lambda name: rank.get(name, len(rank)))
 
 
 def attention_time(tables: Tables) -> Figure | None:

@@ -23,15 +23,7 @@ def sums(tables: Tables) -> Figure | None:
     panel.set_xscale("log")
     for at, (row, error) in enumerate(zip(rows.to_dict("records"), errors, strict=True)):
         colour = colours.of("precision", row["sum_dtype"])
-        panel.plot(
-            error,
-            at,
-            marker="o",
-            markersize=5,
-            color=colour,
-            linestyle="none",
-            label=row["variant"],
-        )
+        marks.point(panel, error, at, colour, row["variant"], markersize=5)
         marks.beside_bar(panel, error, at, words.number(row["sum"], 7))
     marks.bar_axis(panel, list(rows["variant"]))
     panel.set(xlabel="relative error", xlim=(errors.min() / 3, errors.max() * 30))
@@ -52,21 +44,21 @@ def forced(tables: Tables) -> Figure | None:
     drawn = []
     for panel, (operation, quantity) in zip(panels, groups, strict=True):
         own = rows[(rows["operation"] == operation) & (rows["quantity"] == quantity)]
-        values, ends = sorted(own["value"].unique()), []
+        values = sorted(own["value"].unique())
+        ends: list[marks.End] = []
         own = own.assign(at=own["value"].map(values.index), error=own["error"].clip(lower=LEAST))
         panel.set(yscale="log", title=operation, xlabel=quantity)
         for way, dashes in WAYS.items():
             for name in dict.fromkeys(own["format"]):
                 line = own[(own["way"] == way) & (own["format"] == name)]
-                look = {"linestyle": dashes, "markersize": 2.5}
-                end = marks.line(
-                    panel, line, "at", colours.of("precision", name), name, "error", **look
-                )
-                ends += end if way == next(iter(WAYS)) else []
+                colour = colours.of("precision", name)
+                look: marks.Look = {"linestyle": dashes, "markersize": 2.5}
+                end = marks.line(panel, line, "at", colour, name, "error", **look)
+                if way == next(iter(WAYS)):  # the other line of a format needs no name
+                    ends += end
         every = -(-len(values) // 4)
-        panel.set_xticks(
-            range(0, len(values), every), [words.plain_tick(each) for each in values[::every]]
-        )
+        ticks = [words.plain_tick(each) for each in values[::every]]
+        panel.set_xticks(range(0, len(values), every), ticks)
         drawn.append((panel, ends))
     for panel, ends in drawn:
         panel.set_ylim(LEAST / 20, 3)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
@@ -28,9 +29,8 @@ def memory_over_step(tables: Tables) -> Figure | None:
     rows = tables.rows("memory_timeline", options="", mode="step")
     lost = tables.rows("cells", status="oom")["cell"]
     rows = rows[~rows["cell"].isin(lost)]
-    climbed = rows.merge(
-        tables.rows("series", study="ladder")[places.PLACE].drop_duplicates(), on=places.PLACE
-    )
+    of_ladders = tables.rows("series", study="ladder")[places.PLACE].drop_duplicates()
+    climbed = rows.merge(of_ladders, on=places.PLACE)
     rows = places.largest(tables, rows if climbed.empty else climbed)
     if rows.empty:
         return None
@@ -52,7 +52,8 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
     if rows.empty or rows["total"].max() <= 0:
         return None
     peak_row = int(rows["total"].to_numpy().argmax())
-    kept = sorted({*range(0, len(rows), -(-len(rows) // MOST_MOMENTS)), peak_row, len(rows) - 1})
+    every = -(-len(rows) // MOST_MOMENTS)
+    kept = sorted({*range(0, len(rows), every), peak_row, len(rows) - 1})
     rows = rows.iloc[kept]
     unit, scale = words.byte_unit(rows["total"].max())
     reserved = rows["reserved"].max() / scale if "reserved" in rows else float("nan")
@@ -64,31 +65,29 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
     time, values = 1e3 * rows["time"].to_numpy(), rows[list(kinds)].to_numpy().T / scale
     top = 1.14 * max(values.sum(axis=0).max(), reserved if has_reserved else 0.0)
     panel.set(xlim=(time[0], time[-1]), ylim=(0, top), xlabel="ms since the start", ylabel=unit)
-    panel.stackplot(
-        time, values, colors=[colours.of("memory", kind) for kind in kinds.values()], linewidth=0
-    )
+    shades = [colours.of("memory", kind) for kind in kinds.values()]
+    panel.stackplot(time, values, colors=shades, linewidth=0)
     if has_reserved:
-        look = {"color": colours.INK, "linewidth": 1, "linestyle": (0, (4, 2)), "label": "reserved"}
-        panel.plot(time, rows["reserved"] / scale, **look)
+        dashed: marks.Look = {"linewidth": 1, "linestyle": (0, (4, 2)), "label": "reserved"}
+        panel.plot(time, rows["reserved"] / scale, color=colours.INK, **dashed)
     at = kept.index(peak_row)
-    panel.plot(
-        time[at], values[:, at].sum(), marker="v", markersize=5, color=colours.INK, label="peak"
-    )
+    peak: marks.Look = {"marker": "v", "markersize": 5, "label": "peak"}
+    panel.plot(time[at], values[:, at].sum(), color=colours.INK, **peak)
     _phases(panel, time, list(rows["phase"]) if "phase" in rows else [], top)
     _names(panel, time, values, list(kinds.values()))
     return figure
 
 
-def _phases(panel, time: np.ndarray, phases: list[str], top: float) -> None:
+def _phases(panel: Axes, time: np.ndarray, phases: list[str], top: float) -> None:
     """A line where a phase begins, and its name at the panel's upper edge."""
     for at, (before, phase) in enumerate(zip(["", *phases], phases, strict=False)):
         if phase and phase != before:
             panel.axvline(time[at], color=colours.MUTED, linewidth=0.6, zorder=3)
-            look = {"textcoords": "offset points", "fontsize": 7, "color": colours.MUTED}
-            panel.annotate(phase, (time[at], top), (3, -8), **look)
+            look: marks.Look = {"textcoords": "offset points", "fontsize": 7}
+            panel.annotate(phase, (time[at], top), (3, -8), color=colours.MUTED, **look)
 
 
-def _names(panel, time: np.ndarray, values: np.ndarray, kinds: list[str]) -> None:
+def _names(panel: Axes, time: np.ndarray, values: np.ndarray, kinds: list[str]) -> None:
     """Names of the areas right of them where they still are there at the end, else in their
     thickest place."""
     floors = np.vstack([np.zeros(values.shape[1]), values.cumsum(axis=0)])
@@ -103,13 +102,8 @@ def _names(panel, time: np.ndarray, values: np.ndarray, kinds: list[str]) -> Non
     for at, kind in enumerate(kinds):
         thickest = int(values[at].argmax())
         if values[at, -1] <= least < values[at, thickest]:
-            look = {
-                "ha": "center",
-                "va": "center",
-                "fontsize": theme.LABEL,
-                "color": colours.ON_BAR,
-            }
-            panel.text(time[thickest], middles[at, thickest], kind, **look)
+            look: marks.Look = {"ha": "center", "va": "center", "fontsize": theme.LABEL}
+            panel.text(time[thickest], middles[at, thickest], kind, color=colours.ON_BAR, **look)
 
 
 def memory_growth(tables: Tables) -> Figure | None:
@@ -127,29 +121,21 @@ def memory_growth(tables: Tables) -> Figure | None:
     subject = words.crossed(f"{word} at the peak of a training step", lost)
     figure, panels = theme.wrapped(len(shown), 2, 2.4, subject, sharex=True, sharey=True)
     for panel, precision in zip(panels, shown, strict=True):
-        own, colour, ends = (
-            rows[rows["precision"] == precision],
-            colours.of("precision", precision),
-            [],
-        )
+        own = rows[rows["precision"] == precision]
+        colour = colours.of("precision", precision)
+        ends: list[marks.End] = []
         panel.set(xscale="log", yscale="log", title=precision)
         for size in places.sizes(tables, own):
             of_size = own[own["size"] == size]
-            of_size = pd.DataFrame(
-                {"context": of_size["context"], "median": of_size["median"] / scale}
-            )
-            ends += marks.line(panel, of_size, "context", colour, size)
-        marks.out_of_memory(
-            panel,
-            [(context, colour) for context in lost[lost["precision"] == precision]["context"]],
-        )
+            shown_as = {"context": of_size["context"], "median": of_size["median"] / scale}
+            ends += marks.line(panel, pd.DataFrame(shown_as), "context", colour, size)
+        contexts = lost[lost["precision"] == precision]["context"]
+        marks.out_of_memory(panel, [(context, colour) for context in contexts])
         if limit == limit:
             marks.ceiling(panel, limit / scale, "the GPU's memory")
         named.append((panel, ends))
-    low, high = (
-        rows["median"].min() / scale,
-        max(rows["median"].max(), limit if limit == limit else 0) / scale,
-    )
+    low = rows["median"].min() / scale
+    high = np.nanmax([rows["median"].max(), limit]) / scale
     marks.finish(named, rows["context"], (low / 1.3, high * 1.5))
     figure.supxlabel("context (tokens)", fontsize=8)
     figure.supylabel(unit, fontsize=8)

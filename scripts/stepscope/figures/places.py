@@ -8,15 +8,14 @@ from stepscope.model.formats import PRECISIONS
 from stepscope.results.tables import Tables
 
 PLACE = ["size", "context", "batch"]
-PEAKS = {
-    "peak_reserved": "reserved",
-    "peak_resident": "resident",
-}  # of the GPU's allocator, of the process on a CPU
+# Of the GPU's allocator, of the process on a CPU.
+PEAKS = {"peak_reserved": "reserved", "peak_resident": "resident"}
 
 
 def parameters(tables: Tables) -> dict[str, float]:
     """Size → its parameters."""
-    return tables["models"].groupby("size")["parameters"].max().to_dict()
+    of_size = tables["models"].groupby("size")["parameters"].max()
+    return {str(size): float(number) for size, number in of_size.items()}
 
 
 def sizes(tables: Tables, frame: pd.DataFrame) -> list[str]:
@@ -40,12 +39,11 @@ def with_lines(frame: pd.DataFrame) -> list[str]:
 
 def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     """Rows by parameters, context, batch and precision."""
-    by_size, by_precision = (
-        sizes(tables, frame),
-        {name: rank for rank, name in enumerate(PRECISIONS)},
-    )
+    by_size = {name: rank for rank, name in enumerate(sizes(tables, frame))}
+    by_precision = {name: rank for rank, name in enumerate(PRECISIONS)}
     ranked = frame.assign(
-        _size=frame["size"].map(by_size.index), _precision=frame["precision"].map(by_precision)
+        _size=frame["size"].map(by_size),
+        _precision=frame["precision"].map(by_precision),
     )
     ranked = ranked.sort_values(["_size", "context", "batch", "_precision"], kind="stable")
     return ranked.drop(columns=["_size", "_precision"])
@@ -64,7 +62,8 @@ def largest(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
 
 def at_place(frame: pd.DataFrame, row: dict | pd.Series) -> pd.DataFrame:
     """The rows of the same size, context and batch."""
-    return frame[(frame[PLACE] == pd.Series({name: row[name] for name in PLACE})).all(axis=1)]
+    where = pd.Series({name: row[name] for name in PLACE})
+    return frame[(frame[PLACE] == where).all(axis=1)]
 
 
 def usual_batch(frame: pd.DataFrame) -> pd.DataFrame:
@@ -87,10 +86,10 @@ def free_steps(tables: Tables, quantity: str = "time", study: str = "timing") ->
 def peaks(tables: Tables, study: str) -> tuple[pd.DataFrame, str]:
     """(rows, word) of the peaks of whole training steps at neutral options: reserved, without a GPU
     resident bytes."""
-    rows = tables.rows("series", study=study, quantity=list(PEAKS), options="", mode="step").dropna(
-        subset=["median"]
-    )
-    quantity = next((each for each in PEAKS if each in set(rows["quantity"])), "peak_reserved")
+    rows = tables.rows("series", study=study, quantity=list(PEAKS), options="", mode="step")
+    rows = rows.dropna(subset=["median"])
+    known = [each for each in PEAKS if each in set(rows["quantity"])]
+    quantity = known[0] if known else next(iter(PEAKS))
     return rows[rows["quantity"] == quantity], PEAKS[quantity]
 
 
@@ -113,7 +112,7 @@ def phase_times(tables: Tables, study: str = "timing") -> pd.DataFrame:
     )
 
 
-def name(row) -> str:
+def name(row: dict) -> str:
     """`medium 512 bf16`: a row of a figure in which cells differ in size, context and precision."""
     return f"{short(row['size'], 12)} {row['context']:,.0f} {row['precision']}"
 

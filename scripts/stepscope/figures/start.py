@@ -42,35 +42,25 @@ def first_step(tables: Tables) -> Figure | None:
         return None
     cells = places.in_order(tables, rows.drop_duplicates("cell"))
     taken = set(rows.loc[rows[["first", "later"]].max(axis=1) > 0, "part"])
-    key = {
-        part: colours.of("first step", part)
-        for part in colours.THINGS["first step"]
-        if part in taken
-    }
+    parts = [part for part in colours.THINGS["first step"] if part in taken]
+    key = {part: colours.of("first step", part) for part in parts}
     subject = "the first step of a fresh process; paler, a later step"
     figure, axes = theme.panels(1, 1, 1.15 + 0.34 * len(cells), subject, key)
     panel = axes[0, 0]
     for at, cell in enumerate(cells["cell"]):
         own = 1e3 * rows[rows["cell"] == cell].set_index("part")[["first", "later"]]
-        first = marks.stack(
-            panel,
-            at - 0.18,
-            [(own["first"].get(part, 0.0), shade) for part, shade in key.items()],
-            height=0.36,
+        of_first, of_later = (
+            [(own[which].get(part, 0.0), shade) for part, shade in key.items()]
+            for which in ("first", "later")
         )
+        first = marks.stack(panel, at - 0.18, of_first, height=0.36)
         faint = len(panel.patches)
-        later = marks.stack(
-            panel,
-            at + 0.2,
-            [(own["later"].get(part, 0.0), shade) for part, shade in key.items()],
-            height=0.24,
-        )
+        later = marks.stack(panel, at + 0.2, of_later, height=0.24)
         for patch in panel.patches[faint:]:
             patch.set_alpha(0.5)
         marks.beside_bar(panel, first, at - 0.18, f"{words.number(first)} ms")
-        marks.beside_bar(
-            panel, later, at + 0.2, f"{words.number(later)}", fontsize=7, color=colours.MUTED
-        )
+        look: marks.Look = {"fontsize": 7, "color": colours.MUTED}
+        marks.beside_bar(panel, later, at + 0.2, words.number(later), **look)
     marks.bar_axis(panel, places.names(cells))
     panel.set(xlabel="ms", xlim=(0, 1.15 * panel.dataLim.x1))
     return figure

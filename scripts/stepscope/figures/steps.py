@@ -3,6 +3,7 @@ brings."""
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stepscope.axes import MODES
@@ -16,7 +17,7 @@ MOST_CELLS = 30
 
 def step_parts(tables: Tables) -> Figure | None:
     """A bar a size and precision, of the phases of the step; a panel a context that about as many
-    have, each with an axis of its own.
+    have. Each has an axis of its own: a context of few tokens would not be seen on one for all.
 
     The dark bar at its end is the interval of the whole step, which is not synchronised within.
     """
@@ -30,13 +31,13 @@ def step_parts(tables: Tables) -> Figure | None:
     names = list(zip(bars["size"], bars["precision"], strict=True))
     key = {phase: colours.of("phase", phase) for phase in OF_STEP}
     height = 0.65 + 0.16 * len(names)
-    figure, panels = theme.wrapped(
-        len(contexts), 2, height, "each phase synchronised", key=key, sharey=True
-    )
+    subject = "each phase synchronised; each panel has its own scale"
+    if len(contexts) == 1:
+        subject = "each phase synchronised"
+    figure, panels = theme.wrapped(len(contexts), 2, height, subject, key=key, sharey=True)
     for panel, context in zip(panels, contexts, strict=True):
-        _phase_bars(
-            panel, rows[rows["context"] == context], steps[steps["context"] == context], names
-        )
+        own = rows[rows["context"] == context]
+        _phase_bars(panel, own, steps[steps["context"] == context], names)
         panel.set_title(f"context {context:,.0f}")
     for panel in panels[-2:]:
         panel.set_xlabel("ms")
@@ -44,17 +45,14 @@ def step_parts(tables: Tables) -> Figure | None:
 
 
 def _phase_bars(
-    panel, rows: pd.DataFrame, steps: pd.DataFrame, names: list[tuple[str, str]]
+    panel: Axes, rows: pd.DataFrame, steps: pd.DataFrame, names: list[tuple[str, str]]
 ) -> None:
     for at, (size, precision) in enumerate(names):
-        phases, whole = (
-            frame[(frame["size"] == size) & (frame["precision"] == precision)]
-            for frame in (rows, steps)
-        )
+        phases = rows[(rows["size"] == size) & (rows["precision"] == precision)]
+        whole = steps[(steps["size"] == size) & (steps["precision"] == precision)]
         medians = 1e3 * phases.set_index("phase")["median"]
-        end = marks.stack(
-            panel, at, [(medians.get(phase, 0.0), colours.of("phase", phase)) for phase in OF_STEP]
-        )
+        parts = [(medians.get(phase, 0.0), colours.of("phase", phase)) for phase in OF_STEP]
+        end = marks.stack(panel, at, parts)
         if end:
             low, high = 1e3 * whole["low"], 1e3 * whole["high"]
             marks.intervals(panel, [at] * len(whole), low, high, colours.INK, horizontal=True)
@@ -70,22 +68,22 @@ def time_by_context(tables: Tables) -> Figure | None:
     rows = places.usual_batch(places.tried_steps(tables))
     if rows.dropna(subset=["median"])["context"].nunique() < 2:
         return None
-    shown, named = places.with_lines(rows), []
+    shown = places.with_lines(rows)
+    named: list[tuple[Axes, list[marks.End]]] = []
     subject = words.crossed("whole training step", rows)
     figure, panels = theme.wrapped(len(shown), 2, 2.5, subject, sharex=True, sharey=True)
     for panel, precision in zip(panels, shown, strict=True):
-        own, colour = rows[rows["precision"] == precision], colours.of("precision", precision)
+        own = rows[rows["precision"] == precision]
+        own = own.assign(**{name: 1e3 * own[name] for name in ("median", "low", "high")})
+        colour = colours.of("precision", precision)
         panel.set(xscale="log", yscale="log", title=precision)
-        ends, lost = [], []
+        ends: list[marks.End] = []
+        lost: list[tuple[float, str]] = []
         for size in places.sizes(tables, own):
             of_size = own[own["size"] == size]
-            of_size = of_size.assign(
-                **{name: 1e3 * of_size[name] for name in ("median", "low", "high")}
-            )
             ends += marks.line(panel, of_size, "context", colour, size)
-            lost += [
-                (context, colour) for context in of_size.loc[of_size["status"] == "oom", "context"]
-            ]
+            without = of_size.loc[of_size["status"] == "oom", "context"]
+            lost += [(context, colour) for context in without]
         marks.out_of_memory(panel, lost)
         named.append((panel, ends))
     low, high = marks.span(rows)
@@ -114,50 +112,39 @@ def launches(tables: Tables) -> Figure | None:
         return None
     key = {label: colours.OKABE_ITO[colour].light for label, colour, _ in WAYS.values()}
     height = 0.85 + 0.155 * len(rows)
-    figure, axes = theme.panels(
-        1, 1, height, "a whole training step; its launches on the right", key=key
-    )
+    subject = "a whole training step; its launches on the right"
+    figure, axes = theme.panels(1, 1, height, subject, key=key)
     panel = axes[0, 0]
     panel.set_xscale("log")
     for at, row in enumerate(rows.to_dict("records")):
         _ways(panel, at, row, found)
-    counts = tables.rows("series", study="timing", quantity="launches", mode="step").set_index(
-        "cell"
-    )["median"]
+    counted = tables.rows("series", study="timing", quantity="launches", mode="step")
+    counts = counted.set_index("cell")["median"]
+    beside: marks.Look = {"xycoords": panel.get_yaxis_transform(), "va": "center", "fontsize": 7}
     for at, cell in enumerate(rows["cell"]):
         text = f"{counts.loc[cell]:,.0f}" if cell in counts.index else ""
-        panel.annotate(
-            text, (1.02, at), xycoords=panel.get_yaxis_transform(), va="center", fontsize=7
-        )
+        panel.annotate(text, (1.02, at), **beside)
     marks.bar_axis(panel, places.names(rows))
     marks.log_axis(panel.xaxis, 1e3 * rows["median"].min() / 3, 1e3 * rows["median"].max())
     panel.set_xlabel("ms")
     return figure
 
 
-def _ways(panel, at: int, row: dict, found: dict[str, pd.DataFrame]) -> None:
+def _ways(panel: Axes, at: int, row: dict, found: dict[str, pd.DataFrame]) -> None:
     """The marks of a cell, and a line from the shortest to the longest where launches limit it."""
     values = {}
     for quantity, (label, name, marker) in WAYS.items():
         own = found[quantity][found[quantity]["cell"] == row["cell"]].dropna(subset=["median"])
         if own.empty:
             continue
-        colour, values[quantity] = colours.OKABE_ITO[name].light, 1e3 * own["median"].iloc[0]
-        panel.plot(
-            values[quantity],
-            at,
-            marker=marker,
-            markersize=4,
-            linestyle="none",
-            color=colour,
-            label=label,
-        )
+        colour, median = colours.OKABE_ITO[name].light, 1e3 * own["median"].iloc[0]
+        values[quantity] = median
+        marks.point(panel, median, at, colour, label, marker=marker, markersize=4)
         marks.intervals(panel, [at], 1e3 * own["low"], 1e3 * own["high"], colour, horizontal=True)
     if row["limits"] == "launches" and values:
         ends = (min(values.values()), max(values.values()))
-        panel.plot(
-            ends, (at, at), color=colours.MUTED, linewidth=0.8, zorder=1.5, label="_launches"
-        )
+        look: marks.Look = {"linewidth": 0.8, "zorder": 1.5, "label": "_launches"}
+        panel.plot(ends, (at, at), color=colours.MUTED, **look)
 
 
 def precision_speedup(tables: Tables) -> Figure | None:
@@ -166,17 +153,18 @@ def precision_speedup(tables: Tables) -> Figure | None:
     ratios = speedups(places.usual_batch(places.free_steps(tables)).dropna(subset=["median"]))
     if ratios.empty:
         return None
-    shown, named = places.precisions(ratios), []
+    shown = places.precisions(ratios)
+    named: list[tuple[Axes, list[marks.End]]] = []
     subject = "whole training step, fp32 (without TF32) = 1"
     figure, panels = theme.wrapped(len(shown), 2, 2.4, subject, sharex=True, sharey=True)
     for panel, precision in zip(panels, shown, strict=True):
-        own, ends = ratios[ratios["precision"] == precision], []
+        own = ratios[ratios["precision"] == precision]
+        colour = colours.of("precision", precision)
+        ends: list[marks.End] = []
         panel.set(xscale="log", yscale="log", title=precision)
         panel.axhline(1, color=colours.MUTED, linewidth=0.8, zorder=1)
         for size in places.sizes(tables, own):
-            ends += marks.line(
-                panel, own[own["size"] == size], "context", colours.of("precision", precision), size
-            )
+            ends += marks.line(panel, own[own["size"] == size], "context", colour, size)
         named.append((panel, ends))
     low, high = marks.span(ratios)
     marks.finish(named, ratios["context"], (min(0.95, low / 1.05), high * 1.1))
@@ -199,7 +187,6 @@ def quotient(pairs: pd.DataFrame, over: str, under: str) -> dict[str, pd.Series]
     The two were measured in different processes: the variances of their logarithms add up.
     """
     ratio = pairs[f"median{over}"] / pairs[f"median{under}"]
-    half = np.hypot(
-        *(np.log(pairs[f"high{which}"] / pairs[f"low{which}"]) / 2 for which in (over, under))
-    )
+    halves = [np.log(pairs[f"high{which}"] / pairs[f"low{which}"]) / 2 for which in (over, under)]
+    half = np.hypot(*halves)
     return {"median": ratio, "low": ratio * np.exp(-half), "high": ratio * np.exp(half)}

@@ -4,6 +4,7 @@ a page."""
 import re
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from html import escape
 from xml.etree import ElementTree
 
@@ -11,9 +12,8 @@ from stepscope.figures import colours
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 LARGEST, SMALLEST = 1.6, 1.15  # pixels of a point, at which a figure is shown
-_NO_XML = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
-)  # no character of XML 1.0, section 2.2
+# No characters of XML 1.0, section 2.2.
+_NO_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 ElementTree.register_namespace("", _SVG)
 ElementTree.register_namespace("xlink", _XLINK)
 
@@ -25,22 +25,14 @@ def shorter(svg: str) -> str:
     root = ElementTree.fromstring(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", svg))
     for element in root.findall(f"{{{_SVG}}}metadata"):
         root.remove(element)
-    text = " ".join(
-        value for element in root.iter() for value in element.attrib.values() if "#" in value
-    )
-    referred = set(re.findall(r"#([\w.-]+)", text))
+    values = [value for element in root.iter() for value in element.attrib.values()]
+    referred = set(re.findall(r"#([\w.-]+)", " ".join(values)))
     for element in root.iter():
         if element.get("id") not in referred:
             element.attrib.pop("id", None)
-        for name in ("x", "y", "transform", "points"):
+        for name, said in SHORTER.items():
             if name in element.attrib:
-                element.set(name, _coordinates(element.get(name)))
-        if "d" in element.attrib:
-            element.set("d", _lines(element.get("d")))
-        if "style" in element.attrib:
-            element.set(
-                "style", element.get("style").replace(": ", ":").replace("; ", ";").rstrip(";")
-            )
+                element.set(name, said(element.attrib[name]))
         if re.match(r"rotate\(-?0 [^)]*\)$", element.get("transform", "")):
             del element.attrib["transform"]
         if element.tag == f"{{{_SVG}}}style":
@@ -50,11 +42,8 @@ def shorter(svg: str) -> str:
         element.tail = None
     _unwrap(root)
     _name_styles(root)
-    return (
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        + ElementTree.tostring(root, encoding="unicode")
-        + "\n"
-    )
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
 
 
 def inline(svg: str, number: int, alternative: str) -> str:
@@ -63,21 +52,20 @@ def inline(svg: str, number: int, alternative: str) -> str:
 
     number: that of the figure on the page. alternative: what it shows, for those who do not see it.
     """
-    svg = re.sub(r"<style>[*].*?</style>", "", svg[svg.index("<svg") :]).replace(
-        "xlink:href=", "href="
-    )
-    names = {
-        name: f"f{number}-{at}"
-        for at, name in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg)))
-    }
-    svg = re.sub(
-        r'(\bid="|url\(#|\bhref="#)([^")]+)',
-        lambda each: each[1] + names.get(each[2], each[2]),
-        svg,
-    )
+    svg = re.sub(r"<style>[*].*?</style>", "", svg[svg.index("<svg") :])
+    svg = svg.replace("xlink:href=", "href=")
+    ids = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
+    names = {name: f"f{number}-{at}" for at, name in enumerate(ids)}
+
+    def renamed(each: re.Match) -> str:
+        return each[1] + names.get(each[2], each[2])
+
+    svg = re.sub(r'(\bid="|url\(#|\bhref="#)([^")]+)', renamed, svg)
     for colour, (variable, *_) in colours.VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")
-    left, top, width, height = re.search(r'viewBox="([^"]+)"', svg)[1].split()
+    box = re.search(r'viewBox="([^"]+)"', svg)
+    assert box is not None, "matplotlib writes one"
+    left, top, width, height = box[1].split()
     size = f"max-width: {float(width) * LARGEST:.0f}px; min-width: {float(width) * SMALLEST:.0f}px"
     label = escape(" ".join(alternative.split()))
     opening = (
@@ -99,24 +87,44 @@ def _coordinates(value: str) -> str:
 def _lines(path: str) -> str:
     """A path's data, lines and moves relative to the point before: exactly so, in hundredths of a
     point. H and V for lines along an axis, and each command's letter only where it changes."""
-    written, last, at = [], "", None
+    written: list[str] = []
+    last, at = "", None
     for command, numbers in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
         values = [round(100 * float(number)) for number in numbers.split()]
         end = values[-2:] if len(values) > 1 else None
         if command in "LM" and at and end:
             across, down = end[0] - at[0], end[1] - at[1]
-            command, values = command.lower(), [across, down]
-            if command == "l" and 0 in values:
-                command, values = ("v", [down]) if across == 0 else ("h", [across])
+            command, values = _relative(command.lower(), across, down)
         letter = " " if command == last and command not in "Mmz" else command
         written.append(letter + " ".join(_hundredths(value) for value in values))
         last, at = command, end
     return re.sub(" -", "-", "".join(written))
 
 
+def _relative(command: str, across: int, down: int) -> tuple[str, list[int]]:
+    """A line or move, and a line along an axis by what it has of its own."""
+    if command == "l" and across == 0:
+        return "v", [down]
+    if command == "l" and down == 0:
+        return "h", [across]
+    return command, [across, down]
+
+
 def _hundredths(value: int) -> str:
     shown = f"{value / 100:.2f}".rstrip("0").rstrip(".")
     return re.sub(r"^(-?)0\.", r"\1.", shown)
+
+
+def _style(text: str) -> str:
+    return text.replace(": ", ":").replace("; ", ";").rstrip(";")
+
+
+# Attribute: how it is said shorter.
+SHORTER: dict[str, Callable[[str], str]] = {
+    **dict.fromkeys(("x", "y", "transform", "points"), _coordinates),
+    "d": _lines,
+    "style": _style,
+}
 
 
 def _unwrap(element: ElementTree.Element) -> None:
@@ -133,12 +141,14 @@ def _unwrap(element: ElementTree.Element) -> None:
 
 
 def _name_styles(root: ElementTree.Element) -> None:
-    counts = Counter(element.get("style") for element in root.iter() if "style" in element.attrib)
+    counts = Counter(element.get("style", "") for element in root.iter())
     # What refers to a part of this figure says something else in another one.
-    common = [style for style, count in counts.items() if count > 2 and "url(" not in style]
+    common = [
+        style for style, count in counts.items() if style and count > 2 and "url(" not in style
+    ]
     names = {style: f"s{zlib.crc32(style.encode()):08x}" for style in common}
     for element in root.iter():
-        name = names.get(element.get("style"))
+        name = names.get(element.get("style", ""))
         if name:
             del element.attrib["style"]
             element.set("class", name)

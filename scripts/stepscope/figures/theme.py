@@ -3,12 +3,14 @@
 import io
 from collections.abc import Callable
 from functools import cache
+from typing import Any, TypeVar
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D, Transform
@@ -16,12 +18,13 @@ from matplotlib.transforms import Affine2D, Transform
 from stepscope.figures import colours
 from stepscope.figures.svg import shorter
 
+Shown = TypeVar("Shown")  # what a figure is drawn of
 LABEL = 7.5  # points of a name at a line
 WIDTH = 5.4  # inches: 389 points, of which a phone shows each as about a pixel
 # Laid out with matplotlib's own font, the same on every machine; the SVG's text is text, in these
 # fonts if they exist.
 SVG_FONTS = "Helvetica Neue,Helvetica,Arial,Liberation Sans,sans-serif"
-STYLE = {
+STYLE: dict[Any, Any] = {  # of matplotlib's rcParams
     "font.family": "DejaVu Sans",
     "font.size": 8,
     "axes.titlesize": 8,
@@ -59,22 +62,17 @@ STYLE = {
 }
 
 
-def render(draw: Callable, tables) -> bytes | None:
+def render(draw: Callable[[Shown], Figure | None], shown: Shown) -> bytes | None:
     """A figure as SVG, the same bytes whenever and wherever it is drawn; None where there is
     nothing to draw."""
     with matplotlib.rc_context(STYLE):
-        figure = draw(tables)
+        figure = draw(shown)
         if figure is None:
             return None
         svg = io.BytesIO()
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    text = (
-        svg.getvalue()
-        .decode("utf-8")
-        .replace("'DejaVu Sans'", SVG_FONTS)
-        .replace("DejaVu Sans", SVG_FONTS)
-    )
-    return shorter(text).encode("utf-8")
+    text = svg.getvalue().decode("utf-8").replace("'DejaVu Sans'", "DejaVu Sans")
+    return shorter(text.replace("DejaVu Sans", SVG_FONTS)).encode("utf-8")
 
 
 def panels(
@@ -92,9 +90,11 @@ def panels(
     below the subject. kwargs: those of matplotlib's `Figure.subplots`. Returns the figure and an
     array of (rows, columns) panels.
     """
-    of_key = _rows(list(key or {}), 72 * WIDTH - 8)
+    colour_of = key or {}
+    of_key = _rows(list(colour_of), 72 * WIDTH - 8)
     height += 12 / 72 * len(of_key[1:])
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    layout = ConstrainedLayoutEngine()
+    figure = Figure(figsize=(WIDTH, height), layout=layout)
     axes = figure.subplots(rows, columns, squeeze=False, **kwargs)
     top = 72 * height - 3  # in points from below, as all of the header
     if subject:
@@ -104,14 +104,14 @@ def panels(
         x = 4.0
         for name in row:
             square = Rectangle(
-                (x, top - 9), 7, 7, linewidth=0, color=key[name], transform=_points(figure)
+                (x, top - 9), 7, 7, linewidth=0, color=colour_of[name], transform=_points(figure)
             )
             figure.add_artist(square)
             _words(figure, x + 10, top - 5.5, name)
             x += _key_width(name)
         top -= 12
     space = {"w_pad": 0.04, "h_pad": 0.04, "wspace": 0.03, "hspace": 0.03}
-    figure.get_layout_engine().set(rect=(0, 0, 1, top / (72 * height)), **space)
+    layout.set(rect=(0, 0, 1, top / (72 * height)), **space)
     return figure, axes
 
 
@@ -140,7 +140,7 @@ def _rows(names: list[str], width: float) -> list[list[str]]:
 
 
 def _words(figure: Figure, x: float, y: float, text: str, **look) -> None:
-    place = {
+    place: dict[str, Any] = {
         "transform": _points(figure),
         "va": "center_baseline",
         "fontsize": LABEL,

@@ -3,6 +3,7 @@ attention."""
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
@@ -28,9 +29,8 @@ def timeline(tables: Tables) -> Figure | None:
         return None
     precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]
     rows = rows[rows["precision"] == precision].drop_duplicates()
-    return of_recording(
-        rows, words.place(rows.iloc[0].to_dict(), precision=True) + "; under the profiler"
-    )
+    subject = words.place(rows.iloc[0].to_dict(), precision=True)
+    return of_recording(rows, f"{subject}; under the profiler")
 
 
 def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
@@ -54,7 +54,7 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
     return figure
 
 
-def _view(panel, rows: pd.DataFrame, lanes: list[str]) -> None:
+def _view(panel: Axes, rows: pd.DataFrame, lanes: list[str]) -> None:
     view = rows["view"].iloc[0]
     unit, scale = words.time_unit(rows["end"].max())
     panel.set(title=TITLES.get(view, view), xlim=(0, rows["end"].max() / scale), xlabel=unit)
@@ -72,27 +72,23 @@ def _view(panel, rows: pd.DataFrame, lanes: list[str]) -> None:
     panel.spines["left"].set_visible(False)
 
 
-def _bars(panel, at: int, starts: np.ndarray, ends: np.ndarray, shade: str) -> None:
+def _bars(panel: Axes, at: int, starts: np.ndarray, ends: np.ndarray, shade: str) -> None:
     """Rectangles of a lane and colour as one broken thick line: a step of thousands of kernels
     stays a small file."""
     x = np.column_stack([starts, ends, np.full(len(starts), np.nan)]).ravel()
-    panel.plot(
-        x, np.full(len(x), at), color=shade, linewidth=THICK, solid_capstyle="butt", label="_bars"
-    )
+    look: marks.Look = {"linewidth": THICK, "solid_capstyle": "butt", "label": "_bars"}
+    panel.plot(x, np.full(len(x), at), color=shade, **look)
 
 
-def _ranges(panel, at: int, labels: pd.Series, starts: np.ndarray, ends: np.ndarray) -> None:
+def _ranges(panel: Axes, at: int, labels: pd.Series, starts: np.ndarray, ends: np.ndarray) -> None:
     """Ranges a hair apart; the name in those that have room for it."""
     span = panel.get_xlim()[1]
     points = span / (72 * (theme.WIDTH - 1.3))  # data units of a point
-    segments = [
-        [(start, at), (max(end - 0.7 * points, start), at)]
-        for start, end in zip(starts, ends, strict=True)
-    ]
+    apart = np.maximum(ends - 0.7 * points, starts)
+    segments = [[(start, at), (end, at)] for start, end in zip(starts, apart, strict=True)]
     pale = colours.OKABE_ITO["pale"].light
-    panel.add_collection(
-        LineCollection(segments, colors=pale, linewidths=THICK, capstyle="butt"), autolim=False
-    )
+    rectangles = LineCollection(segments, colors=pale, linewidths=THICK, capstyle="butt")
+    panel.add_collection(rectangles, autolim=False)
     for label, start, end in zip(labels, starts, ends, strict=True):
         if theme.text_width(label) * points < end - start:
             panel.text((start + end) / 2, at, label, ha="center", va="center", fontsize=7)
@@ -102,6 +98,6 @@ def _lane_name(lane: str) -> str:
     """`CUDA calls, thread 0` is `CUDA calls`; `GPU 0, stream 7` is `GPU`; ranges are named by their
     depth's first."""
     name = lane.split(",")[0]
-    return {"ranges 0": "ranges"}.get(
-        name, "" if name.startswith("ranges") else name.removesuffix(" 0")
-    )
+    if name.startswith("ranges"):
+        return "ranges" if name == "ranges 0" else ""
+    return name.removesuffix(" 0")

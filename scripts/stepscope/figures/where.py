@@ -38,20 +38,18 @@ def categories(tables: Tables) -> Figure | None:
     drawn = set(rows.loc[rows["time"] > 0, "category"])
     key = {name: colour(name) for name in colours.THINGS["category"] if name in drawn}
     height = 1.2 + 0.17 * len(cells)
-    figure, axes = theme.panels(
-        1, 3, height, "time a step of the profiled steps", key=key, sharey=True
-    )
+    subject = "time a step of the profiled steps"
+    figure, axes = theme.panels(1, 3, height, subject, key, sharex=True, sharey=True)
     for panel, (name, phases) in zip(axes[0], PASSES.items(), strict=True):
         of_pass = rows[rows["phase"].isin(phases)].groupby(["cell", "category"])["time"].sum()
         for at, cell in enumerate(cells["cell"]):
-            own = of_pass[cell] if cell in of_pass.index else {}
-            end = marks.stack(
-                panel, at, [(1e3 * own.get(each, 0.0), shade) for each, shade in key.items()]
-            )
+            parts = [(1e3 * of_pass.get((cell, each), 0.0), shade) for each, shade in key.items()]
+            end = marks.stack(panel, at, parts)
             marks.beside_bar(panel, end, at, words.number(end), fontsize=7)
         marks.bar_axis(panel, places.names(cells))
         panel.set(title=name, xlabel="ms")
-        panel.set_xlim(0, 1.3 * max(panel.dataLim.x1, 1e-9) if panel.patches else 1)
+    longest = max(panel.dataLim.x1 for panel in axes[0] if panel.patches)
+    axes[0, 0].set_xlim(0, 1.3 * longest)
     return figure
 
 
@@ -99,16 +97,15 @@ def parts(tables: Tables, cell: str, step: float) -> Parts | None:
     busy = tables.row("gaps", cell=cell, phase="step").get("busy")
     if rows.empty or busy is None:
         return None
-    of_optimizer = rows[rows["phase"] == "optimizer"].groupby("category")["time"].sum()
-    outside = (
-        rows[rows["phase"] == "step"]
-        .groupby("category")["time"]
-        .sum()
-        .sub(of_optimizer, fill_value=0.0)
+    by = rows.groupby(["phase", "category"])["time"].sum()
+    of_step, of_optimizer = (
+        by[by.index.get_level_values("phase") == phase].droplevel("phase")
+        for phase in ("step", "optimizer")
     )
-    products, attention, casts = (
-        outside.get(name, 0.0) for name in ("matmul", "fused attention", "copy/cast")
-    )
+    outside = of_step.sub(of_optimizer, fill_value=0.0)
+    products = outside.get("matmul", 0.0)
+    attention = outside.get("fused attention", 0.0)
+    casts = outside.get("copy/cast", 0.0)
     optimizer = of_optimizer.sum()
     other = max(0.0, busy - products - attention - casts - optimizer)
     return Parts(products, attention, casts, other, optimizer, max(0.0, step - busy))
@@ -127,14 +124,16 @@ def bounds(
     found = {}
     work = {precision: model.get("flop", 0)}
     if model.get("vocab_size", 0) > 0:
-        shape = ModelShape.of({name: int(model[name]) for name in SHAPE})
+        heads_of_keys = {"key_value_heads": int(model.get("key_value_heads") or 0)}
+        shape = ModelShape.of({name: int(model[name]) for name in SHAPE} | heads_of_keys)
         blocks, head = linear_step_flops(shape, int(batch), int(context))
         other = FORMATS[precision].outside
         work = {precision: blocks, other: head} if other else {precision: blocks + head}
     if work[precision] > 0 and set(work) <= set(of_products.index):
         found["products"] = sum(flop / of_products[name] for name, flop in work.items())
-    if model.get("parameters", 0) > 0 and len(of_copy):
-        found["optimizer"] = OPTIMIZER_BYTES * model["parameters"] / of_copy.iloc[0]
+    trained = model.get("trained", model.get("parameters", 0))
+    if trained > 0 and len(of_copy):
+        found["optimizer"] = OPTIMIZER_BYTES * trained / of_copy.iloc[0]
     return found
 
 
@@ -160,13 +159,13 @@ def waterfall_of(tables: Tables) -> Waterfall | None:
     )
     cells = every[every["precision"] == "bf16"]
     both = cells.merge(ladder[places.PLACE].drop_duplicates(), on=places.PLACE)
-    found = None
     for candidates in (both, cells):
         plain = places.largest(tables, candidates[candidates["options"] == ""])
-        found = found or (
-            _waterfall(tables, plain.iloc[0].to_dict(), every, ladder) if len(plain) else None
-        )
-    return found
+        if len(plain):
+            found = _waterfall(tables, plain.iloc[0].to_dict(), every, ladder)
+            if found:
+                return found
+    return None
 
 
 def _waterfall(
@@ -174,23 +173,17 @@ def _waterfall(
 ) -> Waterfall | None:
     rungs = places.at_place(ladder, row)
     steps = places.at_place(places.free_steps(tables), row)
-    timed = pd.concat(
-        [
-            rungs[rungs["precision"] == row["precision"]],
-            steps[steps["precision"] == row["precision"]],
-        ]
-    )
+    both = pd.concat([rungs, steps])
+    timed = both[both["precision"] == row["precision"]]
     plain = parts(tables, row["cell"], timed["median"].iloc[0]) if len(timed) else None
     if plain is None:
         return None
     top, last = None, row["precision"]
     if len(rungs):
-        fastest = rungs.loc[rungs["median"].idxmin()]
+        fastest = rungs.sort_values("median").iloc[0]
         changed = places.at_place(cells, row)
-        changed = changed[
-            ~changed["options"].isin(["", *DETAILS])
-            & (changed["precision"] == fastest["precision"])
-        ]
+        is_changed = ~changed["options"].isin(["", *DETAILS])
+        changed = changed[is_changed & (changed["precision"] == fastest["precision"])]
         if len(changed):
             most = max(changed.to_dict("records"), key=lambda each: each["options"].count("="))
             top, last = parts(tables, most["cell"], fastest["median"]), fastest["precision"]
@@ -208,16 +201,11 @@ def waterfall(tables: Tables) -> Figure | None:
     found = waterfall_of(tables)
     if found is None:
         return None
-    shown = [
-        part
-        for part in LOOK
-        if any(each and getattr(each, part) for each in (found.plain, found.top))
-    ]
-    names = [
-        "plain step",
-        *(LOOK[part][0] for part in shown),
-        *(["all changes"] if found.top else []),
-    ]
+    steps = [each for each in (found.plain, found.top) if each]
+    shown = [part for part in LOOK if any(getattr(step, part) for step in steps)]
+    names = ["plain step", *(LOOK[part][0] for part in shown)]
+    if found.top:
+        names.append("all changes")
     subject = words.place(found.row, precision=True) + "; the vertical line is a part's bound"
     figure, axes = theme.panels(1, 1, 0.75 + 0.27 * len(names), subject)
     panel = axes[0, 0]
@@ -226,23 +214,17 @@ def waterfall(tables: Tables) -> Figure | None:
         before, shade = 1e3 * getattr(found.plain, part), colours.of("category", LOOK[part][1])
         after = 1e3 * getattr(found.top, part) if found.top else before
         for place, width, alpha in ((0, before, 1.0), (at, before, 0.35), (at, after, 1.0)):
-            panel.barh(
-                place, width, left=left, height=marks.BAR, color=shade, alpha=alpha, linewidth=0
-            )
-        text = f"{words.number(before)}" + (f" → {words.number(after)}" if found.top else "")
-        if part in found.bounds:
-            bound = 1e3 * found.bounds[part]
-            panel.plot(
-                [left + bound] * 2,
-                [at - 0.46, at + 0.46],
-                color=colours.INK,
-                linewidth=1.6,
-                label=f"bound {part}",
-            )
+            look: marks.Look = {"height": marks.BAR, "color": shade, "linewidth": 0}
+            panel.barh(place, width, left=left, alpha=alpha, **look)
+        text = words.number(before)
+        if found.top:
+            text += f" → {words.number(after)}"
+        bound = 1e3 * found.bounds.get(part, 0.0)
+        if bound:
+            line: marks.Look = {"linewidth": 1.6, "label": f"bound {part}"}
+            panel.plot([left + bound] * 2, [at - 0.46, at + 0.46], color=colours.INK, **line)
             text += f" (bound {words.number(bound)})"
-        marks.beside_bar(
-            panel, left + max(before, after, 1e3 * found.bounds.get(part, 0.0)), at, text
-        )
+        marks.beside_bar(panel, left + max(before, after, bound), at, text)
         left += before
     marks.beside_bar(panel, left, 0, f"{words.number(left)} ms", fontweight="bold")
     if found.top:

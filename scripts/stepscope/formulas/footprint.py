@@ -29,13 +29,14 @@ from dataclasses import dataclass, replace
 from stepscope.model.about import Attention, Loss, Optimizer
 from stepscope.model.chosen import said
 from stepscope.model.formats import FORMATS
+from stepscope.model.losses import CHUNK
 from stepscope.model.shape import ModelShape
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
 STREAM = "batch × context × d_model"
 _HEADS = "batch × heads × context × d_head"
 _KV_HEADS = "batch × K heads × context × d_head"
-_QKV = "batch × context × 3 d_model"
+QKV = "batch × context × 3 d_model"
 SCORES = "batch × heads × context × context"
 HIDDEN = "batch × context × d_ff"
 LOGITS = "batch × context × vocabulary"
@@ -68,6 +69,11 @@ class Setup:
         return said("attention", self.attention, Attention).keeps == "scores"
 
     @property
+    def of_loss(self) -> Loss:
+        """What the loss says of itself."""
+        return said("loss", self.loss, Loss)
+
+    @property
     def is_autocast(self) -> bool:
         return FORMATS[self.precision].is_autocast
 
@@ -84,6 +90,7 @@ class Setup:
             "batch": self.batch,
             "heads": shape.num_heads,
             "context": self.context,
+            "chunk": min(CHUNK, self.batch * self.context),
             "context in 32s": math.ceil(self.context / 32) * 32,
             "d_head": shape.d_head,
             "K heads": shape.kv_heads,
@@ -246,10 +253,11 @@ def all_cast_weights(setup: Setup) -> list[Contribution]:
 
 def largest_parameter(setup: Setup) -> str:
     """Dimensions of the largest parameter."""
-    dims_of_all = {dims for _, dims in WEIGHTS.values()}
-    return max(
-        sorted(dims_of_all), key=lambda dims: tensor(setup, "", "", "", dims, "float32").bytes
-    )
+
+    def size(dims: str) -> int:
+        return tensor(setup, "", "", "", dims, "float32").bytes
+
+    return max(sorted({dims for _, dims in WEIGHTS.values()}), key=size)
 
 
 Row = tuple[str, str, str, str, str]  # module, name, operator, dimensions, type
@@ -280,39 +288,44 @@ def saved_by_block(setup: Setup, count: int = 1) -> list[Contribution]:
         ("FFN", "up", "mm", HIDDEN, low),
         ("FFN", "silu × up", "mul", HIDDEN, low),
     ]
-    return [each for row in rows for each in _saved(setup, "blocks.*/", row, count)]
+    return _saved(setup, "blocks.*/", rows, count)
 
 
 def saved_outside(setup: Setup) -> list[Contribution]:
     """What autograd keeps for the final norm, the LM head and the loss; the embedding needs only
     the tokens."""
+    norm = _saved(setup, "", _saved_by_norm("final norm", "residual of the last block"))
+    return [*norm, *saved_by_head_and_loss(setup)]
+
+
+def saved_by_head_and_loss(setup: Setup) -> list[Contribution]:
+    """What they keep: the head's input, and the logits and a number or two a row, or all logarithms
+    of probabilities; in chunks the gradients of both factors of the head's product instead."""
     input_op = "_to_copy" if setup.is_autocast else "mul"
-    rows = [
-        *_saved_by_norm("final norm", "residual of the last block"),
-        ("LM head", "head input", input_op, STREAM, setup.low),
-    ]
-    outside = [each for row in rows for each in _saved(setup, "", row, 1)]
-    return [*outside, *saved_by_loss(setup)]
+    head_input = ("LM head", "head input", input_op, STREAM, setup.low)
+    row = ("loss", "log-sum-exp of logits", "add", "batch × context", "float32")
+    logits = ("loss", "logits", "mm", LOGITS, setup.low)
+    if setup.of_loss.keeps == "gradients":
+        return [
+            tensor(setup, "workspace", "LM head", "gradient of head input", STREAM, setup.low),
+            *weight_gradients(setup, ("head",)),
+        ]
+    if setup.of_loss.keeps == "log-softmax":
+        log_softmax = ("loss", "log-softmax of logits", "_log_softmax", LOGITS, "float32")
+        return _saved(setup, "", [head_input, log_softmax])
+    if setup.of_loss.is_fused:  # a compiler keeps maximum and logarithm apart
+        maximum = ("loss", "maximum of logits", "amax", "batch × context", "float32")
+        return _saved(setup, "", [head_input, logits, maximum, row])
+    return _saved(setup, "", [head_input, logits, row])
 
 
-def saved_by_loss(setup: Setup) -> list[Contribution]:
-    """What autograd keeps for the loss: the logits and a number a row, or all logarithms of
-    probabilities."""
-    rows: list[Row] = [
-        ("loss", "logits", "mm", LOGITS, setup.low),
-        ("loss", "log-sum-exp of logits", "add", "batch × context", "float32"),
-    ]
-    if said("loss", setup.loss, Loss).keeps == "log-softmax":
-        rows = [("loss", "log-softmax of logits", "_log_softmax", LOGITS, "float32")]
-    return [each for row in rows for each in _saved(setup, "", row, 1)]
-
-
-def _saved(setup: Setup, prefix: str, row: Row, count: int) -> list[Contribution]:
-    if not count:
-        return []
-    module, name, op, dims, dtype = row
-    one = tensor(setup, "activations", prefix + module, name, dims, dtype, count)
-    return [replace(one, op=op)]
+def _saved(setup: Setup, prefix: str, rows: list[Row], count: int = 1) -> list[Contribution]:
+    """A contribution for each row, of as many tensors as there are blocks; none of no block."""
+    found = []
+    for module, name, op, dims, dtype in rows:
+        one = tensor(setup, "activations", prefix + module, name, dims, dtype, count)
+        found.append(replace(one, op=op))
+    return found if count else []
 
 
 def _saved_by_norm(module: str, input_name: str) -> list[Row]:
@@ -335,7 +348,7 @@ def _saved_by_scores(setup: Setup) -> list[Row]:
     shape, low = setup.shape, setup.low
     is_view = 1 in (setup.batch, shape.kv_heads)
     scaled = "mul" if is_view and shape.kv_heads == shape.num_heads else "clone"
-    v = ("QKV", "mm", _QKV, low) if is_view else ("V", "clone", _KV_HEADS, low)
+    v = ("QKV", "mm", QKV, low) if is_view else ("V", "clone", _KV_HEADS, low)
     weights_op = "_to_copy" if setup.is_autocast else "mul"
     scores, times_v = "attention/attention scores", "attention/attention × V"
     return [
@@ -359,7 +372,7 @@ def _saved_by_fused(setup: Setup) -> list[Row]:
     rows = [
         (module, "Q", rotated, _HEADS, setup.low),
         (module, "K", rotated, _KV_HEADS, setup.low),
-        (module, "QKV", "mm", _QKV, setup.low),
+        (module, "QKV", "mm", QKV, setup.low),
         (module, "attended", operator, _HEADS, setup.low),
         (module, "log-sum-exp", operator, f"batch × heads × {queries}", "float32"),
     ]

@@ -28,7 +28,7 @@ from stepscope.formulas.footprint import (
     Setup,
     tensor,
 )
-from stepscope.model.about import Loss, Optimizer
+from stepscope.model.about import Optimizer
 from stepscope.model.chosen import said
 
 _KV = "batch × context × d_K"
@@ -108,46 +108,74 @@ def _merged(contributions: list[Contribution]) -> list[Contribution]:
 
 def _loss(setup: Setup) -> Iterator[Moment]:
     """The end of forward and the start of backward: all activations and cast weights are alive, and
-    no gradient is."""
+    no gradient of a block is."""
     blocks = footprint.saved_by_block(setup, setup.shape.num_layers)
-    always = [*blocks, *footprint.saved_outside(setup), *footprint.all_cast_weights(setup)]
+    outside = footprint.saved_outside(setup)
+    casts = footprint.all_cast_weights(setup)
+    if setup.of_loss.keeps == "gradients":
+        casts = footprint.cast_weights(setup, count=setup.shape.num_layers)
+        yield "forward", "loss", [*blocks, *outside, *casts, *_made_by_chunk(setup)]
+        of_norm = tensor(setup, "workspace", "loss", "gradient of final norm", STREAM, "float32")
+        widened = [of_norm] if setup.is_autocast else []
+        yield "backward", "loss", [*blocks, *outside, *casts, *widened]
+        return
     made_forward, made_backward = _made_by_loss(setup)
-    yield "forward", "loss", [*always, *made_forward]
-    yield "backward", "loss", [*always, *made_backward]
+    yield "forward", "loss", [*blocks, *outside, *casts, *made_forward]
+    yield "backward", "loss", [*blocks, *outside, *casts, *made_backward]
 
     # What the loss has saved and the weight's copy are gone once the head's two products are done.
-    of_loss = footprint.saved_by_loss(setup)
-    remaining = [each for each in always if each not in of_loss]
-    module = "LM head"
+    remaining = [each for each in outside if each.module != "loss"]
     of_head = [
         tensor(setup, "workspace", "loss", "gradient of logits", LOGITS, setup.low),
-        tensor(setup, "workspace", module, "gradient of head input", STREAM, setup.low),
-        tensor(setup, "workspace", module, "gradient of head weight", _HEAD, setup.low),
+        tensor(setup, "workspace", "LM head", "gradient of head input", STREAM, setup.low),
+        tensor(setup, "workspace", "LM head", "gradient of head weight", _HEAD, setup.low),
     ]
-    yield "backward", module, [*remaining, *of_head]
+    yield "backward", "LM head", [*blocks, *remaining, *casts, *of_head]
 
 
 def _made_by_loss(setup: Setup) -> tuple[list[Contribution], list[Contribution]]:
-    """What the loss needs at its largest moment of forward and of backward, besides what it saves.
+    """What a loss of all logits needs at its largest moment of forward and of backward, besides
+    what it saves.
 
     Our own works in fp32 and in place, on one tensor as large as the logits; its gradient is cast
-    to the logits' type. PyTorch's is given the logits in fp32, and makes a gradient for its mean of
-    logarithms and one for their softmax.
+    to the logits' type. Compiled it writes that gradient alone. PyTorch's is given the logits in
+    fp32, and makes a gradient for its mean of logarithms and one for their softmax.
     """
 
     def made(category: str, name: str, dtype: str = "float32") -> Contribution:
         return tensor(setup, category, "loss", name, LOGITS, dtype)
 
-    if said("loss", setup.loss, Loss).keeps == "log-softmax":
-        wide = [made("activations", "logits in fp32")] if setup.is_autocast else []
-        of_log = made("workspace", "gradient of log-softmax")
-        of_logits = made("workspace", "gradient of logits in fp32")
-        return [made("activations", "logits", setup.low), *wide], [of_log, of_logits]
-    exponentials = made("activations", "exponentials")
-    gradients = [made("workspace", "gradient of logits in fp32")]
+    of_logits = made("workspace", "gradient of logits", setup.low)
+    wide_gradient = made("workspace", "gradient of logits in fp32")
+    if setup.of_loss.keeps == "log-softmax":
+        forward = [made("activations", "logits", setup.low)]
+        if setup.is_autocast:
+            forward.append(made("activations", "logits in fp32"))
+        return forward, [made("workspace", "gradient of log-softmax"), wide_gradient]
+    if setup.of_loss.is_fused:
+        return [], [of_logits]
+    backward = [wide_gradient, of_logits] if setup.is_autocast else [wide_gradient]
+    return [made("activations", "exponentials")], backward
+
+
+def _made_by_chunk(setup: Setup) -> list[Contribution]:
+    """What the head and the loss of a chunk of tokens need at the last of them: what all are made
+    from, the chunk's logits and their gradient; under autocast also the weight's copy, and the
+    product that is added to its gradient."""
+
+    def made(name: str, dims: str, dtype: str) -> Contribution:
+        return tensor(setup, "workspace", "LM head", name, dims, dtype)
+
+    found = [
+        tensor(setup, "activations", "final norm", "final norm", STREAM, "float32"),
+        made("logits of a chunk", "chunk × vocabulary", setup.low),
+        made("gradient of logits of a chunk", "chunk × vocabulary", setup.low),
+    ]
     if setup.is_autocast:
-        gradients.append(made("workspace", "gradient of logits", setup.low))
-    return [exponentials], gradients
+        found.append(made("head weight", _HEAD, setup.low))
+        found.append(made("chunk of head input", "chunk × d_model", setup.low))
+        found.append(made("product for head weight's gradient", _HEAD, setup.low))
+    return found
 
 
 def _backward(setup: Setup) -> Iterator[Moment]:
@@ -230,56 +258,59 @@ def _inference(setup: Setup) -> Iterator[Moment]:
     norm's result and what attention returns, in attention Q, K and the projection of which V is a
     view.
     """
-    before = footprint.cast_weights(setup, count=setup.shape.num_layers - 1)
-    block_input = tensor(setup, "activations", "blocks.*", "residual", STREAM, "float32")
-    own_casts = [*before, *footprint.cast_weights(setup, ("QKV",))]
+    low, is_autocast = setup.low, setup.is_autocast
 
-    def made(module: str, *rows: tuple[str, str, str]) -> list[Contribution]:
-        return [tensor(setup, "activations", f"blocks.*/{module}", *row) for row in rows]
+    def made(module: str, name: str, dims: str, dtype: str = "float32") -> Contribution:
+        return tensor(setup, "activations", module, name, dims, dtype)
 
-    stream = [block_input, *made("attention norm", ("attention norm", STREAM, "float32"))]
-    qkv = made("attention/QKV projection", ("QKV", "batch × context × 3 d_model", setup.low))
-    q = made("attention/RoPE(Q)", ("Q", STREAM, setup.low))
-    rotation = made(
-        "attention/RoPE(K)",
-        ("swapped pairs", _KV, setup.low),
-        *[("swapped pairs in fp32", _KV, "float32")] * setup.is_autocast,
-        ("K × cos", _KV, "float32"),
-        ("K in fp32", _KV, "float32"),
-    )
-    yield "inference", "last block/attention/RoPE(K)", [*own_casts, *stream, *qkv, *q, *rotation]
+    def in_block(module: str, name: str, dims: str, dtype: str = "float32") -> Contribution:
+        return made(f"blocks.*/{module}", name, dims, dtype)
+
+    casts_before = footprint.cast_weights(setup, count=setup.shape.num_layers - 1)
+    residual = made("blocks.*", "residual", STREAM)
+    in_attention = [
+        *casts_before,
+        *footprint.cast_weights(setup, ("QKV",)),
+        residual,
+        in_block("attention norm", "attention norm", STREAM),
+        in_block("attention/QKV projection", "QKV", footprint.QKV, low),
+        in_block("attention/RoPE(Q)", "Q", STREAM, low),
+    ]
+    rotation = [
+        in_block("attention/RoPE(K)", "swapped pairs", _KV, low),
+        in_block("attention/RoPE(K)", "K × cos", _KV),
+        in_block("attention/RoPE(K)", "K in fp32", _KV),
+    ]
+    if is_autocast:
+        rotation.append(in_block("attention/RoPE(K)", "swapped pairs in fp32", _KV))
+    yield "inference", "last block/attention/RoPE(K)", [*in_attention, *rotation]
 
     if setup.keeps_scores:
-        k = made("attention/RoPE(K)", ("K", _KV, setup.low))
-        scores = made("attention/attention scores", ("scores", SCORES, setup.low))
-        softmax = made(
-            "attention/softmax",
-            ("exponentials", SCORES, "float32"),
-            ("attention weights in fp32", SCORES, "float32"),
-            *[("attention weights", SCORES, setup.low)] * setup.is_autocast,
-            ("maxima", "batch × heads × context", "float32"),
-            ("1 / sums", "batch × heads × context", "float32"),
-        )
-        yield (
-            "inference",
-            "last block/attention/softmax",
-            [*own_casts, *stream, *qkv, *q, *k, *scores, *softmax],
-        )
+        softmax = [
+            in_block("attention/RoPE(K)", "K", _KV, low),
+            in_block("attention/attention scores", "scores", SCORES, low),
+            in_block("attention/softmax", "exponentials", SCORES),
+            in_block("attention/softmax", "attention weights in fp32", SCORES),
+            in_block("attention/softmax", "maxima", "batch × heads × context"),
+            in_block("attention/softmax", "1 / sums", "batch × heads × context"),
+        ]
+        if is_autocast:
+            softmax.append(in_block("attention/softmax", "attention weights", SCORES, low))
+        yield "inference", "last block/attention/softmax", [*in_attention, *softmax]
 
-    attended = made("attention/output projection", ("attended", STREAM, setup.low))
-    normalised = made("FFN norm", ("FFN norm", STREAM, "float32"))
-    hidden = made("FFN", *[(name, HIDDEN, setup.low) for name in ("silu", "up", "silu × up")])
-    casts = [*before, *footprint.cast_weights(setup, ("QKV", "output", "gate", "up"))]
-    yield (
-        "inference",
-        "last block/FFN",
-        [*casts, replace(block_input, count=2), *attended, *normalised, *hidden],
-    )
-
-    outside = [
-        tensor(setup, "activations", "final norm", "final norm", STREAM, "float32"),
-        *[tensor(setup, "activations", "LM head", "head input", STREAM, setup.low)]
-        * setup.is_autocast,
-        tensor(setup, "activations", "LM head", "logits", LOGITS, setup.low),
+    in_ffn = [
+        *casts_before,
+        *footprint.cast_weights(setup, ("QKV", "output", "gate", "up")),
+        replace(residual, count=2),
+        in_block("attention/output projection", "attended", STREAM, low),
+        in_block("FFN norm", "FFN norm", STREAM),
+        in_block("FFN", "silu", HIDDEN, low),
+        in_block("FFN", "up", HIDDEN, low),
+        in_block("FFN", "silu × up", HIDDEN, low),
     ]
+    yield "inference", "last block/FFN", in_ffn
+
+    outside = [made("final norm", "final norm", STREAM), made("LM head", "logits", LOGITS, low)]
+    if is_autocast:
+        outside.append(made("LM head", "head input", STREAM, low))
     yield "inference", "LM head", [*footprint.all_cast_weights(setup), *outside]

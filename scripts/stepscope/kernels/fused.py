@@ -57,9 +57,8 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: _Masking) -> Tensor:
     wants_gradient = torch.is_grad_enabled() and (
         q.requires_grad or k.requires_grad or v.requires_grad
     )
-    if (
-        is_compiling or wants_gradient or forward_ad._current_level >= 0
-    ):  # which raises for forward-mode gradients
+    # The function raises for forward-mode gradients, at whose levels it is called too.
+    if is_compiling or wants_gradient or forward_ad._current_level >= 0:
         return _FlashAttention.apply(q, k, v, mask)
     return forward(q, k, v, *mask)[0]
 
@@ -78,14 +77,14 @@ class _FlashAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, d_output: Tensor) -> tuple:
+        q, k, v, output, lse = ctx.saved_tensors
         if torch.compiler.is_compiling():
-            gradients = torch.ops.stepscope.flash_backward.default(
-                *ctx.saved_tensors, d_output, *ctx.mask
-            )
+            operator = torch.ops.stepscope.flash_backward.default
+            gradients = operator(q, k, v, output, lse, d_output, *ctx.mask)
         elif torch.is_grad_enabled():
-            gradients = _backward_once(ctx, *ctx.saved_tensors, d_output, *ctx.mask)
+            gradients = _backward_once(ctx, q, k, v, output, lse, d_output, *ctx.mask)
         else:
-            gradients = backward(*ctx.saved_tensors, d_output, *ctx.mask)
+            gradients = backward(q, k, v, output, lse, d_output, *ctx.mask)
         return *gradients, None
 
 
@@ -99,8 +98,8 @@ def _empty_results(q: Tensor, *_rest) -> tuple[Tensor, Tensor]:
     return operands.empty_like(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
 
 
-def _empty_gradients(*tensors_and_mask) -> tuple[Tensor, Tensor, Tensor]:
-    return tuple(map(operands.empty_like, tensors_and_mask[:3]))
+def _empty_gradients(q: Tensor, k: Tensor, v: Tensor, *_rest) -> tuple[Tensor, Tensor, Tensor]:
+    return operands.empty_like(q), operands.empty_like(k), operands.empty_like(v)
 
 
 _GIVEN = "Tensor q, Tensor k, Tensor v"

@@ -7,8 +7,6 @@ warpgroups hold 64 keys each, with their sums of dK and dV in registers; one war
 dQ, to which every program contributes, to memory (see `hopper_turns`).
 """
 
-from collections.abc import Callable
-
 import torch
 import triton
 import triton.language as tl
@@ -39,7 +37,7 @@ from stepscope.kernels.hopper_turns import (
     tiles_that_see,
     wait_for_turn,
 )
-from stepscope.kernels.launching import Plan
+from stepscope.kernels.launching import Kernel, Plan
 from stepscope.kernels.masks import Mask, blind
 from stepscope.kernels.operands import LOG2_E, sharing, sizes
 from stepscope.kernels.pointers import head_of, load_tile, store_tile
@@ -72,7 +70,7 @@ def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
 
 
 def add_with(
-    kernel: Callable,
+    kernel: Kernel,
     constants: dict,
     keys_of_program: int,
     columns_of_part: int,
@@ -136,8 +134,8 @@ def add_with(
         (
             sums,
             d_q,
-            (heads * sums.stride(0), *sums.stride()[:-1]),
-            d_q.stride()[:-1],
+            (heads * sums.strides[0], *sums.strides[:-1]),
+            d_q.strides[:-1],
             heads,
             queries,
             *blind(queries, keys, mask),

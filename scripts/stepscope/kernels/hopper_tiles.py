@@ -29,7 +29,7 @@ def described(x: Slot, rows: int, columns: int) -> Described:
     """
     tile = [1] * (len(x.shape) - 2) + [rows, columns]
     layout = gl.NVMMASharedLayout.get_default_for(tile, _DTYPES[x.dtype])
-    steps = list(strides(x.shape, x.stride()))
+    steps = list(strides(x.shape, x.strides))
 
     @lru_cache(maxsize=1024)  # memory is used again in every step
     def at(address: int) -> TensorDescriptor:

@@ -84,7 +84,9 @@ def backward(
     """
     gradients = empty_like(q), empty_like(k), empty_like(v)
     if q.numel() == 0 or k.numel() == 0:
-        return tuple(gradient.zero_() for gradient in gradients)
+        for gradient in gradients:
+            gradient.zero_()
+        return gradients
     by_tma = _by_tma(q)
     q, k, v, d_output = (_read(x, by_tma) for x in (q, k, v, d_output.resolve_neg()))
     output, lse = (readable(x, contiguous_rows) for x in (output, lse.contiguous()))

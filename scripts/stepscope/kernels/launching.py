@@ -8,7 +8,7 @@ addresses: the host has less to do.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -27,16 +27,18 @@ class Slot(NamedTuple):
     dtype: torch.dtype
     device: torch.device
 
-    def stride(self, dimension: int | None = None) -> tuple[int, ...] | int:
-        """As a tensor's."""
-        return self.strides if dimension is None else self.strides[dimension]
-
     @property
     def itemsize(self) -> int:
         return self.dtype.itemsize
 
 
 Layout = tuple[tuple[int, ...], tuple[int, ...], torch.dtype, torch.device]
+
+
+class Kernel(Protocol):
+    """What @triton.jit makes of a function: with a grid in brackets it is what launches it."""
+
+    def __getitem__(self, grid: tuple[int, ...], /) -> Callable[..., Any]: ...
 
 
 def layouts_of(tensors: Sequence[Tensor]) -> tuple[Layout, ...]:
@@ -57,23 +59,20 @@ class _Launch:
 
     def __init__(
         self,
-        kernel: Callable,
+        kernel: Kernel,
         grid: tuple[int, ...],
         arguments: Sequence,
         constants: dict,
         options: dict,
     ):
-        self._kernel, self._grid, self.constants, self._options = (
-            kernel,
-            (*grid, 1, 1)[:3],
-            constants,
-            options,
-        )
+        self._kernel, self.constants, self._options = kernel, constants, options
+        self._grid = (*grid, 1, 1)[:3]
         self._arguments = [*arguments, *constants.values()]
         self._pointers = [(i, x.number) for i, x in enumerate(arguments) if isinstance(x, Slot)]
-        self._described = [
-            (i, x.number, x.at) for i, x in enumerate(arguments) if isinstance(x, Described)
-        ]
+        self._described = []
+        for i, x in enumerate(arguments):
+            if isinstance(x, Described):
+                self._described.append((i, x.number, x.at))
         self.again: Callable[[Sequence[int]], None] | None = None
 
     def first(self, tensors: Sequence[Tensor]) -> None:
@@ -116,7 +115,7 @@ class Plan:
 
     def launch(
         self,
-        kernel: Callable,
+        kernel: Kernel,
         grid: tuple[int, ...],
         arguments: Sequence,
         constants: dict,

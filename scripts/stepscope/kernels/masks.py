@@ -28,8 +28,9 @@ def mask_of(
 ) -> Mask:
     """The mask in as few words as it takes: a window that hides nothing is none."""
     offset = keys - queries if is_causal and lower_right else 0
-    hides = window is not None and window < queries + offset
-    return Mask(is_causal, offset, window if hides else 0)
+    if window is None or window >= queries + offset:
+        window = 0
+    return Mask(is_causal, offset, window)
 
 
 def check(is_causal: bool, window: int | None, lower_right: bool) -> None:
@@ -63,9 +64,9 @@ def visible(
     queries: int, keys: int, device: torch.device, window: int | None, lower_right: bool
 ) -> Tensor:
     """(queries, keys) bool: whether a query sees a key, causal."""
-    _, offset, window = mask_of(queries, keys, True, window, lower_right)
-    seen = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(offset)
-    return seen.triu(offset - window + 1) if window else seen
+    mask = mask_of(queries, keys, True, window, lower_right)
+    seen = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(mask.offset)
+    return seen.triu(mask.offset - mask.window + 1) if mask.window else seen
 
 
 # One mask serves every layer and every step. Only the latest is kept: a shorter context must not

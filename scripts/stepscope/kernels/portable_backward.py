@@ -7,12 +7,10 @@ inputs give the same bits. The price is that scores and dO V^T are computed twic
 instead of 5.
 """
 
-from collections.abc import Callable
-
 import triton
 import triton.language as tl
 
-from stepscope.kernels.launching import Plan
+from stepscope.kernels.launching import Kernel, Plan
 from stepscope.kernels.masks import Mask
 from stepscope.kernels.operands import LOG2_E, block_of, sharing, sizes
 from stepscope.kernels.pointers import head_of, load_tile, store_tile
@@ -30,9 +28,9 @@ def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
 
-    def launch(kernel: Callable, programs: int, sequences: int, gradients: tuple, tiles: Tiles):
+    def launch(kernel: Kernel, programs: int, sequences: int, gradients: tuple, tiles: Tiles):
         tensors = q, k, v, d_output, *gradients
-        strides = [x.stride()[:-1] for x in tensors]
+        strides = [x.strides[:-1] for x in tensors]
         numbers = (heads, queries, keys, mask.offset, mask.window, shift.shape[1])
         plan.launch(
             kernel,

@@ -26,7 +26,7 @@ def add_to(plan: Plan, mask: Mask, tiles: Tiles) -> None:
         (
             *tensors,
             lse,
-            *(x.stride()[:-1] for x in tensors),
+            *(x.strides[:-1] for x in tensors),
             heads,
             queries,
             keys,

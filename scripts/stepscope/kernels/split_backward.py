@@ -11,14 +11,12 @@ As there, one kernel goes over keys and one over queries, 7 matrix products, and
 give the same bits.
 """
 
-from collections.abc import Callable
-
 import torch
 import triton
 import triton.language as tl
 from triton import knobs
 
-from stepscope.kernels.launching import Plan, Slot
+from stepscope.kernels.launching import Kernel, Plan, Slot
 from stepscope.kernels.masks import Mask
 from stepscope.kernels.operands import LOG2_E, block_of, rounded_up, sharing, sizes
 from stepscope.kernels.pointers import head_of, load_tile, store_tile
@@ -40,8 +38,8 @@ def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
 
-    def launch(kernel: Callable, programs: int, sequences: int, gradients: tuple, tiles: Tiles):
-        strides = [x.stride()[:-1] for x in gradients]
+    def launch(kernel: Kernel, programs: int, sequences: int, gradients: tuple, tiles: Tiles):
+        strides = [x.strides[:-1] for x in gradients]
         lengths = (heads, queries, keys, mask.offset, mask.window)
         padded = (shift.shape[1], parts[1].shape[1])
         plan.launch(
@@ -87,7 +85,7 @@ def split(plan: Plan, x: Slot) -> Slot:
     plan.launch(
         _split_kernel,
         (padded // rows, batch * heads),
-        (x, parts, x.stride()[:-1], heads, length, padded),
+        (x, parts, x.strides[:-1], heads, length, padded),
         {"ROWS": rows, "D_HEAD": d_head, "BLOCK": block},
         num_warps=4,
     )

@@ -41,9 +41,7 @@ def own_core() -> Iterator[None]:
 def _quickest(usable: set[int]) -> int:
     """The processor, one of each core, that runs a fixed loop in the least time: the median of a
     few rounds."""
-    cores = {
-        frozenset(usable & (siblings(processor) | {processor})) for processor in _full(usable)
-    }
+    cores = {frozenset(usable & (siblings(processor) | {processor})) for processor in _full(usable)}
     tried = sorted(map(max, cores), reverse=True)[:MOST_TRIED]
     times: dict[int, list[float]] = {processor: [] for processor in tried}
     for _ in range(ROUNDS):

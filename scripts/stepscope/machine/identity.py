@@ -57,8 +57,9 @@ def _torch_version_fields() -> dict[str, str]:
     it."""
     try:
         spec = importlib.util.find_spec("torch")
-        text = (Path(next(iter(spec.submodule_search_locations))) / "version.py").read_text()
-    except (AttributeError, ImportError, OSError, StopIteration, TypeError, ValueError):
+        places = (spec.submodule_search_locations if spec else None) or []
+        text = (Path(places[0]) / "version.py").read_text()
+    except (ImportError, IndexError, OSError, ValueError):
         return {}
     return dict(re.findall(r"^(\w+)(?::[^=\n]*)?\s*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE))
 
@@ -115,7 +116,11 @@ def identity(
     `packages` are versions pinned for another environment than this one's. What cannot be known has
     no key.
     """
-    found: dict = {"device": device, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    versions: dict[str, str | None] = {
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        "torch": torch_version(),
+    }
+    found: dict = {"device": device}
     if device == "cuda":
         visible = gpus.visible_gpus()
         if not visible:
@@ -124,30 +129,22 @@ def identity(
             )
         found |= {"gpu": visible[0].name, "driver": visible[0].driver}
         if visible[0].memory_mib:
-            found |= {"gpu_memory_mib": visible[0].memory_mib}
-        found |= {"triton": package_version("triton")}
+            found["gpu_memory_mib"] = visible[0].memory_mib
+        versions["triton"] = package_version("triton")
     else:
-        found |= {"cpu": cpu_name()}
-    found |= {"torch": torch_version()}
+        found["cpu"] = cpu_name()
+    programs = sorted(name for name in tools if not name.startswith(PACKAGE))
+    libraries = sorted(name.removeprefix(PACKAGE) for name in tools if name.startswith(PACKAGE))
+    of_libraries = {name: package_version(name) for name in libraries}
     if packages is not None:  # what is not pinned there cannot be known here
-        versions = {
-            name: packages[name] for name in ("python", "torch", "triton") if name in packages
-        }
-        found = {
-            key: value for key, value in found.items() if key not in ("python", "torch", "triton")
-        } | versions
-    if programs := sorted(name for name in tools if not name.startswith(PACKAGE)):
+        known = ("python", "torch", "triton")
+        versions = {name: packages[name] for name in known if name in packages}
+        of_libraries = {name: packages[name] for name in libraries if name in packages}
+    found |= versions
+    if programs:
         found["tools"] = {name: tool_version(name) for name in programs}
-    if libraries := sorted(
-        name.removeprefix(PACKAGE) for name in tools if name.startswith(PACKAGE)
-    ):
-        versions = {name: package_version(name) for name in libraries}
-        pinned = (
-            versions
-            if packages is None
-            else {name: packages[name] for name in libraries if name in packages}
-        )
-        found["packages"] = pinned
+    if libraries:
+        found["packages"] = of_libraries
     return found
 
 

@@ -10,7 +10,7 @@ class Hardware:
     `here`: the machine at hand. `measured`: False to use the results that are there and plan
     nothing. `expect`: what the name of its GPU or CPU has to contain. `asked`: what a job asks
     Slurm for. `python`: the interpreter that measures there, None for the one that runs the
-    workflow.
+    workflow. `gpus`: how many of one type it has for a cell on several devices.
     """
 
     label: str
@@ -21,6 +21,7 @@ class Hardware:
     expect: str | None = None
     asked: dict = field(default_factory=dict)
     python: str | None = None
+    gpus: int = 1
 
     @property
     def by_jobs(self) -> bool:

@@ -1,5 +1,5 @@
-"""Only one measurement at a time on a GPU, or on the CPU: a file lock per device, released however
-its holder ends.
+"""Only one measurement at a time on a GPU, or on the CPU, and one run at a time in a folder: file
+locks, released however their holder ends.
 
 A job on one of several GPUs also holds a *place* on its GPU, a second lock, from the choice to its
 end: the measuring program takes the GPU's lock only later, and by then another job must not have
@@ -13,8 +13,10 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 HELD = "STEPSCOPE_HELD"  # environment variable: the device that this program's parent holds for it
+_OF_RUN: list[TextIO] = []  # held while they are open
 AGAIN = 0.2  # seconds between two looks for a free GPU
 
 
@@ -50,10 +52,7 @@ def hold(device_name: str) -> Iterator[None]:
             )
             fcntl.flock(file, fcntl.LOCK_EX)
             print(f"got {device_name}", file=sys.stderr, flush=True)
-        file.seek(0)
-        file.truncate()
-        file.write(str(os.getpid()))
-        file.flush()
+        _sign(file)
         yield
 
 
@@ -119,3 +118,32 @@ def _open(path: Path) -> int:
             return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         finally:
             os.umask(usual)
+
+
+def lock_run(path: Path = Path(".snakemake/stepscope.lock")) -> str | None:
+    """Keep other runs out of this folder until this process ends, however it does, SIGKILL
+    included; returns None, or one line that says who is at work in it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = open(path, "a+")  # noqa: SIM115 - held until the process ends
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        return (
+            f"another run (process {file.read() or 'unknown'}) is at work in {Path.cwd()}; wait"
+            " until it ends, or end it"
+        )
+    except OSError as error:
+        why = f"note: {Path.cwd()} cannot be locked ({error.strerror})"
+        print(f"{why}; start one run at a time in it", file=sys.stderr)
+    _sign(file)
+    _OF_RUN.append(file)
+    return None
+
+
+def _sign(file: TextIO) -> None:
+    """Write into a lock's file who has it."""
+    file.seek(0)
+    file.truncate()
+    file.write(str(os.getpid()))
+    file.flush()

@@ -33,12 +33,11 @@ def host_memory() -> int | None:
 def available_memory() -> int:
     """Bytes that this process may still take: the machine's available memory or its control group's
     rest."""
-    available = re.search(
-        r"^MemAvailable:\s+(\d+) kB", (PROC / "meminfo").read_text(), re.MULTILINE
-    )
+    said = (PROC / "meminfo").read_text()
+    available = re.search(r"^MemAvailable:\s+(\d+) kB", said, re.MULTILINE)
+    assert available is not None, "Linux has said that since 3.14 (proc_meminfo(5))"
     limits = [int(available[1]) * 1024]
-    with contextlib.suppress(OSError, ValueError):
-        limits.append(
-            int((GROUP / "memory.max").read_text()) - int((GROUP / "memory.current").read_text())
-        )
+    with contextlib.suppress(OSError, ValueError):  # no control group, or "max"
+        most, taken = (int((GROUP / f"memory.{name}").read_text()) for name in ("max", "current"))
+        limits.append(most - taken)
     return min(limits)

@@ -13,17 +13,43 @@ from pathlib import Path
 from stepscope.machine.locks import HELD
 from stepscope.machine.memory import available_memory
 
+STARTER = "STEPSCOPE_STARTER"  # environment variable: the process that started this one
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
 
 
-def die_with_parent() -> None:
+def die_with_parent(parent: int | None = None) -> None:
     """Ask the kernel to kill this process when its parent ends, so that a killed run leaves no
-    orphan (prctl(2))."""
-    parent = os.getppid()
+    orphan (prctl(2)).
+
+    parent: the process that started this one, which may have ended before the call; without it
+    today's parent.
+    """
+    parent = os.getppid() if parent is None else parent
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended just before the call
+    if not _descends_from(parent):
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _descends_from(ancestor: int) -> bool:
+    """Whether this process is below another one, be it with a wrapper between them; also where that
+    cannot be told. Who is left behind is given another parent (proc(5))."""
+    number = os.getppid()
+    while number not in (ancestor, 0):
+        try:
+            state = Path(f"/proc/{number}/stat").read_text()
+        except OSError:
+            return True
+        number = int(state.rpartition(")")[2].split()[1])
+    return number == ancestor
+
+
+def die_with_starter() -> None:
+    """The same for a program whose starter has said which process it is; called before imports that
+    take seconds. One that a person starts may outlive its terminal."""
+    starter = os.environ.pop(STARTER, "")  # not that of the programs which this one starts
+    if starter.isdigit():
+        die_with_parent(int(starter))
 
 
 def set_environment(threads: int) -> None:

@@ -25,9 +25,9 @@ from torch import Tensor
 from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS, LOWER_RIGHT
 from stepscope.measure import memory, precision
 from stepscope.measure.clock import Clock, time_queued
-from stepscope.measure.found import Found
+from stepscope.measure.found import Found, Place
 from stepscope.measure.models import Unsupported
-from stepscope.measure.samples import Budget, PhaseTimes, Samples, take_turns
+from stepscope.measure.samples import Budget, PhaseTimes, Samples, Step, take_turns
 from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import no_compiler
@@ -56,16 +56,17 @@ def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
 
 class _Process:
     def __init__(self, spec: dict, telemetry: Telemetry, process: int):
-        self._spec, self._device, self._budget = spec, spec["device"], Budget.of(spec)
+        self._spec, self._device = spec, spec["device"]
+        self._budget = Budget.of(spec)
+        self._names = [variant["name"] for variant in spec["variants"]]
         self._samples = Samples(telemetry, process)
         self.found = Found(process, self._samples.rows)
-        self._gone: dict[
-            tuple[str, str], tuple[int, Outcome]
-        ] = {}  # (name, direction) -> length that failed
-        self._functions: dict[str, Callable] = {}
+        # (name, direction) -> the length that failed first, and why
+        self._gone: dict[tuple[str, str], tuple[int, Outcome]] = {}
+        self._functions: dict[str, Callable[..., Tensor]] = {}
         precision.configure(spec["precision"])
         refused = precision.unsupported(spec["precision"], self._device)
-        for name in (variant["name"] for variant in spec["variants"]):
+        for name in self._names:
             outcome = Outcome("unsupported", refused) if refused else Outcome()
             with caught(outcome):
                 if not refused:
@@ -77,28 +78,27 @@ class _Process:
 
     def measure(self, length: int, direction: str) -> None:
         """All implementations at one length and in one direction."""
-        place, outcomes, calls = {"length": length, "direction": direction}, {}, {}
-        inputs, full = [], Outcome()
+        place: Place = {"length": length, "direction": direction}
+        inputs: list[Tensor] = []
+        full = Outcome()
         with caught(full):
             inputs = _inputs(self._spec, length)
-        for name in (variant["name"] for variant in self._spec["variants"]):
-            outcomes[name] = outcome = (
-                replace(full) if full.reason else self._earlier(name, direction)
-            )
+        outcomes: dict[str, Outcome] = {}
+        turns: dict[str, Callable[[int], None]] = {}
+        for name in self._names:
+            outcome = replace(full) if full.reason else self._earlier(name, direction)
+            outcomes[name] = outcome
             if outcome.status != "ok":
                 continue
             step = partial(self._step, name, inputs, direction)
             with caught(outcome):
                 self._warm_up(name, step, inputs, place)
-                calls[name] = step
+                turns[name] = partial(self._turn, name, step, place, outcome)
             memory.release(self._device)
-        turns = {
-            name: partial(self._turn, name, step, place, outcomes[name])
-            for name, step in calls.items()
-        }
         take_turns(turns, self._budget)
         if self._device == "cuda" and length == min(self._spec["lengths"]):
-            self._host([name for name in calls if outcomes[name].status == "ok"], inputs, place)
+            measured = [name for name in turns if outcomes[name].status == "ok"]
+            self._host(measured, inputs, place)
         for name, outcome in outcomes.items():
             if outcome.status != "ok":
                 self._gone.setdefault((name, direction), (length, outcome))
@@ -108,17 +108,19 @@ class _Process:
     def _earlier(self, name: str, direction: str) -> Outcome:
         """What an implementation's shorter sequences, or its forward passes, leave to be expected
         of this one."""
-        length, outcome = (
-            self._gone.get((name, direction)) or self._gone.get((name, "forward")) or (0, Outcome())
-        )
+        gone = self._gone.get((name, direction)) or self._gone.get((name, "forward"))
+        if gone is None:
+            return Outcome()
+        length, outcome = gone
         said = f"length {length} ran out of memory" if outcome.status == "oom" else outcome.reason
         return Outcome(outcome.status, said)
 
-    def _warm_up(self, name: str, step: Callable, inputs: list[Tensor], place: dict) -> None:
+    def _warm_up(self, name: str, step: Callable, inputs: list[Tensor], place: Place) -> None:
         """The first passes, and in the last of them the memory that the implementation takes beside
         what was there."""
+        free: Place = {**place, "kind": "free"}
         for _ in range(self._spec["warmup"]):
-            self._samples.run(name, step, warmup=True, kind="free", **place)
+            self._samples.run(name, step, warmup=True, **free)
         if self._device == "cpu":
             return
         for tensor in inputs:
@@ -128,17 +130,18 @@ class _Process:
         before = memory.held(self._device)
         memory.reset_peaks(self._device)
         after_forward: list[int] = []
-        self._samples.run(name, partial(step, after_forward), warmup=True, kind="free", **place)
+        self._samples.run(name, partial(step, after_forward), warmup=True, **free)
         for quantity, size in memory.peaks(self._device, before).items():
             self.found.value(name, quantity, "B", size + of_inputs, **place)
         if place["direction"] == "backward":
             size = after_forward[0] - before["peak_allocated"] + of_inputs
             self.found.value(name, "before_backward", "B", size, **place)
 
-    def _turn(self, name: str, step: Callable, place: dict, outcome: Outcome, number: int) -> None:
+    def _turn(self, name: str, step: Step, place: Place, outcome: Outcome, number: int) -> None:
+        free: Place = {**place, "kind": "free", "round": number}
         if outcome.status == "ok":
             with caught(outcome):
-                self._samples.run(name, step, kind="free", round=number, **place)
+                self._samples.run(name, step, **free)
 
     def _step(
         self,
@@ -150,8 +153,8 @@ class _Process:
         """A timed pass; of a backward pass the forward one before it is not timed. Appends to
         `after_forward` the bytes that are allocated between the two."""
         if direction == "forward":
-            output: list[Tensor] = []
-            return [(direction, self._time(lambda: output.append(self._attend(name, inputs))))]
+            kept: list[Tensor] = []  # so that the graph is let go of after the clock has stopped
+            return [(direction, self._time(lambda: kept.append(self._attend(name, inputs))))]
         for tensor in inputs:
             tensor.grad = None
         result = self._attend(name, inputs)
@@ -165,12 +168,15 @@ class _Process:
 
     def _attend(self, name: str, inputs: list[Tensor]) -> Tensor:
         mask = self._spec.get("mask", FULL)
-        more = {"window": self._spec["window"]} if "window" in self._spec else {}
+        # Only what is asked for: compiled code looks at each argument anew.
+        more: dict[str, object] = {}
+        if "window" in self._spec:
+            more["window"] = self._spec["window"]
         if mask == LOWER_RIGHT:
             more["lower_right"] = True
         return self._functions[name](*inputs, mask != FULL, **more)
 
-    def _host(self, names: list[str], inputs: list[Tensor], place: dict) -> None:
+    def _host(self, names: list[str], inputs: list[Tensor], place: Place) -> None:
         """How long a call keeps the host busy: a forward pass, or for `backward` both passes."""
         means: dict[str, list[float]] = {name: [] for name in names}
         for name in names * (1 + ROUNDS):  # the first of each is not kept
@@ -235,10 +241,14 @@ def _inputs(spec: dict, length: int) -> list[Tensor]:
     """Random Q, K, V that want gradients, each (batch, length, d_head) or (batch, heads, length,
     d_head)."""
     torch.manual_seed(spec["seed"])
-    dtype, heads, made = precision.dtype(spec["precision"]), spec.get("heads"), []
-    kv_heads = spec.get("key_value_heads", heads)  # None without a dimension of heads
-    for number, rows in [(heads, length), *[(kv_heads, spec.get("keys", length))] * 2]:
-        shape = (batch_of(spec, length), *([number] if number else []), rows, spec["d_head"])
+    dtype = precision.dtype(spec["precision"])
+    heads = spec.get("heads")  # None without a dimension of heads
+    of_keys = (spec.get("key_value_heads", heads), spec.get("keys", length))
+    made = []
+    for number, rows in [(heads, length), of_keys, of_keys]:
+        shape = [batch_of(spec, length), rows, spec["d_head"]]
+        if number:
+            shape.insert(1, number)
         made.append(torch.randn(shape, device=spec["device"]).to(dtype).requires_grad_())
     return made
 

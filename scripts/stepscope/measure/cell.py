@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from stepscope import files
@@ -49,32 +50,20 @@ class Measurement(contextlib.AbstractContextManager):
         self._command = command_of(program, spec)
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
-        self._code = Sources().measured_digest(program, modules_of(spec))
+        self._code = Sources().digest(program, modules_of(spec), measured=True)
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> "Measurement":
         process.die_with_parent()
-        gpu = next(iter(gpus.visible_gpus()), None) if self._device == "cuda" else None
-        device = gpu.uuid if gpu else "cpu"
+        self._gpu = self._first_gpu()
+        device = self._gpu or "cpu"
         self._open.enter_context(locks.hold(device))
-        self.environment_of_helpers = {
-            locks.HELD: device
-        }  # for programs that measure under this one's lock
+        # For programs that measure under this one's lock.
+        self.environment_of_helpers = {locks.HELD: device}
         process.limit_time(self._settings.time_limit)
         process.set_environment(self.spec["threads"])
-        self._gpu = gpu.uuid if gpu else None
-        watching = Telemetry(self._gpu)
-        self._used_before = watching.memory_used() or 0
-        self._others_before = watching.processes()
-        watching.close()
-        import torch  # before the processes are forked: it takes seconds
-
-        compiled = (
-            {*one, one["name"]} & {"compile", "compiled"} for one in self.spec.get("variants", [])
-        )
-        if self._device == "cpu" and any(compiled):
-            import torch._inductor.compile_fx  # noqa: F401
-
+        self._look_for_others()
+        _import_torch(self.spec)
         if self._files:
             self.folder = self._open.enter_context(_growing(self._settings.out))
         printing.configuration(self.spec)
@@ -82,6 +71,19 @@ class Measurement(contextlib.AbstractContextManager):
         if "processes" not in self.spec:
             self._prepare()
         return self
+
+    def _first_gpu(self) -> str | None:
+        """The UUID of the GPU to measure on; None on a CPU."""
+        if self._device == "cpu":
+            return None
+        return next((gpu.uuid for gpu in gpus.visible_gpus()), None)
+
+    def _look_for_others(self) -> None:
+        """Note what other programs have on the GPU before this one begins."""
+        watching = Telemetry(self._gpu)
+        self._used_before = watching.memory_used() or 0
+        self._others_before = watching.processes()
+        watching.close()
 
     def _prepare(self) -> None:
         """Make the process that measures ready for it."""
@@ -102,9 +104,7 @@ class Measurement(contextlib.AbstractContextManager):
         """What `measure`, called with the spec, the telemetry and the process's number from 1,
         finds in each of the spec's processes. Where nothing ran in one, no other is tried."""
         found = []
-        for one, seen in processes.each(
-            self.spec["processes"], lambda number: self._one(measure, number)
-        ):
+        for one, seen in processes.each(self.spec["processes"], partial(self._one, measure)):
             found.append(one)
             self._seen.append(seen)
             if not one.is_ok():
@@ -181,18 +181,35 @@ class Measurement(contextlib.AbstractContextManager):
             sys.exit(f"error: {error}")
 
 
+def _import_torch(spec: dict) -> None:
+    """Import torch and what a spec needs of it, which takes seconds, before processes are
+    forked."""
+    import torch
+
+    if spec["device"] == "cpu" and any(map(_is_compiled, spec.get("variants", []))):
+        import torch._inductor.compile_fx  # noqa: F401
+
+
+def _is_compiled(variant: dict) -> bool:
+    """Whether a rung, or an implementation of attention, is run under torch.compile."""
+    return "compile" in variant or variant["name"] == "compiled"
+
+
 def _readings(rows: list[dict], seen: list[dict]) -> dict:
     """Range of the clock, highest power and temperature, throttling, other processes."""
-    clocks = sorted(row["sm_clock_mhz"] for row in rows if row.get("sm_clock_mhz") is not None)
-    power = [row["power_w"] for row in rows if row.get("power_w") is not None]
-    heat = [row["temperature_c"] for row in rows if row.get("temperature_c") is not None]
+
+    def read(name: str) -> list[float]:
+        return sorted(row[name] for row in rows if row.get(name) is not None)
+
+    clocks = read("sm_clock_mhz")
+    reasons = [reason for one in seen for reason in one["throttle"]]
     others = [one["others"] for one in seen if one["others"] is not None]
     return {
         "sm_clock_min_mhz": clocks[0] if clocks else None,
         "sm_clock_median_mhz": clocks[len(clocks) // 2] if clocks else None,
-        "power_max_w": max(power, default=None),
-        "temperature_max_c": max(heat, default=None),
-        "throttle": list(dict.fromkeys(reason for one in seen for reason in one["throttle"])),
+        "power_max_w": max(read("power_w"), default=None),
+        "temperature_max_c": max(read("temperature_c"), default=None),
+        "throttle": list(dict.fromkeys(reasons)),
         "other_processes": max(others, default=None),
     }
 

@@ -24,11 +24,13 @@ PARTS = {
     "waiting for the device": r"(cuda|cu)\w*(Synchronize|EventQuery)",
     "memory allocation": (
         r"(cuda|cu)(Malloc|Free|HostAlloc|MallocHost|FreeHost|MallocAsync|FreeAsync|MemAlloc|MemFree"
-        r"|MemGetInfo|MemCreate|MemMap|MemSetAccess|MemAddress\w+)|aten::(empty|resize_|new_empty|empty_like|empty_strided)"
+        r"|MemGetInfo|MemCreate|MemMap|MemSetAccess|MemAddress\w+)"
+        r"|aten::(empty|resize_|new_empty|empty_like|empty_strided)"
     ),
     "module loading": (
         r"Runtime Triggered Module Loading|Lazy Function Loading|(cuda|cu)(LaunchKernel"
-        r"|LaunchCooperativeKernel|FuncGet\w+|FuncSet\w+|Module\w+|Library\w+|Kernel\w+|GetFuncBySymbol|GetProcAddress"
+        r"|LaunchCooperativeKernel|FuncGet\w+|FuncSet\w+|Module\w+|Library\w+|Kernel\w+"
+        r"|GetFuncBySymbol|GetProcAddress"
         r"|OccupancyMaxActive\w+|OccupancyAvailable\w+)"
     ),
     "matrix products": (

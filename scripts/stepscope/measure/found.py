@@ -3,24 +3,36 @@ library only."""
 
 import statistics
 from dataclasses import dataclass, field
+from typing import TypedDict, Unpack
 
-STATUSES = ("ok", "unsupported", "oom")  # the worst last
+STATUSES = ("ok", "unsupported", "oom", "failed")  # the worst last
 BESIDE = ("host-free", "busy")  # modes in statuses that say nothing of the variant itself
 LAUNCH_LIMITED = 1.15  # clock over host-free time, or over busy time, from which on launches limit
 
 
+class Place(TypedDict, total=False):
+    """Where in a variant something belongs: what was run, how, and in which of the rounds."""
+
+    mode: str
+    kind: str
+    round: int | None
+    length: int
+    direction: str
+
+
 @dataclass
 class Found:
-    """Samples, values that are no time samples, what became of each mode or length, and the
-    ladder's checks."""
+    """What one process found.
+
+    rows: the samples. values: what is no time sample. statuses: what became of each mode or length.
+    checks: of a ladder's variant its loss, gradient_norm and gradient_sample.
+    """
 
     process: int = 1
     rows: list[dict] = field(default_factory=list)
     values: list[dict] = field(default_factory=list)
     statuses: list[dict] = field(default_factory=list)
-    checks: dict[str, dict] = field(
-        default_factory=dict
-    )  # variant -> loss, gradient_norm, gradient_sample
+    checks: dict[str, dict] = field(default_factory=dict)
 
     def value(
         self,
@@ -29,27 +41,39 @@ class Found:
         unit: str,
         value: float | None,
         once: bool = False,
-        **place,
+        phase: str | None = None,
+        **place: Unpack[Place],
     ) -> None:
-        """Note a value in SI units, if there is one above 0. once: it is the same in every process.
-        place: mode, phase, length, direction."""
+        """Note a value in SI units, if there is one above 0. once: it is the same in every
+        process."""
         if not value:
             return
-        where = dict.fromkeys(("mode", "phase", "length", "direction")) | place
-        process = None if once else self.process
-        named = {
-            "variant": variant,
-            "process": process,
-            "quantity": quantity,
-            "unit": unit,
-            "value": value,
-        }
-        self.values.append(named | where)
+        self.values.append(
+            {
+                "variant": variant,
+                "process": None if once else self.process,
+                "quantity": quantity,
+                "unit": unit,
+                "value": value,
+                "mode": place.get("mode"),
+                "phase": phase,
+                "length": place.get("length"),
+                "direction": place.get("direction"),
+            }
+        )
 
-    def status(self, variant: str, status: str, reason: str, **place: object) -> None:
+    def status(self, variant: str, status: str, reason: str, **place: Unpack[Place]) -> None:
         """Note what became of a mode, or of a length and direction."""
-        where = dict.fromkeys(("mode", "length", "direction")) | place
-        self.statuses.append({"variant": variant, "status": status, "reason": reason} | where)
+        self.statuses.append(
+            {
+                "variant": variant,
+                "status": status,
+                "reason": reason,
+                "mode": place.get("mode"),
+                "length": place.get("length"),
+                "direction": place.get("direction"),
+            }
+        )
 
     def is_ok(self, variant: str | None = None) -> bool:
         """Whether anything was measured, or anything of a variant."""
@@ -59,8 +83,17 @@ class Found:
 
 
 def rows_of(found: list[Found]) -> list[dict]:
-    """The samples of all processes."""
-    return [row for one in found for row in one.rows]
+    """The samples of all processes, without those of steps that came to nothing."""
+    statuses = _worst_of_each(found)
+    return [row for one in found for row in one.rows if not _is_lost(row, statuses)]
+
+
+def _is_lost(one: dict, statuses: list[dict]) -> bool:
+    """Whether a sample, or a value, is of a mode that failed; a mode of which nothing was noted
+    went the way of its variant."""
+    own = [each for each in statuses if each["variant"] == one["variant"]]
+    of_mode = [each for each in own if each["mode"] == one.get("mode")]
+    return any(each["status"] == "failed" for each in of_mode or own)
 
 
 def summary(found: list[Found], variants: list[str], device: str) -> dict:
@@ -69,25 +102,40 @@ def summary(found: list[Found], variants: list[str], device: str) -> dict:
     A mode's status is the worst of all processes. A variant's is that of the first that it notes
     (the heaviest mode), or, of attention, `ok` where any length is.
     """
-    worst: dict[tuple, dict] = {}
-    for one in (status for process in found for status in process.statuses):
-        key = (one["variant"], one["mode"], one["length"], one["direction"])
-        before = worst.get(key)
-        if before is None or STATUSES.index(one["status"]) > STATUSES.index(before["status"]):
-            worst[key] = one
+    statuses = _worst_of_each(found)
     rows = rows_of(found)
     about = {}
     for name in variants:
-        own = [
-            one for one in worst.values() if one["variant"] == name and one["mode"] not in BESIDE
-        ]
-        own = own or [{"status": "ok", "reason": ""}]
-        chosen = next((one for one in own if one.get("length") and one["status"] == "ok"), own[0])
-        about[name] = {"status": chosen["status"], "reason": chosen["reason"], "limited": None}
-        if chosen["status"] == "ok":
-            about[name]["limited"] = "cpu" if device == "cpu" else limited(rows, name)
-    values = [value for one in found for value in one.values]
-    return {"variants": about, "values": values, "statuses": list(worst.values())}
+        status, reason = _of_variant(name, statuses)
+        limit = None
+        if status == "ok":
+            limit = "cpu" if device == "cpu" else limited(rows, name)
+        about[name] = {"status": status, "reason": reason, "limited": limit}
+    values = [value for one in found for value in one.values if not _is_lost(value, statuses)]
+    return {"variants": about, "values": values, "statuses": statuses}
+
+
+def _worst_of_each(found: list[Found]) -> list[dict]:
+    """Of each mode, or length and direction, of a variant the worst status of all processes."""
+    worst: dict[tuple, dict] = {}
+    for process in found:
+        for one in process.statuses:
+            place = (one["variant"], one["mode"], one["length"], one["direction"])
+            before = worst.setdefault(place, one)
+            if STATUSES.index(one["status"]) > STATUSES.index(before["status"]):
+                worst[place] = one
+    return list(worst.values())
+
+
+def _of_variant(name: str, statuses: list[dict]) -> tuple[str, str]:
+    """(status, reason) of a variant as a whole; `ok` where it noted nothing."""
+    own = [one for one in statuses if one["variant"] == name and one["mode"] not in BESIDE]
+    if not own:
+        return "ok", ""
+    # Attention notes each length: what could be had of any of them is there.
+    of_lengths = [one for one in own if one["length"] and one["status"] == "ok"]
+    chosen = (of_lengths or own)[0]
+    return chosen["status"], chosen["reason"]
 
 
 def limited(rows: list[dict], variant: str) -> str | None:
@@ -103,13 +151,11 @@ def limited(rows: list[dict], variant: str) -> str | None:
 
 def median(rows: list[dict], variant: str, kind: str, phase: str = "step") -> float | None:
     """The median of the processes' medians, in seconds; None without samples."""
+    place = {"variant": variant, "kind": kind, "phase": phase, "warmup": False}
     by_process: dict[int, list[float]] = {}
     for row in rows:
-        if (row["variant"], row.get("kind"), row["phase"], row["warmup"]) == (
-            variant,
-            kind,
-            phase,
-            False,
-        ):
+        if all(row.get(key) == value for key, value in place.items()):
             by_process.setdefault(row["process"], []).append(row["seconds"])
-    return statistics.median(map(statistics.median, by_process.values())) if by_process else None
+    if not by_process:
+        return None
+    return statistics.median(map(statistics.median, by_process.values()))

@@ -5,7 +5,6 @@ None of these may fail a cell: what cannot be had is left out, with the reason.
 """
 
 import gc
-import itertools
 import json
 import re
 import tempfile
@@ -13,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -41,11 +41,9 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
         stream = torch.cuda.current_stream()
         gradients = [parameter.grad for parameter in work.parameters]
         try:
-            graph = _captured(work)
-            for took in _replayed(graph, seconds):
+            for took in _replayed(_captured(work), seconds):
                 samples.add(name, MODES["step"].whole, took, mode="step", kind="host-free")
         finally:
-            graph = None
             torch.cuda.set_stream(stream)  # a capture that fails may not have given it back
             for parameter, gradient in zip(work.parameters, gradients, strict=True):
                 parameter.grad = gradient
@@ -97,35 +95,49 @@ def _replayed(graph: torch.cuda.CUDAGraph, seconds: float) -> list[float]:
     return time_in_a_row(graph.replay, max(LEAST_REPLAYS, min(REPLAYS, int(seconds / each))))
 
 
-def energy(
-    run: Callable[[], object], name: str, found: Found, telemetry: Telemetry, **place: object
-) -> None:
+def energy(run: Callable[[], object], name: str, found: Found, telemetry: Telemetry) -> None:
     """Joules a step, by NVML's counter over as many steps as take a second; nothing without the
     counter.
 
     It is read as it moves, some ten times a second. What the idle GPU took beside the steps goes
-    off."""
+    off.
+    """
     torch.cuda.synchronize()
-    moves, start, count = [_moved(telemetry)], time.perf_counter(), 0
-    while moves[0] and time.perf_counter() - start < LEAST_SECONDS:
+    before = _moved(telemetry)
+    if before is None:
+        return
+    start, count = time.perf_counter(), 0
+    while time.perf_counter() - start < LEAST_SECONDS:
         run()
         count += 1
     torch.cuda.synchronize()
-    end = time.perf_counter()
+    ran = time.perf_counter() - start
     time.sleep(0.2)  # the counter is late
-    moves += [_moved(telemetry), _moved(telemetry)]
-    if None not in moves:
-        (first, before), (second, after), (third, later) = moves
-        idle = (later - after) / (third - second) * (second - first - (end - start))
-        found.value(name, "energy", "J", (after - before - idle) / count, **place)
+    after, later = _moved(telemetry), _moved(telemetry)
+    if after is None or later is None:
+        return
+    idle_power = (later.joules - after.joules) / (later.at - after.at)
+    idle = idle_power * (after.at - before.at - ran)
+    found.value(name, "energy", "J", (after.joules - before.joules - idle) / count, mode="step")
 
 
-def _moved(telemetry: Telemetry) -> tuple[float, float] | None:
-    """(seconds, joules) as the counter moves next; None if it does not within a second."""
+class _Reading(NamedTuple):
+    """The counter's joules, and the host's clock in seconds as they were read."""
+
+    at: float
+    joules: float
+
+
+def _moved(telemetry: Telemetry) -> _Reading | None:
+    """The counter as it moves next; None if it does not within a second."""
     first, start = telemetry.energy(), time.perf_counter()
-    while first is not None and (now := time.perf_counter()) - start < 1:
-        if (joules := telemetry.energy()) != first:
-            return now, joules
+    while first is not None:
+        now = time.perf_counter()
+        if now - start >= 1:
+            return None
+        joules = telemetry.energy()
+        if joules is not None and joules != first:
+            return _Reading(now, joules)
     return None
 
 
@@ -133,27 +145,33 @@ def counted(work: Workload, name: str, samples: Samples, found: Found, device: s
     """Launches, kernels and the busy time of a few steps under torch.profiler; on a CPU the
     operators of one. It slows down all that comes after it in the process."""
     try:
-        phases, count = work.phases("step"), PROFILED if device == "cuda" else 1
         work.use()
-        steps.whole(work, phases)
-        work.drop_graph()
-        Clock(device).synchronize()
-        kinds = torch.profiler.ProfilerActivity
-        with torch.profiler.profile(
-            activities=[kinds.CUDA if device == "cuda" else kinds.CPU]
-        ) as profile:
-            for _ in range(count):
-                steps.whole(work, phases)
-                work.drop_graph()
-            Clock(device).synchronize()
-        events = events_of(profile)
+        count = PROFILED if device == "cuda" else 1
+        events = _profiled(work, count, device)
         for quantity, number in counts(events, device).items():
             found.value(name, quantity, "1", number / count, once=True, mode="step")
-        for took in busy(events, count) if device == "cuda" else []:
-            samples.add(name, MODES["step"].whole, took, mode="step", kind="busy")
+        if device == "cuda":
+            for took in busy(events, count):
+                samples.add(name, MODES["step"].whole, took, mode="step", kind="busy")
     except Exception as error:
         found.status(name, *steps.why(error), mode="busy")
     steps.tidy(work, device)
+
+
+def _profiled(work: Workload, count: int, device: str) -> list[dict]:
+    """The events of so many steps, after one that is not profiled."""
+    phases, clock = work.phases("step"), Clock(device)
+    steps.whole(work, phases)
+    work.drop_graph()
+    clock.synchronize()
+    kinds = torch.profiler.ProfilerActivity
+    activities = [kinds.CUDA if device == "cuda" else kinds.CPU]
+    with torch.profiler.profile(activities=activities) as profile:
+        for _ in range(count):
+            steps.whole(work, phases)
+            work.drop_graph()
+        clock.synchronize()
+    return events_of(profile)
 
 
 def events_of(profile: torch.profiler.profile) -> list[dict]:
@@ -175,22 +193,24 @@ def counts(events: list[dict], device: str) -> dict[str, int]:
     return {"kernels": kinds["kernel"], "launches": len(launches)}
 
 
-def busy(events: list[dict], steps: int) -> list[float]:
+def busy(events: list[dict], count: int) -> list[float]:
     """Seconds of the union of the GPU's intervals, kernels and copies, in each of so many equal
     steps; where their number is no multiple, the mean step's alone. Events have `ts` and `dur` in
     microseconds."""
     work = [event for event in events if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
     spans = sorted((event["ts"], event["ts"] + event["dur"]) for event in work)
-    if len(spans) % steps:
-        return [union(spans) / steps / 1e6]
-    each = len(spans) // steps
-    return [union(spans[start : start + each]) / 1e6 for start in range(0, len(spans), each or 1)]
+    each, left = divmod(len(spans), count)
+    if left:
+        return [union(spans) / count / 1e6]
+    # Nothing at all ran: there are no steps to tell apart.
+    starts = range(0, len(spans), each) if each else ()
+    return [union(spans[start : start + each]) / 1e6 for start in starts]
 
 
 def union(spans: list[tuple[float, float]]) -> float:
     """Length of the union of intervals (start, end), which are sorted."""
-    reached = itertools.accumulate((end for _, end in spans), max, initial=float("-inf"))
-    return sum(
-        max(0.0, end - max(start, before))
-        for (start, end), before in zip(spans, reached, strict=False)
-    )
+    length, reached = 0.0, float("-inf")
+    for start, end in spans:
+        length += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return length

@@ -21,19 +21,17 @@ from stepscope.formulas import footprint, footprint_peak
 from stepscope.machine.process import available_memory
 from stepscope.measure import gpu_alone, memory, models, steps
 from stepscope.measure.clock import Clock
-from stepscope.measure.found import Found
+from stepscope.measure.found import Found, Place
 from stepscope.measure.samples import Budget, Samples, series, take_turns
 from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, unsupported, workload
+from stepscope.measure.workload import Workload, compiled_loss, is_compiled, unsupported, workload
 from stepscope.model.about import Optimizer
 from stepscope.model.chosen import load, said
 from stepscope.model.shape import ModelShape
 
-SHORT, SHORT_SECONDS = (
-    2,
-    0.25,
-)  # least steps, and most seconds beyond them, of the series beside the turns
+# Least steps, and most seconds beyond them, of the series beside the turns.
+SHORT, SHORT_SECONDS = 2, 0.25
 KEPT = 3 * 4  # bytes a parameter between two steps: itself and the optimizer's two moments in fp32
 HEADROOM = 0.9  # of the memory that is free
 
@@ -41,12 +39,9 @@ HEADROOM = 0.9  # of the memory that is free
 def spec_of(spec: dict, variant: dict) -> dict:
     """What a variant's model and steps are made from: the cell's spec with the variant's own
     options."""
+    shared = {key: value for key, value in spec.items() if key != "variants"}
     own = {key: value for key, value in variant.items() if key not in ("name", "after")}
-    return (
-        {key: value for key, value in spec.items() if key != "variants"}
-        | {"precision": "fp32"}
-        | own
-    )
+    return shared | {"precision": "fp32"} | own
 
 
 def fit_together(spec: dict, free: int) -> bool:
@@ -55,7 +50,9 @@ def fit_together(spec: dict, free: int) -> bool:
     one's own is tried."""
     if "model" in spec:
         return True
-    shape, kept, transient = ModelShape.of(spec), 0, []
+    shape = ModelShape.of(spec)
+    of_weights = KEPT * shape.parameters
+    kept, transient = 0, []
     for variant in spec["variants"]:
         options = spec_of(spec, variant)
         attention = "naive" if option(options, "attention") == "naive" else "sdpa"
@@ -68,11 +65,11 @@ def fit_together(spec: dict, free: int) -> bool:
             optimizer=_known_optimizer(option(options, "optimizer")),
             loss=option(options, "loss"),
         )
-        of_step = footprint_peak.peak(setup, "step").bytes - KEPT * shape.parameters
+        of_step = footprint_peak.peak(setup, "step").bytes - of_weights
         transient.append(of_step)
-        kept += KEPT * shape.parameters + (
-            of_step if load("compile", option(options, "compile")).COMPILATION.replays else 0
-        )
+        kept += of_weights
+        if load("compile", option(options, "compile")).COMPILATION.replays:
+            kept += of_step  # the graphs' pools stay
     return kept + max(transient) <= HEADROOM * free
 
 
@@ -98,18 +95,12 @@ class _NoRoomError(Exception):
 
 class _Process:
     def __init__(self, spec: dict, telemetry: Telemetry, process: int, together: bool):
-        self._spec, self._device, self._telemetry, self._together = (
-            spec,
-            spec["device"],
-            telemetry,
-            together,
-        )
+        self._spec, self._device = spec, spec["device"]
+        self._telemetry, self._together = telemetry, together
         self._is_first, self._is_last = process == 1, process == spec["processes"]
-        self._samples, self._clock, self._budget = (
-            Samples(telemetry, process),
-            Clock(self._device),
-            Budget.of(spec),
-        )
+        self._samples = Samples(telemetry, process)
+        self._clock = Clock(self._device)
+        self._budget = Budget.of(spec)
         self._found = Found(process, self._samples.rows)
         self._variants = ordered(spec["variants"], process)
         self._outcomes = {variant["name"]: Outcome() for variant in self._variants}
@@ -119,13 +110,13 @@ class _Process:
 
     def measure(self) -> Found:
         """Raises _NoRoomError where memory ran out while variants shared it."""
-        for group in (
-            [self._variants] if self._together else [[variant] for variant in self._variants]
-        ):
-            self._group(group)
-        if (
-            self._is_last and not self._together
-        ):  # what a profiler slows down comes after all that is timed
+        if self._together:
+            self._group(self._variants)
+        else:
+            for variant in self._variants:
+                self._group([variant])
+        if self._is_last and not self._together:
+            # What a profiler slows down comes after all that is timed.
             for variant in self._variants:
                 self._try(variant["name"], self._built_again, variant)
                 self._forget()
@@ -137,29 +128,29 @@ class _Process:
         """Measure variants that are in memory at once."""
         for variant in variants:
             self._try(variant["name"], self._prepare, variant)
-        for name in list(self._works):
-            self._try(
-                name, partial(self._turn, name, warmup=True), 0
-            )  # memory given back is asked for again
+        for name in list(self._works):  # memory given back is asked for again
+            self._try(name, partial(self._turn, name, warmup=True), 0)
         turns = {name: partial(self._try, name, partial(self._turn, name)) for name in self._works}
         take_turns(turns, self._budget)
         for name in self._works:  # no variable may hold the last one beyond _forget()
             steps.tidy(self._works[name], self._device)
-        is_gpu = self._device == "cuda"
-        parts: list[Callable] = [
-            partial(self._series, mode="step", kind="phased"),
-            self._forward_backward,
-        ]
-        parts += [self._energy] * (is_gpu and self._is_last)
-        parts += [self._host_free] * (
-            is_gpu and (self._is_last or self._together)
-        )  # else it takes too long
-        parts += [self._counted] * (self._together and self._is_last)
-        for part in parts:
+        for part in self._beside_the_turns():
             for name in list(self._works):
                 self._try(name, part, name)
                 steps.tidy(self._works.get(name), self._device)
         self._forget()
+
+    def _beside_the_turns(self) -> list[Callable[[str], None]]:
+        """What is measured of each variant after the turns."""
+        is_gpu = self._device == "cuda"
+        parts: list[Callable[[str], None]] = [self._phased, self._forward_backward]
+        if is_gpu and self._is_last:
+            parts.append(self._energy)
+        if is_gpu and (self._is_last or self._together):  # else it takes too long
+            parts.append(self._host_free)
+        if self._together and self._is_last:
+            parts.append(self._counted)
+        return parts
 
     def _try(self, name: str, part: Callable, argument: object) -> None:
         """Run a part of a variant's measurement, unless the variant has failed; let go of one that
@@ -197,31 +188,36 @@ class _Process:
         self._run(name, "step", "free", warmup=True)
         start = time.perf_counter()
         if work.capture():
-            self._found.value(
-                name, "capture_time", "s", time.perf_counter() - start, mode="forward-backward"
-            )
+            took = time.perf_counter() - start
+            self._found.value(name, "capture_time", "s", took, mode="forward-backward")
         steps.tidy(work, self._device)
         memory.reset_peaks(self._device)
         self._run(name, "step", "free", warmup=True)
-        if (
-            self._device == "cuda"
-        ):  # a CPU's process does not give back what another variant has freed
+        # A CPU's process does not give back what another variant has freed.
+        if self._device == "cuda":
             for quantity, size in memory.peaks(self._device, before).items():
                 self._found.value(name, quantity, "B", size, mode="step", phase="step")
         steps.tidy(work, self._device)
 
-    def _run(self, name: str, mode: str, kind: str, **place: object) -> None:
+    def _run(
+        self, name: str, mode: str, kind: str, warmup: bool = False, number: int | None = None
+    ) -> None:
+        """One step, in a round of this number if there are any."""
         step = steps.timed(self._works[name], mode, kind, self._clock)
-        self._samples.run(name, step, mode=mode, kind=kind, **place)
+        place: Place = {"mode": mode, "kind": kind}
+        if number is not None:
+            place["round"] = number
+        self._samples.run(name, step, warmup, **place)
 
     def _turn(self, name: str, number: int, warmup: bool = False) -> None:
         if name != self._at_turn:  # the gradients of all variants need not be there at once
             for work in self._works.values():
                 work.clear_gradients()
             self._at_turn = name
-        self._run(
-            name, "step", "free", warmup=warmup, **{"round": number} if self._together else {}
-        )
+        self._run(name, "step", "free", warmup, number if self._together else None)
+
+    def _phased(self, name: str) -> None:
+        self._series(name, "step", "phased")
 
     def _series(self, name: str, mode: str, kind: str) -> None:
         self._run(name, mode, kind, warmup=True)
@@ -231,31 +227,28 @@ class _Process:
     def _forward_backward(self, name: str) -> None:
         """Free steps of forward and backward; by how much the very first one took longer, compiling
         is known: of code that compilers' caches do not hold from an earlier process or variant."""
-        self._series(name, "forward-backward", "free")
-        if (
-            (code := compiled_code(self._works[name].spec))
-            and self._is_first
-            and code not in self._compiled
-        ):
-            self._compiled.add(code)
-            rows = [
-                row
-                for row in self._samples.rows
-                if row["variant"] == name and row["mode"] == "forward-backward"
-            ]
-            later = statistics.median(self._samples.of(name, mode="forward-backward"))
-            more = max(0.0, rows[0]["seconds"] - later)
-            self._found.value(name, "compile_time", "s", more, mode="forward-backward")
+        mode = "forward-backward"
+        self._series(name, mode, "free")
+        code = compiled_code(self._works[name].spec)
+        if not code or not self._is_first or code in self._compiled:
+            return
+        self._compiled.add(code)
+        first = next(
+            row["seconds"]
+            for row in self._samples.rows
+            if (row["variant"], row["mode"]) == (name, mode)
+        )
+        later = statistics.median(self._samples.of(name, mode=mode))
+        self._found.value(name, "compile_time", "s", max(0.0, first - later), mode=mode)
 
     def _energy(self, name: str) -> None:
         work = self._works[name]
         step = partial(steps.whole, work, work.phases("step"))
-        gpu_alone.energy(step, name, self._found, self._telemetry, mode="step")
+        gpu_alone.energy(step, name, self._found, self._telemetry)
 
     def _host_free(self, name: str) -> None:
-        gpu_alone.host_free(
-            self._works[name], name, self._samples, self._found, self._budget.seconds
-        )
+        work, seconds = self._works[name], self._budget.seconds
+        gpu_alone.host_free(work, name, self._samples, self._found, seconds)
 
     def _counted(self, name: str) -> None:
         gpu_alone.counted(self._works[name], name, self._samples, self._found, self._device)
@@ -275,7 +268,8 @@ def compiled_code(spec: dict) -> tuple:
     compiled."""
     how = load("compile", option(spec, "compile")).COMPILATION
     rest = (spec.get(key) for key in ("precision", "attention", "checkpoint"))
-    return (how.parts, str(how.arguments), *rest) if how.parts else ()
+    code = (how.parts, str(how.arguments), compiled_loss(spec), *rest)
+    return code if is_compiled(spec) else ()
 
 
 def ordered(variants: list[dict], process: int) -> list[dict]:

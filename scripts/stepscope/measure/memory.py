@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from stepscope.machine import process
+from stepscope.model.out_of_memory import is_out_of_memory as is_out_of_memory
 from stepscope.model.shape import ModelShape
 
 FP32_BYTES = 4
@@ -18,17 +19,6 @@ OF_ALLOCATOR = {
     "peak_reserved": "reserved_bytes",
 }
 RESIDENT = "peak_resident"  # on a CPU, whose allocator keeps no account: the process's resident set
-_OUT_OF_MEMORY = re.compile(
-    r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE
-)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the error says that memory ran out: torch's own, Python's, the C++ library's or a
-    CUDA library's."""
-    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
-        return True
-    return isinstance(error, RuntimeError) and bool(_OUT_OF_MEMORY.search(str(error)))
 
 
 def reason(error: BaseException) -> str:
@@ -85,7 +75,9 @@ def _bytes(device: str, of_allocator: str, of_process: str) -> dict[str, int]:
             for name, key in OF_ALLOCATOR.items()
         }
     status = Path("/proc/self/status").read_text()
-    return {RESIDENT: int(re.search(rf"{of_process}:\s+(\d+) kB", status).group(1)) * 1024}
+    found = re.search(rf"{of_process}:\s+(\d+) kB", status)
+    assert found is not None, "Linux says that of every process (proc(5))"
+    return {RESIDENT: int(found.group(1)) * 1024}
 
 
 def release(device: str) -> None:

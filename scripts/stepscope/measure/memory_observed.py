@@ -44,26 +44,23 @@ class Observed(contextlib.AbstractContextManager):
 
     def _make(self, operator: str, inputs: list[Tensor], tensor: Tensor) -> None:
         phase, module = self._where()
-        copied = (
-            self._parameters.get(address(inputs[0])) if operator == "_to_copy" and inputs else None
-        )
-        entry = {"phase": phase, "module": module, "op": operator, "cast_of": copied} | described(
-            tensor
-        )
+        copied = None
+        if operator == "_to_copy" and inputs:
+            copied = self._parameters.get(address(inputs[0]))
+        where = {"phase": phase, "module": module, "op": operator, "cast_of": copied}
+        entry = where | described(tensor)
         self.made.append(entry)
         self._maker[address(tensor)] = entry
 
     def _save(self, tensor: Tensor) -> Tensor:
-        maker = self._maker.get(
-            address(tensor)
-        )  # none: a parameter, a table or the batch, there before the step
+        # None has made a parameter, a table or the batch, which were there before the step.
+        maker = self._maker.get(address(tensor))
         if maker is not None and id(maker) not in self._kept:
             self._kept.add(id(maker))
             made_by = {"op": maker["op"], "cast_of": maker["cast_of"]}
             self.saved.append({"module": self._where()[1]} | made_by | described(tensor))
-        return (
-            tensor.detach()
-        )  # a result kept with its graph would be a circle that only a backward pass opens
+        # A result kept with its graph would be a circle that only a backward pass opens.
+        return tensor.detach()
 
 
 class _Operators(TorchDispatchMode):
@@ -136,6 +133,7 @@ class Parts:
 
     def watch_backward(self, loss: Tensor) -> None:
         """From now on each node of the loss's graph tells its part before it runs."""
+        assert loss.grad_fn is not None, "a loss without a graph has no backward pass"
         waiting, seen = [loss.grad_fn], {loss.grad_fn}
         while waiting:
             node = waiting.pop()

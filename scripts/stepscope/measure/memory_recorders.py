@@ -93,6 +93,7 @@ class CpuRecorder:
     def stop(self) -> tuple[dict, list[Mark]]:
         """(the snapshot without segments, the marks in their order)."""
         profile = self._profile
+        assert profile is not None, "start() comes first"
         self.abandon()
         return from_profile(events_of(profile))
 
@@ -106,38 +107,38 @@ class CpuRecorder:
 def from_profile(events: list[dict]) -> tuple[dict, list[Mark]]:
     """(a snapshot without segments, the marks) of the events of a Chrome trace by
     torch.profiler."""
-    memory = sorted(
-        (event for event in events if event.get("name") == "[memory]"),
-        key=lambda event: event["ts"],
-    )
+    memory = [event for event in events if event.get("name") == "[memory]"]
+    memory.sort(key=lambda event: event["ts"])
     stacks = _Stacks(event for event in events if event.get("cat") == "python_function")
-    sizes: dict[int, int] = {}
-    trace, times, counts = [], [], [[0, 0]]
+    sizes: dict[int, int] = {}  # of what is alive, by address
+    trace: list[dict] = []
+    counts = [[0, 0]]  # allocations and frees before each event, and after the last
     for event in memory:
         address, size = event["args"]["Addr"], event["args"]["Bytes"]
         entry = {"addr": address, "stream": 0, "time_us": int(event["ts"]), "pool_id": (0, 0)}
         allocations, frees = counts[-1]
         if size > 0:
             sizes[address] = size
-            trace.append(
-                entry
-                | {"action": "alloc", "size": size, "frames": stacks.at(event["tid"], event["ts"])}
-            )
-            allocations += 1
+            frames = stacks.at(event["tid"], event["ts"])
+            trace.append(entry | {"action": "alloc", "size": size, "frames": frames})
+            counts.append([allocations + 1, frees])
         else:
             entry |= {"size": sizes.pop(address, -size), "frames": []}
             trace += [entry | {"action": action} for action in ("free_requested", "free_completed")]
-            frees += 1
-        times.append(event["ts"])
-        counts.append([allocations, frees])
-    found = (
-        (re.fullmatch(r"stepscope mark (\d+)", event.get("name", "")), event) for event in events
-    )
-    marks = {
-        int(match[1]): event["ts"] for match, event in found if match and event.get("ph") == "X"
-    }
-    places = [counts[bisect.bisect_left(times, marks[number])] for number in range(len(marks))]
-    return {"segments": [], "device_traces": [trace], "allocator_settings": {}}, places
+            counts.append([allocations, frees + 1])
+    times = [event["ts"] for event in memory]
+    marks = [counts[bisect.bisect_left(times, time)] for time in _marked(events)]
+    return {"segments": [], "device_traces": [trace], "allocator_settings": {}}, marks
+
+
+def _marked(events: list[dict]) -> list[float]:
+    """When the marks were made, in their order."""
+    times: dict[int, float] = {}
+    for event in events:
+        match = re.fullmatch(r"stepscope mark (\d+)", event.get("name", ""))
+        if match and event.get("ph") == "X":
+            times[int(match[1])] = event["ts"]
+    return [times[number] for number in range(len(times))]
 
 
 def add_segments(snapshot: dict, before: Iterable[tuple[int, int]]) -> None:
@@ -145,7 +146,7 @@ def add_segments(snapshot: dict, before: Iterable[tuple[int, int]]) -> None:
 
     before: (address, bytes) of what was alive when the recording began and still is at its end.
     """
-    alive = {address: (size, []) for address, size in before if size}
+    alive: dict[int, tuple[int, list]] = {address: (size, []) for address, size in before if size}
     for entry in snapshot["device_traces"][0]:
         if entry["action"] == "alloc":
             alive[entry["addr"]] = entry["size"], entry["frames"]
@@ -157,19 +158,22 @@ def add_segments(snapshot: dict, before: Iterable[tuple[int, int]]) -> None:
             "size": size,
             "requested_size": size,
             "state": "active_allocated",
-        }
-        sizes = dict.fromkeys(
-            ("total_size", "allocated_size", "active_size", "requested_size"), size
-        )
-        where = {
-            "device": 0,
-            "address": address,
-            "stream": 0,
-            "segment_type": "large",
-            "segment_pool_id": (0, 0),
+            "frames": frames,
         }
         snapshot["segments"].append(
-            where | sizes | {"is_expandable": False, "blocks": [block | {"frames": frames}]}
+            {
+                "device": 0,
+                "address": address,
+                "stream": 0,
+                "segment_type": "large",
+                "segment_pool_id": (0, 0),
+                "total_size": size,
+                "allocated_size": size,
+                "active_size": size,
+                "requested_size": size,
+                "is_expandable": False,
+                "blocks": [block],
+            }
         )
 
 

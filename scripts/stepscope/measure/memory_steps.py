@@ -52,9 +52,8 @@ def _held(value: object, owner: str, names: dict[Tensor, str]) -> Iterator[tuple
         yield owner, value
     elif isinstance(value, dict):
         for key, inner in value.items():
-            yield from _held(
-                inner, names.get(key, owner) if isinstance(key, Tensor) else owner, names
-            )
+            of_key = names.get(key, owner) if isinstance(key, Tensor) else owner
+            yield from _held(inner, of_key, names)
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _held(inner, owner, names)
@@ -120,26 +119,29 @@ class _Run:
         recording.found.rows = self._samples.rows
         self.recorder = recorder(self._device)
         recording.recorder = self.recorder.name
-        self._workload: Workload | None = None
+        self._built: Workload | None = None
         self._observed: Observed | None = None
         self._begin()
+
+    @property
+    def _workload(self) -> Workload:
+        assert self._built is not None, "prepare() comes first"
+        return self._built
 
     def _begin(self) -> None:
         """Start a recording, with no marks and no tensors seen in it."""
         self._marks: list[tuple[int, int, str, str]] = []  # (mark, step, phase, module)
-        self._seen: list[
-            tuple[int | None, dict]
-        ] = []  # (mark, tensor); None: from before the recording
+        # (mark, tensor); None: from before the recording
+        self._seen: list[tuple[int | None, dict]] = []
         self._phase, self._module = "", ""
         self.recorder.start()
 
     def prepare(self) -> None:
         """Make the model, its batch and its optimizer."""
-        self._workload = Workload(self._spec)
+        self._built = Workload(self._spec)
         self._clock = Clock(self._device)
-        self._parts = Parts(
-            self._workload.model.blocks, lambda module: self._tell(self._phase, module)
-        )
+        blocks = self._workload.model.blocks
+        self._parts = Parts(blocks, lambda module: self._tell(self._phase, module))
         ranges.turn_on(self._parts.open)
         self._note_all(before=False)
         self._recording.baselines["model"] = self.recorder.allocated()
@@ -164,11 +166,12 @@ class _Run:
         self._parts.forget()
         self._tell("", "")
         workload.clear_gradients()
+        observing: contextlib.AbstractContextManager = contextlib.nullcontext()
         if is_first:
-            self._observed = Observed(
-                workload.model.named_parameters(), lambda: (self._phase, self._module)
-            )
-        with self._observed if is_first else contextlib.nullcontext():
+            parameters = workload.model.named_parameters()
+            self._observed = Observed(parameters, lambda: (self._phase, self._module))
+            observing = self._observed
+        with observing:
             for name, phase in workload.phases(self._mode).items():
                 if name == "backward":
                     self._parts.watch_backward(workload.loss)
@@ -185,20 +188,18 @@ class _Run:
 
     def end(self) -> None:
         """Take the snapshot, and put down what is known of it."""
-        if self._workload is not None:
+        if self._built is not None:
             if self._recording.outcome.status == "oom":
-                self._note("gradients", gradients(self._workload))
-            if "optimizer state" not in {
-                tensor["category"] for _, tensor in self._seen
-            }:  # made in the recording
-                self._note("optimizer state", optimizer_state(self._workload))
+                self._note("gradients", gradients(self._built))
+            known = {tensor["category"] for _, tensor in self._seen}
+            if "optimizer state" not in known:  # made in the recording
+                self._note("optimizer state", optimizer_state(self._built))
         snapshot, places = self.recorder.stop()
-        tensors = [
-            tensor | {"at": [0, 0] if mark is None else places[mark]} for mark, tensor in self._seen
-        ]
-        before = {
-            tensor["address"]: tensor["bytes"] for tensor in tensors if tensor["at"] == [0, 0]
-        }
+        start = [0, 0]
+        tensors = []
+        for mark, tensor in self._seen:
+            tensors.append(tensor | {"at": start if mark is None else places[mark]})
+        before = {one["address"]: one["bytes"] for one in tensors if one["at"] == start}
         if not snapshot["segments"]:
             add_segments(snapshot, before.items())
         self._recording.snapshot = snapshot
@@ -223,10 +224,8 @@ class _Run:
         """Remember where tensors are now, or were already when the recording began."""
         mark = None if before else self.recorder.mark()
         for name, tensor in tensors:
-            entry = {"category": category, "name": name, "address": address(tensor)} | described(
-                tensor
-            )
-            self._seen.append((mark, entry))
+            entry = {"category": category, "name": name, "address": address(tensor)}
+            self._seen.append((mark, entry | described(tensor)))
 
     def _note_all(self, before: bool) -> None:
         """Remember where everything is that lives longer than a step."""
@@ -256,16 +255,14 @@ def _tensors_of_python(device: str, known: set[int]) -> list[Tensor]:
 def _others(snapshot: dict, known: set[int]) -> list[dict]:
     """Blocks that outlive the recording, began before it and belong to no tensor: buffers of CUDA's
     libraries."""
-    made = {
-        entry["addr"]
-        for trace in snapshot["device_traces"]
-        for entry in trace
-        if entry["action"] == "alloc"
-    }
+    made = set(known)
+    for trace in snapshot["device_traces"]:
+        made |= {entry["addr"] for entry in trace if entry["action"] == "alloc"}
     library = {"category": "workspace", "name": "library", "shape": [], "dtype": "", "at": [0, 0]}
-    return [
-        library | {"address": block["address"], "bytes": block.get("requested_size", block["size"])}
-        for segment in snapshot["segments"]
-        for block in segment["blocks"]
-        if block["state"] == "active_allocated" and block["address"] not in made | known
-    ]
+    found = []
+    for segment in snapshot["segments"]:
+        for block in segment["blocks"]:
+            if block["state"] == "active_allocated" and block["address"] not in made:
+                size = block.get("requested_size", block["size"])
+                found.append(library | {"address": block["address"], "bytes": size})
+    return found

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from stepscope.axes import option
 from stepscope.config.grid import words_of
-from stepscope.config.profilers import NSYS_NEUTRAL, attempts
+from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity, process
 from stepscope.measure import record as cell_record
 from stepscope.measure.found import Found
+from stepscope.measure.nsys_options import attempts
 from stepscope.trace import TraceError, nsys_export
 
 NAME = "step"  # of the only variant
@@ -30,11 +31,9 @@ def missing(device: str) -> str | None:
     """Why nsys cannot record here; None if it can."""
     if device == "cpu":
         return "nsys records the work of a GPU; on a CPU use --profiler torch"
-    return (
-        None
-        if shutil.which("nsys")
-        else "nsys is not on the PATH; install Nsight Systems, or use --profiler torch"
-    )
+    if shutil.which("nsys") is None:
+        return "nsys is not on the PATH; install Nsight Systems, or use --profiler torch"
+    return None
 
 
 def record(
@@ -54,7 +53,7 @@ def record(
         inner += [*words_of(plain | {"profiler": "none"}), "--out", scratch]
         for name, chosen in attempts(spec):
             report = folder / "trace.nsys-rep"
-            words = command(shutil.which("nsys"), chosen, report.with_suffix(""), inner)
+            words = command("nsys", chosen, report.with_suffix(""), inner)
             code, said = run(words, environment, process.die_with_parent)
             written = (Path(scratch) / "record.json").is_file()
             if code and written:  # the program ended well, nsys did not
@@ -95,9 +94,9 @@ def _captured(report: Path, path: Path) -> str | None:
         return str(error).removeprefix(f"{report}: ")[:200]
     with contextlib.closing(sqlite3.connect(path)) as database:
         try:
-            count = database.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()[
-                0
-            ]
+            (count,) = database.execute(
+                "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"
+            ).fetchone()
         except sqlite3.Error:
             count = 0
     return None if count else "an empty capture"
@@ -124,6 +123,7 @@ def run(
         errors="replace",
         preexec_fn=prepare,
     )
+    assert running.stdout is not None, "it is a pipe"
     last = ""
     for line in running.stdout:
         if _PROGRESS.search(line):

@@ -61,7 +61,8 @@ class OwnMeasurement(Measurement):
 
     def __exit__(self, kind, error, trace) -> bool | None:
         super().__exit__(kind, error, trace)
-        return _end(error)
+        _end(error)
+        return None
 
     def in_processes(self, measure: Callable[[dict, Telemetry, int], Found]) -> list[Found]:
         """As Measurement has it; a model that fails ends the process with one line."""

@@ -4,6 +4,7 @@ and of our own."""
 import re
 from collections import OrderedDict
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,11 +20,9 @@ FORMATS = ("fp16", "bf16")
 
 def toy_model(device: str) -> nn.Module:
     """Two linear layers with ReLU and LayerNorm between: (batch, 20) -> (batch, 5)."""
-    first, last = (
-        nn.Linear(20, 10, bias=False, device=device),
-        nn.Linear(10, 5, bias=False, device=device),
-    )
-    layers = {
+    first = nn.Linear(20, 10, bias=False, device=device)
+    last = nn.Linear(10, 5, bias=False, device=device)
+    layers: dict[str, nn.Module] = {
         "linear_1": first,
         "relu": nn.ReLU(),
         "layer_norm": nn.LayerNorm(10, device=device),
@@ -42,9 +41,8 @@ class Watch:
     def module(self, role: str, module: nn.Module) -> None:
         """Note what goes into the module and comes out of it; several modules may have one role."""
         row = self._row(role, type(module).__name__)
-        row["parameter"] |= dict.fromkeys(
-            name_of(each.dtype) for each in module.parameters(recurse=False)
-        )
+        for each in module.parameters(recurse=False):
+            row["parameter"].setdefault(name_of(each.dtype))
         module.register_forward_hook(lambda _, inputs, output: self.passed(role, inputs, output))
 
     def function(self, role: str, of: str, call):
@@ -61,26 +59,26 @@ class Watch:
     def passed(self, role: str, inputs: object, output: Tensor) -> None:
         """Note one call, and the dtype of the gradient that will come back to its output."""
         row = self.rows[role]
-        row["input"] |= {names_of(inputs): None}
-        row["output"] |= {names_of(output): None}
+        row["input"].setdefault(names_of(inputs))
+        row["output"].setdefault(names_of(output))
+
+        def note(gradient: Tensor) -> None:
+            row["output_gradient"].setdefault(name_of(gradient.dtype))
+
         if output.requires_grad:
-            output.register_hook(
-                lambda gradient: row["output_gradient"].setdefault(name_of(gradient.dtype))
-            )
+            output.register_hook(note)
 
     def gradients(self, role: str, module: nn.Module) -> None:
         """Note the dtypes of the gradients that its parameters got."""
-        found = (each.grad for each in module.parameters(recurse=False) if each.grad is not None)
-        self.rows[role]["parameter_gradient"] |= dict.fromkeys(
-            name_of(each.dtype) for each in found
-        )
+        for each in module.parameters(recurse=False):
+            if each.grad is not None:
+                self.rows[role]["parameter_gradient"].setdefault(name_of(each.grad.dtype))
 
     def _row(self, role: str, kind: str) -> dict:
-        empty = {
-            key: {}
-            for key in ("parameter", "input", "output", "output_gradient", "parameter_gradient")
-        }
-        return self.rows.setdefault(role, {"kind": kind} | empty)
+        row: dict = {"kind": kind}
+        for key in ("parameter", "input", "output", "output_gradient", "parameter_gradient"):
+            row[key] = {}  # dtypes in the order in which they came, each once
+        return self.rows.setdefault(role, row)
 
     def table(self, name: str) -> list[dict]:
         """The rows of autocast in a format as plain values; where calls differ, their dtypes are
@@ -89,12 +87,11 @@ class Watch:
         def plain(value: str | dict) -> str:
             return " or ".join(value) if isinstance(value, dict) else value
 
-        key = {"autocast": name, "status": "ok", "reason": ""}
-        rows = self.rows.items()
-        return [
-            key | {"role": role} | {field: plain(value) for field, value in row.items()}
-            for role, row in rows
-        ]
+        found = []
+        for role, row in self.rows.items():
+            key = {"autocast": name, "status": "ok", "reason": "", "role": role}
+            found.append(key | {field: plain(value) for field, value in row.items()})
+        return found
 
 
 def measure(spec: dict) -> dict:
@@ -103,9 +100,8 @@ def measure(spec: dict) -> dict:
     for name in FORMATS:
         for table, probe in (("toy", _toy), ("model", _model)):
             found, reason = attempt(partial(probe, spec, name), name, spec["device"])
-            tables[table] += found or [
-                {"autocast": name, "status": "unsupported", "reason": reason}
-            ]
+            failed = {"autocast": name, "status": "unsupported", "reason": reason}
+            tables[table] += found or [failed]
     tried = tables["toy"] + tables["model"]
     if any(row["status"] == "ok" for row in tried):
         return {"status": "ok", "reason": "", "tables": tables}
@@ -134,22 +130,21 @@ def _model(spec: dict, name: str) -> list[dict]:
 
     Raises MemoryError for a model that the memory does not hold.
     """
-    shape, device, seed, watch = ModelShape.of(spec), spec["device"], spec["seed"], Watch()
+    shape, device, seed = ModelShape.of(spec), spec["device"], spec["seed"]
+    watch = Watch()
     memory.require_room(shape, device)
     model = build_model(shape, spec["context"], "naive", device, seed)
     tokens, targets = random_batch(shape.vocab_size, spec["batch"], spec["context"], device, seed)
-    named = (
-        (path, module)
-        for path, module in model.named_modules()
-        if path and not isinstance(module, nn.ModuleList)
-    )
-    members = [(re.sub(r"^blocks\.\d+", "blocks.*", path), module) for path, module in named]
+    members = []
+    for path, module in model.named_modules():
+        if path and not isinstance(module, nn.ModuleList):
+            members.append((re.sub(r"^blocks\.\d+", "blocks.*", path), module))
     for role, module in members:
         watch.module(role, module)
     for block in model.blocks:
-        block.attention.attend = watch.function(
-            "blocks.*.attention.attend", "attention core", block.attention.attend
-        )
+        attention: Any = block.attention  # one of ours, whose core is a plain attribute
+        role = "blocks.*.attention.attend"
+        attention.attend = watch.function(role, "attention core", attention.attend)
     loss = watch.function("loss", "cross-entropy", cross_entropy)
     with precision.autocast(name, device):
         value = loss(model(tokens), targets)

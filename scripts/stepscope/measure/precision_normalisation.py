@@ -1,7 +1,9 @@
 """LayerNorm, RMSNorm and softmax: what autocast runs in fp32, and what comes out where 16 bits are
 forced on them."""
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -10,33 +12,26 @@ from torch import Tensor
 
 from stepscope.measure import precision
 from stepscope.measure.precision import attempt, names_of
-from stepscope.model.loss import cross_entropy
+from stepscope.model.losses.own import cross_entropy
 from stepscope.model.softmax import softmax
 from stepscope.model.transformer import RMSNorm
 
 EPS = 1e-5
 WIDTH = 1024  # elements of a normalised row
-LARGEST = (
-    2.0**-10,
-    1.0,
-    16.0,
-    255.0,
-    256.0,
-    1024.0,
-    16384.0,
-)  # of |x|; 256^2 is the first square above fp16's range
+# Of |x|: 256^2 is the first square above fp16's range.
+LARGEST = (2.0**-10, 1.0, 16.0, 255.0, 256.0, 1024.0, 16384.0)
 MEANS = (0.0, 1.0, 10.0, 100.0, 1000.0)  # of rows with a standard deviation of 1
-ROWS_OF_EQUALS = (
-    128,
-    1024,
-    8192,
-    65536,
-    131072,
-)  # lengths; the sum of the exponentials is the length itself
+# Lengths of rows of equal logits: the sum of the exponentials is the length itself.
+ROWS_OF_EQUALS = (128, 1024, 8192, 65536, 131072)
 LARGEST_LOGITS = (1.0, 8.0, 11.0, 12.0, 80.0, 100.0)
 FORMATS = ("fp32", "fp16", "bf16")
 UNDER_AUTOCAST = ("fp16", "bf16")
 PLAIN, AUTOCAST = "all in the format", "under autocast"
+
+# Takes (rows, width) and returns the result and the intermediate that decides over it, both in the
+# dtype of x: every step of it is rounded to that dtype. Within one operator torch may add up in
+# fp32.
+Forced = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 def measure(spec: dict) -> dict:
@@ -48,22 +43,23 @@ def measure(spec: dict) -> dict:
 def _operators(spec: dict) -> list[dict]:
     """The type that each operation gives under autocast, for an input in 16 bits and for one in
     fp32."""
-    device, rows = spec["device"], []
-    for name in UNDER_AUTOCAST:
-        for given in (name, "fp32"):
-            for operation, call in _under_autocast(device).items():
-                x = torch.ones(2, WIDTH, device=device, dtype=precision.dtype(given))
-                output, reason = attempt(partial(_type_given, name, call, x), name, device)
-                key = {
-                    "operation": operation,
-                    "autocast": name,
-                    "given": given,
-                    "operator": "result",
-                }
-                types = {"input_dtypes": given, "output_dtype": output}
-                rows.append(
-                    key | ({"status": "unsupported", "reason": reason} if reason else types)
-                )
+    device = spec["device"]
+    rows = []
+    for name, given in itertools.product(UNDER_AUTOCAST, ("", "fp32")):
+        given = given or name
+        for operation, call in _under_autocast(device).items():
+            x = torch.ones(2, WIDTH, device=device, dtype=precision.dtype(given))
+            output, reason = attempt(partial(_type_given, name, call, x), name, device)
+            row: dict = {
+                "operation": operation,
+                "autocast": name,
+                "given": given,
+                "operator": "result",
+            }
+            if reason:
+                rows.append(row | {"status": "unsupported", "reason": reason})
+            else:
+                rows.append(row | {"input_dtypes": given, "output_dtype": output})
     return rows
 
 
@@ -88,9 +84,6 @@ def _under_autocast(device: str) -> dict[str, Callable[[Tensor], Tensor]]:
     }
 
 
-# A forced function takes (rows, width) and returns the result and the intermediate that decides
-# over it, both in the dtype of x: every step of it is rounded to that dtype. Within one operator
-# torch may add up in fp32.
 def rms_norm(x: Tensor) -> tuple[Tensor, Tensor]:
     """x / sqrt(mean(x^2) + eps), and the mean of squares."""
     mean_square = x.square().mean(-1, keepdim=True)
@@ -116,69 +109,97 @@ def softmax_of(x: Tensor, is_shifted: bool = True) -> tuple[Tensor, Tensor]:
     return exponentials / total, total
 
 
+@dataclass(frozen=True)
+class _Case:
+    """An input (1, width) in float64, what was varied to make it, and the ways to compute it.
+
+    exact: what float64 runs. ways: by their names; None stands for autocast, which runs the
+    operation `autocast`.
+    """
+
+    operation: str
+    quantity: str
+    value: float
+    x: Tensor
+    exact: Forced
+    ways: dict[str, Forced | None]
+    autocast: str
+
+
 def _forced(spec: dict) -> Iterator[dict]:
     """One row a case, way of computing and format."""
     device = spec["device"]
-    for operation, quantity, value, x, exact, ways in _cases(spec["seed"]):
-        for way, call in ways.items():
-            is_autocast = way == AUTOCAST
-            for name in UNDER_AUTOCAST if is_autocast else FORMATS:
-                key = {
-                    "operation": operation,
+    for case in _cases(spec["seed"]):
+        for way, call in case.ways.items():
+            for name in FORMATS if call else UNDER_AUTOCAST:
+                if call:
+                    outcome, under = partial(_in_format, case, call, name, device), ""
+                else:
+                    outcome, under = partial(_autocast, case, name, device), name
+                row = {
+                    "operation": case.operation,
                     "way": way,
                     "format": name,
-                    "quantity": quantity,
-                    "value": value,
+                    "quantity": case.quantity,
+                    "value": case.value,
                 }
-                outcome = partial(_outcome, x, name, device, exact, call, is_autocast)
-                found, reason = attempt(outcome, name if is_autocast else "", device)
-                yield key | (found or {"status": "unsupported", "reason": reason})
+                found, reason = attempt(outcome, under, device)
+                yield row | (found or {"status": "unsupported", "reason": reason})
 
 
-def _outcome(
-    x: Tensor, name: str, device: str, exact: Callable, call: Callable | str, is_autocast: bool
-) -> dict:
-    """What `call` makes of x rounded to a format, beside what `exact` makes of it in float64. Under
-    autocast `call` is the name of an operation.
-
-    The input is rounded first, so that the error is that of the arithmetic.
-    """
-    low = x.to(precision.dtype(name))
-    if is_autocast:
-        with torch.autocast(device, dtype=precision.dtype(name)):
-            result = _under_autocast(device)[call](low.to(device))
-        return against(exact(low.double())[0], result.double().cpu())
+# The input is rounded first, so that the error is that of the arithmetic.
+def _in_format(case: _Case, call: Forced, name: str, device: str) -> dict:
+    """What `call` makes of x rounded to a format, beside what float64 makes of that."""
+    low = case.x.to(precision.dtype(name))
     result, inner = (each.double().cpu() for each in call(low.to(device)))
     inners = {"inner": str(inner.item()), "inner_exact": call(low.double())[1].item()}
-    return against(exact(low.double())[0], result) | inners
+    return against(case.exact(low.double())[0], result) | inners
 
 
-def _cases(
-    seed: int,
-) -> Iterator[tuple[str, str, float, Tensor, Callable, dict[str, Callable | str]]]:
-    """Operation, what is varied, its value, the input (1, width) in float64, the function that
-    float64 runs, and the ways to compute it."""
+def _autocast(case: _Case, name: str, device: str) -> dict:
+    """The same of the case's operation under autocast."""
+    low = case.x.to(precision.dtype(name))
+    with torch.autocast(device, dtype=precision.dtype(name)):
+        result = _under_autocast(device)[case.autocast](low.to(device))
+    return against(case.exact(low.double())[0], result.double().cpu())
+
+
+def _cases(seed: int) -> Iterator[_Case]:
     torch.manual_seed(seed)
     normal = torch.randn(1, WIDTH, dtype=torch.float64)
     normal = (normal - normal.mean()) / normal.std(correction=0)
     of_largest = normal / normal.abs().max()
-    norms = {PLAIN: rms_norm, AUTOCAST: "own RMSNorm"}
-    of_squares = {"variance as mean(x²) − mean(x)²": partial(layer_norm, of_squares=True)}
-    layer_norms = {PLAIN: layer_norm, **of_squares, AUTOCAST: "torch LayerNorm"}
-    softmaxes = {PLAIN: softmax_of, AUTOCAST: "own softmax"}
     for largest in LARGEST:
-        yield "RMSNorm", "largest |x|", largest, largest * of_largest, rms_norm, norms
+        yield _rms_norm(largest, largest * of_largest)
     for largest in LARGEST:
-        yield "LayerNorm", "largest |x|", largest, largest * of_largest, layer_norm, layer_norms
+        yield _layer_norm("largest |x|", largest, largest * of_largest)
     for mean in MEANS:
-        yield "LayerNorm", "mean of x", mean, mean + normal, layer_norm, layer_norms
+        yield _layer_norm("mean of x", mean, mean + normal)
     for length in ROWS_OF_EQUALS:
         logits = torch.zeros(1, length, dtype=torch.float64)
-        yield "softmax", "equal logits", float(length), logits, softmax_of, softmaxes
-    without = {"without the maximum": partial(softmax_of, is_shifted=False)}
+        yield _softmax("equal logits", float(length), logits, {})
+    unshifted = {"without the maximum": partial(softmax_of, is_shifted=False)}
     for largest in LARGEST_LOGITS:
-        logits = largest * normal / normal.max()
-        yield "softmax", "largest logit", largest, logits, softmax_of, softmaxes | without
+        yield _softmax("largest logit", largest, largest * normal / normal.max(), unshifted)
+
+
+def _rms_norm(largest: float, x: Tensor) -> _Case:
+    ways: dict[str, Forced | None] = {PLAIN: rms_norm, AUTOCAST: None}
+    return _Case("RMSNorm", "largest |x|", largest, x, rms_norm, ways, "own RMSNorm")
+
+
+def _layer_norm(quantity: str, value: float, x: Tensor) -> _Case:
+    ways: dict[str, Forced | None] = {
+        PLAIN: layer_norm,
+        "variance as mean(x²) − mean(x)²": partial(layer_norm, of_squares=True),
+        AUTOCAST: None,
+    }
+    return _Case("LayerNorm", quantity, value, x, layer_norm, ways, "torch LayerNorm")
+
+
+def _softmax(quantity: str, value: float, x: Tensor, more: Mapping[str, Forced]) -> _Case:
+    ways: dict[str, Forced | None] = {PLAIN: softmax_of, AUTOCAST: None, **more}
+    return _Case("softmax", quantity, value, x, softmax_of, ways, "own softmax")
 
 
 def against(exact: Tensor, result: Tensor) -> dict:

@@ -1,8 +1,10 @@
 """What 16 and 8 bits make of a linear layer's products, of the numbers that a training step brings
 to them."""
 
+import itertools
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -16,39 +18,44 @@ from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import Linear, build_model, random_batch
 
 PRODUCTS = ("output of a linear layer", "gradient of its input", "gradient of its weight")
-Product = Callable[
-    [Tensor, Tensor], Tensor
-]  # x (tokens, d_in), weight (d_out, d_in) -> (tokens, d_out)
+# x (tokens, d_in), weight (d_out, d_in) -> (tokens, d_out)
+Product = Callable[[Tensor, Tensor], Tensor]
+
+
+class Factors(NamedTuple):
+    """What goes into a linear layer's products: x (tokens, d_in), weight (d_out, d_in) and the
+    gradient of its output (tokens, d_out)."""
+
+    x: Tensor
+    weight: Tensor
+    gradient: Tensor
 
 
 def measure(spec: dict) -> dict:
     """Each linear layer of the blocks in its order, with a row for each of its products and each
     format."""
-    shape, device, rows = ModelShape.of(spec), spec["device"], []
+    shape, device = ModelShape.of(spec), spec["device"]
     refused = fp8.unsupported(shape, spec["batch"] * spec["context"])
+    calls = {"bf16": _rounded("bf16"), "fp16": _rounded("fp16"), "fp8": fp8.linear}
+    rows = []
     for number, factors in enumerate(_factors(spec, shape), start=1):
         exact = products(F.linear, *(factor.double() for factor in factors))
-        for name, call in {
-            "bf16": _rounded("bf16"),
-            "fp16": _rounded("fp16"),
-            "fp8": fp8.linear,
-        }.items():
-            reason = refused if name == "fp8" else None
-            found, reason = (
-                (None, reason)
-                if reason
-                else attempt(partial(products, call, *factors), name, device)
-            )
+        for name, call in calls.items():
+            found, reason = None, refused
+            if name != "fp8" or not refused:
+                found, reason = attempt(partial(products, call, *factors), name, device)
             for i, operation in enumerate(PRODUCTS):
-                key = {
+                row = {
                     "operation": operation,
                     "way": PLAIN,
                     "format": name,
                     "quantity": "layer",
                     "value": float(number),
                 }
-                failed = {"status": "unsupported", "reason": reason}
-                rows.append(key | (against(exact[i], found[i].double()) if found else failed))
+                if found:
+                    rows.append(row | against(exact[i], found[i].double()))
+                else:
+                    rows.append(row | {"status": "unsupported", "reason": reason})
     return {"status": "ok", "reason": "", "tables": {"forced": rows}}
 
 
@@ -60,6 +67,7 @@ def products(
     x, weight = x.clone().requires_grad_(), weight.clone().requires_grad_()
     output = call(x, weight)
     output.backward(gradient.to(output.dtype))
+    assert x.grad is not None and weight.grad is not None, "both want gradients"
     return output.detach(), x.grad, weight.grad
 
 
@@ -67,25 +75,28 @@ def _rounded(name: str) -> Product:
     return lambda x, weight: F.linear(x.to(precision.dtype(name)), weight.to(precision.dtype(name)))
 
 
-def _factors(spec: dict, shape: ModelShape) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """(x, weight, gradient of the output) of each linear layer in a step of the untrained model, in
-    fp32.
+def _factors(spec: dict, shape: ModelShape) -> list[Factors]:
+    """Those of each linear layer in a step of the untrained model, in fp32.
 
     Raises MemoryError for a model that the memory does not hold.
     """
-    device, seed, found = spec["device"], spec["seed"], []
+    device, seed = spec["device"], spec["seed"]
+    found: dict[int, Factors] = {}  # by the layer's number in the forward pass
+    waiting = itertools.count()
     memory.require_room(shape, device)
     model = build_model(shape, spec["context"], "naive", device, seed)
 
     def noted(layer: Linear, inputs: tuple[Tensor], output: Tensor) -> None:
-        x, weight, place = inputs[0].detach().flatten(0, -2), layer.weight.detach(), len(found)
-        found.append(())
-        output.register_hook(
-            lambda gradient: found.__setitem__(place, (x, weight, gradient.flatten(0, -2)))
-        )
+        number = next(waiting)
+        x, weight = inputs[0].detach().flatten(0, -2), layer.weight.detach()
+
+        def note(gradient: Tensor) -> None:
+            found[number] = Factors(x, weight, gradient.flatten(0, -2))
+
+        output.register_hook(note)
 
     for layer in (module for module in model.blocks.modules() if isinstance(module, Linear)):
         layer.register_forward_hook(noted)
     tokens, targets = random_batch(shape.vocab_size, spec["batch"], spec["context"], device, seed)
     cross_entropy(model(tokens), targets).backward()
-    return found
+    return [found[number] for number in sorted(found)]

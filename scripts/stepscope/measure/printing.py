@@ -22,13 +22,12 @@ def summary(rows: list[dict], content: dict) -> None:
     series(rows)
     found: dict[tuple, list[float]] = {}
     for one in content["values"]:
-        found.setdefault((_place(one), one["quantity"], one["unit"]), []).append(one["value"])
+        key = _place(one), one["quantity"], one["unit"]
+        found.setdefault(key, []).append(one["value"])
     for (place, quantity, unit), numbers in found.items():
         scale, shown = LARGE.get(unit, (1, unit))
-        print(
-            f"{place}: {quantity.replace('_', ' ')} {statistics.median(numbers) / scale:,.6g}"
-            f" {shown}".rstrip()
-        )
+        number = f"{statistics.median(numbers) / scale:,.6g}"
+        print(f"{place}: {quantity.replace('_', ' ')} {number} {shown}".rstrip())
     for one in content["statuses"]:
         if one["status"] != "ok":
             print(f"{_place(one)}: {one['status']}: {one['reason']}")
@@ -41,22 +40,21 @@ def series(rows: list[dict]) -> None:
     found: dict[str, dict[int, list[float]]] = {}
     for row in rows:
         if not row["warmup"]:
-            found.setdefault(_place(row), {}).setdefault(row["process"], []).append(
-                1000 * row["seconds"]
-            )
-    width = max(map(len, found), default=0) + 2
-    if found:
-        print(f"{'(ms)':<{width}}{'n':>5}{'mean':>11}{'std':>10}{'median':>11}   of each process")
+            processes = found.setdefault(_place(row), {})
+            processes.setdefault(row["process"], []).append(1000 * row["seconds"])
+    if not found:
+        return
+    width = max(map(len, found)) + 2
+    print(f"{'(ms)':<{width}}{'n':>5}{'mean':>11}{'std':>10}{'median':>11}   of each process")
     for place, processes in found.items():
         samples = [one for own in processes.values() for one in own]
         medians = [statistics.median(own) for own in processes.values()]
+        mean = statistics.fmean(samples)
         spread = statistics.stdev(samples) if len(samples) > 1 else 0.0
-        numbers = [statistics.fmean(samples), spread, statistics.median(medians)]
-        shown = "{:>11.4f}{:>10.4f}{:>11.4f}".format(*numbers)
-        print(
-            f"{place:<{width}}{len(samples):>5}{shown}  "
-            f" {' '.join(f'{one:.4f}' for one in medians)}"
-        )
+        median = statistics.median(medians)
+        shown = f"{len(samples):>5}{mean:>11.4f}{spread:>10.4f}{median:>11.4f}"
+        of_each = " ".join(f"{one:.4f}" for one in medians)
+        print(f"{place:<{width}}{shown}   {of_each}")
 
 
 def _place(one: dict) -> str:

@@ -10,14 +10,16 @@ the import takes. On an H200 their medians spread as those of processes that imp
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing.connection import Connection
 from typing import TypeVar
 
 from stepscope.machine import process
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-def each(count: int, measure: Callable[[int], Found]) -> Iterator[Found]:
+def each(count: int, measure: Callable[[int], Result]) -> Iterator[Result]:
     """What `measure`, called with the process's number from 1, returns in each of so many
     processes.
 
@@ -25,10 +27,10 @@ def each(count: int, measure: Callable[[int], Found]) -> Iterator[Found]:
     exit code; what it said stands on the terminal. What is returned has to be picklable.
     """
     for number in range(1, count + 1):
-        yield _forked(lambda number=number: measure(number), f"process {number} of {count}")
+        yield _forked(partial(measure, number), f"process {number} of {count}")
 
 
-def _forked(measure: Callable[[], Found], name: str) -> Found:
+def _forked(measure: Callable[[], Result], name: str) -> Result:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_run, args=(measure, ours, theirs))
@@ -39,15 +41,17 @@ def _forked(measure: Callable[[], Found], name: str) -> Found:
         found = ours.recv()
     except EOFError:  # it ended without a word
         child.join()
-        if child.exitcode < 0:
-            sys.exit(f"error: {name} was killed by signal {-child.exitcode}")
-        sys.exit(child.exitcode or f"error: {name} ended without a result")
+        code = child.exitcode or 0
+        if code < 0:
+            sys.exit(f"error: {name} was killed by signal {-code}")
+        sys.exit(code or f"error: {name} ended without a result")
     child.join()
     return found
 
 
-def _run(measure: Callable[[], Found], ours, theirs) -> None:
+def _run(measure: Callable[[], Result], ours: Connection, theirs: Connection) -> None:
     ours.close()
-    process.die_with_parent()  # the kernel forgets the wish at a fork
+    parent = multiprocessing.parent_process()
+    process.die_with_parent(parent.pid if parent else None)  # the kernel forgets the wish at a fork
     theirs.send(measure())
     theirs.close()

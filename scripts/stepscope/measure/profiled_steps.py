@@ -65,9 +65,8 @@ class TorchProfiler(Profiler):
             self._profile.export_chrome_trace(str(self._path))
 
     def range(self, name: str) -> contextlib.AbstractContextManager:
-        return torch.profiler.record_function(
-            name.replace("×", "x")
-        )  # Kineto calls "unknown" what is not ASCII
+        # Kineto calls "unknown" what is not ASCII.
+        return torch.profiler.record_function(name.replace("×", "x"))
 
 
 def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found, dict | None]:
@@ -77,47 +76,46 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
     (what was found, what the first step contains where the spec's start is `cold`:
     first_step.compared). Running out of memory is `oom` with the rows so far; other errors pass.
     """
-    mode, device, samples, outcome = (
-        option(spec, "mode"),
-        spec["device"],
-        Samples(telemetry),
-        Outcome(),
-    )
-    found, first = Found(1, samples.rows), None
+    mode, device = option(spec, "mode"), spec["device"]
+    samples, outcome = Samples(telemetry), Outcome()
+    found = Found(1, samples.rows)
+    first = None
     memory.reset_peaks(device)
     try:
         with caught(outcome):
             before = memory.held(device)
-            work, clock = workload(spec), Clock(device)
-
-            def run(named: Callable, warmup: bool) -> None:
-                samples.run(
-                    NAME,
-                    partial(_step, work, mode, clock, named),
-                    warmup=warmup,
-                    mode=mode,
-                    kind="phased",
-                )
-
-            plain = partial(run, ranges.named, True)
-            first = profiled(plain, device) if spec.get("start") == "cold" else None
-            for _ in range(spec["warmup"]):
-                plain()
-            work.capture()
-            clock.synchronize()
-            with profiler:
-                ranges.turn_on(profiler.range)
-                for _ in range(spec["steps"]):
-                    run(profiler.range, False)
-                clock.synchronize()
-            ranges.turn_on(None)
+            first = _profiled(spec, samples, profiler)
             for quantity, size in memory.peaks(device, before).items():
                 found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
-            first = compared(first, profiled(plain, device)) if first else None
     finally:
         ranges.turn_on(None)
     found.status(NAME, outcome.status, outcome.reason, mode=mode)
     return found, first if outcome.status == "ok" else None
+
+
+def _profiled(spec: dict, samples: Samples, profiler: Profiler) -> dict | None:
+    """Run all steps; what the very first one contains, of a cold start."""
+    mode, device = option(spec, "mode"), spec["device"]
+    is_cold = spec.get("start") == "cold"
+    work, clock = workload(spec), Clock(device)
+
+    def run(named: Callable, warmup: bool) -> None:
+        step = partial(_step, work, mode, clock, named)
+        samples.run(NAME, step, warmup=warmup, mode=mode, kind="phased")
+
+    plain = partial(run, ranges.named, True)
+    first = profiled(plain, device) if is_cold else None
+    for _ in range(spec["warmup"]):
+        plain()
+    work.capture()
+    clock.synchronize()
+    with profiler:
+        ranges.turn_on(profiler.range)
+        for _ in range(spec["steps"]):
+            run(profiler.range, False)
+        clock.synchronize()
+    ranges.turn_on(None)
+    return compared(first, profiled(plain, device)) if first else None
 
 
 def _step(work: Workload, mode: str, clock: Clock, named: Callable) -> PhaseTimes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from stepscope import files
 from stepscope.measure.samples import COLUMNS
 
-SCHEMA_VERSION = 3
+RECORD_VERSION = 3  # of results/record.schema.json
 
 
 class WriteError(Exception):
@@ -24,7 +24,7 @@ def write(folder: Path, rows: list[dict], record: dict) -> None:
     """
     samples = samples_csv(rows).encode()
     record = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": RECORD_VERSION,
         **record,
         "samples_sha256": hashlib.sha256(samples).hexdigest(),
     }

@@ -7,13 +7,16 @@ memory ran out is kept. Nothing here runs in a timed region.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Unpack
 
 from stepscope.machine import cores
+from stepscope.measure.found import Place
 from stepscope.measure.telemetry import READINGS, Telemetry
 
-PLACE = (
+COLUMNS = [  # of samples.csv
     "variant",
     "process",
     "round",
@@ -24,14 +27,19 @@ PLACE = (
     "step",
     "phase",
     "warmup",
-)
-COLUMNS = [*PLACE, "seconds", *READINGS]  # of samples.csv
+    "seconds",
+    *READINGS,
+]
 TURN = 3  # steps of a turn: their median bears that the first one finds the caches cold
 # s after which a turn on a CPU ends: beside busy neighbours many rounds tell more than long turns
 SHORT_TURN = 0.005
 
 PhaseTimes = Iterable[tuple[str, float]]
 Step = Callable[[], PhaseTimes]  # runs a step; may give each phase's seconds as soon as it ends
+
+
+class NotFiniteError(Exception):
+    """A step came to nothing: what it computes is no finite number; says what, in one line."""
 
 
 @dataclass(frozen=True)
@@ -68,25 +76,35 @@ class Samples:
         self._steps: Counter[str] = Counter()
         self.rows: list[dict] = []
 
-    def run(self, variant: str, step: Step, warmup: bool = False, **place: object) -> None:
-        """Run one step; a row a phase, with what the GPU read before it. `place`: more columns of
-        PLACE."""
+    def run(self, variant: str, step: Step, warmup: bool = False, **place: Unpack[Place]) -> None:
+        """Run one step; a row a phase, with what the GPU read before it. A NotFiniteError that it
+        raises is told its number."""
         before = self._telemetry.read()
         number = self._steps[variant]
-        for phase, seconds in step():
-            where = {
-                "variant": variant,
-                "process": self._process,
-                "step": number,
-                "phase": phase,
-                "warmup": warmup,
-            }
-            self.rows.append(where | place | {"seconds": seconds} | before)
+        try:
+            for phase, seconds in step():
+                where = {
+                    "variant": variant,
+                    "process": self._process,
+                    "step": number,
+                    "phase": phase,
+                    "warmup": warmup,
+                }
+                self.rows.append({**where, **place, "seconds": seconds, **before})
+        except NotFiniteError as error:
+            raise NotFiniteError(f"{error} at step {number}") from None
         self._steps[variant] += 1
 
-    def add(self, variant: str, phase: str, seconds: float, **place: object) -> None:
+    def add(
+        self,
+        variant: str,
+        phase: str,
+        seconds: float,
+        warmup: bool = False,
+        **place: Unpack[Place],
+    ) -> None:
         """A row of a step that was timed elsewhere."""
-        self.run(variant, lambda: [(phase, seconds)], **place)
+        self.run(variant, lambda: [(phase, seconds)], warmup, **place)
 
     def of(self, variant: str, **place: object) -> list[float]:
         """Seconds of a variant's samples at a place so far, warm-up left out."""
@@ -112,7 +130,7 @@ def series(
 
 
 def take_turns(
-    runs: dict[str, Callable[[int], object]],
+    runs: Mapping[str, Callable[[int], object]],
     budget: Budget,
     clock: Callable[[], float] = time.perf_counter,
 ) -> int:
@@ -121,16 +139,25 @@ def take_turns(
 
     runs: by variant, what runs one step of it in the round of that number, counted from 1.
     """
-    each = max(1, min(TURN, budget.least // 2))
-    number, start, steps = 0, clock(), Counter(dict.fromkeys(runs, 0))
+    if not runs:
+        return 0
+    forwards = list(runs)
+    backwards = forwards[::-1]
+    steps = dict.fromkeys(runs, 0)
+    number, start = 0, clock()
     with cores.own_core():
-        while runs and not budget.ended(min(steps.values()), (clock() - start) / len(runs)):
+        while not budget.ended(min(steps.values()), (clock() - start) / len(runs)):
             number += 1
-            for name in list(runs) if number % 2 else list(reversed(runs)):
-                begin = clock()
-                for done in range(each):
-                    if done and clock() - begin >= budget.turn:
-                        break
-                    runs[name](number)
-                    steps[name] += 1
+            for name in forwards if number % 2 else backwards:
+                steps[name] += _turn(partial(runs[name], number), budget, clock)
     return number
+
+
+def _turn(run: Callable[[], object], budget: Budget, clock: Callable[[], float]) -> int:
+    """Run the steps of a turn; their number."""
+    most = max(1, min(TURN, budget.least // 2))
+    count, start = 0, clock()
+    while count < most and not (count and clock() - start >= budget.turn):
+        run()
+        count += 1
+    return count

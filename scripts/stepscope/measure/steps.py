@@ -16,7 +16,7 @@ import torch
 from stepscope.axes import MODES
 from stepscope.measure import memory, models
 from stepscope.measure.clock import Clock
-from stepscope.measure.samples import PhaseTimes, Step
+from stepscope.measure.samples import NotFiniteError, PhaseTimes, Step
 from stepscope.measure.workload import Workload
 
 SAMPLED = 2048  # gradient entries that are kept, at even distances over all parameters
@@ -24,7 +24,7 @@ SAMPLED = 2048  # gradient entries that are kept, at even distances over all par
 
 @dataclass
 class Outcome:
-    """What became of something: `ok`, `oom` or `unsupported`, and why."""
+    """What became of something, one of found.STATUSES, and why."""
 
     status: str = "ok"
     reason: str = ""
@@ -32,19 +32,35 @@ class Outcome:
 
 @contextlib.contextmanager
 def caught(outcome: Outcome) -> Iterator[None]:
-    """Within it running out of memory makes the outcome `oom`, and a model that refuses its options
-    `unsupported`; each ends the block. Other errors pass through."""
+    """Within it running out of memory makes the outcome `oom`, a model that refuses its options
+    `unsupported`, and a loss that is no finite number `failed`; each ends the block. Other errors
+    pass through."""
     try:
         yield
     except Exception as error:
-        if not isinstance(error, models.Unsupported) and not memory.is_out_of_memory(error):
+        is_known = isinstance(error, (models.Unsupported, NotFiniteError))
+        if not is_known and not memory.is_out_of_memory(error):
             raise
         outcome.status, outcome.reason = why(error)
 
 
 def why(error: Exception) -> tuple[str, str]:
-    """(status, reason) of what could not be had."""
-    return ("oom" if memory.is_out_of_memory(error) else "unsupported"), memory.reason(error)
+    """(status, reason) of what could not be had. A file that cannot be read or written says nothing
+    of that: an OSError is raised again."""
+    if isinstance(error, OSError):
+        raise error
+    if memory.is_out_of_memory(error):
+        return "oom", memory.reason(error)
+    status = "failed" if isinstance(error, NotFiniteError) else "unsupported"
+    return status, memory.reason(error)
+
+
+def check_finite(**numbers: float) -> None:
+    """Raise NotFiniteError for the first of these that is no finite number."""
+    for name, number in numbers.items():
+        if not math.isfinite(number):
+            said = "NaN" if math.isnan(number) else "infinite"
+            raise NotFiniteError(f"{name.replace('_', ' ')} is {said}")
 
 
 def timed(work: Workload, mode: str, kind: str, clock: Clock) -> Step:
@@ -56,6 +72,8 @@ def timed(work: Workload, mode: str, kind: str, clock: Clock) -> Step:
             times = [(name, clock.time(phase)) for name, phase in work.phases(mode).items()]
         else:
             times = [(MODES[mode].whole, clock.time(partial(whole, work, work.phases(mode))))]
+        if mode != "inference":
+            check_finite(loss=float(work.loss.detach()))
         work.drop_graph()
         return times
 
@@ -81,7 +99,7 @@ def tidy(work: Workload | None, device: str) -> None:
 def computed(work: Workload) -> dict:
     """Loss and gradients of one more forward and backward pass: the loss, the gradients' 2-norm,
     some of their entries, the same ones whatever the options. Empty for a model that draws random
-    numbers, as for dropout: each pass gives others."""
+    numbers, as for dropout: each pass gives others. Raises NotFiniteError."""
     before = _random_state()
     whole(work, work.phases("forward-backward"))
     if _random_state() != before:
@@ -89,12 +107,13 @@ def computed(work: Workload) -> dict:
         return {}
     gradients = [parameter.grad for parameter in work.parameters if parameter.grad is not None]
     squares = math.fsum(float(gradient.norm(dtype=torch.float32)) ** 2 for gradient in gradients)
-    found = {
+    found: dict = {
         "loss": float(work.loss.detach()),
         "gradient_norm": math.sqrt(squares),
         "gradient_sample": sample(gradients, SAMPLED),
     }
     work.drop_graph()
+    check_finite(loss=found["loss"], gradient_norm=found["gradient_norm"])
     return found
 
 

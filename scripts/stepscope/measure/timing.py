@@ -31,22 +31,35 @@ class _Process:
     def __init__(self, spec: dict, telemetry: Telemetry, process: int):
         self._spec, self._device, self._telemetry = spec, spec["device"], telemetry
         self._is_last = process == spec["processes"]
-        self._samples, self._clock, self._budget = (
-            Samples(telemetry, process),
-            Clock(self._device),
-            Budget.of(spec),
-        )
+        self._samples = Samples(telemetry, process)
+        self._clock = Clock(self._device)
+        self._budget = Budget.of(spec)
         self._found = Found(process, self._samples.rows)
         self._modes = list(reversed(modes_up_to(option(spec, "mode"))))  # the heaviest first
-        self._work: Workload | None = None
+        self._built: Workload | None = None
+
+    @property
+    def _work(self) -> Workload:
+        assert self._built is not None, "the first mode that fits the memory has built it"
+        return self._built
 
     def run(self) -> Found:
         if reason := unsupported(self._spec):
             for mode in self._modes:
                 self._found.status(NAME, "unsupported", reason, mode=mode)
             return self._found
-        failed: dict[str, Outcome] = {}
         self._before = memory.held(self._device)
+        failed = self._phased()
+        for mode in self._modes:
+            outcome = failed.get(mode) or self._free(mode)
+            self._found.status(NAME, outcome.status, outcome.reason, mode=mode)
+        if self._modes[0] == "step" and "step" not in failed:
+            self._alone()
+        return self._found
+
+    def _phased(self) -> dict[str, Outcome]:
+        """Phased steps of the heaviest mode that can be had; what became of the heavier ones."""
+        failed: dict[str, Outcome] = {}
         for mode in self._modes:
             outcome = Outcome()
             with caught(outcome):
@@ -54,32 +67,15 @@ class _Process:
             if outcome.status == "ok":
                 break
             failed[mode] = outcome
-            if self._work:
-                self._work.renew_optimizer()
-            steps.tidy(self._work, self._device)
-        for mode in self._modes:
-            outcome = failed.get(mode) or self._mode(mode)
-            self._found.status(NAME, outcome.status, outcome.reason, mode=mode)
-        if self._modes[0] == "step" and "step" not in failed:
-            self._alone()
-        return self._found
-
-    def _alone(self) -> None:
-        """What the host cannot change of the whole step; what a profiler slows down comes last."""
-        work, step = self._work, partial(steps.whole, self._work, self._work.phases("step"))
-        if self._device == "cuda":
-            with caught(Outcome()):
-                step()  # the optimizer's state is gone
-                if self._is_last:
-                    gpu_alone.energy(step, NAME, self._found, self._telemetry, mode="step")
-            steps.tidy(work, self._device)
-            gpu_alone.host_free(work, NAME, self._samples, self._found, self._budget.seconds)
-        if self._is_last:
-            gpu_alone.counted(work, NAME, self._samples, self._found, self._device)
+            if self._built:
+                self._built.renew_optimizer()
+            steps.tidy(self._built, self._device)
+        return failed
 
     def _from_the_first_step(self, mode: str) -> None:
         """Phased steps, from the building of the model on."""
-        self._work = self._work or workload(self._spec)
+        if self._built is None:
+            self._built = workload(self._spec)
         step = steps.timed(self._work, mode, "phased", self._clock)
         run = partial(self._samples.run, NAME, step, mode=mode, kind="phased")
         for _ in range(self._spec["warmup"]):
@@ -90,24 +86,32 @@ class _Process:
         ]
         self._found.value(NAME, "first_step_time", "s", math.fsum(first), mode=mode)
 
-    def _mode(self, mode: str) -> Outcome:
+    def _free(self, mode: str) -> Outcome:
         """Free steps of a mode, with its peak."""
-        outcome, work = Outcome(), self._work
+        outcome = Outcome()
         if mode != "step":
-            work.renew_optimizer()
-        steps.tidy(work, self._device)
+            self._work.renew_optimizer()
+        steps.tidy(self._work, self._device)
         memory.reset_peaks(self._device)
-        run = partial(
-            self._samples.run,
-            NAME,
-            steps.timed(work, mode, "free", self._clock),
-            mode=mode,
-            kind="free",
-        )
+        step = steps.timed(self._work, mode, "free", self._clock)
+        run = partial(self._samples.run, NAME, step, mode=mode, kind="free")
         with caught(outcome):
             run(warmup=True)
             series(run, self._budget.scaled(1 if mode == self._modes[0] else 0.5))
             for quantity, size in memory.peaks(self._device, self._before).items():
                 self._found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
-        steps.tidy(work, self._device)
+        steps.tidy(self._work, self._device)
         return outcome
+
+    def _alone(self) -> None:
+        """What the host cannot change of the whole step; what a profiler slows down comes last."""
+        if self._device == "cuda":
+            step = partial(steps.whole, self._work, self._work.phases("step"))
+            with caught(Outcome()):
+                step()  # the optimizer's state is gone
+                if self._is_last:
+                    gpu_alone.energy(step, NAME, self._found, self._telemetry)
+            steps.tidy(self._work, self._device)
+            gpu_alone.host_free(self._work, NAME, self._samples, self._found, self._budget.seconds)
+        if self._is_last:
+            gpu_alone.counted(self._work, NAME, self._samples, self._found, self._device)

@@ -8,6 +8,7 @@ that are measured in one process are versions of the same blocks, so that it may
 import contextlib
 import shutil
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from stepscope.axes import MODES, option
 from stepscope.measure import models, precision
+from stepscope.model import attention
 from stepscope.model.chosen import load
 from stepscope.model.compilation import Compilation
 
@@ -27,25 +29,27 @@ def unsupported(spec: dict) -> str | None:
     device = spec["device"]
     if reason := precision.unsupported(spec["precision"], device):
         return reason
-    if spec.get("attention") == "triton":
-        kernels = load(
-            "attention", "triton"
-        ).fused  # by name: a cell that runs others does not depend on it
-        wrong = (
-            kernels.operands.wrong_head(spec["d_model"] // spec["num_heads"])
-            if "num_heads" in spec
-            else None
-        )
-        if reason := kernels.unsupported(torch.device(device)) or wrong:
+    if "attention" in spec:
+        d_head = spec["d_model"] // spec["num_heads"] if "num_heads" in spec else None
+        reason = attention.unsupported(spec["attention"], torch.device(device), d_head)
+        if reason:
             return reason
     if device == "cuda":
         return None
-    compilation = _compilation(spec)
-    if compilation.replays:
+    if _compilation(spec).replays:
         return "CUDA graphs need a GPU"
-    if spec.get("attention") == "flex":
-        return "flex trains on a GPU only"
-    return no_compiler() if compilation.parts else None
+    return no_compiler() if is_compiled(spec) else None
+
+
+def is_compiled(spec: dict) -> bool:
+    """Whether torch.compile makes a part of the step: of the model, or of the loss."""
+    return bool(_compilation(spec).parts or compiled_loss(spec))
+
+
+def compiled_loss(spec: dict) -> str:
+    """The loss, if torch.compile makes a part of it."""
+    name = spec.get("loss", "")
+    return name if name and getattr(load("loss", name), "IS_COMPILED", False) else ""
 
 
 def no_compiler() -> str | None:
@@ -62,7 +66,7 @@ class Workload:
         self.use()
         self.model = models.load(spec)
         compilation = _compilation(spec)
-        if compilation.parts:
+        if is_compiled(spec):
             import torch._dynamo.config as dynamo
 
             dynamo.recompile_limit = max(dynamo.recompile_limit, MOST_VERSIONS)
@@ -115,7 +119,7 @@ class Workload:
             self._loss = self.model.loss()
 
     def _backward(self) -> None:
-        self._loss.backward()
+        self.loss.backward()
 
     def _optimizer(self) -> None:
         self.optimizer.step()
@@ -196,7 +200,7 @@ def _compilation(spec: dict) -> Compilation:
 
 def _optimise(model: nn.Module, compilation: Compilation, every: int) -> None:
     if compilation.parts == "blocks":
-        for block in model.blocks:
+        for block in _blocks_of(model):
             block.compile(**compilation.arguments)
     if every:
         recompute_blocks(model, every)
@@ -204,10 +208,15 @@ def _optimise(model: nn.Module, compilation: Compilation, every: int) -> None:
         model.compile(**compilation.arguments)
 
 
+def _blocks_of(model: nn.Module) -> nn.ModuleList:
+    """The blocks of our Transformer, as they are now."""
+    return cast(nn.ModuleList, model.blocks)  # to torch any attribute may be a tensor
+
+
 def recompute_blocks(model: nn.Module, every: int) -> None:
     """Group the model's blocks by `every`; of each group only the input is kept for the backward
     pass, which runs the group's forward pass again (Chen et al. 2016)."""
-    blocks = list(model.blocks)
+    blocks = list(_blocks_of(model))
     groups = [blocks[start : start + every] for start in range(0, len(blocks), every)]
     model.blocks = nn.ModuleList(RecomputedBlocks(group) for group in groups)
 

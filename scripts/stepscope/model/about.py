@@ -50,10 +50,12 @@ class Optimizer(About):
 
 @dataclass(frozen=True, kw_only=True)
 class Loss(About):
-    """keeps: what it saves for the backward pass, by the name of a list in
-    `stepscope.formulas.footprint`."""
+    """keeps: what it saves for the backward pass; "gradients": of what the head is given and of its
+    weight, as logits are made in chunks. is_fused: whether a compiler leaves out what lies between
+    the logits and their gradient."""
 
-    keeps: Literal["logits", "log-softmax"]
+    keeps: Literal["logits", "log-softmax", "gradients"]
+    is_fused: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

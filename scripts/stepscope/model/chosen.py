@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from stepscope.model.about import About, Attention, Loss, Optimizer, Precision
 
@@ -57,26 +57,34 @@ def about(option: str, name: str) -> About:
     return said(option, name, KINDS[option])
 
 
-@functools.cache
 def said(option: str, name: str, kind: type[Said]) -> Said:
     """What the value's module sets to a `kind`, read from the module's text: its `ABOUT =
     Optimizer(label="Muon", ...)`, or its `FORMAT = Format(...)`.
 
     Raises ValueError as module_of() does; or, naming the file, where that is missing or wrong.
     """
+    constant = "ABOUT" if issubclass(kind, About) else kind.__name__.upper()
+    path, fields = _fields(option, name, constant, kind.__name__)
+    try:
+        return kind(**fields)
+    except TypeError as error:
+        raise ValueError(f"{path}: {constant}: {error}") from None
+
+
+@functools.cache
+def _fields(option: str, name: str, constant: str, kind: str) -> tuple[Path, dict[str, Any]]:
+    """(the module's file, the literals that it makes the constant of)."""
     module_of(option, name)
     path = _folder(option) / f"{name}.py"
-    constant = "ABOUT" if issubclass(kind, About) else kind.__name__.upper()
-    wanted = f"{constant} = {kind.__name__}(...)"
     tree = ast.parse(path.read_bytes(), filename=str(path))
-    call = next((found for node in tree.body if (found := call_of(node, constant))), None)
-    if call is None or not isinstance(call.func, ast.Name) or call.func.id != kind.__name__:
-        raise ValueError(f"{path}: there is no {wanted} at its top level; add it")
+    calls = [call_of(node, constant) for node in tree.body]
+    call = next((each for each in calls if each is not None), None)
+    if call is None or not isinstance(call.func, ast.Name) or call.func.id != kind:
+        raise ValueError(f"{path}: there is no {constant} = {kind}(...) at its top level; add it")
     try:
-        fields = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-        return kind(**fields)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: {wanted} takes literals by name: {error}") from None
+        return path, {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    except ValueError:
+        raise ValueError(f"{path}: {constant} takes literals alone; it is read, not run") from None
 
 
 def call_of(node: ast.stmt, constant: str) -> ast.Call | None:

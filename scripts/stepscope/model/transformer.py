@@ -24,7 +24,7 @@ from stepscope.model.ranges import named
 from stepscope.model.shape import ModelShape
 
 Device = torch.device | str
-Attention = Callable[[Tensor, Tensor, Tensor, bool], Tensor]
+Attention = Callable[..., Tensor]  # see stepscope.model.attention
 
 
 def build_model(
@@ -53,7 +53,7 @@ def random_batch(
 
 class TransformerLM(nn.Module):
     """Language model: (batch, length) int64 tokens -> (batch, length, vocab_size) logits, length <=
-    context."""
+    context; or without the head (batch, length, d_model), what it would be given."""
 
     def __init__(self, shape: ModelShape, context: int, attention: Attention) -> None:
         super().__init__()
@@ -69,13 +69,15 @@ class TransformerLM(nn.Module):
         self.final_norm = RMSNorm(shape.d_model)
         self.head = Linear(shape.d_model, shape.vocab_size)
 
-    def forward(self, tokens: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor, with_head: bool = True) -> Tensor:
         with named("embedding"):
             x = self.embedding(tokens)
         for block in self.blocks:
             x = block(x)
         with named("final norm"):
             x = self.final_norm(x)
+        if not with_head:
+            return x
         with named("LM head"):
             return self.head(x)
 
@@ -175,6 +177,9 @@ class RotaryEmbedding(nn.Module):
     ValueError when x is longer than the tables.
     """
 
+    cos: Tensor
+    sin: Tensor
+
     def __init__(self, context: int, d_head: int, theta: float = 10_000.0) -> None:
         super().__init__()
         # Angles reach `context` radians: in float64 they keep their fraction, the tables may then
@@ -225,10 +230,9 @@ class Linear(nn.Module):
     """x W^T, no bias. (..., d_in) -> (..., d_out). product: what multiplies; a precision may put
     its own in place."""
 
-    product = staticmethod(F.linear)
-
     def __init__(self, d_in: int, d_out: int) -> None:
         super().__init__()
+        self.product: Callable[[Tensor, Tensor], Tensor] = F.linear
         self.weight = nn.Parameter(truncated_normal(d_out, d_in))
 
     def forward(self, x: Tensor) -> Tensor:

@@ -46,7 +46,7 @@ class ParallelMeasurement(Measurement):
     ) -> list:
         """What `work` returns on each rank, by rank. Raises what ranks.together() raises; running
         out of memory on a GPU that others had filled ends the program."""
-        with tempfile.TemporaryDirectory(prefix="stepscope.ranks.") as folder:
+        with tempfile.TemporaryDirectory(prefix="ranks.") as folder:
             run = partial(self._rank, work, Path(folder) / "ranks")
             try:
                 answers = ranks.together(self.spec["devices"], run, seconds)

@@ -19,14 +19,6 @@ SIZES = {  # bytes of the whole tensor: the first shows the latency
 }
 ROUNDS, IN_A_ROW = 5, 4
 
-# How often each byte of the whole tensor crosses a device's link, by the number of devices
-# (nccl-tests, doc/PERFORMANCE.md): seconds and this give the bandwidth of the bus.
-CROSSINGS: dict[str, Callable[[int], float]] = {
-    "all_reduce": lambda devices: 2 * (devices - 1) / devices,
-    "all_gather": lambda devices: (devices - 1) / devices,
-    "reduce_scatter": lambda devices: (devices - 1) / devices,
-}
-
 
 def measured(place: Place, telemetry: Telemetry) -> list[dict]:
     """A row for each collective and size, each step of which every rank takes: seconds of one of a
@@ -58,11 +50,6 @@ def _seconds(call: Callable[[], object], clock: Clock, place: Place) -> float:
         place.agreed(0.0)  # all begin at about the same time
         found.append(clock.time(in_a_row) / IN_A_ROW)
     return statistics.median(found)
-
-
-def bus_bandwidth(row: dict, devices: int) -> float:
-    """Bytes a second that cross each device's link."""
-    return CROSSINGS[row["collective"]](devices) * row["bytes"] / row["seconds"]
 
 
 def slowest(ranks: list[list[dict]]) -> list[dict]:

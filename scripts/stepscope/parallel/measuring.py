@@ -16,6 +16,7 @@ from functools import partial
 
 import torch
 
+from stepscope.axes import option
 from stepscope.machine import gpus
 from stepscope.machine.memory import available_memory
 from stepscope.measure import gpu_alone, ladder, memory, models, steps
@@ -24,6 +25,7 @@ from stepscope.measure.found import Found
 from stepscope.measure.samples import Budget, Samples, take_turns
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import unsupported
+from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
 from stepscope.parallel import collectives, footprint
 from stepscope.parallel.cell import ParallelMeasurement, combined
@@ -53,6 +55,8 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
     if reason := cell.missing():
         return cell.refuse(reason), {}
     spec, failed = cell.spec, dict[str, VariantError]()
+    if spec["device"] == "cpu":  # imports torch's compiler, once for all ranks
+        load("optimizer", option(spec, "optimizer")).make([torch.zeros(1)])
 
     def together(work: Callable, seconds: float | None = None) -> list:
         """Of the variants that have not failed; again without the one that fails now."""
@@ -137,11 +141,11 @@ def timed(process: int, spec: dict, place: Place, telemetry: Telemetry) -> Found
         for other in works.values():
             if other is not works[name]:  # the gradients of all need not be there at once
                 other.clear_gradients()
-        more = {"round": number} if number and is_together else {}
+        turn = number if is_together else 0
         step = steps.timed(works[name], "step", kind, clock)
         with attempt(name):
             works[name].use()
-            samples.run(name, step, warmup=is_warmup, mode="step", kind=kind, **more)
+            samples.run(name, step, warmup=is_warmup, mode="step", kind=kind, round=turn or None)
 
     for group in [variants] if is_together else [[variant] for variant in variants]:
         for variant in group:
@@ -262,7 +266,7 @@ def _energy(work: Replica, name: str, place: Place, telemetry: Telemetry, found:
             whole_step(work)
 
     own = Found(found.process)
-    gpu_alone.energy(series, name, own, telemetry, mode="step")
+    gpu_alone.energy(series, name, own, telemetry)
     for value in own.values:
         found.value(name, "energy", "J", value["value"] / count, mode="step")
 

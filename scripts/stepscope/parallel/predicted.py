@@ -8,9 +8,19 @@ nothing: what is measured beyond the prediction is just that.
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 
+from stepscope.model.shape import ModelShape
+
 BUCKETS = (2**20, 25 * 2**20)  # bytes of DistributedDataParallel's first and later ones
 HIDDEN = 0.02  # of the step: what may show of communication that counts as hidden
 MOST = 2**20  # sequences
+
+
+def bus_bandwidth(collective: str, size: float, seconds: float, devices: int) -> float:
+    """Bytes a second that cross each device's link, of a collective of a whole tensor of so many
+    bytes: each crosses (n - 1) / n times, of an all-reduce twice as often (nccl-tests,
+    doc/PERFORMANCE.md)."""
+    times = 2 if collective == "all_reduce" else 1
+    return times * (devices - 1) / devices * size / seconds
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,16 @@ class OneDevice:
         more = batch / self.batch
         forward, backward = more * self.forward, more * self.backward
         return replace(self, batch=batch, forward=forward, backward=backward)
+
+
+def sizes_of(shape: ModelShape) -> list[tuple[int, bool]]:
+    """(number of entries, whether it is a matrix of a product) of each parameter, in the order of
+    the forward pass."""
+    width, hidden = shape.d_model, shape.d_ff
+    gain, head = (width, False), shape.vocab_size * width
+    products = [shape.qkv_width * width, width * width, *[hidden * width] * 3]
+    block = [gain, gain, *((count, True) for count in products)]
+    return [(head, False), *block * shape.num_layers, gain, (head, True)]
 
 
 def gradients_of(sizes: list[tuple[int, bool]]) -> tuple[Gradient, ...]:

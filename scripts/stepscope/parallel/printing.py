@@ -1,7 +1,6 @@
-"""What the terminal shows of a cell of several devices, beside times: its tables. Standard library
-only."""
+"""What the terminal shows of a cell of several devices, beside times: its tables. No torch."""
 
-from stepscope.parallel.collectives import bus_bandwidth
+from stepscope.parallel.predicted import bus_bandwidth
 from stepscope.trace.apart import ADDING_UP
 
 SHOWN = ("clock", *ADDING_UP, "residual", "beside", "waited_by_others")
@@ -12,9 +11,10 @@ def tables(more: dict, devices: int) -> None:
     found = more.get("tables", {})
     for row in found.get("collectives", []):
         size, took = row["bytes"] / 2**20, 1e6 * row["seconds"]
+        bus = bus_bandwidth(row["collective"], row["bytes"], row["seconds"], devices)
         print(
             f"{row['collective']} of {size:,.3f} MiB: {took:,.1f} µs,"
-            f" {bus_bandwidth(row, devices) / 1e9:,.1f} GB/s on the bus"
+            f" {bus / 1e9:,.1f} GB/s on the bus"
         )
     if found.get("ranks"):
         print(f"{'ms of a step':<28}" + "".join(f"{name[:9]:>10}" for name in SHOWN))

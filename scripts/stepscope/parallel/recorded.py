@@ -37,7 +37,8 @@ def recorded(step: Callable[[], None], count: int, device: str, meet: Callable) 
     launches limit."""
     kinds, clock = torch.profiler.ProfilerActivity, Clock(device)
     windows, times = [], []
-    with torch.profiler.profile(activities=[kinds.CUDA if device == "cuda" else kinds.CPU]) as seen:
+    kind = kinds.CUDA if device == "cuda" else kinds.CPU
+    with torch.profiler.profile(activities=[kind], acc_events=True) as seen:  # else it warns
         for _ in range(count):
             clock.synchronize()
             meet(0.0)

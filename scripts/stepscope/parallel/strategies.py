@@ -7,6 +7,7 @@ gradients (stage 3).
 """
 
 import warnings
+import weakref
 from collections.abc import Iterator
 
 import torch
@@ -119,8 +120,16 @@ class Overlapped(Replica):
     def _share(self) -> None:
         self._sent: list[tuple[Tensor, Tensor, dist.Work]] = []
         self._is_cast = self.spec.get("gradients", "fp32") == "bf16"
+        # Weakly: a parameter has its hooks where Python's collector does not look, so that a
+        # replica that they hold would stay in memory for good.
+        method = weakref.WeakMethod(self._send)
+
+        def send(parameter: Tensor) -> None:
+            if found := method():
+                found(parameter)
+
         for parameter in self.parameters:
-            parameter.register_post_accumulate_grad_hook(self._send)
+            parameter.register_post_accumulate_grad_hook(send)
 
     def _send(self, parameter: Tensor) -> None:
         gradient = parameter.grad

@@ -1,8 +1,8 @@
 """What people call the phases of a training step, and names that differ only in a number.
 
 A name is taken for a phase if a library gives it to one, or if each of its words is one: "forward
-pass", "Forward_Pass" and "loss.backward()", but not "attention forward", which is a part of one, nor
-"forward_backward", which is two of them.
+pass", "Forward_Pass" and "loss.backward()", but not "attention forward", which is a part of one,
+nor "forward_backward", which is two of them.
 """
 
 import re
@@ -53,7 +53,20 @@ _MEANINGS: tuple[tuple[str, frozenset[str]], ...] = (
     (
         "optimizer",
         frozenset(
-            "optimizer optimiser optim opt adam adamw sgd lion lamb muon rmsprop update".split()
+            [
+                "optimizer",
+                "optimiser",
+                "optim",
+                "opt",
+                "update",
+                "adam",
+                "adamw",
+                "sgd",
+                "lion",
+                "lamb",
+                "muon",
+                "rmsprop",
+            ]
         ),
     ),
     ("backward", frozenset({"backward", "bwd", "backprop", "backpropagation"})),
@@ -65,9 +78,10 @@ _MEANINGS: tuple[tuple[str, frozenset[str]], ...] = (
 # Words that say nothing beside those.
 _BESIDE = frozenset(
     [
-        "a", "all", "and", "call", "compute", "cross", "do", "full", "grad", "grads", "gradients", "main", "model",
-        "my", "net", "network", "of", "parameter", "parameters", "params", "pass", "phase", "profiler", "run",
-        "steps", "the", "torch", "total", "train", "trainer", "training", "weight", "weights", "whole", "with",
+        "a", "all", "and", "call", "compute", "cross", "do", "full", "grad", "grads", "gradients",
+        "main", "model", "my", "net", "network", "of", "parameter", "parameters", "params",
+        "pass", "phase", "profiler", "run", "steps", "the", "torch", "total", "train", "trainer",
+        "training", "weight", "weights", "whole", "with",
     ]
 )  # fmt: skip
 _KNOWN = _BESIDE.union(*(words for _, words in _MEANINGS))
@@ -76,7 +90,8 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 # not "fp16", "3x3".
 _NUMBERS = re.compile(
     r"(?i)(?<![a-z0-9])\d{1,12}(?![a-z0-9])"
-    r"|(?<![a-z])(layer|block|iter|iteration|step|batch|microbatch|epoch|stage|head|expert)\d{1,12}(?![a-z0-9])"
+    r"|(?<![a-z])(layer|block|iter|iteration|step|batch|microbatch|epoch|stage|head"
+    r"|expert)\d{1,12}(?![a-z0-9])"
 )
 
 

@@ -1,10 +1,14 @@
 """Writing a folder of tables, all of them or none."""
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from stepscope.files import replacing
+
+_FORMULA = re.compile(r"^[=+\-@\t\r]")  # what a spreadsheet runs when it opens the file
 
 
 def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
@@ -16,6 +20,18 @@ def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
     full = {name: table for name, table in tables.items() if len(table)}
     with replacing([folder / f"{name}.csv" for name in full]) as parts:
         for table, part in zip(full.values(), parts, strict=True):
-            table.to_csv(part, index=False, float_format="%.9g", lineterminator="\n")
+            quoted = table.apply(_quoted)
+            # A name may hold what UTF-8 does not: half of a pair, a byte of a path.
+            quoted.to_csv(
+                part, index=False, float_format="%.9g", lineterminator="\n", errors="replace"
+            )
     for name in tables.keys() - full.keys():
         (folder / f"{name}.csv").unlink(missing_ok=True)
+
+
+def _quoted(column: pd.Series) -> pd.Series:
+    """A column of a table in which no text is a spreadsheet's formula."""
+    if not pd.api.types.is_object_dtype(column) and not pd.api.types.is_string_dtype(column):
+        return column
+    is_formula = [isinstance(each, str) and bool(_FORMULA.match(each)) for each in column]
+    return column.where(~np.array(is_formula, dtype=bool), "'" + column.astype(str))

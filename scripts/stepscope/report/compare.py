@@ -5,6 +5,7 @@ The clock belongs to the host of the day; two variants by the clock are compared
 """
 
 import math
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +13,12 @@ import pandas as pd
 
 from stepscope.files import write_whole
 from stepscope.report import explorer
+from stepscope.report.facts.method import versions
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, Row, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, over
+from stepscope.results import cells, writing
 from stepscope.results.tables import Tables
 
 # Quantity → how far two runs of the same program may differ, relative: what repeats on any host.
@@ -30,6 +33,7 @@ EXACT = {
     "peak_reserved": 0.02,
     "before_backward": 0.001,
 }
+WITHOUT_HOST = ("host_free_time", "busy_time")
 ORDER = ("broke", "more", "works", "less", "same", "")  # verdicts, the worst first
 KEY = ["study", "place", "variant", "mode", "phase", "length", "direction", "quantity"]
 SOFTWARE = ("gpu", "cpu", "driver", "torch", "triton", "python", "commit", "code")
@@ -84,12 +88,24 @@ class Changed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Run:
+    """One of the two: what it was called, its tables, and what they were measured by."""
+
+    name: Name
+    tables: Path
+    cells: Quantity
+    days: tuple[str, ...]
+    versions: tuple[Name, ...]
+    commits: tuple[Name, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Compared:
     """pairs: of what is exact, the worst first; times: by the clock; only_*: series of one run
     alone."""
 
-    before: Name
-    after: Name
+    before: Run
+    after: Run
     pairs: tuple[Pair, ...]
     times: tuple[Pair, ...]
     kernels: tuple[Kernel, ...]
@@ -122,6 +138,22 @@ class Compared:
         }
 
     @property
+    def shortest(self) -> Pair | None:
+        """The time by the clock that became most shorter, relative."""
+        return min(self.times, key=_ratio, default=None)
+
+    @property
+    def longest(self) -> Pair | None:
+        """The one that became most longer."""
+        return max(self.times, key=_ratio, default=None)
+
+    @property
+    def without_host(self) -> Maybe:
+        """By how much the times without the host differ at most."""
+        pairs = [pair for pair in self.pairs if pair.quantity in WITHOUT_HOST and pair.ratio]
+        return Quantity(max(pair.change for pair in pairs), "share") if pairs else None
+
+    @property
     def shown(self) -> dict[str, list]:
         """Of each list as many as a page shows."""
         differ = [pair for pair in self.times if pair.change > VISIBLE]
@@ -132,15 +164,15 @@ class Compared:
         }
 
 
-def compared(before: Path, after: Path, paired: dict[str, str]) -> Compared:
-    """Two folders `results`, or folders that hold one. paired: label of a machine before → after,
-    where they differ.
+def compared(before: Path, after: Path, paired: dict[str, str], scratch: Path) -> Compared:
+    """Two folders `results`, or folders that hold one, or archives of one. paired: label of a
+    machine before → after, where they differ. scratch: a folder for the tables of those that have
+    cells alone.
 
-    Raises CompareError where a folder has no tables, machines cannot be told, or no series is in
-    both.
+    Raises CompareError where one has neither tables nor cells, machines cannot be told, or no
+    series is in both.
     """
-    old = Data(_tables(before))
-    new = Data(_tables(after))
+    old, new = (Data(tables_of(folder, scratch)) for folder in (before, after))
     runs = Runs(old, new, _machines(old, new, paired))
     old_rows, new_rows = runs.placed("series")
     both = old_rows.merge(new_rows, on=KEY, suffixes=("_before", "_after"))
@@ -152,8 +184,8 @@ def compared(before: Path, after: Path, paired: dict[str, str]) -> Compared:
     pairs.sort(key=lambda pair: (ORDER.index(pair.verdict), -pair.change))
     times = [pair for pair in pairs if not pair.verdict and pair.quantity == "time"]
     return Compared(
-        before=Name(before),
-        after=Name(after),
+        before=_run(before, old, list(runs.machines)),
+        after=_run(after, new, list(runs.machines.values())),
         pairs=tuple(pair for pair in pairs if pair.verdict),
         times=tuple(pair for pair in times if pair.ratio),
         kernels=tuple(_kernels(runs)[:MOST]),
@@ -186,11 +218,61 @@ class Runs:
         return frames
 
 
-def _tables(folder: Path) -> Path:
+def tables_of(folder: Path, scratch: Path) -> Path:
+    """The folder of a run's tables; where it is a zip file, or has cells and their plan alone, they
+    are made below `scratch`."""
+    if folder.is_file():
+        inside = scratch / "unzipped" / str(len(list(scratch.glob("unzipped/*"))))
+        try:
+            with zipfile.ZipFile(folder) as archive:
+                archive.extractall(inside)
+        except zipfile.BadZipFile as error:
+            raise CompareError(f"{folder} is no zip file: {error}") from None
+        return tables_of(inside, scratch)
     for found in (folder / "tables", folder / "results" / "tables", folder):
         if (found / "series.csv").exists():
             return found
-    raise CompareError(f"{folder} has no tables/series.csv; run there: snakemake --cores 1 report")
+    for cells_of in (folder, folder / "results"):
+        if (cells_of / "plan.json").exists():
+            return _made(cells_of, scratch)
+    raise CompareError(
+        f"{folder} has neither tables/series.csv nor plan.json; run there: snakemake --cores 1"
+        " report"
+    )
+
+
+def _made(results: Path, scratch: Path) -> Path:
+    """Tables of the cells below a folder."""
+    plan = results / "plan.json"
+    try:
+        found, samples, refused = cells.read(plan, results)
+        tables, damaged, _ = writing.tables(found, samples, [])
+    except (cells.PlanError, writing.Undeclared) as error:
+        raise CompareError(str(error)) from None
+    for name, why in (refused | damaged).items():
+        raise CompareError(f"{results / name}: {why}")
+    made = scratch / "tables" / str(len(list(scratch.glob("tables/*"))))
+    made.mkdir(parents=True)
+    writing.write(made, tables)
+    return made
+
+
+def _run(name: Path, data: Data, machines: list[str]) -> Run:
+    ran = [row for row in data.dicts("cells", machine=machines) if row["status"] != "missing"]
+    days = sorted(row["started"][:10] for row in ran if row["started"])
+    commits = [row["commit"][: LONGEST["commit"]] for row in ran if row["commit"]]
+    return Run(
+        name=Name(name),
+        tables=data.folder,
+        cells=count(len(ran)),
+        days=tuple(dict.fromkeys([days[0], days[-1]])) if days else (),
+        versions=versions(ran),
+        commits=tuple(map(Name, dict.fromkeys(commits))),
+    )
+
+
+def _ratio(pair: Pair) -> float:
+    return pair.ratio.value if pair.ratio else 1.0
 
 
 def _machines(before: Tables, after: Tables, paired: dict[str, str]) -> dict[str, str]:
@@ -321,14 +403,12 @@ def write(found: Compared, templates: Path, out: Path, command: str) -> str:
     environment.globals["margins"] = {name: f"{100 * each:g} %" for name, each in margins.items()}
     made = page.render(environment, "compare", found)
     rows = [_as_row(pair) for pair in (*found.pairs, *found.times)]
-    runs = {
-        "before": _tables(Path(found.before)),
-        "after": _tables(Path(found.after)),
-    }
+    runs = {"before": found.before.tables, "after": found.after.tables}
     index = html.document(templates, made.markdown, out, made.title, [], command=command)
+    where = f"{found.before.name} and {found.after.name}"
     write_whole(
         {
-            out / explorer.FILE: [explorer.document(runs, out, command, templates)],
+            out / explorer.FILE: [explorer.document(runs, out, command, templates, where)],
             out / "index.html": [index],
             out / "compare.md": [made.markdown],
             out / "compare.csv": [pd.DataFrame(rows).to_csv(index=False)],

@@ -147,9 +147,9 @@ def _distinct(words: Iterable[str]) -> str:
     return "|".join(dict.fromkeys(words))
 
 
-def document(runs: dict[str, Path], out: Path, command: str, folder: Path) -> str:
+def document(runs: dict[str, Path], out: Path, command: str, folder: Path, where: str = "") -> str:
     """The whole page. runs: name → tables, no name where there is one; out: its folder; folder:
-    that of its parts."""
+    that of its parts; where: what readers are told of the tables' place, if not the first run's."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((folder / "explorer/page.html").read_text())
     held = _held({name: Tables(tables) for name, tables in runs.items()})
@@ -175,7 +175,7 @@ def document(runs: dict[str, Path], out: Path, command: str, folder: Path) -> st
         data=data,
         left_out=held.left_out,
         script=Markup("\n".join(scripts)),
-        tables=os.path.relpath(next(iter(runs.values())), out),
+        tables=where or os.path.relpath(next(iter(runs.values())), out),
         command=command,
     )
 

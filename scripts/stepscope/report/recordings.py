@@ -76,9 +76,10 @@ def _says(row: dict) -> bool:
 
 
 def memory_picture(tables: dict[str, pd.DataFrame], title: str) -> bytes | None:
-    """The memory over time as SVG; None without a history."""
-    rows = tables.get("memory_timeline", pd.DataFrame())
-    return _drawn(memory_figures.of_recording, rows, title)
+    """The memory over time as SVG; None without a history, or its times."""
+    rows = tables.get("memory_timeline", pd.DataFrame(columns=["time"])).dropna(subset="time")
+    is_line = rows["time"].nunique() > 1
+    return _drawn(memory_figures.of_recording, rows, title) if is_line else None
 
 
 def _drawn(draw: Callable, rows: pd.DataFrame, title: str) -> bytes | None:

@@ -15,7 +15,7 @@ from stepscope.measure.found import STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.results import records
 
-MISSING = "missing"
+MISSING, NOT_MEASURED = "missing", "not measured"
 # What a spec says of how a cell is measured, not of what: where results of another run are used it
 # may differ.
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
@@ -39,6 +39,7 @@ class MeasuredCell:
     record: dict = field(default_factory=dict)
     content: bytes = b""
     folder: Path = Path()
+    refused: str = ""  # why what is there cannot be used
 
     @cached_property
     def place(self) -> dict:
@@ -94,7 +95,7 @@ class MeasuredCell:
     def status(self) -> tuple[str, str]:
         """(status, reason): `ok` if any variant is, else the worst; each that is not says why."""
         if not self.record:
-            return MISSING, "not measured"
+            return MISSING, self.refused or NOT_MEASURED
         found = self.statuses()
         said = []
         for name, (status, why) in found.items():
@@ -112,8 +113,8 @@ def precision_of(cell: MeasuredCell, variant: str) -> str:
 
 
 def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFrame, dict[str, str]]:
-    """(cells in the plan's order, their samples, refused cells: why), without those that are
-    refused.
+    """(cells in the plan's order, their samples, refused cells: why); what is refused counts as
+    missing.
 
     The samples have `cell` beside their own columns; they are those of the studies whose
     samples become series. Raises PlanError.
@@ -123,13 +124,26 @@ def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFra
     for cell in planned:
         is_foreign = cell.name.partition("/")[0] in foreign
         try:
-            found.append(_measured(cell, is_foreign))
+            cell = _measured(cell, is_foreign)
         except records.Damaged as error:
             refused[cell.name] = str(error)
+        found.append(cell)
     studies = [study.name for study in STUDIES if study.samples_are_series]
     sampled = [cell for cell in found if cell.record and cell.place["study"] in studies]
     samples, damaged = records.parsed({cell.name: cell.content for cell in sampled})
-    return found, samples, refused | damaged
+    return *without(found, samples, refused | damaged), refused | damaged
+
+
+def without(
+    cells: list[MeasuredCell], samples: pd.DataFrame, refused: Mapping[str, str]
+) -> tuple[list[MeasuredCell], pd.DataFrame]:
+    """(the cells, their samples), as if those that are refused were missing: each says why."""
+    found = []
+    for cell in cells:
+        if cell.name in refused:
+            cell = replace(cell, record={}, content=b"", refused=refused[cell.name])
+        found.append(cell)
+    return found, samples[~samples["cell"].isin(list(refused))]
 
 
 def _planned(path: Path, results: Path) -> tuple[list[MeasuredCell], set[str]]:

@@ -13,6 +13,8 @@ import fastjsonschema
 import numpy as np
 import pandas as pd
 
+from stepscope.config.studies import STUDIES
+
 _NONE = pd.DataFrame(columns=["cell"])
 YEAR = 3.2e7  # s
 TIMES = ("seconds", "event_seconds", "launch_seconds")
@@ -48,8 +50,10 @@ def read_record(folder: Path) -> dict:
 
 @functools.cache
 def _schema() -> Callable[[dict], dict]:
-    schema = Path(__file__).with_name("record.schema.json")
-    return fastjsonschema.compile(json.loads(schema.read_text()))
+    schema = json.loads(Path(__file__).with_name("record.schema.json").read_text())
+    studies = [study.name for study in STUDIES if study.samples_are_series]
+    schema["if"]["properties"]["study"] = {"enum": studies}
+    return fastjsonschema.compile(schema)
 
 
 def _no_number(text: str) -> None:

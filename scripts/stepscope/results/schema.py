@@ -242,7 +242,11 @@ _ALL = (
             ),
             count("processes", "processes", "fresh processes that measured it"),
             count("samples", "samples", "of all processes, warm-up left out"),
-            text("status", "status", "`ok`, `oom` or `unsupported`; the reason is in `cells`"),
+            text(
+                "status",
+                "status",
+                "`ok`, `oom`, `unsupported` or `failed`; the reason is in `cells`",
+            ),
             CELL,
             LIMITS,
         ),
@@ -308,7 +312,8 @@ _ALL = (
             text(
                 "status",
                 "status",
-                "`ok`, `oom`, `unsupported`, `missing`: not measured; the worst of its variants",
+                "`ok`, `oom`, `unsupported`, `failed`, `missing`: not measured, or of no use; the worst"
+                " of its variants",
             ),
             text("reason", "reason", "why it is not `ok`, of each variant"),
             text("command", "command", "measures the cell again"),
@@ -347,6 +352,7 @@ _ALL = (
             flag(
                 "is_aside", "is aside", "stands beside the ladder, whose rungs do not build on it"
             ),
+            axis("kind", "kind", "of change: `tf32`, `sdpa`, `checkpoint 2`, `loss torch` …"),
             text("label", "change", "what people call the change"),
             axis("changed", "option", "that it changes, `precision` or one of the options"),
             text("before", "from", "what that option was; empty for the first"),
@@ -408,6 +414,8 @@ _ALL = (
                 "host_exclusive", "host time of its own", "s", "a step, without the phases inside"
             ),
             number("gpu_time", "GPU time", "s", "a step, of its kernels and copies"),
+            number("host_each", "host time each", "s", "of one occurrence"),
+            number("gpu_each", "GPU time each", "s", "of one occurrence"),
             number("memory_time", "copies' time", "s", "a step, of copies and sets of memory"),
             number("kernels", "kernels", "1", "a step"),
             number("memory_operations", "copies and sets", "1", "a step"),
@@ -422,6 +430,9 @@ _ALL = (
             number("wall", "wall time", "s", "a step, under the profiler"),
             number("busy", "busy", "s", "a step: union of the intervals of kernels and copies"),
             number("idle", "idle", "s", "a step, under the profiler"),
+            number(
+                "idle_with_host", "idle with the host's", "s", "a step, from the host's start on"
+            ),
             number("gaps", "gaps", "1", "a step, between operations of the GPU"),
             number("gap_median", "gap", "s", "median", "", "gap_max"),
             number("gap_max", "longest gap", "s", "the longest"),
@@ -586,6 +597,67 @@ _ALL = (
         ),
     ),
     Table(
+        "ranks",
+        "a rank of a step on several devices, taken apart under the profiler",
+        (
+            *KEY,
+            axis_count("devices", "devices", "that share the step"),
+            axis("variant", "strategy", "who sends what and when; `alone`: one device"),
+            axis_count("rank", "rank", "the device's number"),
+            number("clock", "step", "s", "by the clock"),
+            number("alone", "computing alone", "s", "what one device's step computes"),
+            number("slowed", "slowed", "s", "the same kernels take longer beside communication"),
+            number("apart", "elsewhere", "s", "the same kernels take longer away from it"),
+            number("extra", "extra kernels", "s", "that one device's step has not"),
+            number("gone", "gone", "s", "at most 0: kernels that this step has not"),
+            number("at_once", "at once", "s", "at most 0: computing at the same time counts once"),
+            number("waiting", "waiting", "s", "until the last rank starts; nothing computes"),
+            number("transfer", "transfer", "s", "the rest of collectives; nothing computes"),
+            number("idle", "idle", "s", "nothing runs"),
+            number("residual", "residual", "s", "what these leave of the step"),
+            number("beside", "beside", "s", "that kernels spend beside communication"),
+            number("waited", "waiting in all", "s", "whether covered or not"),
+            number("transferred", "transfer in all", "s", "whether covered or not"),
+            number("waited_by_others", "waited for", "s", "by all others, covered or not"),
+        ),
+    ),
+    Table(
+        "rank_memory",
+        "what the rank that holds most holds at a point of a step on several devices",
+        (
+            *KEY,
+            axis_count("devices", "devices", "that share the step"),
+            axis("variant", "strategy", "who sends what and when"),
+            axis("point", "point", "`init`, `before optimizer` or `after`"),
+            number("held", "held", "B", "that tensors hold"),
+            number("formula", "formula", "B", "weights, gradients, moments and buckets"),
+        ),
+    ),
+    Table(
+        "collectives",
+        "a collective by itself",
+        (
+            *KEY,
+            axis_count("devices", "devices", "that take part"),
+            axis("collective", "collective", "`all_reduce`, `all_gather` or `reduce_scatter`"),
+            number("bytes", "bytes", "B", "of the whole tensor"),
+            number("seconds", "time", "s", "on the rank that takes longest"),
+            number("bus", "bus bandwidth", "B/s", "that crosses a device's link (nccl-tests)"),
+        ),
+    ),
+    Table(
+        "parallel_predicted",
+        "a strategy on so many devices, predicted from one device and the collectives",
+        (
+            *KEY,
+            axis("variant", "strategy", "who sends what and when"),
+            axis_count("devices", "devices", "that share the step"),
+            number("predicted", "predicted", "s", "the step"),
+            number("measured", "measured", "s", "the step, where the cell is on as many"),
+            count("hiding_batch", "hides from", "sequences a device from which 2 % show at most"),
+        ),
+    ),
+    Table(
         "sums",
         "a sum of many equal addends in some format",
         (
@@ -664,8 +736,11 @@ _ALL = (
             count("d_ff", "d_ff", "width inside the feed-forward network"),
             count("num_layers", "blocks", "modules of one class that repeat"),
             count("num_heads", "heads", "of attention, in a block"),
+            count("key_value_heads", "heads of K and V", "of a size; 0 is as many as heads"),
             count("vocab_size", "vocabulary", "tokens"),
             count("parameters", "parameters", "tied weights once"),
+            count("trained", "trained", "parameters that are not frozen"),
+            text("dtype", "dtype", "of the parameters, as they were built"),
             number("flop", "FLOP", "FLOP", "of a forward and a backward pass over the batch"),
             text("flop_from", "FLOP from", "`formula`, or `counter`: as PyTorch counts"),
             text(

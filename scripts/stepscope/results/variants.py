@@ -3,14 +3,9 @@ it comes after."""
 
 from collections.abc import Iterator
 
-from stepscope.axes import NEUTRAL
+from stepscope.axes import PLAIN_STEP
 from stepscope.results.cells import MeasuredCell
-from stepscope.results.option_labels import LABELS
-
-# The options that a rung may change, each a column, in the order in which a change is named by
-# them: the precision first.
-CHANGEABLE = ("precision", "attention", "compile", "optimizer", "loss", "checkpoint")
-PLAIN = {name: NEUTRAL.get(name, "") for name in CHANGEABLE} | {"precision": "fp32"}
+from stepscope.results.option_labels import LABELS, kind_of
 
 
 def rows(cells: list[MeasuredCell]) -> list[dict]:
@@ -24,14 +19,16 @@ def asides(cells: list[MeasuredCell]) -> set[tuple[str, str]]:
 
 
 def _rows(cell: MeasuredCell) -> Iterator[dict]:
-    declared = cell.spec.get("variants", []) if "context" in cell.spec else []
+    is_ladder = "context" in cell.spec and "devices" not in cell.spec
+    declared = cell.spec.get("variants", []) if is_ladder else []
     after = {one["name"]: one.get("after", "") for one in declared}
     ladder = longest_chain(after)
     options = {one["name"]: _options(one) for one in declared}
     for order, name in enumerate(after):
-        before = options.get(after[name], PLAIN)
+        before = options.get(after[name], PLAIN_STEP)
         changed = _changed(name, options[name], before, is_first=not after[name])
         value = options[name][changed]
+        kind, is_checkpoint = kind_of(changed, value), changed == "checkpoint"
         yield {
             "machine": cell.place["machine"],
             "cell": cell.name,
@@ -39,7 +36,8 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
             "order": order,
             "after": after[name],
             "is_aside": name not in ladder,
-            "label": _label(name, changed, value),
+            "kind": kind,
+            "label": f"checkpoint every {value}" if is_checkpoint else LABELS.get(kind, name),
             "changed": changed,
             "before": before[changed] if after[name] else "",
             "value": value,
@@ -49,25 +47,18 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
 
 def _options(declared: dict) -> dict:
     """All options of a variant, of which its spec lacks the neutral ones."""
-    return {name: declared.get(name, plain) for name, plain in PLAIN.items()}
+    return {name: declared.get(name, plain) for name, plain in PLAIN_STEP.items()}
 
 
 def _changed(name: str, options: dict, before: dict, *, is_first: bool) -> str:
     """The option that a variant changes. The first of a ladder that starts at a later rung has
     changed all that this one had: it is called by the last."""
-    found = [option for option in CHANGEABLE if options[option] != before[option]]
+    found = [option for option in PLAIN_STEP if options[option] != before[option]]
     found = found or ["precision"]
     if not is_first:
         return found[0]
     called = [option for option in found if str(options[option]) == name]
     return called[0] if called else found[-1]
-
-
-def _label(name: str, changed: str, value: object) -> str:
-    """What people call the change."""
-    if changed == "checkpoint":
-        return f"checkpoint every {value}"
-    return LABELS.get(str(value), name)
 
 
 def longest_chain(after: dict[str, str]) -> list[str]:

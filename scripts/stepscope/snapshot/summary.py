@@ -5,7 +5,8 @@ import pandas as pd
 from stepscope.recordings.text import plain
 from stepscope.snapshot import CATEGORIES
 
-LINES, MOST_COMPARED = 5, 15
+LINES = 5
+MOST_COMPARED = 15
 _MIB = 2**20
 _MOST_WITHOUT_FRAMES = 0.9  # a backward pass, in a thread of its own, has none
 
@@ -22,7 +23,7 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
     found = {name: tables[f"memory_{name}"] for name in ("peak", "lines", "timeline")}
     own = {name: table[table["device"] == row["device"]] for name, table in found.items()}
     when = (
-        f"after event {row['peak_event']:,} of {row['events']:,}"
+        f"after event {row['peak_event'] + 1:,} of {row['events']:,}"
         if row["events"]
         else "in a state without a history"
     )
@@ -37,7 +38,8 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
             f"active at the start {_mib(row['start'])} MiB, at the end {_mib(row['end'])} MiB"
         ),
         (
-            f"  active is in requested bytes; the peak takes at least {_mib(row['peak_rounded'])}"
+            "  active is in requested bytes; the peak takes"
+            f"{'' if row['is_allocated_known'] else ' at least'} {_mib(row['peak_allocated'])}"
             " MiB as allocated"
         ),
     ]
@@ -107,7 +109,8 @@ def _reserved(row: dict, timeline: pd.DataFrame) -> str:
     allocator, or unknown."""
     if not timeline["reserved"].max() > timeline["active"].max():
         return ""
-    then, most = _mib(row["reserved_at_peak"]), _mib(row["peak_reserved"])
+    then = _mib(row["reserved_at_peak"])
+    most = _mib(row["peak_reserved"])
     return f"reserved then {then} MiB, at most {most} MiB; "
 
 

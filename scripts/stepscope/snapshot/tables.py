@@ -13,12 +13,13 @@ from stepscope.snapshot import CATEGORIES
 from stepscope.snapshot.categories import UNKNOWN, Blocks
 from stepscope.snapshot.events import OOM, Snapshot
 from stepscope.snapshot.known import Known
-from stepscope.snapshot.replay import after_each
+from stepscope.snapshot.replay import Replay, after_each
 from stepscope.snapshot.stacks import whole
 
 TIMELINE_ROWS = 2000
 _BOUNDARIES = 800  # rows of the timeline that changes of phase may take
-MOST_LINES, MOST_GROUPS = 200, 40
+MOST_LINES = 200
+MOST_GROUPS = 40
 NAMED = 5  # categories with a column of their own in the timeline; the rest is `other`
 MIN_BLOCK = 512  # bytes
 _NUMBER = re.compile(r"\.\d+(?=[./]|$)")
@@ -89,7 +90,8 @@ def summary(device: Device, cut: bool) -> pd.DataFrame:
         "peak_step": step,
         "peak_phase": phase,
         "peak_module": module,
-        "peak_rounded": int(rounded(replay.size[alive]).sum()),
+        "peak_allocated": int(allocated_bytes(replay)[alive].sum()),
+        "is_allocated_known": bool((replay.taken[alive] > 0).all()),
         "peak_reserved": int(replay.reserved.max()),
         "reserved_at_peak": int(replay.reserved[peak + 1]),
         "allocated": allocated,
@@ -99,10 +101,12 @@ def summary(device: Device, cut: bool) -> pd.DataFrame:
     return pd.DataFrame([row | _ooms(device)])
 
 
-def rounded(size: np.ndarray) -> np.ndarray:
-    """Bytes that the allocator takes for requests, at least: it rounds up to 512 (kMinBlockSize in
-    c10/core/CachingDeviceAllocator.h)."""
-    return -(-size // MIN_BLOCK) * MIN_BLOCK
+def allocated_bytes(replay: Replay) -> np.ndarray:
+    """Bytes that the allocator took for each block: as the final state says, else at least, since
+    it rounds up to 512 (kMinBlockSize in c10/core/CachingDeviceAllocator.h), and gives a block
+    whole where too little would be left of it."""
+    rounded = -(-replay.size // MIN_BLOCK) * MIN_BLOCK
+    return np.where(replay.taken > 0, replay.taken, rounded)
 
 
 def _ooms(device: Device) -> dict:
@@ -176,7 +180,11 @@ def peak(device: Device) -> pd.DataFrame:
     alive = replay.alive_after(replay.peak_event)
     category, most = device.blocks.category[alive], len(CATEGORIES)
     held = np.bincount(category, weights=replay.size[alive], minlength=most).astype(np.int64)
-    found = {"category": CATEGORIES, "bytes": held, "blocks": np.bincount(category, minlength=most)}
+    found = {
+        "category": CATEGORIES,
+        "bytes": held,
+        "blocks": np.bincount(category, minlength=most),
+    }
     return pd.DataFrame({"device": device.number, **found})
 
 

@@ -1,6 +1,7 @@
 """All tables of one trace."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,11 +17,12 @@ from stepscope.trace import (
     nsys_sqlite,
     phase_tables,
     range_tables,
+    ranks,
     timeline,
     transfers,
 )
 from stepscope.trace.attribution import attribute
-from stepscope.trace.events import Trace
+from stepscope.trace.events import Trace, together
 
 _REPORTS = (".nsys-rep", ".qdrep")
 
@@ -63,17 +65,43 @@ def read(path: Path) -> Trace:
     raise TraceError(f"{path}: give a trace that ends in .nsys-rep, .sqlite, .json or .json.gz")
 
 
+# A rank's number in the name of a file: "trace-TP-3.json.gz", "rank_0.sqlite".
+_RANK = re.compile(r"(?i)(rank|device|gpu|worker|tp|pp|dp|ep|cp)([-_. ]?)(\d{1,6})(?!\d)")
+
+
+def are_ranks(traces: list[Trace], paths: list[Path]) -> bool:
+    """Whether several traces are those of one run's ranks: they say so, or else their names differ
+    in a rank's number alone."""
+    told = [min(trace.ranks.values()) for trace in traces if trace.ranks]
+    if told:
+        return len(set(told)) == len(traces)
+    names = {_RANK.sub(r"\1\2", path.name) for path in paths}
+    return len(names) == 1 and len({path.name for path in paths}) == len(paths)
+
+
+def of_ranks(traces: list[Trace]) -> Trace:
+    """The traces of one run's ranks as one, by the clock of the first."""
+    ordered = sorted(traces, key=lambda trace: min(trace.ranks.values(), default=0))
+    return together(ranks.aligned(ordered))
+
+
 def analyse(
-    trace: Trace, phases: list[str] | None = None, layers: int | None = None
+    trace: Trace,
+    phases: list[str] | None = None,
+    layers: int | None = None,
+    steps: int | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Table name → table; seconds and counts are those of a step. The last five are for programs
+    """Table name → table; seconds and counts are those of a step. The last seven are for programs
     that are none of ours.
 
     phases: names of the ranges that are phases (default: see phase_names.py). layers: blocks of the
-    model, found from the attention ranges if they are there.
+    model, found from the attention ranges if they are there. steps: of a process, if phases do not
+    say it.
     """
-    found = attribute(trace, phases)
+    found = attribute(trace, phases, steps)
+    apart = ranks.Ranks(found)
     of_phases, modules = phase_tables.phases(found), range_tables.modules(found)
+    there = cautions.ranges(found, modules, of_phases)
     return {
         "phases": of_phases,
         "kernels": phase_tables.kernels(found, layers or attention.layers(found)),
@@ -81,9 +109,11 @@ def analyse(
         "gaps": device_tables.gaps(found),
         "modules": modules,
         "timeline": timeline.timeline(found),
-        "warnings": cautions.warnings(found),
-        "ranges": cautions.ranges(found, modules, of_phases),
+        "warnings": cautions.warnings(found, len(there) > 0),
+        "ranges": there,
         "processes": transfers.processes(found),
-        "communication": transfers.communication(found),
+        "ranks": apart.table(),
+        "rank_kernels": apart.kernels(),
+        "communication": apart.communication(),
         "transfers": transfers.transfers(found),
     }

@@ -10,12 +10,15 @@ The first six are the time in which any kernel computes; waiting, transfer and i
 """
 
 import functools
-import statistics
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+
+from stepscope.trace import collectives
+from stepscope.trace.nesting import covered, union
 
 Times = NDArray[np.float64]
 
@@ -89,140 +92,107 @@ def take_apart(steps: list[Step], alone: list[Step]) -> list[Parts]:
     steps: the same step of every rank; alone: a step of one device of every rank. Raises ValueError
     where the ranks ran different collectives.
     """
-    offsets = clock_offsets(steps)
-    latest = last_starts(steps, offsets)
-    return [
-        _parts(step, list(latest - offset), before)
-        for step, offset, before in zip(steps, offsets, alone, strict=True)
-    ]
+    table, instance, offsets = _same_clock(steps)
+    until = collectives.last_starts(table, instance)
+    if len(steps) == 1:
+        until = table["start"].to_numpy()
+    result = []
+    for rank, (step, before) in enumerate(zip(steps, alone, strict=True)):
+        own = (table["rank"] == rank).to_numpy()
+        result.append(_parts(step, until[own] - offsets[rank], before))
+    return result
 
 
 def clock_offsets(steps: list[Step]) -> list[float]:
-    """What to add to each rank's times for the first one's clock: a collective ends at about the
-    same moment on all ranks, so that it is the median difference of the ends of equal ones."""
-    names = [[span.name for span in step.collectives] for step in steps]
-    for rank, own in enumerate(names):
-        if own != names[0]:
-            raise ValueError(f"rank {rank} ran other collectives than rank 0 in the same step")
-    return [
-        statistics.median(
-            first.end - own.end
-            for first, own in zip(steps[0].collectives, step.collectives, strict=True)
-        )
-        if names[0]
-        else 0.0
-        for step in steps
-    ]
-
-
-def last_starts(steps: list[Step], offsets: list[float]) -> Times:
-    """When the last rank has started each collective, by the first one's clock."""
-    starts = [
-        [span.start + offset for span in step.collectives]
-        for step, offset in zip(steps, offsets, strict=True)
-    ]
-    return np.max(np.array(starts, dtype=float), axis=0)
+    """What to add to each rank's times for the first one's clock."""
+    return _same_clock(steps)[2]
 
 
 def waits_for(steps: list[Step]) -> list[float]:
     """Seconds that all other ranks together spend in collectives which the rank was the last to
     start, covered or not, by rank."""
-    offsets = clock_offsets(steps)
-    found = [0.0] * len(steps)
-    for same in zip(*(step.collectives for step in steps), strict=True):
-        starts = [span.start + offset for span, offset in zip(same, offsets, strict=True)]
-        last = max(range(len(starts)), key=starts.__getitem__)
-        found[last] += sum(starts[last] - start for start in starts)
-    return found
+    table, instance, _ = _same_clock(steps)
+    found = collectives.waited_for(table, instance)
+    return [found.get(rank, 0.0) for rank in range(len(steps))]
 
 
-def _parts(step: Step, latest: list[float], alone: Step) -> Parts:
-    """latest: when the last rank has started each collective of the step, by this one's clock."""
-    kernels = [_cut(span, step) for span in step.kernels]
-    references = [_cut(span, alone) for span in alone.kernels]
-    moments = [
-        min(max(last, span.start), span.end)
-        for last, span in zip(latest, step.collectives, strict=True)
+def _same_clock(steps: list[Step]) -> tuple[pd.DataFrame, np.ndarray, list[float]]:
+    """(all collectives by the first rank's clock, the instance of each, each rank's offset)."""
+    names = [[span.name for span in step.collectives] for step in steps]
+    for rank, own in enumerate(names):
+        if own != names[0]:
+            raise ValueError(f"rank {rank} ran other collectives than rank 0 in the same step")
+    parts = [
+        pd.DataFrame(step.collectives, columns=list(Span._fields)).assign(rank=rank)
+        for rank, step in enumerate(steps)
     ]
-    waits = [
-        _cut(Span(span.name, span.start, moment), step)
-        for span, moment in zip(step.collectives, moments, strict=True)
-    ]
-    transfers = [
-        _cut(Span(span.name, moment, span.end), step)
-        for span, moment in zip(step.collectives, moments, strict=True)
-    ]
-    length, (computing, waiting, moving) = _levels(step, kernels, waits, transfers)
-    free = computing == 0
-    beside = _beside(kernels, [*waits, *transfers])
-    compared = _compared(kernels, references, beside)
-    own, before = _lengths(kernels), _lengths(references)
-    busy = float(length[~free].sum())
+    table = pd.concat(parts, ignore_index=True).assign(group="", sequence=-1)
+    table = table.astype({"start": float, "end": float})
+    instance = collectives.instances(table)
+    found = collectives.clock_offsets(table, instance)
+    offsets = [found.get(rank, 0.0) for rank in range(len(steps))]
+    shift = table["rank"].map(dict(enumerate(offsets)))
+    moved = table.assign(start=table["start"] + shift, end=table["end"] + shift)
+    return moved, instance, offsets
+
+
+def _parts(step: Step, until: Times, alone: Step) -> Parts:
+    """until: when the last rank has started each collective of the step, by this one's clock."""
+    start, end = _cut(step.kernels, step)
+    began, ended = _cut(step.collectives, step)
+    moment = np.clip(until, began, ended)
+    window = np.array([step.start]), np.array([step.end])
+    parts = collectives.parts(window, (start, end), (began, moment), (moment, ended))
+    beside = np.diff(covered(began, ended, np.array([start, end])), axis=0)[0]
+    start_alone, end_alone = _cut(alone.kernels, alone)
+    own = end - start
+    before = end_alone - start_alone
     busy_alone = busy_time(alone)
+    at_once = (parts["compute"] - own.sum()) - (busy_alone - before.sum())
+    names = tuple(span.name for span in step.kernels)
+    names_alone = tuple(span.name for span in alone.kernels)
     return Parts(
         alone=busy_alone,
-        **compared,
-        at_once=(busy - float(own.sum())) - (busy_alone - float(before.sum())),
-        waiting=float(length[free & (waiting > 0) & (moving == 0)].sum()),
-        transfer=float(length[free & (moving > 0)].sum()),
-        idle=float(length[free & (waiting == 0) & (moving == 0)].sum()),
+        **_compared(names, names_alone, own, before, beside > 0),
+        at_once=float(at_once),
+        waiting=parts["waiting"],
+        transfer=parts["transfer"],
+        idle=parts["idle"],
         beside=float(beside.sum()),
-        waited=float(_lengths(waits).sum()),
-        transferred=float(_lengths(transfers).sum()),
+        waited=float((moment - began).sum()),
+        transferred=float((ended - moment).sum()),
     )
 
 
 def busy_time(step: Step) -> float:
     """Seconds in which any kernel computes."""
-    length, (computing,) = _levels(step, [_cut(span, step) for span in step.kernels])
-    return float(length[computing > 0].sum())
+    start, end = union(*_cut(step.kernels, step))
+    return float((end - start).sum())
 
 
-def _cut(span: Span, step: Step) -> Span:
-    """What of a span lies in the step's window."""
-    start, end = (min(max(time, step.start), step.end) for time in (span.start, span.end))
-    return Span(span.name, start, end)
+def _cut(spans: list[Span], step: Step) -> tuple[Times, Times]:
+    """(starts, ends) of what of each span lies in the step's window."""
+    start, end = (
+        np.clip([getattr(span, key) for span in spans], step.start, step.end).astype(float)
+        for key in ("start", "end")
+    )
+    return start, end
 
 
-def _lengths(spans: list[Span]) -> Times:
-    return np.array([span.end - span.start for span in spans], dtype=float)
-
-
-def _levels(step: Step, *kinds: list[Span]) -> tuple[Times, list[NDArray[np.int64]]]:
-    """(lengths of the pieces into which all edges cut the window, for each kind how many spans
-    cover each piece)."""
-    edges = [time for spans in kinds for span in spans for time in (span.start, span.end)]
-    points = np.unique(np.array([step.start, *edges, step.end], dtype=float))
-    levels = []
-    for spans in kinds:
-        starts = np.sort([span.start for span in spans])
-        ends = np.sort([span.end for span in spans])
-        begun = np.searchsorted(starts, points[:-1], side="right")
-        levels.append(begun - np.searchsorted(ends, points[:-1], side="right"))
-    return np.diff(points), levels
-
-
-def _beside(kernels: list[Span], others: list[Span]) -> Times:
-    """Seconds that each kernel spends beside any of the others."""
-    edges = [time for span in others for time in (span.start, span.end)]
-    if not edges or not kernels:
-        return np.zeros(len(kernels))
-    length, (level,) = _levels(Step(min(edges), max(edges)), others)
-    points = min(edges) + np.concatenate([[0.0], np.cumsum(length)])
-    covered = np.concatenate([[0.0], np.cumsum(length * (level > 0))])
-    starts, ends = np.array([(span.start, span.end) for span in kernels]).T
-    return np.interp(ends, points, covered) - np.interp(starts, points, covered)
-
-
-def _compared(kernels: list[Span], alone: list[Span], beside: Times) -> dict[str, float]:
+def _compared(
+    names: tuple[str, ...],
+    names_alone: tuple[str, ...],
+    own: Times,
+    before: Times,
+    is_beside: NDArray[np.bool_],
+) -> dict[str, float]:
     """slowed, apart, extra and gone of Parts, by the kernels that both steps have."""
-    own, before = _lengths(kernels), _lengths(alone)
-    here, there = aligned(tuple(span.name for span in kernels), tuple(span.name for span in alone))
+    here, there = aligned(names, names_alone)
     longer = own[here] - before[there]
-    is_beside = beside[here] > 0
+    beside = is_beside[here]
     return {
-        "slowed": float(longer[is_beside].sum()),
-        "apart": float(longer[~is_beside].sum()),
+        "slowed": float(longer[beside].sum()),
+        "apart": float(longer[~beside].sum()),
         "extra": float(own.sum() - own[here].sum()),
         "gone": float(before[there].sum() - before.sum()),
     }
@@ -250,7 +220,8 @@ def aligned(
         allowed = np.maximum(best[row - 1, 1:], best[row - 1, :-1] + (columns == name))
         np.maximum.accumulate(allowed, out=best[row, 1:])
     pairs = []
-    row, column = len(rows), len(columns)
+    row = len(rows)
+    column = len(columns)
     while row and column:
         if best[row, column] == best[row - 1, column]:
             row -= 1

@@ -22,15 +22,15 @@ from stepscope.trace.phase_names import named
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """A trace with its joins. Positions are those of rows in the trace's tables; -1 stands for
-    none.
+    """A trace with its joins. Positions are those of rows in the trace's tables; -1 is none.
 
     For each operation: launch, the position of its call (-1 if it is not linked), with the call's
     time, process and thread; innermost, the innermost nested range of the launching thread;
     innermost_phase, the position in `phases` of the shortest one around it. parent: for each range
     the range around it on its thread. operator: for each name whether it is autograd's rather than
     a module's. phases: names in the order of their first start. occurrence: for each phase, which
-    of its ranges each operation was launched in.
+    of its ranges each operation was launched in. given_steps: how many steps a process takes, if
+    the user says so.
     """
 
     trace: Trace
@@ -44,6 +44,7 @@ class Attribution:
     phases: list[str]
     occurrence: dict[str, np.ndarray]
     innermost_phase: np.ndarray
+    given_steps: int | None = None
 
     @cached_property
     def durations(self) -> np.ndarray:
@@ -97,11 +98,13 @@ class Attribution:
     def occurrence_in(self, phase: str | None) -> np.ndarray:
         """For each operation which of this phase's ranges it was launched in, -1 outside all; of no
         phase always 0."""
-        return self.occurrence.get(phase, np.zeros(len(self.launch), dtype=np.int64))
+        if phase not in self.occurrence:
+            return np.zeros(len(self.launch), dtype=np.int64)
+        return self.occurrence[phase]
 
     @cached_property
     def step_phase(self) -> str | None:
-        """The phase whose occurrences are the steps: the one called step, else the most
+        """The phase whose occurrences are shown as steps: the one called step, else the most
         frequent."""
         whole = [phase for phase in self.phases if phase.lower() == "step"]
         return max(
@@ -109,66 +112,89 @@ class Attribution:
         )
 
     @cached_property
-    def steps(self) -> int:
-        """Number of steps in the trace, at least 1; those of several processes are added up."""
-        return max(len(self._positions[self.step_phase]), 1) if self.step_phase else 1
+    def counts(self) -> dict[str, int]:
+        """Phase → how often it occurs in all processes."""
+        return {phase: len(self._positions[phase]) for phase in self.phases}
 
     @cached_property
     def steps_of_process(self) -> dict[int, int]:
         """Process → number of its steps, for those that have any."""
-        return (
-            self.occurrences(self.step_phase)["process"].value_counts().to_dict()
-            if self.step_phase
-            else {}
-        )
+        phase = counting_phase(self.counts)
+        if phase is None:
+            return {}
+        own = self.occurrences(phase)["process"].value_counts()
+        return {int(key): self.given_steps or int(own[key]) for key in own.index.tolist()}
+
+    @cached_property
+    def steps(self) -> int:
+        """Number of steps in the trace, at least 1; those of several processes are added up."""
+        return sum(self.steps_of_process.values()) or self.given_steps or 1
 
 
-def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
+def counting_phase(counts: dict[str, int]) -> str | None:
+    """The phase that occurs as often as there are steps, of those that occur so often.
+
+    An optimizer's turn ends a step: where forward and backward passes are more (gradients are
+    accumulated), or "step" is opened for each of those, the optimizer counts. Where it occurs more
+    often than the step, or the forward pass (an optimizer for each part of a model), they do.
+    Without an optimizer it is the step, else the most frequent phase.
+    """
+    of = {phase.lower(): phase for phase in counts}
+    known = [of[name] for name in ("step", "optimizer", "forward") if name in of]
+    if "optimizer" in of:
+        return min(known[:2], key=counts.__getitem__)
+    if "step" in of:
+        return of["step"]
+    return max(counts, key=counts.__getitem__, default=None)
+
+
+def attribute(
+    trace: Trace, phases: list[str] | None = None, steps: int | None = None
+) -> Attribution:
     """Join launches to operations and find each one's ranges and phases.
 
     phases: names of the ranges that are phases; by default those whose names mean one, else the
     outermost ranges (see phase_names.py). A named phase that the trace does not have is omitted.
+    steps: how many there are in each process, by default as often as phases say.
     """
     launch = join_launches(trace)
     linked = launch >= 0
 
     def of_call(column: str, otherwise: np.ndarray | int) -> np.ndarray:
-        values = np.append(
-            trace.calls[column].to_numpy(), 0
-        )  # -1 takes the last one, which is then not used
+        # -1 takes the last one, which is then not used
+        values = np.append(trace.calls[column].to_numpy(), 0)
         return np.where(linked, values[launch], otherwise)
 
-    time, thread = of_call("start", -1), of_call("thread", -1)
+    time = of_call("start", -1)
+    thread = of_call("thread", -1)
     process = of_call("process", trace.operations["process"].to_numpy())
     parent, innermost = nest(trace.ranges, thread, time, linked)
     trace, chosen = named(trace, parent, operator_names(trace), phases)
-    operator = operator_names(trace)
     occurrence = {}
-    shortest, innermost_phase = (
-        np.full(len(launch), np.iinfo(np.int64).max),
-        np.full(len(launch), -1),
-    )
+    shortest = np.full(len(launch), np.iinfo(np.int64).max)
+    innermost_phase = np.full(len(launch), -1)
     length = np.append((trace.ranges["end"] - trace.ranges["start"]).to_numpy(), 0)
     for position, name in enumerate(chosen):
         own = trace.ranges[trace.ranges["name"] == trace.names.index(name)]
-        occurrence[name] = locate(own, process, thread, time, linked)
-        around = length[occurrence[name]]
-        closer = (occurrence[name] >= 0) & (around <= shortest)
-        innermost_phase[closer], shortest[closer] = position, around[closer]
+        within = locate(own, process, thread, time, linked)
+        around = length[within]
+        closer = (within >= 0) & (around <= shortest)
+        innermost_phase[closer] = position
+        shortest[closer] = around[closer]
+        occurrence[name] = within
     return Attribution(
-        *(
-            trace,
-            launch,
-            time,
-            process,
-            thread,
-            parent,
-            innermost,
-            operator,
-            chosen,
-            occurrence,
-            innermost_phase,
-        )
+        trace=trace,
+        launch=launch,
+        launch_time=time,
+        launch_process=process,
+        launch_thread=thread,
+        parent=parent,
+        innermost=innermost,
+        operator=operator_names(trace),
+        phases=chosen,
+        occurrence=occurrence,
+        innermost_phase=innermost_phase,
+        given_steps=steps,
     )
 
 

@@ -1,66 +1,77 @@
 """What a reader has to know before the numbers of a trace: what it lacks, and what is not in its
 phases."""
 
+import re
+from collections import Counter
+
 import pandas as pd
 
 from stepscope.trace import TraceError
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import SECOND, Trace
+from stepscope.trace.events import MEMORY, SECOND, Trace
 
 COVERED = 0.9  # of the GPU time: phases that hold less do not tell of the program
 UNLINKED = 0.01  # of the GPU time
 MOST_RANGES = 15
-_RECORD = "record with `nsys profile --trace=cuda,nvtx`"
+ON_HOST = "processor"  # the warning of a trace whose rows are a processor's operators
+_LAUNCH = re.compile(r"launch", re.IGNORECASE)
+# Profiler → how to record, and how to name a range, with it.
+_RECORD = {
+    "nsys": "record with `nsys profile --trace=cuda,nvtx`",
+    "torch": "record with torch.profiler.profile(activities=[CPU, CUDA]), or what your device is",
+}
+_NAME = {
+    "nsys": "torch.cuda.nvtx.range_push('forward') … range_pop()",
+    "torch": "with torch.profiler.record_function('forward'): …",
+}
 
 
 def require_operations(trace: Trace, named: str) -> None:
-    """Raises TraceError where a trace has no work of a GPU, or of operators on a processor: no
-    table would tell."""
-    if not len(trace.operations):
-        lacks = (
-            "kernels, copies and graphs"
-            if len(trace.calls) or len(trace.ranges)
-            else "kernels, calls and ranges"
-        )
-        raise TraceError(
-            f"{named}: it has no {lacks}; {_RECORD}, and see that the program uses the GPU while it"
-            " is recorded"
-        )
+    """Raises TraceError where a trace has no work of a GPU, or of operators on a processor, nor
+    calls that launch any in named ranges: no table would tell."""
+    if len(trace.operations) or (len(trace.calls) and len(trace.ranges)):
+        return
+    has_any = len(trace.calls) or len(trace.ranges)
+    lacks = "kernels, copies and graphs" if has_any else "kernels, calls and ranges"
+    raise TraceError(
+        f"{named}: it has no {lacks}; {_RECORD[trace.profiler]}, and see that the program uses the"
+        " GPU while it is recorded"
+    )
 
 
-def warnings(found: Attribution) -> pd.DataFrame:
-    """Rows `about, text`, the gravest first."""
-    trace, rows = found.trace, [("profiler", text) for text in found.trace.diagnostics]
+def warnings(found: Attribution, are_listed: bool) -> pd.DataFrame:
+    """Rows `about, text`, the gravest first. are_listed: whether a table lists the ranges."""
+    trace, record = found.trace, _RECORD[found.trace.profiler]
     total = found.durations.sum()
+    rows = []
+    if not len(trace.operations):
+        rows.append(
+            ("GPU time unknown", f"{_launches(found)}; {record}, where the profiler may see")
+        )
+    if trace.device_is_host:
+        text = "no GPU was recorded: where kernels would stand are operators of the processor"
+        rows.append((ON_HOST, text))
+    rows += [("profiler", text) for text in trace.diagnostics]
     if not trace.device_is_host and not len(trace.calls):
-        rows.append(
-            (
-                "no CUDA calls",
-                f"no kernel can be assigned to a range or a phase without them; {_RECORD}",
-            )
-        )
+        text = f"no kernel can be assigned to a range or a phase without them; {record}"
+        rows.append(("no CUDA calls", text))
     if not len(trace.ranges):
-        name = "torch.cuda.nvtx.range_push('forward') … range_pop()"
-        rows.append(
-            (
-                "no named ranges",
-                f"there are no phases; name them in the program with {name} and {_RECORD}",
-            )
-        )
+        name = _NAME[trace.profiler]
+        text = f"there are no phases; name them in the program with {name} and {record}"
+        rows.append(("no named ranges", text))
     elif total and len(trace.calls) and (share := covered(found)) < COVERED:
+        listed = "; the ranges that are there are listed below, and" if are_listed else ";"
         phases = ", ".join(found.phases) or "none"
-        rows.append(
-            (
-                "phases",
-                (
-                    f"the phases ({phases}) hold {100 * share:.1f} % of the GPU time; the ranges"
-                    " that are there are listed below, and --phase NAME chooses one (repeat it for"
-                    " several)"
-                ),
-            )
+        text = (
+            f"the phases ({phases}) hold {100 * share:.1f} % of the GPU time{listed} --phase NAME"
+            " chooses one (repeat it for several)"
         )
-    if not trace.device_is_host and not (trace.operations["kind"] != 1).any():
-        rows.append(("no kernels", f"only copies and fills are there; {_RECORD}"))
+        rows.append(("phases", text))
+    counts = _counts(found)
+    if counts:
+        rows.append(("steps", counts))
+    if not trace.device_is_host and (trace.operations["kind"] == MEMORY).all() and total:
+        rows.append(("no kernels", f"only copies and fills are there; {record}"))
     unlinked = found.durations[found.launch < 0].sum()
     if total and len(trace.calls) and unlinked > UNLINKED * total:
         text = (
@@ -70,13 +81,35 @@ def warnings(found: Attribution) -> pd.DataFrame:
         rows.append(("calls that are missing", text))
     cut = int(trace.ranges["cut"].sum())
     if cut:
-        rows.append(
-            (
-                "ranges without an end",
-                f"{cut:,} ranges had not ended when the recording did: they end with it",
-            )
-        )
+        text = f"{cut:,} ranges had not ended when the recording did: they end with it"
+        rows.append(("ranges without an end", text))
     return pd.DataFrame(rows, columns=["about", "text"])
+
+
+def _launches(found: Attribution) -> str:
+    """Of a trace without kernels how many calls should have launched one."""
+    trace = found.trace
+    names = [trace.names[code] for code in trace.calls["name"].to_numpy()]
+    launches = [name for name in names if _LAUNCH.search(name)]
+    calls = Counter(launches or names).most_common(1)
+    what = f"{len(launches or names) / found.steps:g} calls a step"
+    what += f" ({calls[0][0]} most of all)" if calls else ""
+    return f"{what}, and no kernel, copy or fill is in the file"
+
+
+def _counts(found: Attribution) -> str:
+    """Of phases that occur different numbers of times: which counts as a step."""
+    counts = found.counts
+    if len(set(counts.values())) < 2 and found.given_steps is None:
+        return ""
+    if all(count == found.steps for count in counts.values()):
+        return ""
+    each = ", ".join(f"{phase} {count}" for phase, count in counts.items())
+    by = "as --steps says" if found.given_steps else "--steps N says otherwise"
+    return (
+        f"phases occur different numbers of times ({each}): what stands as a step's is the whole by"
+        f" {found.steps} ({by}); the columns of each occurrence are beside it"
+    )
 
 
 def covered(found: Attribution) -> float:
@@ -92,14 +125,19 @@ def ranges(found: Attribution, modules: pd.DataFrame, phases: pd.DataFrame) -> p
     if covered(found) >= COVERED or (own.empty and phases.empty):
         return pd.DataFrame()
     whole = found.durations.sum() / SECOND / found.steps
-    times = (
-        [(own["module"], own["calls"] * found.steps, own["any_thread_gpu_time"])]
-        if len(own)
-        else []
-    )
-    times += [(phases["phase"], phases["count"], phases["gpu_time"])] if len(phases) else []
+    times = []
+    if len(own):
+        times.append((own["module"], own["calls"] * found.steps, own["any_thread_gpu_time"]))
+    if len(phases):
+        times.append((phases["phase"], phases["count"], phases["gpu_time"]))
     rows = [
-        pd.DataFrame({"range": name, "count": count, "share": time / whole})
+        pd.DataFrame(
+            {
+                "range": name,
+                "count": count,
+                "share": time / whole,
+            }
+        )
         for name, count, time in times
     ]
     return pd.concat(rows).sort_values("share", ascending=False, kind="stable").head(MOST_RANGES)

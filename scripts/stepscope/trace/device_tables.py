@@ -22,7 +22,8 @@ def gaps(found: Attribution) -> pd.DataFrame:
 
     Busy is the time in which at least one operation ran, whichever phase launched it: busy and idle
     add up to `wall`, the host time of the phase's ranges in those processes that use the device
-    (for `all`, from the first event to the last). Gaps and queue delay are those of the operations
+    (for `all`, from the device's first operation to its last, and `idle_with_host` from the first
+    event of the host to the last of all). Gaps and queue delay are those of the operations
     that the phase launched: a gap lies between two operations of one occurrence with nothing else
     on the device in it; the queue delay runs from the end of the launching call to the start of the
     first operation that it launched (0 if that was earlier). Gaps of the host lie between one CUDA
@@ -42,14 +43,13 @@ def gaps(found: Attribution) -> pd.DataFrame:
         of_host = host_gaps(found, phase)
         for device, own in groups(operations["device"].to_numpy()):
             users = np.unique(process[own])
-            windows = _windows(found, phase, users)
-            wall, launched = int(np.diff(windows, axis=0).sum()), own[mask[own]]
+            windows = _windows(found, phase, users, own)
+            wall = int(np.diff(windows, axis=0).sum())
+            launched = own[mask[own]]
             if not len(launched) and not wall:
                 continue
-            steps = (
-                max((found.steps_of_process.get(int(user), 0) for user in users), default=0)
-                or found.steps
-            )
+            of_users = [found.steps_of_process.get(int(user), 0) for user in users]
+            steps = max(of_users, default=0) or found.steps
             running = int(np.diff(covered(start[own], end[own], windows), axis=0).sum())
             waiting = launched[first[launched]]
             delay = (
@@ -58,19 +58,22 @@ def gaps(found: Attribution) -> pd.DataFrame:
                 else np.empty(0)
             )
             between = _gaps(start[own], end[own], found.occurrence_in(phase)[own])
+            with_host = found.trace.end - found.trace.start - running if phase == ALL else None
             rows.append(
                 {
                     "phase": phase,
                     "device": int(device),
                     "device_name": found.trace.devices.get(int(device), ""),
-                }
-                | {"wall": wall / SECOND / steps, "busy": running / SECOND / steps}
-                | {"idle": (wall - running) / SECOND / steps, "gaps": len(between) / steps}
-                | {"gap_median": _seconds(np.median, between), "gap_max": _seconds(np.max, between)}
-                | {"queue_delay_median": _seconds(np.median, delay)}
-                | {
+                    "wall": wall / SECOND / steps,
+                    "busy": running / SECOND / steps,
+                    "idle": (wall - running) / SECOND / steps,
+                    "gaps": len(between) / steps,
+                    "gap_median": _seconds(np.median, between),
+                    "gap_max": _seconds(np.max, between),
+                    "queue_delay_median": _seconds(np.median, delay),
                     "host_gap_median": _seconds(np.median, of_host),
                     "host_gap_max": _seconds(np.max, of_host),
+                    "idle_with_host": None if with_host is None else with_host / SECOND / steps,
                 }
             )
     return pd.DataFrame(rows)
@@ -81,20 +84,13 @@ def _seconds(statistic, ns: np.ndarray) -> float | None:
 
 
 def _windows(
-    found: Attribution, phase: str, processes: np.ndarray
+    found: Attribution, phase: str, processes: np.ndarray, operations: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(starts, ends) of the times in which a phase is open in any of the processes."""
+    """(starts, ends) of the times in which a phase is open in any of the processes; of the whole
+    capture from the first to the last of a device's operations (positions)."""
     if phase == ALL:
-        parts = [
-            part
-            for part in (found.trace.ranges, found.trace.calls, found.trace.operations)
-            if len(part)
-        ]
-        first, last = (
-            min(part["start"].min() for part in parts),
-            max(part["end"].max() for part in parts),
-        )
-        return np.array([first]), np.array([last])
+        own = found.trace.operations.iloc[operations]
+        return np.array([own["start"].min()]), np.array([own["end"].max()])
     own = found.occurrences(phase)
     own = own[own["process"].isin(processes)]
     return union(own["start"].to_numpy(), own["end"].to_numpy())

@@ -1,23 +1,61 @@
 """What a trace consists of, whichever profiler wrote it. Times are in nanoseconds on one clock."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
 from stepscope.recordings import names as people
 
-RANGES = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
-RANGES |= {"nested": "bool", "cut": "bool", "sequence": "int64"}
-CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
+RANGES = {
+    "process": "int64",
+    "thread": "int64",
+    "start": "int64",
+    "end": "int64",
+    "name": "int64",
+}
+RANGES |= {
+    "nested": "bool",
+    "cut": "bool",
+    "sequence": "int64",
+}
+CALLS = {
+    "process": "int64",
+    "thread": "int64",
+    "start": "int64",
+    "end": "int64",
+    "name": "int64",
+}
 CALLS |= {"correlation": "int64"}
-OPERATIONS = {"process": "int64", "device": "int64", "stream": "int64", "correlation": "int64"}
-OPERATIONS |= {"start": "int64", "end": "int64", "name": "int64", "kind": "int8", "bytes": "int64"}
+OPERATIONS = {
+    "process": "int64",
+    "device": "int64",
+    "stream": "int64",
+    "correlation": "int64",
+}
+OPERATIONS |= {
+    "start": "int64",
+    "end": "int64",
+    "name": "int64",
+    "kind": "int8",
+    "bytes": "int64",
+}
+OPERATIONS |= {"shape": "int64"}
 # What a library says of a collective: the row of its operation; elements that a rank gives and
 # gets, -1 unknown; bytes of one; ranks in the group; its number in the group, -1 unknown.
-MESSAGES = {"operation": "int64", "collective": "object", "given": "int64", "got": "int64"}
-MESSAGES |= {"item": "int64", "group": "object", "ranks": "int64", "sequence": "int64"}
+MESSAGES = {
+    "operation": "int64",
+    "collective": "object",
+    "given": "int64",
+    "got": "int64",
+}
+MESSAGES |= {
+    "item": "int64",
+    "group": "object",
+    "ranks": "int64",
+    "sequence": "int64",
+}
 
 SECOND = 1e9  # nanoseconds
 
@@ -58,7 +96,8 @@ class Names:
     def of_operator(self, name: str) -> int:
         """Position of an operator's name. One that is called as a phase is, `forward`, is none, and
         gets a name of its own."""
-        return self.code(name if people.meaning(name) is None else f"{name} (operator)")
+        is_called_so = name.lower() == people.meaning(name)
+        return self.code(f"{name} (operator)" if is_called_so else name)
 
 
 @dataclass
@@ -71,7 +110,8 @@ class Trace:
     ended when the trace did; `sequence` is autograd's sequence number, -1 without one. calls: CUDA
     API calls of the host. operations: what the GPU did, in the order of its start (`kind`: KERNEL,
     MEMORY or GRAPH), with the `correlation` of the call that launched it within its process, and
-    the `bytes` that it copied or filled, -1 if that is not known. On a trace without a GPU the
+    the `bytes` that it copied or filled, -1 if that is not known, and a number for the `shape` that
+    a kernel was launched with. On a trace without a GPU the
     operators of the processor stand where kernels would, and `device_is_host` is true. operators:
     codes of names that are operators' rather than modules', if the trace says so. diagnostics: what
     the profiler warned of. messages: rows of MESSAGES. profiler: "nsys" or "torch". processes: what
@@ -96,13 +136,91 @@ class Trace:
         return self.processes.get(process, process & _PROCESS_ID)
 
     @property
+    def start(self) -> int:
+        """Time of the first event."""
+        return int(min((part["start"].min() for part in self._parts), default=0))
+
+    @property
     def end(self) -> int:
         """Time of the last event."""
-        parts = [part for part in (self.ranges, self.calls, self.operations) if len(part)]
-        return int(max((part["end"].max() for part in parts), default=0))
+        return int(max((part["end"].max() for part in self._parts), default=0))
+
+    @property
+    def _parts(self) -> list[pd.DataFrame]:
+        return [part for part in (self.ranges, self.calls, self.operations) if len(part)]
 
 
 def frame(columns: dict[str, str], **values) -> pd.DataFrame:
     """A data frame with these columns and types; empty without values."""
     data = {name: np.asarray(values.get(name, []), dtype=kind) for name, kind in columns.items()}
     return pd.DataFrame(data, copy=False)
+
+
+def moved(trace: Trace, offset: int) -> Trace:
+    """A trace with all its times later by an offset."""
+
+    def later(table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(start=table["start"] + offset, end=table["end"] + offset)
+
+    return replace(
+        trace,
+        ranges=later(trace.ranges),
+        calls=later(trace.calls),
+        operations=later(trace.operations),
+    )
+
+
+def together(traces: list[Trace]) -> Trace:
+    """The traces of one run's ranks as one: processes, threads and devices are numbered anew, so
+    that none is in two of them."""
+    names = Names()
+    tables: dict[str, list[pd.DataFrame]] = {
+        "ranges": [],
+        "calls": [],
+        "operations": [],
+    }
+    said = []
+    rows = 0
+    for number, trace in enumerate(traces):
+        code = np.array([names.code(name) for name in trace.names], dtype=np.int64)
+        for kind, parts in tables.items():
+            own = getattr(trace, kind)
+            parts.append(own.assign(name=code[own["name"].to_numpy()], file=number))
+        said.append(trace.messages.assign(operation=trace.messages["operation"] + rows))
+        rows += len(trace.operations)
+    every = {kind: pd.concat(parts, ignore_index=True) for kind, parts in tables.items()}
+    process = _numbered(list(every.values()), "process")
+    thread = _numbered([every["ranges"], every["calls"]], "thread")
+    device = _numbered([every["operations"]], "device")
+    if {old for _, old in device} == set(range(len(device))):  # each rank has one of its own
+        device = {key: key[1] for key in device}
+    for table in every.values():
+        for column, new in (("process", process), ("thread", thread), ("device", device)):
+            if column in table:
+                keys = zip(table["file"], table[column], strict=True)
+                table[column] = [new[key] for key in keys]
+    order = np.argsort(every["operations"]["start"].to_numpy(), kind="stable")
+    messages = pd.concat(said, ignore_index=True)
+    at = np.argsort(order)[messages["operation"].to_numpy(dtype=np.int64)]
+    return Trace(
+        names=names.list,
+        ranges=every["ranges"],
+        calls=every["calls"],
+        operations=every["operations"].iloc[order].reset_index(drop=True),
+        devices={new: traces[file].devices.get(old, "") for (file, old), new in device.items()},
+        device_is_host=all(trace.device_is_host for trace in traces),
+        operators=frozenset(
+            names.code(trace.names[code]) for trace in traces for code in trace.operators
+        ),
+        diagnostics=tuple(text for trace in traces for text in trace.diagnostics),
+        messages=messages.assign(operation=at),
+        profiler=traces[0].profiler,
+        processes={new: traces[file].process_name(old) for (file, old), new in process.items()},
+        ranks={new: traces[file].ranks.get(old, file) for (file, old), new in process.items()},
+    )
+
+
+def _numbered(tables: list[pd.DataFrame], column: str) -> dict[tuple[int, int], int]:
+    """(file, number there) → a number of its own."""
+    pairs = pd.concat([table[["file", column]] for table in tables]).drop_duplicates()
+    return {pair: at for at, pair in enumerate(pairs.itertuples(index=False, name=None))}

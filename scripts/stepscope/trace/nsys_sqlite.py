@@ -7,6 +7,7 @@ taken as not recorded.
 """
 
 import itertools
+import os
 import re
 import sqlite3
 from collections.abc import Callable
@@ -25,6 +26,7 @@ FILLS = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 CALLS = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
 RANGES = "NVTX_EVENTS"
+DIAGNOSTICS = "DIAGNOSTIC_EVENT"
 GPUS = ("TARGET_INFO_CUDA_GPU", "TARGET_INFO_GPU")
 # Any of these says that the file is an export, even of a capture in which nothing happened.
 KNOWN = (
@@ -38,18 +40,31 @@ KNOWN = (
     "TARGET_INFO_SESSION_START_TIME",
 )
 
-_PUSH_POP, _START_END = (59, 70), (60, 71)  # ENUM_NSYS_EVENT_TYPE: ranges of NVTX and of NVTXT
+# ENUM_NSYS_EVENT_TYPE: ranges of NVTX and of NVTXT.
+_PUSH_POP = (59, 70)
+_START_END = (60, 71)
+# Immutable: SQLite then makes no file beside the input, and needs none that may be there.
+_READ_ONLY = "mode=ro&immutable=1"
 _MISSING = np.iinfo(np.int64).min
 _INLINE = -2  # instead of a text's id: the text stands in the row itself
 _PROCESS_BITS = 24  # a global thread id ends with the thread's 24 bits; the rest is the process
 _PID = 2**_PROCESS_BITS - 1  # of which the last 24 bits are the process id
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL, for exports that do not hold the table; "Info" and "Verbose" are
 # no warnings.
-_SEVERITIES = {2: "Warning", 3: "Error", 4: "Fatal"}
+_SEVERITIES = {
+    2: "Warning",
+    3: "Error",
+    4: "Fatal",
+}
 _WARNS = re.compile(r"warn|err|fatal", re.IGNORECASE)
 _MOST_DIAGNOSTICS = 20
 # ENUM_CUDA_MEMCPY_OPER, for exports that do not hold the table.
-_COPY_KINDS = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 10: "Peer-to-Peer"}
+_COPY_KINDS = {
+    1: "Host-to-Device",
+    2: "Device-to-Host",
+    8: "Device-to-Device",
+    10: "Peer-to-Peer",
+}
 _Codes = Callable[[np.ndarray], np.ndarray]  # from numbers of the export to codes of names
 
 
@@ -78,7 +93,9 @@ class _Database:
     their default."""
 
     def __init__(self, path: Path):
-        self._connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)
+        self._connection = sqlite3.connect(
+            f"file:{quote(os.fsencode(path.resolve()))}?{_READ_ONLY}", uri=True
+        )
         self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         # No views: an export has none, and one without an end would be read for ever.
         tables = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -109,13 +126,17 @@ class _Database:
             -1, len(chosen)
         )
 
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether a table is there with these columns."""
+        return set(columns) <= self.tables.get(table, set())
+
     def rows(self, query: str):
         """The rows of any query."""
         return self._connection.execute(query)
 
     def texts(self, table: str, key: str, value: str) -> list[tuple[int, str]]:
         """Each row's number and text; none without the table or the columns."""
-        if not {key, value} <= self.tables.get(table, set()):
+        if not self.has(table, key, value):
             return []
         return [
             (int(number), _text(text))
@@ -155,8 +176,8 @@ def _trace(database: _Database, path: Path) -> Trace:
         calls=calls,
         operations=operations,
         devices=dict(gpu for table in GPUS for gpu in database.texts(table, "id", "name")),
-        diagnostics=_diagnostics(database),
     )
+    trace.diagnostics = _diagnostics(database, trace)
     unended = trace.ranges["cut"].to_numpy()
     trace.ranges.loc[unended, "end"] = np.maximum(trace.ranges["start"][unended], trace.end)
     return trace
@@ -178,7 +199,12 @@ def _ranges(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
     Old versions fill columns that do not apply: an end of 0 or -1 means no end, and an empty text
     no text.
     """
-    columns = {"start": 0, "end": _MISSING, "eventType": _PUSH_POP[0], "globalTid": 0}
+    columns = {
+        "start": 0,
+        "end": _MISSING,
+        "eventType": _PUSH_POP[0],
+        "globalTid": 0,
+    }
     there = database.tables.get(RANGES, set())
     kinds = (
         f'"eventType" IN {(*_PUSH_POP, *_START_END)}'
@@ -190,7 +216,8 @@ def _ranges(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
     text = f"CASE WHEN {has_text} THEN {_INLINE} ELSE {registered} END"
     found = database.integers(RANGES, columns, kinds, "ORDER BY rowid", also=text)
     start, end, kind, thread, text = found.T
-    inline, cut = text == _INLINE, end < start
+    inline = text == _INLINE
+    cut = end < start
     code = strings(text)
     code, sequence = (
         np.array([names.operator(name) for name in names.list], dtype=np.int64)
@@ -218,7 +245,13 @@ def _ranges(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
 
 
 def _calls(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
-    columns = {"start": 0, "end": 0, "globalTid": 0, "nameId": -1, "correlationId": -1}
+    columns = {
+        "start": 0,
+        "end": 0,
+        "globalTid": 0,
+        "nameId": -1,
+        "correlationId": -1,
+    }
     found = np.concatenate([database.integers(table, columns) for table in CALLS])
     start, end, thread, name, correlation = found.T
     return events.frame(
@@ -241,19 +274,21 @@ def _operations(
         "deviceId": 0,
         "streamId": 0,
         "correlationId": -1,
+    }
+    common |= {
         "start": 0,
         "end": 0,
+        "bytes": -1,
+        "gridX": 0,
+        "gridY": 0,
+        "gridZ": 0,
     }
     parts = []
 
-    def add(table: str, kind: int, column: str, codes) -> None:
-        found = database.integers(table, common | {column: -1, "bytes": -1})
-        if len(found):
-            parts.append(
-                np.column_stack(
-                    [found[:, :6], codes(found[:, 6]), np.full(len(found), kind), found[:, 7]]
-                )
-            )
+    def add(table: str, kind: int, column: str, codes: _Codes) -> None:
+        columns = common | {column: -1}
+        found = pd.DataFrame(database.integers(table, columns), columns=list(columns))
+        parts.append(found.assign(kind=kind, name=codes(found[column].to_numpy())))
 
     there = database.tables.get(KERNELS, ())
     label = next(
@@ -266,22 +301,22 @@ def _operations(
     add(COPIES, events.MEMORY, "copyKind", copied)
     add(FILLS, events.MEMORY, "value", _coded(names, "[CUDA memset]".format))
     add(GRAPHS, events.GRAPH, "graphId", _coded(names, "[CUDA graph {}]".format))
-    found = np.concatenate(parts) if parts else np.empty((0, 9), dtype=np.int64)
-    process, device, stream, correlation, start, end, code, kind, size = found[
-        np.argsort(found[:, 4], kind="stable")
-    ].T
+    found = pd.concat(parts).sort_values("start", kind="stable", ignore_index=True)
+    process = found["globalPid"].to_numpy()
     only = calls["process"].unique()
     process = np.where(process >= 0, process >> _PROCESS_BITS, only[0] if len(only) == 1 else -1)
-    device = _gpus(database, process, device)
-    values = {
-        "process": process,
-        "device": device,
-        "stream": stream,
-        "correlation": correlation,
-        "bytes": size,
-    }
     return events.frame(
-        events.OPERATIONS, **values, start=start, end=np.maximum(start, end), name=code, kind=kind
+        events.OPERATIONS,
+        process=process,
+        device=_gpus(database, process, found["deviceId"].to_numpy()),
+        stream=found["streamId"],
+        correlation=found["correlationId"],
+        start=found["start"],
+        end=np.maximum(found["start"], found["end"]),
+        name=found["name"],
+        kind=found["kind"],
+        bytes=found["bytes"],
+        shape=found.groupby(["gridX", "gridY", "gridZ"]).ngroup(),
     )
 
 
@@ -290,22 +325,48 @@ def _gpus(database: _Database, process: np.ndarray, device: np.ndarray) -> np.nd
     from 0."""
     gpu = device.copy()
     for number, seen, pid in database.integers(
-        "TARGET_INFO_CUDA_DEVICE", {"gpuId": -1, "cudaId": -1, "pid": -1}
+        "TARGET_INFO_CUDA_DEVICE",
+        {
+            "gpuId": -1,
+            "cudaId": -1,
+            "pid": -1,
+        },
     ):
         if number >= 0:
             gpu[((process & _PID) == pid) & (device == seen)] = number
     return gpu
 
 
-def _diagnostics(database: _Database) -> tuple[str, ...]:
+def _diagnostics(database: _Database, trace: Trace) -> tuple[str, ...]:
     """What the profiler itself warned of, each text once: "Not all NVTX events might have been
-    collected"."""
+    collected". What it says of a process that is not in the trace, a launcher's shell, is left out.
+    """
     levels = _SEVERITIES | dict(database.texts("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", "id", "label"))
-    found = database.texts("DIAGNOSTIC_EVENT", "severity", "text")
-    warned = dict.fromkeys(
-        text for severity, text in found if text and _WARNS.search(levels.get(severity, ""))
+    there = {
+        int(process) & _PID
+        for part in (trace.ranges, trace.calls, trace.operations)
+        for process in part["process"].unique()
+    }
+    is_told = "globalPid" in database.tables.get(DIAGNOSTICS, set())
+    of = "globalPid" if is_told else "NULL"
+    found = (
+        database.rows(f"SELECT severity, text, {of} FROM {DIAGNOSTICS}")
+        if database.has(DIAGNOSTICS, "severity", "text")
+        else []
     )
-    return tuple(warned)[:_MOST_DIAGNOSTICS]
+    warned = {
+        _text(text): None
+        for severity, text, process in found
+        if _WARNS.search(levels.get(severity, "")) and _is_of(process, there)
+    }
+    return tuple(text for text in warned if text)[:_MOST_DIAGNOSTICS]
+
+
+def _is_of(process: object, there: set[int]) -> bool:
+    """Whether a global process id is one of these processes', or none."""
+    if not isinstance(process, int) or process <= 0:
+        return True
+    return (process >> _PROCESS_BITS) & _PID in there
 
 
 def _coded(names: Names, text: Callable[[int], str]) -> _Codes:

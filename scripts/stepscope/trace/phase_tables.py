@@ -1,6 +1,7 @@
 """What each phase launched: totals, kernels by name, categories. Seconds and counts are those of a
 step."""
 
+import math
 from collections.abc import Collection
 
 import numpy as np
@@ -26,12 +27,15 @@ def phases(found: Attribution) -> pd.DataFrame:
 
     Host time is that of its ranges, exclusive without the phases inside it; GPU time that of all
     operations launched in it. Host time of several processes and GPU time of several streams are
-    added up.
+    added up. `host_each` and `gpu_each` are of one occurrence: phases need not occur once a step.
+    Without any operation of a GPU its time is unknown.
     """
     memory, durations, inside = found.moves_memory, found.durations, inner_phase_time(found)
+    is_known = len(durations) > 0
     rows = []
     for name in found.phases:
-        own, mask = found.occurrences(name), found.members[name]
+        own = found.occurrences(name)
+        mask = found.members[name]
         host = int(found.lengths[own.index].sum())
         totals = {
             "host_time": host / SECOND,
@@ -41,8 +45,15 @@ def phases(found: Attribution) -> pd.DataFrame:
             "kernels": int((mask & found.is_kernel).sum()),
             "memory_operations": int((mask & memory).sum()),
         }
+        of_gpu = totals.keys() - {"host_time", "host_exclusive"}
+        if not is_known:
+            totals |= dict.fromkeys(of_gpu, math.nan)
+        each = {
+            "host_each": totals["host_time"] / len(own),
+            "gpu_each": totals["gpu_time"] / len(own),
+        }
         totals = {key: value / found.steps for key, value in totals.items()}
-        rows.append({"phase": name, "count": len(own)} | totals)
+        rows.append({"phase": name, "count": len(own)} | totals | each)
     return pd.DataFrame(rows)
 
 
@@ -63,9 +74,17 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
     the modules that launched both are named. Of a launch: median, min, max, std.
     """
     names, durations = found.trace.operations["name"].to_numpy(), found.durations
-    every = pd.DataFrame({"name": names, "ns": durations, "module": module_codes(found)})
+    every = pd.DataFrame(
+        {
+            "name": names,
+            "ns": durations,
+            "module": module_codes(found),
+        }
+    )
     every["step"] = found.occurrence_in(found.step_phase)
-    shown, parts, once = found.is_kernel | found.moves_memory, [], once_a_step(found, layers)
+    shown = found.is_kernel | found.moves_memory
+    parts = []
+    once = once_a_step(found, layers)
     for phase, mask in selections(found).items():
         own = every[mask & shown]
         if own.empty:
@@ -83,7 +102,7 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
         full = [found.trace.names[code] for code in ns.index]
         described = [kernel_names.describe(name) for name in full]
         total = durations[mask].sum()
-        part = {"phase": phase, "name": [each.short for each in described]}
+        part: dict[str, object] = {"phase": phase, "name": [each.short for each in described]}
         part |= {"category": [each.category for each in described]}
         part |= {
             "calls": ns["size"].to_numpy() / found.steps,
@@ -117,7 +136,7 @@ def counts_per_step(own: pd.DataFrame, steps: int) -> dict[int, dict[int, int]]:
     outside = own["name"][own["step"] < 0].unique()
     unsteady = set(steady[~steady].index.get_level_values("name")) | set(outside)
     result: dict[int, dict[int, int]] = {}
-    for (name, module), count in alike["min"].items():
+    for (name, module), count in zip(alike.index.tolist(), alike["min"].tolist(), strict=True):
         if name not in unsteady:
             result.setdefault(name, {})[module] = int(count)
     return result
@@ -145,7 +164,12 @@ def composition(
     without `layers`, or if the steps differ.
     """
     if not layers or counts is None:
-        return {"layers": None, "per_layer": None, "layer_modules": "", "remainder_modules": ""}
+        return {
+            "layers": None,
+            "per_layer": None,
+            "layer_modules": "",
+            "remainder_modules": "",
+        }
     repeated = {code: 0 if code in once else count // layers for code, count in counts.items()}
     rest = {code: count - layers * repeated[code] for code, count in counts.items()}
     return {
@@ -194,7 +218,11 @@ def categories(found: Attribution) -> pd.DataFrame:
         count = np.bincount(found.category[mask], minlength=len(CATEGORIES))
         ns = np.bincount(found.category[mask], found.durations[mask], len(CATEGORIES))
         rows += [
-            {"phase": phase, "category": name, "calls": count[at] / found.steps}
+            {
+                "phase": phase,
+                "category": name,
+                "calls": count[at] / found.steps,
+            }
             | {"time": ns[at] / SECOND / found.steps, "share": ns[at] / total if total else None}
             for at, name in enumerate(CATEGORIES)
             if count[at]

@@ -5,6 +5,7 @@ import math
 import pandas as pd
 
 from stepscope.recordings.text import markdown as markdown_text
+from stepscope.trace.cautions import ON_HOST
 
 # Table → (heading, rows at most (of each phase)).
 _SECTIONS: dict[str, tuple[str, int]] = {
@@ -16,8 +17,10 @@ _SECTIONS: dict[str, tuple[str, int]] = {
     "categories": ("Categories by phase", 40),
     "modules": ("Ranges and calls", 30),
     "gaps": ("Devices: busy and idle", 8),
+    "ranks": ("Ranks: what a step goes to", 64),
+    "rank_kernels": ("Kernels in which ranks differ", 15),
     "processes": ("Phases of each process and device", 8),
-    "communication": ("Communication: how much of it is hidden behind other kernels", 40),
+    "communication": ("Collectives of each rank, and what computes beside them", 64),
     "transfers": ("Copies, fills, and calls that wait", 40),
 }
 # Columns for which a page is too narrow, or which another one says better.
@@ -26,44 +29,62 @@ _HIDDEN |= {"data_type", "arithmetic", "layers", "per_layer", "layer_modules", "
 _HIDDEN |= {"backward_elementwise", "backward_elementwise_time", "min", "max", "std"}
 _MICROSECONDS = {"median", "min", "max", "std", "gap_median", "gap_max", "queue_delay_median"}
 _MICROSECONDS |= {"host_gap_median", "host_gap_max"}
-_SECONDS = (
-    "time",
-    "wall",
-    "busy",
-    "idle",
-    "hidden",
-    "exposed",
-    "before",
-    "after",
-    "difference",
-    "host_exclusive",
-)
-_WHOLE = ("process", "device", "count", "bytes")
+_MICROSECONDS |= {"fastest", "slowest", "host_each", "gpu_each"}
+_SECONDS = {"time", "wall", "busy", "idle", "hidden", "exposed", "before", "after", "difference"}
+_SECONDS |= {"host_exclusive", "idle_with_host", "step", "compute", "waiting", "transfer"}
+_SECONDS |= {"waited_for", "slowed"}
+_WHOLE = {"process", "device", "count", "bytes", "elements", "rank", "fastest_rank", "slowest_rank"}
 
 
 def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
     """The summary of all tables that have rows."""
     parts = [f"# {markdown_text(title)}"]
+    is_host = _is_of_host(tables)
     for name, (heading, most) in _SECTIONS.items():
         table = _chosen(name, tables.get(name, pd.DataFrame()))
         if table.empty:
             continue
-        table = (
-            table.groupby("phase", sort=False) if "phase" in table and name != "phases" else table
-        ).head(most)
+        if name == "ranks":
+            parts.append(_waited_for(table))
+        by_phase = "phase" in table and name != "phases"
+        table = table.groupby("phase", sort=False).head(most) if by_phase else table.head(most)
         shown = [
-            column for column in table if column not in _HIDDEN and not table[column].isna().all()
+            each
+            for each in table.columns.astype(str)
+            if each not in _HIDDEN and not table[each].isna().all()
         ]
-        sides = (
-            "---:" if pd.api.types.is_numeric_dtype(table[column]) else "---" for column in shown
-        )
-        lines = [" | ".join(map(_label, shown)), " | ".join(sides)]
-        lines += [
-            " | ".join(markdown_text(value_text(column, row[column])) for column in shown)
-            for row in table[shown].to_dict("records")
-        ]
+        heading, *labels = (_of_host(each, is_host) for each in (heading, *map(_label, shown)))
+        sides = ["---:" if pd.api.types.is_numeric_dtype(table[each]) else "---" for each in shown]
+        lines = [" | ".join(labels), " | ".join(sides)]
+        for row in table[shown].to_dict("records"):
+            texts = [markdown_text(value_text(str(key), value)) for key, value in row.items()]
+            lines.append(" | ".join(texts))
         parts += [f"## {heading}", "\n".join(f"| {line} |" for line in lines)]
     return "\n\n".join(parts) + "\n"
+
+
+def _is_of_host(tables: dict[str, pd.DataFrame]) -> bool:
+    """Whether the rows are a processor's operators."""
+    told = tables.get("warnings", pd.DataFrame())
+    return "about" in told and bool((told["about"] == ON_HOST).any())
+
+
+def _of_host(text: str, is_host: bool) -> str:
+    if not is_host:
+        return text
+    return text.replace("Kernel", "Operator").replace("kernel", "operator")
+
+
+def _waited_for(ranks: pd.DataFrame) -> str:
+    """Which rank all wait for, in a sentence."""
+    latest = ranks.iloc[int(ranks["waited_for"].argmax())]
+    if not latest["waited_for"]:
+        return "No rank waits for another in a collective that the trace knows of several."
+    seconds = value_text("waited_for", float(latest["waited_for"]))
+    return (
+        f"The others wait longest for rank {latest['rank']}: {seconds} ms a step, all together, in"
+        " collectives that it was the last to start."
+    )
 
 
 def _chosen(name: str, table: pd.DataFrame) -> pd.DataFrame:
@@ -95,29 +116,30 @@ def _composition(row: dict) -> str:
 def _label(column: str) -> str:
     """A column's name with its unit; all but counts of the whole trace are of a step."""
     words = column.replace("_", " ").replace("gpu", "kernel").replace("composition", "calls a step")
+    words = {"waited for": "others wait for it", "bus rate": "bus bandwidth"}.get(words, words)
     if column in _MICROSECONDS:
         return f"{words}, µs"
     if column.endswith("_time") or column in _SECONDS:
         return f"{words}, ms a step"
+    if column == "bus_rate":
+        return f"{words}, GB/s"
     return {"bytes": "B a step", "rate": "GB/s"}.get(column, words)
 
 
 def value_text(column: str, value: object) -> str:
     """A value of a column as text; a dash for none."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return "–"
+    if not isinstance(value, int | float):
+        return str(value)
     if column in _MICROSECONDS:
         return f"{1e6 * value:,.2f}"
     if column.endswith("_time") or column in _SECONDS:
         return f"{1e3 * value:,.3f}"
     if column.endswith("share"):
         return f"{100 * value:.1f} %"
-    if column == "rate":
+    if column in ("rate", "bus_rate"):
         return f"{value / 1e9:,.2f}"
-    return (
-        f"{value:,.0f}"
-        if column in _WHOLE
-        else f"{value:.6g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if column in _WHOLE:
+        return f"{value:,.0f}" if column not in ("process", "device") else f"{value:.0f}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

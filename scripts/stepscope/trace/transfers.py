@@ -1,8 +1,7 @@
-"""What each process did on each device, what moved between devices, and what waited for them;
-seconds of a step."""
+"""What each process did on each device, what moved memory, and what waited for it; seconds of a
+step."""
 
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -10,12 +9,17 @@ import pandas as pd
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import GRAPH, MEMORY, SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
-from stepscope.trace.nesting import covered, groups, union
 from stepscope.trace.phase_tables import selections
+from stepscope.trace.ranks import places, shown
 
-_PROCESS_ID = 2**24 - 1  # the last bits of Nsight Systems' number of a process
+# Calls in which the host waits: CUDA's and HIP's by their words, whoever else follows them (MUSA,
+# Ascend's aclrt), and Level Zero's and SYCL's own.
 _WAITS = re.compile(
-    r"cu(da)?(Device|Stream|Event|Ctx|Thread)Synchronize|cu(da)?Memcpy(?!\w*Async)|cu(da)?Memset(?!\w*Async)"
+    r"[a-z]+(Device|Stream|Event|Ctx|Thread|Queue)Synchronize"
+    r"|aclrtSynchronize(Stream|Device|Event)"
+    r"|(cu|cuda|hip|musa)(Memcpy|Memset)(?!\w*Async)"
+    r"|ur(Queue|Event)(Finish|Wait)|ze(CommandQueue|Event\w*)Synchronize"
+    r"|cnrtQueueSync"
 )
 _MEMORY = re.compile(r"^\[CUDA (?:memcpy (?P<direction>.*)|memset)\]$")
 FILLS_BY_KERNEL = "fill by a kernel"
@@ -25,48 +29,14 @@ def processes(found: Attribution) -> pd.DataFrame:
     """A row for each phase, process and device: what the process launched in the phase."""
     rows = []
     for phase, mask in selections(found).items():
-        for place, own, steps in _places(found):
-            mine = own[mask[own]]
-            if len(mine):
-                times = {"gpu_time": found.durations[mine].sum() / SECOND / steps}
-                rows.append(
-                    {"phase": phase}
-                    | place
-                    | {"kernels": found.is_kernel[mine].sum() / steps}
-                    | times
-                )
-    return pd.DataFrame(rows)
-
-
-def communication(found: Attribution) -> pd.DataFrame:
-    """A row for each process and device with communication kernels (NCCL and others): how much of
-    their time other kernels of the process ran beside them on the device.
-
-    `busy` is the time in which at least one of them ran; it is `hidden` where a kernel that
-    computes ran then, and else `exposed`.
-    """
-    operations = found.trace.operations
-    start, end, kind = (operations[key].to_numpy() for key in ("start", "end", "kind"))
-    communicates = (found.category == CATEGORIES.index("communication")) & (kind != MEMORY)
-    rows = []
-    for place, own, steps in _places(found):
-        mine, others = own[communicates[own]], own[~communicates[own] & (kind[own] != MEMORY)]
-        if not len(mine):
-            continue
-        running = union(start[mine], end[mine])
-        busy = int((running[1] - running[0]).sum())
-        hidden = int(np.diff(covered(start[others], end[others], running), axis=0).sum())
-        times = {
-            "time": found.durations[mine].sum(),
-            "busy": busy,
-            "hidden": hidden,
-            "exposed": busy - hidden,
-        }
-        rows.append(
-            place
-            | {"kernels": len(mine) / steps}
-            | {key: value / SECOND / steps for key, value in times.items()}
-        )
+        for place in places(found):
+            mine = place.own[mask[place.own]]
+            if not len(mine):
+                continue
+            row = {"phase": phase} | shown(found, place)
+            row["kernels"] = found.is_kernel[mine].sum() / place.steps
+            row["gpu_time"] = found.durations[mine].sum() / SECOND / place.steps
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -80,31 +50,25 @@ def transfers(found: Attribution) -> pd.DataFrame:
     operations, names = found.trace.operations, found.trace.names
     code, kind, size = (operations[key].to_numpy() for key in ("name", "kind", "bytes"))
     described = {each: _kind_of_transfer(names[each]) for each in np.unique(code[kind == MEMORY])}
-    by_kernel = (
-        (found.category == CATEGORIES.index("memory set/copy")) & (kind != MEMORY) & (kind != GRAPH)
-    )
+    by_kernel = found.category == CATEGORIES.index("memory set/copy")
+    by_kernel &= (kind != MEMORY) & (kind != GRAPH)
     rows = []
-    for place, own, steps in _places(found):
-        what = np.array(
-            [FILLS_BY_KERNEL if by_kernel[at] else described.get(code[at], "") for at in own],
-            dtype=object,
-        )
+    for place in places(found):
+        what = np.array([described.get(code[at], "") for at in place.own], dtype=object)
+        what[by_kernel[place.own]] = FILLS_BY_KERNEL
+        own_rows = []
         for name in sorted(set(what) - {""}):
-            mine = own[what == name]
+            mine = place.own[what == name]
+            row = shown(found, place) | {"what": name, "calls": len(mine) / place.steps}
+            row["time"] = found.durations[mine].sum() / SECOND / place.steps
             known = mine[size[mine] >= 0]
-            moved, taken = float(size[known].sum()), found.durations[known].sum() / SECOND
-            row = {
-                "what": name,
-                "calls": len(mine) / steps,
-                "time": found.durations[mine].sum() / SECOND / steps,
-            }
-            row |= (
-                {"bytes": moved / steps, "rate": moved / taken if taken else None}
-                if len(known)
-                else {}
-            )
-            rows.append(place | row)
-    rows.sort(key=lambda row: (row["process"], row["device"], -row["time"]))
+            if len(known):
+                moved = float(size[known].sum())
+                taken = found.durations[known].sum() / SECOND
+                row["bytes"] = moved / place.steps
+                row["rate"] = moved / taken if taken else None
+            own_rows.append(row)
+        rows += sorted(own_rows, key=lambda row: -row["time"])
     return pd.DataFrame(rows + _waits(found))
 
 
@@ -112,28 +76,15 @@ def _waits(found: Attribution) -> list[dict]:
     calls, names = found.trace.calls, found.trace.names
     waits = np.array([bool(_WAITS.match(name)) for name in names], dtype=bool)
     own = calls[waits[calls["name"].to_numpy()]] if not found.trace.device_is_host else calls[:0]
+    length = (own["end"] - own["start"]).groupby([own["process"], own["name"]])
     rows = []
-    for (process, name), part in own.groupby(["process", "name"]):
+    for each in length.agg(["size", "sum"]).reset_index().to_dict("records"):
+        process = int(each["process"])
         steps = found.steps_of_process.get(process, found.steps)
-        row = {
-            "process": int(process) & _PROCESS_ID,
-            "what": names[name],
-            "calls": len(part) / steps,
-        }
-        rows.append(row | {"time": int((part["end"] - part["start"]).sum()) / SECOND / steps})
+        row = {"process": found.trace.process_name(process), "what": names[int(each["name"])]}
+        row |= {"calls": each["size"] / steps, "time": each["sum"] / SECOND / steps}
+        rows.append(row)
     return sorted(rows, key=lambda row: -row["time"])
-
-
-def _places(found: Attribution) -> Iterator[tuple[dict, np.ndarray, int]]:
-    """({process, device, its name}, operations there, the process's steps) for each process and
-    device."""
-    operations = found.trace.operations
-    device = operations["device"].to_numpy()
-    for owner, mine in groups(operations["process"].to_numpy()):
-        for number, part in groups(device[mine]):
-            place = {"process": owner & _PROCESS_ID, "device": number}
-            place["device_name"] = found.trace.devices.get(number, "")
-            yield place, mine[part], found.steps_of_process.get(owner, found.steps)
 
 
 def _kind_of_transfer(name: str) -> str:

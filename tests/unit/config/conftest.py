@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from stepscope.config.code_digest import Sources
-from stepscope.config.config import merged, read_yaml, validated
+from stepscope.config.config import merged, validated
 from stepscope.machine import gpus, identity
+from stepscope.yaml_files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = ROOT / "rules/config.schema.yaml"
@@ -77,7 +78,7 @@ class Scripts:
 
     def measured_digest(self, by_name=()):
         """The same of what can change a measured number."""
-        return Sources(self.folder).measured_digest("program.py", by_name)
+        return Sources(self.folder).digest("program.py", by_name, measured=True)
 
     def modules(self, by_name=()):
         """Modules that program.py may load."""

@@ -90,7 +90,8 @@ def i(j, /, k: int = 2, *l, m, n=(), **o) -> None:
     match l:
         case [1, *r] | {"s": r, **t} if r: pass
         case T(u=None) as v: yield v
-        case _: return lambda *w, x=1e400, **y: [*w, {**y}, x[1:, ::2], ..., b"\0", -1j, "é\ud800", u"z"]
+        case _: return lambda *w, x=1e400, **y: [*w, {**y}, x[1:, ::2], ..., b"\0", -1j,
+                                                 "é\ud800", u"z"]
 class A(B, metaclass=C):
     "Docstring."
     x: list[int] = []

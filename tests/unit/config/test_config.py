@@ -4,8 +4,9 @@ import copy
 
 import pytest
 from stepscope.config import ConfigError
-from stepscope.config.config import merged, read_yaml
+from stepscope.config.config import merged
 from stepscope.config.studies import ATTENTION, LADDER, STUDIES
+from stepscope.yaml_files import read_yaml
 
 ENTRY = {"implementation": ["naive"], "d_head": [16], "precision": ["fp32"], "lengths": [64]}
 
@@ -57,9 +58,7 @@ def test_two_entries_that_say_different_things_of_a_cell_are_refused(cells_of):
     )
 
 
-def test_a_cell_of_attention_has_its_implementations_as_variants_and_what_is_not_neutral_in_its_name(
-    cells_of,
-):
+def test_a_cell_of_attention_has_its_implementations_as_variants_and_options_in_its_name(cells_of):
     entry = {"implementation": ["triton", "naive"], "d_head": [64], "precision": ["bf16"]}
     many = entry | {
         "tokens": 16384,

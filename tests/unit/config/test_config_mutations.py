@@ -8,11 +8,12 @@ import random
 from pathlib import Path
 
 import pytest
-from stepscope.config.config import ConfigError, read_yaml, validated
+from stepscope.config.config import ConfigError, validated
 from stepscope.config.hardware import hardware_of
 from stepscope.config.registry import Registry
 from stepscope.config.studies import STUDIES
 from stepscope.machine import identity
+from stepscope.yaml_files import read_yaml
 
 pytestmark = pytest.mark.usefixtures("no_gpu")
 ROOT = Path(__file__).resolve().parents[3]

@@ -162,3 +162,10 @@ def test_what_is_wrong_is_said_in_one_line(program, words, shown, capsys, monkey
     assert end.value.code == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith(f"{program}.py: error: ") and shown in last
+
+
+def test_a_size_brings_its_vocabulary_and_heads_unless_others_are_typed():
+    own = {"vocab_size": 128_256, "key_value_heads": 8}
+    assert parsed("time_step", "--size 8b-wide").items() >= own.items()
+    typed = parsed("time_step", "--size 8b-wide --vocab-size 50 --key-value-heads 4")
+    assert typed.items() >= {"vocab_size": 50, "key_value_heads": 4}.items()

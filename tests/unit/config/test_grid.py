@@ -8,6 +8,7 @@ import shlex
 import pytest
 from stepscope.config import ConfigError
 from stepscope.config.grid import command_of, points, words_of
+from stepscope.config.model_cells import models_of
 from stepscope.config.recordings import recorded
 from stepscope.config.studies import CEILINGS, MEMORY, PROFILE, STUDIES, TIMING
 
@@ -114,18 +115,22 @@ def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):
 @pytest.mark.parametrize(
     ("study", "over", "said"),
     [
-        (TIMING, {"size": ["huge"]}, r"timing\.grid\.cpu: there is no size 'huge'; .* nano, tiny,"),
+        (
+            TIMING,
+            {"size": ["huge"]},
+            r"timing\.grid\.cpu\.0: there is no size 'huge'; .* nano, tiny,",
+        ),
         (TIMING, {"size": ["odd"]}, r"sizes\.odd: d_model = 10 is not divisible by num_heads = 3$"),
         (
             TIMING,
             {"key_value_heads": [3]},
             (
-                r"timing\.grid\.cpu: size nano has 4 heads, which key_value_heads 3 does not"
+                r"timing\.grid\.cpu\.0: size nano has 4 heads, which key_value_heads 3 does not"
                 r" divide; use a divisor$"
             ),
         ),
-        (TIMING, {"start": ["x"]}, r"timing\.grid\.cpu: its cells have no start; remove it$"),
-        (MEMORY, {"detail": ["x"]}, r"memory\.grid\.cpu: its cells have no detail; remove it$"),
+        (TIMING, {"start": ["x"]}, r"timing\.grid\.cpu\.0: its cells have no start; remove it$"),
+        (MEMORY, {"detail": ["x"]}, r"memory\.grid\.cpu\.0: its cells have no detail; remove it$"),
     ],
 )
 def test_an_entry_that_cannot_be_is_one_line(study, over, said, cells_of, make_config):
@@ -225,3 +230,12 @@ def test_every_cell_of_every_preset_survives_its_programs_flags(preset, make_con
         ):
             spec = cell.spec | {"device": "cpu"}  # a program refuses a GPU that is not there
             assert parse(words_of(spec))[0] == spec
+
+
+def test_a_size_may_have_its_own_vocabulary_and_heads(make_config):
+    sizes = make_config()["sizes"]
+    assert models_of(make_config())["8b-wide"] == sizes["8b-wide"]  # nothing of model.vocab_size
+    assert models_of(make_config())["nano"] == sizes["nano"] | {"vocab_size": 10_000}
+    odd = make_config(sizes=sizes | {"odd": sizes["nano"] | {"key_value_heads": 3}})
+    with pytest.raises(ConfigError, match=r"sizes.odd: .*key_value_heads = 3"):
+        models_of(odd)

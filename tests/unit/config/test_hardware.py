@@ -211,7 +211,7 @@ def test_rules_name_the_resources_that_some_machine_asks_for():
     here = Hardware("a", "cuda", 1)
     assert asked_of_any([here]) == ["gpu", "minutes", "runtime"]
     jobs = [
-        Hardware("b", "cuda", 1, here=False, asked={"constraint": "x"}),  # fmt: skip
+        Hardware("b", "cuda", 1, here=False, asked={"constraint": "x"}),
         Hardware("c", "cuda", 1, here=False, asked={"gpu_model": "y", "exclusive": True}),
     ]
     assert asked_of_any([*jobs, here]) == [

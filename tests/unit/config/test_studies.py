@@ -33,6 +33,6 @@ def test_an_entry_with_an_axis_of_another_study_is_refused(cells_of):
     entry = {"size": ["nano"], "context": [64], "precision": ["fp32"], "detail": ["python"]}
     assert len(cells_of(PROFILE, entry)) == 1
     with pytest.raises(
-        ConfigError, match=r"memory\.grid\.cpu: its cells have no detail; remove it"
+        ConfigError, match=r"memory\.grid\.cpu\.0: its cells have no detail; remove it"
     ):
         cells_of(MEMORY, entry)

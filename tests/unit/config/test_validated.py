@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from snakemake.cli import parse_config
 from stepscope.config import ConfigError
-from stepscope.config.config import merged, read_yaml, unreadable, validated
+from stepscope.config.config import merged, validated
 from stepscope.model.chosen import PACKAGES, names
 from stepscope.model.formats import PRECISIONS
+from stepscope.yaml_files import read_yaml, unreadable
 
 SCHEMA = Path(__file__).resolve().parents[3] / "rules/config.schema.yaml"
 NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
@@ -87,7 +88,7 @@ MISTAKES = {
         ["timing.time_limit", "2026, 1, 1", "integer"],
     ),
     "a size without a key": (
-        {"sizes": {"a": {"d_model": 2}}},
+        {"sizes": {"a": {"d_model": 2, "num_layers": 1, "num_heads": 1}}},
         ["sizes.a", "'d_ff' is a required property"],
     ),
     "no number": (
@@ -133,7 +134,7 @@ MISTAKES = {
         ["timing.grid.cpu.0.context", "[8, 8] has non-unique elements"],
     ),
     "a long value twice": (
-        grid(size=["x" * 200, "x" * 200]),
+        grid(size=["x" * 60] * 4),
         ["timing.grid.cpu.0.size", "xxx ... xxx", "non-unique"],
     ),
     "an entry without an axis": (
@@ -267,7 +268,25 @@ UNREADABLE = {
     "binary": (bytes(range(256)), " is not text in UTF-8 (byte 128); save it as UTF-8"),
     "control characters": (b"a: \x01", " is not usable YAML: "),
     "UTF-16": ("a: 1\n".encode("utf-16"), " is not text in UTF-8 (byte 0); save it as UTF-8"),
-    "a mapping that holds itself": (b"a: &x {b: *x}\n", " is not usable YAML: Circular reference"),
+    "a mapping that holds itself": (
+        b"a: 1\nb: &x {b: *x}\n",
+        " is not usable YAML: what begins in line 2 holds itself; correct it",
+    ),
+    "a list that holds itself": (b"a: &x [*x]\n", " is not usable YAML: what begins in line 1"),
+    "10 to the 9 values by aliases": (
+        b"a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+        + b"".join(b"a%d: &a%d [%s]\n" % (n, n, b"*a%d, " % (n - 1) * 10) for n in range(1, 9)),
+        " is not usable YAML: more than 100,000 values, what aliases repeat counted too",
+    ),
+    "a key twice": (
+        b"a: 1\nb: {c: 1, d: 2,\n  c: 3}\n",
+        ", line 3: key 'c' is there twice; remove one",
+    ),
+    "a number in base 8": (
+        b"a: [8,\n 010]\n",
+        ", line 2: 010 is not read as it looks; write it in decimal",
+    ),
+    "a number in base 60": (b"a: 1:30\n", ", line 1: 1:30 is not read as it looks"),
     "3000 levels": (
         b"a: " + b"{a: " * 3000 + b"1" + b"}" * 3000,
         ": too many levels inside each other",
@@ -292,6 +311,37 @@ def test_a_file_that_cannot_be_read_is_one_line(content, said, tmp_path):
     line = unreadable(path)
     assert line.startswith(f"{path}{said}"), line
     assert line.isprintable() and len(line) < 300
+
+
+def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("a: 1\na: 2\nb: &x [007]\nc: *x\n")
+    assert unreadable(path).splitlines() == [
+        f"{path}, line 2: key 'a' is there twice; remove one",
+        f"{path}, line 3: 007 is not read as it looks; write it in decimal",
+    ]
+
+
+def test_all_that_is_wrong_with_a_configuration_is_said_at_once():
+    wrong = {
+        "sizes": {"nano": NANO},
+        "devise": "cpu",
+        "modle": {},
+        "threads": {},
+        "timing": {"time_limit": 0, "grid": {"cpu": [GRID_ENTRY | {"context": [0, -1]}]}},
+    }
+    with pytest.raises(ConfigError) as refused:
+        validated(wrong, SCHEMA)
+    lines = str(refused.value).splitlines()
+    assert [line.partition(": ")[0].removeprefix("config key ") for line in lines] == [
+        "(top level)",
+        "(top level)",
+        "threads",
+        "timing.grid.cpu.0.context.0",
+        "timing.grid.cpu.0.context.1",
+        "timing.time_limit",
+    ]
+    assert "did you mean 'device'?" in lines[0] and "did you mean 'model'?" in lines[1]
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 import matplotlib
 import pandas as pd
 from stepscope.figures import theme
+from stepscope.results.option_labels import LABELS
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import Tables
 
@@ -110,6 +111,24 @@ def ladder() -> tuple[list[dict], list[dict]]:
     return series, [
         {name: row[name] for name in row if name in TABLES["comparisons"].names}
         for row in comparisons
+    ]
+
+
+def variants() -> list[dict]:
+    """What the rungs and asides of that ladder change."""
+    cell = place("ladder", "large", 512, "")["cell"]
+    return [
+        {
+            "machine": "big",
+            "cell": cell,
+            "variant": variant,
+            "order": order,
+            "after": AFTER.get(variant, ""),
+            "is_aside": "checkpoint" in variant,
+            "label": LABELS.get(variant, variant),
+            "changed": "checkpoint" if "checkpoint" in variant else "precision",
+        }
+        for order, variant in enumerate(RUNGS)
     ]
 
 
@@ -242,6 +261,7 @@ def everything() -> dict[str, list[dict]]:
     return {
         "series": series,
         "comparisons": comparisons,
+        "variants": variants(),
         "cells": cells,
         "models": [
             {

@@ -29,8 +29,8 @@ NEEDS = {  # tables without which a figure is not drawn; without others it is
     "forced": {"forced"},
     "warmup": {"warmup"},
     "first_step": {"first_step", "cells"},
-    "ladder": {"series"},
-    "checkpoint": {"series"},
+    "ladder": {"series", "variants"},
+    "checkpoint": {"series", "variants"},
     "machines": {"series", "cells"},
     "published": {"published"},
 }

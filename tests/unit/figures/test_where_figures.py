@@ -10,6 +10,13 @@ def tables(tmp_path_factory):
     return made.tables(tmp_path_factory.mktemp("tables"))
 
 
+def test_panels_of_kinds_have_one_scale(tables):
+    """A wide bar is a long time in each of them."""
+    figure = made.draw(where.categories, tables)
+    (limits,) = {panel.get_xlim() for panel in figure.axes}
+    assert limits == (0, pytest.approx(1.3 * 450))  # forward and backward have 0.45 s of kernels
+
+
 def test_parts_add_up_to_the_step_by_the_clock(tables):
     parts = where.parts(tables, made.PLAIN["cell"], 2.0)
     assert (parts.products, parts.attention, parts.casts) == pytest.approx((0.4, 0.0, 0.2))
@@ -125,7 +132,8 @@ def test_a_ladders_bars_are_split_as_the_phases_and_a_long_first_one_is_cut(tabl
     ]
     assert [width for _, width in made.bars(panel, 2)] == pytest.approx([480, 960, 160])
     limit = 1050 * 2.0 * 1.01  # of the longest that is left, with its interval
-    assert sum(width for _, width in made.bars(panel, 0)) == pytest.approx(limit)
+    # What is left of a bar that is cut keeps its scale: 30 % of 4 s forward, then backward.
+    assert made.bars(panel, 0) == [(0, 1200), (1200, pytest.approx(limit - 1200))]
     assert (2.0, pytest.approx(1584), pytest.approx(1616)) in made.spans(panel, horizontal=True)
     words = made.texts(panel)
     assert "cut short: 4,000 ms" in words and "1,600 ms,  × 1.25" in words

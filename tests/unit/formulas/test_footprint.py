@@ -7,6 +7,7 @@ import itertools
 import json
 import pickle
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import first_context_that_fails, moments, peak
 from stepscope.model.attention import naive
 from stepscope.model.chosen import load
-from stepscope.model.losses.own import cross_entropy
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
 from stepscope.results.formula_of_tensor import formula_of
@@ -48,6 +48,7 @@ class Workload:
         self.model = build_model(shape, setup.context, setup.attention, "cpu", seed=0)
         self.batch = random_batch(shape.vocab_size, setup.batch, setup.context, "cpu", seed=0)
         self.optimizer = load("optimizer", setup.optimizer).make(self.model.parameters())
+        self.of_batch = load("loss", setup.loss).loss
         low = getattr(torch, setup.low)
         self.autocast = lambda: (
             torch.autocast("cpu", dtype=low) if setup.is_autocast else nullcontext()
@@ -59,8 +60,7 @@ class Workload:
 
     def forward(self):
         with self.autocast():
-            logits = self.model(self.batch[0])
-            self.loss = cross_entropy(logits, self.batch[1])
+            self.loss = self.of_batch(self.model, *self.batch)
 
     def backward(self):
         self.loss.backward()
@@ -108,6 +108,20 @@ def test_saved_by_fused_attention(shape, batch, _, precision, contexts):
             *footprint.saved_outside(setup),
         ]
         assert footprint.total([*saved, *footprint.all_cast_weights(setup)]) == _saved_bytes(setup)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("loss, numbers", [("torch", 1), ("compiled", 1), ("chunked", 0)])
+def test_saved_by_each_loss(loss, numbers, precision):
+    """numbers: how many targets it averages over, a number."""
+    shape, batch, context = SHAPES[0]
+    setup = Setup(shape, batch, context, precision, loss=loss)
+    _saved_bytes(setup)  # compiles
+    saved = [*footprint.saved_by_block(setup, shape.num_layers), *footprint.saved_outside(setup)]
+    casts = footprint.all_cast_weights(setup)
+    if loss == "chunked":
+        casts = footprint.cast_weights(setup, count=shape.num_layers)
+    assert footprint.total([*saved, *casts]) + 4 * numbers == _saved_bytes(setup)
 
 
 def test_the_memory_efficient_kernel_rounds_its_row_statistics_up():
@@ -175,6 +189,11 @@ PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
         PARAMETERS_DOMINATE,
         Setup(ModelShape(64, 256, 3, 4, 500), 2, 256),  # the scores dominate
         Setup(ModelShape(64, 160, 4, 2, 5000), 4, 96),  # the logits dominate
+        *(
+            Setup(ModelShape(64, 160, 4, 2, 5000), 4, 96, loss=loss)
+            for loss in ("torch", "compiled", "chunked")
+        ),
+        Setup(ModelShape(32, 128, 2, 2, 1200), 40, 64, loss="chunked"),  # two chunks
         Setup(ModelShape(256, 1024, 3, 8, 1000), 2, 64),
         Setup(ModelShape(64, 256, 1, 4, 500), 1, 96),
         Setup(ModelShape(64, 256, 4, 4, 500, key_value_heads=2), 4, 128),
@@ -182,9 +201,11 @@ PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
     ],
 )
 def test_peak_of_each_phase_in_fp32(setup, attention, peak_bytes):
-    setup = Setup(setup.shape, setup.batch, setup.context, attention=attention)
+    setup = replace(setup, attention=attention)
     workload = Workload(setup)
-    workload.inference()  # makes the mask
+    workload.forward()  # compiles, and makes the mask
+    workload.backward()
+    workload.optimizer.zero_grad()
     measured = {"inference": peak_bytes(workload.inference)[0]}
     workload.forward()
     workload.backward()

@@ -15,7 +15,8 @@ from stepscope.machine import memory, process
 SCRIPTS = Path(process.__file__).resolve().parents[2]
 PARENT = """
 import subprocess
-child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+command, pipe = [sys.executable, "-c", sys.argv[1]], subprocess.PIPE
+child = subprocess.Popen(command, stdin=pipe, stdout=pipe)
 print(child.stdout.readline().decode().strip(), flush=True)
 sys.stdin.read()
 """
@@ -39,6 +40,27 @@ def test_a_measuring_process_dies_with_its_parent(start_python):
         os.kill(child, signal.SIGKILL)
     os.close(handle)
     assert ended
+
+
+def test_a_job_whose_starter_has_ended_before_it_looks_ends_at_once(tmp_path):
+    """Its starter is a process that has ended; then one that is above it, with a shell between."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"import os, sys\nsys.path.insert(0, {str(SCRIPTS)!r})\n"
+        "from stepscope.machine import process\nprocess.die_with_starter()\n"
+        "print(os.environ.get(process.STARTER))\n"
+    )
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+
+    def told(starter, *wrapper):
+        there = os.environ | {process.STARTER: str(starter)}
+        command = [*wrapper, sys.executable, str(program)]
+        return subprocess.run(command, env=there, capture_output=True, text=True)
+
+    assert told(gone.pid).returncode == -signal.SIGKILL
+    assert told(os.getpid()).stdout == "None\n"
+    assert told(os.getpid(), "sh", "-c", '"$@"; exit $?', "sh").stdout == "None\n"
 
 
 def test_the_time_limit_ends_the_process_with_one_line(run_python):

@@ -65,9 +65,7 @@ def test_energy_is_the_counters_between_moves_less_what_the_idle_card_took(monke
     )
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     found = Found()
-    gpu_alone.energy(
-        lambda: passes(0.3, 600.0), "step", found, SimpleNamespace(energy=counter), mode="step"
-    )
+    gpu_alone.energy(lambda: passes(0.3, 600.0), "step", found, SimpleNamespace(energy=counter))
     (value,) = found.values
     assert [value[key] for key in ("unit", "mode", "value")] == [
         "J",

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from stepscope.measure import ladder
+from stepscope.measure.found import rows_of
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload
 
@@ -55,6 +56,26 @@ def test_variants_take_turns_there_and_back(place):
     ]
     losses = [found.checks[name]["loss"] for name in names]
     assert losses == pytest.approx([losses[0]] * 3, rel=1e-6)
+
+
+def test_a_rung_whose_loss_is_no_number_fails_and_the_others_go_on(place, monkeypatch):
+    kept = Workload._forward
+
+    def spoilt(work):
+        kept(work)
+        if work.spec.get("attention") == "sdpa" and "optimizer" not in work.spec:
+            work._loss = work._loss * float("inf")
+
+    monkeypatch.setattr(Workload, "_forward", spoilt)
+    found = run(place, together=True)
+    assert {one["variant"]: one["status"] for one in found.statuses} == {
+        "fp32": "ok",
+        "sdpa": "failed",
+        "fused": "ok",
+    }
+    (reason,) = (one["reason"] for one in found.statuses if one["status"] == "failed")
+    assert reason == "loss is infinite at step 0"
+    assert {row["variant"] for row in rows_of([found])} == {"fp32", "fused"}
 
 
 def test_alone_each_is_measured_as_a_whole_and_rounds_say_nothing(place):

@@ -260,7 +260,7 @@ def test_where_memory_ran_out_is_the_running_part(monkeypatch, one_thread):
     def fail(logits, targets):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    monkeypatch.setattr("stepscope.measure.models.transformer.cross_entropy", fail)
+    monkeypatch.setattr("stepscope.model.losses.own.cross_entropy", fail)
     assert measured().known["marks"][-1][2:] == [0, "forward", "loss"]
 
 

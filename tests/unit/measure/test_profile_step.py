@@ -9,8 +9,7 @@ import stat
 import statistics
 
 import pytest
-from stepscope.config import profilers
-from stepscope.measure import nsys
+from stepscope.measure import nsys, nsys_options
 
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
 QUICK = f"{SHAPE} --device cpu --threads 1 --warmup 1 --steps 3"
@@ -45,7 +44,8 @@ elif sys.argv[1] == "profile":
         record = json.loads((out / "record.json").read_text())
         record["summary"]["statuses"][0] |= {{"status": "oom", "reason": "CUDA out of memory"}}
         (out / "record.json").write_text(json.dumps(record))
-    report = next(word.split("=", 1)[1] for word in sys.argv[2:inner] if word.startswith("--output="))
+    given = [word for word in sys.argv[2:inner] if word.startswith("--output=")]
+    report = given[0].split("=", 1)[1]
     pathlib.Path(report + ".nsys-rep").write_text(turn)
     sys.exit(code)
 elif sys.argv[1] == "export":
@@ -55,7 +55,8 @@ elif sys.argv[1] == "export":
     with sqlite3.connect(path) as database:
         if count:
             database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start)")
-            database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?)", [(i,) for i in range(count)])
+            rows = [(i,) for i in range(count)]
+            database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?)", rows)
 """
 
 
@@ -226,13 +227,13 @@ def test_nsys_cannot_record_a_processor(run_program, tmp_path):
 
 
 def test_the_options_of_nsys_follow_the_spec():
-    assert profilers.options({"nsys_trace": "cuda,nvtx,osrt"})["trace"] == "cuda,nvtx,osrt"
-    assert profilers.options({"nsys_pytorch": "autograd-nvtx"})["pytorch"] == "autograd-nvtx"
-    assert profilers.options({"nsys_cuda_memory_usage": "true"})["cuda-memory-usage"] == "true"
-    assert profilers.options({"nsys_cuda_graph_trace": "graph"})["cuda-graph-trace"] == "graph"
-    with_stacks = profilers.options({"nsys_python_backtrace": "cuda"})
+    assert nsys_options.options({"nsys_trace": "cuda,nvtx,osrt"})["trace"] == "cuda,nvtx,osrt"
+    assert nsys_options.options({"nsys_pytorch": "autograd-nvtx"})["pytorch"] == "autograd-nvtx"
+    assert nsys_options.options({"nsys_cuda_memory_usage": "true"})["cuda-memory-usage"] == "true"
+    assert nsys_options.options({"nsys_cuda_graph_trace": "graph"})["cuda-graph-trace"] == "graph"
+    with_stacks = nsys_options.options({"nsys_python_backtrace": "cuda"})
     assert (with_stacks["python-backtrace"], with_stacks["sample"]) == ("cuda", "process-tree")
-    assert "python-backtrace" not in profilers.options({})
+    assert "python-backtrace" not in nsys_options.options({})
 
 
 def test_the_command_is_nsys_its_options_and_the_program(tmp_path):

@@ -1,9 +1,12 @@
 """What a process of a timing cell measures, on a tiny real model on the CPU."""
 
+import json
+
 import pytest
 import torch
 from stepscope.axes import MODES
 from stepscope.measure import timing
+from stepscope.measure.found import rows_of, summary
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload
 
@@ -31,6 +34,30 @@ def measured(spec, process=1):
 
 def kept(found, *keys, warmup=False):
     return [tuple(row[key] for key in keys) for row in found.rows if row["warmup"] == warmup]
+
+
+def test_a_loss_that_is_no_number_fails_its_modes_and_names_the_step(tiny, monkeypatch):
+    """Steps 0 to 2 are phased, and the third of them spoils the weights."""
+    steps_run = []
+
+    def spoil(work):
+        steps_run.append(work)
+        if len(steps_run) == 3:
+            with torch.no_grad():
+                for parameter in work.parameters:
+                    parameter.fill_(float("nan"))
+
+    monkeypatch.setattr(Workload, "_optimizer", spoil)
+    process = measured(tiny)
+    found = {one["mode"]: (one["status"], one["reason"]) for one in process.statuses}
+    assert found["step"] == ("failed", "loss is NaN at step 3")
+    assert found["forward-backward"][0] == found["forward"][0] == "failed"
+    assert found["inference"] == ("ok", "")  # it computes no loss
+    about = summary([process], ["step"], "cpu")
+    assert about["variants"]["step"]["status"] == "failed"
+    assert {row["mode"] for row in rows_of([process])} == {"inference"}
+    assert {value["mode"] for value in about["values"]} <= {"inference"}
+    json.dumps(about, allow_nan=False)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -3,7 +3,11 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from stepscope.model import chosen
+from stepscope.model.losses import chunked
 from stepscope.model.losses.own import cross_entropy
+from stepscope.model.shape import ModelShape
+from stepscope.model.transformer import build_model, random_batch
 
 
 def _reference(logits, targets):
@@ -66,3 +70,38 @@ def test_nothing_of_the_size_of_the_logits_is_kept_but_the_logits():
         cross_entropy(logits, targets)
     large = [x for x in kept if x.numel() == logits.numel()]
     assert [x.data_ptr() for x in large] == [logits.data_ptr()]
+
+
+@pytest.mark.parametrize("name", chosen.names("loss"))
+def test_every_loss_of_the_model_is_that_in_float64(name, monkeypatch):
+    """Value and gradient of each parameter of the model in float64, beside F.cross_entropy of its
+    logits; 15 tokens, in chunks of 4 and one of 3."""
+    monkeypatch.setattr(chunked, "CHUNK", 4)
+    shape = ModelShape(d_model=16, d_ff=24, num_layers=1, num_heads=2, vocab_size=37)
+    model = build_model(shape, 5, "naive", "cpu", seed=0).double()
+    tokens, targets = random_batch(37, 3, 5, "cpu", seed=1)
+    parameters = list(model.parameters())
+    expected = _reference(model(tokens), targets)
+    gradients = torch.autograd.grad(expected, parameters)
+    found = chosen.load("loss", name).loss(model, tokens, targets)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0, check_dtype=False)
+    for got, wanted in zip(torch.autograd.grad(found, parameters), gradients, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-13)
+
+
+def test_under_autocast_every_loss_has_gradients_in_fp32_like_those_of_float64():
+    """bf16 has 8 bits: what is summed of 15 tokens lies within a few units of its last one."""
+    shape = ModelShape(d_model=16, d_ff=24, num_layers=1, num_heads=2, vocab_size=37)
+    model = build_model(shape, 5, "naive", "cpu", seed=0)
+    batch = random_batch(37, 3, 5, "cpu", seed=1)
+    wide = build_model(shape, 5, "naive", "cpu", seed=0).double()
+    expected = _reference(wide(batch[0]), batch[1])
+    (of_head,) = torch.autograd.grad(expected, wide.head.weight)
+    for name in chosen.names("loss"):
+        with torch.autocast("cpu", torch.bfloat16):
+            found = chosen.load("loss", name).loss(model, *batch)
+        (gradient,) = torch.autograd.grad(found, model.head.weight)
+        assert (found.dtype, gradient.dtype) == (torch.float32, torch.float32)
+        assert found.item() == pytest.approx(expected.item(), rel=2**-8)
+        off = (gradient - of_head).norm() / of_head.norm()
+        assert off < 2**-6, name

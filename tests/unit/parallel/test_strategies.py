@@ -1,9 +1,13 @@
 """Every strategy computes what one device computes on the whole batch: loss, gradients, and weights
 after steps of the optimizer, in float64."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from stepscope.parallel.footprint import held
+from stepscope.parallel.measuring import whole_step
 from stepscope.parallel.strategies import STRATEGIES
 
 NAMES = [*STRATEGIES]
@@ -104,3 +108,19 @@ def test_what_a_rank_holds_is_what_the_formula_says(name, tiny, on_ranks):
     )  # torch's own, which it does not show
     for own in found:
         assert own == pytest.approx(held(name, parameters, 2, "after") - buckets, rel=0.02)
+
+
+def is_freed(spec, name, place):
+    """Whether a replica's parameters go with it, once it has run steps."""
+    work = STRATEGIES[name](spec | {"strategy": name}, place)
+    for _ in range(2):
+        whole_step(work)
+    held_weakly = [weakref.ref(parameter) for parameter in work.parameters]
+    del work
+    gc.collect()
+    return [parameter() for parameter in held_weakly] == [None] * len(held_weakly)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_replica_that_is_dropped_frees_its_parameters(name, tiny, on_ranks):
+    assert on_ranks(2, lambda place: is_freed(tiny, name, place)) == [True, True]

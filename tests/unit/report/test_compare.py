@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+import zipfile
 from pathlib import Path
 
 import pandas as pd
@@ -35,17 +36,23 @@ def changed(folders, tmp_path):
     return made
 
 
+@pytest.fixture
+def compared(tmp_path):
+    """Two runs beside each other."""
+    return lambda before, after, **paired: compare.compared(before, after, paired, tmp_path)
+
+
 LAUNCHES = {"quantity": "launches", "cell": "gpu-a/timing/little/ctx256/bf16"}
 
 
-def test_a_run_is_the_same_as_itself(folders):
-    found = compare.compared(folders["gpu"], folders["gpu"], {})
+def test_a_run_is_the_same_as_itself(compared, folders):
+    found = compared(folders["gpu"], folders["gpu"])
     assert not found.worse and not found.better and not found.changed and not found.kernels
     assert found.counts["times"].value > 30 and found.shown["times"] == []
 
 
-def test_more_launches_are_worse(folders, changed):
-    found = compare.compared(folders["gpu"], changed("after", **LAUNCHES, median=3001), {})
+def test_more_launches_are_worse(compared, folders, changed):
+    found = compared(folders["gpu"], changed("after", **LAUNCHES, median=3001))
     (pair,) = found.worse
     assert (pair.quantity, pair.verdict, pair.before.value, pair.after.value) == (
         "launches",
@@ -58,36 +65,32 @@ def test_more_launches_are_worse(folders, changed):
 @pytest.mark.parametrize(
     ("seconds", "verdict"), [(0.0152, "same"), (0.0158, "more"), (0.0140, "less")]
 )
-def test_host_free_times_have_a_margin_of_3_percent(folders, changed, seconds, verdict):
+def test_host_free_times_have_a_margin_of_3_percent(compared, folders, changed, seconds, verdict):
     after = changed("after", quantity="host_free_time", cell=LAUNCHES["cell"], median=seconds)
     pairs = [
-        pair
-        for pair in compare.compared(folders["gpu"], after, {}).pairs
-        if pair.cell == LAUNCHES["cell"]
+        pair for pair in compared(folders["gpu"], after).pairs if pair.cell == LAUNCHES["cell"]
     ]
     assert {pair.verdict for pair in pairs if pair.quantity == "host_free_time"} == {verdict}
 
 
-def test_the_clock_has_no_verdict(folders, changed):
+def test_the_clock_has_no_verdict(compared, folders, changed):
     after = changed("after", quantity="time", cell="gpu-a/timing/big/ctx1024/fp32", median=9.0)
-    found = compare.compared(folders["gpu"], after, {})
+    found = compared(folders["gpu"], after)
     assert not found.worse and found.shown["times"][0].cell == "gpu-a/timing/big/ctx1024/fp32"
 
 
-def test_what_no_longer_fits_is_worse(folders, changed):
+def test_what_no_longer_fits_is_worse(compared, folders, changed):
     after = changed("after", quantity="time", cell="gpu-a/timing/big/ctx1024/fp32", status="oom")
-    found = compare.compared(folders["gpu"], after, {})
+    found = compared(folders["gpu"], after)
     assert {pair.verdict for pair in found.worse} == {"broke"}
-    assert {pair.verdict for pair in compare.compared(after, folders["gpu"], {}).better} == {
-        "works"
-    }
+    assert {pair.verdict for pair in compared(after, folders["gpu"]).better} == {"works"}
 
 
-def test_machines_of_other_labels_are_paired(folders):
-    other = compare.compared(folders["gpu"], folders["cpu"], {})  # the only one of each
+def test_machines_of_other_labels_are_paired(compared, folders):
+    other = compared(folders["gpu"], folders["cpu"])  # the only one of each
     assert not other.worse and not other.better and other.only_before > 100
     with pytest.raises(compare.CompareError, match="--paired x=y"):
-        compare.compared(folders["gpu"], folders["gpu"], {"x": "y"})
+        compared(folders["gpu"], folders["gpu"], x="y")
 
 
 def ended(*words: object) -> int:
@@ -118,3 +121,18 @@ def test_nothing_to_compare_is_one_line(tmp_path, capsys):
     assert ended(tmp_path, tmp_path) == 2
     said = capsys.readouterr().err
     assert said.startswith("error: ") and said.count("\n") == 1
+
+
+def test_archives_and_cells_without_tables_are_compared(tmp_path, capsys):
+    """The committed example's records, zipped and unzipped: 122 series that repeat."""
+    zipped = {run: ROOT / f"report/example/compare/{run}.zip" for run in ("before", "after")}
+    with zipfile.ZipFile(zipped["before"]) as archive:
+        archive.extractall(tmp_path / "before")
+    assert ended(tmp_path / "before", zipped["after"], "--out", tmp_path / "out") == 0
+    assert "0 worse, 0 better, 122 the same" in capsys.readouterr().out
+    page = (tmp_path / "out" / "compare.md").read_text()
+    assert "12 cells measured on 2026-11-2" in page
+    text = tmp_path / "none.zip"
+    text.write_text("no archive")
+    assert ended(text, zipped["after"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

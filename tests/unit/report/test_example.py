@@ -1,10 +1,12 @@
 """The committed examples: golden pages of every chapter, and facts worked out again by the formulas
 that they name."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,9 +53,29 @@ def test_the_examples_pages_are_what_their_records_give(path, rendered):
 
 
 def test_what_pages_without_a_gpu_quote_is_page_one_of_the_example():
-    quoted = EXAMPLES.parent / "reference/h200.json"
-    assert quoted.read_bytes() == (EXAMPLES / "h200/report/facts.json").read_bytes()
+    quoted = json.loads((EXAMPLES.parent / "reference/h200.json").read_text())
+    whole = json.loads((EXAMPLES / "h200/report/facts.json").read_text())
+    for machine, chapters in quoted["machines"].items():
+        assert chapters == {"page_one": whole["machines"][machine]["page_one"]}
     assert book.example(EXAMPLES.parent)["page_one"]["ladder"]["rungs"]
+
+
+@pytest.mark.parametrize("name", ["h200", "llama"])
+def test_every_number_leads_to_the_command_that_measured_it(name):
+    facts = json.loads((EXAMPLES / name / "report/facts.json").read_text())
+    for chapters in facts["machines"].values():
+        assert chapters.keys() >= {"page_one", "time", "ladder", "attention", "method"}
+        named = set(cells_below(chapters))
+        assert len(named) > 5 and named <= chapters["method"]["commands"].keys()
+
+
+def cells_below(facts: object) -> Iterator[str]:
+    """Cells of all quantities in facts."""
+    if isinstance(facts, dict):
+        yield from facts["cells"] if "text" in facts and "cells" in facts else ()
+        facts = list(facts.values())
+    for part in facts if isinstance(facts, list) else ():
+        yield from cells_below(part)
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +166,21 @@ def test_page_one_is_read_in_two_minutes(rendered):
     without_addresses = re.sub(r"\]\([^)]*\)|!\[[^\]]*\]|\[Data\]|<br>", " ", page_one)
     words = [each for each in re.split(r"[\s|]+", without_addresses) if re.search(r"\w", each)]
     assert len(words) <= 900
+
+
+def test_kernels_that_are_left_are_those_of_the_trace_outside_the_optimizer(data):
+    """The last of them is what is left of the busy time; the trace's table sums each category."""
+    left = {str(part.part): part for part in ladder.facts(data).left}
+    kernels = ("matrix products", "fused attention", "casts and copies", "other kernels")
+    for which in ("plain", "top"):
+        (cell,) = getattr(left["matrix products"], which).cells
+        times = {"step": 0.0, "optimizer": 0.0}
+        for row in data.dicts("categories", cell=cell):
+            if row["phase"] in times:
+                times[row["phase"]] += row["time"]
+        parts = [getattr(left[name], which) for name in kernels if name in left]
+        found = sum(part.value for part in parts if part)
+        assert found == pytest.approx(times["step"] - times["optimizer"], rel=0.01)
 
 
 def test_causal_attention_multiplies_half(data):

@@ -1,5 +1,6 @@
 """Templates to Markdown to HTML: what is left out, what is an error, what is harmless."""
 
+import re
 from dataclasses import dataclass
 
 import jinja2
@@ -131,3 +132,22 @@ def test_words_are_those_of_prose():
         )
         == 4
     )
+
+
+def test_a_heading_has_one_anchor_whoever_asks():
+    title = "A step on Intel(R) Xeon(R) takes 1 s (TM)"
+    (anchor,) = re.findall(r'<h1 id="([^"]+)"', html.body(f"# {title}\n", {}))
+    assert anchor == html.slug(title) == "a-step-on-intel-xeon-takes-1-s"
+
+
+def test_what_scrolls_is_named_and_a_caption_is_read_once():
+    svg = '<svg viewBox="0 0 10 10" xmlns="http://www.w3.org/2000/svg"><path d="M0 0h1"/></svg>'
+    table = "| a | b |\n| :-- | --: |\n| c | 1 |\n"
+    body = html.body(f"{table}\n*Of c.*\n\n{table}\n![x](x.svg)\n*Drawn.*\n", {"x.svg": svg})
+    scrolls = re.findall(r'<div class="(?:table|figure)"[^>]*>', body)
+    assert len(scrolls) == 3 and all('role="region"' in each for each in scrolls)
+    (labelled,) = re.findall(r'aria-labelledby="([^"]+)"', body)
+    assert f'<p class="caption" id="{labelled}">Of c.</p>' in body
+    assert len(set(re.findall(r'aria-label="([^"]+)"', body))) == 3
+    assert len(re.findall(r'<th scope="col"', body)) == len(re.findall(r"<th\b", body)) == 4
+    assert body.count("Drawn.") == 1

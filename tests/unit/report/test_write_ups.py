@@ -4,10 +4,11 @@ import functools
 import re
 
 import pytest
-from stepscope.config.config import merged, read_yaml, validated
+from stepscope.config.config import merged, validated
 from stepscope.config.studies import STUDIES
 from stepscope.report.book import CHAPTERS
 from stepscope.results.schema import QUANTITIES, TABLES
+from stepscope.yaml_files import read_yaml
 
 LENGTHS = {"000": 17, "001": 40, "002": 20, "003": 23, "004": 21}  # items of each write-up
 OF_SERIES = re.compile(r"series\[(\w+)\]")

@@ -41,12 +41,11 @@ def run(results: Results, monkeypatch, plan: Path | None = None) -> Tables:
     return Tables(out)
 
 
-def refused(results: Results, monkeypatch, capsys) -> tuple[str, str]:
-    """(the lines about cells, the last line) of a run that must fail and leave no table."""
-    with pytest.raises(SystemExit) as end:
-        run(results, monkeypatch)
-    assert not (results.folder / "tables").exists()
-    return capsys.readouterr().err, str(end.value)
+def refused(results: Results, monkeypatch, capsys) -> tuple[Tables, str, str]:
+    """(the tables, the lines about cells, the last line) of a run that cannot use a cell."""
+    tables = run(results, monkeypatch)
+    *lines, last = capsys.readouterr().err.splitlines(keepends=True)
+    return tables, "".join(lines), last.strip()
 
 
 def test_every_table_is_written_with_the_columns_of_the_schema(results, monkeypatch, capsys):
@@ -118,11 +117,14 @@ def test_a_cell_that_is_not_the_plans_is_refused_by_name_with_what_measures_it_a
     record = json.loads(path.read_text())
     edit(record)
     path.write_text(json.dumps(record))
-    lines, last = refused(results, monkeypatch, capsys)
-    assert (
-        lines.startswith(f"error: results/{TIMING}: ") and told in lines and lines.count("\n") == 1
-    )
+    tables, lines, last = refused(results, monkeypatch, capsys)
+    assert lines.startswith(f"WARNING: not used: results/{TIMING}: ")
+    assert told in lines and lines.count("\n") == 1
     assert last.endswith(f"--forcerun results/{TIMING}/record.json")
+    states = tables["cells"].set_index("cell")[["status", "reason"]]
+    assert states.loc[TIMING, "status"] == "missing" and told in states.loc[TIMING, "reason"]
+    assert states.loc["lab/ladder/nano/ctx32", "status"] == "ok"
+    assert set(tables["series"]["cell"]) == {"lab/ladder/nano/ctx32"}
 
 
 def test_results_of_another_run_may_have_been_measured_with_another_budget(results, monkeypatch):
@@ -132,8 +134,8 @@ def test_results_of_another_run_may_have_been_measured_with_another_budget(resul
     path.write_text(json.dumps(record))
     tables = run(results, monkeypatch, results.plan(lab={"how": "there"}))
     assert tables.row("cells", cell=TIMING)["command"] == "python there.py"
-    with pytest.raises(SystemExit):
-        run(results, monkeypatch, results.plan())
+    again = run(results, monkeypatch, results.plan()).row("cells", cell=TIMING)
+    assert again["status"] == "missing" and "steps is 99 there" in again["reason"]
 
 
 def test_a_plan_that_is_none_is_told_in_one_line(results, tmp_path, monkeypatch):
@@ -278,7 +280,7 @@ def test_a_damaged_analysis_is_refused(tmp_path, monkeypatch, capsys):
     folder = results.add("lab/profile/nano/ctx32/bf16", SHAPE | {"precision": "bf16"})
     (folder / "analysis").mkdir()
     (folder / "analysis/kernels.csv").write_bytes(b"phase,na\xff")
-    lines, _ = refused(results, monkeypatch, capsys)
+    _, lines, _ = refused(results, monkeypatch, capsys)
     assert "analysis/kernels.csv is damaged" in lines
 
 

@@ -153,7 +153,7 @@ def test_the_peak_is_told_in_requested_and_in_rounded_bytes(analyse):
     for size in (1, 512, 513):
         simulator.alloc(size)
     row = analyse(simulator.snapshot())["memory_summary"].iloc[0]
-    assert (row["peak"], row["peak_rounded"]) == (1026, 512 + 512 + 1024)
+    assert (row["peak"], row["peak_allocated"]) == (1026, 512 + 512 + 1024)
 
 
 @pytest.mark.parametrize(("without", "said"), [(90, False), (91, True)])

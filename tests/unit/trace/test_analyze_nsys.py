@@ -252,7 +252,7 @@ def test_files_that_were_made_to_hang(run_analyze, tmp_path):
     [
         (["--phases", " ,"], "names no range"),
         (["--layers", 0], "use at least 1"),
-        (["again", "and again"], "give one, or two to compare"),
+        (["--steps", 0], "use at least 1"),
         (["--most-seconds", 0], "no number above 0"),
     ],
 )

@@ -14,7 +14,10 @@ KERNELS = {
     "matmul": (
         "nvjet_sm90_tst_128x128_64x6_2x4_h_bz_NTT",
         "nvjet_sm100_tst_64x32_64x16_2x1_2cta_v_bz_TNT",
-        "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4_execute",
+        (
+            "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma"
+            "_aligna4_alignc4_execute"
+        ),
         "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x256_8x4_nt_align1>(T1::Params)",
         "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<int>>(T1::Params)",
         "_ZN7cutlass7Kernel2I45cutlass_80_simt_sgemm_128x256_8x4_nt_align1EEvNT_6ParamsE",
@@ -43,11 +46,21 @@ KERNELS = {
             " 128>>(int)"
         ),
         (
-            "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int>>>(T1::Params)"
+            "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90"
+            "<int>>>(T1::Params)"
         ),
-        "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<float>::Params)",
-        "fmha_cutlassB_bf16_aligned_128x64_k64_sm80(PyTorchMemEffAttention::AttentionBackwardKernel<float>::Params)",
-        "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26_64x64x128_1x1x1_kernel0_0",
+        (
+            "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel"
+            "<float>::Params)"
+        ),
+        (
+            "fmha_cutlassB_bf16_aligned_128x64_k64_sm80(PyTorchMemEffAttention:"
+            ":AttentionBackwardKernel<float>::Params)"
+        ),
+        (
+            "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26_64x64x128_1x1x1"
+            "_kernel0_0"
+        ),
         "void cudnn::fusion::compute_dot_do_o_specialized<true>(int)",
         "triton_tem_fused_flex_attention_0",
         "triton_tem_fused_flex_attention_backward_2",
@@ -86,7 +99,10 @@ KERNELS = {
     "elementwise": (
         ATEN
         + "vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<float>>(int, T2, T3)",
-        "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_",
+        (
+            "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor"
+            "_addIfEESt5arrayIPcLm3EEEEviT0_T1_"
+        ),
         ATEN + "elementwise_kernel<MulFunctor<float>>",
         ATEN + "<unnamed>::fused_dropout_kernel_vec<float, float>(int)",
         "triton_poi_fused__to_copy_mul_silu_4",

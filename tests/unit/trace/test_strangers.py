@@ -242,8 +242,10 @@ def test_communication_hidden_behind_compute_of_each_process_and_device(export, 
         export.kernel(NCCL, 200, 210, 3, pid, stream=20)
         export.add("TARGET_INFO_CUDA_DEVICE", gpuId=pid + 3, cudaId=0, pid=pid)
     rows = analyse(export)["communication"].set_index("process")
-    assert rows["device"].to_dict() == {1: 4, 2: 5}
-    assert rows["busy"].to_dict() == pytest.approx({1: 60e-9, 2: 60e-9})
+    assert rows["device"].to_dict() == {1: 4, 2: 5} and rows["count"].to_dict() == {1: 2, 2: 2}
+    assert set(rows["collective"]) == {"allreduce"} and set(rows["ranks"]) == {2}
+    assert rows["time"].to_dict() == pytest.approx({1: 60e-9, 2: 60e-9})
+    assert rows["waiting"].to_dict() == pytest.approx({1: 0, 2: 0})
     assert rows["hidden"].to_dict() == pytest.approx({1: 10e-9, 2: 0})  # 50 to 60
     assert rows["exposed"].to_dict() == pytest.approx({1: 50e-9, 2: 60e-9})
 

@@ -21,6 +21,11 @@ ABOUT = Attention(
 )
 
 
+def unsupported(device: torch.device, d_head: int | None) -> str | None:
+    """See the package."""
+    return None if device.type == "cuda" else "flex trains on a GPU only"
+
+
 def attention(
     q: Tensor,
     k: Tensor,
@@ -34,18 +39,15 @@ def attention(
     with named("fused attention"):
         # It takes (batch, heads, length, d_head) and nothing else.
         four = [x.flatten(0, -4) if x.ndim > 4 else x[(None,) * (4 - x.ndim)] for x in (q, k, v)]
-        mask = (
-            kept_causal_mask(q.shape[-2], k.shape[-2], q.device, window, lower_right)
-            if is_causal
-            else None
-        )
+        mask = None
+        if is_causal:
+            mask = kept_causal_mask(q.shape[-2], k.shape[-2], q.device, window, lower_right)
         # Within a compiled model the compiler meets it anyway; by itself, uncompiled, it would
         # store all scores.
         attend = flex_attention if torch.compiler.is_compiling() else compiled_flex_attention()
         grouped = four[0].shape[1] != four[1].shape[1]
-        return attend(*four, block_mask=mask, enable_gqa=grouped).reshape(
-            *q.shape[:-1], v.shape[-1]
-        )
+        attended = attend(*four, block_mask=mask, enable_gqa=grouped)
+        return attended.reshape(*q.shape[:-1], v.shape[-1])
 
 
 @lru_cache(maxsize=1)

@@ -29,6 +29,7 @@ def attention(
     # are heads cut out of one matrix: matmul would copy K transposed, element by element; a plain
     # copy beforehand is cheaper.
     with named("attention scores"):
+        # A name would keep the copies in memory until the function returns.
         if sharing == 1:
             scores = (q * q.shape[-1] ** -0.5) @ k.contiguous().transpose(-2, -1)
         else:
@@ -92,9 +93,8 @@ def causal_mask(
 def without_blind(weights: Tensor, window: int | None, lower_right: bool) -> Tensor:
     """The weights (..., queries, keys), 0 for queries that see no key."""
     queries, keys = weights.shape[-2:]
-    first, last = masks.blind(
-        queries, keys, masks.mask_of(queries, keys, True, window, lower_right)
-    )
+    mask = masks.mask_of(queries, keys, True, window, lower_right)
+    first, last = masks.blind(queries, keys, mask)
     if (first, last) == (0, queries):
         return weights
     row = torch.arange(queries, device=weights.device)

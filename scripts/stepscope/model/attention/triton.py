@@ -1,5 +1,6 @@
 """FlashAttention-2 in Triton (stepscope.kernels): no tensor of (queries x keys), on a GPU only."""
 
+import torch
 from torch import Tensor
 
 from stepscope.kernels import fused
@@ -15,6 +16,14 @@ ABOUT = Attention(
     keeps="fused",
     masks_window=False,
 )
+
+check = fused.operands.check
+
+
+def unsupported(device: torch.device, d_head: int | None) -> str | None:
+    """See the package."""
+    wrong = fused.operands.wrong_head(d_head) if d_head else None
+    return fused.unsupported(device) or wrong
 
 
 def attention(

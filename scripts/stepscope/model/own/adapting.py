@@ -5,16 +5,17 @@ Neutral means as the model is written. Attention is replaced where the model cal
 scaled_dot_product_attention, as those of transformers do once they are told to use "sdpa".
 """
 
-import functools
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from stepscope.axes import option
+from stepscope.axes import PLAIN_STEP, option
+from stepscope.model.attention import unsupported
 from stepscope.model.chosen import load
 from stepscope.model.own import assembled, probing
 from stepscope.model.own.reference import Unsupported
@@ -27,20 +28,22 @@ def adapt(own: "assembled.OwnModel", spec: dict) -> None:
 
     Raises Unsupported, with the reason in one line, for what cannot be had with this model.
     """
-    attention, compiled, every = (
-        option(spec, name) for name in ("attention", "compile", "checkpoint")
-    )
-    if attention != "naive":
+    if own.refused:
+        raise Unsupported(own.refused)
+    attention, every = option(spec, "attention"), option(spec, "checkpoint")
+    compiled = option(spec, "compile")
+    compilation = load("compile", compiled).COMPILATION
+    if attention != PLAIN_STEP["attention"]:
         _use_attention(own, attention)
-    if compiled != "none":
+    if compilation.parts:
         own.without_hooks()
-    if compiled in ("block", "graphs"):
+    if compilation.parts == "blocks":
         for block in _blocks(own, f"compile: {compiled}"):
-            block.forward = torch.compile(block.forward)
+            _replace_forward(block, torch.compile(block.forward, **compilation.arguments))
     if every:
         _recompute(own, every)
-    if compiled == "model":
-        own.module.compile()
+    if compilation.parts == "model":
+        own.module.compile(**compilation.arguments)
 
 
 def _blocks(own: "assembled.OwnModel", wanted: str) -> list[nn.Module]:
@@ -63,7 +66,7 @@ def _use_attention(own: "assembled.OwnModel", name: str) -> None:
     if name == "sdpa":
         return
     implementation = load("attention", name)
-    if reason := _of_device(implementation, name, own.device):
+    if reason := unsupported(name, own.device):
         raise Unsupported(reason)
     for call in found.calls:
         if reason := _of_call(implementation, name, call):
@@ -78,10 +81,11 @@ def use_sdpa(module: nn.Module) -> None:
     """
     configuration = getattr(module, "config", None)
     before = getattr(configuration, "_attn_implementation", None)
-    if before in (None, "sdpa") or not hasattr(module, "set_attn_implementation"):
+    choose = getattr(module, "set_attn_implementation", None)
+    if configuration is None or before in (None, "sdpa") or not callable(choose):
         return
     try:
-        module.set_attn_implementation("sdpa")
+        choose("sdpa")
     except (ValueError, ImportError) as error:
         raise Unsupported(
             f"{type(module).__name__} has no sdpa: {str(error).splitlines()[0]}"
@@ -90,22 +94,16 @@ def use_sdpa(module: nn.Module) -> None:
         raise Unsupported(f"{type(module).__name__} has no attention interface: it stays {before}")
 
 
-def _of_device(implementation, name: str, device: torch.device) -> str | None:
-    """Why the device cannot run the implementation, in one line; None if it can."""
-    if name == "triton":
-        return implementation.fused.unsupported(device)
-    return "flex trains on a GPU only" if name == "flex" and device.type != "cuda" else None
-
-
 def _of_call(implementation, name: str, call: probing.Call) -> str | None:
     """Why the implementation cannot run a call of the model, in one line; None if it can."""
     reason = _of_options(name, call.has_mask, call.dropout, call.scale, call.q[-1])
-    if reason or name != "triton":
+    check = getattr(implementation, "check", None)
+    if reason or check is None:
         return reason
     heads = call.q[:-2]
     k, v = (torch.empty(*heads, *shape[-2:], device="meta") for shape in (call.k, call.v))
     try:
-        implementation.fused.operands.check(torch.empty(call.q, device="meta"), k, v)
+        check(torch.empty(call.q, device="meta"), k, v)
     except ValueError as error:
         return str(error)
     return None
@@ -142,9 +140,8 @@ def _with_signature(attend: Callable, name: str) -> Callable:
     ) -> Tensor:
         if reason := _of_options(name, attn_mask is not None, dropout_p, scale, query.shape[-1]):
             raise Unsupported(reason)
-        if (
-            enable_gqa and key.shape[-3] != query.shape[-3]
-        ):  # heads of K and V, each for several of Q: copied
+        # heads of K and V, each for several of Q: copied
+        if enable_gqa and key.shape[-3] != query.shape[-3]:
             groups = query.shape[-3] // key.shape[-3]
             key, value = (x.repeat_interleave(groups, dim=-3) for x in (key, value))
         return attend(query, key, value, is_causal)
@@ -158,30 +155,44 @@ def _recompute(own: "assembled.OwnModel", every: int) -> None:
     blocks = _blocks(own, f"checkpoint: {every}")
     if every == 1:
         for block in blocks:
-            block.forward = _recomputed(own, block.forward)
+            _replace_forward(block, _recomputed(own, block.forward))
         return
-    container = own.found_blocks.container
+    found = own.found_blocks
+    assert found, "what has blocks has found them"
+    container = found.container
     if not isinstance(container, nn.Sequential) or not probing.forward(own).calls_container:
         raise Unsupported(
-            f"checkpoint: {every} needs blocks in an nn.Sequential that is called as a whole; "
-            f"{own.found_blocks.path} is called block by block: use checkpoint: 1"
+            f"checkpoint: {every} needs blocks in an nn.Sequential that is called as a whole;"
+            f" {found.path} is called block by block: use checkpoint: 1"
         )
     groups = [
         _recomputed(own, nn.Sequential(*blocks[i : i + every]))
         for i in range(0, len(blocks), every)
     ]
-    container.forward = lambda x: functools.reduce(lambda value, group: group(value), groups, x)
+
+    def in_groups(x):
+        for group in groups:
+            x = group(x)
+        return x
+
+    _replace_forward(container, in_groups)
+
+
+def _replace_forward(module: nn.Module, forward: Callable) -> None:
+    """Have the module run `forward` when it is called, hooks around it as before."""
+    module.forward = forward  # type: ignore[method-assign]  # a module may have its own
 
 
 def _recomputed(own: "assembled.OwnModel", forward: Callable) -> Callable:
     """`forward`, of which only the arguments are kept for the backward pass, that runs it again."""
     # What drops has to drop the same again; without dropout there is no state to keep.
-    kept = {
+    kept: dict[str, Any] = {
         "use_reentrant": False,
         "preserve_rng_state": bool(own.description_of_module["dropout"]),
     }
-    if isinstance(own.attention, InPlaceOfSdpa):
-        kept["context_fn"] = lambda: (nullcontext(), own.attention)
+    attention = own.attention
+    if isinstance(attention, InPlaceOfSdpa):
+        kept["context_fn"] = lambda: (nullcontext(), attention)
 
     def recomputed(*args, **kwargs):
         if not torch.is_grad_enabled():

@@ -8,6 +8,7 @@ that returns.
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,31 @@ from stepscope.model.own.reference import ModelError, Reference
 from stepscope.model.ranges import named
 
 LABELS = ("labels", "targets")  # parameters of a forward() that returns its loss
+
+
+class Fed(Protocol):
+    """How a model is fed."""
+
+    @property
+    def vocab_size(self) -> int | None:
+        """Of the tokens that it is given; None where it is given none."""
+
+    @property
+    def labels(self) -> str | None:
+        """The name of forward's parameter that takes the targets, if one does."""
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """(what goes in, what the loss is), each in words."""
+
+    def make(self, batch: int, context: int, device, generator: torch.Generator) -> Any:
+        """A batch of random inputs."""
+
+    def call(self, module: nn.Module, batch: Any, with_loss: bool) -> object:
+        """What the module returns for a batch."""
+
+    def loss(self, output: object, batch: Any) -> Tensor:
+        """The loss of what it returned, a scalar. Raises ModelError where there is none."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +133,8 @@ class Brought:
     reference: Reference
     make: Callable
     own_loss: Callable | None
+    vocab_size: int | None = None
+    labels: str | None = None
 
     @property
     def told(self) -> tuple[str, str]:
@@ -136,7 +164,7 @@ class Brought:
         return found
 
 
-def chosen(reference: Reference, built: object) -> tuple[nn.Module, Tokens | Brought]:
+def chosen(reference: Reference, built: object) -> tuple[nn.Module, Fed]:
     """The module and its inputs of what the user's function returned. Raises ModelError for
     anything else."""
     module, make_batch, loss = built, None, None

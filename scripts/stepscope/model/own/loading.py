@@ -4,35 +4,30 @@ architecture of transformers is made from its configuration.
 
 import contextlib
 import difflib
+import functools
 import importlib.util
 import inspect
-import re
 import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-import torch
 from torch import nn
 
+from stepscope.model.out_of_memory import is_out_of_memory
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
 
-# The allocators' words; what measures has to see these errors as they are.
-_OUT_OF_MEMORY = re.compile(
-    r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE
-)
 _loaded: dict[Path, ModuleType] = {}
 
 
 def load(reference: Reference, keys: dict, context: int) -> object:
     """What the user's function returns, or the module of the architecture; on the default
     device."""
-    return (
-        _architecture(reference, keys, context)
-        if reference.name
-        else _built(reference, keys, context)
-    )
+    if reference.name:
+        return _architecture(reference, keys, context)
+    return _built(reference, keys, context)
 
 
 @contextlib.contextmanager
@@ -48,7 +43,7 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
     except (ModelError, Unsupported, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
-        if _is_out_of_memory(error):
+        if is_out_of_memory(error):  # what measures has to see it as it is
             raise
         raise ModelError(f"{reference.text}: {doing}: {told(error, reference)}") from error
 
@@ -70,25 +65,16 @@ def told(error: BaseException, reference: Reference) -> str:
     return f"line {lines[-1]}: {text}" if lines else text
 
 
-def _is_out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
-        return True
-    return isinstance(error, RuntimeError) and bool(_OUT_OF_MEMORY.search(str(error)))
-
-
 def _built(reference: Reference, keys: dict, context: int) -> object:
     """What the function of the user's file returns for the context and the keys."""
     module = _imported(reference)
     function = getattr(module, reference.function, None)
     if not callable(function):
-        there = [
-            name
-            for name, value in vars(module).items()
-            if inspect.isfunction(value) and name[0] != "_"
-        ]
+        functions = [name for name, value in vars(module).items() if inspect.isfunction(value)]
+        there = ", ".join(name for name in functions if name[0] != "_") or "none"
         raise ModelError(
-            f"{reference.text}: {reference.file} has no function {reference.function}; it has: "
-            + (", ".join(there) or "none")
+            f"{reference.text}: {reference.file} has no function {reference.function}; it has:"
+            f" {there}"
         )
     try:
         inspect.signature(function).bind(context, **keys)
@@ -106,6 +92,7 @@ def _built(reference: Reference, keys: dict, context: int) -> object:
 def _imported(reference: Reference) -> ModuleType:
     """The user's file as a module, run once in a process; its folder is where its imports look
     first, as Python does for a program."""
+    assert reference.file is not None, "a reference without a name has a file"
     path = reference.file.resolve()
     if path in _loaded:
         return _loaded[path]
@@ -116,6 +103,7 @@ def _imported(reference: Reference) -> ModuleType:
         )
     name = f"own_model_{path.stem}"
     specification = importlib.util.spec_from_file_location(name, path)
+    assert specification and specification.loader, "a file that ends in .py has a loader"
     module = importlib.util.module_from_spec(specification)
     sys.modules[name] = module  # dataclasses and torch.compile look modules up by name
     if str(path.parent) not in sys.path:
@@ -159,10 +147,10 @@ def _config(transformers: ModuleType, reference: Reference, keys: dict):
     name, auto = reference.name, transformers.AutoConfig
     with named_errors(reference, "its configuration is not valid"):
         if reference.folder is None and name in CONFIG_MAPPING_NAMES:
-            plain, make = auto.for_model(name), lambda: auto.for_model(name, **keys)
+            make = functools.partial(auto.for_model, name)
         else:
-            plain = _from_files(auto, reference, {})
-            make = lambda: _from_files(auto, reference, keys)  # noqa: E731
+            make = functools.partial(_from_files, auto, reference)
+        plain = make()
         strange = [key for key in keys if not hasattr(plain, key)]
         if strange:
             close = difflib.get_close_matches(strange[0], plain.to_dict(), n=1)
@@ -170,10 +158,11 @@ def _config(transformers: ModuleType, reference: Reference, keys: dict):
             raise ModelError(
                 f"{reference.text}: {type(plain).__name__} has no key {strange[0]!r}; {remedy}"
             )
-        return make()
+        return make(**keys)
 
 
-def _from_files(auto: type, reference: Reference, keys: dict):
+def _from_files(auto: Any, reference: Reference, **keys: object):
+    """The configuration of a folder, or of a repository in Hugging Face's cache."""
     try:
         return auto.from_pretrained(
             reference.name, local_files_only=True, trust_remote_code=False, **keys
@@ -198,7 +187,11 @@ def _class(transformers: ModuleType, reference: Reference, config) -> type:
             return getattr(transformers, name)
     if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise ModelError(
-            f"{reference.text}: transformers has no causal language model of {config.model_type}; "
-            "build it in a file of your own, with make_batch and loss"
+            f"{reference.text}: transformers has no causal language model of {config.model_type};"
+            " build it in a file of your own, with make_batch and loss"
         )
-    return MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    # of some architectures a pair of classes, the usual one first
+    found = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    usual = found[0] if isinstance(found, tuple) else found
+    assert usual is not None
+    return usual

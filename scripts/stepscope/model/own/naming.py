@@ -30,12 +30,11 @@ def are_on() -> bool:
 def names_its_own(module: nn.Module) -> bool:
     """Whether a file that the model's classes come from uses `stepscope.model.ranges` itself."""
     files = {type(part).__module__ for part in module.modules()}
-    loaded = [vars(sys.modules[name]) for name in files if name in sys.modules]
-    return any(
-        value is ranges or value is ranges.named
-        for names in loaded
-        for value in list(names.values())
-    )
+    for file in files & set(sys.modules):
+        for value in list(vars(sys.modules[file]).values()):
+            if value is ranges or value is ranges.named:
+                return True
+    return False
 
 
 def renamed(parts: dict[str, str], module: nn.Module, chosen: dict[str, str]) -> dict[str, str]:
@@ -46,16 +45,9 @@ def renamed(parts: dict[str, str], module: nn.Module, chosen: dict[str, str]) ->
     """
     result = dict(parts)
     for path, _ in module.named_modules():
-        name = next(
-            (
-                name
-                for pattern, name in chosen.items()
-                if path and fnmatch.fnmatchcase(path, pattern)
-            ),
-            None,
-        )
-        if name is not None:
-            result[path] = name
+        fits = [name for pattern, name in chosen.items() if fnmatch.fnmatchcase(path, pattern)]
+        if path and fits:
+            result[path] = fits[0]
     return {path: name for path, name in result.items() if name}
 
 
@@ -165,8 +157,8 @@ def _tensors(value: object) -> list[Tensor]:
         return [value] if value.grad_fn is not None else []
     if isinstance(value, dict):
         value = list(value.values())
-    return (
-        [one for each in value for one in _tensors(each)]
-        if isinstance(value, (tuple, list))
-        else []
-    )
+    found = []
+    if isinstance(value, (tuple, list)):
+        for each in value:
+            found += _tensors(each)
+    return found

@@ -35,6 +35,38 @@ def parameters(module: nn.Module) -> int:
     return sum(each.numel() for each in module.parameters())
 
 
+def trained(module: nn.Module) -> int:
+    """Number of those that have a gradient."""
+    return sum(each.numel() for each in module.parameters() if each.requires_grad)
+
+
+def parameter_bytes(module: nn.Module, only_trained: bool = False) -> int:
+    """Bytes of all parameters, or of those that have a gradient."""
+    return sum(
+        each.numel() * each.element_size()
+        for each in module.parameters()
+        if each.requires_grad or not only_trained
+    )
+
+
+def dtypes(module: nn.Module) -> str:
+    """The types of parameters, that of most numbers first: "torch.bfloat16 + torch.float32"."""
+    found: dict[str, int] = {}
+    for each in module.parameters():
+        found[str(each.dtype)] = found.get(str(each.dtype), 0) + each.numel()
+    return " + ".join(sorted(found, key=lambda name: -found[name]))
+
+
+def refused(module: nn.Module) -> str | None:
+    """Why the model cannot be measured, in one line: numbers that our counts, losses and optimizers
+    do not take. None if it can."""
+    for name, each in module.named_parameters():
+        kind = "complex" if each.is_complex() else "sparse" if each.is_sparse else ""
+        if kind:
+            return f"parameter {name} is {kind}; only dense real ones are measured"
+    return None
+
+
 def tied(module: nn.Module) -> list[str]:
     """Each further name of a parameter that has several: "lm_head.weight = embedding.weight"."""
     first: dict[Tensor, str] = {}
@@ -56,27 +88,31 @@ def dropout(module: nn.Module) -> list[float]:
     """The probabilities above zero with which the model drops, each once, ascending."""
     found = set()
     for part in module.modules():
-        names = (
-            ("p",)
-            if "Dropout" in type(part).__name__
-            else ("dropout", "dropout_p", "attention_dropout")
-        )
+        is_layer = "Dropout" in type(part).__name__
+        names = ("p",) if is_layer else ("dropout", "dropout_p", "attention_dropout")
         values = [getattr(part, name, None) for name in names]
         found |= {float(value) for value in values if isinstance(value, float) and value > 0}
     return sorted(found)
 
 
-def lookups(module: nn.Module) -> int:
-    """Parameters that are only looked up: those of embeddings that no other module shares."""
+def multiplied(module: nn.Module) -> list[Tensor]:
+    """The parameters that are multiplied by: all but those that are only looked up, which are of
+    embeddings that no other module shares."""
     users: dict[Tensor, list[bool]] = {}
     for part in module.modules():
         for each in part.parameters(recurse=False):
             users.setdefault(each, []).append(_is_table(part))
-    return sum(each.numel() for each, are_tables in users.items() if all(are_tables))
+    return [each for each, are_tables in users.items() if not all(are_tables)]
 
 
 def _is_table(part: nn.Module) -> bool:
     return isinstance(part, (nn.Embedding, nn.EmbeddingBag)) or type(part).__name__ == "Embedding"
+
+
+def _rows(module: nn.Module) -> set[int]:
+    """How many rows the tables of all embeddings have."""
+    tables = [part.weight for part in module.modules() if _is_table(part)]
+    return {len(table) for table in tables if isinstance(table, Tensor)}
 
 
 def blocks_of(module: nn.Module) -> Blocks | None:
@@ -85,17 +121,22 @@ def blocks_of(module: nn.Module) -> Blocks | None:
     found = [
         Blocks(path, part)
         for path, part in module.named_modules()
-        if isinstance(part, (nn.ModuleList, nn.Sequential))
-        and len(part)
-        and len({type(each) for each in part}) == 1
-        if len(part) > 1 or isinstance(part, nn.ModuleList)
+        if isinstance(part, (nn.ModuleList, nn.Sequential)) and _repeats(part)
     ]
     best = max(found, key=lambda blocks: (parameters(blocks.container), len(blocks)), default=None)
-    rows = {len(part.weight) for part in module.modules() if _is_table(part)}
-    inner = sum(
-        each.numel() for each in module.parameters() if not (each.ndim == 2 and len(each) in rows)
-    )
-    return best if best and parameters(best.container) >= max(LEAST_SHARE * inner, 1) else None
+    rows = _rows(module)
+    inner = 0
+    for each in module.parameters():
+        is_of_tokens = each.ndim == 2 and len(each) in rows
+        inner += 0 if is_of_tokens else each.numel()
+    is_most = best is not None and parameters(best.container) >= max(LEAST_SHARE * inner, 1)
+    return best if is_most else None
+
+
+def _repeats(container: nn.ModuleList | nn.Sequential) -> bool:
+    """Whether it holds modules of one class; a sequence needs two of them, a list may have one."""
+    is_of_one_class = len({type(each) for each in container}) == 1
+    return is_of_one_class and (len(container) > 1 or isinstance(container, nn.ModuleList))
 
 
 @dataclass(frozen=True)
@@ -182,9 +223,9 @@ def _parts(
         if rule is None:
             yield from _parts(part, inner, blocks, place)
             continue
-        if rule.name and not isinstance(
-            part, (nn.ModuleList, nn.ModuleDict)
-        ):  # those are never called themselves
+        # those are never called themselves
+        is_holder = isinstance(part, (nn.ModuleList, nn.ModuleDict))
+        if rule.name and not is_holder:
             yield inner, rule.name
         elif rule.name or _holds(part, blocks):
             yield from _parts(part, inner, blocks, place)

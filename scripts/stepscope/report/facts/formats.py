@@ -4,9 +4,9 @@ autocast chooses."""
 import math
 from dataclasses import dataclass
 
-from stepscope.report.kit.data import Data, Row, grouped
+from stepscope.report.kit.data import Data, Row, grouped, number
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count
+from stepscope.report.kit.quantity import Maybe, count, gap, scaled
 
 LAYER = "layer"  # what is varied where products of linear layers are forced
 
@@ -64,14 +64,14 @@ def sums(data: Data) -> tuple[Sum, ...]:
 
 
 def _sum(row: Row) -> Sum:
-    cells = (row["cell"],)
+    total = number(row, "sum", "exact")
     return Sum(
         name=Name(row["variant"]),
         addends=count(row["times"]),
-        sum=Quantity(row["sum"], "exact", cells=cells),
-        exact=Quantity(row["exact"], "exact"),
+        sum=total,
+        exact=number(row, "exact", "exact"),
         last=count(row["last_change"]),
-        error=Quantity(row["sum"] / row["exact"] - 1, "off", cells=cells),
+        error=scaled(gap(total, number(row, "exact", "exact")), 1, "off"),
     )
 
 
@@ -85,15 +85,16 @@ def forced(data: Data) -> tuple[Forced, ...]:
 def _forced(rows: list[Row]) -> Forced:
     """Over its inputs."""
     broken = [row for row in rows if _is_broken(row)]
-    errors = [row["error"] for row in rows if not _is_broken(row)]
-    first = min(broken, key=lambda row: row["value"], default=None)
+    whole = [row for row in rows if not _is_broken(row)]
+    worst = max(whole, key=lambda row: row["error"], default={})
+    first = min(broken, key=lambda row: row["value"], default={})
     one = rows[0]
     return Forced(
         operation=Name(one["operation"]),
         way=Name(one["way"]),
         format=Name(one["format"]),
-        error=Quantity(max(errors), "error", cells=(one["cell"],)) if errors else None,
-        breaks=Quantity(first["value"], "exact", cells=(first["cell"],)) if first else None,
+        error=number(worst, "error", "error"),
+        breaks=number(first, "value", "exact"),
         varied=Name(first["quantity"]) if first else None,
     )
 
@@ -115,7 +116,7 @@ def _product(name: str, rows: list[Row]) -> Product:
     errors = {}
     for (precision,), own in grouped(rows, "format").items():
         worst = max(own, key=lambda row: row["error"])
-        errors[precision] = Quantity(worst["error"], "error", cells=(worst["cell"],))
+        errors[precision] = number(worst, "error", "error")
     return Product(
         name=Name(name),
         bf16=errors.get("bf16"),

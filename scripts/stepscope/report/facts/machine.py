@@ -7,9 +7,9 @@ from stepscope.formulas.flops import linear_step_flops
 from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
 from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
-from stepscope.report.kit.data import Data, number, once
+from stepscope.report.kit.data import Data, Row, number, of_series, once
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, minus, plus, scaled, time_of
+from stepscope.report.kit.quantity import Maybe, Quantity, exact, minus, plus, scaled, time_of
 
 MIXED = tuple(name for name, one in FORMATS.items() if one.is_autocast)
 # Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax
@@ -49,6 +49,13 @@ class Machine:
         return self.rates.get(precision)
 
 
+def measured_rate(row: Row) -> Quantity:
+    """A row of the ceilings, without its interval: it is a best, no mean."""
+    rate = exact(of_series(row))
+    assert rate, "what was measured has a rate"
+    return rate
+
+
 @once
 def machine(data: Data) -> Machine:
     """The one machine of the tables."""
@@ -56,9 +63,7 @@ def machine(data: Data) -> Machine:
     is_gpu = cell.get("device") == "cuda"
     rates: dict[str, dict[str, Quantity]] = {"burst": {}, "sustained": {}}
     for row in data.series(study="ceilings", size="matmul", quantity="rate"):
-        rates.setdefault(row["variant"], {})[row["precision"]] = Quantity(
-            row["median"], "FLOP/s", cells=(row["cell"],)
-        )
+        rates.setdefault(row["variant"], {})[row["precision"]] = measured_rate(row)
     copies = data.series(
         study="ceilings", size="copy", quantity="rate", variant=["burst", "sustained"]
     )
@@ -71,7 +76,7 @@ def machine(data: Data) -> Machine:
         memory=number(cell, "memory", "B"),
         rates=rates["burst"],
         sustained=rates["sustained"],
-        copy=Quantity(copy["median"], "B/s", cells=(copy["cell"],)) if copy else None,
+        copy=measured_rate(copy) if copy else None,
     )
 
 
@@ -143,11 +148,13 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
     where = {"size": row["size"], "context": row["context"], "batch": row["batch"]}
     model = data.row("models", **where) or {}
     parameters = number(model, "parameters", "parameters")
+    trained = number(model, "trained", "parameters") or parameters
     flop = number(model, "flop", "FLOP")
     blocks, heads = number(model, "num_layers", "count"), number(model, "num_heads", "count")
     scores = block_flop = head_flop = None
     if blocks and heads and not model.get("reference"):
-        shape = ModelShape.of({name: int(model[name]) for name in SHAPE})
+        heads_of_keys = {"key_value_heads": int(model.get("key_value_heads") or 0)}
+        shape = ModelShape.of({name: int(model[name]) for name in SHAPE} | heads_of_keys)
         linear = linear_step_flops(shape, int(row["batch"]), int(row["context"]))
         block_flop, head_flop = (Quantity(float(flops), "FLOP") for flops in linear)
         elements = blocks.value * heads.value * row["batch"] * row["context"] ** 2
@@ -164,8 +171,8 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
         block_flop=block_flop,
         head_flop=head_flop,
         arithmetic=None,
-        optimizer_fused=time_of(scaled(parameters, OPTIMIZER_BYTES, "B"), own.copy),
-        optimizer_written=time_of(scaled(parameters, WRITTEN_OUT_BYTES, "B"), own.copy),
+        optimizer_fused=time_of(scaled(trained, OPTIMIZER_BYTES, "B"), own.copy),
+        optimizer_written=time_of(scaled(trained, WRITTEN_OUT_BYTES, "B"), own.copy),
         scores=scores,
         is_own=bool(model.get("reference")),
     )

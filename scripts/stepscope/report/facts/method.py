@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from stepscope.report.facts.machine import Machine, machine
+from stepscope.report.facts.machine import Machine, machine, measured_rate
 from stepscope.report.kit.data import Data, Row, grouped, number
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, value_of
+from stepscope.results.cells import NOT_MEASURED
 
 SECOND = 1.0  # to which starts are known
 MOST = 12  # cells that are named one by one
@@ -171,6 +172,17 @@ class Method:
         return _count(self._missing[MOST:])
 
     @cached_property
+    def refused(self) -> tuple[ListedCell, ...]:
+        """Cells whose files cannot be used, with the reason."""
+        return tuple(map(_listed, self._refused))
+
+    @cached_property
+    def again(self) -> Name | None:
+        """What has Snakemake measure these again, although there are records of them."""
+        records = [f"results/{row['cell']}/record.json" for row in self._refused]
+        return Name(" ".join(["--forcerun", *records])) if records else None
+
+    @cached_property
     def older(self) -> tuple[ListedCell, ...]:
         """Cells that other code than today's measured, a few."""
         return tuple(map(_listed, self._older[:MOST]))
@@ -187,6 +199,11 @@ class Method:
         return tuple(map(_listed, failed))
 
     @cached_property
+    def broken(self) -> tuple[ListedCell, ...]:
+        """Cells that ran and computed nothing finite."""
+        return tuple(_listed(row) for row in self._ran if row["status"] == "failed")
+
+    @cached_property
     def commands(self) -> dict[str, str]:
         """Of every cell, for facts.json."""
         return {row["cell"]: row["command"] for row in self._cells}
@@ -201,7 +218,13 @@ class Method:
 
     @cached_property
     def _missing(self) -> list[Row]:
-        return [row for row in self._cells if row["status"] == "missing"]
+        missing = [row for row in self._cells if row["status"] == "missing"]
+        return [row for row in missing if row["reason"] in ("", NOT_MEASURED)]
+
+    @cached_property
+    def _refused(self) -> list[Row]:
+        missing = [row for row in self._cells if row["status"] == "missing"]
+        return [row for row in missing if row["reason"] not in ("", NOT_MEASURED)]
 
     @cached_property
     def _older(self) -> list[Row]:
@@ -290,14 +313,10 @@ def _study(name: str, rows: list[Row]) -> Study:
 
 def _ceiling(rows: list[Row]) -> Ceiling:
     one = rows[0]
-    rates = {row["variant"]: _rate(row) for row in rows}
+    rates = {row["variant"]: measured_rate(row) for row in rows}
     return Ceiling(
         what=Name(f"product in {one['precision']}" if one["size"] == "matmul" else "copy"),
         burst=rates.get("burst"),
         sustained=rates.get("sustained"),
         promised=rates.get("datasheet"),
     )
-
-
-def _rate(row: Row) -> Quantity:
-    return Quantity(row["median"], row["unit"], cells=(row["cell"],))

@@ -14,14 +14,13 @@ from stepscope.report.facts.formats import (
     sums,
     types,
 )
-from stepscope.report.facts.ladders import Ladder, ladders
+from stepscope.report.facts.ladders import SIXTEEN, Ladder, ladders
 from stepscope.report.facts.machine import Machine, machine, place
 from stepscope.report.facts.rungs import Rung
 from stepscope.report.kit.data import Data, Row, grouped, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, over, value_of
 
-SIXTEEN = ("bf16", "fp16")
 WHOLE, AUTOCAST = "all in the format", "under autocast"
 RIGHT = 0.001  # a sum that is off by less counts as right
 WIDE = ("fp32 += bf16", "fp32 += fp16")  # sums in fp32 of addends in 16 bits

@@ -4,13 +4,13 @@ without a profiler."""
 from dataclasses import dataclass
 from functools import cached_property
 
+from stepscope.axes import PLAIN_STEP
 from stepscope.report.facts import variants
 from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import Machine, Place, place
 from stepscope.report.kit.data import Data, number, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, over, plus, share
-from stepscope.results.variants import PLAIN
 
 PRODUCTS, ATTENTION, CASTS = "matmul", "fused attention", "copy/cast"
 STEP = {"mode": "step", "phase": "step"}
@@ -183,7 +183,7 @@ class Profiled:
     def _equal(self) -> list[str]:
         """The ladder's variants at the place that are run as this step is."""
         given = dict(word.split("=", 1) for word in self.options.split())
-        wanted = {name: str(value) for name, value in PLAIN.items()}
+        wanted = {name: str(value) for name, value in PLAIN_STEP.items()}
         wanted |= given | {"precision": self.place.precision}
         rows = self.data.dicts("variants", study="ladder", **self.place.where)
         return [row["variant"] for row in rows if variants.options(row) == wanted]

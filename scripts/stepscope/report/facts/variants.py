@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from stepscope.axes import PLAIN_STEP
 from stepscope.model.about import About, TakesAway
 from stepscope.report.kit.page import Name
 from stepscope.results.option_labels import ABOUT, kind_of
-from stepscope.results.variants import CHANGEABLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def changes(rows: list[dict]) -> dict[str, Change]:
 
 def options(row: dict) -> dict[str, str]:
     """What a variant is run with, as a cell's options name it."""
-    return {name: _text(row[name]) for name in CHANGEABLE}
+    return {name: _text(row[name]) for name in PLAIN_STEP}
 
 
 def _text(value: str | float) -> str:

@@ -8,9 +8,9 @@ from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.kit.data import Data, Row, grouped, number
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, count, gap, minus, over, plus, value_of
+from stepscope.results.warmup import SKIPPED
 
 SETTLED = 0.05  # a mean that is off the steady step by less needs no more warm-up
-SKIPPED = (0, 1, 2, 5, 10)
 WAITING = "waiting for the device"
 PARTS = {
     # A launch loads its kernel when it is the first.

@@ -37,8 +37,9 @@ class Data(Tables):
         self.made: dict[str, Any] = {}  # by `once`
 
     def dicts(self, name: str, **where: object) -> list[Row]:
-        """The rows of a table, as dictionaries."""
-        return self.rows(name, **where).to_dict("records")
+        """The rows of a table, as dictionaries, which name it as `table`."""
+        rows = self.rows(name, **where).to_dict("records")
+        return [row | {"table": name} for row in rows]
 
     def series(self, **where: object) -> list[Row]:
         """The rows of series.csv of what was measured."""
@@ -55,7 +56,7 @@ def of_series(row: Row) -> Maybe:
     processes measured."""
     if math.isnan(row["median"]):
         return None
-    measured = Quantity(row["median"], _unit(row), cells=(row["cell"],))
+    measured = Quantity(row["median"], _unit(row), cells=(row["cell"],), of=_of(row, "median"))
     measured = within(measured, row["low"], row["high"])
     is_time = row["quantity"] == "time"
     return replace(measured, doubt=is_time and not measured.has_interval)
@@ -69,7 +70,8 @@ def _unit(row: Row) -> str:
 
 def of_ratio(row: Row) -> Quantity:
     """A row of comparisons.csv: times as fast as `a`, with its interval; in doubt without one."""
-    ratio = within(Quantity(row["ratio"], "1", cells=(row["cell"],)), row["low"], row["high"])
+    measured = Quantity(row["ratio"], "1", cells=(row["cell"],), of=_of(row, "ratio"))
+    ratio = within(measured, row["low"], row["high"])
     return replace(ratio, doubt=not ratio.has_interval)
 
 
@@ -79,7 +81,15 @@ def number(row: Row, column: str, unit: str, factor: float = 1.0) -> Maybe:
     if not isinstance(value, int | float) or math.isnan(value):
         return None
     cells = (row["cell"],) if row.get("cell") else ()
-    return Quantity(float(value) * factor, unit, cells=cells)
+    return Quantity(float(value) * factor, unit, cells=cells, of=_of(row, column))
+
+
+def _of(row: Row, column: str) -> tuple[str, ...]:
+    """What the column of a row is: of series.csv its quantity."""
+    table = row.get("table", "")
+    if table == "series":
+        return (f"series.{row['quantity']}",)
+    return (f"{table}.{column}",) if table else ()
 
 
 def total(rows: list[Row], column: str, unit: str) -> Maybe:
@@ -87,7 +97,8 @@ def total(rows: list[Row], column: str, unit: str) -> Maybe:
     values = [row[column] for row in rows if not math.isnan(row[column])]
     if not values:
         return None
-    return Quantity(math.fsum(values), unit, cells=(rows[0]["cell"],))
+    first = rows[0]
+    return Quantity(math.fsum(values), unit, cells=(first["cell"],), of=_of(first, column))
 
 
 def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple, list[Row]]:

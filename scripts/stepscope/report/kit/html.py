@@ -17,12 +17,12 @@ from stepscope.figures import colours, svg
 _FIGURE = re.compile(r'<p><img src="([^"]+)" alt="[^"]*"[^>]*>\s*<em>(.*?)</em></p>', re.DOTALL)
 _TABLE = re.compile(r"<table>(.*?)</table>(?:\s*<p><em>(.*?)</em></p>)?", re.DOTALL)
 _CELL = re.compile(r"<td.*?</td>", re.DOTALL)
-_TAG = re.compile(r"<a .*?</a>|<[^>]+>")
+_MARK = re.compile(r"\((?:c|r|tm)\)", re.IGNORECASE)  # the typographer makes one letter of it
 
 
 def slug(title: str) -> str:
-    """The anchor of a heading, as GitHub makes it."""
-    plain = re.sub(r"\\(.)", r"\1", title).lower()
+    """The anchor of a heading, as GitHub makes it; the same of its Markdown and of its text."""
+    plain = _MARK.sub("", re.sub(r"\\(.)", r"\1", title)).lower()
     return re.sub(r"[^\w\- ]", "", plain).strip().replace(" ", "-")
 
 
@@ -37,25 +37,30 @@ def body(markdown: str, figures: Path | dict[str, str]) -> str:
     reader.use(anchors_plugin, max_level=3, slug_func=slug)
     text = reader.render(markdown)
     text = _CELL.sub(lambda cell: cell[0].replace("&lt;br&gt;", "<br>"), text)
-    text = _TABLE.sub(lambda found: _table(found[1], found[2]), text)
-    numbers = itertools.count(1)
-    return _FIGURE.sub(lambda found: _figure(found[1], found[2], figures, next(numbers)), text)
+    tables, drawn = itertools.count(1), itertools.count(1)
+    text = _TABLE.sub(lambda found: _table(found[1], found[2], next(tables)), text)
+    return _FIGURE.sub(lambda found: _figure(found[1], found[2], figures, next(drawn)), text)
 
 
-def _table(rows: str, caption: str | None) -> str:
-    """In a part of the page that scrolls by itself, by keyboard too."""
-    table = f'<div class="table" tabindex="0"><table>{rows}</table></div>'
-    return f'{table}\n<p class="caption">{caption}</p>' if caption else table
+def _table(rows: str, caption: str | None, number: int) -> str:
+    """In a part of the page that scrolls by itself, by keyboard too, and is named."""
+    heads = re.sub(r"<th\b", '<th scope="col"', rows)
+    named = f'aria-labelledby="table-{number}"' if caption else f'aria-label="Table {number}"'
+    table = f'<div class="table" role="region" tabindex="0" {named}><table>{heads}</table></div>'
+    if not caption:
+        return table
+    return f'{table}\n<p class="caption" id="table-{number}">{caption}</p>'
 
 
 def _figure(path: str, caption: str, figures: Path | dict[str, str], number: int) -> str:
+    """The same of a figure: the picture is told by its caption, which is read once."""
     if isinstance(figures, dict):
         source = figures[path]
     else:
         source = Path(os.path.normpath(figures / path)).read_text()
-    label = html.unescape(_TAG.sub("", caption).strip())  # the picture's name says nothing
-    drawn = svg.inline(source, number, label)
-    scrolls = f'<div class="figure" tabindex="0">{drawn}</div>'
+    drawn = svg.inline(source, number, f"Figure {number}")
+    label = f'aria-label="Figure {number}, to scroll"'
+    scrolls = f'<div class="figure" role="region" tabindex="0" {label}>{drawn}</div>'
     return f"<figure>{scrolls}<figcaption>{caption}</figcaption></figure>"
 
 

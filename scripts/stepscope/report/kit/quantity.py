@@ -10,7 +10,7 @@ from stepscope.report.kit import number_format
 @dataclass(frozen=True)
 class Quantity:
     """A value in `unit` (a key of number_format.UNITS), its 95 % interval, whether it is in doubt,
-    and its cells.
+    its cells, and what of them it is `of`: `series.time`, or another table's name and column.
 
     In doubt is what one process alone measured while others of its kind have an interval: tables
     print a dagger.
@@ -22,6 +22,7 @@ class Quantity:
     high: float | None = None
     doubt: bool = False
     cells: tuple[str, ...] = ()
+    of: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """As in a sentence: `424 ms`, `4.25 [3.0, 7.0]`."""
@@ -69,13 +70,19 @@ def joined(*parts: Maybe) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cell for part in known for cell in part.cells))
 
 
+def _made(value: float, unit: str, *parts: Maybe) -> Quantity:
+    """A value that is made of others."""
+    names = [name for part in parts if part for name in part.of]
+    return Quantity(value, unit, cells=joined(*parts), of=tuple(dict.fromkeys(names)))
+
+
 def over(a: Maybe, b: Maybe, unit: str = "1") -> Maybe:
     """a / b; the logarithms of independent intervals add in quadrature (propagation of
     uncertainty)."""
     if a is None or b is None or not b.value:
         return None
     value = a.value / b.value
-    ratio = Quantity(value, unit, doubt=a.doubt or b.doubt, cells=joined(a, b))
+    ratio = replace(_made(value, unit, a, b), doubt=a.doubt or b.doubt)
     intervals = [each.ends for each in (a, b) if each.ends and each.ends[0] > 0]
     if not intervals:
         return ratio
@@ -88,7 +95,7 @@ def minus(a: Maybe, b: Maybe) -> Maybe:
     """a − b, in a's unit, without an interval."""
     if a is None or b is None:
         return None
-    return Quantity(a.value - b.value, a.unit, cells=joined(a, b))
+    return _made(a.value - b.value, a.unit, a, b)
 
 
 def plus(*parts: Maybe) -> Maybe:
@@ -96,14 +103,14 @@ def plus(*parts: Maybe) -> Maybe:
     known = [part for part in parts if part]
     if not known or len(known) < len(parts):
         return None
-    return Quantity(sum(part.value for part in known), known[0].unit, cells=joined(*known))
+    return _made(sum(part.value for part in known), known[0].unit, *known)
 
 
 def scaled(a: Maybe, factor: float, unit: str = "") -> Maybe:
     """a × factor, interval and all, in a new unit if one is given."""
     if a is None:
         return None
-    product = Quantity(a.value * factor, unit or a.unit, doubt=a.doubt, cells=a.cells)
+    product = replace(_made(a.value * factor, unit or a.unit, a), doubt=a.doubt)
     if a.ends is None:
         return product
     low, high = a.ends
@@ -124,7 +131,7 @@ def time_of(work: Maybe, rate: Maybe) -> Maybe:
 def gap(measured: Maybe, predicted: Maybe) -> Maybe:
     """How far the measured value is off the predicted one, of the predicted: +0.28 is 28 % more."""
     ratio = over(measured, predicted)
-    return Quantity(ratio.value - 1, "gap", cells=ratio.cells) if ratio else None
+    return _made(ratio.value - 1, "gap", ratio) if ratio else None
 
 
 def is_below(a: Maybe, b: Maybe, factor: float = 1.0) -> bool:
@@ -139,9 +146,7 @@ def count(value: float, *cells: str) -> Quantity:
 
 def exact(quantity: Maybe) -> Maybe:
     """Without its interval."""
-    if quantity is None:
-        return None
-    return Quantity(quantity.value, quantity.unit, cells=quantity.cells)
+    return _made(quantity.value, quantity.unit, quantity) if quantity else None
 
 
 def value_of(quantity: Maybe, missing: float = 0.0) -> float:

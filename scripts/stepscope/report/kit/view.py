@@ -17,19 +17,27 @@ def table(rows: Iterable[object] | None, columns: str, caption: str = "") -> str
     columns: `label: name; label: name`, in their order; a name may be a path (`place.size`). A
     column that no row has a value of is left out, and its unit stands behind its label.
     """
-    facts = list(rows or ())
-    asked = columns.split(";")
-    shown = []
-    for column in asked:
-        label, name = (part.strip() for part in column.split(":"))
-        values = [_value(row, name) for row in facts]
-        if any(value is not None for value in values):
-            shown.append(_column(label, values))
+    asked = values_of(rows, columns)
+    shown = [
+        _column(label, values)
+        for label, values in asked
+        if any(value is not None for value in values)
+    ]
     if len(shown) < min(2, len(asked)):
         return None
     lines = zip(*shown, strict=True)
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{text}\n\n*{caption}*" if caption else text
+
+
+def values_of(rows: Iterable[object] | None, columns: str) -> list[tuple[str, list]]:
+    """(label, values) of each column of a table."""
+    facts = list(rows or ())
+    found = []
+    for column in columns.split(";"):
+        label, name = (part.strip() for part in column.split(":"))
+        found.append((label, [_value(row, name) for row in facts]))
+    return found
 
 
 def _value(row: object, path: str) -> object:

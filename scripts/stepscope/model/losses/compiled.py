@@ -1,0 +1,40 @@
+"""Cross-entropy as torch.compile fuses it: the logits are read twice and their gradient is written
+once."""
+
+import functools
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from stepscope.model.about import Loss
+from stepscope.model.ranges import named
+from stepscope.model.transformer import TransformerLM
+
+ABOUT = Loss(
+    label="compiled cross-entropy",
+    title="Compile the loss",
+    mechanism="Casts, exponentials and sums become one kernel that reads the logits as they are.",
+    recipe="`torch.compile(F.cross_entropy)(logits.flatten(0, -2), targets.flatten())`",
+    keeps="logits",
+    is_fused=True,
+)
+IS_COMPILED = True
+
+
+def loss(model: TransformerLM, tokens: Tensor, targets: Tensor) -> Tensor:
+    """See the package."""
+    logits = model(tokens)
+    with named("loss"):
+        return _compiled()(logits, targets)
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """logits: (..., vocab_size); targets: (...)."""
+    return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+
+
+@functools.cache
+def _compiled() -> Callable[[Tensor, Tensor], Tensor]:
+    return torch.compile(cross_entropy, dynamic=False)

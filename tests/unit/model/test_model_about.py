@@ -1,0 +1,92 @@
+"""What values of options say of themselves, read without running their modules."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stepscope.formulas import footprint_peak
+from stepscope.formulas.footprint import Setup
+from stepscope.model import chosen
+from stepscope.model.about import Optimizer
+from stepscope.model.formats import FORMATS, PRECISIONS
+from stepscope.model.precisions import Format
+from stepscope.model.shape import ModelShape
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+SILENT = '''"""An optimizer that does not say what it keeps."""
+
+from stepscope.model.about import Optimizer
+
+ABOUT = Optimizer(label="Silent", state=None, workspace=None)
+'''
+
+
+@pytest.fixture
+def optimizers(tmp_path, monkeypatch):
+    """A folder that is looked into for optimizers instead of the package's."""
+    others = chosen._folder
+    own = {"optimizer": tmp_path}
+    monkeypatch.setattr(chosen, "_folder", lambda option: own.get(option) or others(option))
+    chosen._fields.cache_clear()
+    yield tmp_path
+    chosen._fields.cache_clear()
+
+
+def test_what_is_read_is_what_the_module_has():
+    for option in chosen.PACKAGES:
+        for name in set(chosen.names(option)) - {"flex", "triton"}:  # which are for a GPU
+            assert chosen.about(option, name) == chosen.load(option, name).ABOUT
+    for name, one in FORMATS.items():
+        assert one == chosen.load("precision", name).FORMAT
+
+
+def test_reading_imports_neither_torch_nor_a_value():
+    read = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from stepscope.model import chosen, formats\n"
+        "print([chosen.about(o, n).label for o in chosen.PACKAGES for n in chosen.names(o)])\n"
+        "values = [f'{chosen.PACKAGES[o]}.{n}' for o in chosen.PACKAGES for n in chosen.names(o)]\n"
+        "assert not {'torch', *values} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", read, str(SCRIPTS)], check=True, capture_output=True)
+
+
+def test_the_widest_precision_comes_first():
+    assert list(FORMATS) == list(PRECISIONS) == ["fp32", "tf32", "bf16", "fp16", "fp8"]
+    # 16 units of the last of 11 and of 8 bits
+    assert (PRECISIONS["tf32"].tolerance, PRECISIONS["bf16"].tolerance) == (2**-7, 2**-4)
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("x = 1\n", r"mine.py: there is no ABOUT = Optimizer\(...\) at its top level; add it"),
+        ("ABOUT = Loss(label='a')\n", r"mine.py: there is no ABOUT = Optimizer\(...\)"),
+        ("ABOUT = Optimizer(label='a', state=2)\n", r"mine.py: ABOUT: .*'workspace'"),
+        ("ABOUT = Optimizer(label=name)\n", r"mine.py: ABOUT takes literals alone"),
+    ],
+)
+def test_a_module_that_says_it_wrongly_is_named(text, complaint, optimizers):
+    (optimizers / "mine.py").write_text(text)
+    with pytest.raises(ValueError, match=complaint):
+        chosen.about("optimizer", "mine")
+
+
+def test_an_optimizer_that_the_closed_form_does_not_know_is_an_error(optimizers):
+    shape = ModelShape(64, 128, 2, 4)
+    with pytest.raises(ValueError, match="no optimizer 'magic'"):
+        footprint_peak.peak(Setup(shape, 1, 32, attention="sdpa", optimizer="magic"), "step")
+    (optimizers / "silent.py").write_text(SILENT)
+    assert chosen.said("optimizer", "silent", Optimizer).state is None
+    setup = Setup(shape, 1, 32, optimizer="silent")
+    assert not setup.is_known
+    with pytest.raises(ValueError, match="optimizer silent: its state is not known"):
+        footprint_peak.peak(setup, "step")
+
+
+def test_what_the_closed_form_knows():
+    shape = ModelShape(64, 128, 2, 4)
+    assert all(Setup(shape, 1, 32, optimizer=name).is_known for name in ("own", "torch", "fused"))
+    assert [name for name in FORMATS if not Setup(shape, 1, 32, name).is_known] == ["fp8"]
+    assert chosen.said("precision", "fp8", Format).outside == "bf16"

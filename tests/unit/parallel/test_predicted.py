@@ -1,0 +1,85 @@
+"""The step on several devices by closed forms worked out by hand."""
+
+import pytest
+from stepscope.model.shape import ModelShape
+from stepscope.parallel.predicted import (
+    Gradient,
+    Network,
+    OneDevice,
+    bus_bandwidth,
+    gradients_of,
+    hiding_batch,
+    sizes_of,
+    step,
+)
+
+MB = 1e6
+# 10 ms for 100 MB on two devices, 1 ms for whatever is small: bandwidth and latency of a link
+NETWORK = Network(2, ((1000, 0.001), (int(100 * MB), 0.010)))
+# Gradients of 100 MB each, the last of which is there when the backward pass ends
+ONE = OneDevice(
+    forward=0.05,
+    backward=0.10,
+    optimizer=0.02,
+    batch=4,
+    gradients=tuple(Gradient(int(100 * MB), ready) for ready in (0.25, 0.5, 0.75, 1.0)),
+)
+
+
+def test_bandwidth_of_the_bus_is_as_nccl_tests_has_it():
+    # doc/PERFORMANCE.md: all-reduce 2 (n - 1) / n, all-gather and reduce-scatter (n - 1) / n
+    assert bus_bandwidth("all_reduce", 1e9, 0.01, 4) == pytest.approx(150e9)
+    assert bus_bandwidth("all_gather", 1e9, 0.01, 4) == pytest.approx(75e9)
+    assert bus_bandwidth("reduce_scatter", 1e9, 0.01, 2) == pytest.approx(50e9)
+
+
+def test_an_all_reduce_is_latency_then_bandwidth_and_grows_with_devices():
+    assert NETWORK.all_reduce(10, 2) == 0.001
+    assert NETWORK.all_reduce((1000 + 100 * MB) / 2, 2) == pytest.approx(0.0055)
+    assert NETWORK.all_reduce(400 * MB, 2) == pytest.approx(0.040)
+    # 2 (n - 1) / n: 1 on two devices, 1.75 on eight
+    assert NETWORK.all_reduce(400 * MB, 8) == pytest.approx(0.070)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "seconds"),
+    [
+        ("alone", 0.17),
+        ("naive", 0.17 + 4 * 0.010),
+        ("flat", 0.17 + 0.040),
+        ("overlapped", 0.17 + 0.010),  # the last one alone is late
+        ("ddp", 0.17 + 0.010),  # each gradient fills a bucket
+        ("sharded", 0.17 + 0.040 - 0.010),  # and the optimizer works on a half
+        ("zero", 0.17 + 0.010 + 0.020 - 0.010),
+        ("fsdp", 0.17 - 0.010),  # 20 ms of gathering in each pass are hidden
+    ],
+)
+def test_a_step_on_two_devices(strategy, seconds):
+    assert step(ONE, NETWORK, strategy, 2) == pytest.approx(seconds)
+
+
+def test_a_link_that_is_too_slow_shows_from_the_first_gradient_on():
+    slow = Network(2, ((1000, 0.001), (int(100 * MB), 0.050)))
+    # the first starts after 25 ms, all four take 200 ms: 125 ms after the backward pass
+    assert step(ONE, slow, "overlapped", 2) == pytest.approx(0.17 + 0.125)
+
+
+def test_gradients_are_there_in_reverse_after_as_much_of_the_products():
+    # embedding (no product), a matrix, a gain, a matrix three times as large
+    found = gradients_of([(1000, False), (100, True), (10, False), (300, True)])
+    assert [one.bytes for one in found] == [1200, 40, 400, 4000]
+    assert [one.ready for one in found] == pytest.approx([0.75, 0.75, 1.0, 1.0])
+
+
+def test_the_batch_from_which_communication_hides():
+    # 10 ms show whatever the batch; 2 % of a step of 0.15 / 4 a sequence and 20 ms: 12.8
+    assert hiding_batch(ONE, NETWORK, "overlapped", 2) == 13
+    assert step(ONE.with_batch(13), NETWORK, "overlapped", 2) <= 1.02 * ONE.with_batch(13).step
+    assert step(ONE.with_batch(12), NETWORK, "overlapped", 2) > 1.02 * ONE.with_batch(12).step
+
+
+def test_the_gradients_are_those_of_all_parameters():
+    shape = ModelShape(64, 160, 3, 4, vocab_size=100, key_value_heads=2)
+    sizes = sizes_of(shape)
+    assert sum(count for count, _ in sizes) == shape.parameters
+    assert gradients_of(sizes)[-1] == Gradient(4 * 6400, 1.0)  # the embedding's, at the end

@@ -1,0 +1,242 @@
+"""Small traces that each hold one thing which programs and versions write differently.
+
+Two steps of 1 ms; in each the forward pass launches 2 kernels of 0.1 ms, the backward pass 3 by a
+thread of its own, and the optimizer 1 of 0.05 ms. What is right is worked out by hand from it.
+"""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from stepscope.trace import analysis, comparison, summary
+
+FILES = Path(__file__).resolve().parents[2] / "data" / "strangers"
+BASE = {"forward": (0.2, 2), "backward": (0.3, 3), "optimizer": (0.05, 1), "step": (0.55, 6)}
+
+
+def tables_of(name, **keys):
+    return analysis.analyse(analysis.read(FILES / name), **keys)
+
+
+def phases(tables):
+    """Phase → (GPU milliseconds, kernels) a step."""
+    rows = tables["phases"].set_index("phase")
+    return {name: (1e3 * row["gpu_time"], row["kernels"]) for name, row in rows.iterrows()}
+
+
+def approximately(expected):
+    return {name: pytest.approx(pair, rel=1e-6) for name, pair in expected.items()}
+
+
+def told(tables):
+    return dict(zip(tables["warnings"]["about"], tables["warnings"]["text"], strict=True))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "05_launches_of_others.json",
+        "05b_launches_of_others.json",
+        "06_two_ranks.json",
+        "08_forward_backward.json",
+        "09_pytorch_names.json",
+        "09b_pytorch_names.json",
+        "11_windows_path.json",
+        "12_list.json",
+        "13_categories_of_2021.json",
+    ],
+)
+def test_every_writer_says_the_same(name):
+    tables = tables_of(name)
+    assert phases(tables) == approximately(BASE)
+    assert "phases" not in told(tables) and "no CUDA calls" not in told(tables)
+
+
+VENDORS = ["xpu_driver", "mtia_runtime", "privateuse1_driver", "glow_runtime", "gcu_runtime"]
+
+
+@pytest.mark.parametrize("calls", VENDORS)
+@pytest.mark.parametrize("kernels", ["kernel", "concurrent_kernel", "mtia_ccp_events", "Kernel"])
+def test_vendors_name_calls_and_kernels_as_they_like(tmp_path, calls, kernels):
+    text = (FILES / "12_list.json").read_text()
+    text = text.replace('"cuda_runtime"', f'"{calls}"').replace('"kernel"', f'"{kernels}"')
+    (tmp_path / "a.json").write_text(text)
+    tables = analysis.analyse(analysis.read(tmp_path / "a.json"))
+    assert phases(tables) == approximately(BASE)
+
+
+def test_an_operator_that_is_called_as_a_phase_is_none():
+    tables = tables_of("03_operator_called_as_phase.json")
+    assert phases(tables)["forward"] == pytest.approx((0.2, 2))
+    row = tables["phases"].set_index("phase").loc["forward"]
+    assert row["count"] == 2 and row["host_time"] == pytest.approx(0.2e-3)
+
+
+def test_the_name_of_a_range_that_is_an_operators_too(tmp_path):
+    text = (FILES / "03_operator_called_as_phase.json").read_text()
+    (tmp_path / "a.json").write_text(text.replace("## forward ##", "forward"))
+    tables = analysis.analyse(analysis.read(tmp_path / "a.json"))
+    assert phases(tables)["forward"] == pytest.approx((0.2, 2))
+
+
+def test_calls_without_kernels_have_no_gpu_time():
+    tables = tables_of("04_calls_without_kernels.json")
+    about, text = tables["warnings"].iloc[0]
+    assert about == "GPU time unknown" and "6 calls a step (cudaLaunchKernel" in text
+    assert tables["phases"]["gpu_time"].isna().all() and tables["phases"]["kernels"].isna().all()
+    assert tables["kernels"].empty and tables["gaps"].empty
+    host = tables["phases"].set_index("phase")["host_time"]
+    assert host.to_dict() == pytest.approx(
+        {"step": 1e-3, "forward": 0.2e-3, "backward": 0.3e-3, "optimizer": 0.1e-3}
+    )
+
+
+def test_a_processors_trace_speaks_of_operators(tmp_path):
+    events = json.loads((FILES / "04_calls_without_kernels.json").read_text())["traceEvents"]
+    events = [event for event in events if event["cat"] != "cuda_runtime"]
+    (tmp_path / "a.json").write_text(json.dumps(events))
+    tables = analysis.analyse(analysis.read(tmp_path / "a.json"))
+    text = summary.markdown(tables, "a.json").lower()
+    assert list(told(tables)) == ["processor"]
+    assert "operators by phase" in text and "kernel" not in text.split("## phases")[1]
+
+
+def test_two_processes_in_one_file_are_two_ranks():
+    tables = tables_of("06_two_ranks.json")
+    rows = tables["processes"]
+    for phase, (time, kernels) in BASE.items():
+        own = rows[rows["phase"] == phase]
+        assert set(own["process"]) == {"[TP00] 100", "[TP01] 101"}
+        assert own["gpu_time"].tolist() == pytest.approx([1e-3 * time] * 2)
+        assert own["kernels"].tolist() == [kernels] * 2
+    ranks = tables["ranks"]
+    assert ranks["step"].tolist() == pytest.approx([1e-3] * 2)
+    assert ranks["compute"].tolist() == pytest.approx([0.55e-3] * 2)
+    assert ranks["idle"].tolist() == pytest.approx([0.45e-3] * 2)
+
+
+@pytest.mark.parametrize("are_mixed", [False, True])
+def test_processes_with_numbers_for_names_are_told_apart_by_their_launches(tmp_path, are_mixed):
+    """Devices have numbers of their own, or (of two hosts) the same."""
+    text = (FILES / "06_two_ranks.json").read_text()
+    events = json.loads(text)["traceEvents"]
+    for event in events:
+        is_second = event["pid"].startswith("[TP01]")
+        number = int(event["pid"].split()[1])
+        is_device = event["cat"] == "kernel"
+        event["pid"] = 0 if is_device and are_mixed else number + 5 * is_second
+        event["ts"] += 0.4 * is_second  # it launches later
+        event["args"]["correlation"] = event["args"].get("correlation", -1)
+    (tmp_path / "a.json").write_text(json.dumps({"traceEvents": events}))
+    tables = analysis.analyse(analysis.read(tmp_path / "a.json"))
+    rows = tables["processes"][tables["processes"]["phase"] == "backward"]
+    assert dict(zip(rows["process"], rows["kernels"], strict=True)) == {100: 3, 106: 3}
+
+
+def test_a_range_in_itself_counts_once():
+    tables = tables_of("07_range_in_itself.json")
+    row = tables["phases"].set_index("phase").loc["forward"]
+    assert row["count"] == 2 and row["host_time"] == pytest.approx(0.4e-3)
+    rows = tables["modules"].set_index("module")
+    for name in ("FullyShardedDataParallel.forward", "aten::mm"):
+        assert rows.loc[name, "gpu_time"] == pytest.approx(0.2e-3)
+        assert rows.loc[name, "kernels"] == 2
+
+
+def test_a_forward_pass_that_autograd_runs_again_is_no_phase(tmp_path):
+    """Checkpointed modules under FSDP: on the engine's thread, within a backward function."""
+    content = json.loads((FILES / "09b_pytorch_names.json").read_text())
+    for start in (1310, 3310):
+        again = {"ph": "X", "pid": 100, "tid": 2, "ts": start, "dur": 40, "args": {}}
+        engine = again | {"cat": "cpu_op", "ts": start - 5, "dur": 60}
+        name = "autograd::engine::evaluate_function: CheckpointFunctionBackward"
+        content["traceEvents"].append(engine | {"name": name})
+        own = {"cat": "user_annotation", "name": "FullyShardedDataParallel.forward"}
+        content["traceEvents"].append(again | own)
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    tables = analysis.analyse(analysis.read(tmp_path / "a.json"))
+    assert phases(tables) == approximately(BASE)
+    assert tables["phases"].set_index("phase").loc["forward", "count"] == 2
+
+
+def test_the_kinds_of_another_vendor():
+    tables = tables_of("10_categories_and_waits.json")
+    rows = tables["categories"]
+    rows = rows[rows["phase"] == "all"].set_index("category")["time"]
+    assert rows.to_dict() == pytest.approx(
+        {"matmul": 0.1e-3, "copy/cast": 0.1e-3, "communication": 0.1e-3}
+    )
+    waits = tables["transfers"].set_index("what")["time"]
+    assert waits.to_dict() == pytest.approx({"hipDeviceSynchronize": 0.2e-3, "hipMemcpy": 0.2e-3})
+    assert len(tables["communication"]) == 1
+
+
+def test_phases_that_occur_different_numbers_of_times():
+    tables = tables_of("14_counts_differ.json")
+    rows = tables["phases"].set_index("phase")
+    assert rows["count"].to_dict() == {"Forward".lower(): 15, "backward": 5}
+    each = rows[["host_each", "gpu_each"]] * 1e3
+    assert each.loc["forward"].tolist() == pytest.approx([0.2, 0.1])
+    assert each.loc["backward"].tolist() == pytest.approx([0.3, 0.25])
+    assert "forward 15, backward 5" in told(tables)["steps"]
+    given = tables_of("14_counts_differ.json", steps=5)["phases"].set_index("phase")
+    assert given.loc["forward", "gpu_time"] == pytest.approx(0.3e-3)
+    assert given.loc["backward", "gpu_time"] == pytest.approx(0.25e-3)
+
+
+def test_diagnostics_of_another_process_are_not_this_ones():
+    tables = tables_of("15_diagnostics.sqlite")
+    assert "profiler" not in told(tables) and phases(tables)["forward"] == pytest.approx((0.1, 1))
+
+
+def test_a_log_beside_an_input_is_left_alone(tmp_path):
+    path = tmp_path / "trace.sqlite"
+    path.write_bytes((FILES / "15_diagnostics.sqlite").read_bytes())
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+    database.close()
+    (tmp_path / "trace.sqlite-wal").write_bytes(b"no log")
+    (tmp_path).chmod(0o555)
+    before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+    try:
+        assert phases(analysis.analyse(analysis.read(path)))["forward"] == pytest.approx((0.1, 1))
+    finally:
+        tmp_path.chmod(0o755)
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text.replace("aten::mm", r"C:\code\train.py\x"),
+        lambda text: text.replace("aten::mm", "aten::\x01mm\n"),
+        lambda text: text.replace('"dur": 50,', '"dur": 50, "x": -nan,'),
+        lambda text: text.replace('"External id": 4}', '"External id": 18446744073709551615}'),
+        lambda text: text.replace('"External id": 4}', '"External id": null}'),
+        lambda text: text.rstrip().removesuffix("]") + ",\n",
+        lambda text: text.replace("[{", '[null, 3, {"ph": "X"}, {', 1),
+        lambda text: "\ufeff" + text,
+    ],
+)
+def test_what_writers_get_wrong_in_names_and_numbers(tmp_path, damage):
+    text = (FILES / "12_list.json").read_text()
+    (tmp_path / "a.json").write_text(damage(text), encoding="utf-8")
+    tables = analysis.analyse(analysis.read(tmp_path / "a.json"))
+    assert phases(tables) == approximately(BASE)
+
+
+def test_bytes_that_are_no_utf8(tmp_path):
+    raw = (FILES / "12_list.json").read_bytes().replace(b"aten::mm", b"aten::\xff\xfemm")
+    (tmp_path / "a.json").write_bytes(raw)
+    assert phases(analysis.analyse(analysis.read(tmp_path / "a.json"))) == approximately(BASE)
+
+
+def test_another_vendors_categories_are_no_change(tmp_path):
+    """The base trace, and the same one with AMD's names."""
+    text = (FILES / "12_list.json").read_text()
+    other = text.replace("ampere_sgemm_128x64_nn", "Cijk_Ailk_Bljk_SB_MT128x64x8")
+    (tmp_path / "a.json").write_text(other.replace("cudaLaunchKernel", "hipLaunchKernel"))
+    sides = tables_of("12_list.json"), analysis.analyse(analysis.read(tmp_path / "a.json"))
+    rows = comparison.compared(*sides)
+    assert set(rows[rows["kind"] != "kernel"]["change"]) == {"same"}

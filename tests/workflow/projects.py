@@ -1,0 +1,153 @@
+"""Helpers for the tests of the workflow: copies of the project with a tiny grid, run by the real
+snakemake."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+SNAKEMAKE = Path(sys.executable).with_name("snakemake")
+PARTS = ("Snakefile", "rules", "scripts", "envs", "profiles", "report")
+POINT = {"size": ["alpha"], "context": [8], "precision": ["fp32"]}
+RUNNING = {"processes": {"cpu": 1}, "steps": {"cpu": {"min": 2, "max": 2, "seconds": 1}}}
+TINY = {
+    "device": "cpu",
+    "threads": 1,
+    "model": {"vocab_size": 16, "batch": 1, "seed": 0},
+    "sizes": {
+        "alpha": {"d_model": 32, "d_ff": 16, "num_layers": 1, "num_heads": 2},
+        "beta": {"d_model": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2},
+    },
+    "timing": RUNNING
+    | {
+        "grid": {
+            "cpu": [
+                POINT | {"size": ["alpha", "beta"]},
+                POINT | {"context": [16], "attention": ["sdpa"]},
+            ]
+        }
+    },
+    "ladder": RUNNING
+    | {
+        "places": {"cpu": [{"size": "alpha", "context": 8}]},
+        "rungs": {"cpu": [{"precision": "fp32"}, {"attention": "sdpa"}, {"optimizer": "fused"}]},
+    },
+    "attention": RUNNING
+    | {
+        "grid": {
+            "cpu": [
+                {
+                    "implementation": ["naive", "sdpa-flash"],
+                    "d_head": [8],
+                    "precision": ["fp32"],
+                    "batch": [1],
+                    "lengths": [4, 8],
+                }
+            ]
+        }
+    },
+    "ceilings": {
+        "processes": {"cpu": 1},
+        "cpu": {
+            "precision": ["fp32"],
+            "matmul_order": 32,
+            "copy_mebibytes": 1,
+            "steps": 2,
+            "seconds": 0.1,
+        },
+    },
+    "profile": {"warmup": {"cpu": 1}, "steps": {"cpu": 2}, "grid": {"cpu": [POINT]}},
+    "memory": {"grid": {"cpu": [POINT]}},
+    "precision": {"probes": ["accumulation"], "size": "alpha"},
+}
+SECONDS_TO_RUN = 600
+BANNER = re.compile(r"Using workflow specific profile|Config file .* is extended|\s*$")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended: its exit code, and what it printed on both streams."""
+
+    code: int
+    text: str
+
+    @property
+    def complaint(self) -> str:
+        """What it says is wrong, where that is all that it says: one line."""
+        lines = [line for line in self.text.splitlines() if not BANNER.match(line)]
+        assert self.code != 0, self.text
+        assert len(lines) == 1, self.text
+        return lines[0]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rule → how many of its jobs a dry run plans."""
+        return {
+            rule: int(count)
+            for rule, count in re.findall(r"^(\w+) +(\d+)$", self.text, re.MULTILINE)
+        }
+
+
+class Project:
+    """A copy of the project."""
+
+    def __init__(self, folder: Path, locks: Path):
+        self.folder = folder
+        self._environment = {
+            key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "OUT")
+        }
+        self._environment |= {"STEPSCOPE_LOCKS": str(locks), "CUDA_VISIBLE_DEVICES": ""}
+
+    def run(self, *words, program=SNAKEMAKE, cwd=None) -> Run:
+        """Run snakemake, or another program, to its end."""
+        command = [str(program), *map(str, words)]
+        said = subprocess.run(
+            command,
+            cwd=cwd or self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS_TO_RUN,
+        )
+        return Run(said.returncode, said.stdout)
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        """Replace what stands once in a file."""
+        text = (self.folder / file).read_text()
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file}"
+        (self.folder / file).write_text(text.replace(old, new))
+
+    def tree(self) -> dict[str, tuple[int, int]]:
+        """Every file outside Snakemake's own folder → its time and size."""
+        paths = (
+            path
+            for path in self.folder.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        )
+        relative = {path.relative_to(self.folder): path.stat() for path in paths}
+        return {
+            str(path): (state.st_mtime_ns, state.st_size)
+            for path, state in relative.items()
+            if path.parts[0] != ".snakemake"
+        }
+
+
+def copy_of_code(folder: Path) -> None:
+    """The project with the tiny grid, without any result."""
+    folder.mkdir()
+    leave = shutil.ignore_patterns("__pycache__", "example")
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, ignore=leave)
+        else:
+            shutil.copy2(source, folder / part)
+    (folder / "config.yaml").write_text(yaml.safe_dump(TINY, sort_keys=False))

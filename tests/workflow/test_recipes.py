@@ -1,0 +1,133 @@
+"""Each recipe of docs/extending.md, performed in a copy of the project, is found where it says."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from projects import ROOT, SNAKEMAKE, TINY, Project, copy_of_code
+from recipes import edited, perform, recipe
+
+RECIPES = (
+    "A study",
+    "A chapter",
+    "A value of an option",
+    "A precision",
+    "A column",
+    "A GPU",
+)
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory) -> tuple[Project, dict[str, list[str]]]:
+    """A project in which all recipes were performed and the report was made, and the commands
+    that each types."""
+    folder = tmp_path_factory.mktemp("recipes") / "project"
+    copy_of_code(folder)
+    (folder / "docs").mkdir()
+    shutil.copy2(ROOT / "config.yaml", folder / "config.yaml")
+    commands = {heading: perform(recipe(heading), folder) for heading in RECIPES}
+    added = yaml.safe_load((folder / "config.yaml").read_text())
+    tiny = TINY | {"softmax": added["softmax"]}
+    tiny["sizes"] = TINY["sizes"] | {"nano": added["sizes"]["nano"]}
+    optimizer, precision = {"optimizer": "muon"}, {"precision": "bf16x1"}
+    rungs = [*TINY["ladder"]["rungs"]["cpu"], optimizer, precision]
+    tiny["ladder"] = TINY["ladder"] | {"rungs": {"cpu": rungs}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(tiny, sort_keys=False))
+    project = Project(folder, folder.parent / "locks")
+    run = project.run("--cores", 1, "report")
+    assert run.code == 0, run.text
+    return project, commands
+
+
+def rows(project: Project, table: str) -> list[dict]:
+    with open(project.folder / "results/tables" / f"{table}.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def typed(project: Project, command: str):
+    """What a command of the page prints, typed in the project with this environment's programs."""
+    program, *words = command.split()
+    programs = {"python": sys.executable, "snakemake": SNAKEMAKE}
+    return project.run(*words, program=programs[program])
+
+
+def test_a_study_is_in_the_plan_the_tables_and_the_explorer(extended):
+    project, commands = extended
+    by_hand, dry, real = commands["A study"]
+    said = typed(project, by_hand)
+    assert said.code == 0 and "softmax free" in said.text, said.text
+    assert typed(project, dry).code == 0
+    again = typed(project, real)
+    assert again.code == 0 and "time_softmax" not in again.text, again.text
+    cells = [row["cell"].partition("/")[2] for row in rows(project, "cells")]
+    assert {"softmax/order64", "softmax/order128"} <= set(cells)
+    times = [row for row in rows(project, "series") if row["study"] == "softmax"]
+    assert [row["size"] for row in times if row["quantity"] == "time"] == ["order64", "order128"]
+    assert all(0 < float(row["median"]) < 1 for row in times)
+    plan = project.run("scripts/plan.py", program=sys.executable)
+    assert plan.code == 0 and "softmax" in plan.text, plan.text
+
+
+def test_a_chapter_is_on_the_page_and_its_numbers_are_in_the_facts(extended):
+    project, _ = extended
+    page = (project.folder / "results/report/report.md").read_text()
+    assert "# Softmax by itself" in page and "times as long as the smallest" in page
+    facts = json.loads((project.folder / "results/report/facts.json").read_text())
+    (own,) = facts["machines"].values()
+    times = {
+        row["size"]: float(row["median"])
+        for row in rows(project, "series")
+        if (row["study"], row["quantity"]) == ("softmax", "time")
+    }
+    assert own["softmax"]["growth"]["value"] == pytest.approx(times["order128"] / times["order64"])
+
+
+def test_values_of_options_and_a_precision_are_rungs_of_the_ladder(extended):
+    project, commands = extended
+    for heading in ("A value of an option", "A precision"):
+        for command in commands[heading]:
+            said = typed(project, command)
+            assert said.code == 0, said.text
+    ran = {
+        row["variant"]: row["status"]
+        for row in rows(project, "series")
+        if (row["study"], row["quantity"], row["phase"]) == ("ladder", "time", "step")
+    }
+    assert ran["muon"] == "ok" and ran["bf16x1"] == "ok"
+    page = (project.folder / "results/report/report.md").read_text()
+    assert "Muon" in page and "fp32 in bf16 products" in page
+
+
+def test_a_column_is_filled_and_described(extended):
+    project, commands = extended
+    assert {row["seed"] for row in rows(project, "cells")} == {"0"}
+    (command,) = commands["A column"]
+    words = command.partition(" > ")[0].split()[1:]
+    assert "- `seed` (1)" in project.run(*words, program=sys.executable).text
+
+
+def test_a_gpu_has_the_rates_of_its_data_sheet(extended):
+    project, _ = extended
+    asked = (
+        "from stepscope.results.data_sheets import peak_of as p; print(p('GeForce RTX 3080').bf16)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", asked],
+        cwd=project.folder / "scripts",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert float(said.stdout) == 59.5, said.stderr
+
+
+def test_an_edit_whose_place_is_not_there_once_fails():
+    assert edited("a\nb\n", " a\n+x\n b\n", "f") == "a\nx\nb\n"
+    with pytest.raises(AssertionError, match="stands there 0 times"):
+        edited("a\nc\n", " a\n+x\n b\n", "f")
+    with pytest.raises(AssertionError, match="stands there 2 times"):
+        edited("a\na\n", " a\n+x\n", "f")
