@@ -169,7 +169,8 @@ def checkpoint(tables: Tables) -> Figure | None:
         return None
     own = steps[steps["cell"] == place["cell"].iloc[0]]
     own = own[own["variant"].isin({*place["variant"], *place["after"]})]
-    every, word = places.peaks(tables, "ladder")
+    # A rung that takes turns uses what others reserved: only what it allocates is its own.
+    every, word = places.peaks(tables, "ladder", places.OWN_PEAKS)
     peaks = every[every["cell"] == own["cell"].iloc[0]].set_index("variant")["median"]
     if peaks.empty:
         return None

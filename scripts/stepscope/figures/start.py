@@ -12,7 +12,7 @@ MOST_CELLS = 6
 def warmup(tables: Tables) -> Figure | None:
     """Mean of ten steps after so many steps of warm-up over the steady step, with a standard
     deviation on each side; a panel a cell."""
-    rows = tables["warmup"].dropna(subset=["mean", "steady"])
+    rows = tables.rows("warmup", phase="step").dropna(subset=["mean", "steady"])
     if rows.empty:
         return None
     cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]

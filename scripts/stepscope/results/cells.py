@@ -66,6 +66,11 @@ class MeasuredCell:
         return self.record["provenance"]["hardware"].get("gpu") if self.record else None
 
     @property
+    def card(self) -> str | None:
+        """The UUID of that GPU: one of several of its kind."""
+        return self.record["provenance"]["hardware"].get("gpu_uuid") if self.record else None
+
+    @property
     def values(self) -> list[dict]:
         """What the record names besides times: quantity, unit, value and place of each."""
         return self.summary.get("values", [])

@@ -99,9 +99,8 @@ def ladder() -> tuple[list[dict], list[dict]]:
             mine | {"phase": phase, "quantity": "time", "median": share * step}
             for phase, share in SHARES.items()
         ]
-        series.append(
-            mine | {"quantity": "peak_reserved", "unit": "B", "median": PEAKS[variant] * 2**30}
-        )
+        allocated = {"quantity": "peak_allocated", "unit": "B", "median": PEAKS[variant] * 2**30}
+        series.append(mine | allocated)
         for before in dict.fromkeys([AFTER.get(variant), "fp32"] if variant in AFTER else []):
             ratio = RUNGS[before] / step
             judged = {"a": before, "b": variant, "phase": "step", "quantity": "time"} | {
@@ -310,7 +309,7 @@ def everything() -> dict[str, list[dict]]:
             cold | {"part": "module loading", "first": 0.2, "later": 0.0},
         ],
         "warmup": [
-            steady | {"skipped": skipped, "mean": mean, "std": std}
+            steady | {"phase": "step", "skipped": skipped, "mean": mean, "std": std}
             for skipped, mean, std in ((0, 0.2, 0.05), (2, 0.1, 0.01))
         ],
         "sums": [

@@ -116,7 +116,7 @@ class Rung(Change):
     busy = _series("busy_time")
     tokens = _series("tokens_per_second")
     energy = _series("energy_token")
-    peak = _series("peak_reserved")
+    reserved = _series("peak_reserved")
     allocated = _series("peak_allocated")
     predicted_peak = _series("peak_predicted")
     launches = _series("launches")
@@ -127,6 +127,11 @@ class Rung(Change):
     gain = _ratio("time", lambda rung: rung.after)
     gpu_gain = _ratio("host_free_time", lambda rung: rung.after)
     total_gain = _ratio("time", lambda rung: rung.data.first)
+
+    @property
+    def peak(self) -> Maybe:
+        """Reserved; allocated where it used what other rungs had reserved."""
+        return self.reserved or self.allocated
 
     @property
     def before(self) -> "Rung | None":

@@ -249,6 +249,6 @@ def _at(context: int, rows: dict[str, dict]) -> At:
         step=made["time"],
         gpu=made.get("alone_time"),
         tokens=made.get("tokens_per_second"),
-        of_peak=made.get("mfu"),
+        of_peak=made.get("share_of_ceiling"),
         limits=rows["time"]["limits"].replace("gpu", "GPU"),
     )
