@@ -33,6 +33,7 @@ CHAPTERS = (
     "ladder",
     "attention",
     "precision",
+    "parallel",
     "warmup",
     "machines",
     "published",

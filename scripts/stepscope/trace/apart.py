@@ -44,14 +44,15 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """Seconds of a rank's step. All but the last three add up to its length.
+    """Seconds of a rank's step. All but the last four add up to its length.
 
     alone: in which one device's step computes. slowed: by how much the same kernels take longer
     that run beside a collective; apart: those that do not. extra, gone: kernels that only this
     step, or only one device's, has (gone is at most 0). at_once: what is counted twice of kernels
     that run at the same time, beyond one device's (usually at most 0). waiting, transfer: of
     collectives, where nothing computes. idle: neither. beside: what kernels spent beside
-    collectives. waited_for, transferred: of collectives, whether covered or not.
+    collectives. waited, transferred: of collectives, covered or not; waited_by_others: of all other
+    ranks, in those that this one was the last to start.
     """
 
     alone: float
@@ -66,6 +67,7 @@ class Parts:
     beside: float
     waited: float
     transferred: float
+    waited_by_others: float
 
     @property
     def total(self) -> float:
@@ -87,112 +89,86 @@ ADDING_UP = (
 
 
 def take_apart(steps: list[Step], alone: list[Step]) -> list[Parts]:
-    """The parts of one step, by rank.
-
-    steps: the same step of every rank; alone: a step of one device of every rank. Raises ValueError
-    where the ranks ran different collectives.
-    """
-    table, instance, offsets = _same_clock(steps)
-    until = collectives.last_starts(table, instance)
-    if len(steps) == 1:
-        until = table["start"].to_numpy()
-    result = []
-    for rank, (step, before) in enumerate(zip(steps, alone, strict=True)):
-        own = (table["rank"] == rank).to_numpy()
-        result.append(_parts(step, until[own] - offsets[rank], before))
-    return result
-
-
-def clock_offsets(steps: list[Step]) -> list[float]:
-    """What to add to each rank's times for the first one's clock."""
-    return _same_clock(steps)[2]
-
-
-def waits_for(steps: list[Step]) -> list[float]:
-    """Seconds that all other ranks together spend in collectives which the rank was the last to
-    start, covered or not, by rank."""
-    table, instance, _ = _same_clock(steps)
-    found = collectives.waited_for(table, instance)
-    return [found.get(rank, 0.0) for rank in range(len(steps))]
-
-
-def _same_clock(steps: list[Step]) -> tuple[pd.DataFrame, np.ndarray, list[float]]:
-    """(all collectives by the first rank's clock, the instance of each, each rank's offset)."""
-    names = [[span.name for span in step.collectives] for step in steps]
-    for rank, own in enumerate(names):
-        if own != names[0]:
-            raise ValueError(f"rank {rank} ran other collectives than rank 0 in the same step")
-    parts = [
-        pd.DataFrame(step.collectives, columns=list(Span._fields)).assign(rank=rank)
-        for rank, step in enumerate(steps)
+    """The parts of one step, by rank. steps: the same step of every rank; alone: a step of one
+    device of every rank."""
+    found = _collectives(steps)
+    instance = collectives.instances(found)
+    offsets = collectives.clock_offsets(found, instance)
+    offset = found["rank"].map(offsets)
+    by_one_clock = found.assign(start=found["start"] + offset, end=found["end"] + offset)
+    latest = pd.Series(collectives.last_starts(by_one_clock, instance)) - offset
+    latest = latest.fillna(found["start"])  # what no other rank has waits for none
+    blame = collectives.waited_for(by_one_clock, instance)
+    return [
+        _parts(step, latest[found["rank"] == rank].to_numpy(), before, blame.get(rank, 0.0))
+        for rank, (step, before) in enumerate(zip(steps, alone, strict=True))
     ]
-    table = pd.concat(parts, ignore_index=True).assign(group="", sequence=-1)
-    table = table.astype({"start": float, "end": float})
-    instance = collectives.instances(table)
-    found = collectives.clock_offsets(table, instance)
-    offsets = [found.get(rank, 0.0) for rank in range(len(steps))]
-    shift = table["rank"].map(dict(enumerate(offsets)))
-    moved = table.assign(start=table["start"] + shift, end=table["end"] + shift)
-    return moved, instance, offsets
 
 
-def _parts(step: Step, until: Times, alone: Step) -> Parts:
-    """until: when the last rank has started each collective of the step, by this one's clock."""
-    start, end = _cut(step.kernels, step)
-    began, ended = _cut(step.collectives, step)
-    moment = np.clip(until, began, ended)
-    window = np.array([step.start]), np.array([step.end])
-    parts = collectives.parts(window, (start, end), (began, moment), (moment, ended))
-    beside = np.diff(covered(began, ended, np.array([start, end])), axis=0)[0]
-    start_alone, end_alone = _cut(alone.kernels, alone)
-    own = end - start
-    before = end_alone - start_alone
+def _collectives(steps: list[Step]) -> pd.DataFrame:
+    """Of all ranks, as stepscope.trace.collectives wants them."""
+    rows = [
+        {"rank": rank, "name": span.name, "start": span.start, "end": span.end}
+        for rank, step in enumerate(steps)
+        for span in step.collectives
+    ]
+    found = pd.DataFrame(rows, columns=["rank", "name", "start", "end"])
+    types = {"rank": int, "start": float, "end": float}
+    return found.astype(types).assign(group="", sequence=-1)
+
+
+def _parts(step: Step, latest: Times, alone: Step, waited_by_others: float) -> Parts:
+    """latest: when the last rank has started each collective of the step, by this one's clock."""
+    starts, ends = _times(step.collectives, step)
+    moments = np.clip(latest, starts, ends)
+    computing = _times(step.kernels, step)
+    window = (np.array([step.start]), np.array([step.end]))
+    found = collectives.parts(window, computing, (starts, moments), (moments, ends))
+    before_starts, before_ends = _times(alone.kernels, alone)
+    own, before = computing[1] - computing[0], before_ends - before_starts
+    from_start, until = (covered(starts, ends, points) for points in computing)
+    beside = until - from_start
     busy_alone = busy_time(alone)
-    at_once = (parts["compute"] - own.sum()) - (busy_alone - before.sum())
-    names = tuple(span.name for span in step.kernels)
-    names_alone = tuple(span.name for span in alone.kernels)
+    at_once = (found["compute"] - own.sum()) - (busy_alone - before.sum())
     return Parts(
         alone=busy_alone,
-        **_compared(names, names_alone, own, before, beside > 0),
+        **_compared(step, alone, own, before, beside),
         at_once=float(at_once),
-        waiting=parts["waiting"],
-        transfer=parts["transfer"],
-        idle=parts["idle"],
+        waiting=found["waiting"],
+        transfer=found["transfer"],
+        idle=found["idle"],
         beside=float(beside.sum()),
-        waited=float((moment - began).sum()),
-        transferred=float((ended - moment).sum()),
+        waited=float((moments - starts).sum()),
+        transferred=float((ends - moments).sum()),
+        waited_by_others=waited_by_others,
     )
 
 
 def busy_time(step: Step) -> float:
     """Seconds in which any kernel computes."""
-    start, end = union(*_cut(step.kernels, step))
-    return float((end - start).sum())
+    starts, ends = union(*_times(step.kernels, step))
+    return float((ends - starts).sum())
 
 
-def _cut(spans: list[Span], step: Step) -> tuple[Times, Times]:
-    """(starts, ends) of what of each span lies in the step's window."""
-    start, end = (
-        np.clip([getattr(span, key) for span in spans], step.start, step.end).astype(float)
-        for key in ("start", "end")
-    )
-    return start, end
+def _times(spans: list[Span], step: Step) -> tuple[Times, Times]:
+    """(starts, ends) of what of spans lies in the step's window."""
+    starts, ends = np.array([(span.start, span.end) for span in spans]).reshape(-1, 2).T
+    return np.clip(starts, step.start, step.end), np.clip(ends, step.start, step.end)
 
 
 def _compared(
-    names: tuple[str, ...],
-    names_alone: tuple[str, ...],
-    own: Times,
-    before: Times,
-    is_beside: NDArray[np.bool_],
+    step: Step, alone: Step, own: Times, before: Times, beside: Times
 ) -> dict[str, float]:
-    """slowed, apart, extra and gone of Parts, by the kernels that both steps have."""
-    here, there = aligned(names, names_alone)
+    """slowed, apart, extra and gone of Parts, by the kernels that both steps have. own, before:
+    seconds of each kernel of either; beside: of the step's beside collectives."""
+    here, there = aligned(
+        tuple(span.name for span in step.kernels), tuple(span.name for span in alone.kernels)
+    )
     longer = own[here] - before[there]
-    beside = is_beside[here]
+    is_beside = beside[here] > 0
     return {
-        "slowed": float(longer[beside].sum()),
-        "apart": float(longer[~beside].sum()),
+        "slowed": float(longer[is_beside].sum()),
+        "apart": float(longer[~is_beside].sum()),
         "extra": float(own.sum() - own[here].sum()),
         "gone": float(before[there].sum() - before.sum()),
     }
@@ -220,8 +196,7 @@ def aligned(
         allowed = np.maximum(best[row - 1, 1:], best[row - 1, :-1] + (columns == name))
         np.maximum.accumulate(allowed, out=best[row, 1:])
     pairs = []
-    row = len(rows)
-    column = len(columns)
+    row, column = len(rows), len(columns)
     while row and column:
         if best[row, column] == best[row - 1, column]:
             row -= 1

@@ -213,6 +213,14 @@ def kernels(cell: str, factor: float) -> list[dict]:
     ]
 
 
+def rank(variant: str, number: int) -> dict:
+    """A rank's step of 120 ms on two devices."""
+    parts = {"alone": 0.09, "slowed": 0.01, "apart": -0.002, "extra": 0.004, "gone": 0.0}
+    parts |= {"at_once": -0.002, "waiting": 0.005, "transfer": 0.01, "idle": 0.005}
+    where = {"machine": "big", "cell": "big/parallel/medium/ctx512/bf16/devices=2", "devices": 2}
+    return where | {"variant": variant, "rank": number, "clock": 0.12} | parts
+
+
 def everything() -> dict[str, list[dict]]:
     """All tables by name."""
     series, comparisons = ladder()
@@ -312,6 +320,7 @@ def everything() -> dict[str, list[dict]]:
             steady | {"phase": "step", "skipped": skipped, "mean": mean, "std": std}
             for skipped, mean, std in ((0, 0.2, 0.05), (2, 0.1, 0.01))
         ],
+        "ranks": [rank(variant, number) for variant in ("alone", "ddp") for number in (0, 1)],
         "sums": [
             rounding | {"variant": "fp32 += fp32", "sum_dtype": "fp32", "sum": 10.001},
             rounding | {"variant": "bf16 += bf16", "sum_dtype": "bf16", "sum": 4.0},
