@@ -34,8 +34,9 @@ def test_it_needs_no_network_and_no_script(opened, report):
 def test_nothing_is_wider_than_the_screen(opened, report, width):
     page = opened(report, width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    hidden = """() => [...document.querySelectorAll('main > *')].filter(
-        each => each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML.slice(0, 80))"""
+    hidden = """() => [...document.querySelectorAll('main > *')]
+        .filter(each => each.getBoundingClientRect().right > innerWidth + 1)
+        .map(each => each.outerHTML.slice(0, 80))"""
     assert page.evaluate(hidden) == []
 
 

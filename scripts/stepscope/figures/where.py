@@ -1,6 +1,7 @@
 """Where a step's time goes: by kind of kernel, and from the plain step down to the top of the
 ladder."""
 
+import math
 from dataclasses import dataclass, fields
 
 import pandas as pd
@@ -124,7 +125,8 @@ def bounds(
     found = {}
     work = {precision: model.get("flop", 0)}
     if model.get("vocab_size", 0) > 0:
-        heads_of_keys = {"key_value_heads": int(model.get("key_value_heads") or 0)}
+        fewer = model.get("key_value_heads", 0)  # 0, or missing: as many as heads
+        heads_of_keys = {"key_value_heads": 0 if math.isnan(fewer) else int(fewer)}
         shape = ModelShape.of({name: int(model[name]) for name in SHAPE} | heads_of_keys)
         blocks, head = linear_step_flops(shape, int(batch), int(context))
         other = FORMATS[precision].outside
@@ -140,9 +142,10 @@ def bounds(
 @dataclass(frozen=True)
 class Waterfall:
     """Row of the profiled plain step, its parts; those of the top of the ladder, where it is
-    profiled; the bounds."""
+    profiled; the bounds. cells: of both."""
 
     row: dict
+    cells: tuple[str, ...]
     plain: Parts
     top: Parts | None
     bounds: dict[str, float]
@@ -179,6 +182,7 @@ def _waterfall(
     if plain is None:
         return None
     top, last = None, row["precision"]
+    drawn = [row["cell"]]
     if len(rungs):
         fastest = rungs.sort_values("median").iloc[0]
         changed = places.at_place(cells, row)
@@ -187,8 +191,9 @@ def _waterfall(
         if len(changed):
             most = max(changed.to_dict("records"), key=lambda each: each["options"].count("="))
             top, last = parts(tables, most["cell"], fastest["median"]), fastest["precision"]
+            drawn += [most["cell"]] if top else []
     limits = bounds(tables, row["size"], row["context"], row["batch"], last)
-    return Waterfall(row, plain, top, limits)
+    return Waterfall(row, tuple(drawn), plain, top, limits)
 
 
 def waterfall(tables: Tables) -> Figure | None:

@@ -26,4 +26,5 @@ CONSTANTS = {
     "optimizer": OPTIMIZER_BYTES,  # bytes a parameter that AdamW moves in one pass
     "optimizer_written": WRITTEN_OUT_BYTES,  # the same, one operation after another
     "score": SCORE_BYTES[True],  # bytes a score that naive attention moves under autocast
+    "score_fp32": SCORE_BYTES[False],  # the same in fp32
 }

@@ -320,8 +320,8 @@ _ALL = (
             text(
                 "status",
                 "status",
-                "the worst of its variants': `ok`, `oom`, `unsupported`, `failed`; `missing`: not"
-                " measured, or of no use",
+                "`ok`, `oom`, `unsupported`, `failed`, `missing`: not measured, or of no use; the"
+                " worst of its variants",
             ),
             text("reason", "reason", "why it is not `ok`, of each variant"),
             text("command", "command", "measures the cell again"),

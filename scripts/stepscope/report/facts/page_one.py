@@ -12,13 +12,14 @@ from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.profile import Profiled
 from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.setup import STATE_BYTES
-from stepscope.report.facts.shape import largest_batch, longest_context
+from stepscope.report.facts.shape import largest_batch, longest_context, reserve
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
     count,
+    exact,
     is_below,
     minus,
     over,
@@ -28,10 +29,11 @@ from stepscope.report.kit.quantity import (
 )
 from stepscope.results.option_labels import LABELS
 
-ALREADY = ("sdpa", "triton", "flex", "torch", "fused")  # what many programs have
 MOSTLY = 0.5  # of a step
 LOOSE = 0.1  # half an interval that a reader should be told of
 DOUBTS = 3  # that are told
+TOKENS = 1e9  # whose electricity is told
+JOULES_A_KWH = 3.6e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,8 +157,8 @@ class PageOne:
 
     @cached_property
     def idle(self) -> Maybe:
-        """Of the step, beyond its kernels."""
-        return minus(self.step, self.start.busy) if self.start else None
+        """What the clock exceeds the step without the host by."""
+        return self._plain.idle if self._plain else minus(self.step, self.gpu)
 
     @cached_property
     def products_share(self) -> Maybe:
@@ -222,6 +224,11 @@ class PageOne:
         )
 
     @cached_property
+    def reserve(self) -> Quantity:
+        """What the allocator may take beyond what tensors ask for, of the latter."""
+        return reserve(self.data)
+
+    @cached_property
     def most(self) -> climbing.Reach | None:
         """The rung of the most tokens a second at a larger batch."""
         return self._climbed.most if self._climbed else None
@@ -236,37 +243,15 @@ class PageOne:
         return self.ladder.left if self.ladder else None
 
     @cached_property
+    def electricity(self) -> Maybe:
+        """Of the card, for so many tokens at the top rung."""
+        joules = self.ladder.top.energy if self.ladder else None
+        return exact(scaled(joules, TOKENS / JOULES_A_KWH, "kWh"))
+
+    @cached_property
     def sustained(self) -> Maybe:
         """The top rung's arithmetic at the rates that large products sustain."""
         return self.ladder.sustained if self.ladder else None
-
-    @cached_property
-    def fused_gain(self) -> Maybe:
-        """What the fused AdamW won of the one written out, if PyTorch's own stands between."""
-        torch = self.ladder.rung("torch") if self.ladder else None
-        fused = self.ladder.rung("fused") if self.ladder else None
-        is_gain = self.ladder is not None and fused in self.ladder.gains
-        return plus(torch.won, fused.won) if torch and fused and is_gain else None
-
-    @cached_property
-    def rest(self) -> tuple[Name, ...]:
-        """What is left to win for a program whose attention and optimizer are fused."""
-        return tuple(rung.name for rung in self._rest)
-
-    @cached_property
-    def rest_won(self) -> Maybe:
-        """What these won."""
-        return plus(*(rung.won for rung in self._rest))
-
-    @property
-    def _rest(self) -> list[Rung]:
-        if self.ladder is None or self.ladder.is_starved:
-            return []
-        gains = self.ladder.gains
-        has_attention = any(rung.fuses_attention for rung in gains)
-        has_optimizer = any(rung.kind == "fused" for rung in gains)
-        left = [rung for rung in gains if rung.kind not in ALREADY]
-        return left if has_attention and has_optimizer else []
 
     @cached_property
     def coarse_slower(self) -> tuple[Name, ...]:
@@ -305,9 +290,13 @@ class PageOne:
         return self._loosest.name if self._loosest else None
 
     @property
+    def _is_top_coarse(self) -> bool:
+        return self.ladder is not None and self.ladder.top is self.ladder.coarse
+
+    @property
     def _loosest(self) -> Rung | None:
         rungs = self.ladder.rungs if self.ladder else ()
-        return max(rungs, key=lambda rung: rung.step.half_width if rung.step else 0, default=None)
+        return max(rungs, key=lambda rung: _half_width(rung.step), default=None)
 
     @cached_property
     def alone_gain(self) -> Maybe:
@@ -328,12 +317,9 @@ class PageOne:
     @property
     def _hosts(self) -> dict:
         same = {"study": "timing", "precision": "bf16", "options": "", "limits": "launches"}
-        widths = {}
-        for row in self.data.series(quantity="time", mode="step", phase="step", **same):
-            step = of_series(row)
-            if step and step.half_width > LOOSE:
-                widths[step.half_width] = row
-        return widths[max(widths)] if widths else {}
+        rows = self.data.series(quantity="time", mode="step", phase="step", **same)
+        loose = [row for row in rows if _half_width(of_series(row)) > LOOSE]
+        return max(loose, key=lambda row: _half_width(of_series(row)), default={})
 
     @property
     def _cells(self) -> list[dict]:
@@ -372,6 +358,7 @@ class PageOne:
             "missing": self.missing,
             "older": self.older,
             "loose": self.loosest,
+            "coarse": self._is_top_coarse,
             "together": self.at_once,
             "hosts": self.hosts if not self.loosest else None,
             "elsewhere": self.profiled_elsewhere,
@@ -385,6 +372,10 @@ def facts(data: Data) -> PageOne | None:
     own = machine(data)
     where = profile.subject(data, own)
     return PageOne(data=data, machine=own, place=where) if where else None
+
+
+def _half_width(step: Maybe) -> float:
+    return step.half_width if step else 0.0
 
 
 def _some(rows: list[dict]) -> Maybe:

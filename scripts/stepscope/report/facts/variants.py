@@ -12,13 +12,15 @@ from stepscope.results.option_labels import ABOUT, kind_of
 class Change:
     """A variant by what it changes.
 
-    kind: what its new value is called among those of all options: `tf32`, `sdpa`, `checkpoint 2` …
-    after: the variant that it is made on. is_aside: it varies a rung, and no rung stands on it.
+    option: the one that it changes. kind: what its new value is called among those of all options:
+    `tf32`, `sdpa`, `checkpoint 2` … after: the variant that it is made on. is_aside: it varies a
+    rung, and no rung stands on it.
     takes_away: of the step before it, by which its gain is predicted.
     """
 
     name: Name
     variant: str
+    option: str
     kind: str
     precision: str
     after: str
@@ -47,6 +49,7 @@ def changes(rows: list[dict]) -> dict[str, Change]:
         made[row["variant"]] = Change(
             name=Name(row["label"]),
             variant=row["variant"],
+            option=changed,
             kind=kind,
             precision=row["precision"],
             after=row["after"],
