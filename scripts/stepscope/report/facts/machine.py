@@ -9,7 +9,16 @@ from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
 from stepscope.report.kit.data import Data, Row, number, of_series, once
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, exact, minus, plus, scaled, time_of
+from stepscope.report.kit.quantity import (
+    Maybe,
+    Quantity,
+    exact,
+    minus,
+    plus,
+    scaled,
+    time_of,
+    value_of,
+)
 
 MIXED = tuple(name for name, one in FORMATS.items() if one.is_autocast)
 # Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax
@@ -153,8 +162,9 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
     blocks, heads = number(model, "num_layers", "count"), number(model, "num_heads", "count")
     scores = block_flop = head_flop = None
     if blocks and heads and not model.get("reference"):
-        heads_of_keys = {"key_value_heads": int(model.get("key_value_heads") or 0)}
-        shape = ModelShape.of({name: int(model[name]) for name in SHAPE} | heads_of_keys)
+        of_keys = int(value_of(number(model, "key_value_heads", "count")))
+        plain = {name: int(model[name]) for name in SHAPE}
+        shape = ModelShape.of(plain | {"key_value_heads": of_keys})
         linear = linear_step_flops(shape, int(row["batch"]), int(row["context"]))
         block_flop, head_flop = (Quantity(float(flops), "FLOP") for flops in linear)
         elements = blocks.value * heads.value * row["batch"] * row["context"] ** 2
