@@ -55,8 +55,8 @@ def test_the_examples_pages_are_what_their_records_give(path, rendered):
 def test_what_pages_without_a_gpu_quote_is_page_one_of_the_example():
     quoted = json.loads((EXAMPLES.parent / "reference/h200.json").read_text())
     whole = json.loads((EXAMPLES / "h200/report/facts.json").read_text())
-    for machine, chapters in quoted["machines"].items():
-        assert chapters == {"page_one": whole["machines"][machine]["page_one"]}
+    for name, chapters in quoted["machines"].items():
+        assert chapters == {"page_one": whole["machines"][name]["page_one"]}
     assert book.example(EXAMPLES.parent)["page_one"]["ladder"]["rungs"]
 
 

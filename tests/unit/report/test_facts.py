@@ -22,7 +22,11 @@ from stepscope.report.facts import machines as side_by_side
 from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import machine
 from stepscope.report.facts.profile import plain_at, profiled, subject, top_at
+<<<<<<< HEAD
 from stepscope.report.facts.shape import reserve, room_in
+=======
+from stepscope.report.facts.ladders import ladders
+>>>>>>> report1
 from stepscope.report.kit.data import Data, machines
 from stepscope.report.kit.quantity import Quantity
 
@@ -106,11 +110,6 @@ def test_rates_of_another_card_are_told_of(gpu):
     assert not replace(own, data=same).is_other_card
 
 
-def test_what_fits_leaves_room_for_the_allocator(gpu):
-    assert reserve(gpu).value == near(55 / 50 - 1)
-    assert room_in(gpu, Quantity(110.0, "B")).value == near(100.0)
-
-
 def test_what_a_change_won_has_the_interval_of_its_ratio(gpu):
     own = ladders(gpu, machine(gpu))[0]
     block = own.rung("block")
@@ -151,8 +150,8 @@ def test_page_one_tells_of_the_largest_place(gpu):
     assert found.sustained.value == near(50e12 / 450e12)
     assert found.floor.value == near(16e9)
     assert (found.reserved.value, found.top_reserved.value) == near((90e9, 60e9))
-    assert found.missing.value == 1 and found.older.value == 1
-    assert found.doubts == ["missing", "older", "throttled"]
+    assert found.doubts.missing.value == 1 and found.doubts.older.value == 1
+    assert found.doubts.told == ["missing", "older", "throttled"]
 
 
 def test_does_this_apply_to_me(gpu):

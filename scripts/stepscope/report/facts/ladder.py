@@ -10,7 +10,7 @@ from stepscope.report.facts.machine import Machine, arithmetic, machine
 from stepscope.report.facts.rungs import Rung, alone_gain
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, scaled
+from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, scaled
 
 PARTS = {
     "products": "matrix products",
@@ -45,11 +45,6 @@ class Reach:
     context: Maybe
     batch: int
     rung: Rung
-
-    @cached_property
-    def reserved(self) -> Maybe:
-        """Without its interval, which the peak does not have."""
-        return exact(self.rung.peak)
 
     @property
     def megahertz(self) -> float:

@@ -7,20 +7,19 @@ from functools import cached_property
 from stepscope.report.facts import applies, method, profile
 from stepscope.report.facts import ladder as climbing
 from stepscope.report.facts import memory as remembering
+from stepscope.report.facts.doubts import Doubts
 from stepscope.report.facts.ladders import Ladder, ladders
-from stepscope.report.facts.machine import Machine, Place, machine, place
+from stepscope.report.facts.machine import Machine, Place, machine
 from stepscope.report.facts.profile import Profiled
 from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.setup import STATE_BYTES
-from stepscope.report.facts.shape import largest_batch, longest_context, reserve
+from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
-    count,
     exact,
-    is_below,
     minus,
     over,
     plus,
@@ -30,8 +29,6 @@ from stepscope.report.kit.quantity import (
 from stepscope.results.option_labels import LABELS
 
 MOSTLY = 0.5  # of a step
-LOOSE = 0.1  # half an interval that a reader should be told of
-DOUBTS = 3  # that are told
 TOKENS = 1e9  # whose electricity is told
 JOULES_A_KWH = 3.6e6
 
@@ -224,11 +221,6 @@ class PageOne:
         )
 
     @cached_property
-    def reserve(self) -> Quantity:
-        """What the allocator may take beyond what tensors ask for, of the latter."""
-        return reserve(self.data)
-
-    @cached_property
     def most(self) -> climbing.Reach | None:
         """The rung of the most tokens a second at a larger batch."""
         return self._climbed.most if self._climbed else None
@@ -269,102 +261,20 @@ class PageOne:
         return is_limited and "graphs" not in kinds
 
     @cached_property
-    def is_throttled(self) -> bool:
-        """Whether the card lowered its clock during the ladder."""
-        if self.ladder is None or self._climbed is None or not self.ladder.throttle:
-            return False
-        clock = next(iter(self.ladder.clocks), None)
-        return clock is None or is_below(clock, self._climbed.highest_clock, climbing.HELD_BACK)
-
-    @cached_property
-    def loosest(self) -> Maybe:
-        """Half the widest interval of a rung, of its step, where that is wide."""
-        step = self._loosest.step if self._loosest else None
-        if step is None or step.half_width <= LOOSE:
-            return None
-        return Quantity(step.half_width, "share", cells=step.cells)
-
-    @cached_property
-    def loosest_rung(self) -> Name | None:
-        """That rung."""
-        return self._loosest.name if self._loosest else None
-
-    @property
-    def _is_top_coarse(self) -> bool:
-        return self.ladder is not None and self.ladder.top is self.ladder.coarse
-
-    @property
-    def _loosest(self) -> Rung | None:
-        rungs = self.ladder.rungs if self.ladder else ()
-        return max(rungs, key=lambda rung: _half_width(rung.step), default=None)
-
-    @cached_property
     def alone_gain(self) -> Maybe:
         """The top rung's gain by the GPU's work alone, where the clock's is loose."""
-        return self.ladder.alone_over_plain if self.ladder and self.loosest else None
-
-    @cached_property
-    def hosts(self) -> Maybe:
-        """The plain step that launches limit which is known worst by the clock."""
-        return of_series(self._hosts) if self._hosts else None
-
-    @cached_property
-    def hosts_place(self) -> Name | None:
-        """Where."""
-        where = place(self.data, self.machine, self._hosts, "bf16")
-        return where.name if where else None
-
-    @property
-    def _hosts(self) -> dict:
-        same = {"study": "timing", "precision": "bf16", "options": "", "limits": "launches"}
-        rows = self.data.series(quantity="time", mode="step", phase="step", **same)
-        loose = [row for row in rows if _half_width(of_series(row)) > LOOSE]
-        return max(loose, key=lambda row: _half_width(of_series(row)), default={})
-
-    @property
-    def _cells(self) -> list[dict]:
-        return self.data.dicts("cells")
-
-    @cached_property
-    def planned(self) -> Maybe:
-        """Cells."""
-        return count(len(self._cells))
-
-    @cached_property
-    def missing(self) -> Maybe:
-        """Of them."""
-        return _some([row for row in self._cells if row["status"] == "missing"])
-
-    @cached_property
-    def older(self) -> Maybe:
-        """Of them, those that other code measured."""
-        ran = [row for row in self._cells if row["status"] == "ok"]
-        return _some([row for row in ran if not row["is_current"]])
+        return self.ladder.alone_over_plain if self.ladder and self.doubts.loosest else None
 
     @cached_property
     def versions(self) -> tuple[Name, ...]:
-        """Of what they ran with."""
-        return method.versions(self._cells)
+        """Of what the cells ran with."""
+        return method.versions(self.data.dicts("cells"))
 
     @cached_property
-    def at_once(self) -> Maybe:
-        """On how many GPUs they ran at a time."""
-        return method.at_once(self._cells)
-
-    @property
-    def doubts(self) -> list[str]:
-        """Those that weigh most, of those that there are."""
-        found = {
-            "missing": self.missing,
-            "older": self.older,
-            "loose": self.loosest,
-            "coarse": self._is_top_coarse,
-            "together": self.at_once,
-            "hosts": self.hosts if not self.loosest else None,
-            "elsewhere": self.profiled_elsewhere,
-            "throttled": self.is_throttled,
-        }
-        return [name for name, value in found.items() if value][:DOUBTS]
+    def doubts(self) -> Doubts:
+        """What a reader should be told of."""
+        elsewhere = self.profiled_elsewhere
+        return Doubts(data=self.data, machine=self.machine, ladder=self.ladder, elsewhere=elsewhere)
 
 
 def facts(data: Data) -> PageOne | None:
@@ -372,11 +282,3 @@ def facts(data: Data) -> PageOne | None:
     own = machine(data)
     where = profile.subject(data, own)
     return PageOne(data=data, machine=own, place=where) if where else None
-
-
-def _half_width(step: Maybe) -> float:
-    return step.half_width if step else 0.0
-
-
-def _some(rows: list[dict]) -> Maybe:
-    return count(len(rows), *(row["cell"] for row in rows)) if rows else None

@@ -115,6 +115,7 @@ class Rung(Change):
     host_free = _series("host_free_time")
     busy = _series("busy_time")
     tokens = _series("tokens_per_second")
+    mfu = _series("mfu")
     energy = _series("energy_token")
     reserved = _series("peak_reserved")
     allocated = _series("peak_allocated")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from stepscope.axes import PLAIN_STEP
 from stepscope.model.about import About, TakesAway
 from stepscope.report.kit.page import Name
-from stepscope.results.option_labels import ABOUT, kind_of
+from stepscope.results.option_labels import ABOUT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,18 +43,15 @@ def changes(rows: list[dict]) -> dict[str, Change]:
     attention = {row["variant"]: row["attention"] for row in rows}
     made = {}
     for row in rows:
-        changed = row["changed"]
-        value = int(row["checkpoint"]) if changed == "checkpoint" else row["value"]
-        kind = kind_of(changed, value)
         made[row["variant"]] = Change(
             name=Name(row["label"]),
             variant=row["variant"],
-            option=changed,
-            kind=kind,
+            option=row["changed"],
+            kind=row["kind"],
             precision=row["precision"],
             after=row["after"],
             is_aside=row["is_aside"],
-            takes_away=_taken_away(kind, attention.get(row["after"], "naive")),
+            takes_away=_taken_away(row["kind"], attention.get(row["after"], "naive")),
         )
     return made
 
