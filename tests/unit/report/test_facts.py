@@ -22,11 +22,6 @@ from stepscope.report.facts import machines as side_by_side
 from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import machine
 from stepscope.report.facts.profile import plain_at, profiled, subject, top_at
-<<<<<<< HEAD
-from stepscope.report.facts.shape import reserve, room_in
-=======
-from stepscope.report.facts.ladders import ladders
->>>>>>> report1
 from stepscope.report.kit.data import Data, machines
 from stepscope.report.kit.quantity import Quantity
 
