@@ -25,7 +25,7 @@ configfile: f"{PROJECT}/config.yaml"
 
 if config.get("preset", "default") != "default":
     presets = {path.stem: path for path in sorted(PROJECT.glob("rules/presets/*.yaml"))}
-    preset = presets.get(config["preset"])
+    preset = presets.get(str(config["preset"]))
     if preset is None:
         names = ", ".join(["default", *presets])
         sys.exit(f"config key preset: no preset {config['preset']!r}; choose from {names}")

@@ -57,7 +57,7 @@ def measured(spec: dict, settings, plant) -> list[dict]:
         if plant:
             plant()
         examined = cell.together(partial(measuring.examine, spec))
-    return measuring.rank_rows(spec, examined)
+    return measuring.rank_rows(examined)
 
 
 def plant_faults() -> None:

@@ -49,6 +49,7 @@ GRID = {
     "timing": SERIES | {"grid": {"cpu": [POINT | {"context": [8, 16]}]}},
     "ladder": {"places": {"cpu": []}, "asides": {"cpu": []}},
     "attention": {"grid": {"cpu": []}},
+    "parallel": {"grid": {"cpu": []}},
     "profile": {"warmup": {"cpu": 1}, "steps": {"cpu": 1}, "grid": {"cpu": [POINT]}},
     "memory": {"grid": {"cpu": [POINT]}},
     "ceilings": {
@@ -97,7 +98,8 @@ def main() -> None:
             if is_reported(project):
                 start_anew(project)
                 finished = {}
-            ended = ended_run(project, finished, way, chance, length)
+            moment = chance.choice([None, chance.uniform(0, length)])
+            ended = ended_run(project, finished, way, chance, moment)
             finished = ended.finished
             counts += ended.counts
             kills += ended.was_signalled
@@ -139,17 +141,21 @@ def whole_run(project: Path, finished: dict[str, str]) -> Ended:
 
 
 def ended_run(
-    project: Path, finished: dict[str, str], way: tuple, chance: random.Random, length: float
+    project: Path,
+    finished: dict[str, str],
+    way: tuple,
+    chance: random.Random,
+    moment: float | None = None,
 ) -> Ended:
-    """A run that is sent a signal, unless it ends before the moment has come."""
+    """A run that is sent a signal, unless it ends before.
+
+    moment: seconds after its start; without it, soon after the next record has appeared.
+    """
     run = start(project)
     began, seen = time.monotonic(), set(whole_cells(project))
-    moment = began + chance.uniform(0, length)
-    delay = chance.uniform(0, AFTER_RECORD)
-    waits_for_record = chance.random() < 0.5
-    while run.poll() is None and (waits_for_record or time.monotonic() < moment):
-        if waits_for_record and set(whole_cells(project)) - seen:
-            waits_for_record, moment = False, time.monotonic() + delay
+    while run.poll() is None and (moment is None or time.monotonic() < began + moment):
+        if moment is None and set(whole_cells(project)) - seen:
+            moment = time.monotonic() - began + chance.uniform(0, AFTER_RECORD)
         time.sleep(LOOK)
     if run.poll() is not None:
         return settled(project, run, finished, Ended("came to its end", {}))
@@ -240,8 +246,8 @@ def processes_of(session: int) -> list[int]:
 
 
 def whole_cells(project: Path) -> dict[str, str]:
-    """Cell → when its measurement began, of those of which a whole record is there: in its folder,
-    or kept for the next run."""
+    """Cell → when its measurement began, of those with a whole record: in its folder, or kept for
+    the next run."""
     found = {}
     for place in ("results/.measured", "results"):
         for path in (project / place).glob("[!.]*/*/**/record.json"):

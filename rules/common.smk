@@ -4,31 +4,34 @@
 import functools
 import hashlib
 import json
-import re
 import shlex
 
 from stepscope.model.formats import PRECISIONS
 from stepscope.config import hardware
-from stepscope.config import ConfigError
+from stepscope.config import Complaints, ConfigError
 from stepscope.config.config import validated
 from stepscope.config.published import published_files
 from stepscope.config.registry import Registry
-from stepscope.config.run import measuring, unusable
+from stepscope.config.run import measuring, unready, unusable
 from stepscope.config.studies import STUDIES
 from stepscope.files import write_whole
 from stepscope.machine import identity
 
-if refused := unusable(str(PROJECT)) or unusable(sys.executable):
+refused = unusable(str(PROJECT)) or unusable(sys.executable)
+if refused := refused or unready(Path.cwd(), workflow.dryrun):
     sys.exit(refused)
 CONDA = "conda" in map(str, workflow.deployment_settings.deployment_method)
+WRONG = Complaints()
 try:
     config = validated(config, PROJECT / "rules/config.schema.yaml")
-    MACHINES = hardware.hardware_of(config)
-    CELLS = Registry(
-        config, MACHINES, STUDIES, environment=PROJECT / "envs/measure.yaml" if CONDA else None
-    )
-    CELLS.check_results()
-    PUBLISHED = published_files(config, PROJECT / "report/published")
+    with WRONG.noted():
+        PUBLISHED = published_files(config, PROJECT / "report/published")
+    with WRONG.noted():
+        MACHINES = hardware.hardware_of(config)
+        environment = PROJECT / "envs/measure.yaml" if CONDA else None
+        CELLS = Registry(config, MACHINES, STUDIES, environment=environment)
+        CELLS.check_results()
+    WRONG.tell()
 except (ConfigError, identity.MachineError) as error:
     sys.exit(str(error))
 
@@ -82,8 +85,8 @@ def asked(key):
         # By the end of the rule's name: a workflow that uses this one puts a prefix before it.
         study = next(study.name for study in STUDIES if rulename.endswith(study.program))
         machine, size = CELLS.machines[wildcards.hardware], wildcards.get("size")
-        several = re.search(r"/devices=(\d+)", wildcards.get("options") or "")
-        devices = int(several[1]) if several else 1
+        options = [part.partition("=") for part in (wildcards.get("options") or "").split("/")]
+        devices = next((int(value) for name, _, value in options if name == "devices"), 1)
         return hardware.job_resources(machine, config, study, size, devices)[key]
 
     return of_wildcards

@@ -4,15 +4,14 @@ from stepscope.config.run import end_from_a_thread, forget, speak_briefly
 from stepscope.config.run import unlockable, unwritable
 from stepscope.files import is_full
 from stepscope.machine import arrival, slurm
-from stepscope.machine.locks import RunLock
+from stepscope.machine.locks import lock_run
 
-RUN_LOCK = RunLock()
 MOST_NAMED = 20  # cells without a result
 
 
 def refusal():
     """One line that says why nothing can be run here now; None if it can."""
-    refused = RUN_LOCK.take() or unwritable(Path("results"))
+    refused = lock_run() or unwritable(Path("results"))
     if not refused and HERE:
         refused = unlockable()
     submits = config["measure"] and not workflow.touch and any(one.by_jobs for one in MACHINES)

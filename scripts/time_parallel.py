@@ -19,11 +19,11 @@ die_with_starter()
 import sys
 
 from stepscope.config import flags, studies
-from stepscope.config.config import read_yaml
 from stepscope.config.flags import Settings
 from stepscope.config.model_cells import strategy_name
 from stepscope.machine import process
 from stepscope.parallel.cell import ParallelMeasurement
+from stepscope.yaml_files import read_yaml
 
 STRATEGIES = ("alone", "naive", "flat", "overlapped", "ddp", "sharded", "zero", "fsdp")
 OPTIONS = ("strategy", "gradients", "ctas", "attention", "compile", "loss", "checkpoint")

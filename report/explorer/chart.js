@@ -10,18 +10,19 @@ async function showChart(state) {
     menu("panels", "facet", facet ?? "", [["", [["", "none"], ...choices.map(optionOf)]]]),
     menu("log axes", "log", state.log ?? "xy", choicesOf({ xy: "x and y", x: "x", y: "y", none: "none" })),
   ]);
+  if (!rows.length) return sayNothing(state, selection.filters);
   const [isLogX, isLogY] = ["x", "y"].map((axis) => (state.log ?? "xy").includes(axis));
   const { of, scale, label } = numbersOf(selection, state);
   const [line, across] = [table.columns[byRows], table.columns[byColumns]];
   const isNumeric = across.kind === "number";
   const points = rows.map((row) => {
     const { text, interval } = printed(of(row), scale);
-    const [x, cell, panel] = [valueOf(across, row), cellOf(table, row), facet ? nameOf(table.columns[facet], row) : ""];
+    const [x, cell, panel] = [valueOf(across, row), cellOf(table, row), facet ? shownOf(table.columns[facet], row) : ""];
     const [y, low, high] = Object.values(of(row)).map((each) => (each ?? of(row).value) / scale.divisor);
-    const said = `${nameOf(line, row)}, ${across.label} ${x}\n${text} ${scale.suffix} ${interval}\n${cell}`;
-    return { x, y, low, high, panel, cell, said, line: nameOf(line, row) };
+    const said = `${shownOf(line, row)}, ${across.label} ${x}\n${text} ${scale.suffix} ${interval}\n${cell}`;
+    return { x, y, low, high, panel, cell, said, line: shownOf(line, row) };
   }).filter((point) => point.x !== "" && (point.y > 0 || !isLogY));
-  const lines = line.keys.map(named).filter((key) => points.some((point) => point.line === key));
+  const lines = line.keys.map((key) => labelOf(line, key)).filter((key) => points.some((point) => point.line === key));
   const isSingle = !differ(table, rows, used, (row) => row);
   const isLabelled = isNumeric && isSingle && !facet && lines.length <= 8;
   const at = { x: "x", y: "y", z: "line", ...(facet ? { fx: "panel" } : {}) };

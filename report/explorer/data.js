@@ -24,6 +24,11 @@ const valueOf = (column, row) => (column.keys ? column.keys[column.values[row]] 
 const named = (key) => (key === "" ? "(none)" : String(key));
 const nameOf = (column, row) => named(valueOf(column, row));
 
+/** What the report calls a value: of a rung its label. */
+const labelOf = (column, key) => column.names?.[key] ?? named(key);
+
+const shownOf = (column, row) => labelOf(column, valueOf(column, row));
+
 /** A row's cell; of several runs with the run's name before it. */
 const cellOf = ({ columns: { run, cell } }, row) =>
   (cell ? (run ? `${valueOf(run, row)}: ` : "") + valueOf(cell, row) : "");

@@ -18,7 +18,9 @@ async function showRows(state) {
   setControls([chooser, element("label", {}, "search", search)],
     filters.map(([column, found]) => filterMenu(column, found, state[column.name])));
   const chosen = chosenRows(table, all, filtersOf(state));
-  const sorted = sortedBy(table, chosen, state.sort);
+  if (!chosen.length) return sayNothing(state, filtersOf(state));
+  const sort = state.sort ?? table.sort;
+  const sorted = sortedBy(table, chosen, sort);
   const columns = Object.values(table.columns).filter((column) => !isEmpty(column, chosen));
   const constant = columns.filter((column) => column.keys && column.name !== "cell" && chosen.length > 1
     && keysOf(column, chosen).length === 1);
@@ -33,7 +35,7 @@ async function showRows(state) {
     const scales = shown.map(({ keys, unit, values }) =>
       (keys || unit === "of the row" ? null : scaleFor(unit, first.map((row) => values[row]))));
     setView(scrolled(`Rows of ${name}`, `A row is ${table.row}. ${common && `All: ${common}.`}`,
-      shown.map((column, at) => sortingHead(state, column, scales[at])),
+      shown.map((column, at) => sortingHead(sort, column.name, headed(column.label, scales[at]?.suffix), column)),
       first.map((row) => element("tr", {}, ...shown.map((each, at) => fieldOf(state, table, each, row, scales[at]))))));
     say(`${grouped(first.length)} of ${grouped(left.length)} rows of ${grouped(table.count)} `,
       first.length < left.length ? button("Show more", () => draw(words, most * 5)) : "",
@@ -45,14 +47,14 @@ async function showRows(state) {
 const isMissing = (value) => value == null || value === "";
 const isEmpty = (column, rows) => rows.every((row) => isMissing(valueOf(column, row)));
 
-function sortingHead(state, column, scale) {
-  const [name, order] = (state.sort ?? "").split(":");
-  const isOwn = name === column.name;
-  const next = isOwn && order !== "down" ? `${column.name}:down` : column.name;
-  const more = { title: column.meaning, id: `control-sort-${column.name}` };
-  const made = button(headed(column.label, scale?.suffix), () => change({ sort: next }), more);
-  const direction = order === "down" ? "descending" : "ascending";
-  return element("th", { scope: "col", class: column.keys ? "" : "number", "aria-sort": isOwn ? direction : "" }, made);
+/** A heading that sorts by its column: NAME, then NAME:down. */
+function sortingHead(sort, name, text, { meaning = "", keys = null } = {}) {
+  const isOwn = (sort ?? "").replace(/:down$/, "") === name;
+  const isDown = isOwn && sort.endsWith(":down");
+  const next = isOwn && !isDown ? `${name}:down` : name;
+  const made = button(text, () => change({ sort: next }), { title: meaning, id: `control-sort-${name}` });
+  const direction = isDown ? "descending" : "ascending";
+  return element("th", { scope: "col", class: keys ? "" : "number", "aria-sort": isOwn ? direction : "" }, made);
 }
 
 /** A field of a table; without a scale for its column a number has its own, and its unit. */
@@ -62,7 +64,7 @@ function fieldOf(state, table, column, row, scale = null) {
   if (column.name === "cell") return element("td", { class: "short" }, cardLink(state, cellOf(table, row), value));
   if (column.keys) {
     const kind = column.kind === "number" ? "number" : value.length > 36 ? "long" : "short";
-    return element("td", { class: kind }, String(value));
+    return element("td", { class: kind }, labelOf(column, value));
   }
   const own = scale ?? scaleFor(unitOf(table, column, row), [value]);
   const [low, high] = [column.low, column.high].map((end) => table.columns[end]?.values[row]);
@@ -92,17 +94,23 @@ function withWords(table, rows, words) {
   return rows.filter((row) => wanted.every((word) => table.lines[row].includes(word)));
 }
 
-/** In SI units, as results/tables has it. */
+/** Headings and rows in SI units, as results/tables has it. */
 function asCsv(columns, rows) {
+  return csvOf([columns.map((column) => column.name), ...rows.map((row) => columns.map((each) => valueOf(each, row)))]);
+}
+
+function csvOf(lines) {
   const quoted = (value) => (/[",\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
-  const lines = rows.map((row) => columns.map((column) => quoted(String(valueOf(column, row) ?? ""))).join(","));
-  return [columns.map((column) => column.name).join(","), ...lines, ""].join("\n");
+  return `${lines.map((line) => line.map((value) => quoted(String(value ?? ""))).join(",")).join("\n")}\n`;
 }
 
 function asMarkdown(columns, rows) {
-  const line = (values) => `| ${values.map((value) => String(value ?? "").replaceAll("|", "\\|")).join(" | ")} |`;
   const heads = columns.map(({ label, unit }) => headed(label, ["1", "of the row"].includes(unit) ? "" : unit));
-  const rules = columns.map((column) => (column.keys ? ":---" : "---:"));
-  const body = rows.map((row) => columns.map((column) => valueOf(column, row)));
+  return markdownOf([heads, ...rows.map((row) => columns.map((column) => valueOf(column, row)))]);
+}
+
+function markdownOf([heads, ...body]) {
+  const line = (values) => `| ${values.map((value) => String(value ?? "").replaceAll("|", "\\|")).join(" | ")} |`;
+  const rules = heads.map((_, at) => (body.every((row) => typeof row[at] !== "string" || row[at] === "") ? "---:" : ":---"));
   return `${[heads, rules, ...body].map(line).join("\n")}\n`;
 }

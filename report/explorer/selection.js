@@ -1,16 +1,16 @@
 // What pivot and chart show of the state: a measure, its axes, and one value for each axis that is left.
 const PREFERRED = ["timing", "step", "ok", "all", "time", "forward", "bf16"];
-const ROW_AXES = ["variant", "size", "a", "category", "module", "name", "part"];
+const ROW_AXES = ["name", "module", "category", "part", "variant", "size", "a"];
 const COLUMN_AXES = ["context", "length", "precision", "b", "phase", "variant"];
 const STATISTICS = ["median", "mean", "std", "processes", "samples"]; // of series
-const NO_AXES = ["quantity", "unit", "status", "full_name", "command"];
+const NO_AXES = ["quantity"]; // of series: one is chosen anyway
 const LEFT_OPEN = ["cell", "limits", "verdict"]; // no value of these is chosen unless a reader does
 
 async function selectionOf(state) {
   const all = measures();
   const measure = all.find((each) => each.id === state.of) ?? all[0];
   const table = await tableOf(measure.table);
-  const axes = Object.values(table.columns).filter(({ keys, name }) => keys && !NO_AXES.includes(name));
+  const axes = Object.values(table.columns).filter(({ keys, name, is_axis }) => keys && is_axis && !NO_AXES.includes(name));
   const [filters, automatic] = [filtersOf(state), {}];
   let rows = measuredRows(table, measure);
   const narrow = (name, among) => {
@@ -63,9 +63,16 @@ function best(found, axis) {
     ?? found.reduce((most, each) => (each.count > most.count ? each : most)).text;
 }
 
-function selectionControls(state, { all, measure, table, axes, whole, automatic, used, byRows, byColumns }, more) {
-  const groups = Map.groupBy(all, (each) => each.table);
+// Quantities of series by their unit, and how a menu calls such a group.
+const KINDS = { s: "times", B: "memory", "FLOP/s": "rates", "FLOP/s or B/s": "rates", "token/s": "rates", share: "rates",
+  J: "energy and clocks", MHz: "energy and clocks" };
+const kindOf = ({ table, unit }) => (table === "series" ? KINDS[unit] ?? "counts and differences" : `table ${table}`);
+
+function selectionControls(state, { all, measure, table, axes, whole, automatic, used, byRows, byColumns, facet }, more) {
+  const groups = Map.groupBy(all, kindOf);
   const options = [...groups].map(([name, list]) => [name, list.map((each) => [each.id, each.label])]);
+  const kept = { rows: byRows, columns: byColumns, facet }; // so that a choice of rows never swaps an axis
+  const anew = { rows: null, columns: null, facet: null, than: null }; // another study has others
   const choose = (of) => { location.hash = addressOf({ show: state.show, of }); }; // another one has other axes
   const varying = axes.filter(({ name }) => whole[name].length > 1);
   const choices = [["", axes.filter((axis) => varying.includes(axis) || used.includes(axis.name)).map(optionOf)]];
@@ -77,7 +84,8 @@ function selectionControls(state, { all, measure, table, axes, whole, automatic,
     menu("columns", "columns", byColumns, choices),
     table.name === "series" ? menu("statistic", "stat", state.stat ?? "median", [["", statistics.map(optionOf)]]) : "",
     ...more,
-  ], filtered.map((axis) => filterMenu(axis, whole[axis.name], automatic[axis.name] ?? state[axis.name])));
+  ], filtered.map((axis) => filterMenu(axis, whole[axis.name], automatic[axis.name] ?? state[axis.name],
+    axis.name === "study" ? anew : kept)));
 }
 
 const optionOf = ({ name, label }) => [name, label];
@@ -88,8 +96,9 @@ function numbersOf({ table, measure, rows }, state) {
   const [low, high] = [table.columns[shown.low], table.columns[shown.high]];
   const scale = scaleFor(rows.length ? unitOf(table, shown, rows[0]) : "1", rows.map((row) => shown.values[row]));
   const label = table.name === "series" ? `${measure.label}, ${shown.label}` : measure.label;
+  const unit = rows.length ? unitOf(table, shown, rows[0]) : "1";
   const of = (row) => ({ value: shown.values[row], low: low?.values[row], high: high?.values[row] });
-  return { of, scale, label: headed(label, scale.suffix) };
+  return { of, scale, label: headed(label, scale.suffix), plain: headed(label, unit === "1" ? "" : unit) };
 }
 
 /** The unit that a number of a row is printed in. */
@@ -100,8 +109,9 @@ function unitOf({ columns }, column, row) {
 
 /** In words: what all that is shown has in common. */
 function commonOf({ rows, axes }) {
-  const found = axes.map((axis) => [axis.label, keysOf(axis, rows)]).filter(([, keys]) => keys.length === 1);
-  return found.map(([label, [{ text }]]) => `${label} ${text}`).filter((each) => !each.endsWith(named(""))).join(", ");
+  const found = axes.map((axis) => [axis, keysOf(axis, rows)]).filter(([, keys]) => keys.length === 1);
+  return found.map(([axis, [{ text }]]) => `${axis.label} ${labelOf(axis, text)}`)
+    .filter((each) => !each.endsWith(named(""))).join(", ");
 }
 
 /** Labels of the axes in which rows of one place differ: what a filter would tell apart. */

@@ -10,6 +10,7 @@ from stepscope.files import replacing
 
 # Folders of results/ that hold no cells, so that none of them is a machine's label.
 OTHER_FOLDERS = ("tables", "figures", "report", "slurm", "archive", "site", "ab", "compare")
+OTHER_FILES = (".json", ".log")  # what the names of files there end with
 _MEASURED = ("record.json", "samples.csv")
 
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 MOST_VALUES = 100_000  # in a file, those that its aliases repeat counted each time
-_PLAIN = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 
 
 def read_yaml(path: Path) -> dict:
@@ -24,11 +24,11 @@ def unreadable(path: Path) -> str | None:
     import yaml
 
     try:
-        reading = _Reading()
-        reading.values_of(yaml.compose(path.read_text(encoding="utf-8"), Loader=_loader()))
-        if reading.complaints:
-            return "\n".join(f"{path}, {said}" for said in reading.complaints)
-        is_mapping = isinstance(read_yaml(path), dict)
+        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=_loader())
+        if root and (complaints := _complaints(root)):
+            return "\n".join(f"{path}, {said}" for said in complaints)
+        if not isinstance(read_yaml(path), dict):
+            return f"{path} holds no keys at its top level; write lines like `device: cpu`"
     except FileNotFoundError:
         return f"{path}: there is no such file; restore it, or name another with --configfile"
     except OSError as error:
@@ -43,8 +43,6 @@ def unreadable(path: Path) -> str | None:
         return f"{path}: too many levels inside each other; no key needs as many"
     except (yaml.YAMLError, ValueError) as error:
         return f"{path} is not usable YAML: {str(error).splitlines()[0]}; correct it"
-    if not is_mapping:
-        return f"{path} holds no keys at its top level; write lines like `device: cpu`"
     return None
 
 
@@ -54,40 +52,39 @@ def _loader() -> type:
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Reading:
-    """Goes through the nodes of a file, each once, and notes what is wrong."""
+def _complaints(root) -> list[str]:
+    """A line for each key that is there twice and each number that is not read as it looks, below a
+    node of PyYAML.
 
-    def __init__(self) -> None:
-        self.complaints: list[str] = []
-        self._values: dict[int, int] = {}  # node → how many values it stands for; 0 while inside
+    Raises ValueError for a node inside itself, or too many values.
+    """
+    said: list[str] = []
+    counts: dict[int, int] = {}  # node → how many values it stands for, its aliases laid out
 
-    def values_of(self, node) -> int:
-        """How many values a node of PyYAML stands for, its aliases laid out. Raises ValueError for
-        too many, or a node that is inside itself."""
-        if id(node) in self._values:
-            if not self._values[id(node)]:
-                raise ValueError(f"what begins in line {_line(node)} holds itself")
-            return self._values[id(node)]
-        self._values[id(node)] = 0
-        count = 1
-        if getattr(node, "id", None) == "mapping":
-            names = [str(key.value) for key, _ in node.value]
-            for place, (key, value) in enumerate(node.value):
-                if names[place] in names[:place]:
-                    self._say(key, f"key {names[place]!r} is there twice; remove one")
-                count += 1 + self.values_of(value)
-        elif getattr(node, "id", None) == "sequence":
-            count += sum(map(self.values_of, node.value))
-        elif node is not None and node.tag.endswith(":int") and not _PLAIN.fullmatch(node.value):
-            self._say(node, f"{node.value} would not be read as it looks; write it in decimal")
-        if count > MOST_VALUES:
+    def count(node) -> int:
+        line = f"line {node.start_mark.line + 1}"
+        if id(node) in counts:
+            if not counts[id(node)]:
+                raise ValueError(f"what begins in {line} holds itself")
+            return counts[id(node)]
+        counts[id(node)] = 0  # until all that is inside has been counted
+        inside = []
+        if node.id == "mapping":
+            names: list[str] = []
+            for key, value in node.value:
+                if str(key.value) in names:
+                    twice = f"line {key.start_mark.line + 1}: key {str(key.value)!r}"
+                    said.append(f"{twice} is there twice; remove one")
+                names.append(str(key.value))
+                inside += [key, value]
+        elif node.id == "sequence":
+            inside = node.value
+        elif node.tag.endswith(":int") and not _DECIMAL.fullmatch(node.value):
+            said.append(f"{line}: {node.value} is not read as it looks; write it in decimal")
+        counts[id(node)] = 1 + sum(map(count, inside))
+        if counts[id(node)] > MOST_VALUES:
             raise ValueError(f"more than {MOST_VALUES:,} values, what aliases repeat counted too")
-        self._values[id(node)] = count
-        return count
+        return counts[id(node)]
 
-    def _say(self, node, what: str) -> None:
-        self.complaints.append(f"line {_line(node)}: {what}")
-
-
-def _line(node) -> int:
-    return node.start_mark.line + 1
+    count(root)
+    return said

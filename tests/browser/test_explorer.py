@@ -2,14 +2,19 @@
 them."""
 
 import csv
+import re
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import made_up
 import pytest
-from stepscope.report import explorer
+from stepscope.report import explorer, links
 
 ROOT = Path(__file__).resolve().parents[2]
 CELL = "gpu-a/attention/d64/bf16"
+TASKS = re.findall(r"\| `(#[^`]+)` \| (.+) \|", (ROOT / "docs/report.md").read_text())
 DRAWN = "document.documentElement.dataset.drawn"
 
 
@@ -21,6 +26,20 @@ def tables(tmp_path_factory) -> Path:
     log.parent.mkdir(parents=True)
     log.write_text("measured")
     return folder
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory) -> str:
+    """Address of the explorer of the committed example's records."""
+    root = tmp_path_factory.mktemp("h200")
+    with zipfile.ZipFile(ROOT / "report/example/h200/cells.zip") as archive:
+        archive.extractall(root)
+    program = [sys.executable, ROOT / "scripts/aggregate.py", "--plan", root / "plan.json"]
+    where = ["--results", root, "--out", root / "tables"]
+    subprocess.run([*program, *where], check=True, capture_output=True, timeout=300)
+    page = root / explorer.FILE
+    page.write_text(explorer.document({"": root / "tables"}, root, "snakemake", ROOT / "report"))
+    return page.as_uri()
 
 
 @pytest.fixture
@@ -35,7 +54,7 @@ def viewed(opened, tables):
                 explorer.document(runs or {"": tables}, path.parent, "snakemake", ROOT / "report")
             )
         page = opened(
-            path.as_uri() + explorer.explorer_link(**state).removeprefix(explorer.FILE),
+            path.as_uri() + links.explorer_link(**state).removeprefix(explorer.FILE),
             width,
             theme,
         )
@@ -144,6 +163,112 @@ def test_rows_are_filtered_searched_sorted_and_copied(viewed, tables):
     page.get_by_role("button", name="Copy as Markdown").click()
     page.wait_for_function("document.querySelectorAll('#said button')[1].textContent === 'Copied'")
     assert page.evaluate("navigator.clipboard.readText()").count("\n") == len(wanted) + 2
+
+
+def test_a_pivot_is_compared_with_one_of_its_columns(viewed, tables):
+    of_big = {"study": "timing", "machine": "gpu-a", "phase": "step", "size": "big"}
+    page = viewed(of="series.time", rows="precision", columns="context", **of_big)
+    choose(page, "than", "256")
+    where = {"quantity": "time", "machine": "gpu-a", "study": "timing", "size": "big"}
+    rows = rows_of(tables, "series", phase="step", mode="step", precision="bf16", **where)
+    by_context = {int(float(row["context"])): float(row["median"]) for row in rows}
+    shown = place(page, "bf16", "1024").inner_text()
+    assert f"× {by_context[1024] / by_context[256]:.2f}" in shown
+    assert f"(+{1e3 * (by_context[1024] - by_context[256]):.0f}" in shown.replace(",", "")
+    assert "×" not in place(page, "bf16", "256").inner_text()
+
+
+def test_a_pivot_is_sorted_by_its_headings_and_copied(viewed, tables):
+    page = viewed(
+        of="series.time", cell=CELL, rows="variant", columns="length", direction="forward"
+    )
+    for end in ("ascending", "descending"):
+        page.locator("#control-sort-2048").click()
+        page.wait_for_selector(f"th[aria-sort={end}]")
+    page.get_by_role("button", name="Copy as CSV").click()
+    page.wait_for_selector("button:text-is('Copied')")
+    copied = list(csv.DictReader(page.evaluate("navigator.clipboard.readText()").splitlines()))
+    known = [float(row["length 2048"]) for row in copied if row["length 2048"]]
+    where = {"cell": CELL, "quantity": "time", "direction": "forward", "status": "ok"}
+    rows = [row for row in rows_of(tables, "series", **where) if float(row["length"]) == 2048]
+    assert known == pytest.approx(sorted((float(row["median"]) for row in rows), reverse=True))
+    choose(page, "than", "1024")
+    page.get_by_role("button", name="Copy as Markdown").click()
+    page.wait_for_function("document.querySelectorAll('#said button')[1].textContent === 'Copied'")
+    assert "length 2048 over 1024" in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_rungs_have_the_order_and_the_names_of_the_report(viewed):
+    page = viewed(of="series.time", study="ladder", size="big", rows="variant", columns="context")
+    assert page.locator("#view tbody th").all_inner_texts()[:7] == [
+        "fp32",
+        "TF32",
+        "bf16",
+        "fused attention (SDPA)",
+        "blocks compiled",
+        "CUDA graphs",
+        "fused AdamW",
+    ]
+
+
+def test_results_are_no_axes(opened, example):
+    page = opened(example + "#of=kernels.time&columns=phase")
+    page.wait_for_function(DRAWN)
+    rows = page.locator("#control-rows option")
+    names = [rows.nth(at).get_attribute("value") for at in range(rows.count())]
+    assert "name" in names and not {"tile", "layer_modules", "full_name", "data_type"} & set(names)
+    assert {"forward", "backward", "step"} <= set(page.locator("#view thead th").all_inner_texts())
+    assert page.locator("#view tbody th").count() > 20
+
+
+@pytest.mark.parametrize("show", ["pivot", "chart", "rows"])
+def test_an_empty_selection_says_so(viewed, show):
+    page = viewed(show=show, of="series.time", study="timing", size="d64")
+    assert "No row has" in page.locator("#said").inner_text()
+    page.get_by_role("link", name="Choose anew").click()
+    page.wait_for_selector("#view tbody tr, #view svg")
+
+
+def test_a_choice_of_rows_swaps_no_axis(viewed):
+    page = viewed(of="series.time", study="timing", machine="gpu-a")
+    axes = [page.locator(f"#control-{name}").input_value() for name in ("rows", "columns")]
+    choose(page, "precision", "fp32")
+    assert [page.locator(f"#control-{name}").input_value() for name in ("rows", "columns")] == axes
+
+
+def test_quantities_are_grouped_and_filters_fold_on_a_phone(viewed):
+    page = viewed(400)
+    groups = page.locator("#control-of optgroup")
+    labels = [groups.nth(at).get_attribute("label") for at in range(groups.count())]
+    assert labels[0] == "times" and {"memory", "rates", "table kernels"} <= set(labels)
+    assert page.locator("#view tbody tr").first.bounding_box()["y"] < 500
+    assert not page.locator("#control-phase").is_visible()
+    page.locator("#filters summary").click()
+    choose(page, "phase", "forward")
+    assert page.locator("#control-phase").is_visible()  # it stays open
+
+
+@pytest.mark.parametrize(("address", "actions"), TASKS)
+def test_ten_questions_are_answered_in_three_actions(opened, example, address, actions):
+    def seen(page) -> str:
+        page.wait_for_function(DRAWN)
+        return page.locator("#view").inner_text()
+
+    answer = seen(opened(example + address))
+    page = opened(example)
+    page.wait_for_function(DRAWN)
+    taken = re.findall(r"`([^`]+)`", actions)
+    assert len(taken) <= 3
+    for action in taken:
+        name, _, value = action.partition("=")
+        if value:
+            choose(page, name, value)
+        else:
+            page.evaluate("delete document.documentElement.dataset.drawn")
+            page.get_by_role("link", name=name).click()
+            page.wait_for_function(DRAWN)
+    assert seen(page) == answer and len(answer) > 80
+    assert page.complaints == []
 
 
 def test_a_chart_has_a_mark_for_each_measured_row(viewed, tables):

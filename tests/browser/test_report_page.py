@@ -34,9 +34,21 @@ def test_it_needs_no_network_and_no_script(opened, report):
 def test_nothing_is_wider_than_the_screen(opened, report, width):
     page = opened(report, width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    hidden = """() => [...document.querySelectorAll('main > *')].filter(
-        each => each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML.slice(0, 80))"""
+    hidden = """() => [...document.querySelectorAll('main > *')]
+        .filter(each => each.getBoundingClientRect().right > innerWidth + 1)
+        .map(each => each.outerHTML.slice(0, 80))"""
     assert page.evaluate(hidden) == []
+
+
+@pytest.mark.parametrize("width", [360, 400, 1280])
+def test_a_figure_is_seen_whole(opened, report, width):
+    """And no narrower than makes its smallest letters 7 pixels high on a phone of 400."""
+    page = opened(report, width)
+    measure = "each => [each.clientWidth, each.scrollWidth]"
+    figures = page.locator(".figure")
+    for at in range(figures.count()):
+        shown, whole = figures.nth(at).evaluate(measure)
+        assert whole <= shown and (width < 400 or shown >= 385)
 
 
 def test_dark_is_dark_and_paper_is_light(opened, report):

@@ -28,6 +28,7 @@ COUNTS = {
     "stepscope.machine": False,  # what the machine is, and who waits for whom
     "stepscope.machine.cores": True,  # which core the steps run on
     "stepscope.model": True,  # what a step computes
+    "stepscope.model.own.files": False,  # which files a model of one's own is made of
     "stepscope.model.about": False,  # what an option's value says of itself
     "stepscope.model.chosen": False,  # finds the modules, which count by themselves
     "stepscope.formulas": False,  # what a step costs, which times are divided by afterwards
@@ -119,10 +120,6 @@ class Sources:
             if not measured or counts(name):
                 total.update(f"{name}\0{self._read(path)[0]}\0".encode())
         return total.hexdigest()[:16]
-
-    def measured_digest(self, program: str, by_name: Iterable[str] = ()) -> str:
-        """The digest of a measuring program, of the modules alone that can change a number."""
-        return self.digest(program, by_name, measured=True)
 
     def modules(self, program: str, by_name: Iterable[str] = ()) -> dict[str, Path]:
         """Module → file, for what `program` may load; the program itself stands under its file

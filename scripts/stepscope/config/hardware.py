@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from stepscope.archive import OTHER_FOLDERS
+from stepscope.archive import OTHER_FILES, OTHER_FOLDERS
 from stepscope.config import ConfigError
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware, is_expected
@@ -31,10 +31,11 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
         device = identity.choose_device(config["device"])
         entries = {identity.hardware_label(device): {}}
     for label in entries:
-        if label in OTHER_FOLDERS or len(label) > 64:
+        if label in OTHER_FOLDERS or label.endswith(OTHER_FILES) or len(label) > 64:
             raise ConfigError(
                 f"config key hardware: {label!r} is not a usable name; use at most 64 letters,"
-                f" digits, '.', '_' and '-', and none of {', '.join(OTHER_FOLDERS)}"
+                f" digits, '.', '_' and '-', none of {', '.join(OTHER_FOLDERS)}, and no name that"
+                f" ends with {' or '.join(OTHER_FILES)}"
             )
     found = [_hardware(label, entry, config, results) for label, entry in entries.items()]
     at_hand = [one.label for one in found if one.here and one.measured]
@@ -186,22 +187,23 @@ def job_resources(
     and `mem_mb` the host's memory in MB.
     """
     minutes = limit(config["limits"], "minutes", config[study]["time_limit"], study, size)
-    on_gpu = hardware.device == "cuda"
-    found: dict[str, object]
-    if not hardware.by_jobs:
-        found = {"gpu": devices * on_gpu, "minutes": minutes, "runtime": minutes, "mem_mb": 0}
-    else:
+    found: dict[str, float | None] = {
+        "gpu": devices if hardware.device == "cuda" else 0,
+        "minutes": minutes,
+        "runtime": minutes,
+        "mem_mb": 0,
+    }
+    if hardware.by_jobs:
         memory = limit(config["limits"], "memory", DEFAULT_LIMITS["memory"], study, size)
-        found = {
-            "gpu": devices if on_gpu else None,
-            "minutes": minutes,
+        found |= {
+            "gpu": found["gpu"] or None,
             "runtime": minutes + START_MINUTES,
             "mem_mb": round(memory * 1024),
         }
     asked = hardware.asked
     flags = [asked.get("slurm_extra"), "--exclusive" if asked.get("exclusive") else None]
-    found["slurm_extra"] = " ".join(filter(None, flags)) or None
-    return found | {key: asked.get(key) for key in SLURM_KEYS}
+    extra = " ".join(filter(None, flags)) or None
+    return found | {key: asked.get(key) for key in SLURM_KEYS} | {"slurm_extra": extra}
 
 
 def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> int:

@@ -4,7 +4,7 @@ change of the one before, and the asides."""
 from stepscope.axes import NEUTRAL, PLAIN_STEP
 from stepscope.config import ConfigError
 from stepscope.config.grid import Cell, Target, each_once, options_path
-from stepscope.config.model_cells import check_size, models_of, timed_steps
+from stepscope.config.model_cells import check_blocks, check_size, models_of, timed_steps
 
 VARIED = ("compile", "checkpoint")  # what an aside may vary
 
@@ -97,7 +97,7 @@ def _asides_at(
         for option in VARIED:
             changes += [{option: value} for value in aside.get(option, [])]
         for change in changes:
-            _check_blocks(change, size, config["sizes"], key)
+            check_blocks(change, size, config["sizes"].get(size, {}), key)
             name = _name(change)
             if name in of_rung or name in found:
                 name = f"{after}+{name}"
@@ -120,14 +120,3 @@ def _name(change: dict) -> str:
         f"{key}={value}" if key in ("checkpoint", "loss") else str(value)
         for key, value in change.items()
     )
-
-
-def _check_blocks(change: dict, size: str, sizes: dict, key: str) -> None:
-    if size not in sizes:  # how many blocks a model of one's own has is seen when it is built
-        return
-    every, blocks = change.get("checkpoint", 0), sizes[size]["num_layers"]
-    if every > blocks:
-        raise ConfigError(
-            f"{key}: checkpoint {every} is more than the blocks of size {size} ({blocks}); use"
-            " fewer, or give the aside the sizes that have as many"
-        )

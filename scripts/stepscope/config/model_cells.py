@@ -1,7 +1,9 @@
 """Cells that run the model: one for each point of size x context x precision and the options."""
 
+import math
+
 from stepscope.axes import NEUTRAL
-from stepscope.config import ConfigError, own_models, recordings
+from stepscope.config import Complaints, ConfigError, own_models, recordings
 from stepscope.config.grid import Cell, Target, each_once, options_path, points
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.model.shape import ModelShape
@@ -42,7 +44,7 @@ def parallel_cells(target: Target) -> list[Cell]:
 
 
 def strategy_name(strategy: dict) -> str:
-    """What a variant of the study of several devices is called: `overlapped`, `overlapped-ctas=8`."""
+    """What a variant of several devices is called: `overlapped`, `overlapped-ctas=8`."""
     changed = [f"{key}={value}" for key, value in strategy.items() if key != "strategy"]
     return "-".join([strategy["strategy"], *changed])
 
@@ -98,36 +100,42 @@ def training_cells(target: Target, settings: dict) -> list[Cell]:
     settings: what the study adds to each spec, such as how many steps. Raises ConfigError for a
     grid that is wrong.
     """
-    config, device = target.config, target.device
-    key = f"config key {target.study}.grid.{device}"
-    entries = target.settings["grid"][device]
-    for entry in entries:
+    models = models_of(target.config)
+    cells: list[Cell] = []
+    wrong = Complaints()
+    for place, entry in enumerate(target.settings["grid"][target.device]):
+        key = f"config key {target.study}.grid.{target.device}.{place}"
         for axis in entry:
             if axis not in target.axes:
-                raise ConfigError(f"{key}: its cells have no {axis}; remove it")
-    models = models_of(config)
-    neutral = {**NEUTRAL, **recordings.USUAL, "batch": config["model"]["batch"]}
-    cells = []
-    for point in points(entries, target.axes):
-        size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
-        check_size(size, config, key)
-        _plain_heads(point, models[size], f"{key}: size {size}")
-        # What is left of the point are options; only what is not neutral stands in path and spec.
-        options = {name: value for name, value in point.items() if value != neutral[name]}
-        of_model = {name: value for name, value in options.items() if name not in recordings.USUAL}
-        spec = {
-            **models[size],
-            "context": context,
-            "batch": config["model"]["batch"],
-            "precision": precision,
-            **settings,
-            **target.common,
-            **of_model,
-            **recordings.flags(target.study, options),
-        }
-        folder = f"{size}/ctx{context}/{precision}{options_path(options)}"
-        cells.append(target.cell(folder, spec, size))
+                wrong.note(f"{key}: its cells have no {axis}; remove it")
+        for point in points([entry], target.axes):
+            with wrong.noted():
+                check_size(point["size"], target.config, key)
+                cells.append(_cell(target, point, models[point["size"]], settings, key))
+    wrong.tell()
     return each_once(cells)
+
+
+def _cell(target: Target, point: dict, model: dict, settings: dict, key: str) -> Cell:
+    """The cell at a point of a grid."""
+    size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
+    _plain_heads(point, model, f"{key}: size {size}")
+    check_blocks(point, size, model, key)
+    batch = target.config["model"]["batch"]
+    neutral = {**NEUTRAL, **recordings.USUAL, "batch": batch}
+    # What is left of the point are options; only what is not neutral stands in path and spec.
+    options = {name: value for name, value in point.items() if value != neutral[name]}
+    spec = {
+        **model,
+        "context": context,
+        "batch": batch,
+        "precision": precision,
+        **settings,
+        **target.common,
+        **{name: value for name, value in options.items() if name not in recordings.USUAL},
+        **recordings.flags(target.study, options),
+    }
+    return target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size)
 
 
 def _plain_heads(point: dict, model: dict, place: str) -> None:
@@ -153,6 +161,17 @@ def _plain_heads(point: dict, model: dict, place: str) -> None:
         )
     if heads and heads == model["num_heads"]:
         del point["key_value_heads"]
+
+
+def check_blocks(options: dict, size: str, model: dict, key: str) -> None:
+    """Raise ConfigError for a checkpoint of more blocks than the model has; of a model of one's own
+    they are counted when it is built."""
+    every, blocks = options.get("checkpoint", 0), model.get("num_layers", math.inf)
+    if every > blocks:
+        raise ConfigError(
+            f"{key}: checkpoint {every} is more than the blocks of size {size} ({blocks}); use"
+            " fewer, or give the entry the sizes that have as many"
+        )
 
 
 def models_of(config: dict) -> dict[str, dict]:

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from stepscope.config import ConfigError, model_files
+from stepscope.config import ConfigError
 from stepscope.config.code_digest import imported, source_digest
 from stepscope.machine.identity import PACKAGE
 
@@ -79,7 +79,8 @@ def keys_of(spec: dict) -> dict:
 
 
 def require(name: str, reference: str) -> None:
-    """Raise ConfigError, with one line that names the key, if a model's file is not there."""
+    """Raise ConfigError, with one line that names the key, if a model's file is not there, or the
+    repository of an architecture is not in Hugging Face's cache."""
     try:
         _files(reference)
     except (package().ModelError, OSError) as error:
@@ -114,7 +115,7 @@ def _files(reference: str) -> list[Path]:
     Raises ModelError where the file is not there.
     """
     try:
-        return model_files.files_of(package(), reference)
+        return package().files_of(reference)
     except package().ModelError:
         file = package().parse(reference).file
         if file and file.is_file():

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from stepscope.config import ConfigError, own_models
+from stepscope.config import Complaints, ConfigError, own_models
 from stepscope.config.code_digest import SCRIPTS, Sources, modules_of
 from stepscope.config.grid import Cell, command_of
 from stepscope.config.studies import Study
@@ -16,6 +16,8 @@ from stepscope.machine import identity
 from stepscope.machine.labels import Hardware
 
 PLAN_VERSION = 3
+
+MOST_CELLS = 2000  # of all studies and machines: Snakemake takes a minute to plan as many
 
 
 class Registry:
@@ -45,16 +47,26 @@ class Registry:
         self._identity = functools.cache(self._identity_json)
         self.studies: dict[str, list[Cell]] = {}
         self._cells: dict[str, Cell] = {}
+        wrong = Complaints()
         for study in studies:
             cells: list[Cell] = []
             for one in machines:
-                cells += self._planned(study, one)
+                with wrong.noted():
+                    cells += self._planned(study, one)
                 self._identity(study.name, one.label)  # ends it if it is not as configured
             self.studies[study.name] = cells
             self._cells |= {cell.name: cell for cell in cells}
+        if len(self._cells) > MOST_CELLS:
+            largest = max(self.studies, key=lambda name: len(self.studies[name]))
+            wrong.note(
+                f"config key {largest}: {len(self._cells):,} cells are planned, most of them there;"
+                f" at most {MOST_CELLS:,} can be: make its grid smaller, or several runs of it"
+            )
         read = [cell for cell in self._cells.values() if self._reads_model(cell)]
         for size, model in {cell.size: cell.spec["model"] for cell in read}.items():
-            own_models.require(str(size), model)
+            with wrong.noted():
+                own_models.require(str(size), model)
+        wrong.tell()
 
     def _planned(self, study: Study, one: Hardware) -> list[Cell]:
         cells = study.cells(
@@ -85,7 +97,7 @@ class Registry:
 
     def code(self, cell: Cell) -> str:
         """Digest of the code that the cell runs, with the files of a model of one's own."""
-        code = self.sources.measured_digest(cell.program, modules_of(cell.spec))
+        code = self.sources.digest(cell.program, modules_of(cell.spec), measured=True)
         return own_models.with_files(code, cell.spec["model"]) if self._reads_model(cell) else code
 
     def code_and_machine(self, cell: Cell) -> str:

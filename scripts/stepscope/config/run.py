@@ -3,6 +3,7 @@ it is, and loses no cell that was measured, however it ends."""
 
 import contextlib
 import logging
+import os
 import shutil
 import signal
 import sys
@@ -11,6 +12,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
+from stepscope.files import is_full
 from stepscope.machine.locks import lock_folder
 
 # What was measured, until Snakemake has noted it as finished: it removes the outputs of a job that
@@ -44,19 +46,8 @@ def unlockable() -> str | None:
 
 
 def measuring(words: list[str]) -> list[str]:
-    """The words of a command line without the wish to measure nothing: what measures all that is
-    missing."""
-    kept: list[str] = []
-    for word in words:
-        if word.lower() == "measure=false":
-            continue
-        # A --config whose only value was dropped takes none: the flag behind it would be its value.
-        if word.startswith("-") and kept and kept[-1] in ("--config", "-C"):
-            kept.pop()
-        kept.append(word)
-    if kept and kept[-1] in ("--config", "-C"):
-        kept.pop()
-    return kept
+    """The words of a command line, where it is to measure nothing those of one that measures."""
+    return ["measure=true" if word.lower() == "measure=false" else word for word in words]
 
 
 class OneLineAJob(logging.Filter):
@@ -124,6 +115,19 @@ def unusable(path: str) -> str | None:
     if not harmful:
         return None
     return f"{path!r}: Snakemake cannot run programs by a path with {harmful[0]}; rename it"
+
+
+def unready(folder: Path, is_dry: bool) -> str | None:
+    """None if Snakemake can keep its notes in a working folder; else one line that says why not,
+    where it would answer with a traceback. Makes nothing."""
+    notes = folder / ".snakemake"
+    if is_dry and notes.exists():
+        return None
+    if not os.access(notes if notes.exists() else folder, os.W_OK):
+        return f"cannot write in {folder}: make it writable, or choose another --directory"
+    if is_full(folder):
+        return f"the disk of {folder} is full; make room and run again, nothing is lost"
+    return None
 
 
 def unwritable(

@@ -28,8 +28,8 @@ class Study:
     program: str
     axes: tuple[str, ...]
     expand: Callable[[Target], list[Cell]]
-    samples_are_series: bool
-    is_timed: bool
+    samples_are_series: bool = False
+    is_timed: bool = False
     start_seconds: float
     variant_seconds: float = 0
     analysis: str | None = None
@@ -101,8 +101,6 @@ PROFILE = Study(
     program="profile_step",
     axes=(*model_cells.AXES, "detail", "start"),
     expand=model_cells.profile_cells,
-    samples_are_series=False,
-    is_timed=False,
     start_seconds=10,
     analysis="analyze_profile",
     tools=profilers.tools,
@@ -112,8 +110,6 @@ MEMORY = Study(
     program="snapshot_memory",
     axes=(*model_cells.AXES, "start"),
     expand=model_cells.memory_cells,
-    samples_are_series=False,
-    is_timed=False,
     start_seconds=4.5,
     analysis="analyze_memory",
 )
@@ -122,8 +118,6 @@ PRECISION = Study(
     program="probe_precision",
     axes=("probe",),
     expand=operation_cells.precision_cells,
-    samples_are_series=False,
-    is_timed=False,
     start_seconds=2,
 )
 PARALLEL = Study(

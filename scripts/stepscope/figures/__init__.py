@@ -12,6 +12,7 @@ from stepscope.figures import (
     formats,
     ladder,
     memory,
+    parallel,
     start,
     steps,
     theme,
@@ -42,6 +43,7 @@ OF_MACHINE: dict[str, Draw] = {
         start.first_step,
         ladder.ladder,
         ladder.checkpoint,
+        parallel.ranks,
     )
 }
 OF_ALL: dict[str, Draw] = {each.__name__: each for each in (across.machines, across.published)}

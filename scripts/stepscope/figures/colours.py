@@ -63,6 +63,15 @@ THINGS = {
         "other": "grey",
         "idle": "pale",
     },
+    "rank": {
+        "computing alone": "blue",
+        "slowed": "vermillion",
+        "elsewhere": "purple",
+        "extra kernels": "orange",
+        "transfer": "black",
+        "waiting": "grey",
+        "idle": "pale",
+    },
     "memory": {
         "parameters": "blue",
         "gradients": "orange",

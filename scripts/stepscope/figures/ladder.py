@@ -40,25 +40,35 @@ def rungs(tables: Tables) -> pd.DataFrame:
     return rows.assign(follows=follows, verdict=rows["verdict"].fillna(""))
 
 
-def ladder(tables: Tables) -> Figure | None:
-    """A panel a place, the largest on top; a bar a rung: phases, the step's interval, its ratio to
-    the rung before.
-
-    Where launches limit a rung, lines show each step without the host. A place whose ladder starts
-    later than the longest one has no panel.
-    """
+def climbed(tables: Tables) -> pd.DataFrame:
+    """The rungs of the largest places, the largest first, but for checkpoints; not of a place whose
+    ladder starts later than the longest one."""
     every = rungs(tables)
     steps = every[every["changed"] != "checkpoint"]
     measured = steps.dropna(subset=["median"])
     if measured.empty:
-        return None
+        return measured
     longest = steps[steps["cell"] == measured["cell"].mode()[0]]
     begins_alike = steps["variant"] == longest["variant"].iloc[0]
     whole = steps[steps["cell"].isin(steps.loc[begins_alike, "cell"])]
     candidates = whole.dropna(subset=["median"]).drop_duplicates("cell")
-    cells = places.in_order(tables, candidates)[::-1][:MOST_PLACES]
+    cells = places.in_order(tables, candidates)[::-1][:MOST_PLACES]["cell"]
+    shown = whole[whole["cell"].isin(cells)]
+    rank = {cell: place for place, cell in enumerate(cells)}
+    return shown.sort_values("cell", key=lambda cell: cell.map(rank), kind="stable")
+
+
+def ladder(tables: Tables) -> Figure | None:
+    """A panel a place, the largest on top; a bar a rung: phases, the step's interval, its ratio to
+    the rung before.
+
+    Where launches limit a rung, lines show each step without the host.
+    """
+    shown = climbed(tables)
+    if shown.empty:
+        return None
+    cells = shown.drop_duplicates("cell")
     alone = places.free_steps(tables, "host_free_time", "ladder")
-    shown = whole[whole["cell"].isin(cells["cell"])]
     starved = shown[(shown["limits"] == "launches") & shown["cell"].isin(alone["cell"])]
     counts = [int((shown["cell"] == cell).sum()) for cell in cells["cell"]]
     figure, axes = theme.panels(
@@ -83,10 +93,10 @@ def ladder(tables: Tables) -> Figure | None:
 
 
 def _subject(shown: pd.DataFrame, *, has_lines: bool) -> str:
-    told = "× how many times as fast as the row above"
+    told = "× as fast as the row above"
     is_told_apart = (shown["verdict"] != "") & ~shown["follows"]
     if is_told_apart.any():
-        told += ", or as the one in brackets"
+        told += " or the one in brackets"
     return f"{told}; vertical line: without the host" if has_lines else told
 
 
@@ -160,16 +170,23 @@ def _told(row: dict) -> str:
     return f",  × {words.measured(row['ratio'])}{verdict}{against}"
 
 
+def checkpointed(tables: Tables) -> pd.DataFrame:
+    """The rungs with checkpoints at the largest place that has any, and those without that they are
+    compared with."""
+    steps = rungs(tables).dropna(subset=["median"])
+    place = places.largest(tables, steps[steps["changed"] == "checkpoint"])
+    own = steps[steps["cell"].isin(place["cell"])]
+    return own[own["variant"].isin({*place["variant"], *place["after"]})]
+
+
 def checkpoint(tables: Tables) -> Figure | None:
     """Time and peak of a rung and of the same rung with a checkpoint every k blocks, at the largest
     place."""
-    steps = rungs(tables).dropna(subset=["median"])
-    place = places.largest(tables, steps[steps["changed"] == "checkpoint"])
-    if place.empty:
+    own = checkpointed(tables)
+    if own.empty:
         return None
-    own = steps[steps["cell"] == place["cell"].iloc[0]]
-    own = own[own["variant"].isin({*place["variant"], *place["after"]})]
-    every, word = places.peaks(tables, "ladder")
+    # A rung that takes turns uses what others reserved: only what it allocates is its own.
+    every, word = places.peaks(tables, "ladder", places.OWN_PEAKS)
     peaks = every[every["cell"] == own["cell"].iloc[0]].set_index("variant")["median"]
     if peaks.empty:
         return None

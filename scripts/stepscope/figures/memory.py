@@ -23,9 +23,9 @@ MOST_MOMENTS = 1200  # that are drawn
 LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for its name
 
 
-def memory_over_step(tables: Tables) -> Figure | None:
-    """Bytes alive by category over one step: a ladder's place, else the largest that fitted; in
-    bf16 if it is there."""
+def recorded(tables: Tables) -> pd.DataFrame:
+    """What is alive over one step: a ladder's place, else the largest that fitted; in bf16 if it is
+    there."""
     rows = tables.rows("memory_timeline", options="", mode="step")
     lost = tables.rows("cells", status="oom")["cell"]
     rows = rows[~rows["cell"].isin(lost)]
@@ -33,9 +33,16 @@ def memory_over_step(tables: Tables) -> Figure | None:
     climbed = rows.merge(of_ladders, on=places.PLACE)
     rows = places.largest(tables, rows if climbed.empty else climbed)
     if rows.empty:
-        return None
+        return rows
     precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]
-    rows = rows[rows["precision"] == precision]
+    return rows[rows["precision"] == precision]
+
+
+def memory_over_step(tables: Tables) -> Figure | None:
+    """Bytes alive by category over one step."""
+    rows = recorded(tables)
+    if rows.empty:
+        return None
     return of_recording(rows, words.place(rows.iloc[0].to_dict(), precision=True))
 
 

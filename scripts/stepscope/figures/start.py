@@ -1,6 +1,7 @@
 """The first steps of a process: what they are worth as samples, and what the first spends its time
 on."""
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
@@ -9,13 +10,20 @@ from stepscope.results.tables import Tables
 MOST_CELLS = 6
 
 
+def warmed(tables: Tables) -> pd.DataFrame:
+    """Means after so many steps of warm-up, of the largest places."""
+    rows = tables.rows("warmup", phase="step").dropna(subset=["mean", "steady"])
+    cells = places.in_order(tables, rows.drop_duplicates("cell"))["cell"][-MOST_CELLS:]
+    return rows[rows["cell"].isin(cells)]
+
+
 def warmup(tables: Tables) -> Figure | None:
     """Mean of ten steps after so many steps of warm-up over the steady step, with a standard
     deviation on each side; a panel a cell."""
-    rows = tables["warmup"].dropna(subset=["mean", "steady"])
+    rows = warmed(tables)
     if rows.empty:
         return None
-    cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]
+    cells = places.in_order(tables, rows.drop_duplicates("cell"))
     skipped = sorted(rows["skipped"].unique())
     subject = "ten steps after so many of warm-up: mean ± standard deviation, over the steady step"
     figure, panels = theme.wrapped(len(cells), 3, 1.6, subject, sharex=True, sharey=True)

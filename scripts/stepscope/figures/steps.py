@@ -100,14 +100,20 @@ WAYS = {  # quantity → what it is called, colour, marker
 }
 
 
-def launches(tables: Tables) -> Figure | None:
-    """A row a timing cell in bf16, or in what is there: the step by the clock, without the host,
-    and the busy time."""
+def launch_rows(tables: Tables) -> pd.DataFrame:
+    """The steps by the clock, in bf16 or in what is there, of which it is known what they take
+    without the host."""
     found = {quantity: places.usual_batch(places.free_steps(tables, quantity)) for quantity in WAYS}
     cells = set(found["busy_time"]["cell"]) | set(found["host_free_time"]["cell"])
     rows = places.in_order(tables, found["time"][found["time"]["cell"].isin(cells)])
     rows = rows[rows["precision"] == "bf16"] if "bf16" in set(rows["precision"]) else rows
-    rows = rows.dropna(subset=["median"])[-MOST_CELLS:]
+    return rows.dropna(subset=["median"])[-MOST_CELLS:]
+
+
+def launches(tables: Tables) -> Figure | None:
+    """A row a timing cell: the step by the clock, without the host, and the busy time."""
+    rows = launch_rows(tables)
+    found = {quantity: places.usual_batch(places.free_steps(tables, quantity)) for quantity in WAYS}
     if rows.empty:
         return None
     key = {label: colours.OKABE_ITO[colour].light for label, colour, _ in WAYS.values()}

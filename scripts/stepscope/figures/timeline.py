@@ -21,14 +21,21 @@ TITLES = {
 MOST_LANES = 8
 
 
-def timeline(tables: Tables) -> Figure | None:
+def profiled(tables: Tables) -> pd.DataFrame:
     """The largest plain training step that was profiled, in bf16 where it was."""
     rows = tables.rows("timeline", options="", mode="step")
     rows = places.largest(tables, rows)
     if rows.empty:
-        return None
+        return rows
     precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]
-    rows = rows[rows["precision"] == precision].drop_duplicates()
+    return rows[rows["precision"] == precision].drop_duplicates()
+
+
+def timeline(tables: Tables) -> Figure | None:
+    """Of that step."""
+    rows = profiled(tables)
+    if rows.empty:
+        return None
     subject = words.place(rows.iloc[0].to_dict(), precision=True)
     return of_recording(rows, f"{subject}; under the profiler")
 

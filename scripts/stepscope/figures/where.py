@@ -1,6 +1,7 @@
 """Where a step's time goes: by kind of kernel, and from the plain step down to the top of the
 ladder."""
 
+import math
 from dataclasses import dataclass, fields
 
 import pandas as pd
@@ -124,23 +125,27 @@ def bounds(
     found = {}
     work = {precision: model.get("flop", 0)}
     if model.get("vocab_size", 0) > 0:
-        shape = ModelShape.of({name: int(model[name]) for name in SHAPE})
+        fewer = model.get("key_value_heads", 0)  # 0, or missing: as many as heads
+        heads_of_keys = {"key_value_heads": 0 if math.isnan(fewer) else int(fewer)}
+        shape = ModelShape.of({name: int(model[name]) for name in SHAPE} | heads_of_keys)
         blocks, head = linear_step_flops(shape, int(batch), int(context))
         other = FORMATS[precision].outside
         work = {precision: blocks, other: head} if other else {precision: blocks + head}
     if work[precision] > 0 and set(work) <= set(of_products.index):
         found["products"] = sum(flop / of_products[name] for name, flop in work.items())
-    if model.get("parameters", 0) > 0 and len(of_copy):
-        found["optimizer"] = OPTIMIZER_BYTES * model["parameters"] / of_copy.iloc[0]
+    trained = model.get("trained", model.get("parameters", 0))
+    if trained > 0 and len(of_copy):
+        found["optimizer"] = OPTIMIZER_BYTES * trained / of_copy.iloc[0]
     return found
 
 
 @dataclass(frozen=True)
 class Waterfall:
     """Row of the profiled plain step, its parts; those of the top of the ladder, where it is
-    profiled; the bounds."""
+    profiled; the bounds. cells: of both."""
 
     row: dict
+    cells: tuple[str, ...]
     plain: Parts
     top: Parts | None
     bounds: dict[str, float]
@@ -177,6 +182,7 @@ def _waterfall(
     if plain is None:
         return None
     top, last = None, row["precision"]
+    drawn = [row["cell"]]
     if len(rungs):
         fastest = rungs.sort_values("median").iloc[0]
         changed = places.at_place(cells, row)
@@ -185,8 +191,9 @@ def _waterfall(
         if len(changed):
             most = max(changed.to_dict("records"), key=lambda each: each["options"].count("="))
             top, last = parts(tables, most["cell"], fastest["median"]), fastest["precision"]
+            drawn += [most["cell"]] if top else []
     limits = bounds(tables, row["size"], row["context"], row["batch"], last)
-    return Waterfall(row, plain, top, limits)
+    return Waterfall(row, tuple(drawn), plain, top, limits)
 
 
 def waterfall(tables: Tables) -> Figure | None:
@@ -231,5 +238,5 @@ def waterfall(tables: Tables) -> Figure | None:
         end = marks.stack(panel, len(names) - 1, zip(widths, shades, strict=True))
         marks.beside_bar(panel, end, len(names) - 1, f"{words.number(end)} ms", fontweight="bold")
     marks.bar_axis(panel, names)
-    panel.set(xlim=(0, 1.3 * left), xlabel="ms a step")
+    panel.set(xlim=(0, 1.4 * left), xlabel="ms a step")
     return figure

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 HELD = "STEPSCOPE_HELD"  # environment variable: the device that this program's parent holds for it
+_OF_RUN: list[TextIO] = []  # held while they are open
 AGAIN = 0.2  # seconds between two looks for a free GPU
 
 
@@ -51,10 +52,7 @@ def hold(device_name: str) -> Iterator[None]:
             )
             fcntl.flock(file, fcntl.LOCK_EX)
             print(f"got {device_name}", file=sys.stderr, flush=True)
-        file.seek(0)
-        file.truncate()
-        file.write(str(os.getpid()))
-        file.flush()
+        _sign(file)
         yield
 
 
@@ -122,36 +120,30 @@ def _open(path: Path) -> int:
             os.umask(usual)
 
 
-class RunLock:
-    """Keeps two runs out of one folder, and is released by the kernel however the run ends, SIGKILL
-    included."""
+def lock_run(path: Path = Path(".snakemake/stepscope.lock")) -> str | None:
+    """Keep other runs out of this folder until this process ends, however it does, SIGKILL
+    included; returns None, or one line that says who is at work in it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = open(path, "a+")  # noqa: SIM115 - held until the process ends
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        return (
+            f"another run (process {file.read() or 'unknown'}) is at work in {Path.cwd()}; wait"
+            " until it ends, or end it"
+        )
+    except OSError as error:
+        why = f"note: {Path.cwd()} cannot be locked ({error.strerror})"
+        print(f"{why}; start one run at a time in it", file=sys.stderr)
+    _sign(file)
+    _OF_RUN.append(file)
+    return None
 
-    def __init__(self, path: Path = Path(".snakemake/stepscope.lock")):
-        self._path = path
-        self._file: TextIO | None = None
 
-    def take(self) -> str | None:
-        """Take the lock until the process ends; returns None, or one line that says who has it."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = open(self._path, "a+")  # noqa: SIM115 - held until the process ends
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
-            file.close()
-            return (
-                f"another run (process {holder}) is at work in {Path.cwd()}; wait until it ends, or"
-                " end it"
-            )
-        except OSError as error:
-            print(
-                f"note: {Path.cwd()} cannot be locked ({error.strerror}); start one run at a time"
-                " in it",
-                file=sys.stderr,
-            )
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        self._file = file
-        return None
+def _sign(file: TextIO) -> None:
+    """Write into a lock's file who has it."""
+    file.seek(0)
+    file.truncate()
+    file.write(str(os.getpid()))
+    file.flush()

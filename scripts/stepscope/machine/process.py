@@ -40,15 +40,13 @@ def _descends_from(ancestor: int) -> bool:
     """Whether this process is below another one, be it with a wrapper between them; also where that
     cannot be told. Who is left behind is given another parent (proc(5))."""
     number = os.getppid()
-    while number != ancestor:
-        if number == 0:
-            return False
+    while number not in (ancestor, 0):
         try:
             state = Path(f"/proc/{number}/stat").read_text()
         except OSError:
             return True
         number = int(state.rpartition(")")[2].split()[1])
-    return True
+    return number == ancestor
 
 
 def die_with_starter() -> None:

@@ -50,7 +50,7 @@ class Measurement(contextlib.AbstractContextManager):
         self._command = command_of(program, spec)
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
-        self._code = Sources().measured_digest(program, modules_of(spec))
+        self._code = Sources().digest(program, modules_of(spec), measured=True)
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> "Measurement":

@@ -52,9 +52,6 @@ def _seconds(call: Callable[[], object], clock: Clock, place: Place) -> float:
     return statistics.median(found)
 
 
-def slowest(ranks: list[list[dict]]) -> list[dict]:
-    """The rows of all ranks as one: each takes as long as on the rank that takes longest."""
-    return [
-        same[0] | {"seconds": max(row["seconds"] for row in same)}
-        for same in zip(*ranks, strict=True)
-    ]
+def largest(ranks: list[list[dict]], key: str) -> list[dict]:
+    """The rows of all ranks as one: each is that of the rank which has most under a key."""
+    return [max(same, key=lambda row: row[key]) for same in zip(*ranks, strict=True)]

@@ -35,7 +35,7 @@ from stepscope.parallel.recorded import Recording, recorded
 from stepscope.parallel.strategies import STRATEGIES, Replica
 from stepscope.trace import apart
 
-ALONE = "alone"  # the strategy that all others are compared with
+ALONE = "alone"  # the variant that all others are compared with
 PHASED, PROFILED = 3, 3  # steps
 CAPTURE_SECONDS = 240.0  # after which capturing is given up: a rank may wait for one that cannot
 ENERGY_SECONDS = 2 * gpu_alone.LEAST_SECONDS  # a second series on one rank alone would hang
@@ -43,11 +43,12 @@ ENERGY_SECONDS = 2 * gpu_alone.LEAST_SECONDS  # a second series on one rank alon
 
 @dataclass
 class Examined:
-    """What a rank found of each variant by itself. memory: bytes by variant and point."""
+    """What a rank found of each variant by itself. memory: rows by variant and point of a step, in
+    bytes."""
 
     found: Found
     recordings: dict[str, Recording] = field(default_factory=dict)
-    memory: dict[str, dict[str, int]] = field(default_factory=dict)
+    memory: list[dict] = field(default_factory=list)
 
 
 def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
@@ -70,7 +71,7 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
                 print(f"{error.variant}: {error.status}: {error.reason}", flush=True)
                 failed[error.variant] = error
 
-    sent = collectives.slowest(cell.together(collectives.measured))
+    sent = cell.together(collectives.measured)
     found = []
     for process in range(1, spec["processes"] + 1):
         print(f"process {process} of {spec['processes']}, on {spec['devices']} devices", flush=True)
@@ -89,23 +90,21 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
     for name, why in failed.items():
         found[-1].status(name, why.status, why.reason, mode="step")
     tables = {
-        "collectives": sent,
-        "ranks": rank_rows(spec, examined),
-        "memory": memory_rows(spec, examined),
+        "collectives": collectives.largest(sent, "seconds"),
+        "ranks": rank_rows(examined),
+        "memory": collectives.largest([one.memory for one in examined], "held"),
     }
-    return found, {"checks": found[-1].checks if examined else {}, "tables": tables}
+    return found, {"checks": examined[0].found.checks if examined else {}, "tables": tables}
 
 
 @contextlib.contextmanager
 def attempt(name: str) -> Iterator[None]:
     """Within it running out of memory, or an option that cannot be had, is the variant's."""
-    try:
+    outcome = steps.Outcome()
+    with steps.caught(outcome):
         yield
-    except Exception as error:
-        if not isinstance(error, models.Unsupported) and not memory.is_out_of_memory(error):
-            error.add_note(f"of the variant {name}")
-            raise
-        raise VariantError(name, *steps.why(error)) from None
+    if outcome.status != "ok":
+        raise VariantError(name, outcome.status, outcome.reason)
 
 
 def built(spec: dict, variant: dict, place: Place) -> Replica:
@@ -199,18 +198,22 @@ def _examine(
     before = memory.held(place.device)
     work = built(spec, variant, place)
     work.use()
-    points = {"init": _held(before)} if is_gpu else {}
+    held = {"init": _held(before)} if is_gpu else {}
     examined.found.checks[name] = computed(work)
     for _ in range(max(1, spec["warmup"])):
         whole_step(work)
     if is_gpu:
-        points |= _points(work, before)
+        held |= _points(work, before)
         memory.reset_peaks(place.device)
         whole_step(work)
         for quantity, size in memory.peaks(place.device, before).items():
             examined.found.value(name, quantity, "B", size, mode="step", phase="step")
         _energy(work, name, place, telemetry, examined.found)
-    examined.memory[name] = points
+    for point, size in held.items():
+        count = ModelShape.of(spec).parameters
+        formula = footprint.held(variant["strategy"], count, place.devices, point)
+        row = {"variant": name, "point": point, "held": size, "formula": formula}
+        examined.memory.append(row)
     run = partial(whole_step, work)
     examined.recordings[name] = recorded(run, PROFILED, place.device, place.agreed)
 
@@ -288,19 +291,17 @@ def replayed(spec: dict, place: Place, telemetry: Telemetry) -> Found:
     return found
 
 
-def rank_rows(spec: dict, examined: list[Examined]) -> list[dict]:
+def rank_rows(examined: list[Examined]) -> list[dict]:
     """A row for each variant and rank: the means of the parts of its steps under the profiler, in
     seconds; `residual` is what they leave of its clock."""
-    rows = []
-    base = next((one["name"] for one in spec["variants"] if one["strategy"] == ALONE), None)
-    if not examined or base not in examined[0].recordings:
+    if not examined or ALONE not in examined[0].recordings:
         return []
-    references = [_typical(one.recordings[base].steps) for one in examined]
+    rows = []
+    references = [_typical(one.recordings[ALONE].steps) for one in examined]
     for name in examined[0].recordings:
         recordings = [one.recordings[name] for one in examined]
         each = list(zip(*(one.steps for one in recordings), strict=True))
         parts = [apart.take_apart(list(step), references) for step in each]
-        blamed = [apart.waits_for(list(step)) for step in each]
         for rank, recording in enumerate(recordings):
             means = {
                 part: statistics.fmean(getattr(step[rank], part) for step in parts)
@@ -309,24 +310,10 @@ def rank_rows(spec: dict, examined: list[Examined]) -> list[dict]:
             clock = statistics.fmean(recording.clock)
             total = sum(means[part] for part in apart.ADDING_UP)
             means["residual"] = clock - total - recording.outside / len(recording.steps)
-            means["waited_by_others"] = statistics.fmean(step[rank] for step in blamed)
             rows.append({"variant": name, "rank": rank, "clock": clock} | means)
     return rows
 
 
 def _typical(recorded_steps: list[apart.Step]) -> apart.Step:
     """The step whose busy time is the median."""
-    ordered_steps = sorted(recorded_steps, key=apart.busy_time)
-    return ordered_steps[len(ordered_steps) // 2]
-
-
-def memory_rows(spec: dict, examined: list[Examined]) -> list[dict]:
-    """A row for each variant and point: bytes of the rank that holds most, beside the formula's."""
-    shape, rows = ModelShape.of(spec), []
-    strategies = {one["name"]: one["strategy"] for one in spec["variants"]}
-    for name, points in examined[0].memory.items() if examined else ():
-        for point in points:
-            predicted = footprint.held(strategies[name], shape.parameters, spec["devices"], point)
-            most = max(one.memory[name][point] for one in examined)
-            rows.append({"variant": name, "point": point, "held": most, "formula": predicted})
-    return rows
+    return sorted(recorded_steps, key=apart.busy_time)[len(recorded_steps) // 2]

@@ -15,14 +15,6 @@ HIDDEN = 0.02  # of the step: what may show of communication that counts as hidd
 MOST = 2**20  # sequences
 
 
-def bus_bandwidth(collective: str, size: float, seconds: float, devices: int) -> float:
-    """Bytes a second that cross each device's link, of a collective of a whole tensor of so many
-    bytes: each crosses (n - 1) / n times, of an all-reduce twice as often (nccl-tests,
-    doc/PERFORMANCE.md)."""
-    times = 2 if collective == "all_reduce" else 1
-    return times * (devices - 1) / devices * size / seconds
-
-
 @dataclass(frozen=True)
 class Network:
     """Seconds of an all-reduce by bytes, as they were measured on so many devices, ascending.

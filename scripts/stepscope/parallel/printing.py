@@ -1,7 +1,7 @@
 """What the terminal shows of a cell of several devices, beside times: its tables. No torch."""
 
-from stepscope.parallel.predicted import bus_bandwidth
 from stepscope.trace.apart import ADDING_UP
+from stepscope.trace.collectives import bus_bytes
 
 SHOWN = ("clock", *ADDING_UP, "residual", "beside", "waited_by_others")
 
@@ -11,7 +11,7 @@ def tables(more: dict, devices: int) -> None:
     found = more.get("tables", {})
     for row in found.get("collectives", []):
         size, took = row["bytes"] / 2**20, 1e6 * row["seconds"]
-        bus = bus_bandwidth(row["collective"], row["bytes"], row["seconds"], devices)
+        bus = bus_bytes(row["collective"], row["bytes"], row["bytes"], devices) / row["seconds"]
         print(
             f"{row['collective']} of {size:,.3f} MiB: {took:,.1f} µs,"
             f" {bus / 1e9:,.1f} GB/s on the bus"

@@ -14,15 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-LEAST_SECONDS, SECONDS_A_MB = 10.0, 0.3
-LEAST_GB, GB_A_MB = 2.0, 0.016
+LEAST_SECONDS = 10.0
+SECONDS_A_MB = 0.3
+LEAST_GB = 2.0
+GB_A_MB = 0.016
 _PACKED = 20  # a packed file is counted as so many times its size
 # times the packed size: recordings pack to about a tenth, files that were made to harm to 0.1 %
 _MOST_UNPACKED = 200
 _LEAST_UNPACKED = 64 << 20  # bytes
 # times the processor's seconds may pass by the clock, on a machine that is busy with other things
 _WAITS = 20
-_MB, _GB = 1e6, 1e9
+_MB = 1e6
+_GB = 1e9
 
 Result = TypeVar("Result")
 
@@ -68,7 +71,11 @@ def within(
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_work, args=(limits, work, sender, passed_on), daemon=True)
+    child = context.Process(
+        target=_work,
+        args=(limits, work, sender, passed_on),
+        daemon=True,
+    )
     child.start()
     sender.close()
     try:

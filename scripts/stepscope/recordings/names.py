@@ -58,6 +58,7 @@ _MEANINGS: tuple[tuple[str, frozenset[str]], ...] = (
                 "optimiser",
                 "optim",
                 "opt",
+                "update",
                 "adam",
                 "adamw",
                 "sgd",
@@ -65,7 +66,6 @@ _MEANINGS: tuple[tuple[str, frozenset[str]], ...] = (
                 "lamb",
                 "muon",
                 "rmsprop",
-                "update",
             ]
         ),
     ),
@@ -78,9 +78,10 @@ _MEANINGS: tuple[tuple[str, frozenset[str]], ...] = (
 # Words that say nothing beside those.
 _BESIDE = frozenset(
     [
-        "a", "all", "and", "call", "compute", "cross", "do", "full", "grad", "grads", "gradients", "main", "model",
-        "my", "net", "network", "of", "parameter", "parameters", "params", "pass", "phase", "profiler", "run",
-        "steps", "the", "torch", "total", "train", "trainer", "training", "weight", "weights", "whole", "with",
+        "a", "all", "and", "call", "compute", "cross", "do", "full", "grad", "grads", "gradients",
+        "main", "model", "my", "net", "network", "of", "parameter", "parameters", "params",
+        "pass", "phase", "profiler", "run", "steps", "the", "torch", "total", "train", "trainer",
+        "training", "weight", "weights", "whole", "with",
     ]
 )  # fmt: skip
 _KNOWN = _BESIDE.union(*(words for _, words in _MEANINGS))
@@ -89,7 +90,8 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 # not "fp16", "3x3".
 _NUMBERS = re.compile(
     r"(?i)(?<![a-z0-9])\d{1,12}(?![a-z0-9])"
-    r"|(?<![a-z])(layer|block|iter|iteration|step|batch|microbatch|epoch|stage|head|expert)\d{1,12}(?![a-z0-9])"
+    r"|(?<![a-z])(layer|block|iter|iteration|step|batch|microbatch|epoch|stage|head"
+    r"|expert)\d{1,12}(?![a-z0-9])"
 )
 
 

@@ -1,5 +1,5 @@
-"""What the programs for anybody's files do alike: analyse within limits, write all tables, draw, and
-print the summary; whatever goes wrong is one line."""
+"""What the programs for anybody's files do alike: analyse within limits, write all tables, draw,
+and print the summary; whatever goes wrong is one line."""
 
 import argparse
 import sys

@@ -16,7 +16,7 @@ from pathlib import Path
 import jinja2
 
 from stepscope.files import write_whole
-from stepscope.report import explorer
+from stepscope.report import explorer, links
 from stepscope.report.constants import CONSTANTS
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, machines
@@ -33,6 +33,7 @@ CHAPTERS = (
     "ladder",
     "attention",
     "precision",
+    "parallel",
     "warmup",
     "machines",
     "published",
@@ -139,7 +140,7 @@ def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Env
         "constants": CONSTANTS,
         "example": example(request.templates),
     }
-    return explorer.linked(made, machine)
+    return links.linked(made, Data(request.tables, machine))
 
 
 def example(templates: Path) -> dict:

@@ -12,11 +12,8 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
-from urllib.parse import quote, urlencode
 
 import jinja2
 import pandas as pd
@@ -24,14 +21,11 @@ from markupsafe import Markup
 
 from stepscope.figures import colours, places
 from stepscope.report.kit.data import Row
-from stepscope.report.kit.named import named
 from stepscope.report.kit.number_format import UNITS
-from stepscope.report.kit.quantity import Quantity
 from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, axis
 from stepscope.results.tables import Tables
 
 FILE = "explorer.html"
-MOST_CELLS = 6  # that an address names one by one
 FAINT = ("pale", "yellow")  # colours that no line can be told by
 DIGITS = 5
 # Of all tables in base64; the last ones that would exceed it stay in their CSV.
@@ -40,113 +34,19 @@ LAST = ("memory_timeline", "timeline")  # drawn by figures, seldom read as rows
 # Of a cell, or below it.
 FILES = ("measure.log", "record.json", "samples.csv", "trace.json.gz", "snapshot.pickle")
 SCRIPTS = ("data", "print", "state", "selection", "pivot", "chart", "rows", "card", "main")
-RUN = axis("run", "run", "which of the results beside each other")
-# Figure → the view of what it shows; one that is not here links to the start.
-View = dict[str, str]
-_TIMES = {"of": "series.time", "study": "timing"}
-_LADDER = {"of": "series.time", "study": "ladder"}
-_ATTENTION = {"study": "attention", "rows": "variant", "columns": "length"}
-
-
-def _rows_of(table: str, **chosen: str) -> View:
-    return {"show": "rows", "table": table, **chosen}
-
-
-FIGURES: dict[str, View] = {
-    "sums": _rows_of("sums"),
-    "forced": _rows_of("forced"),
-    "timeline": _rows_of("timeline"),
-    "published": _rows_of("published"),
-    "first_step": _rows_of("first_step"),
-    "memory_over_step": _rows_of("memory_timeline"),
-    "waterfall": _LADDER | {"show": "pivot", "columns": "context", "rows": "variant"},
-    "ladder": _LADDER | {"show": "pivot", "columns": "context", "rows": "variant"},
-    "machines": _TIMES | {"show": "pivot", "columns": "machine", "rows": "size"},
-    "step_parts": _TIMES | {"show": "pivot", "columns": "phase", "rows": "size"},
-    "time_by_context": _TIMES | {"show": "chart", "columns": "context", "rows": "size"},
-    "precision_speedup": _TIMES | {"show": "pivot", "columns": "precision"},
-    "categories": {
-        "show": "pivot",
-        "of": "categories.time",
-        "rows": "category",
-        "columns": "size",
-    },
-    "launches": _rows_of("series", quantity="time|host_free_time|busy_time", phase="step"),
-    "warmup": {"show": "pivot", "of": "warmup.mean", "rows": "cell", "columns": "skipped"},
-    "attention_time": _ATTENTION | {"show": "chart", "of": "series.time"},
-    "attention_rates": _ATTENTION | {"show": "chart", "of": "series.rate"},
-    "memory_growth": _rows_of("series", study="timing", quantity="peak_reserved|peak_resident"),
+RUNGS = ("variant", "a", "b", "after")  # columns that hold variants
+# Table → the column that its rows stand by, the most first, until a reader asks for another.
+SORTED = {
+    "kernels": "time:down",
+    "categories": "time:down",
+    "modules": "gpu_time:down",
+    "memory_lines": "bytes:down",
+    "memory_largest": "bytes:down",
 }
-OF_ALL_MACHINES = ("machines", "published")  # figures of more than one
+RUN = axis("run", "run", "which of the results beside each other")
 
 
-def explorer_link(**state: str) -> str:
-    """The address of a view, beside the report.
-
-    show: `pivot`, `chart` or `rows`. of: `series.QUANTITY` or `TABLE.COLUMN`, by `rows` and
-    `columns` (and `facet`). table: of rows. card: a cell. Any column: its value, or several with |
-    between.
-    """
-    return f"{FILE}#{urlencode(state, quote_via=quote)}"
-
-
-def linked(templates: jinja2.Environment, machine: str) -> jinja2.Environment:
-    """The templates of a machine, whose tables and figures have a link to their data at the end of
-    their caption."""
-    table = cast(Callable, templates.filters["table"])
-    figure = cast(Callable, templates.globals["figure"])
-
-    def linked_table(rows: Iterable, columns: str, caption: str = "") -> str | None:
-        data = f"[Data]({link_of_cells(cells_of(rows))})"
-        return table(rows, columns, f"{caption} {data}".strip())
-
-    def linked_figure(name: str, caption: str) -> str | None:
-        drawn = figure(name, caption)
-        if not drawn:
-            return None
-        view = dict(FIGURES.get(name, {}))
-        if name not in OF_ALL_MACHINES:
-            view["machine"] = machine
-        return f"{drawn.removesuffix('*')} [Data]({explorer_link(**view)})*"
-
-    templates.filters["table"], templates.globals["figure"] = linked_table, linked_figure
-    return templates
-
-
-def cells_of(facts: object) -> list[str]:
-    """Cells of all quantities in facts, each once."""
-    if isinstance(facts, Quantity):
-        return list(facts.cells)
-    found = [cell for part in _parts(facts) for cell in cells_of(part)]
-    return list(dict.fromkeys(found))
-
-
-def _parts(facts: object) -> Iterable[object]:
-    if dataclasses.is_dataclass(facts):
-        return named(facts).values()
-    if isinstance(facts, dict):
-        return facts.values()
-    return facts if isinstance(facts, list | tuple) else ()
-
-
-def link_of_cells(cells: list[str]) -> str:
-    """The view of what these cells measured: the card of one, the rows of a few, else the rows of
-    their studies."""
-    if len(cells) == 1:
-        return explorer_link(card=cells[0])
-    view = {"show": "rows", "table": "series"}
-    if not cells:
-        return explorer_link(**view)
-    if len(cells) <= MOST_CELLS:
-        return explorer_link(**view, cell="|".join(cells))
-    machines, studies = zip(*(cell.split("/")[:2] for cell in cells), strict=True)
-    return explorer_link(**view, machine=_distinct(machines), study=_distinct(studies))
-
-
-def _distinct(words: Iterable[str]) -> str:
-    return "|".join(dict.fromkeys(words))
-
-
+# Figure → the view of what it shows; one that is not here links to the start.
 def document(runs: dict[str, Path], out: Path, command: str, folder: Path, where: str = "") -> str:
     """The whole page. runs: name → tables, no name where there is one; out: its folder; folder:
     that of its parts; where: what readers are told of the tables' place, if not the first run's."""
@@ -195,10 +95,9 @@ class Held:
 def _held(runs: dict[str, Tables]) -> Held:
     """As many tables as MOST_BYTES holds."""
     measured: set[str] = set()
-    parameters: dict[str, float] = {}
     for each in runs.values():
         measured |= set(each["series"]["quantity"])
-        parameters |= places.parameters(each)
+    ranks, labels = _ranks(runs), _labels(runs)
     held = Held({name: _as_shown(QUANTITIES[name]) for name in QUANTITIES if name in measured})
     size = 0
     for name in sorted(TABLES, key=lambda each: LAST.index(each) + 1 if each in LAST else 0):
@@ -206,7 +105,7 @@ def _held(runs: dict[str, Tables]) -> Held:
         if frame.empty:
             continue
         columns = _shown(name, frame)
-        values = [_values(each, list(frame[each["name"]]), parameters) for each in columns]
+        values = [_values(each, list(frame[each["name"]]), ranks) for each in columns]
         packed = _packed(_json(values).encode())
         if size + len(packed) > MOST_BYTES:
             held.left_out.append(f"{name}.csv")
@@ -216,7 +115,8 @@ def _held(runs: dict[str, Tables]) -> Held:
         held.tables[name] = {
             "row": TABLES[name].row,
             "count": len(frame),
-            "columns": columns,
+            "columns": [each | _named(each, labels) for each in columns],
+            "sort": SORTED.get(name, ""),
         }
         if "cell" in frame:
             counts = Counter(zip(frame["run"], frame["cell"], strict=True))
@@ -258,14 +158,43 @@ def _as_shown(column: Column) -> dict:
     return dataclasses.asdict(column) | {"unit": unit, "chosen": is_chosen_by}
 
 
-def _values(column: Row, values: list, parameters: dict[str, float]) -> list:
+def _ranks(runs: dict[str, Tables]) -> dict[str, dict[str, float]]:
+    """Column → value → its place: sizes by their parameters, rungs as ladders have them."""
+    sizes: dict[str, float] = {}
+    rungs: dict[str, float] = {}
+    for each in runs.values():
+        sizes |= places.parameters(each)
+        for row in each["variants"].to_dict("records"):
+            variant = row["variant"]
+            rungs[variant] = max(row["order"], rungs.get(variant, 0.0))
+    return {"size": sizes, **dict.fromkeys(RUNGS, rungs)}
+
+
+def _labels(runs: dict[str, Tables]) -> dict[str, str]:
+    """Rung → what the report calls it; with its own name behind where the attention study has one
+    of that name, too."""
+    found = {}
+    for each in runs.values():
+        alike = set(each.rows("series", study="attention")["variant"])
+        for row in each["variants"].to_dict("records"):
+            name, label = row["variant"], row["label"]
+            found[name] = f"{label} ({name})" if name in alike else label
+    return found
+
+
+def _named(column: Row, labels: dict[str, str]) -> Row:
+    """What the page calls the values of a column, where that is not what they are."""
+    return {"names": labels} if column["name"] in RUNGS else {}
+
+
+def _values(column: Row, values: list, ranks: dict[str, dict[str, float]]) -> list:
     """`[values, indices]` of a column that rows are chosen by, else the numbers; null where there
-    is none. Sizes stand in the order of their parameters, other words in that of the rows."""
+    is none. What has no rank stands in the order of the rows, behind what has one."""
     if column["kind"] != NUMBER:
         words = [str(value) for value in values]
+        rank = ranks.get(column["name"], {})
         known = list(dict.fromkeys(words))
-        if column["name"] == "size":
-            known.sort(key=lambda size: parameters.get(size, 0))
+        known.sort(key=lambda word: rank.get(word, math.inf))
         return _indexed(words, known)
     numbers = [_short(value) for value in values]
     if not column["chosen"]:

@@ -67,6 +67,11 @@ class MeasuredCell:
         return self.record["provenance"]["hardware"].get("gpu") if self.record else None
 
     @property
+    def card(self) -> str | None:
+        """The UUID of that GPU: one of several of its kind."""
+        return self.record["provenance"]["hardware"].get("gpu_uuid") if self.record else None
+
+    @property
     def values(self) -> list[dict]:
         """What the record names besides times: quantity, unit, value and place of each."""
         return self.summary.get("values", [])
@@ -153,8 +158,10 @@ def _too_few(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]
     counts: dict[str, dict[str, list[int]]] = {}
     if len(samples):
         kept = samples[samples["warmup"].astype(str) != "True"]
-        for (cell, variant, _), count in kept.groupby(OF_PROCESS, observed=True).size().items():
-            counts.setdefault(cell, {}).setdefault(str(variant), []).append(count)
+        sizes = kept.groupby(OF_PROCESS, observed=True).size().reset_index(name="count")
+        for row in sizes.to_dict("records"):
+            of_cell = counts.setdefault(str(row["cell"]), {})
+            of_cell.setdefault(str(row["variant"]), []).append(int(row["count"]))
     found = {}
     for cell in cells:
         processes, steps = cell.spec.get("processes", 1), cell.spec.get("steps", 1)

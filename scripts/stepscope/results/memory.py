@@ -234,14 +234,16 @@ def _item(
 
 
 def _of_own_model(cell: MeasuredCell) -> dict[str, int | None]:
-    """Bytes by the numbers of its parameters, all in fp32: AdamW keeps two moments of each that it
-    trains."""
+    """Bytes of its parameters in their own types: AdamW keeps two moments of each that it trains.
+    A record of before has their numbers alone, all in fp32."""
     own = cell.own_model
-    trained = own.get("trainable_parameters")
+    numbers = (own.get("parameters") or 0, own.get("trainable_parameters") or 0)
+    every = own.get("parameters_bytes", 4 * numbers[0])
+    trained = own.get("trained_bytes", 4 * numbers[1])
     return {
-        "parameters": own.get("parameters") and 4 * own["parameters"],
-        "gradients": trained and 4 * trained,
-        "optimizer state": trained and 8 * trained,
+        "parameters": every or None,
+        "gradients": trained or None,
+        "optimizer state": 2 * trained or None,
     }
 
 

@@ -11,15 +11,17 @@ def flop(cell: MeasuredCell, mode: str) -> float | None:
     """Operations of a step of the cell's model in a mode: of a size in closed form, else by
     chosen(); None if unknown.
 
-    Forward is a third of forward and backward, as in flops.backward_flops().
+    Forward is a third of forward and backward, as in flops.backward_flops(), where the record does
+    not say it: weights that are frozen have no gradient.
     """
     whole: float | None
     if cell.shape is None:
         whole = chosen(cell.own_model.get("flops") or {})[0]
     else:
         whole = flops.step_flops(cell.shape, cell.spec["batch"], cell.spec["context"])
-    has_backward = mode not in ("inference", "forward")
-    return whole if has_backward or not whole else whole / 3
+    if mode not in ("inference", "forward") or not whole:
+        return whole
+    return (cell.own_model.get("flops") or {}).get("forward") or whole / 3
 
 
 def chosen(found: dict) -> tuple[float | None, str]:
@@ -50,6 +52,8 @@ def _row(cell: MeasuredCell) -> dict:
     if cell.shape:
         names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "parameters")
         of_shape = {name: getattr(cell.shape, name) for name in names}
+        of_shape |= {"key_value_heads": cell.shape.key_value_heads}
+        of_shape |= {"trained": cell.shape.parameters, "dtype": "float32"}
         return place | of_shape | {"flop": flop(cell, "step"), "flop_from": FORMULA}
     own = cell.own_model
     whole, source = chosen(own.get("flops") or {})
@@ -58,6 +62,8 @@ def _row(cell: MeasuredCell) -> dict:
         "num_layers": (own.get("blocks") or {}).get("count"),
         "flop": whole,
         "flop_from": source,
+        "trained": own.get("trainable_parameters"),
+        "dtype": (own.get("dtype") or "").replace("torch.", ""),
         "unknown": "; ".join(map(str, own.get("unknown") or [])),
     }
     return place | found | {name: own.get(name) for name in said}

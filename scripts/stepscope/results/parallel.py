@@ -7,6 +7,7 @@ import pandas as pd
 
 from stepscope.parallel import predicted
 from stepscope.results.cells import MeasuredCell
+from stepscope.trace.collectives import bus_bytes
 
 DEVICES = (2, 4, 8)
 PHASES = ("forward", "backward", "optimizer")
@@ -26,8 +27,9 @@ def collectives(cells: list[MeasuredCell]) -> list[dict]:
     """A row for each collective and size."""
     found = []
     for row in _rows(cells, "collectives"):
-        own = (row["collective"], row["bytes"], row["seconds"], row["devices"])
-        found.append(row | {"bus": predicted.bus_bandwidth(*own)})
+        size = row["bytes"]
+        crossing = bus_bytes(row["collective"], size, size, row["devices"])
+        found.append(row | {"bus": crossing / row["seconds"]})
     return found
 
 

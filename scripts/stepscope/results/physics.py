@@ -16,12 +16,12 @@ def too_fast(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]
         return {}
     by_name = {cell.name: cell for cell in cells}
     whole = samples[samples["phase"].astype(str) == samples["mode"].astype(str).map(alone.WHOLE)]
-    least = whole.groupby(["cell", "mode"], observed=True)["seconds"].min()
+    least = whole.groupby(["cell", "mode"], observed=True)["seconds"].min().reset_index()
     found = {}
-    for (name, mode), seconds in least.items():
-        work = models.flop(by_name[name], str(mode)) if by_name[name].record else None
-        devices = by_name[name].spec.get("devices", 1)
-        if work and seconds < work / (devices * FASTEST):
+    for row in least.to_dict("records"):
+        cell, mode, seconds = by_name[str(row["cell"])], str(row["mode"]), float(row["seconds"])
+        work = models.flop(cell, mode) if cell.record else None
+        if work and seconds < work / (cell.spec.get("devices", 1) * FASTEST):
             said = f"{mode} of {seconds:.4g} s is {work / seconds:.4g} FLOP/s"
-            found[name] = f"samples.csv is damaged: {said}, which no device reaches"
+            found[cell.name] = f"samples.csv is damaged: {said}, which no device reaches"
     return found

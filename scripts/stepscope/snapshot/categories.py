@@ -21,7 +21,11 @@ PARAMETERS, GRADIENTS, OPTIMIZER_STATE, ACTIVATIONS, CAST_WEIGHTS, BUFFERS, WORK
 # Buffers that cuBLAS gets from PyTorch, one for each thread and stream, on Hopper and on everything
 # before it (parseChosenWorkspaceSize in aten/src/ATen/cuda/CublasHandlePool.cpp).
 _CUBLAS_BYTES = (4096 * 8 * 1024, 4096 * 2 * 1024 + 16 * 8 * 1024)
-_OF_RANGE = {"forward": stacks.FORWARD, "inference": stacks.FORWARD, "backward": stacks.BACKWARD}
+_OF_RANGE = {
+    "forward": stacks.FORWARD,
+    "inference": stacks.FORWARD,
+    "backward": stacks.BACKWARD,
+}
 _OF_RANGE |= {"optimizer": stacks.OPTIMIZER}
 _FILLS = r"^(zeros|empty|full|ones)"
 _KEY = ["phase", "module", "bytes"]
@@ -101,7 +105,8 @@ def _made(
     optimizer step also made the moments, so that operators which fill a new tensor do not count
     there if there are others.
     """
-    tensors, cast = [("", "", "")], np.zeros(len(part), dtype=bool)
+    tensors = [("", "", "")]
+    cast = np.zeros(len(part), dtype=bool)
     found = np.zeros(len(part), dtype=np.int64)
     made = pd.DataFrame(known.made, columns=[*_KEY, *_ENTRY])
     own = np.flatnonzero(part >= 0)
@@ -125,7 +130,15 @@ def _made(
     others = (
         made[~moments].merge(made[moments][_KEY].drop_duplicates(), on=_KEY)[_KEY].drop_duplicates()
     )
-    both = made.merge(others, how="left", on=_KEY, indicator=True)["_merge"].to_numpy() == "both"
+    both = (
+        made.merge(
+            others,
+            how="left",
+            on=_KEY,
+            indicator=True,
+        )["_merge"].to_numpy()
+        == "both"
+    )
     frequent = made[~(moments & both)].groupby(_KEY)["entry"].agg(lambda each: each.mode().iloc[0])
     likely = blocks.merge(frequent.reset_index(), how="left", on=_KEY)["entry"]
     found[own] = exact.fillna(likely).fillna(0).to_numpy(dtype=np.int64)

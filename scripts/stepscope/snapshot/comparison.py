@@ -22,7 +22,13 @@ def compared(before: dict[str, pd.DataFrame], after: dict[str, pd.DataFrame]) ->
     both = both.astype(np.int64)
     both["difference"] = both["after"] - both["before"]
     both = both[(both["before"] > 0) | (both["after"] > 0)].reset_index()
-    order = both["kind"].map({"peak": 0, "category": 1, "line": 2})
+    order = both["kind"].map(
+        {
+            "peak": 0,
+            "category": 1,
+            "line": 2,
+        }
+    )
     both = both.assign(order=order, size=-both["difference"].abs()).sort_values(
         ["order", "size"], kind="stable"
     )
@@ -34,7 +40,13 @@ def _bytes(tables: dict[str, pd.DataFrame]) -> pd.Series:
     parts = [pd.DataFrame(columns=[*_KEY, "bytes"])]
     if len(tables["memory_summary"]):
         whole = tables["memory_summary"][["device", "peak"]].rename(columns={"peak": "bytes"})
-        parts.append(whole.assign(kind="peak", category="", name=""))
+        parts.append(
+            whole.assign(
+                kind="peak",
+                category="",
+                name="",
+            )
+        )
         parts.append(tables["memory_peak"].assign(kind="category", name=""))
         lines = tables["memory_lines"]
         parts.append(

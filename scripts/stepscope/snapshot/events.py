@@ -71,12 +71,10 @@ class Columns:
     """
 
     def __init__(self) -> None:
-        self.action, self.address, self.size, self.time = (
-            array("b"),
-            array("q"),
-            array("q"),
-            array("q"),
-        )
+        self.action = array("b")
+        self.address = array("q")
+        self.size = array("q")
+        self.time = array("q")
         self.stack = array("i")
         self.stacks: list[list] = []
         self._numbers: dict[tuple[int, ...], _Known] = {}  # by the identities of frames
@@ -90,7 +88,8 @@ class Columns:
 
         Raises ValueError, TypeError or OverflowError if one is not an event.
         """
-        rows, start = [each for each in trace if isinstance(each, Rows)], len(self)
+        rows = [each for each in trace if isinstance(each, Rows)]
+        start = len(self)
         for event in trace:
             if isinstance(event, dict):
                 self._append(event)
@@ -319,7 +318,8 @@ class _Block(NamedTuple):
 def _blocks(segment: dict, columns: Columns) -> list[_Block]:
     """A segment's blocks. Until 2.1 a block had no address of its own and what was requested stood
     in its history."""
-    found, address = [], _address(segment, "address")
+    found = []
+    address = _address(segment, "address")
     for block in _dicts(segment.get("blocks") or [], "blocks"):
         size = _integer(block, "size")
         history = block.get("history")

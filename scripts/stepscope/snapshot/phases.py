@@ -76,7 +76,13 @@ def derived(device: Device, annotations: list[Annotation], kinds: np.ndarray) ->
     events = len(device.action)
     if not events:
         nothing = np.empty(0, dtype=np.int64)
-        return Parts(first=nothing, step=[], phase=[], module=[], ranged=[])
+        return Parts(
+            first=nothing,
+            step=[],
+            phase=[],
+            module=[],
+            ranged=[],
+        )
     ranges, of_ranges, steps = _annotated(device, annotations)
     of_stacks = [stacks.PHASE_OF_KIND.get(kind, "") for kind in range(len(stacks.KINDS))]
     names = list(dict.fromkeys([*of_ranges, *of_stacks]))
@@ -121,7 +127,8 @@ def _counted(phases: list[str]) -> list[int | None]:
     if not any(phases):
         return [None] * len(phases)
     found: list[int | None] = []
-    step, is_over = 0, False
+    step = 0
+    is_over = False
     for phase in phases:
         if is_over and phase in ("forward", "inference"):
             step += 1
@@ -141,7 +148,8 @@ def _annotated(
     phase, the outermost ones are taken for phases.
     """
     events = len(device.action)
-    phases, steps = np.full(events, -1), np.full(events, -1)
+    phases = np.full(events, -1)
+    steps = np.full(events, -1)
     own = [each for each in annotations if each.device == device.number] or annotations
     if not own or device.seconds is None:
         return phases, [], steps

@@ -18,8 +18,8 @@ from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, FREE_REQUESTED, GRO
 class Replay:
     """A device's blocks as columns (address, size in requested bytes, start, end, stack), in the
     order of their starts, and its memory after each event: active[i] and reserved[i] after event i
-    - 1, so that [0] is before the first. taken: bytes that the allocator took for a block, where the
-    final state has it; else 0.
+    - 1, so that [0] is before the first. taken: bytes that the allocator took for a block, where
+    the final state has it; else 0.
 
     contradicted: whether the events cannot be all that happened. forgotten: whether blocks were
     recorded whose allocations the history does not have.
@@ -78,74 +78,93 @@ def replay(device: Device) -> Replay:
     allocated again.
     """
     events = len(device.action)
-    freed = _action_that_frees(device)
-    chosen = np.flatnonzero((device.action == ALLOC) | (device.action == freed))
-    chosen = chosen[
-        np.argsort(device.address[chosen], kind="stable")
-    ]  # by address, each in the order of time
-    address, allocates = device.address[chosen], device.action[chosen] == ALLOC
-    same_next = (
-        np.append(address[1:] == address[:-1], False) if len(chosen) else np.empty(0, dtype=bool)
-    )
-    next_event = np.append(chosen[1:], events) if len(chosen) else chosen
-    next_allocates = np.append(allocates[1:], False) if len(chosen) else allocates
-    follows = np.append(False, same_next[:-1]) if len(chosen) else same_next
-    before_allocates = np.append(False, allocates[:-1]) if len(chosen) else allocates
-
-    # Blocks that the history allocates; where it does not free them, they are there to the end.
-    of_alloc = np.flatnonzero(allocates)
-    ends = np.where(same_next, next_event, events)[of_alloc]
-    # Frees of what it did not allocate: before the first event of their address, or after another
-    # free.
-    orphans = np.flatnonzero(~allocates & ~(follows & before_allocates))
-    twice = (allocates & same_next & next_allocates).any() or (
-        ~allocates & follows & ~before_allocates
-    ).any()
-
-    final = np.flatnonzero(device.block_active)
-    last = np.flatnonzero(~same_next)  # the last event of each address
-    open_at_end, closed_at_end = address[last[allocates[last]]], address[last[~allocates[last]]]
-    untouched = final[~np.isin(device.block_address[final], address)]
-    known_stack = (device.block_stack[untouched] >= 0).any()
-    contradicted = np.isin(device.block_address[final], closed_at_end).any()
+    pairs = _paired(device)
+    state = device.block_address[device.block_active]
+    untouched = np.flatnonzero(device.block_active & ~np.isin(device.block_address, pairs.address))
+    contradicted = pairs.twice or bool(np.isin(state, pairs.closed_at_end).any())
     if device.block_address.size:  # a profile without a final state contradicts nothing
-        contradicted |= ~np.isin(open_at_end, device.block_address[final]).all()
+        contradicted |= not np.isin(pairs.open_at_end, state).all()
 
-    def joined(
-        of_allocs: np.ndarray, of_orphans: np.ndarray, of_untouched: np.ndarray
-    ) -> np.ndarray:
-        return np.concatenate([of_untouched, of_orphans, of_allocs])
+    # Blocks of the final state that no event touches, then those of which only the end is known,
+    # then those that the history allocates; the last are sorted by their start below.
+    first = pairs.allocations
+    second = pairs.orphans
+    unknown = np.full(len(second), -1)
 
-    first, second = chosen[of_alloc], chosen[orphans]
-    size = joined(device.size[first], device.size[second], device.block_requested[untouched])
-    start = joined(first, np.full(len(second), -1), np.full(len(untouched), -1))
-    end = joined(ends, second, np.full(len(untouched), events))
+    def joined(known: np.ndarray, of_orphans: np.ndarray, of_state: np.ndarray) -> np.ndarray:
+        return np.concatenate([of_state[untouched], of_orphans, known])
+
+    held = _in_final_state(device, device.address[first], pairs.ends)
     # Events may be recorded without stacks while blocks have them:
     # _record_memory_history(context="state").
-    held = _in_final_state(device, address[of_alloc], ends)
-    of_first = np.where(
-        device.stack[first] < 0, np.append(device.block_stack, -1)[held], device.stack[first]
-    )
-    stack = joined(of_first, np.full(len(second), -1), device.block_stack[untouched])
-    of_held = np.append(device.block_size, 0)[held]
-    taken = joined(of_held, np.zeros(len(second), dtype=np.int64), device.block_size[untouched])
-    places = joined(device.address[first], device.address[second], device.block_address[untouched])
+    stack = device.stack[first]
+    stack = np.where(stack < 0, np.append(device.block_stack, -1)[held], stack)
+    taken = np.append(device.block_size, 0)[held]
+    blocks = len(device.block_address)
+    start = joined(first, unknown, np.full(blocks, -1))
+    end = joined(pairs.ends, second, np.full(blocks, events))
+    size = joined(device.size[first], device.size[second], device.block_requested)
+    address = joined(device.address[first], device.address[second], device.block_address)
     order = np.argsort(start, kind="stable")
-    size, start, end = size[order], start[order], end[order]
+    start = start[order]
+    end = end[order]
+    size = size[order]
     active = after_each(start, end, size, events)
-    reserved = np.maximum(_reserved(device), active)
     return Replay(
         device=device,
-        address=places[order],
+        address=address[order],
         size=size,
         start=start,
         end=end,
-        stack=stack[order],
-        taken=taken[order],
+        stack=joined(stack, unknown, device.block_stack)[order],
+        taken=joined(taken, np.zeros(len(second), dtype=np.int64), device.block_size)[order],
         active=active,
-        reserved=reserved,
-        contradicted=bool(twice or contradicted),
-        forgotten=bool(known_stack),
+        reserved=np.maximum(_reserved(device), active),
+        contradicted=contradicted,
+        forgotten=bool((device.block_stack[untouched] >= 0).any()),
+    )
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Allocations and frees of a history by address. allocations: events, and the event that `ends`
+    each, or the number of events; orphans: frees of what the history did not allocate; twice:
+    whether an address is allocated, or freed, twice in a row. address: all that there are, and
+    those whose last event allocates and frees."""
+
+    allocations: np.ndarray
+    ends: np.ndarray
+    orphans: np.ndarray
+    twice: bool
+    address: np.ndarray
+    open_at_end: np.ndarray
+    closed_at_end: np.ndarray
+
+
+def _paired(device: Device) -> _Pairs:
+    events = len(device.action)
+    freed = _action_that_frees(device)
+    chosen = np.flatnonzero((device.action == ALLOC) | (device.action == freed))
+    # by address, each in the order of time
+    chosen = chosen[np.argsort(device.address[chosen], kind="stable")]
+    address = device.address[chosen]
+    allocates = device.action[chosen] == ALLOC
+    is_same = address[1:] == address[:-1]
+    has_next = np.append(is_same, False)[: len(chosen)]
+    has_before = np.append(False, is_same)[: len(chosen)]
+    next_event = np.append(chosen[1:], events)[: len(chosen)]
+    next_allocates = np.append(allocates[1:], False)[: len(chosen)]
+    before_allocates = np.append(False, allocates[:-1])[: len(chosen)]
+    twice = allocates & has_next & next_allocates
+    twice |= ~allocates & has_before & ~before_allocates
+    return _Pairs(
+        allocations=chosen[allocates],
+        ends=np.where(has_next, next_event, events)[allocates],
+        orphans=chosen[~allocates & ~(has_before & before_allocates)],
+        twice=bool(twice.any()),
+        address=address,
+        open_at_end=address[~has_next & allocates],
+        closed_at_end=address[~has_next & ~allocates],
     )
 
 

@@ -26,7 +26,8 @@ import numpy as np
 
 from stepscope.snapshot.events import ALLOC, UNKNOWN_LINE, Frame, Snapshot
 
-NO_STACK, MOST_FRAMES = "(no frames)", 64
+NO_STACK = "(no frames)"
+MOST_FRAMES = 64
 KINDS = range(6)
 NOTHING, FORWARD, BACKWARD, RECOMPUTED, OPTIMIZER, MADE = KINDS
 PHASE_OF_KIND = {
@@ -39,7 +40,10 @@ PHASE_OF_KIND = {
 
 _OPTIMIZER = re.compile(r"(^|/)torch/optim/")
 _UPDATES = re.compile(
-    r"(^|_)(optimi[sz]er|adamw?|adagrad|adadelta|adafactor|sgd|rmsprop|lamb|lion|muon|shampoo)(_|$)",
+    (
+        r"(^|_)(optimi[sz]er|adamw?|adagrad|adadelta|adafactor|sgd|rmsprop|lamb|lion|muon"
+        r"|shampoo)(_|$)"
+    ),
     re.IGNORECASE,
 )
 _PREPARES = re.compile(
@@ -63,9 +67,11 @@ _CAST = "autocast::cached_cast"
 # own sources wherever they are, code without a file.
 _LIBRARY = re.compile(
     r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/Lib/|^<(frozen|string|eval_with_key)"
-    r"|(^|/)torch/(_\w+/|_\w+\.py|amp/|autograd/|cuda/|distributed/|fx/|functional\.py|jit/|nn/|ops|optim/|profiler/"
+    r"|(^|/)torch/(_\w+/|_\w+\.py|amp/|autograd/|cuda/|distributed/|fx/|functional\.py|jit/"
+    r"|nn/|ops|optim/|profiler/"
     r"|utils/|tensor\.py|cpu/|library\.py|random\.py|overrides\.py|serialization\.py|storage\.py)"
-    r"|(^|/)einops/(_\w+\.py|array_api\.py|einops\.py|experimental/|layers/|packing\.py|parsing\.py)"
+    r"|(^|/)einops/(_\w+\.py|array_api\.py|einops\.py|experimental/|layers/|packing\.py"
+    r"|parsing\.py)"
 )
 _PYTORCH = re.compile(r"(^|/)(torch|einops)/|/lib(64)?/python\d[\d.]*/(?!(site|dist)-packages/)|^<")
 _AROUND = re.compile(r"(^|/)stepscope/model/own/")  # what calls a model that is not ours
@@ -92,7 +98,8 @@ def shown(frame: Frame) -> str:
     """As in "file.py:123 function"; a file of this repository relative to it, others without their
     folders."""
     path = _path(frame)
-    ours, parts = path.rfind("/scripts/"), path.rsplit("/", 2)
+    ours = path.rfind("/scripts/")
+    parts = path.rsplit("/", 2)
     alone = 2 if parts[-1] == "__init__.py" else 1  # says nothing alone
     path = path[ours + 1 :] if ours >= 0 else "/".join(parts[-alone:])
     return _placed(path, frame)

@@ -5,7 +5,8 @@ import pandas as pd
 from stepscope.recordings.text import plain
 from stepscope.snapshot import CATEGORIES
 
-LINES, MOST_COMPARED = 5, 15
+LINES = 5
+MOST_COMPARED = 15
 _MIB = 2**20
 _MOST_WITHOUT_FRAMES = 0.9  # a backward pass, in a thread of its own, has none
 
@@ -108,7 +109,8 @@ def _reserved(row: dict, timeline: pd.DataFrame) -> str:
     allocator, or unknown."""
     if not timeline["reserved"].max() > timeline["active"].max():
         return ""
-    then, most = _mib(row["reserved_at_peak"]), _mib(row["peak_reserved"])
+    then = _mib(row["reserved_at_peak"])
+    most = _mib(row["peak_reserved"])
     return f"reserved then {then} MiB, at most {most} MiB; "
 
 

@@ -18,7 +18,8 @@ from stepscope.snapshot.stacks import whole
 
 TIMELINE_ROWS = 2000
 _BOUNDARIES = 800  # rows of the timeline that changes of phase may take
-MOST_LINES, MOST_GROUPS = 200, 40
+MOST_LINES = 200
+MOST_GROUPS = 40
 NAMED = 5  # categories with a column of their own in the timeline; the rest is `other`
 MIN_BLOCK = 512  # bytes
 _NUMBER = re.compile(r"\.\d+(?=[./]|$)")
@@ -101,9 +102,9 @@ def summary(device: Device, cut: bool) -> pd.DataFrame:
 
 
 def allocated_bytes(replay: Replay) -> np.ndarray:
-    """Bytes that the allocator took for each block: as the final state says, else at least, since it
-    rounds up to 512 (kMinBlockSize in c10/core/CachingDeviceAllocator.h), and gives a block whole
-    where too little would be left of it."""
+    """Bytes that the allocator took for each block: as the final state says, else at least, since
+    it rounds up to 512 (kMinBlockSize in c10/core/CachingDeviceAllocator.h), and gives a block
+    whole where too little would be left of it."""
     rounded = -(-replay.size // MIN_BLOCK) * MIN_BLOCK
     return np.where(replay.taken > 0, replay.taken, rounded)
 
@@ -179,7 +180,11 @@ def peak(device: Device) -> pd.DataFrame:
     alive = replay.alive_after(replay.peak_event)
     category, most = device.blocks.category[alive], len(CATEGORIES)
     held = np.bincount(category, weights=replay.size[alive], minlength=most).astype(np.int64)
-    found = {"category": CATEGORIES, "bytes": held, "blocks": np.bincount(category, minlength=most)}
+    found = {
+        "category": CATEGORIES,
+        "bytes": held,
+        "blocks": np.bincount(category, minlength=most),
+    }
     return pd.DataFrame({"device": device.number, **found})
 
 

@@ -10,12 +10,15 @@ The first six are the time in which any kernel computes; waiting, transfer and i
 """
 
 import functools
-import statistics
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+
+from stepscope.trace import collectives
+from stepscope.trace.nesting import covered, union
 
 Times = NDArray[np.float64]
 
@@ -41,14 +44,15 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """Seconds of a rank's step. All but the last three add up to its length.
+    """Seconds of a rank's step. All but the last four add up to its length.
 
     alone: in which one device's step computes. slowed: by how much the same kernels take longer
     that run beside a collective; apart: those that do not. extra, gone: kernels that only this
     step, or only one device's, has (gone is at most 0). at_once: what is counted twice of kernels
     that run at the same time, beyond one device's (usually at most 0). waiting, transfer: of
     collectives, where nothing computes. idle: neither. beside: what kernels spent beside
-    collectives. waited_for, transferred: of collectives, whether covered or not.
+    collectives. waited, transferred: of collectives, covered or not; waited_by_others: of all other
+    ranks, in those that this one was the last to start.
     """
 
     alone: float
@@ -63,6 +67,7 @@ class Parts:
     beside: float
     waited: float
     transferred: float
+    waited_by_others: float
 
     @property
     def total(self) -> float:
@@ -84,140 +89,81 @@ ADDING_UP = (
 
 
 def take_apart(steps: list[Step], alone: list[Step]) -> list[Parts]:
-    """The parts of one step, by rank.
-
-    steps: the same step of every rank; alone: a step of one device of every rank. Raises ValueError
-    where the ranks ran different collectives.
-    """
-    offsets = clock_offsets(steps)
-    latest = last_starts(steps, offsets)
+    """The parts of one step, by rank. steps: the same step of every rank; alone: a step of one
+    device of every rank."""
+    found = _collectives(steps)
+    instance = collectives.instances(found)
+    offsets = collectives.clock_offsets(found, instance)
+    offset = found["rank"].map(offsets)
+    by_one_clock = found.assign(start=found["start"] + offset, end=found["end"] + offset)
+    latest = pd.Series(collectives.last_starts(by_one_clock, instance)) - offset
+    latest = latest.fillna(found["start"])  # what no other rank has waits for none
+    blame = collectives.waited_for(by_one_clock, instance)
     return [
-        _parts(step, list(latest - offset), before)
-        for step, offset, before in zip(steps, offsets, alone, strict=True)
+        _parts(step, latest[found["rank"] == rank].to_numpy(), before, blame.get(rank, 0.0))
+        for rank, (step, before) in enumerate(zip(steps, alone, strict=True))
     ]
 
 
-def clock_offsets(steps: list[Step]) -> list[float]:
-    """What to add to each rank's times for the first one's clock: a collective ends at about the
-    same moment on all ranks, so that it is the median difference of the ends of equal ones."""
-    names = [[span.name for span in step.collectives] for step in steps]
-    for rank, own in enumerate(names):
-        if own != names[0]:
-            raise ValueError(f"rank {rank} ran other collectives than rank 0 in the same step")
-    return [
-        statistics.median(
-            first.end - own.end
-            for first, own in zip(steps[0].collectives, step.collectives, strict=True)
-        )
-        if names[0]
-        else 0.0
-        for step in steps
+def _collectives(steps: list[Step]) -> pd.DataFrame:
+    """Of all ranks, as stepscope.trace.collectives wants them."""
+    rows = [
+        {"rank": rank, "name": span.name, "start": span.start, "end": span.end}
+        for rank, step in enumerate(steps)
+        for span in step.collectives
     ]
+    found = pd.DataFrame(rows, columns=["rank", "name", "start", "end"])
+    types = {"rank": int, "start": float, "end": float}
+    return found.astype(types).assign(group="", sequence=-1)
 
 
-def last_starts(steps: list[Step], offsets: list[float]) -> Times:
-    """When the last rank has started each collective, by the first one's clock."""
-    starts = [
-        [span.start + offset for span in step.collectives]
-        for step, offset in zip(steps, offsets, strict=True)
-    ]
-    return np.max(np.array(starts, dtype=float), axis=0)
-
-
-def waits_for(steps: list[Step]) -> list[float]:
-    """Seconds that all other ranks together spend in collectives which the rank was the last to
-    start, covered or not, by rank."""
-    offsets = clock_offsets(steps)
-    found = [0.0] * len(steps)
-    for same in zip(*(step.collectives for step in steps), strict=True):
-        starts = [span.start + offset for span, offset in zip(same, offsets, strict=True)]
-        last = max(range(len(starts)), key=starts.__getitem__)
-        found[last] += sum(starts[last] - start for start in starts)
-    return found
-
-
-def _parts(step: Step, latest: list[float], alone: Step) -> Parts:
+def _parts(step: Step, latest: Times, alone: Step, waited_by_others: float) -> Parts:
     """latest: when the last rank has started each collective of the step, by this one's clock."""
-    kernels = [_cut(span, step) for span in step.kernels]
-    references = [_cut(span, alone) for span in alone.kernels]
-    moments = [
-        min(max(last, span.start), span.end)
-        for last, span in zip(latest, step.collectives, strict=True)
-    ]
-    waits = [
-        _cut(Span(span.name, span.start, moment), step)
-        for span, moment in zip(step.collectives, moments, strict=True)
-    ]
-    transfers = [
-        _cut(Span(span.name, moment, span.end), step)
-        for span, moment in zip(step.collectives, moments, strict=True)
-    ]
-    length, (computing, waiting, moving) = _levels(step, kernels, waits, transfers)
-    free = computing == 0
-    beside = _beside(kernels, [*waits, *transfers])
-    compared = _compared(kernels, references, beside)
-    own, before = _lengths(kernels), _lengths(references)
-    busy = float(length[~free].sum())
+    starts, ends = _times(step.collectives, step)
+    moments = np.clip(latest, starts, ends)
+    computing = _times(step.kernels, step)
+    window = (np.array([step.start]), np.array([step.end]))
+    found = collectives.parts(window, computing, (starts, moments), (moments, ends))
+    before_starts, before_ends = _times(alone.kernels, alone)
+    own, before = computing[1] - computing[0], before_ends - before_starts
+    from_start, until = (covered(starts, ends, points) for points in computing)
+    beside = until - from_start
     busy_alone = busy_time(alone)
+    at_once = (found["compute"] - own.sum()) - (busy_alone - before.sum())
     return Parts(
         alone=busy_alone,
-        **compared,
-        at_once=(busy - float(own.sum())) - (busy_alone - float(before.sum())),
-        waiting=float(length[free & (waiting > 0) & (moving == 0)].sum()),
-        transfer=float(length[free & (moving > 0)].sum()),
-        idle=float(length[free & (waiting == 0) & (moving == 0)].sum()),
+        **_compared(step, alone, own, before, beside),
+        at_once=float(at_once),
+        waiting=found["waiting"],
+        transfer=found["transfer"],
+        idle=found["idle"],
         beside=float(beside.sum()),
-        waited=float(_lengths(waits).sum()),
-        transferred=float(_lengths(transfers).sum()),
+        waited=float((moments - starts).sum()),
+        transferred=float((ends - moments).sum()),
+        waited_by_others=waited_by_others,
     )
 
 
 def busy_time(step: Step) -> float:
     """Seconds in which any kernel computes."""
-    length, (computing,) = _levels(step, [_cut(span, step) for span in step.kernels])
-    return float(length[computing > 0].sum())
+    starts, ends = union(*_times(step.kernels, step))
+    return float((ends - starts).sum())
 
 
-def _cut(span: Span, step: Step) -> Span:
-    """What of a span lies in the step's window."""
-    start, end = (min(max(time, step.start), step.end) for time in (span.start, span.end))
-    return Span(span.name, start, end)
+def _times(spans: list[Span], step: Step) -> tuple[Times, Times]:
+    """(starts, ends) of what of spans lies in the step's window."""
+    starts, ends = np.array([(span.start, span.end) for span in spans]).reshape(-1, 2).T
+    return np.clip(starts, step.start, step.end), np.clip(ends, step.start, step.end)
 
 
-def _lengths(spans: list[Span]) -> Times:
-    return np.array([span.end - span.start for span in spans], dtype=float)
-
-
-def _levels(step: Step, *kinds: list[Span]) -> tuple[Times, list[NDArray[np.int64]]]:
-    """(lengths of the pieces into which all edges cut the window, for each kind how many spans
-    cover each piece)."""
-    edges = [time for spans in kinds for span in spans for time in (span.start, span.end)]
-    points = np.unique(np.array([step.start, *edges, step.end], dtype=float))
-    levels = []
-    for spans in kinds:
-        starts = np.sort([span.start for span in spans])
-        ends = np.sort([span.end for span in spans])
-        begun = np.searchsorted(starts, points[:-1], side="right")
-        levels.append(begun - np.searchsorted(ends, points[:-1], side="right"))
-    return np.diff(points), levels
-
-
-def _beside(kernels: list[Span], others: list[Span]) -> Times:
-    """Seconds that each kernel spends beside any of the others."""
-    edges = [time for span in others for time in (span.start, span.end)]
-    if not edges or not kernels:
-        return np.zeros(len(kernels))
-    length, (level,) = _levels(Step(min(edges), max(edges)), others)
-    points = min(edges) + np.concatenate([[0.0], np.cumsum(length)])
-    covered = np.concatenate([[0.0], np.cumsum(length * (level > 0))])
-    starts, ends = np.array([(span.start, span.end) for span in kernels]).T
-    return np.interp(ends, points, covered) - np.interp(starts, points, covered)
-
-
-def _compared(kernels: list[Span], alone: list[Span], beside: Times) -> dict[str, float]:
-    """slowed, apart, extra and gone of Parts, by the kernels that both steps have."""
-    own, before = _lengths(kernels), _lengths(alone)
-    here, there = aligned(tuple(span.name for span in kernels), tuple(span.name for span in alone))
+def _compared(
+    step: Step, alone: Step, own: Times, before: Times, beside: Times
+) -> dict[str, float]:
+    """slowed, apart, extra and gone of Parts, by the kernels that both steps have. own, before:
+    seconds of each kernel of either; beside: of the step's beside collectives."""
+    here, there = aligned(
+        tuple(span.name for span in step.kernels), tuple(span.name for span in alone.kernels)
+    )
     longer = own[here] - before[there]
     is_beside = beside[here] > 0
     return {

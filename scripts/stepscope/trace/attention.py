@@ -12,9 +12,10 @@ from stepscope.trace.nesting import climb
 ATTENTION = frozenset(["attention", "attn", "mha", "gqa", "mqa", "mla", "sdpa", "multihead"])
 BESIDE = frozenset(
     [
-        "block", "blocks", "causal", "core", "cross", "decoder", "dot", "encoder", "flash", "forward", "fused",
-        "fwd", "grouped", "h", "head", "heads", "layer", "layers", "masked", "model", "module", "multi", "pass",
-        "product", "query", "scaled", "self", "sublayer", "the", "transformer",
+        "block", "blocks", "causal", "core", "cross", "decoder", "dot", "encoder", "flash",
+        "forward", "fused", "fwd", "grouped", "h", "head", "heads", "layer", "layers", "masked",
+        "model", "module", "multi", "pass", "product", "query", "scaled", "self", "sublayer",
+        "the", "transformer",
     ]
 )  # fmt: skip
 FORWARD = ("forward", "inference")

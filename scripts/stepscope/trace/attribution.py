@@ -29,8 +29,8 @@ class Attribution:
     innermost_phase, the position in `phases` of the shortest one around it. parent: for each range
     the range around it on its thread. operator: for each name whether it is autograd's rather than
     a module's. phases: names in the order of their first start. occurrence: for each phase, which
-    of its ranges each operation was launched in. given_steps: how many steps a process takes, if the
-    user says so.
+    of its ranges each operation was launched in. given_steps: how many steps a process takes, if
+    the user says so.
     """
 
     trace: Trace
@@ -165,7 +165,8 @@ def attribute(
         values = np.append(trace.calls[column].to_numpy(), 0)
         return np.where(linked, values[launch], otherwise)
 
-    time, thread = of_call("start", -1), of_call("thread", -1)
+    time = of_call("start", -1)
+    thread = of_call("thread", -1)
     process = of_call("process", trace.operations["process"].to_numpy())
     parent, innermost = nest(trace.ranges, thread, time, linked)
     trace, chosen = named(trace, parent, operator_names(trace), phases)

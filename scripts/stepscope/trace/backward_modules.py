@@ -28,7 +28,8 @@ def of_modules(found: Attribution) -> pd.DataFrame:
     """
     in_backward, module = backward_operations(found)
     own = np.flatnonzero(in_backward)
-    ns, kernels = found.durations[own], found.is_kernel[own]
+    ns = found.durations[own]
+    kernels = found.is_kernel[own]
     alone = kernels & (found.category[own] == CATEGORIES.index("elementwise"))
     values = {"backward_time": ns / SECOND, "backward_kernels": kernels.astype(float)}
     values |= {
@@ -49,9 +50,11 @@ def backward_operations(found: Attribution) -> tuple[np.ndarray, np.ndarray]:
     nothing = np.zeros(len(found.launch), dtype=bool), np.full(len(found.launch), -1)
     if not len(ranges) or (ranges["sequence"] < 0).all():
         return nothing
-    codes, sequence = ranges["name"].to_numpy(), ranges["sequence"].to_numpy()
+    codes = ranges["name"].to_numpy()
+    sequence = ranges["sequence"].to_numpy()
     used = np.unique(codes)
-    function, engine = np.zeros(len(names), dtype=bool), np.zeros(len(names), dtype=bool)
+    function = np.zeros(len(names), dtype=bool)
+    engine = np.zeros(len(names), dtype=bool)
     function[used] = [is_backward(names[code]) for code in used]
     engine[used] = [names[code].startswith(_ENGINE) for code in used]
     numbered = function[codes] & (sequence >= 0)
@@ -75,7 +78,8 @@ def _modules_of_functions(
     """For each range that is a backward function (`numbered`) the name code of the module that made
     it, else -1."""
     ranges = found.trace.ranges
-    codes, sequence = ranges["name"].to_numpy(), ranges["sequence"].to_numpy()
+    codes = ranges["name"].to_numpy()
+    sequence = ranges["sequence"].to_numpy()
     forward = np.flatnonzero((sequence >= 0) & ~function[codes])
     inside = climb(found.parent[forward], found.parent, ~function[codes])
     again = np.array([name == _RUNS_AGAIN for name in found.trace.names] + [True], dtype=bool)

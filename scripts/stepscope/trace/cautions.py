@@ -18,7 +18,7 @@ _LAUNCH = re.compile(r"launch", re.IGNORECASE)
 # Profiler → how to record, and how to name a range, with it.
 _RECORD = {
     "nsys": "record with `nsys profile --trace=cuda,nvtx`",
-    "torch": "record with torch.profiler.profile(activities=[CPU, CUDA]), or your device's activity",
+    "torch": "record with torch.profiler.profile(activities=[CPU, CUDA]), or what your device is",
 }
 _NAME = {
     "nsys": "torch.cuda.nvtx.range_push('forward') … range_pop()",
@@ -27,8 +27,8 @@ _NAME = {
 
 
 def require_operations(trace: Trace, named: str) -> None:
-    """Raises TraceError where a trace has no work of a GPU, or of operators on a processor, nor calls
-    that launch any in named ranges: no table would tell."""
+    """Raises TraceError where a trace has no work of a GPU, or of operators on a processor, nor
+    calls that launch any in named ranges: no table would tell."""
     if len(trace.operations) or (len(trace.calls) and len(trace.ranges)):
         return
     has_any = len(trace.calls) or len(trace.ranges)
@@ -131,7 +131,13 @@ def ranges(found: Attribution, modules: pd.DataFrame, phases: pd.DataFrame) -> p
     if len(phases):
         times.append((phases["phase"], phases["count"], phases["gpu_time"]))
     rows = [
-        pd.DataFrame({"range": name, "count": count, "share": time / whole})
+        pd.DataFrame(
+            {
+                "range": name,
+                "count": count,
+                "share": time / whole,
+            }
+        )
         for name, count, time in times
     ]
     return pd.concat(rows).sort_values("share", ascending=False, kind="stable").head(MOST_RANGES)

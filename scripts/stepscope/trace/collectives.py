@@ -55,7 +55,8 @@ def last_starts(found: pd.DataFrame, instance: np.ndarray) -> np.ndarray:
 
 
 def waited_for(found: pd.DataFrame, instance: np.ndarray) -> dict[int, float]:
-    """Rank → how long all other ranks together wait in collectives that it was the last to start."""
+    """Rank → how long all other ranks together wait in collectives that it was the last to
+    start."""
     waits = last_starts(found, instance) - found["start"].to_numpy()
     late = found["rank"].to_numpy()[found["start"].groupby(instance).transform("idxmax")]
     total = pd.Series(waits).groupby(late).sum()
@@ -86,9 +87,15 @@ def parts(
 ) -> dict[str, float]:
     """What a rank's time in some windows goes to: compute, transfer, waiting, idle, each where none
     of those before it is, so that they add up to the windows. All are (starts, ends)."""
-    found, before = {}, 0.0
-    start, end = np.empty(0), np.empty(0)
-    kinds = {"compute": computing, "transfer": transferring, "waiting": waiting}
+    found = {}
+    before = 0.0
+    start = np.empty(0)
+    end = np.empty(0)
+    kinds = {
+        "compute": computing,
+        "transfer": transferring,
+        "waiting": waiting,
+    }
     for kind, (starts, ends) in kinds.items():
         start, end = np.append(start, starts), np.append(end, ends)
         until = float(np.diff(covered(start, end, np.array(windows)), axis=0).sum())

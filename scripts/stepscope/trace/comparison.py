@@ -42,9 +42,16 @@ def _compared(kind: str, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFr
     if kind == "kernel":
         before, after = _by_short_name(before, after), _by_short_name(after, before)
     keys = pd.Index([*before.index, *after.index]).unique()
-    old, new = before.reindex(keys), after.reindex(keys)
+    old = before.reindex(keys)
+    new = after.reindex(keys)
     changes = [change(*each) for each in zip(old["time"], new["time"], strict=True)]
-    table = pd.DataFrame({"kind": kind, "name": old["name"].fillna(new["name"]), "change": changes})
+    table = pd.DataFrame(
+        {
+            "kind": kind,
+            "name": old["name"].fillna(new["name"]),
+            "change": changes,
+        }
+    )
     old, new = (each[["time", "calls"]].astype(float).fillna(0) for each in (old, new))
     table = table.assign(
         before=old["time"], after=new["time"], difference=new["time"] - old["time"]
@@ -59,7 +66,13 @@ def _by_short_name(kernels: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     """By full names where both traces have them; the rest, which two profilers may write
     differently, by the short."""
     keys = kernels.index.where(kernels.index.isin(others.index), kernels["name"])
-    return kernels.groupby(keys, sort=False).agg({"name": "first", "time": "sum", "calls": "sum"})
+    return kernels.groupby(keys, sort=False).agg(
+        {
+            "name": "first",
+            "time": "sum",
+            "calls": "sum",
+        }
+    )
 
 
 def change(before: float, after: float) -> str:

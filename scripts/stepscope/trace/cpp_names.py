@@ -47,7 +47,12 @@ MATMUL_TYPES = {
         "f64": "fp64",
         "s8": "int8",
     },
-    **{"i8": "int8", "u8": "int8", "e4m3": "fp8", "e5m2": "fp8"},
+    **{
+        "i8": "int8",
+        "u8": "int8",
+        "e4m3": "fp8",
+        "e5m2": "fp8",
+    },
 }
 
 
@@ -85,7 +90,9 @@ def parts_of(text: str) -> tuple[str, list[str]]:
 def template_arguments(text: str, start: int) -> list[str]:
     """The template arguments of the `<` at this place, split at the commas that are not inside
     further brackets."""
-    arguments, depth, begin = [], 0, start + 1
+    arguments = []
+    depth = 0
+    begin = start + 1
     for place in range(start, len(text)):
         character = text[place]
         if character in "<([{":

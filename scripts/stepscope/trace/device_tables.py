@@ -44,7 +44,8 @@ def gaps(found: Attribution) -> pd.DataFrame:
         for device, own in groups(operations["device"].to_numpy()):
             users = np.unique(process[own])
             windows = _windows(found, phase, users, own)
-            wall, launched = int(np.diff(windows, axis=0).sum()), own[mask[own]]
+            wall = int(np.diff(windows, axis=0).sum())
+            launched = own[mask[own]]
             if not len(launched) and not wall:
                 continue
             of_users = [found.steps_of_process.get(int(user), 0) for user in users]

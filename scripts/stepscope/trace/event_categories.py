@@ -8,8 +8,8 @@ torch.autograd.profiler, whose events have no category.
 import re
 from functools import cache
 
+# EITHER: up to torch 1.11 a person's range has the category of operators, and only its name tells.
 RANGE, OPERATOR, EITHER, CALL, ON_DEVICE, MOVES = range(6)
-"""EITHER: up to torch 1.11 a person's range has the category of operators, and only its name tells."""
 
 _KINDS: tuple[tuple[int, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, re.IGNORECASE))
@@ -24,7 +24,7 @@ _KINDS: tuple[tuple[int, re.Pattern[str]], ...] = tuple(
     )
 )
 
-# The copies of a device, as CUPTI, roctracer and Level Zero name them, in the words of Nsight Systems.
+# A device's copies in the words of Nsight Systems, as CUPTI, roctracer and Level Zero name them.
 _COPIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Host-to-Device", re.compile(r"HtoD|HostToDevice|\bM2D", re.IGNORECASE)),
     ("Device-to-Host", re.compile(r"DtoH|DeviceToHost|\bD2M", re.IGNORECASE)),

@@ -8,17 +8,54 @@ import pandas as pd
 
 from stepscope.recordings import names as people
 
-RANGES = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
-RANGES |= {"nested": "bool", "cut": "bool", "sequence": "int64"}
-CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
+RANGES = {
+    "process": "int64",
+    "thread": "int64",
+    "start": "int64",
+    "end": "int64",
+    "name": "int64",
+}
+RANGES |= {
+    "nested": "bool",
+    "cut": "bool",
+    "sequence": "int64",
+}
+CALLS = {
+    "process": "int64",
+    "thread": "int64",
+    "start": "int64",
+    "end": "int64",
+    "name": "int64",
+}
 CALLS |= {"correlation": "int64"}
-OPERATIONS = {"process": "int64", "device": "int64", "stream": "int64", "correlation": "int64"}
-OPERATIONS |= {"start": "int64", "end": "int64", "name": "int64", "kind": "int8", "bytes": "int64"}
+OPERATIONS = {
+    "process": "int64",
+    "device": "int64",
+    "stream": "int64",
+    "correlation": "int64",
+}
+OPERATIONS |= {
+    "start": "int64",
+    "end": "int64",
+    "name": "int64",
+    "kind": "int8",
+    "bytes": "int64",
+}
 OPERATIONS |= {"shape": "int64"}
 # What a library says of a collective: the row of its operation; elements that a rank gives and
 # gets, -1 unknown; bytes of one; ranks in the group; its number in the group, -1 unknown.
-MESSAGES = {"operation": "int64", "collective": "object", "given": "int64", "got": "int64"}
-MESSAGES |= {"item": "int64", "group": "object", "ranks": "int64", "sequence": "int64"}
+MESSAGES = {
+    "operation": "int64",
+    "collective": "object",
+    "given": "int64",
+    "got": "int64",
+}
+MESSAGES |= {
+    "item": "int64",
+    "group": "object",
+    "ranks": "int64",
+    "sequence": "int64",
+}
 
 SECOND = 1e9  # nanoseconds
 
@@ -73,8 +110,8 @@ class Trace:
     ended when the trace did; `sequence` is autograd's sequence number, -1 without one. calls: CUDA
     API calls of the host. operations: what the GPU did, in the order of its start (`kind`: KERNEL,
     MEMORY or GRAPH), with the `correlation` of the call that launched it within its process, and
-    the `bytes` that it copied or filled, -1 if that is not known, and a number for the `shape` that a
-    kernel was launched with. On a trace without a GPU the
+    the `bytes` that it copied or filled, -1 if that is not known, and a number for the `shape` that
+    a kernel was launched with. On a trace without a GPU the
     operators of the processor stand where kernels would, and `device_is_host` is true. operators:
     codes of names that are operators' rather than modules', if the trace says so. diagnostics: what
     the profiler warned of. messages: rows of MESSAGES. profiler: "nsys" or "torch". processes: what
@@ -137,8 +174,13 @@ def together(traces: list[Trace]) -> Trace:
     """The traces of one run's ranks as one: processes, threads and devices are numbered anew, so
     that none is in two of them."""
     names = Names()
-    tables: dict[str, list[pd.DataFrame]] = {"ranges": [], "calls": [], "operations": []}
-    said, rows = [], 0
+    tables: dict[str, list[pd.DataFrame]] = {
+        "ranges": [],
+        "calls": [],
+        "operations": [],
+    }
+    said = []
+    rows = 0
     for number, trace in enumerate(traces):
         code = np.array([names.code(name) for name in trace.names], dtype=np.int64)
         for kind, parts in tables.items():

@@ -7,9 +7,10 @@ ranges around the calls can tell more.
 
 The names come from Nsight Systems (`kernel<(int)4, ...>`), from torch.profiler (`kernel<4, ...>`,
 on a CPU `aten::mm`) and sometimes still mangled (`_ZN2at6native...`). A rule therefore asks for
-identifiers and not for what surrounds them. It sees the function's own name alone (`own_name`): types
-of parameters, and namespaces that tell of a library and not of work, are taken away; a template's
-arguments only count where the function's name says nothing, as `elementwise_kernel` and `Kernel2` do.
+identifiers and not for what surrounds them. It sees the function's own name alone (`own_name`):
+types of parameters, and namespaces that tell of a library and not of work, are taken away; a
+template's arguments only count where the function's name says nothing, as `elementwise_kernel` and
+`Kernel2` do.
 """
 
 import re
@@ -89,11 +90,17 @@ RULES: tuple[tuple[str, str], ...] = (
     # the plain operators listed below.
     (
         "optimizer",
-        r"multi_tensor_apply|^aten::_(foreach|amp|fused_(adam|adamw|sgd|adagrad))_|^triton_for_|^Optimizer\.",
+        (
+            r"multi_tensor_apply|^aten::_(foreach|amp|fused_(adam|adamw|sgd|adagrad))_|^triton"
+            r"_for_|^Optimizer\."
+        ),
     ),
     (
         "optimizer",
-        r"(?i)fused_?(adam|sgd|lamb)|adamw?_(cuda_)?(kernel|step)|kOptimizer|kPreconditionOptimizer",
+        (
+            r"(?i)fused_?(adam|sgd|lamb)|adamw?_(cuda_)?(kernel|step)|kOptimizer"
+            r"|kPreconditionOptimizer"
+        ),
     ),
     # The "math" path of scaled_dot_product_attention is not fused: it calls matmul and softmax.
     ("other", r"_scaled_dot_product_attention_math"),
@@ -136,7 +143,10 @@ RULES: tuple[tuple[str, str], ...] = (
     # a reduction.
     (
         "normalisation",
-        r"(?i)(layer|rms|batch|group|instance)_?norm|RowwiseMoments|GammaBeta|ComputeInternalGradients",
+        (
+            r"(?i)(layer|rms|batch|group|instance)_?norm|RowwiseMoments|GammaBeta"
+            r"|ComputeInternalGradients"
+        ),
     ),
     ("normalisation", r"ComputeFusedParams|cuComputePartGrad|cuComputeGradInput"),
     # A hand-written RMS norm that Inductor fused.
@@ -153,7 +163,10 @@ RULES: tuple[tuple[str, str], ...] = (
     ("matmul", r"^(void )?dot_kernel|reduce_1Block_kernel|^Kernel2$|^(bmm|mm|addmm)_"),
     (
         "matmul",
-        r"^aten::(mm|bmm|addmm|baddbmm|addbmm|addmv|mv|dot|vdot|inner|einsum|linear|linear_backward)_?$",
+        (
+            r"^aten::(mm|bmm|addmm|baddbmm|addbmm|addmv|mv|dot|vdot|inner|einsum|linear|linear"
+            r"_backward)_?$"
+        ),
     ),
     ("matmul", r"^aten::_(scaled|int|grouped|weight_int\d\w*)_mm$|^aten::_addmm_activation$"),
     ("matmul", r"^(mkldnn|mkl|onednn)\w*::\w*linear|mkldnn_linear"),
@@ -173,7 +186,10 @@ RULES: tuple[tuple[str, str], ...] = (
     # concatenations count here: what they cost is the bytes moved.
     (
         "copy/cast",
-        r"copy_kernel|CUDAFunctor_copy|CatArray|chunk_cat|split_with_sizes_copy|transpose\w*[kK]ernel",
+        (
+            r"copy_kernel|CUDAFunctor_copy|CatArray|chunk_cat|split_with_sizes_copy"
+            r"|transpose\w*[kK]ernel"
+        ),
     ),
     ("copy/cast", r"flip_kernel|roll_cuda|gather_kernel|scatter_gather|take_kernel"),
     ("copy/cast", r"index\w*Select|index_(kernel|put|copy)"),
@@ -222,14 +238,20 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "copy/cast",
-        r"^aten::(constant_pad_nd|gather|index|index_select|embedding|take|take_along_dim|masked_select)$",
+        (
+            r"^aten::(constant_pad_nd|gather|index|index_select|embedding|take|take_along_dim"
+            r"|masked_select)$"
+        ),
     ),
     ("copy/cast", r"^aten::(scatter|index_put|index_copy|_index_put_impl|repeat_interleave)_?$"),
     # Sorting, selecting and their bookkeeping (in a training step: before the gradient of a large
     # embedding) are none of the kinds shown here.
     (
         "other",
-        r"(?i)radix_?sort|merge_?sort|bitonic|unique_?by_?key|top_?k|DeviceCompactInit|DeviceSelect|^aten::sort",
+        (
+            r"(?i)radix_?sort|merge_?sort|bitonic|unique_?by_?key|top_?k|DeviceCompactInit"
+            r"|DeviceSelect|^aten::sort"
+        ),
     ),
     # Inductor's other kernels: "red", "per" (persistent) and "split_scan" reduce, "poi" does not.
     # The C++ that it makes for a CPU has no such mark: there the operators tell.
@@ -239,7 +261,10 @@ RULES: tuple[tuple[str, str], ...] = (
     # Many values become one; prefix sums and the loss (a mean over the tokens) too.
     (
         "reduction",
-        r"reduce_kernel|Reduce\w*Kernel|DeviceScan|scan_(kernel|dim|innermost|outer)|nll_loss\w*_forward",
+        (
+            r"reduce_kernel|Reduce\w*Kernel|DeviceScan|scan_(kernel|dim|innermost|outer)|nll"
+            r"_loss\w*_forward"
+        ),
     ),
     (
         "reduction",
@@ -250,20 +275,28 @@ RULES: tuple[tuple[str, str], ...] = (
     # One value for each element; random numbers, masks and ranges count too.
     (
         "elementwise",
-        r"(?i)elementwise|pointwise|_kernel_cuda|_cuda_kernel|dropout|triu_tril|nll_loss\w*_backward",
+        (
+            r"(?i)elementwise|pointwise|_kernel_cuda|_cuda_kernel|dropout|triu_tril|nll_loss\w*"
+            r"_backward"
+        ),
     ),
     ("elementwise", r"(?i)swiglu|silu|gelu|act_and_mul|rotary|rope_|arange|linspace"),
     # Composable Kernel (AMD): what is nothing of the above is a product.
     ("matmul", r"^(void )?ck(_tile)?::"),
     (
         "elementwise",
-        r"^aten::(add|sub|rsub|mul|div|true_divide|floor_divide|remainder|fmod|pow|square|sqrt|rsqrt|reciprocal|neg|abs"
-        r"|sign|exp|exp2|expm1|log|log2|log10|log1p|sin|cos|tan|tanh|sigmoid|erf|erfc|silu|gelu|relu|leaky_relu|elu"
-        r"|hardtanh|hardswish|softplus|mish|glu|threshold|clamp|clamp_min|clamp_max|clip|minimum|maximum|fmax|fmin"
-        r"|where|masked_fill|lerp|addcmul|addcdiv|eq|ne|lt|le|gt|ge|isnan|isinf|isfinite|logical_(and|or|not|xor)"
-        r"|bitwise_(and|or|not)|__(and|or|xor)__|floor|ceil|round|trunc|nan_to_num|tril|triu|native_dropout"
-        r"|bernoulli|normal|uniform"
-        r"|rand|randn|randint|arange|linspace|outer|ger|polar|complex|mse_loss|smooth_l1_loss)_?(_backward)?$",
+        r"^aten::(add|sub|rsub|mul|div|true_divide|floor_divide|remainder|fmod|pow|square"
+        r"|sqrt|rsqrt|reciprocal|neg|abs"
+        r"|sign|exp|exp2|expm1|log|log2|log10|log1p|sin|cos|tan|tanh|sigmoid|erf|erfc|silu"
+        r"|gelu|relu|leaky_relu|elu"
+        r"|hardtanh|hardswish|softplus|mish|glu|threshold|clamp|clamp_min|clamp_max|clip"
+        r"|minimum|maximum|fmax|fmin"
+        r"|where|masked_fill|lerp|addcmul|addcdiv|eq|ne|lt|le|gt|ge|isnan|isinf|isfinite"
+        r"|logical_(and|or|not|xor)"
+        r"|bitwise_(and|or|not)|__(and|or|xor)__|floor|ceil|round|trunc|nan_to_num|tril|triu"
+        r"|native_dropout"
+        r"|bernoulli|normal|uniform|rand|randn|randint|arange|linspace|outer|ger|polar|complex"
+        r"|mse_loss|smooth_l1_loss)_?(_backward)?$",
     ),
 )
 """(category, regular expression searched in the own name): the first match decides; without any it
@@ -275,7 +308,7 @@ _GENERIC = re.compile(
     r"|(^|:)((device|global)_?)?[kK]ernel\d?$|(^|:)kentry$"
 )
 # Namespaces of libraries with a word of other work in their name.
-_LIBRARY = re.compile(r"(fbgemm(_gpu)?|flashinfer|flash_?attn|deep_gemm)::")
+_NAMESPACE = re.compile(r"(fbgemm(_gpu)?|flashinfer|flash_?attn|deep_gemm)::")
 
 _MOST_READ = 16384  # characters of a full name: the rules' time grows with its square
 
@@ -304,12 +337,13 @@ def own_name(full_name: str) -> str:
         head = re.split(r"[<(]", name, maxsplit=1)[0]
         template = ", ".join(parts_of(name)[1])
     says_nothing = template and _GENERIC.search(head.strip())
-    return _LIBRARY.sub("", f"{head}<{template}>" if says_nothing else head)
+    return _NAMESPACE.sub("", f"{head}<{template}>" if says_nothing else head)
 
 
 def _unmangled(name: str) -> tuple[str, str]:
     """(the identifiers of a mangled function's name, what follows it: template and parameters)."""
-    at, found = 3 if name.startswith("_ZN") else 2, []
+    at = 3 if name.startswith("_ZN") else 2
+    found = []
     while length := _DIGITS.match(name, at):
         at = length.end() + int(length[0])
         found.append(name[length.end() : at])

@@ -111,7 +111,11 @@ def _operation(functor: str) -> tuple[str, str]:
     if base == "direct_copy_kernel_cuda":
         return "copy", data_type
     if to := re.match(r"(bfloat16|float16|float8)_copy_kernel", base):
-        target = {"bfloat16": "bf16", "float16": "fp16", "float8": "fp8"}[to.group(1)]
+        target = {
+            "bfloat16": "bf16",
+            "float16": "fp16",
+            "float8": "fp8",
+        }[to.group(1)]
         return f"copy {data_type} → {target}", ""
     if base.startswith("pow_tensor_scalar_kernel"):
         return _POWERS.get(instance, "pow"), data_type
@@ -264,7 +268,8 @@ _LENGTH = re.compile(r"(?<![\dSTL])(?<!L[a-z])\d{1,3}(?!\d)")
 
 def _mangled(name: str, match: re.Match) -> tuple[str, str, str, str]:
     """The identifiers of a mangled name (each stands after its length), and digits for the rest."""
-    found, place = [], 0
+    found = []
+    place = 0
     while number := _LENGTH.search(name, place):
         length = int(number.group())
         identifier = name[number.end() : number.end() + length]

@@ -10,8 +10,7 @@ import gzip
 import json
 import re
 import zlib
-from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +27,17 @@ _OWN_WORK = 0.5
 _GZIP = b"\x1f\x8b"
 _MOST = 2**63
 _COLLECTIVE = re.compile(r"^(gloo|mpi|ucc|nccl|xccl):")  # on a thread of the processor
-_ITEM_BYTES = {"Double": 8, "Long": 8, "Float": 4, "Int": 4, "Half": 2, "BFloat16": 2, "Short": 2}
-# In a text of JSON: a backslash with what makes it an escape, or alone, as in C:\code; a number that
-# C++ prints and JSON does not have.
+_ITEM_BYTES = {
+    "Double": 8,
+    "Long": 8,
+    "Float": 4,
+    "Int": 4,
+    "Half": 2,
+    "BFloat16": 2,
+    "Short": 2,
+}
+# In a text of JSON: a backslash with what makes it an escape, or alone, as in C:\code; a number
+# that C++ prints and JSON does not have.
 _ESCAPE = re.compile(r"""\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?""")
 _NO_NUMBER = re.compile(r"(?<=:)\s*[-+]?(nan|inf)(?=\s*[,}\]])", re.IGNORECASE)
 _DAMAGES = (
@@ -103,7 +110,8 @@ def _trace(content: dict, found: list[dict]) -> Trace:
     for event in by_kind.get(EITHER, []):
         kind = OPERATOR if people.is_operator(_text(event)) else RANGE
         by_kind.setdefault(kind, []).append(event)
-    by_hand, operators = by_kind.get(RANGE, []), by_kind.get(OPERATOR, [])
+    by_hand = by_kind.get(RANGE, [])
+    operators = by_kind.get(OPERATOR, [])
     if any(event.get("name") == "step" for event in by_hand):  # the program's, else the profiler's
         by_hand = [event for event in by_hand if not _is_profiler_step(event)]
     calling = by_kind.get(CALL, [])
@@ -188,24 +196,27 @@ class _Hosts:
             for key, number in self._processes.items()
         }
 
-    def of_device(self, device: Hashable, launched_by: Iterable[int]) -> int:
+    def of_device(
+        self, device: Hashable, launched_by: np.ndarray, are_mixed: bool
+    ) -> int | np.ndarray:
         """The process that a device's events belong to, where files were merged: the one with the
         same words before the number, such as "[TP00] 0" beside "[TP00] 4711"; else the one that
-        launched most of them."""
+        launched most of them, or where devices have no numbers of their own each."""
         words = _words(device)
         alike = [
             number for key, number in self._processes.items() if words and _words(key) == words
         ]
         if len(alike) == 1:
             return alike[0]
-        launched = Counter(each for each in launched_by if each >= 0)
-        return launched.most_common(1)[0][0] if launched else 0
+        known = launched_by[launched_by >= 0]
+        most = int(np.bincount(known).argmax()) if len(known) else 0
+        return np.where(launched_by >= 0, launched_by, most) if are_mixed else most
 
 
 def _operations(
     working: list[dict], names: Names, calls: pd.DataFrame, hosts: _Hosts
 ) -> pd.DataFrame:
-    """What devices did. Their events have a device for a process; whose it is, the launches tell."""
+    """What devices did. Their events have a device for a process; whose it is, launches tell."""
     times = _times(working)
     correlation = np.array(_numbers(working, "correlation"), dtype=np.int64)
     asked = pd.DataFrame({"correlation": correlation, "start": times["end"]})
@@ -215,8 +226,9 @@ def _operations(
     pids: dict[Hashable, list[int]] = {}
     for at, event in enumerate(working):
         pids.setdefault(_key(event.get("pid")), []).append(at)
+    are_mixed = len(pids) < len(set(calls["process"].tolist()))  # device 0 of several hosts
     for device, own in pids.items():
-        process[own] = hosts.of_device(device, by[own].tolist())
+        process[own] = hosts.of_device(device, by[own], are_mixed)
     return events.frame(
         events.OPERATIONS,
         **times,
@@ -232,7 +244,8 @@ def _operations(
 
 
 def _messages(working: list[dict]) -> pd.DataFrame:
-    """What torch.distributed says of its collectives (saveNcclMeta in torch/csrc/profiler/util.cpp)."""
+    """What torch.distributed says of its collectives (saveNcclMeta in
+    torch/csrc/profiler/util.cpp)."""
     at = [number for number, event in enumerate(working) if "Collective name" in _arguments(event)]
     own = [working[number] for number in at]
     said = [_arguments(event) for event in own]

@@ -57,7 +57,8 @@ def nest(
     A range that ends after the range around it (not possible with push and pop, but with domains)
     has no parent and holds no others.
     """
-    parent, innermost = np.full(len(ranges), -1), np.full(len(time), -1)
+    parent = np.full(len(ranges), -1)
+    innermost = np.full(len(time), -1)
     starts, ends, owners = (ranges[name].to_numpy() for name in ("start", "end", "thread"))
     nested = np.flatnonzero(ranges["nested"].to_numpy())
     launches = np.flatnonzero(linked)
@@ -65,7 +66,8 @@ def nest(
     for owner, part in groups(owners[nested]):
         own = nested[part]
         own = own[np.lexsort((-ends[own], starts[own]))]
-        start, end = starts[own], ends[own]
+        start = starts[own]
+        end = ends[own]
         around = _around(start, end)
         crosses = (around >= 0) & (end > end[around])
         parent[own] = np.where((around >= 0) & ~crosses, own[around], -1)
@@ -88,14 +90,17 @@ def _around(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """
     around: list[int] = []
     stack: list[tuple[float, int]] = []
-    until, now = float("inf"), -1  # end and position of the innermost open range
+    # End and position of the innermost open range.
+    until = float("inf")
+    now = -1
     for position, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         while until <= start:
             until, now = stack.pop()
         around.append(now)
         if end <= until:
             stack.append((until, now))
-            until, now = end, position
+            until = end
+            now = position
             if len(stack) > MOST_OPEN:
                 raise TraceError(
                     f"more than {MOST_OPEN:,} named ranges of one thread lie in each other; "
@@ -112,7 +117,8 @@ def locate(
     A range of the launching thread goes before one of another thread of the process, and of ranges
     within each other the outermost one counts.
     """
-    found, launches = np.full(len(time), -1), np.flatnonzero(linked)
+    found = np.full(len(time), -1)
+    launches = np.flatnonzero(linked)
     for column, of_launch in (("process", process), ("thread", thread)):
         launches_of = {key: launches[part] for key, part in groups(of_launch[launches])}
         for key, part in groups(own[column].to_numpy()):
@@ -166,9 +172,13 @@ def latest_before(entries: pd.DataFrame, asked: pd.DataFrame) -> np.ndarray:
     entries, asked = (
         table.sort_values(time, kind="stable").reset_index(names="at") for table in (entries, asked)
     )
-    latest = pd.merge_asof(asked, entries, on=time, by=key, suffixes=("_asked", "")).set_index(
-        "at_asked"
-    )["at"]
+    latest = pd.merge_asof(
+        asked,
+        entries,
+        on=time,
+        by=key,
+        suffixes=("_asked", ""),
+    ).set_index("at_asked")["at"]
     first = asked[["at", *key]].merge(
         entries.drop_duplicates(key), how="left", on=key, suffixes=("_asked", "")
     )

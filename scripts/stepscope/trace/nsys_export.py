@@ -39,7 +39,12 @@ def export(report: Path, path: Path) -> None:
         str(path),
         str(report),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
     if done.returncode or not path.is_file():
         said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         raise TraceError(

@@ -40,7 +40,9 @@ KNOWN = (
     "TARGET_INFO_SESSION_START_TIME",
 )
 
-_PUSH_POP, _START_END = (59, 70), (60, 71)  # ENUM_NSYS_EVENT_TYPE: ranges of NVTX and of NVTXT
+# ENUM_NSYS_EVENT_TYPE: ranges of NVTX and of NVTXT.
+_PUSH_POP = (59, 70)
+_START_END = (60, 71)
 # Immutable: SQLite then makes no file beside the input, and needs none that may be there.
 _READ_ONLY = "mode=ro&immutable=1"
 _MISSING = np.iinfo(np.int64).min
@@ -49,11 +51,20 @@ _PROCESS_BITS = 24  # a global thread id ends with the thread's 24 bits; the res
 _PID = 2**_PROCESS_BITS - 1  # of which the last 24 bits are the process id
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL, for exports that do not hold the table; "Info" and "Verbose" are
 # no warnings.
-_SEVERITIES = {2: "Warning", 3: "Error", 4: "Fatal"}
+_SEVERITIES = {
+    2: "Warning",
+    3: "Error",
+    4: "Fatal",
+}
 _WARNS = re.compile(r"warn|err|fatal", re.IGNORECASE)
 _MOST_DIAGNOSTICS = 20
 # ENUM_CUDA_MEMCPY_OPER, for exports that do not hold the table.
-_COPY_KINDS = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 10: "Peer-to-Peer"}
+_COPY_KINDS = {
+    1: "Host-to-Device",
+    2: "Device-to-Host",
+    8: "Device-to-Device",
+    10: "Peer-to-Peer",
+}
 _Codes = Callable[[np.ndarray], np.ndarray]  # from numbers of the export to codes of names
 
 
@@ -188,7 +199,12 @@ def _ranges(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
     Old versions fill columns that do not apply: an end of 0 or -1 means no end, and an empty text
     no text.
     """
-    columns = {"start": 0, "end": _MISSING, "eventType": _PUSH_POP[0], "globalTid": 0}
+    columns = {
+        "start": 0,
+        "end": _MISSING,
+        "eventType": _PUSH_POP[0],
+        "globalTid": 0,
+    }
     there = database.tables.get(RANGES, set())
     kinds = (
         f'"eventType" IN {(*_PUSH_POP, *_START_END)}'
@@ -200,7 +216,8 @@ def _ranges(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
     text = f"CASE WHEN {has_text} THEN {_INLINE} ELSE {registered} END"
     found = database.integers(RANGES, columns, kinds, "ORDER BY rowid", also=text)
     start, end, kind, thread, text = found.T
-    inline, cut = text == _INLINE, end < start
+    inline = text == _INLINE
+    cut = end < start
     code = strings(text)
     code, sequence = (
         np.array([names.operator(name) for name in names.list], dtype=np.int64)
@@ -228,7 +245,13 @@ def _ranges(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
 
 
 def _calls(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
-    columns = {"start": 0, "end": 0, "globalTid": 0, "nameId": -1, "correlationId": -1}
+    columns = {
+        "start": 0,
+        "end": 0,
+        "globalTid": 0,
+        "nameId": -1,
+        "correlationId": -1,
+    }
     found = np.concatenate([database.integers(table, columns) for table in CALLS])
     start, end, thread, name, correlation = found.T
     return events.frame(
@@ -246,8 +269,20 @@ def _operations(
     database: _Database, names: Names, strings: _Codes, calls: pd.DataFrame
 ) -> pd.DataFrame:
     """Kernels, copies, fills and whole graphs, in the order of their start."""
-    common = {"globalPid": -1, "deviceId": 0, "streamId": 0, "correlationId": -1}
-    common |= {"start": 0, "end": 0, "bytes": -1, "gridX": 0, "gridY": 0, "gridZ": 0}
+    common = {
+        "globalPid": -1,
+        "deviceId": 0,
+        "streamId": 0,
+        "correlationId": -1,
+    }
+    common |= {
+        "start": 0,
+        "end": 0,
+        "bytes": -1,
+        "gridX": 0,
+        "gridY": 0,
+        "gridZ": 0,
+    }
     parts = []
 
     def add(table: str, kind: int, column: str, codes: _Codes) -> None:
@@ -267,7 +302,8 @@ def _operations(
     add(FILLS, events.MEMORY, "value", _coded(names, "[CUDA memset]".format))
     add(GRAPHS, events.GRAPH, "graphId", _coded(names, "[CUDA graph {}]".format))
     found = pd.concat(parts).sort_values("start", kind="stable", ignore_index=True)
-    process, only = found["globalPid"].to_numpy(), calls["process"].unique()
+    process = found["globalPid"].to_numpy()
+    only = calls["process"].unique()
     process = np.where(process >= 0, process >> _PROCESS_BITS, only[0] if len(only) == 1 else -1)
     return events.frame(
         events.OPERATIONS,
@@ -289,7 +325,12 @@ def _gpus(database: _Database, process: np.ndarray, device: np.ndarray) -> np.nd
     from 0."""
     gpu = device.copy()
     for number, seen, pid in database.integers(
-        "TARGET_INFO_CUDA_DEVICE", {"gpuId": -1, "cudaId": -1, "pid": -1}
+        "TARGET_INFO_CUDA_DEVICE",
+        {
+            "gpuId": -1,
+            "cudaId": -1,
+            "pid": -1,
+        },
     ):
         if number >= 0:
             gpu[((process & _PID) == pid) & (device == seen)] = number

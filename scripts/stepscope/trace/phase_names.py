@@ -1,5 +1,6 @@
 """Which ranges of a trace are phases, whatever its author called them."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,8 +8,9 @@ import pandas as pd
 
 from stepscope.recordings import names as people
 from stepscope.trace.events import Names, Trace
-from stepscope.trace.nesting import groups, inside_itself
+from stepscope.trace.nesting import climb, groups, inside_itself
 
+_ENGINE = re.compile(r"autograd::engine|CheckpointFunctionBackward")
 MOST_GUESSED = 12  # phases taken from a trace in which no range has a phase's name
 
 
@@ -41,10 +43,13 @@ def named(
         chosen = {phase for phase in means.values() if phase}
     else:
         chosen = {names[each] for each in _outermost(trace.ranges, renamed, parent, operator[own])}
-    # A range within one of its own phase, whatever both are called in the file, is a part of it, and
-    # would count it twice: FSDP's forward passes in each other, "step" in "iteration 3".
+    # A range within one of its own phase, whatever both are called in the file, is a part of it,
+    # and would count it twice: FSDP's forward passes in each other, "step" in "iteration 3".
+    # So is what autograd's engine runs again, a checkpointed module's forward pass.
     phases = np.array([name in chosen for name in names], dtype=bool)
-    inner = phases[renamed] & inside_itself(parent, renamed)
+    engine = np.array([bool(_ENGINE.match(name)) for name in trace.names], dtype=bool)
+    again = climb(parent, parent, ~engine[own]) >= 0
+    inner = phases[renamed] & (inside_itself(parent, renamed) | again)
     parts = {int(each): _of_a_part(trace.names[each], chosen) for each in np.unique(own[inner])}
     names, of_parts = _codes(names, parts)
     renamed = np.where(inner, of_parts[own], renamed)

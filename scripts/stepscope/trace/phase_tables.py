@@ -34,7 +34,8 @@ def phases(found: Attribution) -> pd.DataFrame:
     is_known = len(durations) > 0
     rows = []
     for name in found.phases:
-        own, mask = found.occurrences(name), found.members[name]
+        own = found.occurrences(name)
+        mask = found.members[name]
         host = int(found.lengths[own.index].sum())
         totals = {
             "host_time": host / SECOND,
@@ -73,9 +74,17 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
     the modules that launched both are named. Of a launch: median, min, max, std.
     """
     names, durations = found.trace.operations["name"].to_numpy(), found.durations
-    every = pd.DataFrame({"name": names, "ns": durations, "module": module_codes(found)})
+    every = pd.DataFrame(
+        {
+            "name": names,
+            "ns": durations,
+            "module": module_codes(found),
+        }
+    )
     every["step"] = found.occurrence_in(found.step_phase)
-    shown, parts, once = found.is_kernel | found.moves_memory, [], once_a_step(found, layers)
+    shown = found.is_kernel | found.moves_memory
+    parts = []
+    once = once_a_step(found, layers)
     for phase, mask in selections(found).items():
         own = every[mask & shown]
         if own.empty:
@@ -155,7 +164,12 @@ def composition(
     without `layers`, or if the steps differ.
     """
     if not layers or counts is None:
-        return {"layers": None, "per_layer": None, "layer_modules": "", "remainder_modules": ""}
+        return {
+            "layers": None,
+            "per_layer": None,
+            "layer_modules": "",
+            "remainder_modules": "",
+        }
     repeated = {code: 0 if code in once else count // layers for code, count in counts.items()}
     rest = {code: count - layers * repeated[code] for code, count in counts.items()}
     return {
@@ -204,7 +218,11 @@ def categories(found: Attribution) -> pd.DataFrame:
         count = np.bincount(found.category[mask], minlength=len(CATEGORIES))
         ns = np.bincount(found.category[mask], found.durations[mask], len(CATEGORIES))
         rows += [
-            {"phase": phase, "category": name, "calls": count[at] / found.steps}
+            {
+                "phase": phase,
+                "category": name,
+                "calls": count[at] / found.steps,
+            }
             | {"time": ns[at] / SECOND / found.steps, "share": ns[at] / total if total else None}
             for at, name in enumerate(CATEGORIES)
             if count[at]

@@ -11,7 +11,11 @@ from stepscope.trace.cpp_names import DATA_TYPES, MATMUL_TYPES, data_type_of, pa
 # nvjet names types by letters: input, accumulator, result; "tst" (bf16, fp32, bf16) and "hsh"
 # (fp16) are what bf16 and fp16 runs show on an H100. "qqtst" names both inputs, of 8 bits. Other
 # letters are shown as they are.
-_NVJET_TYPES = {"t": "bf16", "h": "fp16", "q": "fp8"}
+_NVJET_TYPES = {
+    "t": "bf16",
+    "h": "fp16",
+    "q": "fp8",
+}
 
 
 def nvjet(name: str, match: re.Match) -> tuple[str, str, str, str]:
@@ -77,7 +81,12 @@ def _product_type(text: str) -> str:
     # fp16 or bf16 inputs.
     if alone := re.search(r"(?:^|_)s(1688|884|16816|161616)gemm", text):
         return {"1688": "tf32", "884": "fp16"}.get(alone.group(1), "")
-    for letter, data_type in {"s": "fp32", "d": "fp64", "h": "fp16", "i": "int8"}.items():
+    for letter, data_type in {
+        "s": "fp32",
+        "d": "fp64",
+        "h": "fp16",
+        "i": "int8",
+    }.items():
         if re.search(rf"(?:^|_){letter}\d*gemm", text):
             return data_type
     return ""

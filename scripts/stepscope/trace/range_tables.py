@@ -25,17 +25,27 @@ def modules(found: Attribution) -> pd.DataFrame:
     them again. `attention` is true for a whole attention. Backward columns are of the backward
     functions that the module's operators made (see backward_modules.py).
     """
-    times, codes = range_times(found), found.trace.ranges["name"].to_numpy()
+    times = range_times(found)
+    codes = found.trace.ranges["name"].to_numpy()
     forward = attention.in_forward(found)
     kept = ~found.is_phase[codes] & (forward | ~np.isin(codes, codes[forward]))
-    table, backward = by_name(found, times, kept), backward_modules.of_modules(found)
+    table = by_name(found, times, kept)
+    backward = backward_modules.of_modules(found)
     if len(backward):
         table = table.join(backward, on="module") if len(table) else table
         alone = backward.drop(
             index=list(table["module"]) if len(table) else [], errors="ignore"
         ).reset_index()
         table = pd.concat(
-            [table, alone.assign(kind="module", attention=False, parent="")], ignore_index=True
+            [
+                table,
+                alone.assign(
+                    kind="module",
+                    attention=False,
+                    parent="",
+                ),
+            ],
+            ignore_index=True,
         )
     return pd.concat([table, cuda_calls(found)], ignore_index=True)
 
@@ -85,10 +95,8 @@ def _launches(
         times = found.launch_time[launched]
 
         def within(starts, ends, *values, launched=launched, times=times) -> np.ndarray:
-            first, last = (
-                np.searchsorted(times, starts, "left"),
-                np.searchsorted(times, ends, "left"),
-            )
+            first = np.searchsorted(times, starts, "left")
+            last = np.searchsorted(times, ends, "left")
             totals = [np.append(0, np.cumsum(each[launched])) for each in values]
             return np.array([total[last] - total[first] for total in totals])
 
@@ -107,10 +115,12 @@ def by_name(found: Attribution, times: pd.DataFrame, kept: np.ndarray) -> pd.Dat
     # What lies within a range of its own name is a part of that one's time and kernels.
     table = table[~table["inside_itself"]]
     of_name = table.groupby("name", sort=False)
-    count, total = of_name.size(), of_name[[*_TIMES, "kernels"]].sum()
+    count = of_name.size()
+    total = of_name[[*_TIMES, "kernels"]].sum()
     pairs = table.groupby(["name", "parent"]).size()
     parent = pairs.groupby(level="name").idxmax().map(lambda pair: pair[1])[count.index]
-    top, gpu = top_kernels(found, kept), total["gpu"].to_numpy()
+    top = top_kernels(found, kept)
+    gpu = total["gpu"].to_numpy()
     best = np.array([top.get(code, ("", 0))[1] for code in count.index])
     seconds = {
         f"{key}_time": total[key].to_numpy() / SECOND / steps for key in ("host", "gpu", "matmul")
@@ -160,7 +170,8 @@ def inclusive(found: Attribution) -> np.ndarray:
     """What each range's thread launched while it was open: rows of kernels, ns of all operations,
     ns of matmul."""
     ranges = found.trace.ranges
-    starts, ends = ranges["start"].to_numpy(), ranges["end"].to_numpy()
+    starts = ranges["start"].to_numpy()
+    ends = ranges["end"].to_numpy()
     matmul_time = found.durations * (found.category == CATEGORIES.index("matmul"))
     result = np.zeros((3, len(ranges)), dtype=np.int64)
     for own, within in _launches(found, ranges["thread"], found.launch_thread):
@@ -183,20 +194,15 @@ def top_kernels(found: Attribution, kept: np.ndarray) -> dict[int, tuple[str, in
         }
     )
     alike = launched.groupby(["at", "kernel"], as_index=False)["ns"].sum()
-    at, kernel, ns = (alike[key].to_numpy() for key in ("at", "kernel", "ns"))
-    # The names met so far: a range within one of its own name counts once.
-    seen: list[np.ndarray] = []
+    # A range within one of its own name counts once: the outermost is taken.
+    counts = kept & ~inside_itself(found.parent, codes)
     parts = []
-    while len(at):
-        name = np.where(kept[at], codes[at], -1)
-        fresh = name >= 0
-        for before in seen:
-            fresh &= before != name
-        part = pd.DataFrame({"name": name, "kernel": kernel, "ns": ns})[fresh]
+    while len(alike):
+        at = alike["at"].to_numpy()
+        part = alike.assign(name=codes[at])[counts[at]]
         parts.append(part.groupby(["name", "kernel"], as_index=False)["ns"].sum())
-        on = found.parent[at] >= 0
-        seen = [before[on] for before in [*seen, name]]
-        at, kernel, ns = found.parent[at][on], kernel[on], ns[on]
+        around = found.parent[at]
+        alike = alike.assign(at=around)[around >= 0]
     if not parts:
         return {}
     total = pd.concat(parts).groupby(["name", "kernel"])["ns"].sum()

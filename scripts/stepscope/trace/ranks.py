@@ -5,7 +5,7 @@ Seconds and counts are those of a step.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +23,10 @@ MOST_KERNELS = 40
 _STARTS_ONE = re.compile(r"^c10d::|^record_param_comms")
 # Which collective a kernel of NCCL and its like is, by its name.
 _KERNEL = re.compile(
-    r"(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|send_?recv|reduce|gather|scatter)",
+    (
+        r"(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|send_?recv|reduce"
+        r"|gather|scatter)"
+    ),
     re.IGNORECASE,
 )
 _SAID = ["given", "got", "item", "ranks", "sequence"]
@@ -124,7 +127,8 @@ class Ranks:
             windows = _windows(self.found, place)
             other = place.own[self.is_other[place.own]]
             own = every[every["rank"] == place.rank]
-            start, end = own["start"].to_numpy(), own["end"].to_numpy()
+            start = own["start"].to_numpy()
+            end = own["end"].to_numpy()
             until = own["until"].fillna(own["start"]).to_numpy()
             computing = self.start[other], self.end[other]
             parts = collectives.parts(windows, computing, (start, until), (until, end))
@@ -159,10 +163,15 @@ class Ranks:
         computing = place.own[self.computes[place.own]]
         spans = np.array([self.start[at], self.end[at]])
         of_each = np.diff(covered(self.start[computing], self.end[computing], spans), axis=0)
-        time, hidden = float((spans[1] - spans[0]).sum()), float(of_each.sum())
+        time = float((spans[1] - spans[0]).sum())
+        hidden = float(of_each.sum())
         waiting = float(part["waiting"].sum(min_count=1))  # nan where no other rank is there
         ranks = int(said["ranks"] if said["ranks"] > 0 else said["members"])
-        row = {"collective": said["name"], "group": said["group"], "ranks": ranks}
+        row = {
+            "collective": said["name"],
+            "group": said["group"],
+            "ranks": ranks,
+        }
         row["count"] = len(part) / place.steps
         if said["given"] >= 0:
             given, got = (float(said[key] * said["item"]) for key in ("given", "got"))
@@ -171,7 +180,11 @@ class Ranks:
             moving = time - (0.0 if np.isnan(waiting) else waiting)
             link = len(part) * collectives.bus_bytes(str(said["name"]), given, got, ranks)
             row["bus_rate"] = link / moving * SECOND if moving else None
-        times = {"time": time, "waiting": waiting, "transfer": time - waiting}
+        times = {
+            "time": time,
+            "waiting": waiting,
+            "transfer": time - waiting,
+        }
         times |= {"exposed": time - hidden, "hidden": hidden}
         row |= {key: value / SECOND / place.steps for key, value in times.items()}
         return row | _slowed(beside[beside["operation"].isin(at)], place.steps)
@@ -190,40 +203,43 @@ class Ranks:
         table = alike.assign(time=(end - start).astype(float))
         alone = table[~is_beside].groupby(["name", "shape"])["time"].median().rename("alone")
         table = table[is_beside].assign(operation=at[latest[is_beside]])
-        kernels = [
-            kernel_names.describe(self.found.trace.names[code]).short for code in table["name"]
-        ]
-        return table.assign(kernel=kernels).join(alone, on=["name", "shape"])
+        return table.assign(kernel=self._short(table["name"])).join(alone, on=["name", "shape"])
 
     def kernels(self) -> pd.DataFrame:
         """A row for each kernel that computes on several ranks: where it is fastest and slowest, by
         the mean of its times, and what they differ by over a step; the largest first."""
         if len(self.places) < 2:
             return pd.DataFrame()
-        parts = []
+        of_rank_mean = {}
+        of_rank_calls = {}
         for place in self.places:
             own = place.own[self.computes[place.own]]
             time = pd.Series((self.end[own] - self.start[own]) / SECOND)
-            means = time.groupby(self.name[own]).agg(["mean", "size"])
-            parts.append(means.assign(rank=place.rank, calls=means["size"] / place.steps))
-        every = pd.concat(parts)
-        every = every[every.index.duplicated(keep=False)].sort_values("mean", kind="stable")
-        by_name = every.groupby(level=0)
-        first, last = by_name.first(), by_name.last()
+            by_name = time.groupby(self.name[own])
+            of_rank_mean[place.rank] = by_name.mean()
+            of_rank_calls[place.rank] = by_name.size() / place.steps
+        means = pd.DataFrame(of_rank_mean).dropna(thresh=2)
+        calls = pd.DataFrame(of_rank_calls).max(axis=1)[means.index]
+        if means.empty:
+            return pd.DataFrame()
+        fastest = means.min(axis=1)
+        slowest = means.max(axis=1)
         table = pd.DataFrame(
             {
-                "kernel": [
-                    kernel_names.describe(self.found.trace.names[at]).short for at in first.index
-                ],
-                "calls": by_name["calls"].max(),
-                "fastest_rank": first["rank"],
-                "slowest_rank": last["rank"],
-                "fastest": first["mean"],
-                "slowest": last["mean"],
-                "difference": (last["mean"] - first["mean"]) * by_name["calls"].max(),
+                "kernel": self._short(means.index),
+                "calls": calls,
+                "fastest_rank": means.idxmin(axis=1),
+                "slowest_rank": means.idxmax(axis=1),
+                "fastest": fastest,
+                "slowest": slowest,
+                "difference": (slowest - fastest) * calls,
             }
         )
         return table.nlargest(MOST_KERNELS, "difference").reset_index(drop=True)
+
+    def _short(self, codes: Iterable[int]) -> list[str]:
+        names = self.found.trace.names
+        return [kernel_names.describe(names[code]).short for code in codes]
 
 
 def is_collective(trace: Trace) -> np.ndarray:
@@ -284,7 +300,8 @@ def _slowed(beside: pd.DataFrame, steps: int) -> dict:
     if beside.empty:
         return {"beside": ""}
     known = beside[beside["alone"] > 0]
-    longer, alone = float((known["time"] - known["alone"]).sum()), float(known["alone"].sum())
+    longer = float((known["time"] - known["alone"]).sum())
+    alone = float(known["alone"].sum())
     return {
         "beside": beside.groupby("kernel")["time"].sum().idxmax(),
         "slowed": longer / SECOND / steps if alone else None,
@@ -305,5 +322,6 @@ def _windows(found: Attribution, place: Place) -> tuple[np.ndarray, np.ndarray]:
     start = found.trace.operations["start"].to_numpy()[place.own]
     phases = found.trace.ranges[found.is_phase[found.trace.ranges["name"].to_numpy()]]
     phases = phases[phases["process"] == place.process]
-    first, last_end = min([start.min(), *phases["start"]]), max([end.max(), *phases["end"]])
+    first = min([start.min(), *phases["start"]])
+    last_end = max([end.max(), *phases["end"]])
     return np.array([first]), np.array([last_end])

@@ -1,7 +1,6 @@
 """The tables of a trace as one Markdown page, for a terminal and for GitHub."""
 
 import math
-import re
 
 import pandas as pd
 
@@ -71,11 +70,9 @@ def _is_of_host(tables: dict[str, pd.DataFrame]) -> bool:
 
 
 def _of_host(text: str, is_host: bool) -> str:
-    return re.sub("([Kk])ernel", _operator, text) if is_host else text
-
-
-def _operator(found: re.Match[str]) -> str:
-    return "Operator" if found[1] == "K" else "operator"
+    if not is_host:
+        return text
+    return text.replace("Kernel", "Operator").replace("kernel", "operator")
 
 
 def _waited_for(ranks: pd.DataFrame) -> str:

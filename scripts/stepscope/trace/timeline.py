@@ -9,10 +9,10 @@ many events there are.
 import numpy as np
 import pandas as pd
 
-from stepscope.trace import kernel_names
 from stepscope.trace.attention import attention_code
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
+from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.nesting import covered
 
 PIXELS = 1200
@@ -33,7 +33,8 @@ def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
     steps = found.occurrences(found.step_phase)
     by_length = np.argsort((steps["end"] - steps["start"]).to_numpy(), kind="stable")
     whole = steps.iloc[by_length[(len(steps) - 1) // 2]]
-    start, end = int(whole["start"]), int(whole["end"])
+    start = int(whole["start"])
+    end = int(whole["end"])
     views = [("step", whole, end)]
     ranges = found.trace.ranges
     code = attention_code(found)
@@ -61,38 +62,29 @@ def _view(found: Attribution, view: str, at: pd.Series, end: int, pixels: int) -
     edges = np.linspace(0, end - at["start"], pixels + 1)
     trace = found.trace
     parts: list[pd.DataFrame] = []
-    ranges = trace.ranges[(trace.ranges["thread"] == at["thread"]) & trace.ranges["nested"]]
-    ranges = ranges[(ranges["start"] < end) & (ranges["end"] > at["start"])]
-    ranges = ranges[~found.operator[ranges["name"]]]
+
+    def of(table: pd.DataFrame, owner: str) -> pd.DataFrame:
+        """What of a table happens in the view, in its process or thread."""
+        is_there = (table["start"] < end) & (table["end"] > at["start"])
+        return table[is_there & (table[owner] == at[owner])]
+
+    ranges = of(trace.ranges, "thread")
+    ranges = ranges[ranges["nested"] & ~found.operator[ranges["name"]]]
     depth = _depths(found, ranges.index.to_numpy(), at)
     for level in range(DEPTHS):
         own = ranges[depth == level]
-        labels = [trace.names[code] for code in own["name"]]
-        parts.append(
-            _lane(f"ranges {level}", own, labels, ["range"] * len(own), at, edges, labelled=True)
-        )
-    calls = trace.calls[(trace.calls["process"] == at["process"])]
-    calls = (
-        calls[(calls["start"] < end) & (calls["end"] > at["start"])]
-        if not trace.device_is_host
-        else calls[:0]
-    )
-    for number, (_, own) in enumerate(
-        sorted(calls.groupby("thread"), key=lambda pair: pair[0] != at["thread"])
-    ):
-        parts.append(
-            _lane(
-                f"CUDA calls, thread {number}", own, [""] * len(own), ["call"] * len(own), at, edges
-            )
-        )
-    operations = trace.operations[trace.operations["process"] == at["process"]]
-    operations = operations[(operations["start"] < end) & (operations["end"] > at["start"])]
+        parts.append(_ranges_lane(f"ranges {level}", own, trace.names, at, edges))
+    calls = of(trace.calls, "process") if not trace.device_is_host else trace.calls[:0]
+    by_thread = sorted(calls.groupby("thread"), key=lambda pair: pair[0] != at["thread"])
+    for number, (_, own) in enumerate(by_thread):
+        kinds = np.repeat("call", len(own))
+        parts.append(_lane(f"CUDA calls, thread {number}", own, kinds, at, edges))
+    operations = of(trace.operations, "process")
     for (device, stream), own in operations.groupby(["device", "stream"]):
-        described = [kernel_names.describe(trace.names[code]) for code in own["name"]]
-        categories = [each.category for each in described]
         name = "operators" if trace.device_is_host else f"GPU {device}, stream {stream}"
-        parts.append(_lane(name, own, [each.short for each in described], categories, at, edges))
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        categories = np.array(CATEGORIES)[found.category[own.index]]
+        parts.append(_lane(name, own, categories, at, edges))
+    table = pd.concat(parts, ignore_index=True)
     table.insert(0, "view", view)
     return table
 
@@ -100,7 +92,8 @@ def _view(found: Attribution, view: str, at: pd.Series, end: int, pixels: int) -
 def _depths(found: Attribution, own: np.ndarray, at: pd.Series) -> np.ndarray:
     """How many ranges lie around each, counted from the view's own range; those outside it have a
     negative depth."""
-    depth, around = np.zeros(len(own), dtype=np.int64), found.parent[own].copy()
+    depth = np.zeros(len(own), dtype=np.int64)
+    around = found.parent[own].copy()
     while (around >= 0).any():
         depth += around >= 0
         around[around >= 0] = found.parent[around[around >= 0]]
@@ -108,33 +101,55 @@ def _depths(found: Attribution, own: np.ndarray, at: pd.Series) -> np.ndarray:
     return depth - (int(base[0]) if len(base) else 0)
 
 
-def _lane(
-    lane: str, own: pd.DataFrame, labels, categories, at: pd.Series, edges, labelled: bool = False
+def _ranges_lane(
+    lane: str, own: pd.DataFrame, names: list[str], at: pd.Series, edges: np.ndarray
 ) -> pd.DataFrame:
-    """Rectangles of one lane: by label for ranges, by category for all else.
+    """Rectangles with labels: ranges are few and long, and what is shorter than a pixel would not
+    be seen."""
+    start, end = _within(own, at, edges)
+    labels = [names[code] for code in own["name"]]
+    found = pd.DataFrame(
+        {
+            "start": start,
+            "end": end,
+            "label": labels,
+            "category": "range",
+        }
+    )
+    return _in_seconds(lane, found[end - start >= edges[1]])
+
+
+def _lane(
+    lane: str, own: pd.DataFrame, categories: np.ndarray, at: pd.Series, edges: np.ndarray
+) -> pd.DataFrame:
+    """Rectangles by category.
 
     at: the view's range; edges: borders of the pixels, in nanoseconds from its start.
     """
-    start = np.clip((own["start"] - at["start"]).to_numpy(), 0, edges[-1]).astype(float)
-    end = np.clip((own["end"] - at["start"]).to_numpy(), 0, edges[-1]).astype(float)
-    if labelled:  # ranges are few and long; what is shorter than a pixel would not be seen
-        wide = end - start >= edges[1]
-        found = pd.DataFrame({"start": start, "end": end, "label": labels, "category": categories})[
-            wide
-        ]
-    else:
-        found = _by_pixel(start, end, np.asarray(categories, dtype=object), edges)
-    times = {key: (found[key] / SECOND).round(10) for key in ("start", "end")}
-    return pd.DataFrame(
-        {"lane": lane, **times, "label": found["label"], "category": found["category"]}
+    start, end = _within(own, at, edges)
+    return _in_seconds(lane, _by_pixel(start, end, categories, edges))
+
+
+def _within(own: pd.DataFrame, at: pd.Series, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(starts, ends) in nanoseconds from the view's start, cut at its borders."""
+    start, end = (
+        np.clip((own[key] - at["start"]).to_numpy(dtype=float), 0, edges[-1])
+        for key in ("start", "end")
     )
+    return start, end
+
+
+def _in_seconds(lane: str, found: pd.DataFrame) -> pd.DataFrame:
+    times = {key: (found[key] / SECOND).round(10) for key in ("start", "end")}
+    return found.assign(**times).assign(lane=lane)[["lane", "start", "end", "label", "category"]]
 
 
 def _by_pixel(
     start: np.ndarray, end: np.ndarray, categories: np.ndarray, edges: np.ndarray
 ) -> pd.DataFrame:
     """A rectangle a pixel; pixels beside each other that one category fills become one."""
-    names, pixel = sorted(set(categories)), edges[1]
+    names = sorted(set(categories))
+    pixel = edges[1]
     cover = np.array(
         [
             np.diff(covered(start[own], end[own], edges))
@@ -152,4 +167,11 @@ def _by_pixel(
     last = np.append(first[1:], len(at))[: len(first)] - 1
     ends = edges[at[last]] + np.where(full[last], 1, share[at[last]]) * pixel
     labels = [names[each] for each in best[first]]
-    return pd.DataFrame({"start": edges[at[first]], "end": ends, "label": "", "category": labels})
+    return pd.DataFrame(
+        {
+            "start": edges[at[first]],
+            "end": ends,
+            "label": "",
+            "category": labels,
+        }
+    )

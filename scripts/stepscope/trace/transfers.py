@@ -63,7 +63,8 @@ def transfers(found: Attribution) -> pd.DataFrame:
             row["time"] = found.durations[mine].sum() / SECOND / place.steps
             known = mine[size[mine] >= 0]
             if len(known):
-                moved, taken = float(size[known].sum()), found.durations[known].sum() / SECOND
+                moved = float(size[known].sum())
+                taken = found.durations[known].sum() / SECOND
                 row["bytes"] = moved / place.steps
                 row["rate"] = moved / taken if taken else None
             own_rows.append(row)

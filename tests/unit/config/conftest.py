@@ -78,7 +78,7 @@ class Scripts:
 
     def measured_digest(self, by_name=()):
         """The same of what can change a measured number."""
-        return Sources(self.folder).measured_digest("program.py", by_name)
+        return Sources(self.folder).digest("program.py", by_name, measured=True)
 
     def modules(self, by_name=()):
         """Modules that program.py may load."""

@@ -115,18 +115,22 @@ def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):
 @pytest.mark.parametrize(
     ("study", "over", "said"),
     [
-        (TIMING, {"size": ["huge"]}, r"timing\.grid\.cpu: there is no size 'huge'; .* nano, tiny,"),
+        (
+            TIMING,
+            {"size": ["huge"]},
+            r"timing\.grid\.cpu\.0: there is no size 'huge'; .* nano, tiny,",
+        ),
         (TIMING, {"size": ["odd"]}, r"sizes\.odd: d_model = 10 is not divisible by num_heads = 3$"),
         (
             TIMING,
             {"key_value_heads": [3]},
             (
-                r"timing\.grid\.cpu: size nano has 4 heads, which key_value_heads 3 does not"
+                r"timing\.grid\.cpu\.0: size nano has 4 heads, which key_value_heads 3 does not"
                 r" divide; use a divisor$"
             ),
         ),
-        (TIMING, {"start": ["x"]}, r"timing\.grid\.cpu: its cells have no start; remove it$"),
-        (MEMORY, {"detail": ["x"]}, r"memory\.grid\.cpu: its cells have no detail; remove it$"),
+        (TIMING, {"start": ["x"]}, r"timing\.grid\.cpu\.0: its cells have no start; remove it$"),
+        (MEMORY, {"detail": ["x"]}, r"memory\.grid\.cpu\.0: its cells have no detail; remove it$"),
     ],
 )
 def test_an_entry_that_cannot_be_is_one_line(study, over, said, cells_of, make_config):

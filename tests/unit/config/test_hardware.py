@@ -218,3 +218,11 @@ def test_rules_name_the_resources_that_some_machine_asks_for():
         *("gpu", "minutes", "runtime", "mem_mb"),
         *("gpu_model", "constraint", "slurm_extra"),
     ]
+
+
+def test_a_cell_on_several_devices_asks_for_as_many_gpus(make_config):
+    one = Hardware("h100", "cuda", 1, here=False, asked={"gpu_model": "h100"}, gpus=4)
+    asked = [job_resources(one, make_config(), "parallel", "xl", devices) for devices in (1, 2, 4)]
+    assert [found["gpu"] for found in asked] == [1, 2, 4]
+    entry = {"gpu_model": "h100", "gpus": 4}
+    assert hardware_of(make_config(hardware={"h100": entry}))[0].gpus == 4

@@ -15,13 +15,10 @@ import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 from stepscope.config import run
 from stepscope.config.run import OneLineAJob, measuring, unlockable, unusable
-from stepscope.machine.locks import RunLock
+from stepscope.machine.locks import lock_run
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
-TAKE = (
-    "from stepscope.machine.locks import *; lock = RunLock(Path(sys.argv[2])); print(lock.take(),"
-    " flush=True)"
-)
+TAKE = "from stepscope.machine.locks import *; print(lock_run(Path(sys.argv[2])), flush=True)"
 
 
 @pytest.fixture
@@ -44,24 +41,15 @@ def start():
         process.communicate()
 
 
-@pytest.mark.parametrize(
-    ("more", "kept"),
-    [
-        ("", ""),
-        ("a=1 -n", "--config a=1 -n"),
-        ("--cores 1", "--cores 1"),
-        ("--config a=1", "--config a=1"),
-        ("-C measure=false", ""),
-    ],
-)
-def test_a_command_that_measures_nothing_is_named_as_one_that_measures(more, kept):
-    assert measuring(f"report --config measure=False {more}".split()) == f"report {kept}".split()
+def test_a_command_that_measures_nothing_is_named_as_one_that_measures():
+    words = ["report", "--config", "measure=False", "a=1", "-n"]
+    assert measuring(words) == ["report", "--config", "measure=true", "a=1", "-n"]
+    assert measuring(["-n", "--cores", "1"]) == ["-n", "--cores", "1"]
 
 
 def test_a_second_run_is_refused_and_told_who_has_the_folder(start, tmp_path):
     path = tmp_path / "new/run.lock"
-    lock = RunLock(path)
-    assert lock.take() is None
+    assert lock_run(path) is None
     _, said = start(path)
     assert (
         said
@@ -77,11 +65,10 @@ def test_the_lock_of_a_killed_run_is_free(start, tmp_path):
     path = tmp_path / "run.lock"
     holder, said = start(path)
     assert said == "None"
-    assert f"(process {holder.pid})" in RunLock(path).take()
+    assert f"(process {holder.pid})" in lock_run(path)
     holder.kill()
     holder.wait()
-    lock = RunLock(path)
-    assert lock.take() is None
+    assert lock_run(path) is None
     assert path.read_text() == str(os.getpid())
 
 
@@ -115,7 +102,7 @@ def test_a_file_system_without_locks_is_noted_and_the_run_goes_on(tmp_path, monk
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    assert RunLock(tmp_path / "lock").take() is None
+    assert lock_run(tmp_path / "lock") is None
     assert (
         "cannot be locked (Operation not supported); start one run at a time"
         in capsys.readouterr().err
@@ -189,3 +176,15 @@ def test_sigterm_is_handled_though_the_interrupted_code_holds_the_lock_that_its_
         assert ended.wait(60)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_folder_that_snakemake_cannot_write_to_is_one_line(tmp_path, monkeypatch):
+    assert run.unready(tmp_path, is_dry=False) is None
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    said = f"cannot write in {tmp_path}: make it writable, or choose another --directory"
+    assert run.unready(tmp_path, is_dry=True) == run.unready(tmp_path, is_dry=False) == said
+    (tmp_path / ".snakemake").mkdir()
+    assert run.unready(tmp_path, is_dry=True) is None
+    monkeypatch.setattr(run, "is_full", lambda folder: True)
+    said = f"the disk of {tmp_path} is full; make room and run again, nothing is lost"
+    assert run.unready(tmp_path, is_dry=False) == said

@@ -284,9 +284,9 @@ UNREADABLE = {
     ),
     "a number in base 8": (
         b"a: [8,\n 010]\n",
-        ", line 2: 010 would not be read as it looks; write it in decimal",
+        ", line 2: 010 is not read as it looks; write it in decimal",
     ),
-    "a number in base 60": (b"a: 1:30\n", ", line 1: 1:30 would not be read as it looks"),
+    "a number in base 60": (b"a: 1:30\n", ", line 1: 1:30 is not read as it looks"),
     "3000 levels": (
         b"a: " + b"{a: " * 3000 + b"1" + b"}" * 3000,
         ": too many levels inside each other",
@@ -318,7 +318,7 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path):
     path.write_text("a: 1\na: 2\nb: &x [007]\nc: *x\n")
     assert unreadable(path).splitlines() == [
         f"{path}, line 2: key 'a' is there twice; remove one",
-        f"{path}, line 3: 007 would not be read as it looks; write it in decimal",
+        f"{path}, line 3: 007 is not read as it looks; write it in decimal",
     ]
 
 

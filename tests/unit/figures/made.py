@@ -99,9 +99,8 @@ def ladder() -> tuple[list[dict], list[dict]]:
             mine | {"phase": phase, "quantity": "time", "median": share * step}
             for phase, share in SHARES.items()
         ]
-        series.append(
-            mine | {"quantity": "peak_reserved", "unit": "B", "median": PEAKS[variant] * 2**30}
-        )
+        allocated = {"quantity": "peak_allocated", "unit": "B", "median": PEAKS[variant] * 2**30}
+        series.append(mine | allocated)
         for before in dict.fromkeys([AFTER.get(variant), "fp32"] if variant in AFTER else []):
             ratio = RUNGS[before] / step
             judged = {"a": before, "b": variant, "phase": "step", "quantity": "time"} | {
@@ -214,6 +213,14 @@ def kernels(cell: str, factor: float) -> list[dict]:
     ]
 
 
+def rank(variant: str, number: int) -> dict:
+    """A rank's step of 120 ms on two devices."""
+    parts = {"alone": 0.09, "slowed": 0.01, "apart": -0.002, "extra": 0.004, "gone": 0.0}
+    parts |= {"at_once": -0.002, "waiting": 0.005, "transfer": 0.01, "idle": 0.005}
+    where = {"machine": "big", "cell": "big/parallel/medium/ctx512/bf16/devices=2", "devices": 2}
+    return where | {"variant": variant, "rank": number, "clock": 0.12} | parts
+
+
 def everything() -> dict[str, list[dict]]:
     """All tables by name."""
     series, comparisons = ladder()
@@ -270,6 +277,7 @@ def everything() -> dict[str, list[dict]]:
                 "context": context,
                 "batch": 4,
                 "parameters": number,
+                "trained": number,
                 "flop": number * 1e4,
             }
             for size, number in PARAMETERS.items()
@@ -310,9 +318,10 @@ def everything() -> dict[str, list[dict]]:
             cold | {"part": "module loading", "first": 0.2, "later": 0.0},
         ],
         "warmup": [
-            steady | {"skipped": skipped, "mean": mean, "std": std}
+            steady | {"phase": "step", "skipped": skipped, "mean": mean, "std": std}
             for skipped, mean, std in ((0, 0.2, 0.05), (2, 0.1, 0.01))
         ],
+        "ranks": [rank(variant, number) for variant in ("alone", "ddp") for number in (0, 1)],
         "sums": [
             rounding | {"variant": "fp32 += fp32", "sum_dtype": "fp32", "sum": 10.001},
             rounding | {"variant": "bf16 += bf16", "sum_dtype": "bf16", "sum": 4.0},

@@ -31,6 +31,7 @@ NEEDS = {  # tables without which a figure is not drawn; without others it is
     "first_step": {"first_step", "cells"},
     "ladder": {"series", "variants"},
     "checkpoint": {"series", "variants"},
+    "ranks": {"ranks"},
     "machines": {"series", "cells"},
     "published": {"published"},
 }

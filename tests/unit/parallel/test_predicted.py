@@ -6,7 +6,6 @@ from stepscope.parallel.predicted import (
     Gradient,
     Network,
     OneDevice,
-    bus_bandwidth,
     gradients_of,
     hiding_batch,
     sizes_of,
@@ -24,13 +23,6 @@ ONE = OneDevice(
     batch=4,
     gradients=tuple(Gradient(int(100 * MB), ready) for ready in (0.25, 0.5, 0.75, 1.0)),
 )
-
-
-def test_bandwidth_of_the_bus_is_as_nccl_tests_has_it():
-    # doc/PERFORMANCE.md: all-reduce 2 (n - 1) / n, all-gather and reduce-scatter (n - 1) / n
-    assert bus_bandwidth("all_reduce", 1e9, 0.01, 4) == pytest.approx(150e9)
-    assert bus_bandwidth("all_gather", 1e9, 0.01, 4) == pytest.approx(75e9)
-    assert bus_bandwidth("reduce_scatter", 1e9, 0.01, 2) == pytest.approx(50e9)
 
 
 def test_an_all_reduce_is_latency_then_bandwidth_and_grows_with_devices():

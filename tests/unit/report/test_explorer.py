@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl
 import made_up
 import pytest
 from stepscope.report import explorer
-from stepscope.report.kit.quantity import Quantity
 from stepscope.results.schema import QUANTITIES, TABLES
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -48,9 +47,9 @@ def test_every_number_of_a_csv_is_in_the_page(folder, tmp_path):
         keys, places = columns[name]
         assert [keys[place] for place in places] == [row[name] and kind(row[name]) for row in rows]
     size = {"name": "size", "kind": "text", "chosen": True}
-    assert explorer._values(size, ["xl", "d64", "nano"], {"xl": 2, "nano": 1}) == [
-        ["d64", "nano", "xl"],
-        [2, 0, 1],
+    assert explorer._values(size, ["xl", "d64", "nano"], {"size": {"xl": 2, "nano": 1}}) == [
+        ["nano", "xl", "d64"],
+        [1, 2, 0],
     ]
 
 
@@ -72,23 +71,8 @@ def test_text_of_a_record_cannot_end_the_script(folder, tmp_path):
     assert "<b>" not in page.split("<script")[1] and page.count("</script><b>") == 0
 
 
-def test_cells_of_a_table_make_its_link():
-    cells = [f"gpu/timing/small/ctx{context}/fp32" for context in range(9)]
-    rows = [{"a": Quantity(1.0, "s", cells=(cell,))} for cell in cells]
-    assert explorer.cells_of(rows) == cells
-    assert (
-        explorer.link_of_cells(cells[:1]) == "explorer.html#card=gpu%2Ftiming%2Fsmall%2Fctx0%2Ffp32"
-    )
-    assert (
-        explorer.link_of_cells(cells)
-        == "explorer.html#show=rows&table=series&machine=gpu&study=timing"
-    )
-
-
-@pytest.mark.parametrize(
-    "state", [*explorer.FIGURES.values(), *(dict(parse_qsl(each[1:])) for each in DOCUMENTED)]
-)
-def test_links_name_what_the_schema_has(state):
+@pytest.mark.parametrize("state", [dict(parse_qsl(each[1:])) for each in DOCUMENTED])
+def test_addresses_name_what_the_schema_has(state):
     table, _, column = state.get("of", "").partition(".")
     known = TABLES[state.get("table", table)].by_name
     assert column in (QUANTITIES if table == "series" else known) or not column

@@ -1,5 +1,5 @@
-"""Small snapshots that each hold one thing which versions of PyTorch write differently. What is right
-is worked out by hand from the blocks."""
+"""Small snapshots that each hold one thing which versions of PyTorch write differently. What is
+right is worked out by hand from the blocks."""
 
 import pickle
 from pathlib import Path
@@ -77,7 +77,7 @@ def test_a_state_without_a_history_has_reserved_bytes():
 
 
 def test_allocated_bytes_are_those_of_the_blocks():
-    """22 MiB a block, as torch.cuda.max_memory_allocated counts, for 20.06 MiB that were asked for."""
+    """22 MiB a block, as torch.cuda.max_memory_allocated counts, for 20.06 MiB asked for."""
     tables = analysis.analyse_file(FILES / "16_rounded.pickle")
     row = row_of(tables)
     assert row["peak_allocated"] / MIB == 220.0 and row["is_allocated_known"]

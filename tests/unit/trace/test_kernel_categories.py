@@ -14,7 +14,10 @@ KERNELS = {
     "matmul": (
         "nvjet_sm90_tst_128x128_64x6_2x4_h_bz_NTT",
         "nvjet_sm100_tst_64x32_64x16_2x1_2cta_v_bz_TNT",
-        "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4_execute",
+        (
+            "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma"
+            "_aligna4_alignc4_execute"
+        ),
         "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x256_8x4_nt_align1>(T1::Params)",
         "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<int>>(T1::Params)",
         "_ZN7cutlass7Kernel2I45cutlass_80_simt_sgemm_128x256_8x4_nt_align1EEvNT_6ParamsE",
@@ -43,11 +46,21 @@ KERNELS = {
             " 128>>(int)"
         ),
         (
-            "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int>>>(T1::Params)"
+            "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90"
+            "<int>>>(T1::Params)"
         ),
-        "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<float>::Params)",
-        "fmha_cutlassB_bf16_aligned_128x64_k64_sm80(PyTorchMemEffAttention::AttentionBackwardKernel<float>::Params)",
-        "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26_64x64x128_1x1x1_kernel0_0",
+        (
+            "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel"
+            "<float>::Params)"
+        ),
+        (
+            "fmha_cutlassB_bf16_aligned_128x64_k64_sm80(PyTorchMemEffAttention:"
+            ":AttentionBackwardKernel<float>::Params)"
+        ),
+        (
+            "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26_64x64x128_1x1x1"
+            "_kernel0_0"
+        ),
         "void cudnn::fusion::compute_dot_do_o_specialized<true>(int)",
         "triton_tem_fused_flex_attention_0",
         "triton_tem_fused_flex_attention_backward_2",
@@ -86,7 +99,10 @@ KERNELS = {
     "elementwise": (
         ATEN
         + "vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<float>>(int, T2, T3)",
-        "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_",
+        (
+            "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor"
+            "_addIfEESt5arrayIPcLm3EEEEviT0_T1_"
+        ),
         ATEN + "elementwise_kernel<MulFunctor<float>>",
         ATEN + "<unnamed>::fused_dropout_kernel_vec<float, float>(int)",
         "triton_poi_fused__to_copy_mul_silu_4",
@@ -226,3 +242,47 @@ def test_little_of_a_measured_steps_time_is_other(run):
     times = {name: runs[run] for name, runs in H100["total_ns"].items() if run in runs}
     other = sum(time for name, time in times.items() if category_of(name) == "other")
     assert other < 0.05 * sum(times.values())
+
+
+@pytest.mark.parametrize(
+    ("category", "name"),
+    [
+        # types of parameters and of templates, and a library's namespace, say nothing
+        ("other", "void my_kernel<float>(flash::Params)"),
+        ("other", "void fbgemm_gpu::some_kernel<cutlass::half_t>(cutlass::gemm::GemmCoord)"),
+        ("other", "_ZN10fbgemm_gpu11some_kernelIN7cutlass4gemm9GemmCoordEEEvT_"),
+        (
+            "reduction",
+            "void fbgemm_gpu::split_embedding_codegen_forward_unweighted_kernel<float>(int)",
+        ),
+        ("normalisation", "void flashinfer::norm::RMSNormKernel<8u, half>(half*)"),
+        ("fused attention", "void flashinfer::BatchDecodeWithPagedKVCacheKernel<1>(int)"),
+        ("fused attention", "_fwd_grouped_kernel_stage1"),
+        ("copy/cast", "void vllm::reshape_and_cache_flash_kernel<half>(half const*)"),
+        ("matmul", "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_MT256x128x64_MI16x16x1"),
+        ("matmul", "void ck::kernel_gemm_xdl_cshuffle_v3<ck::GridwiseGemm<1>>(int)"),
+        ("matmul", "void ck_tile::kentry<256, 1, ck_tile::GemmKernel<int>>(int)"),
+        ("fused attention", "ck_tile::kentry<256, 2, ck_tile::FmhaFwdKernel<int>>(int)"),
+        ("matmul", "void wvSplitK_hf_sml_<__half, 64, 2, 16, 8, 2, 1>(int)"),
+        ("matmul", "void marlin::Marlin<__nv_bfloat16, 256>(int4 const*)"),
+        ("matmul", "fused_moe_kernel"),
+        ("communication", "void deep_ep::intranode::dispatch<8, 768>(int4*)"),
+        ("communication", "userbuffers_fp16_sum_inplace_gpu_rr_rs_oop(int)"),
+        ("memory set/copy", "__amd_rocclr_copyBuffer.kd"),
+        # Inductor's names are those of what it fused, and of what it stands between
+        ("elementwise", "triton_poi_fused_all_gather_into_tensor_add_0"),
+        ("elementwise", "triton_poi_fused_add_addmm_relu_3"),
+        ("elementwise", "triton_poi_fused__scaled_dot_product_flash_attention_add_2"),
+        # many tensors that are only copied, or set to zero
+        ("copy/cast", "aten::_foreach_copy_"),
+        ("memory set/copy", "aten::_foreach_zero_"),
+        (
+            "copy/cast",
+            "void at::native::(anonymous namespace)::multi_tensor_apply_kernel"
+            "<TensorListMetadata<2>,"
+            " UnaryOpFunctor<long, 2, 1, 1>, at::native::Copy<long, long> >(int)",
+        ),
+    ],
+)
+def test_categories_of_a_functions_own_name(category, name):
+    assert category_of(name) == category

@@ -22,7 +22,10 @@ MATMULS = {
     "void cutlass::Kernel2<cutlass_75_tensorop_f16_s1688gemm_f16_256x128_nn_align8>(T1::Params)": (
         *("cutlass 75 tensorop f16 s1688gemm 256x128 nn align8", "256x128", "fp16", "tensor core"),
     ),
-    "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_32x3_tn_align8>(T1::Params)": (
+    (
+        "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_32x3_tn"
+        "_align8>(T1::Params)"
+    ): (
         *(
             "cutlass tensorop bf16 s16816gemm 256x128 32x3 tn align8",
             "256x128x32",
@@ -39,12 +42,14 @@ MATMULS = {
     f"sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x2x1_ffma{XMMA}": (
         *("xmma gemm fp32 128x128 8x3 tn", "128x128x8", "fp32", "SIMT"),
     ),
-    f"sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x64x32_stage4_warpsize2x2x1_tensor16x8x16{XMMA}": (
-        *("xmma gemm bf16 128x64 32x4 tn", "128x64x32", "bf16", "tensor core"),
-    ),
-    "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x32_warpgroupsize1x1x1_execute_segment_k_on_kernel": (
-        *("xmma gemm tf32 128x128x32 nn segment k", "128x128x32", "tf32", "tensor core"),
-    ),
+    (
+        f"sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x64x32_stage4_warpsize2x2x1"
+        f"_tensor16x8x16{XMMA}"
+    ): (*("xmma gemm bf16 128x64 32x4 tn", "128x64x32", "bf16", "tensor core"),),
+    (
+        "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x32_warpgroupsize1x1x1_execute"
+        "_segment_k_on_kernel"
+    ): (*("xmma gemm tf32 128x128x32 nn segment k", "128x128x32", "tf32", "tensor core"),),
     "nvjet_sm90_tst_320x128_64x3_1x2_h_bz_coopB_NTT": (
         *("nvjet bf16 320x128 64x3 1x2 h coopB NTT", "320x128x64", "bf16", "tensor core"),
     ),
@@ -84,55 +89,62 @@ MATMULS = {
 }
 
 OTHERS = {
-    ATEN
-    + "vectorized_elementwise_kernel<(int)4, at::native::BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float>>, std::array<char *, (unsigned long)3>>(int, T2, T3)": (
-        *("mul fp32 (vectorized x4)", "elementwise", "fp32"),
-    ),
-    ATEN
-    + "vectorized_elementwise_kernel<(int)8, at::native::AUnaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float>>, std::array<char *, (unsigned long)2>>(int)": (
+    ATEN + "vectorized_elementwise_kernel<(int)4, at::native::BinaryFunctor<float, float, float, at"
+    "::native::binary_internal::MulFunctor<float>>, std::array<char *, (unsigned"
+    " long)3>>(int, T2, T3)": (*("mul fp32 (vectorized x4)", "elementwise", "fp32"),),
+    ATEN + "vectorized_elementwise_kernel<(int)8, at::native::AUnaryFunctor<c10::BFloat16, c10:"
+    ":BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float>>, std::array"
+    "<char *, (unsigned long)2>>(int)": (
         *("mul by left scalar bf16 (vectorized x8)", "elementwise", "bf16"),
     ),
-    ATEN
-    + "vectorized_elementwise_kernel<(int)8, at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda(float) (instance 1)], std::array<char *, (unsigned long)2>>(int, T2, T3)": (
-        *("copy fp32 → bf16 (vectorized x8)", "copy/cast", "fp32"),
-    ),
-    ATEN
-    + "unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda() (instance 3)]::operator ()() const::[lambda() (instance 7)]::operator ()() const::[lambda(float) (instance 1)], std::array<char *, (unsigned long)2>, (int)4, TrivialOffsetCalculator<(int)1, unsigned int>, at::native::memory::LoadWithCast<(int)1>, at::native::memory::StoreWithCast<(int)1>>(int, T1)": (
+    ATEN + "vectorized_elementwise_kernel<(int)8, at::native::bfloat16_copy_kernel_cuda(at:"
+    ":TensorIteratorBase &)::[lambda(float) (instance 1)], std::array<char *, (unsigned"
+    " long)2>>(int, T2, T3)": (*("copy fp32 → bf16 (vectorized x8)", "copy/cast", "fp32"),),
+    ATEN + "unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase"
+    " &)::[lambda() (instance 3)]::operator ()() const::[lambda() (instance 7)]::operator"
+    " ()() const::[lambda(float) (instance 1)], std::array<char *, (unsigned long)2>, (int)4"
+    ", TrivialOffsetCalculator<(int)1, unsigned int>, at::native::memory::LoadWithCast"
+    "<(int)1>, at::native::memory::StoreWithCast<(int)1>>(int, T1)": (
         *("copy to fp32 (unrolled, cast)", "copy/cast", "fp32"),
     ),
-    ATEN
-    + "vectorized_elementwise_kernel<(int)4, void at::native::<unnamed>::pow_tensor_scalar_kernel_impl<float, float>(at::TensorIteratorBase &, T2)::[lambda(float) (instance 2)], std::array<char *, 2>>(int, T2, T3)": (
+    ATEN + "vectorized_elementwise_kernel<(int)4, void at::native::<unnamed>::pow_tensor_scalar"
+    "_kernel_impl<float, float>(at::TensorIteratorBase &, T2)::[lambda(float) (instance 2)],"
+    " std::array<char *, 2>>(int, T2, T3)": (
         *("cube fp32 (vectorized x4)", "elementwise", "fp32"),
     ),
-    ATEN
-    + "reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float, at::native::func_wrapper_t<float, at::native::sum_functor<float, float, float>::operator ()(at::TensorIterator &)::[lambda(float, float) (instance 1)]>, unsigned int, float, (int)4, (int)4>>(T3)": (
+    ATEN + "reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float, at::native::func_wrapper_t"
+    "<float, at::native::sum_functor<float, float, float>::operator ()(at::TensorIterator &)"
+    "::[lambda(float, float) (instance 1)]>, unsigned int, float, (int)4, (int)4>>(T3)": (
         *("sum fp32 (reduce 512x1)", "reduction", "fp32"),
     ),
-    ATEN
-    + "reduce_kernel<128, 4, at::native::ReduceOp<c10::BFloat16, at::native::MeanOps<c10::BFloat16, float, float, float>, unsigned int, float, 4, 4> >(x)": (
+    ATEN + "reduce_kernel<128, 4, at::native::ReduceOp<c10::BFloat16, at::native::MeanOps<c10:"
+    ":BFloat16, float, float, float>, unsigned int, float, 4, 4> >(x)": (
         *("mean bf16 → fp32 (reduce 128x4)", "reduction", "bf16"),
     ),
-    ATEN
-    + "index_elementwise_kernel<(int)128, (int)4, void at::native::flip_kernel_impl<at::native::OpaqueType<(int)2>>(at::TensorIterator &)::[lambda(int) (instance 1)]>(long, T3)": (
+    ATEN + "index_elementwise_kernel<(int)128, (int)4, void at::native::flip_kernel_impl<at::native"
+    "::OpaqueType<(int)2>>(at::TensorIterator &)::[lambda(int) (instance 1)]>(long, T3)": (
         "flip 2-byte (indexed)",
         "copy/cast",
         "",
     ),
-    ATEN
-    + "_scatter_gather_elementwise_kernel<(int)128, (int)8, void at::native::_cuda_scatter_gather_internal_kernel<(bool)1, float, long>::operator ()<at::native::ReduceAdd>(at::TensorIterator &, long)::[lambda(int) (instance 1)]>(int, T3)": (
+    ATEN + "_scatter_gather_elementwise_kernel<(int)128, (int)8, void at::native::_cuda_scatter"
+    "_gather_internal_kernel<(bool)1, float, long>::operator ()<at::native::ReduceAdd>(at:"
+    ":TensorIterator &, long)::[lambda(int) (instance 1)]>(int, T3)": (
         "scatter add fp32",
         "reduction",
         "fp32",
     ),
-    ATEN
-    + "(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::FusedOptimizerTensorListMetadata<4>, at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4, (at::native::ADAM_MODE)1, false>, float const*>(x)": (
+    ATEN + "(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace):"
+    ":FusedOptimizerTensorListMetadata<4>, at::native::(anonymous namespace):"
+    ":FusedAdamMathFunctor<float, 4, (at::native::ADAM_MODE)1, false>, float const*>(x)": (
         "fused adamw fp32 (multi tensor)",
         "optimizer",
         "fp32",
     ),
-    "void (anonymous namespace)::softmax_warp_forward<c10::BFloat16, float, float, 9, true, false>(float*)": (
-        *("log softmax warp forward bf16 fp32 9", "softmax forward", "bf16"),
-    ),
+    (
+        "void (anonymous namespace)::softmax_warp_forward<c10::BFloat16, float, float, 9, true,"
+        " false>(float*)"
+    ): (*("log softmax warp forward bf16 fp32 9", "softmax forward", "bf16"),),
     "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)": (
         *("nccl all reduce sum fp32 ring ll", "communication", "fp32"),
     ),
@@ -188,12 +200,14 @@ def test_flash_attention_tells_head_size_blocks_and_causality():
         ),
         (
             ATEN + "elementwise_kernel<(int)128, (int)2, void"
-            " at::native::gpu_kernel_impl_nocast<at::native::addcmul_cuda_kernel(at::TensorIteratorBase"
+            " at::native::gpu_kernel_impl_nocast<at::native::addcmul_cuda_kernel(at:"
+            ":TensorIteratorBase"
             " &, const c10::Scalar &)::[lambda() (instance 2)]::operator ()()"
             " const::[lambda(float, float, float) (instance 1)]>(at::TensorIteratorBase"
             " &)::[lambda(int) (instance 1)]>(int)",
             ATEN + "elementwise_kernel<128, 2,"
-            " at::native::gpu_kernel_impl_nocast<at::native::addcmul_cuda_kernel(at::TensorIteratorBase&,"
+            " at::native::gpu_kernel_impl_nocast<at::native::addcmul_cuda_kernel(at:"
+            ":TensorIteratorBase&,"
             " c10::Scalar const&)::{lambda()#2}::operator()() const::{lambda(float, float,"
             " float)#1}>(at::TensorIteratorBase&)::{lambda(int)#1}>(int, x)",
         ),

@@ -101,8 +101,8 @@ def event(category, name, start, length, **arguments):
 
 def rank_of(rank, delay, ahead, size=2):
     """Two steps of 1000 us. A product of 100 us, then an all-reduce of 1000 floats over the ranks,
-    which ends at 400 and starts `delay` after 200; beside it a product of 150 us, alone later one of
-    100; the clock is `ahead`."""
+    which ends at 400 and starts `delay` after 200; beside it a product of 150 us, alone later one
+    of 100; the clock is `ahead`."""
     events = []
     for step in range(2):
         zero = 1000 * step + ahead
@@ -222,8 +222,8 @@ def test_files_that_say_nothing_are_ranks_by_name_or_by_flag(ranks, run_analyze,
 
 
 def test_two_recorded_ranks_of_which_one_sleeps():
-    """Rank 1 sleeps 20 ms before its backward pass, so that rank 0 waits in its all-reduce. By hand:
-    what a rank's all-reduce takes longer than that of the rank that came last."""
+    """Rank 1 sleeps 20 ms before its backward pass, so that rank 0 waits in its all-reduce. By
+    hand: what a rank's all-reduce takes longer than that of the rank that came last."""
     tables = of_ranks(RECORDED)
     lengths = []
     for path in RECORDED:

@@ -21,7 +21,8 @@ LAUNCHED = """
         SELECT * FROM CUPTI_ACTIVITY_KIND_RUNTIME r, NVTX_EVENTS n
         LEFT JOIN StringIds s ON s.id = n.textId
         WHERE r.correlationId = k.correlationId AND r.globalTid >> 24 = k.globalPid >> 24
-        AND COALESCE(n.text, s.value) = :phase AND n.eventType = 59 AND n.globalTid >> 24 = r.globalTid >> 24
+        AND COALESCE(n.text, s.value) = :phase AND n.eventType = 59
+        AND n.globalTid >> 24 = r.globalTid >> 24
         AND r.start >= n.start AND r.start < n.end
     )
 """

@@ -28,6 +28,8 @@ def adapt(own: "assembled.OwnModel", spec: dict) -> None:
 
     Raises Unsupported, with the reason in one line, for what cannot be had with this model.
     """
+    if own.refused:
+        raise Unsupported(own.refused)
     attention, every = option(spec, "attention"), option(spec, "checkpoint")
     compiled = option(spec, "compile")
     compilation = load("compile", compiled).COMPILATION

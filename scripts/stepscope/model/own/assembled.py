@@ -18,7 +18,9 @@ RANGES = "ranges"  # the key that names parts; not passed on to build()
 def build(
     reference: str, keys: dict, context: int, batch: int, device: torch.device | str, seed: int
 ) -> "OwnModel":
-    """A model with random weights, in fp32 on `device`, the same for the same seed.
+    """A model with random weights on `device`, the same for the same seed, in the types that its
+    file builds it in; an architecture in fp32 unless a key `dtype` says otherwise, since that of a
+    configuration is how weights are stored.
 
     keys: what build() or the architecture's configuration takes, and "ranges", a pattern of paths →
     name. context: tokens; batch: sequences. Seeds PyTorch's global generators. Raises ModelError,
@@ -35,23 +37,22 @@ def build(
     with torch.device(device):
         built = load(parsed, passed, context)
     module, fed = inputs.chosen(parsed, built)
-    with named_errors(parsed, f"{type(module).__name__} cannot be moved to {device} in fp32"):
-        if any(
-            each.device.type != torch.device(device).type
-            for each in (*module.parameters(), *module.buffers())
-        ):
+    with named_errors(parsed, f"{type(module).__name__} cannot be moved to {device}"):
+        tensors = (*module.parameters(), *module.buffers())
+        if any(each.device.type != torch.device(device).type for each in tensors):
             module.to(device)
-        _to_fp32(module)
+        if parsed.name:
+            _cast(module, getattr(torch, keys.get("dtype", "float32")))
     return OwnModel(parsed, keys, module, fed, context, batch, torch.device(device), seed)
 
 
-def _to_fp32(module: nn.Module) -> None:
-    """Have a model of another floating type in fp32; complex tables, and those beside fp32
-    parameters, stay."""
-    if any(each.dtype != torch.float32 for each in module.parameters()):
+def _cast(module: nn.Module, dtype: torch.dtype) -> None:
+    """Have a model of another floating type in this one; complex tables, and those beside
+    parameters that have it already, stay."""
+    if any(each.dtype != dtype for each in module.parameters()):
         for each in (*module.parameters(), *module.buffers()):
             if each.is_floating_point():
-                each.data = each.data.float()
+                each.data = each.data.to(dtype)
 
 
 def describe(reference: str, keys: dict, context: int, batch: int, seed: int = 0) -> dict:
@@ -68,11 +69,11 @@ def describe(reference: str, keys: dict, context: int, batch: int, seed: int = 0
             own = None
         if own is not None:
             own.found = probing.run(own)
-            if own.found.flops is not None:
+            if own.found.flops is not None or own.refused:
                 return own.description
     own = build(reference, keys, context, batch, "cpu", seed)
     own.found = probing.run(own)
-    if own.found.flops is None:
+    if own.found.flops is None and not own.refused:
         raise ModelError(own.found.reason)
     return own.description
 
@@ -81,8 +82,9 @@ class OwnModel:
     """A model as its user wrote it.
 
     module: in the mode that it was built in, for training; in eval mode for inference. blocks: its
-    repeated modules, or []. parts: path → name of what has a range; attentions: paths.
-    takes_tokens: whether we make its batch. attention: what it runs in.
+    repeated modules, or []. refused: why it cannot be measured, in one line, or None. parts: path →
+    name of what has a range; attentions: paths. takes_tokens: whether we make its batch. attention:
+    what it runs in.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class OwnModel:
         self._fed: inputs.Fed = fed
         self._modes: dict[nn.Module, bool] = {}
         self._is_training = True
+        self.refused = structure.refused(module)
         self.found_blocks = structure.blocks_of(module)
         self.has_own_ranges = naming.names_its_own(module)
         parts = structure.parts_of(module, self.found_blocks)
@@ -198,16 +201,17 @@ class OwnModel:
         """All of the description that the module itself shows."""
         module, blocks = self.module, self.found_blocks
         fed, loss = self._fed.told
-        trainable = sum(each.numel() for each in module.parameters() if each.requires_grad)
         return {
             "reference": self.reference.text,
             "keys": self.keys,
             "class": type(module).__name__,
             "parameters": structure.parameters(module),
-            "trainable_parameters": trainable,
+            "trainable_parameters": structure.trained(module),
+            "parameters_bytes": structure.parameter_bytes(module),
+            "trained_bytes": structure.parameter_bytes(module, only_trained=True),
             "tied": structure.tied(module),
             "buffers_bytes": structure.buffer_bytes(module),
-            "dtype": str(next(module.parameters()).dtype),
+            "dtype": structure.dtypes(module),
             "inputs": fed,
             "loss": loss,
             "vocab_size": self._fed.vocab_size,

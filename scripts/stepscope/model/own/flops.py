@@ -2,11 +2,12 @@
 formula.
 
 The formula is 6 N a token (Kaplan et al. 2020, section 2.1), N without embeddings that are only
-looked up, and 12 batch heads length^2 d_head for each attention, in full as in
-stepscope.formulas.flops.
+looked up, and 4 of frozen weights, which have no gradient of their own; and 12 batch heads length^2
+d_head for each attention, in full as in stepscope.formulas.flops.
 """
 
 import math
+from typing import Any
 
 from torch import nn
 
@@ -21,7 +22,8 @@ _D_HEAD = ("head_dim", "d_head", "head_size", "attention_head_size")
 
 def counted(own, found: Probe) -> dict:
     """{"counter", "formula", "disagree", "why"} for one forward and backward pass of the whole
-    batch.
+    batch; "forward": of the counter's those of the forward pass; "uncounted": operators without a
+    formula, if there are any.
 
     Also "from": "formula" where the counter did not see attention, so that rates are to be made of
     the formula.
@@ -29,10 +31,14 @@ def counted(own, found: Probe) -> dict:
     tokens = _tokens(own, found)
     attention = _attention(own, found, tokens)
     formula = None
+    weights = structure.multiplied(own.module)
     if tokens is not None:
-        weights = structure.parameters(own.module) - structure.lookups(own.module)
-        formula = 6 * weights * tokens + (attention or 0)
-    told = {"counter": found.flops, "formula": formula, "disagree": False, "why": ""}
+        a_token = sum((4 + 2 * each.requires_grad) * each.numel() for each in weights)
+        formula = a_token * tokens + (attention or 0)
+    told: dict[str, Any] = {"counter": found.flops, "formula": formula}
+    told |= {"forward": found.forward_flops, "disagree": False, "why": ""}
+    if found.uncounted:
+        told["uncounted"] = list(found.uncounted)
     if found.flops is None or formula is None:
         return told
     apart = abs(found.flops - formula) / max(found.flops, formula, 1)
@@ -48,6 +54,9 @@ def unknown(own, found: Probe) -> list[str]:
     lines = []
     if found.flops is None:
         lines.append(f"operations as torch counts them: {found.reason}")
+    if found.uncounted:
+        names = ", ".join(found.uncounted)
+        lines.append(f"operations of {names}: no formula, so that what is counted is the least")
     tokens = _tokens(own, found)
     if tokens is None:
         lines.append(
@@ -111,10 +120,7 @@ def _missed_attention(own, found: Probe, lacks: int, attention: int | None) -> b
 def _why(own, found: Probe, lacks: int, attention: int | None) -> str:
     """The best known cause of a disagreement; lacks: what the counter has less than the formula."""
     if structure.experts(own.module):
-        return (
-            "the model has experts: the formula counts all of them, a token runs through some;"
-            " torch may not count their products where they are grouped"
-        )
+        return "the model has experts: the formula counts all of them, a token runs through some"
     if lacks > 0 and not found.calls and attention:
         return "the counter is lower: attention may run in a kernel that it cannot see"
     if lacks > 0:

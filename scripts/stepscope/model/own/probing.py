@@ -7,17 +7,19 @@ by values cannot be followed, and is then said.
 
 import logging
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
+from stepscope.model.own.counting import Counter
 from stepscope.model.own.loading import told
 from stepscope.model.own.reference import ModelError
 from stepscope.model.own.sdpa import SDPA, InPlaceOfSdpa
@@ -46,10 +48,13 @@ class Call:
 @dataclass
 class Probe:
     """What was seen: operations as torch counts them (None if the step could not be run, and then
-    why), the calls of attention, the shape of what goes into the first block, and whether the
-    blocks' container is called as a whole."""
+    why), of them those of forward, operators that are not counted, the calls of attention, the
+    shape of what goes into the first block, and whether the blocks' container is called as a
+    whole."""
 
     flops: int | None = None
+    forward_flops: int | None = None
+    uncounted: tuple[str, ...] = ()
     reason: str = ""
     calls: list[Call] = field(default_factory=list)
     block_input: tuple[int, ...] | None = None
@@ -85,12 +90,17 @@ def probe(make: Callable) -> Probe:
 def run(own) -> Probe:
     """Forward and backward of an OwnModel once, as it is: in shapes alone, or with values where it
     was built so."""
-    found = Probe()
-    counter = FlopCounterMode(display=False)
+    found = Probe(reason=own.refused or "")
+    if own.refused:
+        return found
+    counter = Counter()
     # On a CPU torch's fused attention counts nothing; the formula's own products do.
-    with _watched(own, found), sdpa_kernel(SDPBackend.MATH), counter:
+    with _watched(own, found), sdpa_kernel(SDPBackend.MATH), _flex_as_sdpa(own), counter:
         try:
-            own.loss(own.make_batch()).backward()
+            loss = own.loss(own.make_batch())
+            found.forward_flops = counter.get_total_flops()
+            counter.is_backward = True
+            loss.backward()
         except ModelError as error:
             found.reason = str(error)
             return found
@@ -98,7 +108,22 @@ def run(own) -> Probe:
             found.reason = f"{own.reference.text}: backward fails: {told(error, own.reference)}"
             return found
     found.flops = counter.get_total_flops()
+    found.uncounted = tuple(sorted(counter.uncounted))
     return found
+
+
+def _flex_as_sdpa(own) -> AbstractContextManager:
+    """Within it flex_attention is as many products of scaled_dot_product_attention: a CPU has no
+    backward pass of it, and a mask saves nothing of what is counted."""
+    flex = sys.modules.get("torch.nn.attention.flex_attention")
+    if flex is None:
+        return nullcontext()
+
+    def attention(query, key, value, *_, return_lse=False, enable_gqa=False, **__):
+        attended = F.scaled_dot_product_attention(query, key, value, enable_gqa=enable_gqa)
+        return (attended, attended[..., 0]) if return_lse else attended
+
+    return InPlaceOfSdpa(own.module, attention, flex.flex_attention, flex)
 
 
 def forward(own) -> Probe:

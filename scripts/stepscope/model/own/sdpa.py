@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from types import ModuleType
 
 import torch.nn.functional as F
 from torch import nn
@@ -13,15 +14,23 @@ SDPA = F.scaled_dot_product_attention
 class InPlaceOfSdpa(AbstractContextManager):
     """Within it `attention` stands for torch's scaled_dot_product_attention, with the same
     parameters: in torch itself and in the files of the model's classes, by whatever name these
-    imported it. It may be entered any number of times.
+    imported it. It may be entered any number of times. original, home: of another function of
+    torch's, and the module that it is in.
     """
 
-    def __init__(self, module: nn.Module, attention: Callable):
+    def __init__(
+        self,
+        module: nn.Module,
+        attention: Callable,
+        original: Callable = SDPA,
+        home: ModuleType = F,
+    ):
         files = {type(part).__module__ for part in module.modules()} & set(sys.modules)
         self._places: list[tuple[dict, str]] = []
-        for names in (vars(F), *(vars(sys.modules[file]) for file in files)):
-            self._places += [(names, key) for key, value in list(names.items()) if value is SDPA]
-        self._attention = attention
+        for names in (vars(home), *(vars(sys.modules[file]) for file in files)):
+            same = [key for key, value in list(names.items()) if value is original]
+            self._places += [(names, key) for key in same]
+        self._attention, self._original = attention, original
 
     def __enter__(self) -> None:
         for names, key in self._places:
@@ -29,4 +38,4 @@ class InPlaceOfSdpa(AbstractContextManager):
 
     def __exit__(self, *_error) -> None:
         for names, key in self._places:
-            names[key] = SDPA
+            names[key] = self._original

@@ -35,6 +35,38 @@ def parameters(module: nn.Module) -> int:
     return sum(each.numel() for each in module.parameters())
 
 
+def trained(module: nn.Module) -> int:
+    """Number of those that have a gradient."""
+    return sum(each.numel() for each in module.parameters() if each.requires_grad)
+
+
+def parameter_bytes(module: nn.Module, only_trained: bool = False) -> int:
+    """Bytes of all parameters, or of those that have a gradient."""
+    return sum(
+        each.numel() * each.element_size()
+        for each in module.parameters()
+        if each.requires_grad or not only_trained
+    )
+
+
+def dtypes(module: nn.Module) -> str:
+    """The types of parameters, that of most numbers first: "torch.bfloat16 + torch.float32"."""
+    found: dict[str, int] = {}
+    for each in module.parameters():
+        found[str(each.dtype)] = found.get(str(each.dtype), 0) + each.numel()
+    return " + ".join(sorted(found, key=lambda name: -found[name]))
+
+
+def refused(module: nn.Module) -> str | None:
+    """Why the model cannot be measured, in one line: numbers that our counts, losses and optimizers
+    do not take. None if it can."""
+    for name, each in module.named_parameters():
+        kind = "complex" if each.is_complex() else "sparse" if each.is_sparse else ""
+        if kind:
+            return f"parameter {name} is {kind}; only dense real ones are measured"
+    return None
+
+
 def tied(module: nn.Module) -> list[str]:
     """Each further name of a parameter that has several: "lm_head.weight = embedding.weight"."""
     first: dict[Tensor, str] = {}
@@ -63,13 +95,14 @@ def dropout(module: nn.Module) -> list[float]:
     return sorted(found)
 
 
-def lookups(module: nn.Module) -> int:
-    """Parameters that are only looked up: those of embeddings that no other module shares."""
+def multiplied(module: nn.Module) -> list[Tensor]:
+    """The parameters that are multiplied by: all but those that are only looked up, which are of
+    embeddings that no other module shares."""
     users: dict[Tensor, list[bool]] = {}
     for part in module.modules():
         for each in part.parameters(recurse=False):
             users.setdefault(each, []).append(_is_table(part))
-    return sum(each.numel() for each, are_tables in users.items() if all(are_tables))
+    return [each for each, are_tables in users.items() if not all(are_tables)]
 
 
 def _is_table(part: nn.Module) -> bool:

@@ -9,7 +9,16 @@ from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
 from stepscope.report.kit.data import Data, Row, number, of_series, once
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, exact, minus, plus, scaled, time_of
+from stepscope.report.kit.quantity import (
+    Maybe,
+    Quantity,
+    exact,
+    minus,
+    plus,
+    scaled,
+    time_of,
+    value_of,
+)
 
 MIXED = tuple(name for name, one in FORMATS.items() if one.is_autocast)
 # Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax
@@ -148,11 +157,14 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
     where = {"size": row["size"], "context": row["context"], "batch": row["batch"]}
     model = data.row("models", **where) or {}
     parameters = number(model, "parameters", "parameters")
+    trained = number(model, "trained", "parameters") or parameters
     flop = number(model, "flop", "FLOP")
     blocks, heads = number(model, "num_layers", "count"), number(model, "num_heads", "count")
     scores = block_flop = head_flop = None
     if blocks and heads and not model.get("reference"):
-        shape = ModelShape.of({name: int(model[name]) for name in SHAPE})
+        fewer = value_of(number(model, "key_value_heads", "count"))  # 0: as many as heads
+        sizes = {name: int(model[name]) for name in SHAPE}
+        shape = ModelShape.of(sizes | {"key_value_heads": int(fewer)})
         linear = linear_step_flops(shape, int(row["batch"]), int(row["context"]))
         block_flop, head_flop = (Quantity(float(flops), "FLOP") for flops in linear)
         elements = blocks.value * heads.value * row["batch"] * row["context"] ** 2
@@ -169,8 +181,8 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
         block_flop=block_flop,
         head_flop=head_flop,
         arithmetic=None,
-        optimizer_fused=time_of(scaled(parameters, OPTIMIZER_BYTES, "B"), own.copy),
-        optimizer_written=time_of(scaled(parameters, WRITTEN_OUT_BYTES, "B"), own.copy),
+        optimizer_fused=time_of(scaled(trained, OPTIMIZER_BYTES, "B"), own.copy),
+        optimizer_written=time_of(scaled(trained, WRITTEN_OUT_BYTES, "B"), own.copy),
         scores=scores,
         is_own=bool(model.get("reference")),
     )

@@ -48,6 +48,7 @@ def test_a_gpt_counts_its_attention_in_full_and_agrees_with_the_formula(flops, g
     )  # biases and norms: 6 operations a token in the formula alone
     assert flops(gpt, keys, context) == {
         "counter": 6 * matrices * tokens + attention,
+        "forward": 2 * matrices * tokens + attention // 3,
         "formula": 6 * (matrices + others) * tokens + attention,
         "disagree": False,
         "why": "",
@@ -104,7 +105,8 @@ class Net(nn.Module):
     def __init__(self, experts, repeats):
         super().__init__()
         self.table, self.head, self.repeats = nn.Embedding(10, 16), nn.Linear(16, 10), repeats
-        self.layers = nn.ModuleList((Expert if experts > 1 else nn.Linear)(16, 16) for _ in range(experts))
+        kind = Expert if experts > 1 else nn.Linear
+        self.layers = nn.ModuleList(kind(16, 16) for _ in range(experts))
 
     def forward(self, tokens):
         x = self.table(tokens)
@@ -141,9 +143,209 @@ def test_without_blocks_or_tokens_there_is_no_formula(write):
     found = own.describe(reference, {}, 16, 2)
     assert found["flops"] == {
         "counter": 2 * 2 * 2 * 3 * 5,
+        "forward": 2 * 2 * 3 * 5,
         "formula": None,
         "disagree": False,
         "why": "",
     }
     assert found["blocks"] is None
     assert any(line.startswith("operations by formula") for line in found["unknown"])
+
+
+RECURRENT = """
+class Net(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.table, self.head = nn.Embedding(10, 12), nn.Linear(20, 10, bias=False)
+        self.layers = getattr(nn, kind)(12, 20, num_layers=2, batch_first=True)
+
+    def forward(self, tokens):
+        return self.head(self.layers(self.table(tokens))[0])
+
+def build(context, kind): return Net(kind)
+"""
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3)])
+def test_recurrent_layers(flops, write, kind, gates):
+    """Each gate of a layer has a weight for its input and one for what it remembers. A GRU runs
+    step by step, and nothing asks for the gradient of what either layer remembers at first."""
+    weights = gates * (20 * 12 + 20 * 20 + 20 * 20 + 20 * 20) + 20 * 10
+    not_asked = 2 * 2 * 2 * gates * 20 * 20 if kind == "GRU" else 0
+    found = flops(write(RECURRENT), {"kind": kind})
+    assert found["counter"] == 6 * weights * 32 - not_asked
+
+
+CONVOLUTION = """
+class Net(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.first, self.layer = nn.Conv1d(3, 12, 1), layer
+
+    def forward(self, x):
+        return self.layer(self.first(x))
+
+def build(context, kind, groups):
+    layer = getattr(nn, kind)(12, 24, 5, groups=groups, padding=2, bias=False)
+    return Net(layer), make_batch, lambda outputs, batch: outputs.sum()
+
+def make_batch(batch, context, device, generator):
+    return torch.randn(batch, 3, context, device=device, generator=generator)
+"""
+
+
+@pytest.mark.parametrize("kind", ["Conv1d", "ConvTranspose1d"])
+@pytest.mark.parametrize("groups", [1, 4, 12])
+def test_convolutions_in_groups(flops, write, kind, groups):
+    """Each of 16 positions of 2 sequences meets 12 x 24 / groups x 5 numbers, three times; those of
+    the first layer twice, as nothing asks for the gradient of its input."""
+    found = flops(write(CONVOLUTION), {"kind": kind, "groups": groups})
+    assert found["counter"] == 2 * 32 * (3 * 12 * 24 // groups * 5 + 2 * 3 * 12)
+
+
+RECOMPUTED = """
+from torch.utils.checkpoint import checkpoint
+
+class Net(nn.Module):
+    def __init__(self, use_reentrant):
+        super().__init__()
+        self.table, self.head = nn.Embedding(10, 16), nn.Linear(16, 10, bias=False)
+        self.layers = nn.ModuleList(nn.Linear(16, 16, bias=False) for _ in range(3))
+        self.use_reentrant = use_reentrant
+
+    def forward(self, tokens):
+        x = self.table(tokens)
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=self.use_reentrant)
+        return self.head(x)
+
+def build(context, use_reentrant): return Net(use_reentrant)
+"""
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_what_a_checkpoint_runs_again_is_counted_once(flops, write, use_reentrant):
+    found = flops(write(RECOMPUTED), {"use_reentrant": use_reentrant})
+    assert found["counter"] == 6 * 32 * (3 * 16 * 16 + 16 * 10)
+    assert not found["disagree"]
+
+
+def test_grouped_products_of_experts_are_counted_by_the_rows_that_they_have(flops):
+    """Mixtral: 2 of 4 experts a token, each of three matrices; keys and values in groups."""
+    keys = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "vocab_size": 100}
+    keys |= {"num_attention_heads": 4, "num_key_value_heads": 2}
+    found = flops("hf:mixtral", keys | {"num_local_experts": 4, "num_experts_per_tok": 2})
+    layer = 2 * 64 * 64 + 2 * 64 * 32 + 64 * 4 + 2 * 3 * 64 * 96
+    attention = 12 * 2 * 2 * 16**2 * 64
+    by_hand = 6 * (2 * layer + 64 * 100) * 32 + attention
+    assert found["counter"] == pytest.approx(by_hand, rel=0.01)  # and the angles of RoPE
+    assert "uncounted" not in found
+
+
+SCALED = """
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        one = torch.ones((), device=x.device)
+        low = x.to(torch.float8_e4m3fn), weight.to(torch.float8_e4m3fn).t()
+        return torch._scaled_mm(*low, scale_a=one, scale_b=one, out_dtype=torch.float32)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, weight = ctx.saved_tensors
+        return gradient @ weight, gradient.t() @ x
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.weight = nn.Embedding(32, 16), nn.Parameter(torch.randn(32, 16))
+
+    def forward(self, tokens):
+        x = self.table(tokens)
+        return Product.apply(x.flatten(0, 1), self.weight).unflatten(0, tokens.shape)
+
+def build(context): return Net()
+"""
+
+
+def test_products_of_8_bits(flops, write):
+    assert flops(write(SCALED))["counter"] == 6 * 32 * 16 * 32
+
+
+FLEX = """
+from torch.nn.attention.flex_attention import flex_attention
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(10, 32), nn.Linear(32, 10, bias=False)
+
+    def forward(self, tokens):
+        x = self.table(tokens).unflatten(-1, (2, 16)).transpose(1, 2)
+        return self.head(flex_attention(x, x, x).transpose(1, 2).flatten(-2))
+
+def build(context): return Net()
+"""
+
+
+def test_flex_attention_is_counted_in_full(flops, write):
+    attention = 12 * 2 * 16**2 * 32
+    assert flops(write(FLEX))["counter"] == 6 * 32 * 32 * 10 + attention
+
+
+OTHERS = """
+@torch.library.custom_op("strangers::product", mutates_args=())
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a @ b
+
+@product.register_fake
+def _(a, b): return a.new_empty(*a.shape[:-1], b.shape[-1])
+
+product.register_autograd(
+    lambda ctx, gradient: (gradient @ ctx.b.t(), None),
+    setup_context=lambda ctx, inputs, output: setattr(ctx, "b", inputs[1]),
+)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(10, 16), nn.Linear(16, 10, bias=False)
+
+    def forward(self, tokens):
+        return self.head(product(self.table(tokens), torch.ones(16, 16)))
+
+def build(context): return Net()
+"""
+
+
+def test_an_operator_without_a_formula_is_named(write):
+    found = own.describe(write(OTHERS), {}, 16, 2)
+    assert found["flops"]["uncounted"] == ["strangers.product"]
+    assert any("strangers.product: no formula" in line for line in found["unknown"])
+
+
+FROZEN = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.base = nn.Embedding(10, 16), nn.Linear(16, 16, bias=False)
+        self.down, self.up = nn.Linear(16, 2, bias=False), nn.Linear(2, 16, bias=False)
+        self.head = nn.Linear(16, 10, bias=False)
+        for frozen in (self.base, self.head):
+            frozen.requires_grad_(False)
+
+    def forward(self, tokens):
+        x = self.table(tokens)
+        return self.head(self.base(x) + self.up(self.down(x)))
+
+def build(context): return Net()
+"""
+
+
+def test_frozen_weights_have_no_gradient_of_their_own(flops, write):
+    """An adapter of rank 2: its two matrices are multiplied three times, frozen ones twice."""
+    frozen, trained = 16 * 16 + 16 * 10, 2 * 16 * 2
+    found = flops(write(FROZEN))
+    assert found["counter"] == found["formula"] == (4 * frozen + 6 * trained) * 32
+    assert found["forward"] == 2 * (frozen + trained) * 32

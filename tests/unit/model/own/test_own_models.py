@@ -171,7 +171,8 @@ def test_inference_drops_nothing_and_training_goes_on_as_built(make, write):
     model = make(
         write("""
         def build(context):
-            net = nn.Sequential(nn.Embedding(10, 4), nn.Dropout(0.5), nn.Dropout(0.5), nn.Linear(4, 10))
+            drops = nn.Dropout(0.5), nn.Dropout(0.5)
+            net = nn.Sequential(nn.Embedding(10, 4), *drops, nn.Linear(4, 10))
             net[2].eval()
             return net
         """)
@@ -183,23 +184,69 @@ def test_inference_drops_nothing_and_training_goes_on_as_built(make, write):
     assert [part.training for part in model.module] == [True, True, False, True]
 
 
-def test_weights_of_another_type_become_fp32_and_frozen_ones_are_counted_apart(make, write):
+@pytest.mark.parametrize("name, size", [("bfloat16", 2), ("float64", 8), ("float32", 4)])
+def test_weights_keep_their_type_and_frozen_ones_are_counted_apart(make, write, name, size):
     model = make(
-        write("""
+        write(f"""
         def build(context):
-            net = nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 10)).to(torch.bfloat16)
+            net = nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 10)).to(torch.{name})
             net[0].weight.requires_grad_(False)
             net.register_buffer("angles", torch.ones(3, dtype=torch.complex64))
             return net
         """)
     )
-    assert {each.dtype for each in model.module.parameters()} == {torch.float32}
+    assert {each.dtype for each in model.module.parameters()} == {getattr(torch, name)}
     assert model.module.angles.dtype == torch.complex64
     found = model.description
     assert (found["parameters"], found["trainable_parameters"], found["buffers_bytes"]) == (
         90,
         50,
         24,
+    )
+    assert (found["parameters_bytes"], found["trained_bytes"]) == (90 * size, 50 * size)
+    assert found["dtype"] == f"torch.{name}"
+    model.loss(model.make_batch()).backward()
+
+
+def test_types_of_a_mixed_model_are_named_the_most_first(make, write):
+    model = make(
+        write("""
+        def build(context):
+            return nn.Sequential(nn.Embedding(10, 4), nn.LayerNorm(4), nn.Linear(4, 10).double())
+        """)
+    )
+    assert model.description["dtype"] == "torch.float64 + torch.float32"
+
+
+def test_an_architecture_has_the_type_that_a_key_asks_for(make):
+    module = make("hf:llama", {"dtype": "bfloat16"}).module
+    assert {each.dtype for each in module.parameters()} == {torch.bfloat16}
+
+
+@pytest.mark.parametrize(
+    "weight, kind",
+    [
+        ("torch.ones(10, 4, dtype=torch.complex64)", "complex"),
+        ("torch.ones(10, 4).to_sparse()", "sparse"),
+    ],
+)
+def test_what_is_no_dense_real_number_is_refused_before_anything_runs(make, write, weight, kind):
+    reference = write(f"""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table, self.odd = nn.Embedding(10, 4), nn.Parameter({weight})
+
+            def forward(self, tokens):
+                raise RuntimeError("it ran")
+
+        def build(context): return Net()
+        """)
+    line = f"parameter odd is {kind}; only dense real ones are measured"
+    with pytest.raises(own.Unsupported, match=line):
+        make(reference)
+    assert (
+        f"operations as torch counts them: {line}" in own.describe(reference, {}, 16, 2)["unknown"]
     )
 
 

@@ -4,22 +4,23 @@ only."""
 import ast
 import os
 from pathlib import Path
-from types import ModuleType
+
+from stepscope.model.own.reference import ModelError, Reference, parse
 
 
-def files_of(own: ModuleType, reference: str) -> list[Path]:
+def files_of(reference: str) -> list[Path]:
     """The files that a change of makes the model another one, sorted: the model's own and what it
     imports, at any depth, from the folder that it is in; the config.json of an architecture that
     has one here.
 
-    own: stepscope.model.own. Raises its ModelError for a file that is not there or is no Python.
+    Raises ModelError for a file that is not there or is no Python.
     """
-    parsed = own.parse(reference)
+    parsed = parse(reference)
     if parsed.file is None:
         config = _config_of(parsed)
         return [config] if config else []
     if not parsed.file.is_file():
-        raise own.ModelError(
+        raise ModelError(
             f"{reference}: there is no file {parsed.file}; paths are from the working directory"
         )
     folder = parsed.file.parent
@@ -33,14 +34,15 @@ def files_of(own: ModuleType, reference: str) -> list[Path]:
                 waiting += _imported(path, folder)
             except SyntaxError as error:
                 told = f"line {error.lineno}: {type(error).__name__}: {error.msg}"
-                raise own.ModelError(f"{reference}: {path} does not import: {told}") from None
+                raise ModelError(f"{reference}: {path} does not import: {told}") from None
     return sorted(found)
 
 
-def _config_of(parsed) -> Path | None:
-    """The config.json of an architecture: in its folder, or in Hugging Face's cache."""
-    if parsed.folder:
-        return parsed.folder / "config.json"
+def _config_of(parsed: Reference) -> Path | None:
+    """The config.json of an architecture: in its folder, or in Hugging Face's cache. Raises
+    ModelError for a repository, `owner/name`, that is in neither."""
+    if parsed.folder or parsed.name is None:
+        return parsed.folder and parsed.folder / "config.json"
     try:
         from huggingface_hub import try_to_load_from_cache
         from huggingface_hub.errors import HFValidationError
@@ -50,7 +52,14 @@ def _config_of(parsed) -> Path | None:
         found = try_to_load_from_cache(parsed.name, "config.json")
     except HFValidationError:
         return None
-    return Path(found) if isinstance(found, str) else None
+    if isinstance(found, str):
+        return Path(found)
+    if "/" in parsed.name:
+        raise ModelError(
+            f"{parsed.text} is not in Hugging Face's cache, and nothing is downloaded; give a"
+            " folder with a config.json, or an architecture with its keys, as hf: qwen3"
+        )
+    return None
 
 
 def _imported(path: Path, folder: Path) -> list[Path]:

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from stepscope.config.model_files import files_of
 from stepscope.model import own
+from stepscope.model.own import files_of
 
 
 @pytest.fixture
@@ -39,14 +39,14 @@ def test_files_are_those_that_are_imported_from_the_folder(write, tmp_path):
         "net/layers.py",
         "net/rotary.py",
     ]
-    assert files_of(own, reference) == [tmp_path / name for name in [*names, "parts.py"]]
+    assert files_of(reference) == [tmp_path / name for name in [*names, "parts.py"]]
 
 
 def test_files_are_named_as_the_reference_names_them(write, tmp_path, monkeypatch):
     write("from .parts import value", "models/mine.py")
     write("value = 1", "models/parts.py")
     monkeypatch.chdir(tmp_path)
-    assert files_of(own, "models/mine.py:build") == [
+    assert files_of("models/mine.py:build") == [
         Path("models/mine.py"),
         Path("models/parts.py"),
     ]
@@ -54,16 +54,17 @@ def test_files_are_named_as_the_reference_names_them(write, tmp_path, monkeypatc
 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(own.ModelError, match=r"there is no file .*absent\.py"):
-        files_of(own, f"{tmp_path}/absent.py:build")
+        files_of(f"{tmp_path}/absent.py:build")
 
 
 def test_a_file_that_is_no_python(write):
     with pytest.raises(own.ModelError, match=r"mine\.py does not import: line 2: SyntaxError"):
-        files_of(own, write("x = 1\ndef build(:"))
+        files_of(write("x = 1\ndef build(:"))
 
 
 def test_an_architectures_configuration(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
-    assert files_of(own, f"hf:{tmp_path}") == [tmp_path / "config.json"]
-    assert files_of(own, "hf:llama") == []
-    assert files_of(own, "hf:no/such-repository") == []
+    assert files_of(f"hf:{tmp_path}") == [tmp_path / "config.json"]
+    assert files_of("hf:llama") == []
+    with pytest.raises(own.ModelError, match="no/such-repository is not in Hugging Face's cache"):
+        files_of("hf:no/such-repository")

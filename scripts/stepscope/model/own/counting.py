@@ -1,0 +1,83 @@
+"""Floating-point operations of a forward and a backward pass, as torch's counter sees them, with
+formulas that it lacks.
+
+Counted are the products, 2 m n k for (m, k) x (k, n), once: what a backward pass computes again of
+the forward pass is no further work of the model. An operator that multiplies and has no formula is
+named: the count is then the least that the model computes.
+"""
+
+import math
+import re
+from collections.abc import Callable
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+aten = torch.ops.aten
+Shape = tuple[int, ...]
+# Names of operators that multiply matrices; of other libraries' all count as such.
+_PRODUCTS = re.compile(
+    r"mm|bmm|matmul|linear|conv|rnn|lstm|gru|attention|einsum|bilinear|addmv|\bmv"
+)
+
+
+def convolution_backward(gradient: Shape, x: Shape, weight: Shape, *rest, **_) -> int:
+    """Of each gradient that is asked for as many as forward: batch, positions and weight.
+
+    torch's own formula takes groups for one. rest: sizes of bias, stride, padding, dilation,
+    whether it is transposed, its output's padding, groups, and which gradients are asked for.
+    """
+    is_transposed, mask = rest[4], rest[7]
+    positions = math.prod((x if is_transposed else gradient)[2:])
+    return 2 * gradient[0] * positions * math.prod(weight) * sum(mask[:2])
+
+
+def recurrent(x: Shape, of_input: Shape, of_hidden: Shape, *_rest, **_) -> int:
+    """A layer of an LSTM or a GRU in one direction: (steps, batch, d_in) by both weights, (gates,
+    d_in) and (gates, d_hidden), at each step."""
+    return 2 * math.prod(x[:-1]) * (math.prod(of_input) + math.prod(of_hidden))
+
+
+def recurrent_backward(x: Shape, of_input: Shape, of_hidden: Shape, *_rest, **_) -> int:
+    """Twice that: gradients of what is multiplied, and of weights."""
+    return 2 * recurrent(x, of_input, of_hidden)
+
+
+def grouped(a: Shape, b: Shape, *_rest, **_) -> int:
+    """Products of experts, each with the rows that are its own: (rows, k) by (groups, k, n), and
+    where a group has a part of the inner dimension or of the columns, (m, k) by (k, n)."""
+    has_own_rows = len(a) == 3 and len(b) == 2
+    return 2 * math.prod(a[1:] if has_own_rows else a) * b[-1]
+
+
+FORMULAS: dict[object, Callable[..., int]] = {
+    aten.convolution_backward: convolution_backward,
+    aten.mkldnn_rnn_layer: recurrent,
+    aten.mkldnn_rnn_layer_backward: recurrent_backward,
+    aten._grouped_mm: grouped,
+    aten._scaled_grouped_mm: grouped,
+}
+
+
+class Counter(FlopCounterMode):
+    """Counts within it; is_backward: set while a backward pass runs. uncounted: operators that
+    multiply and have no formula."""
+
+    def __init__(self) -> None:
+        super().__init__(display=False, custom_mapping=FORMULAS)
+        self.is_backward = False
+        self.uncounted: set[str] = set()
+
+    def _count_flops(self, func_packet, out, args, kwargs):
+        # Gradients are computed without gradients; with them is what a checkpoint runs again.
+        if self.is_backward and torch.is_grad_enabled():
+            return out
+        if func_packet not in self.flop_registry and multiplies(str(func_packet)):
+            self.uncounted.add(str(func_packet))
+        return super()._count_flops(func_packet, out, args, kwargs)
+
+
+def multiplies(operator: str) -> bool:
+    """Whether an operator, as `aten.addmm`, may multiply matrices, by its name."""
+    library, _, name = operator.partition(".")
+    return library not in ("aten", "prim", "prims", "profiler") or bool(_PRODUCTS.search(name))

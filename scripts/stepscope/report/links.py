@@ -1,0 +1,192 @@
+"""Links from the pages to the explorer: a table's to the rows that its numbers are of, a figure's
+to what it draws."""
+
+from collections.abc import Callable, Iterable
+from typing import cast
+from urllib.parse import quote, urlencode
+
+import jinja2
+import pandas as pd
+
+from stepscope.figures import attention, ladder, memory, places, start, steps, timeline, where
+from stepscope.report.explorer import FILE
+from stepscope.report.kit.data import Data
+from stepscope.report.kit.quantity import Quantity
+from stepscope.report.kit.view import values_of
+
+MOST_CELLS = 40  # that an address names one by one
+NEUTRAL = "(none)"  # how the explorer names an empty field
+View = dict[str, str]
+PARTS = "forward|backward|optimizer"
+
+
+def explorer_link(**state: str) -> str:
+    """The address of a view, beside the report.
+
+    show: `pivot`, `chart` or `rows`. of: `series.QUANTITY` or `TABLE.COLUMN`, by `rows` and
+    `columns` (and `facet`). table: of rows. card: a cell. Any column: its value, or several with |
+    between.
+    """
+    return f"{FILE}#{urlencode(state, safe='/=,', quote_via=quote)}"
+
+
+def linked(templates: jinja2.Environment, data: Data) -> jinja2.Environment:
+    """The templates of a machine, whose tables and figures have a link to their data at the end of
+    their caption."""
+    table = cast(Callable, templates.filters["table"])
+    figure = cast(Callable, templates.globals["figure"])
+
+    def linked_table(rows: Iterable, columns: str, caption: str = "") -> str | None:
+        facts = list(rows or ())
+        return table(facts, columns, f"{caption} {links_of_table(facts, columns)}".strip())
+
+    def linked_figure(name: str, caption: str) -> str | None:
+        drawn = figure(name, caption)
+        if not drawn:
+            return None
+        return f"{drawn.removesuffix('*')} [Data]({explorer_link(**figure_view(name, data))})*"
+
+    templates.filters["table"], templates.globals["figure"] = linked_table, linked_figure
+    return templates
+
+
+def links_of_table(rows: list, columns: str) -> str:
+    """To the rows that hold the numbers of a table, or of which they are made; a link for each of
+    the CSV files; none where no number comes from one."""
+    shown = [value for _, values in values_of(rows, columns) for value in values]
+    views = views_of([value for value in shown if isinstance(value, Quantity)])
+    if len(views) == 1:
+        return f"[Data]({explorer_link(**views[0])})"
+    named = [f"[{view['table']}]({explorer_link(**view)})" for view in views]
+    return f"Data: {', '.join(named)}" if named else ""
+
+
+def views_of(quantities: Iterable[Quantity]) -> list[View]:
+    """The rows of each table that quantities are of: of their cells, in series of what they are."""
+    cells: dict[str, dict[str, None]] = {}
+    names: dict[str, None] = {}
+    for each in quantities:
+        for table, _, name in (of.partition(".") for of in each.of):
+            cells.setdefault(table, {}).update(dict.fromkeys(each.cells))
+            if table == "series":
+                names[name] = None
+    views = []
+    for table, own in cells.items():
+        view = {"show": "rows", "table": table, **_chosen(list(own))}
+        views.append(view | {"quantity": "|".join(names)} if table == "series" else view)
+    return views
+
+
+def _chosen(cells: list[str]) -> View:
+    """What chooses the rows of cells: their names, of many their machines and studies."""
+    if not cells:
+        return {}
+    if len(cells) <= MOST_CELLS:
+        return {"cell": "|".join(cells)}
+    machines, studies = zip(*(cell.split("/")[:2] for cell in cells), strict=True)
+    return {"machine": _distinct(machines), "study": _distinct(studies)}
+
+
+def _distinct(words: Iterable[str]) -> str:
+    return "|".join(dict.fromkeys(words))
+
+
+def figure_view(name: str, data: Data) -> View:
+    """What a figure of the machine draws; the start of the explorer for one that is not here."""
+    if name in OF_ALL_MACHINES:
+        return OF_ALL_MACHINES[name]
+    view = VIEWS[name](data) if name in VIEWS else {}
+    return view if "cell" in view else view | {"machine": data.machine or ""}
+
+
+def _rows(table: str, frame: pd.DataFrame | None = None, **chosen: str) -> View:
+    """Rows of a table; of the cells of a frame, if one is given."""
+    cells = {} if frame is None else _chosen(list(dict.fromkeys(frame["cell"])))
+    return {"show": "rows", "table": table, **cells, **chosen}
+
+
+def _steps(frame: pd.DataFrame, **chosen: str) -> View:
+    """Rows of whole training steps."""
+    return _rows("series", frame, mode="step", options=NEUTRAL, **chosen)
+
+
+def _phases(data: Data) -> View:
+    frame = places.usual_batch(places.phase_times(data))
+    return _steps(frame, quantity="time", phase=f"{PARTS}|step")
+
+
+def _by_context(data: Data) -> View:
+    frame = places.usual_batch(places.tried_steps(data))
+    return _over_context(_steps(frame, phase="step"), "series.time")
+
+
+def _over_context(view: View, of: str) -> View:
+    """The same rows as a chart, a panel a precision."""
+    shown = {name: each for name, each in view.items() if name != "table"}
+    axes = {"rows": "size", "columns": "context", "facet": "precision"}
+    return shown | {"show": "chart", "of": of} | axes
+
+
+def _launches(data: Data) -> View:
+    return _steps(steps.launch_rows(data), quantity="|".join(steps.WAYS), phase="step")
+
+
+def _speedups(data: Data) -> View:
+    frame = places.usual_batch(places.free_steps(data))
+    return _steps(frame, quantity="time", phase="step")
+
+
+def _growth(data: Data) -> View:
+    rows, _ = places.peaks(data, "timing")
+    frame = places.usual_batch(rows)
+    quantity = next(iter(frame["quantity"]), "")
+    return _over_context(_steps(frame, phase="step"), f"series.{quantity}")
+
+
+def _attention(data: Data, quantity: str) -> View:
+    cell = next(iter(attention.subject_rows(data, quantity)["cell"]), "")
+    axes = {"rows": "variant", "columns": "length", "facet": "direction"}
+    return {"show": "chart", "of": f"series.{quantity}", "cell": cell} | axes
+
+
+def _waterfall(data: Data) -> View:
+    found = where.waterfall_of(data)
+    cells = _chosen(list(found.cells)) if found else {}
+    return _rows("categories", phase="step|optimizer") | cells
+
+
+def _checkpoint(data: Data) -> View:
+    rungs = ladder.checkpointed(data)
+    variants = _distinct(rungs["variant"])
+    return _rows("series", rungs, variant=variants, quantity="time|peak_reserved", phase="step")
+
+
+VIEWS: dict[str, Callable[[Data], View]] = {
+    "waterfall": _waterfall,
+    "categories": lambda data: _rows(
+        "categories", mode="step", options=NEUTRAL, phase=f"inference|{PARTS}"
+    ),
+    "step_parts": _phases,
+    "time_by_context": _by_context,
+    "launches": _launches,
+    "precision_speedup": _speedups,
+    "timeline": lambda data: _rows("timeline", timeline.profiled(data)),
+    "memory_over_step": lambda data: _rows("memory_timeline", memory.recorded(data)),
+    "memory_growth": _growth,
+    "attention_time": lambda data: _attention(data, "time"),
+    "attention_rates": lambda data: _attention(data, "rate"),
+    "sums": lambda data: _rows("sums"),
+    "forced": lambda data: _rows("forced"),
+    "warmup": lambda data: _rows("warmup", start.warmed(data)),
+    "first_step": lambda data: _rows("first_step", phase="step"),
+    "ladder": lambda data: _rows(
+        "series", ladder.climbed(data), quantity="time", phase=f"{PARTS}|step"
+    ),
+    "checkpoint": _checkpoint,
+}
+OF_ALL_MACHINES: dict[str, View] = {
+    "machines": _rows(
+        "series", study="timing", quantity="time", mode="step", phase="step", options=NEUTRAL
+    ),
+    "published": _rows("published", quantity="time"),
+}

@@ -1,0 +1,83 @@
+"""The chapter of several devices: who is waited for and why, from tables with known answers."""
+
+import pytest
+from stepscope.report.facts import parallel
+from stepscope.report.kit.data import Data
+from stepscope.results.writing import write
+
+CELL = "box/parallel/small/ctx512/bf16/devices=2"
+WHERE = {"machine": "box", "cell": CELL}
+PLACE = {"study": "parallel", "size": "small", "context": 512, "batch": 4, "precision": "bf16"}
+PARTS = dict.fromkeys(("slowed", "apart", "extra", "gone", "at_once", "waiting", "transfer"), 0.0)
+PARTS |= {"idle": 0.001, "residual": 0.0, "beside": 0.0, "waited_by_others": 0.0}
+
+
+def series(variant, quantity, unit, median):
+    own = {"variant": variant, "mode": "step", "phase": "step", "status": "ok"}
+    return WHERE | PLACE | own | {"quantity": quantity, "unit": unit, "median": median}
+
+
+def rank(number, **parts):
+    return WHERE | {"devices": 2, "variant": "ddp", "rank": number} | PARTS | parts
+
+
+@pytest.fixture
+def chapter(tmp_path):
+    """The facts of a cell whose step on two devices takes 125 ms instead of 100."""
+
+    def made(first, second):
+        where = WHERE | {"devices": 2}
+        sent = where | {"collective": "all_reduce", "bytes": 2**30, "seconds": 0.004, "bus": 3e11}
+        predicted = WHERE | {"variant": "ddp", "devices": 2, "predicted": 0.1, "hiding_batch": 9}
+        tables = {
+            "cells": [WHERE | PLACE | {"status": "ok", "device": "cuda", "gpu": "H100"}],
+            "series": [
+                series("alone", "time", "s", 0.1),
+                series("ddp", "time", "s", 0.125),
+                series("ddp", "energy", "J", 40.96),
+                series("ddp", "difference", "1", 2e-6),
+            ],
+            "ranks": [rank(0, **first), rank(1, **second)],
+            "collectives": [sent],
+            "parallel_predicted": [predicted],
+            "models": [],
+        }
+        write(tmp_path, tables)
+        return parallel.facts(Data(tmp_path, "box"))
+
+    return made
+
+
+EARLY = {"clock": 0.125, "alone": 0.08, "waiting": 0.044, "waited_by_others": 0.0}
+
+
+def test_a_host_that_is_late_is_told_from_a_slow_device(chapter):
+    late = {"clock": 0.125, "alone": 0.08, "idle": 0.045, "waited_by_others": 0.044}
+    found = chapter(EARLY, late)
+    assert (found.waited.rank.value, found.is_host, found.is_computing) == (1, True, False)
+    slow = {"clock": 0.125, "alone": 0.124, "waited_by_others": 0.044}
+    found = chapter(EARLY, slow)
+    assert (found.waited.rank.value, found.is_host, found.is_computing) == (1, False, True)
+
+
+def test_nobody_is_waited_for_where_waiting_is_covered(chapter):
+    covered = EARLY | {"waiting": 0.001, "alone": 0.123}
+    assert chapter(covered, covered | {"waited_by_others": 0.1}).waited is None
+
+
+def test_what_a_strategy_costs(chapter):
+    found = chapter(EARLY, EARLY | {"slowed": 0.012, "beside": 0.072})
+    assert found.best.name == "ddp"
+    assert found.gain.value == pytest.approx(1.6)  # 2 x 100 / 125
+    assert found.best.gap.value == pytest.approx(0.25)
+    assert found.best.joules.value == pytest.approx(40.96 / (2 * 4 * 512))
+    assert found.slowed.longer.value == pytest.approx(0.2)  # 12 of the 60 that they take alone
+    assert (found.hiding.value, found.difference.value) == (9, 2e-6)
+
+
+def test_more_than_so_many_devices_can_do_is_not_said(chapter):
+    found = chapter(EARLY, EARLY)
+    faster = found.best.devices.value
+    assert faster <= 2
+    object.__setattr__(found.best, "devices", parallel.count(2.4))
+    assert found.gain is None
