@@ -22,6 +22,7 @@ INSTANT = 1e-7  # s: no call takes less
 TIMES = ("seconds", "event_seconds", "launch_seconds")
 NEEDED = {"variant", "process", "kind", "phase", "step", "warmup", "seconds"}  # of samples.csv
 LARGEST = 2**29  # bytes of a file that is read
+MOST_DIGITS = 100  # and letters of a number
 KINDS = ("free", "phased", "host-free", "busy", "burst", "sustained")
 # Column of samples.csv -> the words that it knows.
 WORDS = {
@@ -149,7 +150,7 @@ def _together(header: bytes, contents: dict[str, bytes]) -> tuple[pd.DataFrame, 
     for row, name in _impossible(table):
         number = int(owners[row])
         line = row - starts[number] + 2  # the first is the header
-        said = f"samples.csv is damaged: in line {line} {name} is {table[name][row]}"
+        said = f"samples.csv is damaged: in line {line} {name} is {str(table[name][row])[:60]}"
         damaged.setdefault(cells[number], said)
     return table.assign(cell=pd.Categorical.from_codes(owners, pd.Index(cells))), damaged
 
@@ -173,8 +174,11 @@ def _impossible(table: pd.DataFrame) -> Iterator[tuple[int, str]]:
         if name not in table:
             continue
         column = table[name]
-        is_numeric = column.dtype.kind in "if"
-        numbers = column if is_numeric else pd.to_numeric(column, errors="coerce")
+        numbers = column
+        if column.dtype.kind not in "if":
+            # As text, since a whole number of hundreds of digits has no other form here.
+            decimals = column.astype(str).where(column.astype(str).str.len() < MOST_DIGITS)
+            numbers = pd.to_numeric(decimals, errors="coerce")
         # Only what was timed may not be missing.
         is_given = column.notna() | (name == "seconds")
         wrong = table[~numbers.between(least, most) & is_given]
