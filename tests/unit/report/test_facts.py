@@ -19,9 +19,9 @@ from stepscope.report.facts import (
     warmup,
 )
 from stepscope.report.facts import machines as side_by_side
+from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import machine
 from stepscope.report.facts.profile import plain_at, profiled, subject, top_at
-from stepscope.report.facts.ladders import ladders
 from stepscope.report.kit.data import Data, machines
 from stepscope.report.kit.quantity import Quantity
 
