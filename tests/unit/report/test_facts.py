@@ -1,6 +1,7 @@
 """Facts of the made-up machines, worked out by hand from the round numbers of made_up.py."""
 
 import made_up
+import pandas as pd
 import pytest
 from stepscope.report import book
 from stepscope.report.facts import (
@@ -17,10 +18,11 @@ from stepscope.report.facts import (
     warmup,
 )
 from stepscope.report.facts import machines as side_by_side
+from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import machine
 from stepscope.report.facts.profile import plain_at, profiled, subject, top_at
-from stepscope.report.facts.ladders import ladders
 from stepscope.report.kit.data import Data, machines
+from stepscope.results.schema import TABLES
 
 
 def near(value: float) -> object:
@@ -192,6 +194,23 @@ def test_memory_counts_reserved_bytes_where_graphs_run(gpu):
         (30e9, 90e9)
     )
     assert found.checkpoint.longer.value == near(0.6 / 0.5)
+
+
+def test_a_closed_form_that_holds_holds_without_what_it_takes_from_the_recording(gpu):
+    less = Data(gpu.folder, gpu.machine)
+    less._read = {name: gpu[name] for name in TABLES}
+    rows = less["memory_peak"]
+    one = rows[rows["category"] == "activations"].iloc[0]
+    as_given = {"category": "workspace", "bytes": 2e9, "predicted": 2e9}
+    less._read["memory_peak"] = pd.concat([rows, pd.DataFrame([{**one, **as_given}])])
+    of_cell = rows[rows["cell"] == memory.facts(less).cell]
+    found = memory.facts(less)
+    assert found.formed.measured.value == near(of_cell["bytes"].sum()) and found.holds
+    off = rows.assign(predicted=rows["predicted"] * 1.05)  # the whole is 0 % off all the same
+    less._read["memory_peak"] = pd.concat([off, pd.DataFrame([{**one, **as_given}])])
+    found = memory.facts(less)
+    assert found.all.gap.value == 0 and found.formed.gap.value == near(1 / 1.05 - 1)
+    assert not found.holds
 
 
 def test_the_ladder_says_when_compiling_has_paid(gpu):
