@@ -246,8 +246,8 @@ def processes_of(session: int) -> list[int]:
 
 
 def whole_cells(project: Path) -> dict[str, str]:
-    """Cell → when its measurement began, of those of which a whole record is there: in its folder,
-    or kept for the next run."""
+    """Cell → when its measurement began, of those with a whole record: in its folder, or kept for
+    the next run."""
     found = {}
     for place in ("results/.measured", "results"):
         for path in (project / place).glob("[!.]*/*/**/record.json"):

@@ -2,8 +2,9 @@
 them.
 
 BASELINE and RESULTS are folders `results/`, folders that hold one, or zip files of one; where there
-are no tables they are made of the cells. Judged is what repeats on any host: times without the host, launches, and bytes. Times by the clock are listed
-without a verdict: compare two variants in turns instead (scripts/ab.py).
+are no tables they are made of the cells. Judged is what repeats on any host: times without the
+host, launches, and bytes. Times by the clock are listed without a verdict: compare two variants in
+turns instead (scripts/ab.py).
 
 Exit code: 0, nothing is worse; 1, something is; 2, there is nothing to compare.
 """

@@ -19,14 +19,13 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 from stepscope.config.grid import command_of, words_of
 from stepscope.config.run import KEPT, unlockable
 from stepscope.config.studies import BY_NAME
-from stepscope.machine import arrival, gpus, identity, locks
+from stepscope.machine import arrival, gpus, identity, locks, process
 
 SCRIPTS = Path(__file__).resolve().parent
 
@@ -52,7 +51,7 @@ def main() -> None:
         python, environment = prepared(given.label, spec)
         print("$", command_of(program, spec), flush=True)
         environment = os.environ | environment | {STARTER: str(os.getpid())}
-        if failed := subprocess.run([python, *words], env=environment).returncode:
+        if failed := process.run_shown([python, *words], environment):
             sys.exit(failed if failed > 0 else 128 - failed)
     take(kept, given.out)
 

@@ -38,7 +38,7 @@ SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/log/slurmctld.log
 SlurmdLogFile={folder}/log/%n.log
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
-# No control groups: processes are found by their parents, and memory is looked at every two seconds.
+# No control groups: processes are found by their parents, and memory is looked at every 2 seconds.
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/linux
@@ -47,7 +47,7 @@ JobAcctGatherParams=OverMemoryKill
 AccountingStorageType=accounting_storage/none
 MpiDefault=none
 MailProg=/bin/true
-# Schedule at once instead of when it suits a large cluster; otherwise waiting would be most of a test's time.
+# Schedule at once instead of when it suits a large cluster: waiting would be most of a test's time.
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
 KillWait=2
 SelectType=select/cons_tres

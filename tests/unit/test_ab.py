@@ -96,7 +96,10 @@ def test_a_series_of_one_side_alone_is_left_out_and_the_order_kept():
 def test_warm_up_does_not_count(tmp_path):
     (tmp_path / "samples.csv").write_text(
         "process,mode,kind,step,phase,warmup,seconds\n"
-        "1,step,free,0,step,True,9\n1,step,free,1,step,False,1\n1,step,free,2,step,False,3\n1,step,free,3,step,False,2\n"
+        "1,step,free,0,step,True,9\n"
+        "1,step,free,1,step,False,1\n"
+        "1,step,free,2,step,False,3\n"
+        "1,step,free,3,step,False,2\n"
     )
     (tmp_path / "record.json").write_text(
         json.dumps({"summary": {"variants": {"": {"limited": "gpu"}}}})
@@ -179,8 +182,11 @@ def test_a_commit_and_what_is_not_committed_take_turns(tmp_path, monkeypatch):
 
 
 def test_cells_are_found_by_parts_of_their_paths(tmp_path):
-    for name, command in (("timing/small", "time_step.py --a 1"), ("memory/small", "snapshot_memory.py"),
-                          ("timing/large", "time_step.py --a '[2]'")):  # fmt: skip
+    for name, command in (
+        ("timing/small", "time_step.py --a 1"),
+        ("memory/small", "snapshot_memory.py"),
+        ("timing/large", "time_step.py --a '[2]'"),
+    ):
         folder = tmp_path / "gpu" / name
         folder.mkdir(parents=True)
         (folder / "record.json").write_text(

@@ -2,6 +2,8 @@
 
 import pytest
 
+SIZES = b"sizes: {a: {d_model: 2, d_ff: 1, num_layers: 1, num_heads: 1}}\n"
+
 
 @pytest.mark.parametrize(
     ("content", "said"),
@@ -10,7 +12,10 @@ import pytest
             b"timing:\n\twarmup: 1\n",
             "{path}, line 2: found character that cannot start any token; correct it",
         ),
-        (b"devise: cpu\n", "config key (top level): unknown key 'devise'; did you mean 'device'?"),
+        (
+            b"devise: cpu\n" + SIZES,
+            "config key (top level): unknown key 'devise'; did you mean 'device'?",
+        ),
     ],
     ids=["unreadable", "misspelt"],
 )

@@ -187,22 +187,23 @@ def job_resources(
     and `mem_mb` the host's memory in MB.
     """
     minutes = limit(config["limits"], "minutes", config[study]["time_limit"], study, size)
-    on_gpu = hardware.device == "cuda"
-    found: dict[str, object]
-    if not hardware.by_jobs:
-        found = {"gpu": devices * on_gpu, "minutes": minutes, "runtime": minutes, "mem_mb": 0}
-    else:
+    found: dict[str, float | None] = {
+        "gpu": devices if hardware.device == "cuda" else 0,
+        "minutes": minutes,
+        "runtime": minutes,
+        "mem_mb": 0,
+    }
+    if hardware.by_jobs:
         memory = limit(config["limits"], "memory", DEFAULT_LIMITS["memory"], study, size)
-        found = {
-            "gpu": devices if on_gpu else None,
-            "minutes": minutes,
+        found |= {
+            "gpu": found["gpu"] or None,
             "runtime": minutes + START_MINUTES,
             "mem_mb": round(memory * 1024),
         }
     asked = hardware.asked
     flags = [asked.get("slurm_extra"), "--exclusive" if asked.get("exclusive") else None]
-    found["slurm_extra"] = " ".join(filter(None, flags)) or None
-    return found | {key: asked.get(key) for key in SLURM_KEYS}
+    extra = " ".join(filter(None, flags)) or None
+    return found | {key: asked.get(key) for key in SLURM_KEYS} | {"slurm_extra": extra}
 
 
 def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> int:

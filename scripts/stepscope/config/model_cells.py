@@ -44,7 +44,7 @@ def parallel_cells(target: Target) -> list[Cell]:
 
 
 def strategy_name(strategy: dict) -> str:
-    """What a variant of the study of several devices is called: `overlapped`, `overlapped-ctas=8`."""
+    """What a variant of several devices is called: `overlapped`, `overlapped-ctas=8`."""
     changed = [f"{key}={value}" for key, value in strategy.items() if key != "strategy"]
     return "-".join([strategy["strategy"], *changed])
 

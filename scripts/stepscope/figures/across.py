@@ -72,6 +72,6 @@ def published(tables: Tables) -> Figure | None:
         names.append(f"{source}, {words.short(gpu or 'GPU not named', 16)}: {study}")
     marks.bar_axis(panel, names)
     low, high = min(0.8, rows["ratio"].min()), max(1.25, rows["ratio"].max())
-    panel.set(xlabel="times as long as ours", xlim=(low / 1.2, high * (high / low) ** 0.45))
+    panel.set(xlabel="times as long as ours", xlim=(low / 1.2, high * (high / low) ** 0.65))
     marks.log_axis(panel.xaxis, low, high)
     return figure

@@ -93,10 +93,10 @@ def ladder(tables: Tables) -> Figure | None:
 
 
 def _subject(shown: pd.DataFrame, *, has_lines: bool) -> str:
-    told = "× how many times as fast as the row above"
+    told = "× as fast as the row above"
     is_told_apart = (shown["verdict"] != "") & ~shown["follows"]
     if is_told_apart.any():
-        told += ", or as the one in brackets"
+        told += " or the one in brackets"
     return f"{told}; vertical line: without the host" if has_lines else told
 
 
@@ -185,7 +185,8 @@ def checkpoint(tables: Tables) -> Figure | None:
     own = checkpointed(tables)
     if own.empty:
         return None
-    every, word = places.peaks(tables, "ladder")
+    # A rung that takes turns uses what others reserved: only what it allocates is its own.
+    every, word = places.peaks(tables, "ladder", places.OWN_PEAKS)
     peaks = every[every["cell"] == own["cell"].iloc[0]].set_index("variant")["median"]
     if peaks.empty:
         return None

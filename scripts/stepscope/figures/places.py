@@ -10,6 +10,7 @@ from stepscope.results.tables import Tables
 PLACE = ["size", "context", "batch"]
 # Of the GPU's allocator, of the process on a CPU.
 PEAKS = {"peak_reserved": "reserved", "peak_resident": "resident"}
+OWN_PEAKS = {"peak_allocated": "allocated", "peak_resident": "resident"}
 
 
 def parameters(tables: Tables) -> dict[str, float]:
@@ -83,14 +84,14 @@ def free_steps(tables: Tables, quantity: str = "time", study: str = "timing") ->
     )
 
 
-def peaks(tables: Tables, study: str) -> tuple[pd.DataFrame, str]:
-    """(rows, word) of the peaks of whole training steps at neutral options: reserved, without a GPU
-    resident bytes."""
-    rows = tables.rows("series", study=study, quantity=list(PEAKS), options="", mode="step")
+def peaks(tables: Tables, study: str, kinds: dict[str, str] = PEAKS) -> tuple[pd.DataFrame, str]:
+    """(rows, word) of the peaks of whole training steps at neutral options: of the first of these
+    kinds that is known, by default reserved, without a GPU resident bytes."""
+    rows = tables.rows("series", study=study, quantity=list(kinds), options="", mode="step")
     rows = rows.dropna(subset=["median"])
-    known = [each for each in PEAKS if each in set(rows["quantity"])]
-    quantity = known[0] if known else next(iter(PEAKS))
-    return rows[rows["quantity"] == quantity], PEAKS[quantity]
+    known = [each for each in kinds if each in set(rows["quantity"])]
+    quantity = known[0] if known else next(iter(kinds))
+    return rows[rows["quantity"] == quantity], kinds[quantity]
 
 
 def tried_steps(tables: Tables) -> pd.DataFrame:

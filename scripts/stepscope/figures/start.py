@@ -12,7 +12,7 @@ MOST_CELLS = 6
 
 def warmed(tables: Tables) -> pd.DataFrame:
     """Means after so many steps of warm-up, of the largest places."""
-    rows = tables["warmup"].dropna(subset=["mean", "steady"])
+    rows = tables.rows("warmup", phase="step").dropna(subset=["mean", "steady"])
     cells = places.in_order(tables, rows.drop_duplicates("cell"))["cell"][-MOST_CELLS:]
     return rows[rows["cell"].isin(cells)]
 

@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 from stepscope.figures import colours
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-LARGEST, SMALLEST = 1.6, 1.15  # pixels of a point, at which a figure is shown
+# Pixels of a point, at which a figure is shown: 622 and 370 of its width, which a phone has.
+LARGEST, SMALLEST = 1.8, 1.07
 # No characters of XML 1.0, section 2.2.
 _NO_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 ElementTree.register_namespace("", _SVG)

@@ -20,7 +20,7 @@ from stepscope.figures.svg import shorter
 
 Shown = TypeVar("Shown")  # what a figure is drawn of
 LABEL = 7.5  # points of a name at a line
-WIDTH = 5.4  # inches: 389 points, of which a phone shows each as about a pixel
+WIDTH = 4.8  # inches: 346 points, of which a phone shows each a little larger than a pixel
 # Laid out with matplotlib's own font, the same on every machine; the SVG's text is text, in these
 # fonts if they exist.
 SVG_FONTS = "Helvetica Neue,Helvetica,Arial,Liberation Sans,sans-serif"

@@ -238,5 +238,5 @@ def waterfall(tables: Tables) -> Figure | None:
         end = marks.stack(panel, len(names) - 1, zip(widths, shades, strict=True))
         marks.beside_bar(panel, end, len(names) - 1, f"{words.number(end)} ms", fontweight="bold")
     marks.bar_axis(panel, names)
-    panel.set(xlim=(0, 1.3 * left), xlabel="ms a step")
+    panel.set(xlim=(0, 1.4 * left), xlabel="ms a step")
     return figure

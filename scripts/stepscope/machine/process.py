@@ -5,16 +5,21 @@ import contextlib
 import ctypes
 import os
 import resource
+import select
 import signal
+import subprocess
 import sys
 import threading
+import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stepscope.machine.locks import HELD
 from stepscope.machine.memory import available_memory
 
 STARTER = "STEPSCOPE_STARTER"  # environment variable: the process that started this one
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+MOST_SHOWN, LAST_SHOWN = 2**20, 2**14  # bytes of a program's output: its beginning, its end
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
 
 
@@ -50,6 +55,100 @@ def die_with_starter() -> None:
     starter = os.environ.pop(STARTER, "")  # not that of the programs which this one starts
     if starter.isdigit():
         die_with_parent(int(starter))
+
+
+def adopt_orphans() -> None:
+    """Become the parent of those that this process's children leave behind, so that they can be
+    ended."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def children() -> set[int]:
+    """The processes whose parent this one is (proc(5))."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            if int(path.read_text().rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(path.parent.name))
+    return found
+
+
+def end_children(kept: set[int]) -> None:
+    """Kill the children of this process but these, then those that they leave behind, and so
+    on."""
+    while left := children() - kept:
+        for number in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(number, 0)
+
+
+def has_other_threads() -> bool:
+    """Whether there are threads that Python waits for at its end."""
+    return any(
+        not one.daemon and one is not threading.main_thread() for one in threading.enumerate()
+    )
+
+
+def end_at_once(error: BaseException | None) -> None:
+    """End this process as Python does with an error, or without one, but wait for no thread."""
+    code = 1
+    if error is None:
+        code = 0
+    elif isinstance(error, KeyboardInterrupt):
+        print("error: interrupted", file=sys.stderr)
+    elif not isinstance(error, SystemExit):
+        traceback.print_exception(error)
+    elif error.code is None or isinstance(error.code, int):
+        code = error.code or 0
+    else:
+        print(error.code, file=sys.stderr)
+    flush()
+    os._exit(code)
+
+
+def flush() -> None:
+    """Write out what was printed; without room for it, not."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+
+
+def run_shown(words: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a program and show what it says, of too much the beginning and the end; its exit code.
+    What it leaves behind, be it because it was killed, ends."""
+    adopt_orphans()
+    others = children()
+    with subprocess.Popen(
+        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as running:
+        assert running.stdout is not None, "it is a pipe"
+        shown, end, left_out = 0, b"", 0
+        # Not until the pipe is closed: what the program leaves behind may hold it open.
+        while select.select([running.stdout], [], [], 0.1)[0] or running.poll() is None:
+            if not select.select([running.stdout], [], [], 0)[0]:
+                continue
+            said = os.read(running.stdout.fileno(), 2**16)
+            if not said:
+                break
+            now, rest = said[: MOST_SHOWN - shown], said[MOST_SHOWN - shown :]
+            shown += len(now)
+            _show(now)
+            left_out += len(rest)
+            end = (end + rest)[-LAST_SHOWN:]
+        running.wait()
+    end_children(others)
+    if left_out > len(end):
+        _show(f"\n[{left_out - len(end):,} bytes are left out here]\n".encode())
+    _show(end)
+    return running.returncode
+
+
+def _show(said: bytes) -> None:
+    with contextlib.suppress(OSError):  # a log without room is no reason to end a measurement
+        sys.stdout.buffer.write(said)
+        sys.stdout.flush()
 
 
 def set_environment(threads: int) -> None:
@@ -90,9 +189,7 @@ def leave() -> None:
     """
     if HELD in os.environ:
         return
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):  # no room for the log's end: the results are whole
-            stream.flush()
+    flush()  # without room for the log's end the results are whole all the same
     os._exit(0)
 
 

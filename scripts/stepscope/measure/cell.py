@@ -19,7 +19,7 @@ from stepscope.config.code_digest import Sources, modules_of
 from stepscope.config.flags import Settings
 from stepscope.config.grid import command_of
 from stepscope.machine import gpus, identity, locks, process
-from stepscope.measure import printing, processes, record
+from stepscope.measure import printing, processes, record, scratch
 from stepscope.measure.found import BESIDE, Found, rows_of, summary
 from stepscope.measure.telemetry import Telemetry
 
@@ -55,6 +55,8 @@ class Measurement(contextlib.AbstractContextManager):
 
     def __enter__(self) -> "Measurement":
         process.die_with_parent()
+        process.adopt_orphans()
+        self._others = process.children()
         self._gpu = self._first_gpu()
         device = self._gpu or "cpu"
         self._open.enter_context(locks.hold(device))
@@ -64,8 +66,11 @@ class Measurement(contextlib.AbstractContextManager):
         process.set_environment(self.spec["threads"])
         self._look_for_others()
         _import_torch(self.spec)
-        if self._files:
-            self.folder = self._open.enter_context(_growing(self._settings.out))
+        growing = self._open.enter_context(_growing(self._settings.out))
+        self.folder, beside = growing / "files", growing / "scratch"
+        self.folder.mkdir()
+        beside.mkdir()
+        os.environ[scratch.PLACE] = str(beside)
         printing.configuration(self.spec)
         self._seen: list[dict] = []
         if "processes" not in self.spec:
@@ -123,8 +128,15 @@ class Measurement(contextlib.AbstractContextManager):
                 self.check_memory(one["status"])
         return found, self._sight()
 
-    def __exit__(self, *error) -> bool | None:
-        return self._open.__exit__(*error)
+    def __exit__(self, kind, error, trace) -> bool | None:
+        process.end_children(self._others)
+        os.environ.pop(scratch.PLACE, None)
+        self._open.__exit__(kind, error, trace)
+        if error is not None and process.has_other_threads():
+            process.end_at_once(error)  # Python would wait for them
+        if isinstance(error, KeyboardInterrupt):
+            sys.exit("error: interrupted")
+        return None
 
     def check_memory(self, status: str) -> None:
         """Running out of memory on a GPU that others had filled is a failure: end with one line."""
@@ -217,13 +229,15 @@ def _readings(rows: list[dict], seen: list[dict]) -> dict:
 @contextlib.contextmanager
 def _growing(out: Path | None) -> Iterator[Path]:
     """Where files grow: beside their place, so that they can be renamed; a temporary folder without
-    `out`.
+    `out`. What a killed program has left there goes.
 
-    Ends the program with one line if nothing can be written there.
+    Ends the program with one line if nothing can be written there, then or later.
     """
     with files.or_one_line(out):
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
+            for left in out.glob(".growing.*"):
+                shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=out, prefix=".growing.") as folder:
             yield Path(folder)
 

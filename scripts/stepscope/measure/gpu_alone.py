@@ -1,17 +1,15 @@
 """What the host cannot change of a step on a GPU: its time replayed from a CUDA graph, launches and
 kernels, the union of the kernels' intervals, and the energy. On a CPU the number of operators.
 
-None of these may fail a cell: what cannot be had is left out, with the reason.
+None of these may fail a cell: what cannot be had is left out, with the reason. But a file that
+cannot be written does: the next run may have the room.
 """
 
 import gc
-import json
 import re
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -21,6 +19,7 @@ from stepscope.measure import memory, steps
 from stepscope.measure.clock import Clock, time_in_a_row
 from stepscope.measure.found import Found
 from stepscope.measure.samples import Samples
+from stepscope.measure.scratch import events_of
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, aside
 
@@ -172,14 +171,6 @@ def _profiled(work: Workload, count: int, device: str) -> list[dict]:
             work.drop_graph()
         clock.synchronize()
     return events_of(profile)
-
-
-def events_of(profile: torch.profiler.profile) -> list[dict]:
-    """The events of a profile as a Chrome trace has them."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profile.export_chrome_trace(str(path))
-        return json.loads(path.read_text(encoding="utf-8", errors="replace"))["traceEvents"]
 
 
 def counts(events: list[dict], device: str) -> dict[str, int]:

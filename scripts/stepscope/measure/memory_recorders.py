@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from stepscope.measure.gpu_alone import events_of
+from stepscope.measure.scratch import events_of
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 Mark = list[int]  # [allocations, frees]

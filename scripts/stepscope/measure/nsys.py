@@ -12,11 +12,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from stepscope import files
 from stepscope.axes import option
 from stepscope.config.grid import words_of
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity, process
 from stepscope.measure import record as cell_record
+from stepscope.measure import scratch
 from stepscope.measure.found import Found
 from stepscope.measure.nsys_options import attempts
 from stepscope.trace import TraceError, nsys_export
@@ -48,20 +50,20 @@ def record(
     """
     trace["version"] = identity.tool_version("nsys")
     plain = {key: value for key, value in spec.items() if key not in FLAGS}
-    with tempfile.TemporaryDirectory() as scratch:
+    with scratch.folder() as place:
         inner = [sys.executable, str(program)]
-        inner += [*words_of(plain | {"profiler": "none"}), "--out", scratch]
+        inner += [*words_of(plain | {"profiler": "none"}), "--out", str(place)]
         for name, chosen in attempts(spec):
             report = folder / "trace.nsys-rep"
             words = command("nsys", chosen, report.with_suffix(""), inner)
             code, said = run(words, environment, process.die_with_parent)
-            written = (Path(scratch) / "record.json").is_file()
+            written = (place / "record.json").is_file()
             if code and written:  # the program ended well, nsys did not
                 trace["attempts"].append({"tried": name, "gave": said[:200]})
                 continue
             if code or not written:
                 sys.exit(f"error: the profiled program failed (exit code {code}): {said}")
-            rows, inner_record = cell_record.read(Path(scratch))
+            rows, inner_record = cell_record.read(place)
             summary = inner_record["summary"]
             if any(one["status"] != "ok" for one in summary["statuses"]):
                 report.unlink(missing_ok=True)
@@ -75,6 +77,10 @@ def record(
                 }
                 return Found(1, rows, summary["values"], summary["statuses"])
             print(f"nsys, {name}: {gave}", flush=True)
+    for full in filter(files.is_full, (folder, Path(tempfile.gettempdir()))):
+        sys.exit(
+            f"error: nsys recorded nothing, and the disk of {full} is full; make room, run again"
+        )
     tried = "; ".join(f"{attempt['tried']}: {attempt['gave']}" for attempt in trace["attempts"])
     for path in folder.iterdir():
         path.unlink()

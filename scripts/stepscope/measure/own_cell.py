@@ -11,6 +11,7 @@ from types import ModuleType
 
 from stepscope.config import own_models
 from stepscope.config.flags import Settings
+from stepscope.machine import process
 from stepscope.machine.identity import PACKAGE, package_version
 from stepscope.machine.locks import HELD
 from stepscope.measure import processes
@@ -47,8 +48,8 @@ class OwnMeasurement(Measurement):
             return self
         try:
             (self._description,) = processes.each(1, lambda _: looked_at(self.spec))
-        except BaseException:
-            self.__exit__(None, None, None)
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
             raise
         found = self._description
         said = (
@@ -108,6 +109,7 @@ def looked_at(spec: dict) -> dict | None:
     from stepscope.measure import memory
 
     own, keys = own_models.package(), own_models.keys_of(spec)
+    process.limit_address_space()
     try:
         found = own.describe(spec["model"], keys, spec["context"], spec["batch"], spec["seed"])
         return found | {"attention": chosen_attention(own, spec["model"], keys, spec["context"])}

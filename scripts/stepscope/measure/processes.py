@@ -3,15 +3,17 @@ stand for the next.
 
 They are forked from the program once it has imported torch and before it has touched the device:
 each makes a CUDA context, loads kernels and allocates memory of its own, without the seconds that
-the import takes. On an H200 their medians spread as those of processes that import torch themselves
+the import takes. Whatever one has started ends with it: threads, and processes that its code has
+left behind. On an H200 their medians spread as those of processes that import torch themselves
 (docs/measuring.md).
 """
 
 import multiprocessing
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import TypeVar
 
 from stepscope.machine import process
@@ -34,9 +36,18 @@ def _forked(measure: Callable[[], Result], name: str) -> Result:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_run, args=(measure, ours, theirs))
+    process.adopt_orphans()
+    others = process.children()
     sys.stdout.flush()
     child.start()
     theirs.close()
+    # Not by its sentinel, nor by the pipe's end: what it leaves behind may hold both open.
+    ending = os.pidfd_open(child.pid or 0)
+    wait([ours, ending])
+    if wait([ending], timeout=0):
+        child.join()
+        process.end_children(others)
+    os.close(ending)
     try:
         found = ours.recv()
     except EOFError:  # it ended without a word
@@ -46,12 +57,16 @@ def _forked(measure: Callable[[], Result], name: str) -> Result:
             sys.exit(f"error: {name} was killed by signal {-code}")
         sys.exit(code or f"error: {name} ended without a result")
     child.join()
+    process.end_children(others)
     return found
 
 
 def _run(measure: Callable[[], Result], ours: Connection, theirs: Connection) -> None:
     ours.close()
-    parent = multiprocessing.parent_process()
-    process.die_with_parent(parent.pid if parent else None)  # the kernel forgets the wish at a fork
-    theirs.send(measure())
-    theirs.close()
+    process.die_with_parent()  # the kernel forgets the wish at a fork
+    error: BaseException | None = None
+    try:
+        theirs.send(measure())
+    except BaseException as raised:
+        error = raised
+    process.end_at_once(error)

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from stepscope.axes import MODES, option
-from stepscope.measure import memory
+from stepscope.measure import memory, scratch
 from stepscope.measure.clock import Clock
 from stepscope.measure.first_step import compared, profiled
 from stepscope.measure.found import Found
@@ -62,7 +62,7 @@ class TorchProfiler(Profiler):
     def __exit__(self, *error) -> None:
         self._profile.__exit__(*error)
         if error == (None, None, None):
-            self._profile.export_chrome_trace(str(self._path))
+            scratch.write_trace(self._profile, self._path)
 
     def range(self, name: str) -> contextlib.AbstractContextManager:
         # Kineto calls "unknown" what is not ASCII.

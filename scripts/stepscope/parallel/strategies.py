@@ -153,10 +153,12 @@ class Ddp(Replica):
     is_capturable = False  # its reducer wants 11 steps on a stream of their own before
 
     def _share(self) -> None:
+        whole = self.model.module
         # Its default also sends all buffers before each step; ours are the same tables everywhere.
         self.model.module = nn.parallel.DistributedDataParallel(
-            self.model.module, process_group=self._group, broadcast_buffers=False
+            whole, process_group=self._group, broadcast_buffers=False
         )
+        self.model.module.head = whole.head  # which a loss in chunks asks for
 
     def _backward(self) -> None:
         self.loss.backward()
@@ -235,8 +237,9 @@ class Fsdp(Replica):
         policy = MixedPrecisionPolicy(low, wide, cast_forward_inputs=False)
         for block in whole.blocks:
             fully_shard(block, mesh=mesh, mp_policy=policy)
-        # The head is needed again at once.
-        fully_shard(whole.head, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
+        if option(self.spec, "loss") != "chunked":  # which reads the head's weight by itself
+            # The head is needed again at once.
+            fully_shard(whole.head, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
         fully_shard(whole.embedding, mesh=mesh)
         fully_shard(whole, mesh=mesh)
         self.parameters = list(whole.parameters())

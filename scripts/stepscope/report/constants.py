@@ -6,6 +6,8 @@ from stepscope.report.facts.machine import SCORE_BYTES
 from stepscope.report.facts.memory import NUMBER, PARAMETER
 from stepscope.report.facts.warmup import SETTLED
 from stepscope.report.kit.number_format import QUIET, THIN
+from stepscope.report.kit.quantity import Quantity
+from stepscope.results.reserve import CONTEXT, RESERVED_OVER_ASKED
 from stepscope.results.statistics import CONFIDENCE
 from stepscope.results.verdicts import MARGIN, MARGIN_OF_GPU
 
@@ -26,4 +28,7 @@ CONSTANTS = {
     "optimizer": OPTIMIZER_BYTES,  # bytes a parameter that AdamW moves in one pass
     "optimizer_written": WRITTEN_OUT_BYTES,  # the same, one operation after another
     "score": SCORE_BYTES[True],  # bytes a score that naive attention moves under autocast
+    "reserve": _percent(RESERVED_OVER_ASKED - 1),  # of what is asked: the allocator's
+    "context": str(Quantity(CONTEXT, "B")),  # of a GPU's memory: CUDA's own
+    "score_fp32": SCORE_BYTES[False],  # the same in fp32
 }

@@ -1,6 +1,8 @@
 """What the machine reached at most: large matrix products and copies, beside the GPU's data
 sheet."""
 
+from typing import NamedTuple
+
 import pandas as pd
 
 from stepscope.results import data_sheets
@@ -20,13 +22,25 @@ def least_times(samples: pd.DataFrame) -> Least:
     return {cell: kinds | {"burst": min(kinds.values())} for cell, kinds in found.items()}
 
 
-def bursts(cells: list[MeasuredCell], least: Least) -> dict[tuple[str, str], float]:
-    """(machine, precision): FLOP/s of the product's burst."""
+class Burst(NamedTuple):
+    """The most that large products reached: FLOP/s, and on which card."""
+
+    rate: float | None
+    card: str | None
+
+
+UNKNOWN = Burst(None, None)
+Bursts = dict[tuple[str, str], Burst]  # by machine and precision
+
+
+def bursts(cells: list[MeasuredCell], least: Least) -> Bursts:
+    """Those that were measured."""
     found = {}
     for cell in of_ceilings(cells):
         seconds = least.get(cell.name, {}).get("burst")
         if seconds and cell.spec["operation"] == "matmul":
-            found[cell.place["machine"], cell.spec["precision"]] = work_of(cell) / seconds
+            key = cell.place["machine"], cell.spec["precision"]
+            found[key] = Burst(work_of(cell) / seconds, cell.card)
     return found
 
 

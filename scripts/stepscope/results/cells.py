@@ -21,6 +21,7 @@ MISSING, NOT_MEASURED = "missing", "not measured"
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
 
 Rows = pd.DataFrame | Iterable[Mapping]
+OF_PROCESS = ["cell", "variant", "process"]
 
 
 class PlanError(ValueError):
@@ -64,6 +65,11 @@ class MeasuredCell:
     def gpu(self) -> str | None:
         """The driver's name of the GPU that it was measured on; None without one."""
         return self.record["provenance"]["hardware"].get("gpu") if self.record else None
+
+    @property
+    def card(self) -> str | None:
+        """The UUID of that GPU: one of several of its kind."""
+        return self.record["provenance"]["hardware"].get("gpu_uuid") if self.record else None
 
     @property
     def values(self) -> list[dict]:
@@ -131,6 +137,7 @@ def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFra
     studies = [study.name for study in STUDIES if study.samples_are_series]
     sampled = [cell for cell in found if cell.record and cell.place["study"] in studies]
     samples, damaged = records.parsed({cell.name: cell.content for cell in sampled})
+    refused |= _too_few(sampled, samples)
     return *without(found, samples, refused | damaged), refused | damaged
 
 
@@ -144,6 +151,31 @@ def without(
             cell = replace(cell, record={}, content=b"", refused=refused[cell.name])
         found.append(cell)
     return found, samples[~samples["cell"].isin(list(refused))]
+
+
+def _too_few(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]:
+    """Cells that lack processes or steps which their spec asks for, where all is ok: why."""
+    counts: dict[str, dict[str, list[int]]] = {}
+    if len(samples):
+        kept = samples[samples["warmup"].astype(str) != "True"]
+        sizes = kept.groupby(OF_PROCESS, observed=True).size().reset_index(name="count")
+        for row in sizes.to_dict("records"):
+            of_cell = counts.setdefault(str(row["cell"]), {})
+            of_cell.setdefault(str(row["variant"]), []).append(int(row["count"]))
+    found = {}
+    for cell in cells:
+        if cell.place["study"] == "ceilings":  # its variants are kinds of samples
+            continue
+        processes, steps = cell.spec.get("processes", 1), cell.spec.get("steps", 1)
+        of_cell = counts.get(cell.name, {"no variant": []})
+        for name, of_each in of_cell.items():
+            status, _ = cell.statuses().get(name, ("ok", ""))
+            is_enough = len(of_each) == processes and min(of_each) >= steps
+            if status == "ok" and cell.status()[0] == "ok" and not is_enough:
+                said = f"{name} has {sum(of_each)} samples of {len(of_each)} processes"
+                asked = f"the spec asks for {processes} processes of {steps} steps or more"
+                found[cell.name] = f"samples.csv is damaged: {said}, {asked}"
+    return found
 
 
 def _planned(path: Path, results: Path) -> tuple[list[MeasuredCell], set[str]]:
@@ -180,6 +212,7 @@ def _measured(cell: MeasuredCell, is_foreign: bool) -> MeasuredCell:
     difference = _difference(record["spec"], cell.spec, BUDGET if is_foreign else ())
     if difference:
         raise records.Damaged(f"record.json is of another spec: {difference}")
+    records.check(record, cell.name, record["spec"] if is_foreign else cell.spec)
     content = records.content(cell.folder, record["samples_sha256"])
     if is_foreign:  # its budget may be another than the plan's, and so may its command
         command = record["provenance"]["command"]

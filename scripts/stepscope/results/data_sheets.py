@@ -87,6 +87,13 @@ def peak_of(gpu_name: object) -> Peak | None:
     return _BY_NAME.get(name)
 
 
+def peak_for_mfu(gpu_name: object, precision: str) -> float | None:
+    """FLOP/s that model FLOP utilisation is a share of: the dense peak in the precision of the
+    products. Of fp8, in which a part of them alone are, bf16's: comparable with the same step in
+    bf16."""
+    return rate(gpu_name, "matmul", "bf16" if precision == "fp8" else precision)
+
+
 def rate(gpu_name: object, operation: str, precision: str) -> float | None:
     """FLOP/s of products (`matmul`) in a precision, or B/s of memory (`copy`); None where it is
     unknown."""

@@ -5,7 +5,7 @@ import pandas as pd
 
 from stepscope.axes import FULL
 from stepscope.formulas import flops
-from stepscope.results import alone, ceilings, models
+from stepscope.results import alone, ceilings, data_sheets, models
 from stepscope.results.cells import MeasuredCell, precision_of
 from stepscope.results.mapped import mapped
 
@@ -27,7 +27,7 @@ def rows(
 
 def beyond(found: pd.DataFrame) -> list[str]:
     """A line for each series that is faster than its ceiling, which is a defect of the ceiling."""
-    wrong = found[(found["quantity"] == "mfu") & (found["median"] > 1)]
+    wrong = found[(found["quantity"] == "share_of_ceiling") & (found["median"] > 1)]
     return [
         f"{row['cell']} ({row['variant']}, {row['phase']}) reached {100 * row['median']:.0f} % of"
         f" the burst ceiling of {row['precision']}: the ceiling is wrong; measure the ceilings"
@@ -46,27 +46,36 @@ def _tokens_of(cells: list[MeasuredCell]) -> dict[str, int]:
 
 
 def _of_steps(
-    found: pd.DataFrame, cells: list[MeasuredCell], bursts: dict[tuple[str, str], float]
+    found: pd.DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts
 ) -> list[pd.DataFrame]:
-    """Tokens and FLOP a second of whole steps, and the share of the burst of a large product in
-    their precision."""
+    """Tokens and FLOP a second of whole steps, and the latter as shares: of the burst of a large
+    product in their precision, and of the data sheet's peak."""
     by_name, tokens_of = {cell.name: cell for cell in cells}, _tokens_of(cells)
     is_whole = found["mode"].map(alone.WHOLE) == found["phase"]
     is_of_model = found["cell"].isin(tokens_of)
     steps = found[(found["quantity"] == "time") & is_whole & is_of_model]
 
-    def burst(cell: str, variant: str) -> float | None:
+    def burst(cell: str, variant: str) -> ceilings.Burst:
         own = by_name[cell]
-        return bursts.get((own.place["machine"], precision_of(own, variant)))
+        return bursts.get((own.place["machine"], precision_of(own, variant)), ceilings.UNKNOWN)
+
+    def sheet(cell: str, variant: str) -> float | None:
+        return data_sheets.peak_for_mfu(by_name[cell].gpu, precision_of(by_name[cell], variant))
 
     tokens = steps["cell"].map(tokens_of)
     work = mapped(steps, ["cell", "mode"], lambda cell, mode: models.flop(by_name[cell], mode))
     work = work.astype(float)
-    ceiling = mapped(steps, ["cell", "variant"], burst).astype(float)
+    ceiling = mapped(steps, ["cell", "variant"], burst)
+    card = steps["cell"].map({cell.name: cell.card for cell in cells})
+    is_elsewhere = ceiling.map(lambda each: each.card) != card
+    rate = ceiling.map(lambda each: each.rate).astype(float)
+    peak = mapped(steps, ["cell", "variant"], sheet).astype(float)
+    marked = steps.assign(across_cards=is_elsewhere)
     return [
         _rates(steps, tokens, "tokens_per_second", "token/s"),
         _rates(steps, work, "flops", "FLOP/s"),
-        _rates(steps, work / ceiling, "mfu", "1"),
+        _rates(marked, work / rate, "share_of_ceiling", "1"),
+        _rates(steps, work / peak, "mfu", "1"),
     ]
 
 
@@ -104,7 +113,7 @@ def _rates(times: pd.DataFrame, work: pd.Series, quantity: str, unit: str) -> pd
         median=work / times["median"],
         low=work / times["high"],
         high=work / times["low"],
-        mean=np.nan,
+        mean=work / times["mean"],
         std=np.nan,
         limits="",
     )

@@ -3,13 +3,15 @@ cell is there."""
 
 import csv
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
-from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS, MODES, PHASES
+from stepscope.axes import DIRECTIONS, MODES, PHASES
 from stepscope.model.formats import PRECISIONS
+from stepscope.results import ours
+from stepscope.results.ours import Like, Ours
 from stepscope.results.schema import TABLES
 
 SI = {  # unit of a published value: (SI unit, how many of that it is)
@@ -30,11 +32,14 @@ SI = {  # unit of a published value: (SI unit, how many of that it is)
         "": ("1", 1.0),
     },
 }
-QUANTITIES = {  # published quantity: ours
-    **{"time": "time", "rate": "rate", "tokens per second": "tokens_per_second"},
-    **{"peak allocated": "peak_allocated", "peak reserved": "peak_reserved"},
-    "memory before backward": "before_backward",
+WARM = 5  # steps of warm-up from which on a mean is one of a warm step
+# Published effect: what of the figure is another in the time above the line, and below it.
+EFFECTS = {
+    "speed-up": ({"precision": "fp32"}, {}),
+    "ratio to forward": ({}, {"phase": "forward"}),
+    "change by TF32": ({}, {"precision": "fp32"}),
 }
+CHANGES = ("change by TF32",)  # of which 0 is no change
 REQUIRED = ("source", "gpu", "study", "quantity", "value", "unit")
 NUMBERS = {
     *(
@@ -78,8 +83,6 @@ TEXTS = {
     ),
     *("note", "doubt"),
 }
-OTHERS = "others"  # whatever implementation of attention
-_BITS = {"fp16": "16 bits", "bf16": "16 bits"}  # tensor cores multiply both at one rate
 
 
 class PublishedError(ValueError):
@@ -87,14 +90,20 @@ class PublishedError(ValueError):
     column."""
 
 
-def rows(paths: list[Path], series: pd.DataFrame) -> list[dict]:
-    """All files' rows in the columns of the table, one for each machine that has ours (series.of())
-    beside a figure."""
-    figures = [figure for path in paths for figure in read(path)]
-    sizes = {place[1] for figure in figures for place in _places(figure)}
-    by_machine = series[series["size"].isin(sizes)].groupby("machine", sort=False)
-    known = [_known(own) for _, own in by_machine]
-    return [row for figure in figures for row in _rows(figure, known)]
+def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> list[dict]:
+    """All files' rows in the columns of the table, one for each machine that has ours beside a
+    figure. tables: those that ours.known() reads, with the places of their cells."""
+    series = tables["series"]
+    known = [ours.known(tables, machine) for machine in series["machine"].unique()]
+    found = []
+    for path in paths:
+        for figure in read(path):
+            beside = [_match(figure, own) for own in known]
+            matches = [match for match in beside if match is not None]
+            found += [_row(figure, match) for match in matches]
+            if not matches:
+                found.append(_row(figure, None))
+    return found
 
 
 def read(path: Path) -> list[dict]:
@@ -146,97 +155,102 @@ def _number(where: str, text: str) -> float | None:
     return found
 
 
-def _rows(figure: dict, known: list[dict[tuple, tuple]]) -> list[dict]:
-    found = [next((own[key] for key in _places(figure) if key in own), None) for own in known]
-    return [_row(figure, *ours) for ours in found if ours] or [_row(figure, "", {})]
-
-
-def _row(figure: dict, cell: str, numbers: dict[str, float]) -> dict:
+def _row(figure: dict, match: Ours | None) -> dict:
     unit, factor = SI[figure["unit"]]
     value = None if figure["value"] is None else figure["value"] * factor
-    statistic = figure["statistic"] or "value"
-    measured = numbers.get(statistic, numbers.get("median"))
+    measured = match.value if match else None
     is_impossible = figure["impossible"].lower() == "true"
+    doubt = figure["doubt"] or ("cannot be true" if is_impossible else "")
     made = {
         "phase": PHASES.get(figure["phase"], ""),
         "variant": figure["implementation"],
-        "statistic": statistic,
+        "statistic": figure["statistic"] or "value",
         "value": value,
         "unit": unit,
-        "doubt": figure["doubt"] or ("cannot be true" if is_impossible else ""),
-        "cell": cell,
+        "doubt": doubt,
+        "cell": match.cell if match else "",
+        "beside": match.implementation if match else "",
         "measured": measured,
-        "ratio": value / measured if value is not None and measured else None,
+        # What is in doubt is listed, and compared with nothing.
+        "ratio": None if doubt else _ratio(figure["quantity"], value, measured),
     }
-    return {
-        name: made[name] if name in made else figure[name] for name in TABLES["published"].names
-    }
+    names = TABLES["published"].names
+    return {name: made[name] if name in made else figure[name] for name in names}
 
 
-def _places(figure: dict) -> Iterator[tuple]:
-    """Keys of _known() under which ours may be: of the same mode, else of a whole step, with
-    nothing changed."""
-    quantity = QUANTITIES.get(figure["quantity"])
+def _ratio(quantity: str, value: float | None, measured: float | None) -> float | None:
+    """Published over ours; of changes that of what they change to."""
+    if value is None or measured is None:
+        return None
+    if quantity in CHANGES:
+        value, measured = 1 + value, 1 + measured
+    return value / measured if measured else None
+
+
+def _match(figure: dict, known: dict[Like, Ours]) -> Ours | None:
+    """Ours beside a figure; of an effect what the same two places of ours make of it."""
+    if figure["quantity"] not in EFFECTS:
+        return _first(figure, known)
+    sides = [
+        _first(figure | {"quantity": "time", "statistic": "mean"} | changed, known)
+        for changed in EFFECTS[figure["quantity"]]
+    ]
+    over, under = sides
+    if over is None or under is None:
+        return None
+    ratio = over.value / under.value
+    return over._replace(value=ratio - 1 if figure["quantity"] in CHANGES else ratio)
+
+
+def _first(figure: dict, known: dict[Like, Ours]) -> Ours | None:
+    """Of the same mode, else of one that has the phase, too."""
+    for mode in (figure["mode"], "step", "forward-backward"):
+        found = known.get(_like(figure, mode))
+        if found:
+            return found
+    return None
+
+
+def _like(figure: dict, mode: str) -> Like:
+    """All that ours must have in common with a figure."""
+    whole = MODES[mode].whole if mode in MODES else ""
+    quantity, statistic = figure["quantity"], figure["statistic"] or "value"
+    if quantity == "sum":  # of numbers: it is the same on every machine
+        return Like(quantity, statistic, part=figure["name"])
     if figure["study"] == "attention" and figure["d_head"]:
-        heads = [
-            f"{name}={figure[key]:.0f}"
-            for name, key in (("heads", "heads"), ("key_value_heads", "kv_heads"))
-            if figure[key]
-        ]
-        options = frozenset([*heads, *["mask=causal"] * (figure["causal"] == "yes")])
-        is_ours = figure["implementation"] in IMPLEMENTATIONS
-        precision = (
-            figure["precision"] if is_ours else _BITS.get(figure["precision"], figure["precision"])
-        )
-        variant = figure["implementation"] if is_ours else OTHERS
-        size = f"d{figure['d_head']:.0f}"
-        yield (
+        heads = {"heads": figure["heads"], "key_value_heads": figure["kv_heads"]}
+        options = [f"{name}={number:.0f}" for name, number in heads.items() if number]
+        if figure["causal"] == "yes":
+            options.append("mask=causal")
+        return Like(
             quantity,
-            size,
-            figure["length"],
-            figure["batch"],
-            precision,
-            variant,
-            options,
-            "",
-            figure["direction"],
+            statistic,
+            size=f"d{figure['d_head']:.0f}",
+            at=figure["length"],
+            batch=figure["batch"],
+            precision=figure["precision"],
+            phase=figure["direction"],
+            implementation=ours.implementation_of(figure["implementation"]),
+            options=frozenset(options),
         )
-    else:
-        for mode in (figure["mode"], "step", "forward-backward"):
-            phase = PHASES.get(figure["phase"]) or (MODES[mode].whole if mode in MODES else "")
-            place = (figure["size"], figure["context"], figure["batch"], figure["precision"])
-            yield (quantity, *place, "step", frozenset(), mode, phase)
-
-
-def _known(series: pd.DataFrame) -> dict[tuple, tuple]:
-    """Key of _places(): (cell, statistic: value), of timing and attention; of OTHERS our
-    fastest."""
-    wanted = series["quantity"].isin(QUANTITIES.values()) & series["study"].isin(
-        ["timing", "attention"]
+    part = figure["name"]
+    if _is_cold(figure):
+        part = "?" if figure["warmup"] is None else ours.WARM_UP.format(figure["warmup"])
+    return Like(
+        quantity,
+        statistic,
+        size=figure["size"],
+        at=figure["context"],
+        batch=figure["batch"],
+        precision=figure["precision"],
+        phase=PHASES.get(figure["phase"]) or whole,
+        mode=mode,
+        part=part,
     )
-    found: dict[tuple, tuple] = {}
-    for row in series[wanted & (series["status"] == "ok")].to_dict("records"):
-        options = frozenset(
-            part for part in row["options"].split() if not part.startswith("tokens=")
-        )
-        numbers = {name: row[name] for name in ("median", "mean", "std") if row[name] == row[name]}
-        is_pass = row["study"] == "attention"
-        place = (row["size"], row["length"] if is_pass else row["context"], row["batch"])
-        end = (options, row["mode"], row["phase"])
-        found[(row["quantity"], *place, row["precision"], row["variant"], *end)] = (
-            row["cell"],
-            numbers,
-        )
-        best = (
-            row["quantity"],
-            *place,
-            _BITS.get(row["precision"], row["precision"]),
-            OTHERS,
-            *end,
-        )
-        sign = -1 if row["quantity"] == "rate" else 1
-        if is_pass and (
-            best not in found or sign * numbers["median"] < sign * found[best][1]["median"]
-        ):
-            found[best] = (row["cell"], numbers)
-    return found
+
+
+def _is_cold(figure: dict) -> bool:
+    """Whether the first steps of a process are in it."""
+    is_early = figure["warmup"] is not None and figure["warmup"] < WARM
+    is_timed = figure["quantity"] in ("time", "tokens per second")
+    return is_timed and (figure["study"] == "warmup" or is_early)

@@ -5,7 +5,7 @@ import functools
 import hashlib
 import io
 import json
-import math
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -17,10 +17,13 @@ from stepscope.config.studies import STUDIES
 
 _NONE = pd.DataFrame(columns=["cell"])
 YEAR = 3.2e7  # s
+INSTANT = 1e-7  # s: no call takes less
 TIMES = ("seconds", "event_seconds", "launch_seconds")
+NEEDED = {"variant", "process", "kind", "phase", "step", "warmup", "seconds"}  # of samples.csv
+LARGEST = 2**29  # bytes of a file that is read
 # Column of samples.csv -> least and most; of those of the GPU a field may be empty.
 BOUNDS = {
-    "seconds": (math.ulp(0), YEAR),
+    "seconds": (INSTANT, YEAR),
     **dict.fromkeys(TIMES[1:], (0, YEAR)),
     **dict.fromkeys(("process", "round", "step", "length"), (0, 1e9)),
     **{"sm_clock_mhz": (0, 1e5), "power_w": (0, 1e5), "temperature_c": (-273.15, 1e4)},
@@ -58,6 +61,24 @@ def _schema() -> Callable[[dict], dict]:
 
 def _no_number(text: str) -> None:
     raise Damaged(f"record.json is damaged: it holds {text}, which is no number")
+
+
+def check(record: Mapping, name: str, spec: Mapping) -> None:
+    """Whether a record is that of the cell of this name and spec, and of one machine. Raises
+    Damaged."""
+    study, device = name.split("/")[1], spec.get("device")
+    if record["study"] != study:
+        raise Damaged(f"record.json is of another study: {record['study']}, not {study}")
+    hardware = record["provenance"]["hardware"]
+    for found in (record["machine"]["device"], hardware.get("device", device)):
+        if device and found != device:
+            raise Damaged(f"record.json is of another device: {found}, not {device}")
+    of_gpu, of_host = (hardware.get(f"{kind}_memory_bytes") for kind in ("gpu", "host"))
+    memory = of_gpu if device == "cuda" else of_host
+    for one in record["summary"].get("values", []):
+        if memory and one["quantity"].startswith("peak_") and one["value"] > memory:
+            said = f"{one['quantity']} is {one['value']:.4g} bytes"
+            raise Damaged(f"record.json is damaged: {said}, more than the machine's {memory:.4g}")
 
 
 def content(folder: Path, digest: str) -> bytes:
@@ -101,6 +122,9 @@ def _together(header: bytes, contents: dict[str, bytes]) -> tuple[pd.DataFrame, 
     cells = list(contents)
     counts = [text.count(b"\n") - 1 for text in contents.values()]
     bodies = b"".join(text.partition(b"\n")[2] for text in contents.values())
+    if lacking := NEEDED - {name.strip('"') for name in header.decode(errors="replace").split(",")}:
+        said = f"samples.csv is damaged: it has no column {', '.join(sorted(lacking))}"
+        return _NONE, dict.fromkeys(cells, said)
     try:
         table = pd.read_csv(io.BytesIO(header + b"\n" + bodies), low_memory=False)
         if not isinstance(table.index, pd.RangeIndex):  # pandas takes the first ones for labels
@@ -144,6 +168,12 @@ def _impossible(table: pd.DataFrame) -> Iterator[tuple[int, str]]:
 
 def _content(path: Path) -> bytes:
     try:
+        state = path.stat()
+        if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
+            # To read a pipe, or a device, may never end.
+            raise Damaged(f"{path.name} is no file")
+        if state.st_size > LARGEST:
+            raise Damaged(f"{path.name} has {state.st_size:,} bytes, which no cell writes")
         return path.read_bytes()
     except FileNotFoundError:
         raise

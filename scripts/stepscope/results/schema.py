@@ -146,9 +146,14 @@ QUANTITIES = {  # of series.csv
         number("tokens_per_second", "throughput", "token/s", "tokens of a batch over time"),
         number("flops", "rate", "FLOP/s", "the model's FLOP over time"),
         share(
-            "mfu",
+            "share_of_ceiling",
             "of the ceiling",
             "`flops` over the burst of a large product in that precision there",
+        ),
+        share(
+            "mfu",
+            "MFU",
+            "`flops`, attention in full, over the data sheet's dense peak; of fp8 over bf16's",
         ),
         number(
             "rate", "rate", "FLOP/s or B/s", "of ceilings (the least of the times) and of attention"
@@ -165,7 +170,7 @@ QUANTITIES = {  # of series.csv
             "peak_reserved",
             "peak, reserved",
             "B",
-            "from the driver, with CUDA graphs' pools; no less than allocated",
+            "from the driver, with CUDA graphs' pools; where others' was not used",
         ),
         number("peak_resident", "peak, resident", "B", "of the process; without a GPU"),
         number("peak_predicted", "peak, predicted", "B", "of what tensors ask for, in closed form"),
@@ -249,6 +254,9 @@ _ALL = (
             ),
             CELL,
             LIMITS,
+            flag(
+                "across_cards", "across cards", "a share of what another card of its type reached"
+            ),
         ),
     ),
     Table(
@@ -312,8 +320,8 @@ _ALL = (
             text(
                 "status",
                 "status",
-                "`ok`, `oom`, `unsupported`, `failed`, `missing`: not measured, or of no use; the worst"
-                " of its variants",
+                "`ok`, `oom`, `unsupported`, `failed`, `missing`: not measured, or of no use; the"
+                " worst of its variants",
             ),
             text("reason", "reason", "why it is not `ok`, of each variant"),
             text("command", "command", "measures the cell again"),
@@ -357,6 +365,7 @@ _ALL = (
             axis("changed", "option", "that it changes, `precision` or one of the options"),
             text("before", "from", "what that option was; empty for the first"),
             axis("value", "to", "what that option is"),
+            text("again", "again", "timing cell that measured the same step"),
             PRECISION,
             axis("attention", "attention", "implementation of attention in the model"),
             axis(
@@ -378,7 +387,7 @@ _ALL = (
             number("calls", "calls a step", "1", "launches a step"),
             number("time", "time a step", "s", "of all its launches"),
             share("share", "share", "of kernels' time in the phase"),
-            number("median", "median", "s", "of a launch", "min", "max"),
+            number("median", "median", "s", "of a launch"),
             number("min", "shortest", "s", "of a launch"),
             number("max", "longest", "s", "of a launch"),
             number("std", "std", "s", "of a launch"),
@@ -434,7 +443,7 @@ _ALL = (
                 "idle_with_host", "idle with the host's", "s", "a step, from the host's start on"
             ),
             number("gaps", "gaps", "1", "a step, between operations of the GPU"),
-            number("gap_median", "gap", "s", "median", "", "gap_max"),
+            number("gap_median", "gap", "s", "median"),
             number("gap_max", "longest gap", "s", "the longest"),
             number("queue_delay_median", "queued", "s", "from a launch to its start, median"),
             number(
@@ -714,9 +723,10 @@ _ALL = (
     ),
     Table(
         "warmup",
-        "a whole step measured after so many steps of warm-up",
+        "a step, or a phase of it, measured after so many steps of warm-up",
         (
             *KEY,
+            PHASE,
             axis_count("skipped", "warm-up", "steps that are left out"),
             number("mean", "mean", "s", "of the ten steps after them"),
             number("std", "std", "s", "of these"),
@@ -782,7 +792,8 @@ _ALL = (
             text("unit", "unit", "SI"),
             text("doubt", "doubt", "why it is not to be compared"),
             CELL,
-            number("measured", "measured", OF_ROW, "ours, where a cell is of the same place"),
+            number("measured", "measured", OF_ROW, "ours, where all else is the same"),
+            text("beside", "beside", "our implementation of attention that `measured` is of"),
             number("ratio", "published over ours", "1", "`value` over `measured`"),
         ),
     ),

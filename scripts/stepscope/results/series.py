@@ -33,13 +33,11 @@ def of(cells: list[MeasuredCell], samples: pd.DataFrame, more: Sequence[dict] = 
     """All rows, in the order of the cells. samples: by prepared(); more: values of records, with
     `cell`."""
     measured = [cell for cell in cells if cell.record]
-    processes = [of_samples(samples), of_clock(samples), of_values(measured, more)]
-    found = summarised(pd.concat(processes, ignore_index=True), measured)
+    parts = [of_samples(samples), of_clock(samples), of_values(measured, more)]
+    processes = pd.concat(parts, ignore_index=True)
+    found = summarised(processes, measured, limits(processes, measured))
     times_alone = alone.times(found, variants.asides(measured))
     found = pd.concat([found, times_alone], ignore_index=True)
-    device = {cell.name: cell.spec.get("device", "cpu") for cell in measured}
-    study = {cell.name: cell.place["study"] for cell in measured}
-    found["limits"] = alone.limits(found, device, study)
     following = derived.rows(found, measured, least_times(samples))
     parts = [part for part in (found, *following, failures(measured, found)) if len(part)]
     if not parts:
@@ -108,36 +106,46 @@ def of_values(cells: list[MeasuredCell], more: Sequence[dict]) -> pd.DataFrame:
     whole = found["mode"].map(WHOLE).fillna(found["direction"])
     found["phase"] = found["phase"].where(found["phase"] != "", whole)
     found["value"] = found["value"].astype(float)
-    found = reserved_at_least(found)
+    found = own_reserved(found)
     return found.assign(mean=found["value"], samples=1)
 
 
-def reserved_at_least(values: pd.DataFrame) -> pd.DataFrame:
-    """The same with `peak_reserved` no less than `peak_allocated`: a rung that takes turns also
-    uses what the others have reserved and freed, which it did not reserve itself."""
+def own_reserved(values: pd.DataFrame) -> pd.DataFrame:
+    """The same without `peak_reserved` that is less than `peak_allocated`: a rung that takes turns
+    also uses what the others have reserved and freed, so that nobody knows what it needs itself."""
     by = [*alone.STEP, "process"]
     allocated = values[values["quantity"] == "peak_allocated"].drop_duplicates(by)
-    is_reserved = values["quantity"] == "peak_reserved"
-    places = pd.MultiIndex.from_frame(values.loc[is_reserved, by])
+    places = pd.MultiIndex.from_frame(values[by])
     least = allocated.set_index(by)["value"].reindex(places).fillna(0).to_numpy()
-    values.loc[is_reserved, "value"] = values.loc[is_reserved, "value"].clip(lower=least)
-    return values
+    is_known = (values["quantity"] != "peak_reserved") | (values["value"] >= least)
+    return values[is_known]
 
 
-def summarised(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
+def limits(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.Series:
+    """By KEY: what limits each free whole step or pass (alone.limits)."""
+    logs = np.log(processes["value"].where(processes["value"] > 0))
+    by = processes.assign(median=logs).groupby(KEY, sort=False)["median"]
+    found = np.exp(by.mean()).dropna().reset_index()
+    device = {cell.name: cell.spec.get("device", "cpu") for cell in cells}
+    study = {cell.name: cell.place["study"] for cell in cells}
+    found["limits"] = alone.limits(found, device, study)
+    return found.set_index(KEY)["limits"]
+
+
+def summarised(
+    processes: pd.DataFrame, cells: list[MeasuredCell], limits: pd.Series
+) -> pd.DataFrame:
     """A row a series, by KEY: median with its interval, mean and pooled standard deviation,
-    processes and samples."""
+    processes and samples, and what limits it. Variants whose step is limited alike lend each other
+    their spread."""
     place = {cell.name: cell.place for cell in cells}
-    limited = {
-        (cell.name, name): one.get("limited") or ""
-        for cell in cells
-        for name, one in cell.summary.get("variants", {}).items()
-    }
-    own = zip(processes["cell"], processes["variant"], strict=True)
+    known = limits[~limits.isin(["", "unknown"])]
+    of_variants = known.groupby(level=["cell", "variant"]).last()
+    own = pd.MultiIndex.from_frame(processes[["cell", "variant"]])
     frame = processes.assign(
         machine=processes["cell"].map({name: each["machine"] for name, each in place.items()}),
         study=processes["cell"].map({name: each["study"] for name, each in place.items()}),
-        limited=[limited.get(each, "") for each in own],
+        limited=of_variants.reindex(own).fillna("").to_numpy(),
         squares=processes["var"] * (processes["samples"] - 1),
         freedom=(processes["samples"] - 1).where(processes["var"].notna()),
     )
@@ -158,7 +166,8 @@ def summarised(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFra
         samples=by["samples"].sum(),
         status="ok",
     )
-    return found.reset_index().drop(columns=["machine", "study", "limited"])
+    found = found.reset_index().drop(columns=["machine", "study", "limited"])
+    return found.join(limits, on=KEY)
 
 
 def placed(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Reading results/tables/*.csv: each column has the type that the schema declares."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -39,6 +40,12 @@ class Tables:
         """The first of them; an empty dictionary where there is none."""
         return next(iter(self.rows(name, **where).head(1).to_dict("records")), {})
 
+    def cards(self, cells: Iterable[str]) -> set[str]:
+        """The GPUs, by their UUIDs, that cells were measured on: a ratio of two is one of two
+        cards."""
+        of_cells = self["cells"].set_index("cell")["gpu_uuid"]
+        return {card for card in of_cells.reindex(list(cells)).dropna() if card}
+
     @property
     def machines(self) -> list[str]:
         """Labels of all machines that have a cell, in the order of the plan."""
@@ -49,11 +56,17 @@ class Tables:
             frame = frame.assign(machine=frame["cell"].str.split("/").str[0])
         if self.machine:
             frame = frame[frame["machine"].isin([self.machine, ""])].reset_index(drop=True)
-        missing = [column for column in _ADDED if column not in frame]
-        if "cell" not in frame or not missing:
-            return frame
-        placed = frame.merge(self["cells"][["cell", *missing]], on="cell", how="left")
-        return placed.fillna(dict.fromkeys(set(missing) - {"context", "batch"}, ""))
+        is_whole = "cell" not in frame or set(_ADDED) <= set(frame)
+        return frame if is_whole else placed(frame, self["cells"])
+
+
+def placed(frame: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """A table of cells with the columns of their places, options and mode that it lacks."""
+    missing = [column for column in _ADDED if column not in frame]
+    if not missing:
+        return frame
+    whole = frame.merge(cells[["cell", *missing]], on="cell", how="left")
+    return whole.fillna(dict.fromkeys(set(missing) - {"context", "batch"}, ""))
 
 
 def read(path: Path, name: str) -> pd.DataFrame:

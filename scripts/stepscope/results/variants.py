@@ -10,7 +10,12 @@ from stepscope.results.option_labels import LABELS, kind_of
 
 def rows(cells: list[MeasuredCell]) -> list[dict]:
     """A row for each variant of each cell that runs a model in several, measured or not."""
-    return [row for cell in cells for row in _rows(cell)]
+    timed = {
+        _step(cell, _options(cell.spec)): cell.name
+        for cell in cells
+        if cell.place["study"] == "timing"
+    }
+    return [row for cell in cells for row in _rows(cell, timed)]
 
 
 def asides(cells: list[MeasuredCell]) -> set[tuple[str, str]]:
@@ -18,7 +23,13 @@ def asides(cells: list[MeasuredCell]) -> set[tuple[str, str]]:
     return {(row["cell"], row["variant"]) for row in rows(cells) if row["is_aside"]}
 
 
-def _rows(cell: MeasuredCell) -> Iterator[dict]:
+def _step(cell: MeasuredCell, options: dict) -> tuple:
+    """What is run: two cells of one step have it in common."""
+    place = (cell.place[name] for name in ("machine", "size", "context", "batch"))
+    return (*place, *options.values())
+
+
+def _rows(cell: MeasuredCell, timed: dict[tuple, str]) -> Iterator[dict]:
     is_ladder = "context" in cell.spec and "devices" not in cell.spec
     declared = cell.spec.get("variants", []) if is_ladder else []
     after = {one["name"]: one.get("after", "") for one in declared}
@@ -41,6 +52,7 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
             "changed": changed,
             "before": before[changed] if after[name] else "",
             "value": value,
+            "again": timed.get(_step(cell, options[name]), ""),
             **options[name],
         }
 

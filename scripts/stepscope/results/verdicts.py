@@ -1,8 +1,9 @@
 """What is said of two variants that a cell measured together: faster, slower, same or unclear.
 
 The only place that judges. A difference counts beyond a margin, so the hypothesis that is tested is
-a ratio within it (McCarthy and Smyth 2009, limma's `treat`); false discoveries are controlled over
-the family (Benjamini and Hochberg).
+a ratio within it (McCarthy and Smyth 2009, limma's `treat`); that the two are the same is
+tested against a ratio beyond it (Schuirmann 1987, two one-sided tests); false discoveries of both
+are controlled over the family (Benjamini and Hochberg).
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import stats
 
 # Of a ratio: of any pair; of one where both ran in turns and the GPU limited them.
 MARGIN, MARGIN_OF_GPU = 0.02, 0.01
-FALSE_DISCOVERIES = 0.05  # the share of `faster` and `slower` that may be none
+FALSE_DISCOVERIES = 0.05  # the share of `faster` and `slower`, and of `same`, that may be none
 
 
 def judged(
@@ -30,7 +31,9 @@ def judged(
     p = controlled(_p_within(centre, error, degrees, margin), family)
     is_real = p <= FALSE_DISCOVERIES
     is_faster, is_slower = is_real & (low > margin), is_real & (high < -margin)
-    is_same = (low > -margin) & (high < margin)
+    p_beyond = pd.Series(stats.t.sf((margin - centre.abs()) / error, degrees), found.index)
+    is_within = (low > -margin) & (high < margin)
+    is_same = is_within & (controlled(p_beyond, family) <= FALSE_DISCOVERIES)
     words = {"faster": is_faster, "slower": is_slower, "same": is_same}
     return pd.DataFrame(
         {

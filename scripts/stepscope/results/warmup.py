@@ -4,43 +4,54 @@ a mean."""
 import numpy as np
 import pandas as pd
 
+from stepscope.axes import MODES
 from stepscope.results.cells import MeasuredCell
 
 SKIPPED = (0, 1, 2, 5, 10)
 MEASURED = 10  # steps after those that are skipped, as the write-ups have it
 LEAST = 2
+SERIES = ["cell", "phase"]
 
 
 def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
-    """A row for each number of skipped steps of each timing cell; samples: by series.prepared().
+    """A row for each number of skipped steps, of the whole step and of each of its phases, of each
+    timing cell; samples: by series.prepared().
 
-    Phased steps are the first of a process; a step is the sum of its phases. Mean and standard
-    deviation are those of the processes, averaged (of the deviation its square).
+    Phased steps are the first of a process. Mean and standard deviation are those of the processes,
+    averaged (of the deviation its square).
     """
     timing = {cell.name: cell.place["machine"] for cell in cells if cell.place["study"] == "timing"}
-    phased = samples[(samples["kind"] == "phased") & samples["cell"].isin(timing)]
-    by = [phased["cell"].astype(str), phased["process"], phased["step"]]
-    steps = phased.groupby(by, sort=True)["seconds"].sum().reset_index()
-    of_process = steps.groupby(["cell", "process"])
+    steps = _steps(samples[(samples["kind"] == "phased") & samples["cell"].isin(timing)])
+    of_process = steps.groupby([*SERIES, "process"])
     steps["place"] = of_process.cumcount()
     steps["count"] = of_process["step"].transform("size")
-    first = steps[steps["place"] == 0].groupby("cell")["seconds"].median()
-    late = steps[steps["place"] >= steps["count"] // 2].groupby(["cell", "process"])["seconds"]
-    steady = late.median().groupby("cell").median()
+    first = steps[steps["place"] == 0].groupby(SERIES)["seconds"].median()
+    late = steps[steps["place"] >= steps["count"] // 2].groupby([*SERIES, "process"])["seconds"]
+    steady = late.median().groupby(SERIES).median()
     means = pd.concat([_after(steps, skipped) for skipped in SKIPPED])
     made = means.join(first.rename("first")).join(steady.rename("steady")).reset_index()
     made.insert(0, "machine", made["cell"].map(timing))
     order = made["cell"].map({name: place for place, name in enumerate(timing)})
-    return made.iloc[np.lexsort([made["skipped"], order])]
+    return made.iloc[np.lexsort([made["skipped"], made["phase"], order])]
+
+
+def _steps(phased: pd.DataFrame) -> pd.DataFrame:
+    """Seconds of each phase of each step, and of sums of them."""
+    plain = phased[["cell", "process", "step", "seconds"]].assign(phase=phased["phase"].astype(str))
+    passes = plain[plain["phase"].isin(["forward", "backward"])]
+    both = passes.assign(phase=MODES["forward-backward"].whole)
+    every = pd.concat([plain, both, plain.assign(phase=MODES["step"].whole)])
+    every["cell"] = every["cell"].astype(str)
+    return every.groupby([*SERIES, "process", "step"])["seconds"].sum().reset_index()
 
 
 def _after(steps: pd.DataFrame, skipped: int) -> pd.DataFrame:
-    """By cell: mean and deviation of the steps that come after so many, where there are LEAST."""
+    """By SERIES: mean and deviation of the steps that come after so many, where there are LEAST."""
     end = skipped + MEASURED
     is_kept = (steps["place"] >= skipped) & (steps["place"] < end)
     kept = steps[is_kept & (steps["count"] >= skipped + LEAST)]
-    of_processes = kept.groupby(["cell", "process"])["seconds"].agg(["mean", "var"])
-    each = of_processes.groupby("cell").mean()
+    of_processes = kept.groupby([*SERIES, "process"])["seconds"].agg(["mean", "var"])
+    each = of_processes.groupby(SERIES).mean()
     return pd.DataFrame({"skipped": skipped, "mean": each["mean"], "std": np.sqrt(each["var"])})
 
 

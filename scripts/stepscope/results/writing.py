@@ -14,6 +14,7 @@ from stepscope.results import (
     derived,
     memory,
     models,
+    ours,
     parallel,
     precision,
     published,
@@ -23,6 +24,7 @@ from stepscope.results import (
 )
 from stepscope.results.cells import MeasuredCell, Rows
 from stepscope.results.schema import TABLES
+from stepscope.results.tables import placed, typed
 
 
 def tables(
@@ -61,11 +63,18 @@ def tables(
         "forced": precision.forced(measured),
         "warmup": warmup.rows(measured, samples),
         "models": models.rows(measured),
-        "published": published.rows(figures, of_series),
     }
+    made["published"] = published.rows(figures, _placed(made, of_cells))
     check(made)
     warnings = [*derived.beyond(of_series), *checks.differing(measured), *cells.mixed(of_cells)]
     return made, damaged, warnings
+
+
+def _placed(made: Mapping[str, Rows], of_cells: list[dict]) -> dict[str, pd.DataFrame]:
+    """The tables as a reader of them has them (tables.Tables): each with its cells' places."""
+    places = typed(pd.DataFrame(of_cells), "cells")
+    frames = {name: typed(_frame(made[name]), name) for name in ours.READ}
+    return {name: placed(frame, places) for name, frame in frames.items()}
 
 
 def write(folder: Path, made: Mapping[str, Rows]) -> None:

@@ -114,7 +114,7 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
         ("smoke", "cuda", [2, 1, 1, 3, 1, 1, 3]),
         ("smoke", "cpu", [2, 1, 1, 2, 2, 2, 3]),
         # smoke's cells, then entry by entry what these do not hold
-        ("published-000", "cuda", [4 + 5, 1, 1, 6, 2 + 2, 3, 4]),
+        ("published-000", "cuda", [4 + 6, 1, 1, 6, 2 + 2, 3, 4]),
         ("published-001", "cuda", [4 + 3 + 3, 1, 1 + 4, 6, 2 + 3 + 1, 3 + 6, 4]),
         ("published-002", "cuda", [4 + 5 * 4 * 2 - 4, 1, 1, 6, 2 + 2 + 5, 3, 4]),
         ("published-003", "cuda", [4 + 1 + 5 * 2, 1, 1, 6, 2 + 6 * 4 + 2 + 1, 3 + 3 * 2 * 2, 4]),

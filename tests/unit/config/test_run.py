@@ -42,8 +42,8 @@ def start():
 
 
 def test_a_command_that_measures_nothing_is_named_as_one_that_measures():
-    words = "report --config measure=False a=1 -n".split()
-    assert measuring(words) == "report --config measure=true a=1 -n".split()
+    words = ["report", "--config", "measure=False", "a=1", "-n"]
+    assert measuring(words) == ["report", "--config", "measure=true", "a=1", "-n"]
     assert measuring(["-n", "--cores", "1"]) == ["-n", "--cores", "1"]
 
 

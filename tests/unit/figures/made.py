@@ -99,9 +99,8 @@ def ladder() -> tuple[list[dict], list[dict]]:
             mine | {"phase": phase, "quantity": "time", "median": share * step}
             for phase, share in SHARES.items()
         ]
-        series.append(
-            mine | {"quantity": "peak_reserved", "unit": "B", "median": PEAKS[variant] * 2**30}
-        )
+        allocated = {"quantity": "peak_allocated", "unit": "B", "median": PEAKS[variant] * 2**30}
+        series.append(mine | allocated)
         for before in dict.fromkeys([AFTER.get(variant), "fp32"] if variant in AFTER else []):
             ratio = RUNGS[before] / step
             judged = {"a": before, "b": variant, "phase": "step", "quantity": "time"} | {
@@ -278,6 +277,7 @@ def everything() -> dict[str, list[dict]]:
                 "context": context,
                 "batch": 4,
                 "parameters": number,
+                "trained": number,
                 "flop": number * 1e4,
             }
             for size, number in PARAMETERS.items()
@@ -318,7 +318,7 @@ def everything() -> dict[str, list[dict]]:
             cold | {"part": "module loading", "first": 0.2, "later": 0.0},
         ],
         "warmup": [
-            steady | {"skipped": skipped, "mean": mean, "std": std}
+            steady | {"phase": "step", "skipped": skipped, "mean": mean, "std": std}
             for skipped, mean, std in ((0, 0.2, 0.05), (2, 0.1, 0.01))
         ],
         "ranks": [rank(variant, number) for variant in ("alone", "ddp") for number in (0, 1)],

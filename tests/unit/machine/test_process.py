@@ -149,6 +149,38 @@ except Exception as error:
 """
 
 
+SHOWN = """
+import os, sys
+from stepscope.machine import process
+code = process.run_shown([sys.executable, "-c", sys.argv[1]], os.environ)
+print(code)
+"""
+
+
+def test_of_much_output_the_beginning_and_the_end_are_shown(run_python):
+    program = "import sys; print('first'); print('x' * 10**7); sys.exit('last')"
+    code, out, _ = run_python(SHOWN, program)
+    assert code == 0
+    assert out.startswith("first\n") and out.endswith("xx\nlast\n1\n")
+    assert "bytes are left out here" in out
+    assert len(out) < process.MOST_SHOWN + process.LAST_SHOWN + 100
+
+
+def test_output_is_not_waited_for_that_a_left_behind_process_may_still_write(run_python):
+    program = (
+        "import os, signal\n"
+        "print('said', flush=True)\n"
+        "left = os.fork()\n"
+        "if left: print(left, flush=True), os._exit(3)\n"
+        "os.setsid(), signal.pause()\n"
+    )
+    code, out, _ = run_python(SHOWN, program)
+    said, left, ended = out.split()
+    assert (code, said, ended) == (0, "said", "3")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(left), 0)
+
+
 def test_an_allocation_beyond_the_available_memory_is_out_of_memory(run_python):
     # 0.9 x 500 MiB
     code, out, err = run_python(ALLOCATE.format(before="", fits=400, too_large=460))

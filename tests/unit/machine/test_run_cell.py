@@ -61,12 +61,12 @@ def run(tmp_path, monkeypatch):
     class Ended:
         returncode = 0
 
-    def measure(command, env):
+    def measure(command, environment):
         measured.append(command)
         result(tmp_path / command[command.index("--out") + 1])
-        return Ended
+        return Ended.returncode
 
-    monkeypatch.setattr(run_cell.subprocess, "run", measure)
+    monkeypatch.setattr(run_cell.process, "run_shown", measure)
 
     def run(label="mine", **machine):
         arrival.write([Hardware("mine", "cpu", 1, **machine)])

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 
 import pytest
 from stepscope.measure import processes
@@ -60,6 +61,53 @@ def test_a_process_that_is_killed_is_named():
 
 def test_a_process_that_ends_without_a_word_is_no_result():
     assert ended(lambda _number: os._exit(0)) == "error: process 1 of 2 ended without a result"
+
+
+def sleeper(number, *, apart):
+    """A process that is left behind, in a session of its own where it is `apart`."""
+    child = os.fork()
+    if child == 0:
+        if apart:
+            os.setsid()
+        signal.pause()
+    return child
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_a_process_leaves_behind_ends_with_it(apart):
+    (left,) = processes.each(1, lambda number: sleeper(number, apart=apart))
+    with pytest.raises(ProcessLookupError):
+        os.kill(left, 0)
+
+
+def test_a_process_that_ends_without_a_word_is_told_although_its_child_holds_the_pipe():
+    def left_alone(number):
+        sleeper(number, apart=True)
+        os._exit(0)
+
+    assert ended(left_alone) == "error: process 1 of 2 ended without a result"
+
+
+def test_a_process_does_not_wait_for_its_threads():
+    def with_a_thread(number):
+        threading.Thread(target=threading.Event().wait).start()
+        return number
+
+    assert list(processes.each(2, with_a_thread)) == [1, 2]
+
+    def refused(number):
+        with_a_thread(number)
+        sys.exit("error: no")
+
+    assert ended(refused) == 1
+
+
+def test_an_interrupted_process_says_one_line(capfd):
+    def interrupted(_number):
+        raise KeyboardInterrupt
+
+    assert ended(interrupted) == 1
+    assert capfd.readouterr().err == "error: interrupted\n"
 
 
 def test_processes_die_with_the_program(start_python):

@@ -3,6 +3,7 @@ after steps of the optimizer, in float64."""
 
 import gc
 import weakref
+from functools import partial
 
 import pytest
 import torch
@@ -66,6 +67,18 @@ def test_losses_gradients_and_weights_are_those_of_one_device(name, devices, tin
             assert own == pytest.approx(expected.numpy(), rel=1e-9, abs=1e-14)
         for own, expected in zip(own_weights, weights, strict=True):
             assert own == pytest.approx(expected.numpy(), rel=1e-7, abs=1e-12)
+
+
+def test_a_loss_in_chunks_which_reads_the_heads_weight_is_the_same(tiny, on_ranks):
+    def run(name, place):
+        torch._dynamo.config.disable = True  # in the rank alone: to compile takes long
+        return trained(tiny | {"loss": "chunked"}, name, place)
+
+    _, gradients, _ = by_hand(tiny, 2)
+    for name in ("ddp", "fsdp"):
+        (_, found, _), _ = on_ranks(2, partial(run, name))
+        for own, expected in zip(found, gradients, strict=True):
+            assert own == pytest.approx(expected.numpy(), rel=1e-9, abs=1e-14)
 
 
 def test_gradients_sent_in_bf16_differ_by_its_rounding_alone(tiny, on_ranks):

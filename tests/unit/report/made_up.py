@@ -125,7 +125,9 @@ def ladder(
     about = cell(folder, machine, **where)
     spec = {"context": where["context"], "variants": list(full.values())}
     machine_ = {"machine": about["machine"]}
-    declared = variants.rows([SimpleNamespace(name=folder, spec=spec, place=machine_)])
+    declared = variants.rows(
+        [SimpleNamespace(name=folder, spec=spec, place=machine_ | where | {"study": "ladder"})]
+    )
     rows, pairs = [], []
     first = next(iter(rungs))
     for name, (_, after, seconds, verdict) in rungs.items():
@@ -195,7 +197,7 @@ def _timing(
         series(
             name, "tokens_per_second", where["context"] * where["batch"] / step, "token/s", **at
         ),
-        series(name, "mfu", 0.2, "1", **at),
+        series(name, "share_of_ceiling", 0.2, "1", **at),
         series(name, "peak_reserved", 90e9, "B", **at | {"phase": ""}),
     ]
     rows += [
@@ -496,7 +498,15 @@ def _cold(label: str, size: str, context: int, timing: str, machine: dict) -> di
     series = {"machine": label, "cell": timing, "std": 0.01, "first": 3.0, "steady": 0.5}
     return {
         "cells": [cell(name, machine, **place(size, context, "fp32"), options="start=cold")],
-        "warmup": rows(series, "skipped mean", (0, 0.8), (1, 0.55), (2, 0.51), (5, 0.5), (10, 0.5)),
+        "warmup": rows(
+            series | {"phase": "step"},
+            "skipped mean",
+            (0, 0.8),
+            (1, 0.55),
+            (2, 0.51),
+            (5, 0.5),
+            (10, 0.5),
+        ),
         "first_step": rows(
             {"machine": label, "cell": name, "phase": "step"},
             "part first later",

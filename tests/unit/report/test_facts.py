@@ -1,5 +1,7 @@
 """Facts of the made-up machines, worked out by hand from the round numbers of made_up.py."""
 
+from dataclasses import replace
+
 import made_up
 import pandas as pd
 import pytest
@@ -22,6 +24,7 @@ from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import machine
 from stepscope.report.facts.profile import plain_at, profiled, subject, top_at
 from stepscope.report.kit.data import Data, machines
+from stepscope.report.kit.quantity import Quantity
 from stepscope.results.schema import TABLES
 
 
@@ -67,18 +70,41 @@ def test_the_ladder_is_compared_as_its_command_says(gpu):
     assert [rung.kind for rung in own.without_gain] == ["graphs"]
 
 
-def test_mechanisms_predict_gains(gpu):
+def test_mechanisms_predict_what_a_change_wins(gpu):
     own = ladders(gpu, machine(gpu))[0]
-    scores = 8 * 16 * 4 * 1024**2 * 106 / 4e12
-    predicted = {rung.kind: rung.predicted_gain for rung in own.rungs}
-    assert predicted["tf32"].value == near(2.0 / (2.0 - (50e12 / 50e12 - 50e12 / 250e12)))
-    assert predicted["bf16"].value == near(0.8 / (0.8 - (0.2 - 0.1)))
-    assert predicted["sdpa"].value == near(0.5 / (0.5 - scores))
-    assert predicted["graphs"].value == near(
-        0.32 / 0.27
-    )  # what the rung before takes without the host
-    assert predicted["fused"].value == near(0.3 / (0.3 - (0.05 - 0.007)))
+    predicted = {rung.kind: rung.predicted_won for rung in own.rungs}
+    assert predicted["tf32"].value == near(50e12 / 50e12 - 50e12 / 250e12)
+    assert predicted["bf16"].value == near(0.2 - 0.1)
+    assert predicted["sdpa"].value == near(8 * 16 * 4 * 1024**2 * 106 / 4e12)
+    assert predicted["fused"].value == near(0.05 - 0.007)
     assert predicted["block"] is None
+    assert predicted["graphs"] is None  # what the GPU waits is measured
+    assert own.rung("block").idle.value == near(0.32 - 0.27)
+
+
+def test_a_phase_that_beats_the_data_sheet_is_no_measurement(gpu):
+    own = ladders(gpu, machine(gpu))[0]
+    assert own.rung("fused").optimizer.value == near(0.01)
+    slow = replace(own.data, memory_rate=Quantity(2e12, "B/s"))  # 28 GB take 14 ms
+    assert slow.rungs["fused"].optimizer is None
+    assert slow.rungs["graphs"].optimizer.value == near(0.05)
+
+
+def test_the_configuration_of_all_gains_is_recommended_where_it_ran(gpu):
+    own = ladders(gpu, machine(gpu))[0]
+    assert own.recommended is None and [rung.kind for rung in own.not_needed] == ["graphs"]
+    assert own.gains_won.value == near(0.1 + 0.08 + 0.05) and own.won.value == near(0.5 - 0.25)
+    gains = own.data.options["fused"] | {"compile": "block"}
+    measured = replace(own.data, options=own.data.options | {"checkpoint": gains})
+    assert replace(own, data=measured).recommended.variant == "checkpoint"
+
+
+def test_rates_of_another_card_are_told_of(gpu):
+    own = ladders(gpu, machine(gpu))[0]
+    other = replace(own.data, cards={"a"}, of_ceilings={"a", "b"})
+    assert replace(own, data=other).is_other_card
+    same = replace(own.data, cards={"a", "b"}, of_ceilings={"a"})
+    assert not replace(own, data=same).is_other_card
 
 
 def test_what_a_change_won_has_the_interval_of_its_ratio(gpu):
@@ -92,7 +118,7 @@ def test_what_a_change_won_has_the_interval_of_its_ratio(gpu):
 def test_a_prediction_is_one_of_the_clock_where_the_gpu_limits(gpu):
     own = ladders(gpu, machine(gpu))[0]
     assert not own.is_starved and all(rung.predicted_alone is None for rung in own.rungs)
-    assert own.rung("sdpa").held == own.rung("sdpa").gain
+    assert own.rung("sdpa").held_won == own.rung("sdpa").won
 
 
 def test_a_profiled_step_adds_up_to_the_clock(gpu):
@@ -121,15 +147,15 @@ def test_page_one_tells_of_the_largest_place(gpu):
     assert found.sustained.value == near(50e12 / 450e12)
     assert found.floor.value == near(16e9)
     assert (found.reserved.value, found.top_reserved.value) == near((90e9, 60e9))
-    assert found.missing.value == 1 and found.older.value == 1
-    assert found.doubts == ["missing", "older", "throttled"]
+    assert found.doubts.missing.value == 1 and found.doubts.older.value == 1
+    assert found.doubts.told == ["missing", "older", "throttled"]
 
 
 def test_does_this_apply_to_me(gpu):
     rows = {(row.size, row.contexts): row for row in page_one.facts(gpu).applies}
     assert set(rows) == {("little", "256"), ("big", "256"), ("big", "1,024")}
     little, short, long = rows["little", "256"], rows["big", "256"], rows["big", "1,024"]
-    assert (little.limits, little.change, little.saves) == ("launches", "CUDA graphs", "75")
+    assert (little.limits, little.change, little.saves) == ("launches", "CUDA graphs", "75 to 97")
     assert (short.limits, short.change, short.saves) == (
         "GPU",
         "fused AdamW",
@@ -200,14 +226,14 @@ def test_a_closed_form_that_holds_holds_without_what_it_takes_from_the_recording
     less = Data(gpu.folder, gpu.machine)
     less._read = {name: gpu[name] for name in TABLES}
     rows = less["memory_peak"]
-    one = rows[rows["category"] == "activations"].iloc[0]
-    as_given = {"category": "workspace", "bytes": 2e9, "predicted": 2e9}
-    less._read["memory_peak"] = pd.concat([rows, pd.DataFrame([{**one, **as_given}])])
     of_cell = rows[rows["cell"] == memory.facts(less).cell]
+    as_given = {"category": "workspace", "bytes": 2e9, "predicted": 2e9}
+    one = of_cell.iloc[0].to_dict() | as_given
+    less._read["memory_peak"] = pd.concat([rows, pd.DataFrame([one])])
     found = memory.facts(less)
     assert found.formed.measured.value == near(of_cell["bytes"].sum()) and found.holds
     off = rows.assign(predicted=rows["predicted"] * 1.05)  # the whole is 0 % off all the same
-    less._read["memory_peak"] = pd.concat([off, pd.DataFrame([{**one, **as_given}])])
+    less._read["memory_peak"] = pd.concat([off, pd.DataFrame([one])])
     found = memory.facts(less)
     assert found.all.gap.value == 0 and found.formed.gap.value == near(1 / 1.05 - 1)
     assert not found.holds

@@ -32,7 +32,7 @@ SHAPE = {
     "context": 32,
     "batch": 4,
 }
-COMMON = {"seed": 0, "threads": 1, "device": "cpu", "processes": 3, "warmup": 1, "steps": 2}
+COMMON = {"seed": 0, "threads": 1, "device": "cpu", "processes": 3, "warmup": 1, "steps": 1}
 
 
 def sample(variant: str = "step", process: int = 1, seconds: float = 0.1, **more: object) -> dict:
@@ -90,7 +90,9 @@ class Results:
     ) -> Path:
         """Plan a cell and write it, with the status ok unless its summary says otherwise."""
         study = name.split("/")[1]
-        spec = COMMON | spec
+        samples = list(samples)
+        processes = {one["process"] for one in samples} or {1, 2, 3}
+        spec = COMMON | {"processes": len(processes)} | spec
         self.cells[name] = {
             "cell": name,
             "spec": spec,

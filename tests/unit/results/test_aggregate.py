@@ -231,11 +231,14 @@ def test_warm_up_is_read_off_the_steps_from_the_very_first_one(tmp_path, monkeyp
                 more = {"kind": "phased", "phase": phase, "step": step, "warmup": step < 2}
                 rows.append(sample(process=process, seconds=seconds / 2, **more))
     results.add(TIMING, SHAPE | {"precision": "fp32"}, rows)
-    got = run(results, monkeypatch)["warmup"].set_index("skipped")
+    tables = run(results, monkeypatch)
+    got = tables.rows("warmup", phase="step").set_index("skipped")
     assert got["mean"].to_dict() == {0: 2.8, 1: 2.2, 2: 2.0, 5: 2.0, 10: 2.0}
     assert got.loc[0, "std"] == pytest.approx(statistics.stdev([8, 4, *[2] * 8]))
     assert set(got["first"]) == {8.0}
     assert set(got["steady"]) == {2.0}
+    assert tables.row("warmup", phase="forward", skipped=0)["mean"] == 1.4
+    assert set(tables["warmup"]["phase"]) == {"step", "forward", "forward+backward", "optimizer"}
 
 
 def test_the_first_steps_parts_come_from_the_record(tmp_path, monkeypatch):

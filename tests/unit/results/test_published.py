@@ -3,8 +3,9 @@ beside, and the committed files as printed."""
 
 import pandas as pd
 import pytest
+from stepscope.results.ours import READ
 from stepscope.results.published import PublishedError, read, rows
-from stepscope.results.schema import TABLES
+from stepscope.results.tables import placed, typed
 
 HEAD = "source,gpu,study,quantity,value,unit"
 ROW = "somebody,T4,timing,time,1.5,s"
@@ -14,12 +15,12 @@ ROW = "somebody,T4,timing,time,1.5,s"
 def file(tmp_path):
     """Writes a file of published figures; gives its path."""
 
-    def one(*lines):
+    def write(*lines):
         path = tmp_path / "mine.csv"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return path
 
-    return one
+    return write
 
 
 def test_what_a_file_leaves_out_is_empty_and_its_columns_stand_in_any_order(file):
@@ -78,26 +79,37 @@ def test_what_is_no_csv_file_is_told_in_one_line(tmp_path):
             read(path)
 
 
-def ours(**row) -> pd.DataFrame:
-    """Series with one row: 40 ms of a step of medium at 128 in fp32."""
-    plain = {
-        "machine": "a",
-        "study": "timing",
-        "size": "medium",
-        "context": 128.0,
-        "batch": 4.0,
-        "precision": "fp32",
-    }
-    plain |= {
-        "variant": "step",
-        "options": "",
-        "mode": "step",
-        "phase": "step",
-        "direction": "",
-        "quantity": "time",
-    }
-    plain |= {"median": 0.04, "mean": 0.05, "std": 0.001, "status": "ok", "cell": "a/cell"}
-    return pd.DataFrame([plain | row]).reindex(columns=TABLES["series"].names)
+PLACE = {
+    "machine": "a",
+    "size": "medium",
+    "context": 128.0,
+    "batch": 4.0,
+    "precision": "fp32",
+    "options": "",
+    "mode": "step",
+    "cell": "a/cell",
+}
+TIMED = {"study": "timing", "variant": "step", "phase": "step", "direction": "", "quantity": "time"}
+
+
+def ours(**row) -> dict:
+    """A series: 40 ms of a step of medium at 128 in fp32."""
+    numbers = {"median": 0.04, "mean": 0.05, "std": 0.001, "unit": "s", "status": "ok"}
+    return PLACE | TIMED | numbers | row
+
+
+def tables(*series: dict, **others: list[dict]) -> dict[str, pd.DataFrame]:
+    """The tables that published figures are set beside."""
+    found = {"series": list(series) or [ours()]} | others
+    places = pd.DataFrame([PLACE | {"study": "profile"}])
+    made = {name: typed(pd.DataFrame(found.get(name, [])), name) for name in READ}
+    return {name: placed(frame, typed(places, "cells")) for name, frame in made.items()}
+
+
+def one(path, *series: dict, **others: list[dict]) -> dict:
+    """The only row of a file's only figure."""
+    (row,) = rows([path], tables(*series, **others))
+    return row
 
 
 STEP = (
@@ -118,7 +130,7 @@ STEP = (
     ],
 )
 def test_a_figure_is_set_beside_ours_of_the_same_place(file, figure, measured):
-    (row,) = rows([file(STEP[0], STEP[1] + figure)], ours())
+    row = one(file(STEP[0], STEP[1] + figure))
     assert row["measured"] == measured
     assert row["cell"] == ("a/cell" if measured else "")
     assert row["ratio"] == (pytest.approx(row["value"] / measured) if measured else None)
@@ -129,50 +141,193 @@ def test_a_figure_is_set_beside_ours_of_the_same_place(file, figure, measured):
     [{"options": "compile=block"}, {"precision": "bf16"}, {"study": "ladder"}, {"batch": 8.0}],
 )
 def test_another_place_is_no_partner(file, changed):
-    (row,) = rows([file(STEP[0], STEP[1] + "step,step,time,mean,100,ms")], ours(**changed))
+    row = one(file(STEP[0], STEP[1] + "step,step,time,mean,100,ms"), ours(**changed))
     assert row["measured"] is None
 
 
-def test_an_implementation_that_is_not_ours_is_set_beside_our_fastest_of_as_many_bits(file):
-    head = "source,gpu,study,batch,precision,implementation,d_head,heads,causal,length,"
-    head += "direction,quantity,value,unit"
-    path = file(
-        head, "me,H100,attention,4,fp16,flash-attention-3,64,16,yes,1024,forward,rate,500,TFLOP/s"
+ATTENTION = (
+    "source,gpu,study,batch,precision,implementation,d_head,heads,causal,length,direction,"
+    "quantity,statistic,value,unit"
+)
+
+
+def passed(variant: str, precision: str, rate: float) -> dict:
+    """The rate of one of our implementations at d64, length 1,024, 16 heads, causal."""
+    return ours(
+        study="attention",
+        size="d64",
+        context=None,
+        length=1024.0,
+        mode="",
+        quantity="rate",
+        unit="FLOP/s",
+        options="tokens=4096 heads=16 mask=causal",
+        phase="forward",
+        direction="forward",
+        variant=variant,
+        precision=precision,
+        median=rate,
+        mean=rate,
+        cell=f"a/{precision}",
     )
-    place = {
-        "study": "attention",
-        "size": "d64",
-        "context": None,
-        "length": 1024.0,
-        "mode": "",
-        "quantity": "rate",
-    }
-    place |= {
-        "options": "tokens=4096 heads=16 mask=causal",
-        "phase": "forward",
-        "direction": "forward",
-    }
-    rates = {("triton", "bf16"): 4e14, ("flex", "bf16"): 2e14, ("naive", "fp32"): 9e14}
+
+
+@pytest.mark.parametrize(
+    ("precision", "implementation", "beside"),
+    [
+        ("fp16", "flash-attention-3", ("triton", 3e14)),  # not ours: the fastest of that format
+        ("bf16", "flash-attention-3", ("sdpa-flash", 6e14)),
+        ("bf16", "flash-attention-2", ("sdpa-flash", 6e14)),  # the same under another name
+        ("bf16", "naive", ("naive", 1e14)),
+        ("fp32", "naive", ("", None)),  # a format that was not measured
+    ],
+)
+def test_attention_is_set_beside_the_same_format_and_says_which_implementation(
+    file, precision, implementation, beside
+):
+    figure = f"me,H100,attention,4,{precision},{implementation},64,16,yes,1024,forward"
+    path = file(ATTENTION, f"{figure},rate,mean,500,TFLOP/s")
     known = [
-        ours(**place, variant=name, precision=kind, median=rate)
-        for (name, kind), rate in rates.items()
+        passed("triton", "fp16", 3e14),
+        passed("naive", "fp16", 1e14),
+        passed("naive", "bf16", 1e14),
+        passed("sdpa-flash", "bf16", 6e14),
     ]
-    (row,) = rows([path], pd.concat(known))
-    assert (row["measured"], row["value"], row["unit"]) == (4e14, 5e14, "FLOP/s")
-    assert row["ratio"] == pytest.approx(1.25)
+    row = one(path, *known)
+    assert (row["beside"], row["measured"]) == beside
+    assert row["ratio"] == (pytest.approx(5e14 / beside[1]) if beside[1] else None)
+
+
+def timed(file, figure: str):
+    """A figure of medium at 128, batch 4; what follows the precision."""
+    head = "source,gpu,study,size,context,batch,precision,mode,phase,name,quantity,statistic,value"
+    return file(f"{head},unit,warmup", f"me,T4,{figure}")
+
+
+WARM = [
+    {"machine": "a", "cell": "a/cell", "phase": phase, "skipped": skipped, "mean": mean, "std": 0.1}
+    for phase, skipped, mean in (("step", 0, 0.5), ("step", 2, 0.06), ("forward", 0, 0.4))
+]
+
+
+@pytest.mark.parametrize(
+    ("figure", "measured"),
+    [
+        ("timing,medium,128,4,fp32,step,step,,time,mean,1,s,10", 0.05),  # a warm mean
+        ("timing,medium,128,4,fp32,step,step,,time,mean,1,s,", 0.05),
+        ("timing,medium,128,4,fp32,step,step,,time,mean,1,s,0", 0.5),
+        ("warmup,medium,128,4,fp32,step,step,,time,mean,1,s,2", 0.06),
+        ("warmup,medium,128,4,fp32,step,step,,time,std,1,s,2", 0.1),
+        ("warmup,medium,128,4,fp32,step,forward,,time,mean,1,s,0", 0.4),
+        ("warmup,medium,128,4,fp32,step,step,,time,mean,1,s,1", None),  # as many were not skipped
+        ("warmup,medium,128,4,fp32,step,step,,time,mean,1,s,", None),  # nobody says how many
+        ("warmup,medium,128,4,fp32,step,backward,,time,mean,1,s,0", None),
+    ],
+)
+def test_first_steps_stand_beside_first_steps_and_never_beside_a_warm_mean(file, figure, measured):
+    assert one(timed(file, figure), warmup=WARM)["measured"] == measured
+
+
+@pytest.mark.parametrize("statistic", ["total", "min", "max", "value"])
+def test_what_is_no_mean_stands_beside_no_mean(file, statistic):
+    figure = f"timing,medium,128,4,fp32,step,step,,time,{statistic},1,s,10"
+    assert one(timed(file, figure))["measured"] is None
+
+
+KERNEL = {
+    "machine": "a",
+    "cell": "a/cell",
+    "phase": "forward",
+    "name": "gemm",
+    "full_name": "void gemm<128>()",
+    "calls": 4.0,
+    "time": 0.008,
+    "share": 0.25,
+    "median": 0.0019,
+    "min": 0.001,
+    "max": 0.003,
+    "std": 0.0002,
+}
+SOFTMAX = {
+    "machine": "a",
+    "cell": "a/cell",
+    "module": "softmax",
+    "calls": 24.0,
+    "host_time": 0.024,
+    "gpu_time": 0.012,
+    "kernels": 120.0,
+}
+KIND = {"machine": "a", "cell": "a/cell", "phase": "step", "category": "softmax forward"}
+
+
+@pytest.mark.parametrize(
+    ("figure", "measured"),
+    [
+        ("forward,gemm,time per instance,mean,1,s", 0.002),
+        ("forward,gemm,time per instance,median,1,s", 0.0019),
+        ("forward,gemm,time per instance,max,1,s", 0.003),
+        ("forward,void gemm<128>(),instances,value,4,count", 4.0),
+        ("forward,gemm,share of GPU time,value,50,%", 0.25),
+        ("forward,gemm,time,total,1,s", None),
+        ("backward,gemm,instances,value,4,count", None),
+        ("forward,softmax,time per call,mean,1,s", 0.001),
+        ("forward,softmax,GPU time per call,mean,1,s", 0.0005),
+        ("forward,softmax,launches per call,value,5,count", 5.0),
+        ("step,softmax (fwd),share of GPU,value,1,%", 0.125),
+        ("forward,softmax,time,mean,1,s", None),  # of a part, which no step is
+    ],
+)
+def test_parts_stand_beside_kernels_modules_and_kinds(file, figure, measured):
+    path = timed(file, f"profile,medium,128,4,fp32,step,{figure},")
+    found = one(path, kernels=[KERNEL], modules=[SOFTMAX], categories=[KIND | {"share": 0.125}])
+    assert found["measured"] == (pytest.approx(measured) if measured else None)
+
+
+@pytest.mark.parametrize(
+    ("figure", "measured", "ratio"),
+    [
+        ("precision,medium,128,4,bf16,step,step,,speed-up,value,4,ratio,5", 2.5, 1.6),
+        ("timing,medium,128,4,bf16,step,step,,ratio to forward,value,3,ratio,5", 4.0, 0.75),
+        ("timing,medium,128,4,tf32,step,step,,change by TF32,value,-10,%,5", -0.2, 0.9 / 0.8),
+        ("precision,medium,128,4,fp16,step,step,,speed-up,value,4,ratio,5", None, None),
+    ],
+)
+def test_effects_stand_beside_the_same_effect_of_ours(file, figure, measured, ratio):
+    """A step of 50 ms in fp32, 20 in bf16 with 5 of forward, 40 in TF32."""
+    known = [
+        ours(),
+        ours(precision="bf16", mean=0.02),
+        ours(precision="bf16", mean=0.005, phase="forward"),
+        ours(precision="tf32", mean=0.04),
+    ]
+    row = one(timed(file, figure), *known)
+    assert row["measured"] == (pytest.approx(measured) if measured else None)
+    assert row["ratio"] == (pytest.approx(ratio) if ratio else None)
+
+
+def test_sums_of_numbers_are_the_same_on_every_machine(file):
+    path = timed(file, "precision,,,,,,,fp16 += fp16,sum,value,9.953125,,")
+    known = {"machine": "a", "cell": "a/sums", "variant": "fp16 += fp16", "sum": 9.953125}
+    assert one(path, sums=[known])["ratio"] == 1
 
 
 @pytest.mark.parametrize(
     ("unit", "si", "factor"), [("us", "s", 1e-6), ("MiB", "B", 2**20), ("%", "1", 0.01)]
 )
 def test_values_are_in_si_units(file, unit, si, factor):
-    (row,) = rows([file(HEAD, f"me,T4,profile,anything,3,{unit}")], ours())
+    row = one(file(HEAD, f"me,T4,profile,anything,3,{unit}"))
     assert (row["value"], row["unit"]) == (pytest.approx(3 * factor), si)
 
 
 def test_what_cannot_be_true_is_doubted(file):
-    (row,) = rows([file(HEAD + ",impossible", ROW + ",True")], ours())
+    row = one(file(HEAD + ",impossible", ROW + ",True"))
     assert row["doubt"] == "cannot be true"
+
+
+def test_what_is_in_doubt_is_compared_with_nothing(file):
+    figure = "step,step,time,mean,100,ms,a slip"
+    row = one(file(f"{STEP[0]},doubt", STEP[1] + figure))
+    assert (row["measured"], row["ratio"]) == (0.05, None)
 
 
 @pytest.fixture(scope="module")

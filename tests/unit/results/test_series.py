@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from stepscope.results import cells as reading
-from stepscope.results import checks, derived, series
+from stepscope.results import checks, data_sheets, derived, series
 
 from tests.unit.results.cells import SHAPE, Results, attention, sample, value
 
@@ -89,7 +89,7 @@ def test_rates_follow_from_the_time_with_their_ends_the_other_way_round(results)
     assert flops["median"] * time["median"] == pytest.approx(3 * 2 * (2 * block + 128 * 64 * 100))
 
 
-def test_mfu_is_the_share_of_the_least_time_of_a_burst(results):
+def test_the_share_of_the_ceiling_is_of_the_least_time_of_a_burst(results):
     timing(results, [sample(seconds=0.1)])
     products = [
         sample("burst", p, s, kind="burst", mode=None, phase="matmul")
@@ -104,8 +104,43 @@ def test_mfu_is_the_share_of_the_least_time_of_a_burst(results):
     got = series_of(results)
     assert row(got, "rate", variant="burst")["median"] == pytest.approx(2 * 100**3 / 1e-3)
     assert row(got, "rate", variant="sustained")["median"] == pytest.approx(2 * 100**3 / 4e-3)
-    assert row(got, "mfu")["median"] == pytest.approx(row(got, "flops")["median"] / 2e9)
+    assert row(got, "share_of_ceiling")["median"] == pytest.approx(
+        row(got, "flops")["median"] / 2e9
+    )
     assert derived.beyond(got) == []
+
+
+def on_card(uuid: str, gpu: str = "NVIDIA H100 80GB HBM3") -> dict:
+    """Provenance of a cell that ran on a GPU."""
+    hardware = {"device": "cuda", "gpu": gpu, "gpu_uuid": uuid}
+    times = {"started": "2026-01-01T00:00:00+00:00", "duration_s": 1.0}
+    about = {"command": "python there.py", "versions": {}, "settings": {}}
+    return about | times | {"hardware": hardware}
+
+
+@pytest.mark.parametrize(("precision", "peak"), [("bf16", 989.4e12), ("tf32", 494.7e12)])
+def test_mfu_is_the_share_of_the_data_sheets_peak(results, precision, peak):
+    spec = SHAPE | GPU | {"precision": precision}
+    results.add(TIMING, spec, [sample(seconds=0.1)], provenance=on_card("a"))
+    got = series_of(results)
+    assert row(got, "mfu")["median"] == pytest.approx(row(got, "flops")["median"] / peak)
+
+
+def test_mfu_of_fp8_is_of_the_peak_in_bf16_and_of_an_unknown_gpu_there_is_none(results):
+    assert data_sheets.peak_for_mfu("NVIDIA H100 80GB HBM3", "fp8") == 989.4e12
+    assert data_sheets.peak_for_mfu("a GPU of tomorrow", "bf16") is None
+    timing(results, [sample()], **{})
+    assert series_of(results).query("quantity == 'mfu'").empty
+
+
+@pytest.mark.parametrize(("card", "is_marked"), [("a", False), ("b", True)])
+def test_a_share_of_what_another_card_reached_is_marked(results, card, is_marked):
+    spec = SHAPE | GPU | {"precision": "bf16"}
+    results.add(TIMING, spec, [sample()], provenance=on_card("a"))
+    burst = [sample("burst", 1, 1e-3, kind="burst", mode=None, phase="matmul")]
+    product = {"operation": "matmul", "order": 100, "precision": "bf16", "device": "cuda"}
+    results.add("lab/ceilings/matmul/bf16", product, burst, provenance=on_card(card))
+    assert row(series_of(results), "share_of_ceiling")["across_cards"] == is_marked
 
 
 def test_a_copy_reads_and_writes(results):
@@ -154,13 +189,13 @@ def test_values_of_a_record_are_series_and_energy_is_a_tokens_too(results):
     assert row(got, "kernels")["phase"] == "step"
 
 
-def test_no_less_is_reserved_than_allocated(results):
-    timing(
-        results,
-        [sample()],
-        values=[value("peak_reserved", "B", 5.0), value("peak_allocated", "B", 7.0)],
-    )
-    assert row(series_of(results), "peak_reserved")["median"] == 7
+@pytest.mark.parametrize(("reserved", "known"), [(5.0, []), (9.0, [9.0])])
+def test_what_is_less_than_allocated_was_not_reserved_by_the_rung_alone(results, reserved, known):
+    peaks = [value("peak_reserved", "B", reserved), value("peak_allocated", "B", 7.0)]
+    timing(results, [sample()], values=peaks)
+    got = series_of(results).set_index("quantity")["median"]
+    assert got["peak_allocated"] == 7
+    assert got[got.index == "peak_reserved"].to_list() == known
 
 
 def test_what_ran_out_of_memory_has_a_row_without_numbers(results):

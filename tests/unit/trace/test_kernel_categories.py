@@ -242,3 +242,47 @@ def test_little_of_a_measured_steps_time_is_other(run):
     times = {name: runs[run] for name, runs in H100["total_ns"].items() if run in runs}
     other = sum(time for name, time in times.items() if category_of(name) == "other")
     assert other < 0.05 * sum(times.values())
+
+
+@pytest.mark.parametrize(
+    ("category", "name"),
+    [
+        # types of parameters and of templates, and a library's namespace, say nothing
+        ("other", "void my_kernel<float>(flash::Params)"),
+        ("other", "void fbgemm_gpu::some_kernel<cutlass::half_t>(cutlass::gemm::GemmCoord)"),
+        ("other", "_ZN10fbgemm_gpu11some_kernelIN7cutlass4gemm9GemmCoordEEEvT_"),
+        (
+            "reduction",
+            "void fbgemm_gpu::split_embedding_codegen_forward_unweighted_kernel<float>(int)",
+        ),
+        ("normalisation", "void flashinfer::norm::RMSNormKernel<8u, half>(half*)"),
+        ("fused attention", "void flashinfer::BatchDecodeWithPagedKVCacheKernel<1>(int)"),
+        ("fused attention", "_fwd_grouped_kernel_stage1"),
+        ("copy/cast", "void vllm::reshape_and_cache_flash_kernel<half>(half const*)"),
+        ("matmul", "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_MT256x128x64_MI16x16x1"),
+        ("matmul", "void ck::kernel_gemm_xdl_cshuffle_v3<ck::GridwiseGemm<1>>(int)"),
+        ("matmul", "void ck_tile::kentry<256, 1, ck_tile::GemmKernel<int>>(int)"),
+        ("fused attention", "ck_tile::kentry<256, 2, ck_tile::FmhaFwdKernel<int>>(int)"),
+        ("matmul", "void wvSplitK_hf_sml_<__half, 64, 2, 16, 8, 2, 1>(int)"),
+        ("matmul", "void marlin::Marlin<__nv_bfloat16, 256>(int4 const*)"),
+        ("matmul", "fused_moe_kernel"),
+        ("communication", "void deep_ep::intranode::dispatch<8, 768>(int4*)"),
+        ("communication", "userbuffers_fp16_sum_inplace_gpu_rr_rs_oop(int)"),
+        ("memory set/copy", "__amd_rocclr_copyBuffer.kd"),
+        # Inductor's names are those of what it fused, and of what it stands between
+        ("elementwise", "triton_poi_fused_all_gather_into_tensor_add_0"),
+        ("elementwise", "triton_poi_fused_add_addmm_relu_3"),
+        ("elementwise", "triton_poi_fused__scaled_dot_product_flash_attention_add_2"),
+        # many tensors that are only copied, or set to zero
+        ("copy/cast", "aten::_foreach_copy_"),
+        ("memory set/copy", "aten::_foreach_zero_"),
+        (
+            "copy/cast",
+            "void at::native::(anonymous namespace)::multi_tensor_apply_kernel"
+            "<TensorListMetadata<2>,"
+            " UnaryOpFunctor<long, 2, 1, 1>, at::native::Copy<long, long> >(int)",
+        ),
+    ],
+)
+def test_categories_of_a_functions_own_name(category, name):
+    assert category_of(name) == category

@@ -9,6 +9,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from stepscope.recordings import names
 from stepscope.trace import analysis, comparison, summary
 
 FILES = Path(__file__).resolve().parents[2] / "data" / "strangers"
@@ -240,3 +241,76 @@ def test_another_vendors_categories_are_no_change(tmp_path):
     sides = tables_of("12_list.json"), analysis.analyse(analysis.read(tmp_path / "a.json"))
     rows = comparison.compared(*sides)
     assert set(rows[rows["kind"] != "kernel"]["change"]) == {"same"}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("Optimizer.step#RMSprop.step", "optimizer"),
+        ("Optimizer.step#MyOwn.step", "optimizer"),
+        ("Optimizer.zero_grad#AdamW.zero_grad", ""),
+        ("DataParallel.forward", "forward"),
+        ("DistributedDataParallel.forward", "forward"),
+        ("FullyShardedDataParallel.forward", "forward"),
+        ("FullyShardedDataParallel._pre_forward", None),
+        ("FSDP::post_backward_reduce", None),
+        ("DeepSpeedEngine.forward", "forward"),
+        ("DeepSpeedEngine.backward", "backward"),
+        ("DeepSpeedEngine.step", "optimizer"),
+        ("PipelineEngine.train_batch", "step"),
+        ("BF16_Optimizer.step", "optimizer"),
+        ("AcceleratedOptimizer.step", "optimizer"),
+        ("Accelerator.backward", "backward"),
+        ("[pl][profile]run_training_batch", "step"),
+        ("[pl][profile][Strategy]DDPStrategy.training_step", "forward"),
+        ("[pl][profile][Strategy]DDPStrategy.backward", "backward"),
+        ("[pl][module]torch.nn.modules.linear.Linear: head", None),
+        ("gpu_model_runner: forward", "inference"),
+        ("forward-compute", "forward"),
+        ("forward_backward", None),
+        ("fwd_bwd", None),
+        ("forward/backward", None),
+        ("forward-backward-func", None),
+        ("backward_and_optimizer", None),
+        ("fwdBwd", None),
+    ],
+)
+def test_names_that_libraries_give(name, meant):
+    assert names.meaning(name) == meant
+
+
+def test_who_records_with_torch_is_not_sent_to_another_profiler(tmp_path):
+    content = json.loads((FILES / "10_categories_and_waits.json").read_text())
+    events = [each for each in content["traceEvents"] if each["cat"] == "kernel"]
+    (tmp_path / "a.json").write_text(json.dumps(events))
+    said = told(analysis.analyse(analysis.read(tmp_path / "a.json")))
+    assert set(said) == {"no CUDA calls", "no named ranges"}
+    assert "torch.profiler" in said["no named ranges"]
+    assert not any("nsys" in text or "nvtx" in text for text in said.values())
+
+
+def test_nothing_is_said_to_be_listed_where_nothing_is(tmp_path):
+    """The only range holds none of the launches: there are no ranges to list."""
+    content = json.loads((FILES / "10_categories_and_waits.json").read_text())
+    for each in content["traceEvents"]:
+        if each["cat"] == "user_annotation":
+            each |= {"name": "aten::mm", "cat": "cpu_op", "dur": 1}
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    tables = analysis.analyse(analysis.read(tmp_path / "a.json"))
+    assert tables["ranges"].empty and "listed below" not in " ".join(told(tables).values())
+    assert "hold 0.0 % of the GPU time" in told(tables)["phases"]
+
+
+def test_idle_of_the_whole_capture_is_the_devices(tmp_path):
+    """A server that waits 10 ms before its first kernel, and 5 after its last."""
+    content = json.loads((FILES / "12_list.json").read_text())
+    outside = {"ph": "X", "cat": "user_annotation", "name": "loading", "pid": 100, "tid": 1}
+    last = max(each["ts"] + each["dur"] for each in content if each["cat"] == "kernel")
+    content.append(outside | {"ts": 1100 - 10_000, "dur": 5, "args": {}})
+    content.append(outside | {"ts": last + 4000, "dur": 1000, "args": {}})
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    rows = analysis.analyse(analysis.read(tmp_path / "a.json"))["gaps"].set_index("phase")
+    whole = 1e3 * 2 * rows.loc["all", ["wall", "busy", "idle", "idle_with_host"]]
+    assert whole["wall"] == pytest.approx((last - 1100) / 1000)
+    assert whole["busy"] == pytest.approx(1.1)
+    assert whole["idle_with_host"] - whole["idle"] == pytest.approx(15)

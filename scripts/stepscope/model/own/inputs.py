@@ -8,7 +8,7 @@ that returns.
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -18,31 +18,6 @@ from stepscope.model.own.reference import ModelError, Reference
 from stepscope.model.ranges import named
 
 LABELS = ("labels", "targets")  # parameters of a forward() that returns its loss
-
-
-class Fed(Protocol):
-    """How a model is fed."""
-
-    @property
-    def vocab_size(self) -> int | None:
-        """Of the tokens that it is given; None where it is given none."""
-
-    @property
-    def labels(self) -> str | None:
-        """The name of forward's parameter that takes the targets, if one does."""
-
-    @property
-    def told(self) -> tuple[str, str]:
-        """(what goes in, what the loss is), each in words."""
-
-    def make(self, batch: int, context: int, device, generator: torch.Generator) -> Any:
-        """A batch of random inputs."""
-
-    def call(self, module: nn.Module, batch: Any, with_loss: bool) -> object:
-        """What the module returns for a batch."""
-
-    def loss(self, output: object, batch: Any) -> Tensor:
-        """The loss of what it returned, a scalar. Raises ModelError where there is none."""
 
 
 @dataclass(frozen=True)
@@ -96,13 +71,13 @@ class Tokens:
             "targets": tokens if self.labels == "labels" else row[:, 1:].contiguous(),
         }
 
-    def call(self, module: nn.Module, batch: dict[str, Tensor], with_loss: bool) -> object:
+    def call(self, module: nn.Module, batch: Any, with_loss: bool) -> object:
         given = {self.labels: batch["targets"]} if with_loss and self.labels else {}
         if self.is_keyword:
             return module(**{self.first: batch["tokens"]}, **given, **self.fixed)
         return module(batch["tokens"], **given, **self.fixed)
 
-    def loss(self, output: object, batch: dict[str, Tensor]) -> Tensor:
+    def loss(self, output: object, batch: Any) -> Tensor:
         found = _own_loss(output) if self.labels else None
         if found is not None:
             return found
@@ -162,6 +137,9 @@ class Brought:
                 "(module, make_batch, loss) with loss(outputs, batch)"
             )
         return found
+
+
+Fed = Tokens | Brought
 
 
 def chosen(reference: Reference, built: object) -> tuple[nn.Module, Fed]:

@@ -21,7 +21,8 @@ ABOUT = Precision(
     label="fp8",
     title="fp8 in the blocks' linear layers",
     mechanism="Products of 8 bits, less what casts and scales take.",
-    recipe="Measured by own code; torchao has `convert_to_float8_training(model.blocks)`",
+    recipe="Measured with this project's own code;"
+    " torchao has `convert_to_float8_training(model.blocks)`",
     colour="black",
     data_sheet="fp8",
     tolerance=None,

@@ -6,7 +6,7 @@ from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Machine, Place, place
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, minus
+from stepscope.report.kit.quantity import Maybe, Quantity, minus, value_of
 from stepscope.results.option_labels import LABELS
 
 
@@ -28,19 +28,14 @@ class Applies:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A plain timed step, what limits it, the kind of the change that won most or should, and the
-    seconds of that."""
+    """A plain timed step, what limits it, the kind of the change that won most or should, and what
+    that saves of the step, at least and at most."""
 
     place: Place
     step: Quantity
     limits: str
     change: str
-    saved: Quantity
-
-    @property
-    def percent(self) -> int:
-        """What is saved, of the step."""
-        return round(100 * self.saved.value / self.step.value)
+    saved: tuple[float, float]
 
 
 def rows(data: Data, own: Machine) -> tuple[Applies, ...]:
@@ -57,12 +52,12 @@ def rows(data: Data, own: Machine) -> tuple[Applies, ...]:
 
 
 def _size(judged: Judged) -> tuple[float, int]:
-    parameters = judged.place.parameters
-    return parameters.value if parameters else 0.0, judged.place.context
+    return value_of(judged.place.parameters), judged.place.context
 
 
 def _joined(group: list[Judged]) -> Applies:
     last = group[-1]
+    saved = [each for judged in group for each in judged.saved]
     return Applies(
         size=last.place.size,
         parameters=last.place.parameters,
@@ -70,7 +65,7 @@ def _joined(group: list[Judged]) -> Applies:
         limits=last.limits.replace("gpu", "GPU"),
         step=last.step,
         change=Name(LABELS.get(last.change, last.change)),
-        saves=_span(sorted(each.percent for each in group)),
+        saves=_span([_percent(min(saved)), _percent(max(saved))]),
     )
 
 
@@ -79,32 +74,34 @@ def _span(numbers: list[int]) -> str:
     return f"{numbers[0]:,}" if numbers[0] == numbers[-1] else f"{numbers[0]:,} to {numbers[-1]:,}"
 
 
+def _percent(saved: float) -> int:
+    return round(100 * saved)
+
+
 def _judged(data: Data, own: Machine, row: dict) -> Judged | None:
     where, step = place(data, own, row, row["precision"]), of_series(row)
     if where is None or where.parameters is None or step is None:
         return None
-    best = _best(data, own, row, where, step)
-    if best is None:
-        return None
-    return Judged(place=where, step=step, limits=row["limits"], change=best[0], saved=best[1])
-
-
-def _best(
-    data: Data, own: Machine, row: dict, where: Place, step: Quantity
-) -> tuple[str, Quantity] | None:
-    """(kind, seconds): where launches limit, all that the GPU waits; else what was measured there,
-    else what the bytes say."""
+    ladder = next((each for each in ladders(data, own) if each.place.key == where.key), None)
     if row["limits"] == "launches":
-        idle = _idle(data, row, step)
-        return ("graphs", idle) if idle else None
-    at_place = [each for each in ladders(data, own) if each.place.key == where.key]
-    won = _won(at_place[0]) if at_place else None
-    return won or _spared(where)
+        alone = data.measured("alone_time", cell=row["cell"], mode="step", phase="step")
+        best = ("graphs", _idle([step, ladder.plain.step if ladder else None], alone))
+    else:
+        won = (_won(ladder) if ladder else None) or _spared(where)
+        best = (won[0], (won[1].value / step.value,) * 2) if won else ("", None)
+    change, saved = best
+    if saved is None:
+        return None
+    return Judged(place=where, step=step, limits=row["limits"], change=change, saved=saved)
 
 
-def _idle(data: Data, row: dict, step: Quantity) -> Maybe:
-    same = {"cell": row["cell"], "mode": "step", "phase": "step"}
-    return minus(step, data.measured("alone_time", **same))
+def _idle(clocks: list[Maybe], alone: Maybe) -> tuple[float, float] | None:
+    """What the GPU waits, of the clock's time: by the ends of its interval, and by those of the
+    same step in a ladder, since both are this host's."""
+    if alone is None:
+        return None
+    ends = [end for each in clocks if each for end in each.ends or (each.value, each.value)]
+    return max(1 - alone.value / min(ends), 0.0), 1 - alone.value / max(ends)
 
 
 def _won(ladder: Ladder) -> tuple[str, Quantity] | None:

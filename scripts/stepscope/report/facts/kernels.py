@@ -15,6 +15,7 @@ from stepscope.report.kit.quantity import Maybe, Quantity, gap, is_below, minus,
 
 TOP = 6  # kernels that are listed
 CLOSE = 0.15  # a prediction that is off by less explains the time
+SLOWER = 0.1  # one that is off by more is worth a word
 OF_ADAMW = ("addcdiv", "addcmul", "lerp")  # in names of kernels
 
 
@@ -159,7 +160,21 @@ class Kernels:
         """How far it is off its bytes."""
         if self.fused is None:
             return None
-        return gap(self.fused.rung.optimizer_alone, self.fused.place.optimizer_fused)
+        return gap(self.fused.rung.optimizer, self.fused.place.optimizer_fused)
+
+    @property
+    def is_fused_cached(self) -> bool:
+        """Whether it is surely faster than they allow."""
+        if self.fused is None or self.fused.rung.optimizer is None:
+            return False
+        ends = self.fused.rung.optimizer.ends
+        bound = self.fused.place.optimizer_fused
+        return bool(ends and bound and ends[1] < bound.value)
+
+    @property
+    def is_fused_slower(self) -> bool:
+        """Whether it is clearly slower."""
+        return self.fused_gap is not None and self.fused_gap.value > SLOWER
 
     @cached_property
     def compiled(self) -> OfLadder | None:

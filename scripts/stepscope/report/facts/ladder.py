@@ -10,7 +10,7 @@ from stepscope.report.facts.machine import Machine, arithmetic, machine
 from stepscope.report.facts.rungs import Rung, alone_gain
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus, scaled
+from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, scaled
 
 PARTS = {
     "products": "matrix products",
@@ -45,11 +45,6 @@ class Reach:
     context: Maybe
     batch: int
     rung: Rung
-
-    @cached_property
-    def reserved(self) -> Maybe:
-        """Without its interval, which the peak does not have."""
-        return exact(self.rung.peak)
 
     @property
     def megahertz(self) -> float:
@@ -123,6 +118,11 @@ class LadderFacts:
         return self.data.dicts("comparisons", cell=self.ladder.cell, phase="step")
 
     @cached_property
+    def is_other_card(self) -> bool:
+        """Whether ceilings were measured on another card than a ladder of the size."""
+        return any(each.is_other_card for each in self._of_size)
+
+    @cached_property
     def failed(self) -> tuple[Rung, ...]:
         """What did not run."""
         return self.ladder.failed
@@ -194,7 +194,7 @@ class LadderFacts:
         end = profile.top_at(found, where)
         if start is None or end is None or end.place.precision != top.precision:
             return ()
-        idle = minus(self.ladder.plain.step, start.busy), minus(top.step, end.busy)
+        idle = self.ladder.plain.idle, top.idle
         bounds = {
             "products": arithmetic(where, top.precision, self.machine.rates, only_linear=True),
             "optimizer": where.optimizer_fused,

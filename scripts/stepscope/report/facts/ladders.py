@@ -7,7 +7,7 @@ from stepscope.report.facts import variants
 from stepscope.report.facts.machine import Machine, Place, arithmetic, place
 from stepscope.report.facts.rungs import Measured, Rung
 from stepscope.report.kit.data import Data, of_ratio, once
-from stepscope.report.kit.quantity import Maybe, Quantity, exact, minus, over, plus
+from stepscope.report.kit.quantity import Maybe, Quantity, exact, minus, over, plus, value_of
 
 SIXTEEN = ("bf16", "fp16")
 
@@ -65,7 +65,7 @@ class Ladder:
     @property
     def gains(self) -> list[Rung]:
         """Those of them that were judged faster, by the clock or without the host."""
-        return [rung for rung in self.after_plain if "faster" in (rung.verdict, rung.gpu_verdict)]
+        return [rung for rung in self.after_plain if rung.is_gain]
 
     @property
     def without_gain(self) -> list[Rung]:
@@ -178,6 +178,51 @@ class Ladder:
         return exact(over(self.plain.gpu, self.top.gpu)) if self.plain is not self.top else None
 
     @cached_property
+    def won(self) -> Maybe:
+        """What the top rung takes less than the baseline."""
+        return minus(self.plain.step, self.top.step) if self.plain is not self.top else None
+
+    @cached_property
+    def gains_won(self) -> Maybe:
+        """What the gains up to the top rung won of that."""
+        return plus(*(rung.net_won for rung in self.gains if rung in self._to_top))
+
+    @property
+    def has_other_changes(self) -> bool:
+        """Whether the top rung has gains, and other changes stand below it."""
+        between = [rung for rung in self.after_plain if rung in self._to_top]
+        return bool(self.gains) and any(not rung.is_gain for rung in between)
+
+    @property
+    def _to_top(self) -> tuple[Rung, ...]:
+        return self.rungs[: self.rungs.index(self.top) + 1]
+
+    @property
+    def recommended(self) -> Rung | None:
+        """The variant that has all the gains and nothing else, if it ran."""
+        wanted = dict(self.data.options[self.plain.variant])
+        for rung in self.gains:
+            wanted[rung.option] = self.data.options[rung.variant][rung.option]
+        found = (rung for rung in self._ran if self.data.options[rung.variant] == wanted)
+        return next(found, None)
+
+    @property
+    def not_needed(self) -> list[Rung]:
+        """What the top rung has besides the gains."""
+        options = self.data.options
+        in_top = [
+            rung
+            for rung in self.after_plain
+            if options[rung.variant][rung.option] == options[self.top.variant][rung.option]
+        ]
+        return [rung for rung in in_top if not rung.is_gain and rung in self._to_top]
+
+    @property
+    def is_other_card(self) -> bool:
+        """Whether ceilings were measured on another card than it."""
+        return not self.data.of_ceilings <= self.data.cards
+
+    @cached_property
     def left(self) -> Maybe:
         """What the top rung takes beyond its arithmetic and the optimizer's bytes."""
         bounds = plus(self.top.arithmetic, self.place.optimizer_fused)
@@ -208,8 +253,7 @@ def ladders(data: Data, own: Machine) -> list[Ladder]:
 
 
 def _order(ladder: Ladder) -> tuple[bool, float]:
-    flop = ladder.place.flop
-    return ladder.is_part, -flop.value if flop else 0.0
+    return ladder.is_part, -value_of(ladder.place.flop)
 
 
 def starts_later(made: Measured, others: list[Measured]) -> bool:
@@ -219,7 +263,8 @@ def starts_later(made: Measured, others: list[Measured]) -> bool:
 
 def _measured(data: Data, own: Machine, cell: str) -> Measured | None:
     """A cell of which a variant ran."""
-    changes = variants.changes(data.dicts("variants", cell=cell))
+    declared = data.dicts("variants", cell=cell)
+    changes = variants.changes(declared)
     rows = data.dicts("series", cell=cell)
     clocks = [row for row in rows if row["quantity"] == "time" and row["phase"] == "step"]
     ran = {row["variant"] for row in clocks if row["status"] == "ok"}
@@ -231,8 +276,27 @@ def _measured(data: Data, own: Machine, cell: str) -> Measured | None:
     first = next(iter(changes.values()))
     where = place(data, own, rows[0], (sixteen or [first])[0].precision)
     assert where is not None, "a ladder has a context"
-    comparisons = data.dicts("comparisons", cell=cell, phase="step")
-    return Measured(machine=own, place=where, changes=changes, rows=rows, comparisons=comparisons)
+    return Measured(
+        machine=own,
+        place=where,
+        changes=changes,
+        rows=rows,
+        comparisons=data.dicts("comparisons", cell=cell, phase="step"),
+        options={row["variant"]: variants.options(row) for row in declared},
+        memory_rate=_memory_rate(data),
+        cards=_cards(data, cell=cell),
+        of_ceilings=_cards(data, study="ceilings"),
+    )
+
+
+def _memory_rate(data: Data) -> Maybe:
+    sheet = {"study": "ceilings", "size": "copy", "variant": "datasheet"}
+    row = next(iter(data.series(quantity="rate", **sheet)), None)
+    return Quantity(row["median"], "B/s", cells=(row["cell"],)) if row else None
+
+
+def _cards(data: Data, **where: str) -> set[str]:
+    return {row["gpu_uuid"] for row in data.dicts("cells", **where)}
 
 
 def _largest(known: list[Maybe]) -> Maybe:

@@ -7,8 +7,9 @@ from functools import cached_property
 from stepscope.report.facts import applies, method, profile
 from stepscope.report.facts import ladder as climbing
 from stepscope.report.facts import memory as remembering
+from stepscope.report.facts.doubts import Doubts
 from stepscope.report.facts.ladders import Ladder, ladders
-from stepscope.report.facts.machine import Machine, Place, machine, place
+from stepscope.report.facts.machine import Machine, Place, machine
 from stepscope.report.facts.profile import Profiled
 from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.setup import STATE_BYTES
@@ -18,8 +19,7 @@ from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
-    count,
-    is_below,
+    exact,
     minus,
     over,
     plus,
@@ -28,10 +28,9 @@ from stepscope.report.kit.quantity import (
 )
 from stepscope.results.option_labels import LABELS
 
-ALREADY = ("sdpa", "triton", "flex", "torch", "fused")  # what many programs have
 MOSTLY = 0.5  # of a step
-LOOSE = 0.1  # half an interval that a reader should be told of
-DOUBTS = 3  # that are told
+TOKENS = 1e9  # whose electricity is told
+JOULES_A_KWH = 3.6e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,8 +154,8 @@ class PageOne:
 
     @cached_property
     def idle(self) -> Maybe:
-        """Of the step, beyond its kernels."""
-        return minus(self.step, self.start.busy) if self.start else None
+        """What the clock exceeds the step without the host by."""
+        return self._plain.idle if self._plain else minus(self.step, self.gpu)
 
     @cached_property
     def products_share(self) -> Maybe:
@@ -236,37 +235,15 @@ class PageOne:
         return self.ladder.left if self.ladder else None
 
     @cached_property
+    def electricity(self) -> Maybe:
+        """Of the card, for so many tokens at the top rung."""
+        joules = self.ladder.top.energy if self.ladder else None
+        return exact(scaled(joules, TOKENS / JOULES_A_KWH, "kWh"))
+
+    @cached_property
     def sustained(self) -> Maybe:
         """The top rung's arithmetic at the rates that large products sustain."""
         return self.ladder.sustained if self.ladder else None
-
-    @cached_property
-    def fused_gain(self) -> Maybe:
-        """What the fused AdamW won of the one written out, if PyTorch's own stands between."""
-        torch = self.ladder.rung("torch") if self.ladder else None
-        fused = self.ladder.rung("fused") if self.ladder else None
-        is_gain = self.ladder is not None and fused in self.ladder.gains
-        return plus(torch.won, fused.won) if torch and fused and is_gain else None
-
-    @cached_property
-    def rest(self) -> tuple[Name, ...]:
-        """What is left to win for a program whose attention and optimizer are fused."""
-        return tuple(rung.name for rung in self._rest)
-
-    @cached_property
-    def rest_won(self) -> Maybe:
-        """What these won."""
-        return plus(*(rung.won for rung in self._rest))
-
-    @property
-    def _rest(self) -> list[Rung]:
-        if self.ladder is None or self.ladder.is_starved:
-            return []
-        gains = self.ladder.gains
-        has_attention = any(rung.fuses_attention for rung in gains)
-        has_optimizer = any(rung.kind == "fused" for rung in gains)
-        left = [rung for rung in gains if rung.kind not in ALREADY]
-        return left if has_attention and has_optimizer else []
 
     @cached_property
     def coarse_slower(self) -> tuple[Name, ...]:
@@ -284,100 +261,20 @@ class PageOne:
         return is_limited and "graphs" not in kinds
 
     @cached_property
-    def is_throttled(self) -> bool:
-        """Whether the card lowered its clock during the ladder."""
-        if self.ladder is None or self._climbed is None or not self.ladder.throttle:
-            return False
-        clock = next(iter(self.ladder.clocks), None)
-        return clock is None or is_below(clock, self._climbed.highest_clock, climbing.HELD_BACK)
-
-    @cached_property
-    def loosest(self) -> Maybe:
-        """Half the widest interval of a rung, of its step, where that is wide."""
-        step = self._loosest.step if self._loosest else None
-        if step is None or step.half_width <= LOOSE:
-            return None
-        return Quantity(step.half_width, "share", cells=step.cells)
-
-    @cached_property
-    def loosest_rung(self) -> Name | None:
-        """That rung."""
-        return self._loosest.name if self._loosest else None
-
-    @property
-    def _loosest(self) -> Rung | None:
-        rungs = self.ladder.rungs if self.ladder else ()
-        return max(rungs, key=lambda rung: rung.step.half_width if rung.step else 0, default=None)
-
-    @cached_property
     def alone_gain(self) -> Maybe:
         """The top rung's gain by the GPU's work alone, where the clock's is loose."""
-        return self.ladder.alone_over_plain if self.ladder and self.loosest else None
-
-    @cached_property
-    def hosts(self) -> Maybe:
-        """The plain step that launches limit which is known worst by the clock."""
-        return of_series(self._hosts) if self._hosts else None
-
-    @cached_property
-    def hosts_place(self) -> Name | None:
-        """Where."""
-        where = place(self.data, self.machine, self._hosts, "bf16")
-        return where.name if where else None
-
-    @property
-    def _hosts(self) -> dict:
-        same = {"study": "timing", "precision": "bf16", "options": "", "limits": "launches"}
-        widths = {}
-        for row in self.data.series(quantity="time", mode="step", phase="step", **same):
-            step = of_series(row)
-            if step and step.half_width > LOOSE:
-                widths[step.half_width] = row
-        return widths[max(widths)] if widths else {}
-
-    @property
-    def _cells(self) -> list[dict]:
-        return self.data.dicts("cells")
-
-    @cached_property
-    def planned(self) -> Maybe:
-        """Cells."""
-        return count(len(self._cells))
-
-    @cached_property
-    def missing(self) -> Maybe:
-        """Of them."""
-        return _some([row for row in self._cells if row["status"] == "missing"])
-
-    @cached_property
-    def older(self) -> Maybe:
-        """Of them, those that other code measured."""
-        ran = [row for row in self._cells if row["status"] == "ok"]
-        return _some([row for row in ran if not row["is_current"]])
+        return self.ladder.alone_over_plain if self.ladder and self.doubts.loosest else None
 
     @cached_property
     def versions(self) -> tuple[Name, ...]:
-        """Of what they ran with."""
-        return method.versions(self._cells)
+        """Of what the cells ran with."""
+        return method.versions(self.data.dicts("cells"))
 
     @cached_property
-    def at_once(self) -> Maybe:
-        """On how many GPUs they ran at a time."""
-        return method.at_once(self._cells)
-
-    @property
-    def doubts(self) -> list[str]:
-        """Those that weigh most, of those that there are."""
-        found = {
-            "missing": self.missing,
-            "older": self.older,
-            "loose": self.loosest,
-            "together": self.at_once,
-            "hosts": self.hosts if not self.loosest else None,
-            "elsewhere": self.profiled_elsewhere,
-            "throttled": self.is_throttled,
-        }
-        return [name for name, value in found.items() if value][:DOUBTS]
+    def doubts(self) -> Doubts:
+        """What a reader should be told of."""
+        elsewhere = self.profiled_elsewhere
+        return Doubts(data=self.data, machine=self.machine, ladder=self.ladder, elsewhere=elsewhere)
 
 
 def facts(data: Data) -> PageOne | None:
@@ -385,7 +282,3 @@ def facts(data: Data) -> PageOne | None:
     own = machine(data)
     where = profile.subject(data, own)
     return PageOne(data=data, machine=own, place=where) if where else None
-
-
-def _some(rows: list[dict]) -> Maybe:
-    return count(len(rows), *(row["cell"] for row in rows)) if rows else None

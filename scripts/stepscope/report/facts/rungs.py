@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+from stepscope.formulas.traffic import OPTIMIZER_BYTES
 from stepscope.model.formats import PRECISIONS
-from stepscope.report.facts import predicted_gain as predicted
+from stepscope.report.facts import predicted
 from stepscope.report.facts.machine import Machine, Place, arithmetic
 from stepscope.report.facts.variants import Change
 from stepscope.report.kit.data import of_ratio, of_series
@@ -18,21 +19,32 @@ from stepscope.report.kit.quantity import (
     is_below,
     minus,
     over,
+    plus,
     scaled,
     share,
+    time_of,
+    within,
 )
 from stepscope.results.agreement import OF_LOSS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measured:
-    """A ladder's cell: its place, its variants, and its rows of series.csv and comparisons.csv."""
+    """A ladder's cell: its place, its variants, and its rows of series.csv and comparisons.csv.
+
+    options: of each variant. memory_rate: bytes a second that the data sheet promises. cards: the
+    GPUs that it ran on; of_ceilings: those that the ceilings were measured on.
+    """
 
     machine: Machine
     place: Place
     changes: dict[str, Change]
     rows: list[dict]
     comparisons: list[dict]
+    options: dict[str, dict[str, str]]
+    memory_rate: Maybe
+    cards: set[str]
+    of_ceilings: set[str]
 
     @cached_property
     def rungs(self) -> dict[str, "Rung"]:
@@ -102,10 +114,10 @@ class Rung(Change):
     gpu = _series("alone_time")  # without the host
     host_free = _series("host_free_time")
     busy = _series("busy_time")
-    optimizer = _series("time", "optimizer")
     tokens = _series("tokens_per_second")
+    mfu = _series("mfu")
     energy = _series("energy_token")
-    peak = _series("peak_reserved")
+    reserved = _series("peak_reserved")
     allocated = _series("peak_allocated")
     predicted_peak = _series("peak_predicted")
     launches = _series("launches")
@@ -116,6 +128,11 @@ class Rung(Change):
     gain = _ratio("time", lambda rung: rung.after)
     gpu_gain = _ratio("host_free_time", lambda rung: rung.after)
     total_gain = _ratio("time", lambda rung: rung.data.first)
+
+    @property
+    def peak(self) -> Maybe:
+        """Reserved; allocated where it used what other rungs had reserved."""
+        return self.reserved or self.allocated
 
     @property
     def before(self) -> "Rung | None":
@@ -155,38 +172,68 @@ class Rung(Change):
         before = self.before.step if self.before else None
         if before is None or self.gain is None:
             return minus(before, self.step)
-        clock, gain = before.value, self.gain
-        won = clock * (1 - 1 / gain.value)
-        low = clock * (1 - 1 / gain.low) if gain.low else None
-        high = clock * (1 - 1 / gain.high) if gain.high else None
-        return Quantity(won, "s", low, high, cells=before.cells)
+        return _won(before, self.gain)
 
     @cached_property
-    def predicted_gain(self) -> Maybe:
-        """Times as fast by its mechanism alone, without the host if `is_held_alone`."""
-        if self.before is None or self.before.step is None:
+    def alone_won(self) -> Maybe:
+        """The same without the host."""
+        before = self.before.host_free if self.before else None
+        if before is None or self.gpu_gain is None:
+            return minus(self.before.gpu, self.gpu) if self.before else None
+        return _won(before, self.gpu_gain)
+
+    @cached_property
+    def net_won(self) -> Maybe:
+        """What it won of the last rung that was a gain or changed another option: what stood
+        between, and lost, is no baseline."""
+        before = self.before
+        is_same = before is not None and before.option == self.option != "precision"
+        if before is None or not is_same or before.is_gain:
+            return self.won
+        return plus(before.net_won, self.won)
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether it was judged faster, by the clock or without the host."""
+        return "faster" in (self.verdict, self.gpu_verdict)
+
+    @cached_property
+    def predicted_won(self) -> Maybe:
+        """Seconds that its mechanism alone should win."""
+        if self.before is None:
             return None
-        return predicted.gain(self.takes_away, self.before, self.data.place, self.arithmetic)
+        arithmetic = (self.before.arithmetic, self.arithmetic)
+        optimizer = self.before.optimizer
+        return predicted.won(self.takes_away, self.data.place, arithmetic, optimizer)
 
-    @cached_property
+    @property
     def is_held_alone(self) -> bool:
-        """Whether the prediction is one of the step without the host."""
-        return self.before is not None and predicted.is_alone(self.takes_away, self.before)
+        """Whether launches hide what it wins, so that the prediction is one of the step without the
+        host."""
+        before = self.before
+        is_hidden = before is not None and before.limits == "launches" and before.gpu is not None
+        return is_hidden and self.takes_away in ("arithmetic", "scores")
 
     @property
     def predicted_alone(self) -> Maybe:
         """The prediction, if it is one of the step without the host."""
-        return self.predicted_gain if self.is_held_alone else None
+        return self.predicted_won if self.is_held_alone else None
 
     @property
     def predicted_clock(self) -> Maybe:
         """The prediction, if it is one of the clock."""
-        return None if self.is_held_alone else self.predicted_gain
+        return None if self.is_held_alone else self.predicted_won
 
     @property
-    def held(self) -> Maybe:
-        """The gain that a prediction is held against."""
-        return self.gpu_gain if self.is_held_alone else self.gain
+    def held_won(self) -> Maybe:
+        """What was won of what the prediction speaks of."""
+        return self.alone_won if self.is_held_alone else self.won
+
+    @cached_property
+    def idle(self) -> Maybe:
+        """What the clock exceeds the step without the host by."""
+        beyond = minus(self.step, self.gpu)
+        return beyond if beyond and beyond.value > 0 else None
 
     @property
     def has_verdict(self) -> bool:
@@ -194,12 +241,15 @@ class Rung(Change):
         return self.gain is not None and self.gain.has_interval
 
     @cached_property
-    def optimizer_alone(self) -> Maybe:
-        """What the optimizer adds to forward and backward; on a CPU, which overlaps nothing, its
-        phase."""
-        added = minus(self.step, self.measured("time", mode="forward-backward"))
-        is_positive = added is not None and added.value > 0
-        return added if self.data.machine.is_gpu and is_positive else self.optimizer
+    def optimizer(self) -> Maybe:
+        """Its phase; None if that were faster than the data sheet lets its bytes move."""
+        phase = self.measured("time", "optimizer")
+        return None if is_below(phase, self._least_of_optimizer) else phase
+
+    @property
+    def _least_of_optimizer(self) -> Maybe:
+        moved = scaled(self.data.place.parameters, OPTIMIZER_BYTES, "B")
+        return time_of(moved, self.data.memory_rate)
 
     @cached_property
     def arithmetic(self) -> Maybe:
@@ -263,6 +313,15 @@ class Rung(Change):
 
     def _verdict(self, quantity: str, other: str) -> str:
         return self.data.compared(quantity, other, self.variant).get("verdict", "")
+
+
+def _won(clock: Quantity, gain: Quantity) -> Quantity:
+    """Seconds of a clock that a gain takes away, with the gain's interval."""
+    won = Quantity(clock.value * (1 - 1 / gain.value), "s", cells=clock.cells)
+    if gain.ends is None:
+        return won
+    low, high = gain.ends
+    return within(won, clock.value * (1 - 1 / low), clock.value * (1 - 1 / high))
 
 
 def alone_gain(before: Rung, rung: Rung) -> Maybe:

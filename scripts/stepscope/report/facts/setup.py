@@ -14,6 +14,7 @@ from stepscope.report.kit.quantity import Maybe, Quantity, gap, scaled
 
 AXES = ("size", "context", "batch", "precision")
 STATE_BYTES = 4 * 4  # of a parameter in fp32, its gradient and two moments
+LARGE = 0.2  # of the arithmetic
 FLOP_A_PARAMETER = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020)
 
 
@@ -85,6 +86,11 @@ class Setup:
     def six_gap(self) -> Maybe:
         """How far the counted FLOP are off that."""
         return gap(self.place.flop, self.six)
+
+    @property
+    def has_large_embedding(self) -> bool:
+        """Whether the rule counts much that multiplies nothing."""
+        return self.six_gap is not None and self.six_gap.value < -LARGE
 
     @cached_property
     def contexts(self) -> str | None:

@@ -10,6 +10,7 @@ from stepscope.model.shape import ModelShape
 from stepscope.report.facts.machine import SHAPE, Place
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.quantity import Maybe, count
+from stepscope.results.reserve import usable
 
 
 def setup_of(data: Data, where: Place, attention: str = "naive") -> Setup | None:
@@ -22,15 +23,15 @@ def setup_of(data: Data, where: Place, attention: str = "naive") -> Setup | None
 
 
 def longest_context(data: Data, where: Place, memory: Maybe, attention: str) -> Maybe:
-    """The longest context whose step fits `memory` at the place's batch."""
+    """The longest context whose step fits what is usable of a GPU's memory at the batch."""
     setup = setup_of(data, where, attention)
-    return count(_longest(setup, int(memory.value))) if setup and memory else None
+    return count(_longest(setup, int(usable(memory.value)))) if setup and memory else None
 
 
 def largest_batch(data: Data, where: Place, memory: Maybe, attention: str) -> Maybe:
-    """The largest batch whose step fits `memory` at the place's context; 0 if none does."""
+    """The largest batch whose step fits that at the place's context; 0 if none does."""
     setup = setup_of(data, where, attention)
-    return count(_largest(setup, int(memory.value))) if setup and memory else None
+    return count(_largest(setup, int(usable(memory.value)))) if setup and memory else None
 
 
 @functools.cache
@@ -40,11 +41,17 @@ def _longest(setup: Setup, memory: int) -> int:
 
 @functools.cache
 def _largest(setup: Setup, memory: int) -> int:
-    low, high = 0, 1
-    while peak(replace(setup, batch=high), "step").bytes <= memory:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = peak(replace(setup, batch=middle), "step").bytes <= memory
-        low, high = (middle, high) if fits else (low, middle)
-    return low
+    def fits(batch: int) -> bool:
+        return peak(replace(setup, batch=batch), "step").bytes <= memory
+
+    fitting, failing = 0, 1
+    while fits(failing):
+        fitting = failing
+        failing = 2 * failing
+    while failing - fitting > 1:
+        middle = (fitting + failing) // 2
+        if fits(middle):
+            fitting = middle
+        else:
+            failing = middle
+    return fitting

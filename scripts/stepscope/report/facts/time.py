@@ -1,7 +1,7 @@
 """Where the time goes: a plain step by its phases, beside its arithmetic and bytes, and along the
 context."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stepscope.report.facts import profile
@@ -151,6 +151,11 @@ class Time:
         found = tuple(_at(context, timed[context]) for context in sorted(timed))
         return found if len(found) > 1 else ()
 
+    @property
+    def is_across_cards(self) -> bool:
+        """Whether one of them is held against a ceiling that another card reached."""
+        return any(each.of_peak is not None and each.of_peak.doubt for each in self.contexts)
+
     @cached_property
     def first(self) -> At | None:
         """At the shortest context."""
@@ -249,6 +254,13 @@ def _at(context: int, rows: dict[str, dict]) -> At:
         step=made["time"],
         gpu=made.get("alone_time"),
         tokens=made.get("tokens_per_second"),
-        of_peak=made.get("mfu"),
+        of_peak=_marked(made.get("share_of_ceiling"), rows),
         limits=rows["time"]["limits"].replace("gpu", "GPU"),
+    )
+
+
+def _marked(share: Maybe, rows: dict[str, dict]) -> Maybe:
+    """In doubt, where another card reached the ceiling."""
+    return (
+        replace(share, doubt=True) if share and rows["share_of_ceiling"]["across_cards"] else share
     )

@@ -5,20 +5,22 @@ from dataclasses import dataclass
 from stepscope.axes import PLAIN_STEP
 from stepscope.model.about import About, TakesAway
 from stepscope.report.kit.page import Name
-from stepscope.results.option_labels import ABOUT, kind_of
+from stepscope.results.option_labels import ABOUT
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """A variant by what it changes.
 
-    kind: what its new value is called among those of all options: `tf32`, `sdpa`, `checkpoint 2` …
-    after: the variant that it is made on. is_aside: it varies a rung, and no rung stands on it.
+    option: the one that it changes. kind: what its new value is called among those of all options:
+    `tf32`, `sdpa`, `checkpoint 2` … after: the variant that it is made on. is_aside: it varies a
+    rung, and no rung stands on it.
     takes_away: of the step before it, by which its gain is predicted.
     """
 
     name: Name
     variant: str
+    option: str
     kind: str
     precision: str
     after: str
@@ -41,17 +43,15 @@ def changes(rows: list[dict]) -> dict[str, Change]:
     attention = {row["variant"]: row["attention"] for row in rows}
     made = {}
     for row in rows:
-        changed = row["changed"]
-        value = int(row["checkpoint"]) if changed == "checkpoint" else row["value"]
-        kind = kind_of(changed, value)
         made[row["variant"]] = Change(
             name=Name(row["label"]),
             variant=row["variant"],
-            kind=kind,
+            option=row["changed"],
+            kind=row["kind"],
             precision=row["precision"],
             after=row["after"],
             is_aside=row["is_aside"],
-            takes_away=_taken_away(kind, attention.get(row["after"], "naive")),
+            takes_away=_taken_away(row["kind"], attention.get(row["after"], "naive")),
         )
     return made
 

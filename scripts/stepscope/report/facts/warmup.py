@@ -61,7 +61,7 @@ class Warmup:
     def rows(self) -> tuple[Means, ...]:
         """The smallest size first."""
         chosen: dict[str, tuple[Place, list[Row]]] = {}
-        for rows in grouped(self.data.dicts("warmup"), "cell").values():
+        for rows in grouped(self.data.dicts("warmup", phase="step"), "cell").values():
             where = place(self.data, self.machine, rows[0], rows[0]["precision"])
             if where and _is_before(where, chosen.get(str(where.size))):
                 chosen[str(where.size)] = (where, rows)

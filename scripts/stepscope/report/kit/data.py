@@ -63,7 +63,7 @@ def of_series(row: Row) -> Maybe:
 
 
 def _unit(row: Row) -> str:
-    if row["quantity"] == "mfu":
+    if row["quantity"] in ("share_of_ceiling", "mfu"):
         return "share"
     return "count" if row["unit"] == "1" else row["unit"]
 

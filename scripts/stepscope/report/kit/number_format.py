@@ -56,6 +56,7 @@ UNITS = {
     "J": _decimal((1, "J"), (1e-3, "mJ"), (1e-6, "µJ")),
     "min": _as_is("min", 2),
     "W": _as_is("W"),
+    "kWh": _as_is("kWh"),
     "MHz": _as_is("MHz", 0),
     "°C": _as_is("°C", 0),
     "token/s": _as_is("tokens/s", 0),

@@ -46,7 +46,8 @@ class Net(nn.Module):
         q = self.table(tokens)[:, None]
         mask = torch.zeros(8, 8) if "mask" in self.options else None
         scale = self.options.get("scale")
-        return F.scaled_dot_product_attention(q, q, q, attn_mask=mask, scale=scale)[:, 0] @ self.table.weight.T
+        attended = F.scaled_dot_product_attention(q, q, q, attn_mask=mask, scale=scale)
+        return attended[:, 0] @ self.table.weight.T
 
 def build(context, **options): return Net(options)
 """

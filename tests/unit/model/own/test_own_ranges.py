@@ -162,7 +162,8 @@ def test_operations_in_place_after_a_named_part_still_work(opened, make, write, 
         class Net(nn.Module):
             def __init__(self):
                 super().__init__()
-                self.table, self.mlp, self.head = nn.Embedding(10, 4), nn.Linear(4, 4), nn.Linear(4, 10)
+                self.table, self.mlp = nn.Embedding(10, 4), nn.Linear(4, 4)
+                self.head = nn.Linear(4, 10)
 
             def forward(self, tokens):
                 x = self.mlp(self.table(tokens))

@@ -1,0 +1,71 @@
+"""Files that a measuring program needs while it runs, and traces that are there as a whole.
+
+They lie beside the program's results: a disk that has no room for them has none for these either,
+and nothing depends on another folder's room. C++ writes traces and says nothing of a full disk, so
+that each is looked at before anything is recorded of it.
+"""
+
+import contextlib
+import errno
+import gzip
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what makes the folder has not imported it yet
+    import torch
+
+PLACE = "STEPSCOPE_SCRATCH"  # environment variable: where; without it the system's folder
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """A folder for what is not kept."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get(PLACE)) as made:
+        yield Path(made)
+
+
+def events_of(profile: "torch.profiler.profile") -> list[dict]:
+    """The events of a profile as a Chrome trace has them. Raises OSError where they cannot be
+    written."""
+    with folder() as place:
+        path = place / "trace.json"
+        _export(profile, path)
+        try:
+            return json.loads(path.read_text(encoding="utf-8", errors="replace"))["traceEvents"]
+        except (ValueError, KeyError, TypeError):
+            raise _cut(path) from None
+
+
+def write_trace(profile: "torch.profiler.profile", path: Path) -> None:
+    """Write a profile as a Chrome trace to a .json.gz. Raises OSError where it is not whole
+    there."""
+    with folder() as place:
+        plain = place / "trace.json"
+        _export(profile, plain)
+        with plain.open("rb") as source, gzip.open(path, "wb") as target:
+            shutil.copyfileobj(source, target)
+        written = plain.stat().st_size
+    try:
+        with gzip.open(path) as file:
+            read = sum(len(part) for part in iter(lambda: file.read(2**20), b""))
+    except EOFError:
+        raise _cut(path) from None
+    if read != written:
+        raise _cut(path)
+
+
+def _export(profile: "torch.profiler.profile", path: Path) -> None:
+    profile.export_chrome_trace(str(path))
+    with path.open("rb") as file:  # raises where Kineto has not even made the file
+        file.seek(max(0, path.stat().st_size - 64))
+        if not file.read().rstrip().endswith(b"}"):
+            raise _cut(path)
+
+
+def _cut(path: Path) -> OSError:
+    return OSError(errno.ENOSPC, "the profiler's trace is cut off; is the disk full?", str(path))
