@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from stepscope import files
-from stepscope.results import cells, published, schema, writing
+from stepscope.results import cells, physics, published, schema, writing
 
 
 def main() -> None:
@@ -64,6 +64,8 @@ def main() -> None:
         ):
             sys.exit(f"error: {given.plan} is of another configuration; delete it and run again")
         found, samples, refused = cells.read(given.plan, given.results)
+        refused |= physics.too_fast(found, samples)
+        found, samples = cells.without(found, samples, refused)
         tables, damaged, warnings = writing.tables(found, samples, given.published)
         if damaged:
             found, samples = cells.without(found, samples, damaged)

@@ -22,7 +22,7 @@ def load(name: str, path: Path):
 
 
 labs = load("slurm_lab", HERE / "lab.py")
-workflow = load("workflow_of_projects", HERE.parent / "workflow/conftest.py")
+workflow = load("workflow_of_projects", HERE.parent / "workflow/projects.py")
 
 # What a file is edited to do: say that it is there, then wait while the file `hold` exists.
 PAUSE = """

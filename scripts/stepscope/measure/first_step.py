@@ -23,7 +23,8 @@ PARTS = {
     ),
     "waiting for the device": r"(cuda|cu)\w*(Synchronize|EventQuery)",
     "memory allocation": (
-        r"(cuda|cu)(Malloc|Free|HostAlloc|MallocHost|FreeHost|MallocAsync|FreeAsync|MemAlloc|MemFree"
+        r"(cuda|cu)(Malloc|Free|HostAlloc|MallocHost|FreeHost|MallocAsync|FreeAsync"
+        r"|MemAlloc|MemFree"
         r"|MemGetInfo|MemCreate|MemMap|MemSetAccess|MemAddress\w+)"
         r"|aten::(empty|resize_|new_empty|empty_like|empty_strided)"
     ),

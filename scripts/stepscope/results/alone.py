@@ -65,7 +65,7 @@ def limits(found: pd.DataFrame, device: dict[str, str], study: dict[str, str]) -
     is_whole = found["mode"].map(WHOLE).fillna(found["direction"]) == found["phase"]
     studies = found["cell"].map(study)
     free = found[(found["quantity"] == "time") & is_whole & (studies != "ceilings")]
-    alone = best(found).reindex(pd.MultiIndex.from_frame(free[STEP])).to_numpy()
+    alone = best(found).reindex(pd.MultiIndex.from_frame(free[STEP])).to_numpy(float)
     is_attention = studies[free.index] == "attention"
     said = np.where(free["median"] > LAUNCH_LIMITED * alone, "launches", "gpu")
     said = np.where(np.isnan(alone), np.where(is_attention, "gpu", "unknown"), said)

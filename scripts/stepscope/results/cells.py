@@ -164,9 +164,9 @@ def _too_few(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]
             of_cell.setdefault(str(row["variant"]), []).append(int(row["count"]))
     found = {}
     for cell in cells:
-        if cell.place["study"] == "ceilings":  # its variants are kinds of samples
-            continue
         processes, steps = cell.spec.get("processes", 1), cell.spec.get("steps", 1)
+        if cell.place["study"] == "ceilings":  # a sustained series lasts its seconds
+            steps = 1
         of_cell = counts.get(cell.name, {"no variant": []})
         for name, of_each in of_cell.items():
             status, _ = cell.statuses().get(name, ("ok", ""))

@@ -13,6 +13,7 @@ import fastjsonschema
 import numpy as np
 import pandas as pd
 
+from stepscope.axes import DIRECTIONS, MODES
 from stepscope.config.studies import STUDIES
 
 _NONE = pd.DataFrame(columns=["cell"])
@@ -21,6 +22,14 @@ INSTANT = 1e-7  # s: no call takes less
 TIMES = ("seconds", "event_seconds", "launch_seconds")
 NEEDED = {"variant", "process", "kind", "phase", "step", "warmup", "seconds"}  # of samples.csv
 LARGEST = 2**29  # bytes of a file that is read
+KINDS = ("free", "phased", "host-free", "busy", "burst", "sustained")
+# Column of samples.csv -> the words that it knows.
+WORDS = {
+    "warmup": ("True", "False"),
+    "kind": KINDS,
+    "mode": ("", *MODES),
+    "direction": ("", *DIRECTIONS),
+}
 # Column of samples.csv -> least and most; of those of the GPU a field may be empty.
 BOUNDS = {
     "seconds": (INSTANT, YEAR),
@@ -131,7 +140,7 @@ def _together(header: bytes, contents: dict[str, bytes]) -> tuple[pd.DataFrame, 
             raise ValueError("there are more fields in a line than columns")
         owners = np.repeat(np.arange(len(cells)), counts)
         table = table.assign(cell=owners)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:  # a whole number may be too large for pandas
         if len(cells) > 1:
             return _apart(header, contents)
         return _NONE, {cells[0]: f"samples.csv is damaged: {str(error).splitlines()[0]}"}
@@ -152,7 +161,14 @@ def _apart(header: bytes, contents: dict[str, bytes]) -> tuple[pd.DataFrame, dic
 
 
 def _impossible(table: pd.DataFrame) -> Iterator[tuple[int, str]]:
-    """(row, column) of the first number of each file and column that is beyond its BOUNDS."""
+    """(row, column) of the first field of each file and column that is beyond its BOUNDS, or none
+    of its WORDS."""
+    for name, words in WORDS.items():
+        if name in table:
+            column = table[name].fillna("").astype(str)
+            wrong = table[~column.isin(words)]
+            for row in wrong.drop_duplicates("cell").index:
+                yield row, name
     for name, (least, most) in BOUNDS.items():
         if name not in table:
             continue

@@ -57,6 +57,9 @@ def prepared(samples: pd.DataFrame) -> pd.DataFrame:
         found[name] = pd.to_numeric(numbers).fillna(0).astype(int)
     for name in ("seconds", "warmup", "sm_clock_mhz"):
         found[name] = found.get(name, pd.Series(dtype=float))
+    # What was refused may have made text of a column.
+    for name in ("seconds", "sm_clock_mhz"):
+        found[name] = found[name].astype(float)
     return found
 
 
@@ -167,7 +170,8 @@ def summarised(
         status="ok",
     )
     found = found.reset_index().drop(columns=["machine", "study", "limited"])
-    return found.join(limits, on=KEY)
+    # Without a row a column would have no type.
+    return found.astype(dict.fromkeys(derived.NUMBERS, float)).join(limits, on=KEY)
 
 
 def placed(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:

@@ -128,7 +128,7 @@ def test_what_rungs_deliver_at_another_batch(data, series):
     assert (
         part.rung("fp8").host_free and not part.rung("fused").host_free
     )  # so that no row of the column has it
-    assert [each.gpu for each in part.rungs] == [each.busy for each in part.rungs]
+    assert [each.gpu.value for each in part.rungs] == [each.busy.value for each in part.rungs]
 
 
 def test_the_gpu_idles_as_long_as_the_step_exceeds_its_replay(data, series):

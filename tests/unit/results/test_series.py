@@ -95,7 +95,9 @@ def test_the_share_of_the_ceiling_is_of_the_least_time_of_a_burst(results):
         sample("burst", p, s, kind="burst", mode=None, phase="matmul")
         for p, s in ((1, 2e-3), (2, 1e-3))
     ]
-    late = [sample("sustained", 1, 4e-3, kind="sustained", mode=None, phase="matmul")]
+    late = [
+        sample("sustained", p, 4e-3, kind="sustained", mode=None, phase="matmul") for p in (1, 2)
+    ]
     results.add(
         "lab/ceilings/matmul/fp32",
         {"operation": "matmul", "order": 100, "precision": "fp32"},
