@@ -16,8 +16,8 @@ tables() { # ZIP FOLDER: the tables of zipped records
     rm -r "$work/cells"
 }
 if [ "$name" = compare ]; then
-    python3 scripts/compare_runs.py report/example/compare/before.zip report/example/compare/after.zip --out "$made" \
-        --command "python scripts/compare_runs.py before.zip after.zip --out compare"
+    (cd report/example/compare && python3 "$OLDPWD/scripts/compare_runs.py" before.zip after.zip --out "$made" \
+        --command "python scripts/compare_runs.py before.zip after.zip --out compare")
 else
     command="snakemake --cores 1 report"
     [ ! -e "report/example/$name.yaml" ] || command="$command --configfile report/example/$name.yaml"

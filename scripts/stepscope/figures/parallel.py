@@ -1,5 +1,6 @@
 """Several devices: where the step of each rank goes."""
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, theme, words
@@ -17,14 +18,20 @@ PARTS = {  # what a bar shows: the columns that add up to it
 MOST_ROWS = 24
 
 
-def ranks(tables: Tables) -> Figure | None:
-    """A bar a strategy and rank of the cell with the most devices; what is below 0 is taken off
-    computing alone."""
+def most_devices(tables: Tables) -> pd.DataFrame:
+    """The ranks of the cell with the most devices."""
     rows = tables.rows("ranks")
     if rows.empty:
-        return None
+        return rows
     chosen = rows.sort_values(["devices", "clock"]).iloc[-1]["cell"]
-    rows = rows[rows["cell"] == chosen].head(MOST_ROWS)
+    return rows[rows["cell"] == chosen].head(MOST_ROWS)
+
+
+def ranks(tables: Tables) -> Figure | None:
+    """A bar a strategy and rank; what is below 0 is taken off computing alone."""
+    rows = most_devices(tables)
+    if rows.empty:
+        return None
     unit, seconds = words.time_unit(rows["clock"].max())
     key = {name: colours.of("rank", name) for name in PARTS}
     subject = "a step of each rank under the profiler"

@@ -8,7 +8,17 @@ from urllib.parse import quote, urlencode
 import jinja2
 import pandas as pd
 
-from stepscope.figures import attention, ladder, memory, places, start, steps, timeline, where
+from stepscope.figures import (
+    attention,
+    ladder,
+    memory,
+    parallel,
+    places,
+    start,
+    steps,
+    timeline,
+    where,
+)
 from stepscope.report.explorer import FILE
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.quantity import Quantity
@@ -183,6 +193,7 @@ VIEWS: dict[str, Callable[[Data], View]] = {
         "series", ladder.climbed(data), quantity="time", phase=f"{PARTS}|step"
     ),
     "checkpoint": _checkpoint,
+    "ranks": lambda data: _rows("ranks", parallel.most_devices(data)),
 }
 OF_ALL_MACHINES: dict[str, View] = {
     "machines": _rows(

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from stepscope.report.facts import profile
 from stepscope.report.facts.machine import Machine, Place, machine, place
+from stepscope.report.facts.memory_alive import Alive, categories
 from stepscope.report.facts.memory_savings import Checkpoint, Savings, checkpoint, savings
 from stepscope.report.facts.shape import longest_context
 from stepscope.report.kit.data import Data, Row, number, total
@@ -23,30 +24,10 @@ from stepscope.report.kit.quantity import (
     value_of,
 )
 
-HOLDS_WITHIN = 0.01  # a prediction that is off by less holds
 EARLY = 0.25  # of all gradients: while fewer are there, backward is near its beginning
 NUMBER = 4  # bytes of a weight, gradient or moment
 PARAMETER = 4 * NUMBER  # bytes that weight, gradient and two moments take
 STANDING = ("parameters", "optimizer state")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Alive:
-    """A category at the peak, of bytes that tensors asked for: by the closed form, and recorded."""
-
-    category: Name
-    predicted: Maybe
-    measured: Maybe
-
-    @cached_property
-    def gap(self) -> Maybe:
-        """How far what was recorded is off."""
-        return gap(self.measured, self.predicted)
-
-    @property
-    def holds(self) -> bool:
-        """Whether that is next to nothing."""
-        return self.gap is not None and abs(self.gap.value) < HOLDS_WITHIN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,9 +105,21 @@ class Memory:
         return Alive(category=Name("all"), predicted=predicted, measured=self.asked)
 
     @cached_property
+    def formed(self) -> Alive | None:
+        """All but the workspace, of which the form takes libraries' buffers from the recording."""
+        own = [each for each in self._categories if each.category != "workspace"]
+        if not own or len(own) == len(self._categories):
+            return None
+        predicted = plus(*(each.predicted for each in own))
+        measured = plus(*(each.measured for each in own))
+        return Alive(category=Name("all but workspace"), predicted=predicted, measured=measured)
+
+    @cached_property
     def holds(self) -> bool:
-        """Whether the closed form gives the peak."""
-        return self.all is not None and self.all.holds
+        """Whether the closed form gives the peak, with and without what it takes from the
+        recording."""
+        known = [each for each in (self.all, self.formed) if each]
+        return bool(known) and all(each.holds for each in known)
 
     @cached_property
     def is_renamed(self) -> bool:
@@ -272,13 +265,7 @@ class Memory:
 
     @cached_property
     def _categories(self) -> list[Alive]:
-        found = []
-        for row in self.data.dicts("memory_peak", cell=self.cell):
-            measured, predicted = number(row, "bytes", "B"), number(row, "predicted", "B")
-            if value_of(measured) or value_of(predicted):
-                name = Name(row["category"])
-                found.append(Alive(category=name, predicted=predicted, measured=measured))
-        return sorted(found, key=lambda each: -value_of(each.measured))
+        return categories(self.data, self.cell)
 
     @cached_property
     def _alive(self) -> dict[str, Maybe]:

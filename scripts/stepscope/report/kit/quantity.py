@@ -2,7 +2,7 @@
 some are missing."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from stepscope.report.kit import number_format
 
@@ -22,7 +22,7 @@ class Quantity:
     high: float | None = None
     doubt: bool = False
     cells: tuple[str, ...] = ()
-    of: tuple[str, ...] = ()
+    of: tuple[str, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         """As in a sentence: `424 ms`, `4.25 [3.0, 7.0]`."""
