@@ -46,7 +46,10 @@ COUNTS = {
     "stepscope.results": False,  # reads records
     "stepscope.snapshot": False,  # reads what was recorded
     "stepscope.trace": False,  # reads what was recorded
+    "stepscope.yaml_files": False,  # how the configuration is read
     "stepscope.trace.apart": True,  # of ranks, as they are measured
+    "stepscope.trace.collectives": True,  # who waits for whom, among them
+    "stepscope.trace.nesting": True,  # what of a kernel lies beside them
 }
 
 # Fields of Python's syntax tree that do not change what a program does, or that not every version

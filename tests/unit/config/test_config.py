@@ -101,25 +101,25 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
 
 @pytest.mark.parametrize(
     "preset, device, counts",
-    # timing, ladder, attention, ceilings, profile, memory, precision
+    # timing, ladder, parallel, attention, ceilings, profile, memory, precision
     [
         # 5 sizes x 2 contexts x 2 precisions, and more; 2 + 2 + 2 + 2 + 2 + 1 + 1 + 2 + 1 shapes; 5
         # matmuls, a copy
         (
             "default",
             "cuda",
-            [5 * 2 * 2 + 4 + 2 + 2, 5, 13, 6, 5 * 2 + 2 * 2 + 1 + 3 + 3, 2 * 3 * 2 * 2 + 2, 4],
+            [5 * 2 * 2 + 4 + 2 + 2, 5, 2, 13, 6, 5 * 2 + 2 * 2 + 1 + 3 + 3, 2 * 3 * 2 * 2 + 2, 4],
         ),
-        ("default", "cpu", [2 + 1 + 1, 1, 1, 3, 2, 2 + 1, 4]),
-        ("smoke", "cuda", [2, 1, 1, 3, 1, 1, 3]),
-        ("smoke", "cpu", [2, 1, 1, 2, 2, 2, 3]),
+        ("default", "cpu", [2 + 1 + 1, 1, 1, 1, 3, 2, 2 + 1, 4]),
+        ("smoke", "cuda", [2, 1, 0, 1, 3, 1, 1, 3]),
+        ("smoke", "cpu", [2, 1, 0, 1, 2, 2, 2, 3]),
         # smoke's cells, then entry by entry what these do not hold
-        ("published-000", "cuda", [4 + 6, 1, 1, 6, 2 + 2, 3, 4]),
-        ("published-001", "cuda", [4 + 3 + 3, 1, 1 + 4, 6, 2 + 3 + 1, 3 + 6, 4]),
-        ("published-002", "cuda", [4 + 5 * 4 * 2 - 4, 1, 1, 6, 2 + 2 + 5, 3, 4]),
-        ("published-003", "cuda", [4 + 1 + 5 * 2, 1, 1, 6, 2 + 6 * 4 + 2 + 1, 3 + 3 * 2 * 2, 4]),
-        ("published-004", "cuda", [4 + 1 + 2 + 3, 1, 1 + 5 + 5, 6, 2 + 3 * 2 + 1, 3 + 3, 4]),
-        ("published", "cpu", [2, 1, 1, 2, 2, 2, 4]),
+        ("published-000", "cuda", [4 + 6, 1, 0, 1, 6, 2 + 2, 3, 4]),
+        ("published-001", "cuda", [4 + 3 + 3, 1, 0, 1 + 4, 6, 2 + 3 + 1, 3 + 6, 4]),
+        ("published-002", "cuda", [4 + 5 * 4 * 2 - 4, 1, 0, 1, 6, 2 + 2 + 5, 3, 4]),
+        ("published-003", "cuda", [4 + 1 + 5 * 2, 1, 0, 1, 6, 2 + 6 * 4 + 2 + 1, 3 + 3 * 2 * 2, 4]),
+        ("published-004", "cuda", [4 + 1 + 2 + 3, 1, 0, 1 + 5 + 5, 6, 2 + 3 * 2 + 1, 3 + 3, 4]),
+        ("published", "cpu", [2, 1, 0, 1, 2, 2, 2, 4]),
     ],
 )
 def test_every_preset_is_valid_and_has_the_cells_that_it_should(

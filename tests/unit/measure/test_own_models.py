@@ -1,7 +1,9 @@
 """Cells of models of one's own: what is measured of them, and how a bad one ends."""
 
+import contextlib
 import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -48,6 +50,7 @@ def too_large(context):
 """
 LADDER = {"study": "ladder", "variants": [{"name": "fp32"}]}
 PARAMETERS = 9 * 4 + 3 * (4 * 4 + 4) + 4 * 9
+MEMORY_FLAGS = "--device cpu --threads 1 --context 6 --batch 2 --warmup 1 --steps 1"
 FLAGS = (
     "--device cpu --threads 1 --context 6 --batch 2 --warmup 1 --steps 2 --processes 1"
     " --max-seconds 0"
@@ -182,6 +185,95 @@ def test_a_model_that_does_not_fit_is_a_result(model, run_program, tmp_path):
         summary["statuses"]
     ) == 4
     assert summary["variants"]["step"]["reason"] == "no room" and summary["model"] is None
+
+
+HOSTILE = """
+import os, resource, signal, threading
+from pathlib import Path
+
+from net import Net
+
+
+def threaded(context):
+    threading.Thread(target=threading.Event().wait).start()
+    return Net(4)
+
+
+def forked(context):
+    if os.fork() == 0:
+        os.setsid()
+        signal.pause()
+    return Net(4)
+
+
+def interrupted(context):
+    raise KeyboardInterrupt
+
+
+def endless(context):
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + 2**28
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    kept = []
+    while True:
+        kept.append(bytearray(2**24))
+
+
+def threaded_and_wrong(context):
+    threaded(context)
+    raise ValueError("wrong")
+"""
+
+
+@pytest.fixture
+def hostile(model, tmp_path, run_program, monkeypatch):
+    """What becomes of a program with a hostile model; its children must not be left."""
+    path = tmp_path / "hostile.py"
+    path.write_text(HOSTILE)
+
+    def run(function, program="time_step.py", flags=FLAGS):
+        words = f"--model {path}:{function} {flags} --out {tmp_path}/cell"
+        return run_program(program, words, PYTHONPATH=str(tmp_path))
+
+    return run
+
+
+def left_behind(folder):
+    """Processes whose command names a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if str(folder).encode() in path.read_bytes():
+                found.append(path)
+    return found
+
+
+@pytest.mark.parametrize("function", ["threaded", "forked"])
+def test_what_a_model_leaves_behind_ends_with_the_cell(function, hostile, tmp_path):
+    code, _, err = hostile(function)
+    assert (code, err) == (0, "")
+    assert json.loads((tmp_path / "cell/record.json").read_text())["summary"]["model"]
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize("program", ["time_step.py", "snapshot_memory.py"])
+def test_a_wrong_model_is_told_although_its_thread_goes_on(program, hostile, tmp_path):
+    flags = FLAGS if program == "time_step.py" else MEMORY_FLAGS
+    code, _, err = hostile("threaded_and_wrong", program, flags)
+    assert code == 1 and err.count("\n") == 1 and "ValueError: wrong" in err
+    assert left_behind(tmp_path) == []
+
+
+def test_an_interrupt_is_one_line(hostile):
+    code, _, err = hostile("interrupted")
+    assert code == 1 and err == "error: interrupted\n"
+
+
+def test_memory_without_end_is_out_of_memory(hostile, tmp_path):
+    code, _, err = hostile("endless")
+    assert (code, err) == (0, "")
+    statuses = json.loads((tmp_path / "cell/record.json").read_text())["summary"]["statuses"]
+    assert {one["status"] for one in statuses} == {"oom"}
 
 
 def test_the_record_says_what_was_built(model, run_program, tmp_path):
