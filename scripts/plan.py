@@ -19,6 +19,7 @@ from stepscope.formulas import flops, footprint_peak
 from stepscope.formulas.footprint import Setup
 from stepscope.machine.identity import MachineError
 from stepscope.machine.memory import capacity
+from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
 from stepscope.yaml_files import read_yaml
 
@@ -145,15 +146,17 @@ def peak_bytes(spec: dict) -> int:
     none."""
     if "d_model" not in spec or "steps" not in spec or option(spec, "checkpoint"):
         return 0
+    precision = spec["precision"]
     setup = Setup(
         ModelShape.of(spec),
         spec["batch"],
         spec["context"],
-        spec["precision"],
+        FORMATS[precision].outside or precision,  # of which there is a closed form
         attention=str(option(spec, "attention")),
         optimizer=str(option(spec, "optimizer")),
+        loss=str(option(spec, "loss")),
     )
-    return footprint_peak.peak(setup, modes_of(spec)[-1]).bytes
+    return footprint_peak.peak(setup, modes_of(spec)[-1]).bytes if setup.is_known else 0
 
 
 if __name__ == "__main__":

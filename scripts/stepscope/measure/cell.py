@@ -238,8 +238,13 @@ def _growing(out: Path | None) -> Iterator[Path]:
             out.mkdir(parents=True, exist_ok=True)
             for left in out.glob(".growing.*"):
                 shutil.rmtree(left, ignore_errors=True)
-        with tempfile.TemporaryDirectory(dir=out, prefix=".growing.") as folder:
-            yield Path(folder)
+        try:
+            with tempfile.TemporaryDirectory(dir=out, prefix=".growing.") as folder:
+                yield Path(folder)
+        finally:
+            if out is not None:
+                with contextlib.suppress(OSError):  # what holds results is not empty
+                    out.rmdir()
 
 
 def _keep(folder: Path, place: Path) -> None:
