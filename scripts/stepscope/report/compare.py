@@ -16,7 +16,7 @@ from stepscope.report import explorer
 from stepscope.report.facts.method import versions
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, Row, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, over
 from stepscope.results import cells, writing
 from stepscope.results.tables import Tables
@@ -48,7 +48,7 @@ class CompareError(Exception):
     """Why two runs cannot be compared, for their user."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Pair:
     """A series in both runs. verdict: `more`, `less`, `same`, `broke` (it ran before), `works`
     (now); else empty."""
@@ -67,7 +67,7 @@ class Pair:
         return abs(self.ratio.value - 1) if self.ratio else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Kernel:
     """A kernel whose time a step differs."""
 
@@ -78,7 +78,7 @@ class Kernel:
     more: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Changed:
     """What is different about the runs themselves."""
 
@@ -87,7 +87,7 @@ class Changed:
     after: Name
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Run:
     """One of the two: what it was called, its tables, and what they were measured by."""
 
@@ -99,7 +99,7 @@ class Run:
     commits: tuple[Name, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Compared:
     """pairs: of what is exact, the worst first; times: by the clock; only_*: series of one run
     alone."""

@@ -1,16 +1,14 @@
 """Does this apply to me: what limits every plain timed step, and which change helps it first."""
 
-from dataclasses import dataclass
-
 from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Machine, Place, place
 from stepscope.report.kit.data import Data, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, value_of
 from stepscope.results.option_labels import LABELS
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Applies:
     """Places of a size that the same thing limits and the same change helps first.
 
@@ -26,7 +24,7 @@ class Applies:
     saves: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Judged:
     """A plain timed step, what limits it, the kind of the change that won most or should, and what
     that saves of the step, at least and at most."""

@@ -1,7 +1,6 @@
 """Attention by itself: implementations at growing lengths, what they move and keep, and which one
 is fastest."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts.attention_shapes import Shape, shapes
@@ -16,6 +15,7 @@ from stepscope.report.facts.attention_ways import (
 )
 from stepscope.report.facts.machine import MIXED, SCORE_FORWARD, SCORE_MASK, Machine, machine
 from stepscope.report.kit.data import Data, Row, grouped, of_ratio
+from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -37,7 +37,7 @@ USUAL = {"batch", "heads", "key_value_heads", "tokens", "mask"}
 DIFFERENT = 1.02
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Attention:
     """Of a cell: a head dimension in a precision, with the implementations that it measures."""
 

@@ -1,14 +1,13 @@
 """Attention at other shapes and in other precisions: the best implementation of each cell."""
 
 import math
-from dataclasses import dataclass
 
 from stepscope.report.kit.data import Data, Row, grouped, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, count
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Shape:
     """Another cell at its longest length, by the best of so many ways."""
 

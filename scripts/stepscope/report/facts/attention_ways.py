@@ -1,18 +1,17 @@
 """Implementations of attention beside each other: at one length, over all lengths, and what a call
 costs the host."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts.machine import Machine
 from stepscope.report.kit.data import Data, Row, grouped, of_ratio, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, share, value_of
 
 PLAIN = "naive"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Way:
     """An implementation at the longest length that all of the cell reached. gain: times as fast as
     naive attention."""
@@ -32,7 +31,7 @@ class Way:
         return value_of(self.forward) + value_of(self.backward)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Length:
     """A length: naive attention beside the fastest implementation there."""
 
@@ -43,7 +42,7 @@ class Length:
     kept: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class HostCall:
     """A call's forward pass: how long it keeps the host busy, and the GPU."""
 

@@ -1,7 +1,6 @@
 """What to doubt in page one: cells that are missing or old, clocks that are known badly, formats
 that compute something else."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts import ladder as climbing
@@ -10,14 +9,14 @@ from stepscope.report.facts.ladders import Ladder
 from stepscope.report.facts.machine import Machine, Place, place
 from stepscope.report.facts.rungs import Rung
 from stepscope.report.kit.data import Data, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below
 
 LOOSE = 0.1  # half an interval that a reader should be told of
 MOST = 3  # that are told
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Doubts:
     """Of page one's ladder and of all cells. elsewhere: where the kernels were profiled, if not at
     its place."""

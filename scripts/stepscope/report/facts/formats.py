@@ -2,16 +2,15 @@
 autocast chooses."""
 
 import math
-from dataclasses import dataclass
 
 from stepscope.report.kit.data import Data, Row, grouped, number
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, count, gap, scaled
 
 LAYER = "layer"  # what is varied where products of linear layers are forced
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Sum:
     """A sum of equal addends."""
 
@@ -23,7 +22,7 @@ class Sum:
     error: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Forced:
     """An operation in a format: its largest error over the inputs, and the first input at which it
     breaks down."""
@@ -36,7 +35,7 @@ class Forced:
     varied: Name | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Product:
     """A product of linear layers, and the largest error of the worst layer in each format."""
 
@@ -46,7 +45,7 @@ class Product:
     fp8: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Type:
     """A module under autocast."""
 

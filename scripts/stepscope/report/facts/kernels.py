@@ -1,7 +1,6 @@
 """Kernels and launches: what the GPU's time goes to, what the optimizer moves, and where the host
 is too slow."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts import profile
@@ -10,7 +9,7 @@ from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.profile import Profiled, plain_at, profiled, size_of
 from stepscope.report.facts.rungs import Rung
 from stepscope.report.kit.data import Data, number, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, is_below, minus, over, share
 
 TOP = 6  # kernels that are listed
@@ -19,7 +18,7 @@ SLOWER = 0.1  # one that is off by more is worth a word
 OF_ADAMW = ("addcdiv", "addcmul", "lerp")  # in names of kernels
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Kind:
     """A kind of kernel: its time in a step in both precisions, and how often it is launched in the
     place's own."""
@@ -30,7 +29,7 @@ class Kind:
     calls: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Kernel:
     """One of the kernels, or operators, that take most."""
 
@@ -41,7 +40,7 @@ class Kernel:
     share: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Limited:
     """A plain step that launches limit: its clock, the GPU's own time, and its launches.
 
@@ -67,7 +66,7 @@ class Limited:
         return (self.clock.low or self.clock.value) / self.alone.value
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OfLadder:
     """A change at a ladder's place, beside the rung before."""
 
@@ -81,7 +80,7 @@ class OfLadder:
         return self.before.limits == "launches"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Kernels:
     """Of `own`, the largest profiled plain step in 16 bits."""
 

@@ -1,7 +1,6 @@
 """The ladder: each change predicted, measured and its gap; the same changes at other places; what
 compiling costs."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts import profile
@@ -9,7 +8,7 @@ from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Machine, arithmetic, machine
 from stepscope.report.facts.rungs import Rung, alone_gain
 from stepscope.report.kit.data import Data, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, scaled
 
 PARTS = {
@@ -23,7 +22,7 @@ PARTS = {
 HELD_BACK = 0.95  # of the highest clock
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Aside:
     """A variant of a rung, `before`, at a place."""
 
@@ -37,7 +36,7 @@ class Aside:
         return alone_gain(self.before, self.rung)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Reach:
     """What a rung delivers at a context and batch."""
 
@@ -57,7 +56,7 @@ class Reach:
         return self.rung.tokens.value if self.rung.tokens else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Left:
     """A part of the profiled step, plain and at the top rung, and the least that it can take
     there."""
@@ -68,7 +67,7 @@ class Left:
     bound: Maybe = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LadderFacts:
     """Of `ladder`, that of the largest place, and of all others."""
 

@@ -1,18 +1,18 @@
 """Ladders: changes made one after another at a place, and which of them helped."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts import variants
 from stepscope.report.facts.machine import Machine, Place, arithmetic, place
 from stepscope.report.facts.rungs import Measured, Rung
 from stepscope.report.kit.data import Data, of_ratio, once
+from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, exact, minus, over, plus, value_of
 
 SIXTEEN = ("bf16", "fp16")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen
 class Ladder:
     """The rungs of a cell. throttle: why the card lowered its clock. is_part: its first variant is
     another ladder's later rung."""

@@ -1,14 +1,14 @@
 """The machine and its ceilings, and places: a size at a context and batch, with what a step must
 compute and move."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stepscope.formulas.flops import linear_step_flops
 from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
 from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
 from stepscope.report.kit.data import Data, Row, number, of_series, once
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -37,7 +37,7 @@ SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
 SCORE_BYTES_FORWARD = {mixed: SCORE_FORWARD[mixed] / SCORE_BYTES[mixed] for mixed in SCORE_BYTES}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Machine:
     """rates: the most FLOP/s of a large product by precision, in a burst; sustained: over seconds.
 
@@ -89,7 +89,7 @@ def machine(data: Data) -> Machine:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Place:
     """A size at a context and batch, in a precision.
 

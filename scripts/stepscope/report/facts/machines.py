@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.kit.data import Data, machines, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, count, over
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Beside:
     """A machine's ceilings."""
 
@@ -21,7 +21,7 @@ class Beside:
     copy: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Same:
     """A place on another machine: its step, and times as fast as on the first."""
 
@@ -36,7 +36,7 @@ class Same:
     limits: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Machines:
     """first: the machine that the others are compared with."""
 

@@ -1,7 +1,6 @@
 """What fills the memory: what is there before a step, what it adds, where the peak is, what to do
 about it."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts import profile
@@ -10,7 +9,7 @@ from stepscope.report.facts.memory_alive import Alive, categories
 from stepscope.report.facts.memory_savings import Checkpoint, Savings, checkpoint, savings
 from stepscope.report.facts.shape import longest_context
 from stepscope.report.kit.data import Data, Row, number, total
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -30,7 +29,7 @@ PARAMETER = 4 * NUMBER  # bytes that weight, gradient and two moments take
 STANDING = ("parameters", "optimizer state")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Growth:
     """A context: peaks that tensors asked for, what a block keeps for backward, and the share of it
     that grows with the square."""
@@ -43,7 +42,7 @@ class Growth:
     inference: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Memory:
     """Of the recorded step at a place, in the place's precision."""
 

@@ -1,16 +1,15 @@
 """What is alive at a recorded peak, by what it is for."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.kit.data import Data, number
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, gap, value_of
 
 HOLDS_WITHIN = 0.01  # a prediction that is off by less holds
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Alive:
     """A category at the peak, of bytes that tensors asked for: by the closed form, and recorded."""
 

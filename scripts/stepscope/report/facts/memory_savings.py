@@ -1,19 +1,19 @@
 """What lowers a step's peak: the changes of a place's ladder, and checkpoints."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Machine, Place
 from stepscope.report.facts.rungs import Rung, alone_gain
 from stepscope.report.kit.data import Data
+from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import Maybe, exact, is_below, minus, over, value_of
 
 CLEARLY = 0.99  # of the peak before: what needs less than that needs less
 JUDGED = ("faster", "slower", "same")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Remedy:
     """A rung or aside: reserved bytes at the peak beside the closed form of what tensors ask for;
     its price in time."""
@@ -23,7 +23,7 @@ class Remedy:
     time: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Savings:
     """Of every change after a ladder's plain rung, by reserved bytes."""
 
@@ -52,7 +52,7 @@ class Savings:
         return least if value_of(least.saves) > 0 else None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Checkpoint:
     """The checkpoints on a plain step that need least, by allocated bytes: rungs in turns share
     what is reserved."""

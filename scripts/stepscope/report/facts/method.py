@@ -3,13 +3,12 @@
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
 from stepscope.report.facts.machine import Machine, machine, measured_rate
 from stepscope.report.kit.data import Data, Row, grouped, number
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, value_of
 from stepscope.results.cells import NOT_MEASURED
 
@@ -19,7 +18,7 @@ COMMIT = 12  # characters of a commit that tell
 VERSIONS = {"torch": "PyTorch", "triton": "Triton", "python": "Python", "driver": "driver"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ListedCell:
     """A cell with what measures it."""
 
@@ -28,7 +27,7 @@ class ListedCell:
     command: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Study:
     """A study: its cells, and what they took."""
 
@@ -38,7 +37,7 @@ class Study:
     time: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Ceiling:
     """The rates of a large product or copy."""
 
@@ -48,7 +47,7 @@ class Ceiling:
     promised: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Method:
     """Of all cells of a machine. Versions are joined where cells differ in them."""
 

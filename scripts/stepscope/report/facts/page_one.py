@@ -1,7 +1,6 @@
 """Page one: the largest step, where its time goes, what to change first, what fits, and what to
 doubt."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts import applies, method, profile
@@ -15,7 +14,7 @@ from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.setup import STATE_BYTES
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -33,7 +32,7 @@ TOKENS = 1e9  # whose electricity is told
 JOULES_A_KWH = 3.6e6
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Fits:
     """The most that fits the memory by the closed form, with attention as it is named."""
 
@@ -42,7 +41,7 @@ class Fits:
     batch: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PageOne:
     """Of the baseline at `place`: a ladder's plain rung, else the plain timed step."""
 

@@ -1,13 +1,12 @@
 """Several devices in one step: what each strategy costs, where each rank's step goes, who waits for
 whom."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.kit.data import Data, Row, grouped, number
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -25,7 +24,7 @@ ALONE = "alone"
 COSTLY = 0.05  # of a step: who waits less, and nothing computes, has nothing to gain
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Strategy:
     """Of a variant. devices: times the tokens a second of one device. joules: of all devices, a
     token. peak: of the rank that has most."""
@@ -43,7 +42,7 @@ class Strategy:
         return gap(self.step, self.predicted)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Rank:
     """A rank's step under the profiler; computing is split as in the table `ranks`."""
 
@@ -72,7 +71,7 @@ class Rank:
         return share(self.slowed, minus(self.beside, self.slowed))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Collective:
     """Collectives of a size by themselves: bandwidths of the bus. time: of the all-reduce."""
 
@@ -83,7 +82,7 @@ class Collective:
     reduce_scatter: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Parallel:
     """Of the cell with the most devices, the longest step of those."""
 

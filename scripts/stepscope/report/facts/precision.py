@@ -1,7 +1,6 @@
 """Precision: what a faster format brings by place, and what it does to sums, normalisations and
 softmax."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts.formats import (
@@ -18,7 +17,7 @@ from stepscope.report.facts.ladders import SIXTEEN, Ladder, ladders
 from stepscope.report.facts.machine import Machine, machine, place
 from stepscope.report.facts.rungs import Rung
 from stepscope.report.kit.data import Data, Row, grouped, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, over, value_of
 
 WHOLE, AUTOCAST = "all in the format", "under autocast"
@@ -26,7 +25,7 @@ RIGHT = 0.001  # a sum that is off by less counts as right
 WIDE = ("fp32 += bf16", "fp32 += fp16")  # sums in fp32 of addends in 16 bits
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Speed:
     """fp32 over another precision, of the same place: ratios of two cells, without verdict. alone:
     without the host."""
@@ -41,7 +40,7 @@ class Speed:
     limits: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Precision:
     """faster: the 16-bit format whose speeds are shown."""
 

@@ -1,7 +1,6 @@
 """Profiled steps: what kernels' time is made of, what the GPU waits, and what the step takes
 without a profiler."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.axes import PLAIN_STEP
@@ -9,14 +8,14 @@ from stepscope.report.facts import variants
 from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import Machine, Place, place
 from stepscope.report.kit.data import Data, number, once
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, over, plus, share
 
 PRODUCTS, ATTENTION, CASTS = "matmul", "fused attention", "copy/cast"
 STEP = {"mode": "step", "phase": "step"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Part:
     """A kind of kernel in a step: its time and launches."""
 
@@ -26,7 +25,7 @@ class Part:
     share: Maybe
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen
 class Profiled:
     """A profiled step, of the cell `cell`. options: those that are not neutral, as text."""
 

@@ -2,19 +2,18 @@
 was measured here."""
 
 import math
-from dataclasses import dataclass
 from statistics import median
 
 from stepscope.report.facts.machine import Machine, machine
 from stepscope.report.kit.data import Data, Row, grouped, number
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count
 
 TIMES = ("time", "rate", "tokens_per_second")
 MOST = 12
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Source:
     """A publication and a study of it: its figures, those in doubt, and published over ours of
     those compared."""
@@ -30,7 +29,7 @@ class Source:
     high: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Figure:
     """A figure of the same GPU beside ours."""
 
@@ -41,7 +40,7 @@ class Figure:
     ratio: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Published:
     """same: figures of a GPU of this name."""
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.formulas.traffic import OPTIMIZER_BYTES
@@ -11,6 +10,7 @@ from stepscope.report.facts import predicted
 from stepscope.report.facts.machine import Machine, Place, arithmetic
 from stepscope.report.facts.variants import Change
 from stepscope.report.kit.data import of_ratio, of_series
+from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -28,7 +28,7 @@ from stepscope.report.kit.quantity import (
 from stepscope.results.agreement import OF_LOSS
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen
 class Measured:
     """A ladder's cell: its place, its variants, and its rows of series.csv and comparisons.csv.
 
@@ -101,7 +101,7 @@ def _ratio(quantity: str, of: Callable[["Rung"], str]) -> cached_property[Maybe]
     return cached_property(compared)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen
 class Rung(Change):
     """A variant with what was measured of it.
 

@@ -2,14 +2,13 @@
 one's own is."""
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.config.studies import OF_MODEL
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.profile import subject
 from stepscope.report.kit.data import Data, number
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, scaled
 
 AXES = ("size", "context", "batch", "precision")
@@ -18,7 +17,7 @@ LARGE = 0.2  # of the arithmetic
 FLOP_A_PARAMETER = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Size:
     """A named shape."""
 
@@ -36,7 +35,7 @@ class Size:
         return scaled(self.parameters, STATE_BYTES, "B")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Own:
     """A model of one's own."""
 
@@ -49,7 +48,7 @@ class Own:
     unknown: Name
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Setup:
     """Of all models that a cell of the machine has; arithmetic of the place of page one."""
 

@@ -1,7 +1,7 @@
 """Where the time goes: a plain step by its phases, beside its arithmetic and bytes, and along the
 context."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from stepscope.report.facts import profile
@@ -9,7 +9,7 @@ from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import SCORE_BYTES_FORWARD as FORWARD_SHARE
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.kit.data import Data, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, is_below, over, plus, scaled
 
 # Of a step's products: backward has two for each of forward's (Kaplan et al. 2020).
@@ -18,7 +18,7 @@ DIFFERENT = 0.05  # two clocks of one step, of which a reader should be told
 CLOSE = 0.15  # a prediction that is off by less explains the phase
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Phase:
     """A phase, or the step.
 
@@ -54,7 +54,7 @@ class Phase:
         return self.gap is not None and self.gap.value <= -CLOSE
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class At:
     """The step at a context."""
 
@@ -66,7 +66,7 @@ class At:
     limits: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Time:
     """Of the plain step at a place, in the place's precision."""
 

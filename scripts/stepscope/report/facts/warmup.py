@@ -1,12 +1,11 @@
 """Warm-up: what a benchmark gets that leaves out no, few or many steps, and what the first step
 spends its time on."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.kit.data import Data, Row, grouped, number
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, count, gap, minus, over, plus, value_of
 from stepscope.results.warmup import SKIPPED
 
@@ -18,7 +17,7 @@ PARTS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Means:
     """A cell: its first and steady step, and means of ten steps after so many are left out."""
 
@@ -34,7 +33,7 @@ class Means:
     enough: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Part:
     """What the host does in the first step of a process and in a later one."""
 
@@ -49,7 +48,7 @@ class Part:
         return bool(value_of(self.first) or value_of(self.later))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Warmup:
     """Of the shortest context of each size, so that one series shows; the cold step of the largest
     cell."""

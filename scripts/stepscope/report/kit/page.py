@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jinja2
 
+from stepscope.report.kit.named import Name
 from stepscope.report.kit.quantity import Quantity
 from stepscope.report.kit.view import escaped, table
 
@@ -43,10 +44,6 @@ class Missing(jinja2.ChainableUndefined):
     def _declared(self) -> None:
         if self._undefined_obj is not None and not isinstance(self._undefined_obj, dict):
             self._fail_with_undefined_error()
-
-
-class Name(str):
-    """Text of a record: Markdown shows it as it is, wherever a template prints it."""
 
 
 @dataclass(frozen=True)
