@@ -29,3 +29,14 @@ def named(facts: object) -> dict[str, object]:
         derived = [name for name, each in vars(kind).items() if isinstance(each, cached_property)]
         names += [name for name in derived if not name.startswith("_")]
     return {name: getattr(facts, name) for name in names}
+
+
+def value_at(row: object, path: str) -> object:
+    """What an object or dictionary has by this name, or path of names; None below what is
+    missing."""
+    value = row
+    for name in path.split("."):
+        if value is None:
+            return None
+        value = value.get(name) if isinstance(value, dict) else getattr(value, name)
+    return value

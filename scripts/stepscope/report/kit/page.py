@@ -24,7 +24,8 @@ _KEEPS_LINES = ("#", "|", "![", "```", ">")  # starts of lines that Markdown rea
 
 
 class Missing(jinja2.ChainableUndefined):
-    """What stands below a fact that is None, or is no key of a dictionary, is missing too.
+    """What stands below a fact that is None, or is no key of a dictionary or no place of a list, is
+    missing too.
 
     What no fact declares is a mistake in the template: it raises jinja2.UndefinedError.
     """
@@ -42,7 +43,8 @@ class Missing(jinja2.ChainableUndefined):
         return iter(())
 
     def _declared(self) -> None:
-        if self._undefined_obj is not None and not isinstance(self._undefined_obj, dict):
+        is_item = isinstance(self._undefined_obj, dict) or isinstance(self._undefined_name, int)
+        if self._undefined_obj is not None and not is_item:
             self._fail_with_undefined_error()
 
 
