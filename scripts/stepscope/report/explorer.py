@@ -157,7 +157,8 @@ def _ranks(runs: dict[str, Tables]) -> dict[str, dict[str, float]]:
     sizes: dict[str, float] = {}
     for each in runs.values():
         sizes |= places.parameters(each)
-    rungs = _together("variants", runs).groupby("variant")["order"].max().to_dict()
+    orders = _together("variants", runs).groupby("variant")["order"].max()
+    rungs = dict(zip(orders.index, orders, strict=True))
     return {"size": sizes, **dict.fromkeys(RUNGS, rungs)}
 
 

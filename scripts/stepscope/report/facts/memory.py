@@ -120,11 +120,6 @@ class Memory(Chapter):
         known = [each for each in (self.all, self.formed) if each]
         return bool(known) and all(each.holds for each in known)
 
-    @property
-    def is_renamed(self) -> bool:
-        """Whether it does not give a category."""
-        return not all(each.holds for each in self._categories)
-
     @cached_property
     def of_category(self) -> dict[str, Maybe]:
         """Category → what of it is alive."""

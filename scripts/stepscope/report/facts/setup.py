@@ -12,7 +12,6 @@ from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, scaled
 
 AXES = ("size", "context", "batch", "precision")
-LARGE = 0.2  # of the arithmetic
 FLOP_A_PARAMETER = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020)
 
 
@@ -53,11 +52,6 @@ class Setup(Chapter):
     def six_gap(self) -> Maybe:
         """How far the counted FLOP are off that."""
         return gap(self.place.flop, self.six)
-
-    @property
-    def has_large_embedding(self) -> bool:
-        """Whether the rule counts much that multiplies nothing."""
-        return self.six_gap is not None and self.six_gap.value < -LARGE
 
     @cached_property
     def contexts(self) -> str | None:

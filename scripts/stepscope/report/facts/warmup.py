@@ -52,11 +52,6 @@ class Warmup(Chapter):
         """The largest size's first step over the steady one."""
         return over(self.rows[-1]["first"], self.rows[-1]["steady"]) if self.rows else None
 
-    @property
-    def is_never(self) -> bool:
-        """Whether a size does not settle."""
-        return any(row["enough"] is None for row in self.rows)
-
     @cached_property
     def cold(self) -> Place | None:
         """The one of the most parameters whose first step was profiled."""
