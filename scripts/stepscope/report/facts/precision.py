@@ -112,8 +112,12 @@ class Precision(Chapter):
     @cached_property
     def sums(self) -> tuple[Row, ...]:
         """Of equal addends, with how far they are off."""
-        rows = [shown(row, sum="exact", exact="exact") for row in self.data.dicts("sums")]
-        return tuple(row | {"off": scaled(gap(row["sum"], row["exact"]), 1, "off")} for row in rows)
+        found = []
+        for row in self.data.dicts("sums"):
+            told = shown(row, sum="exact", exact="exact")
+            off = gap(told["sum"], told["exact"])
+            found.append(told | {"off": scaled(off, 1, "off")})
+        return tuple(found)
 
     @cached_property
     def stuck(self) -> Row | None:

@@ -24,8 +24,12 @@ class Setup(Chapter):
     @cached_property
     def sizes(self) -> tuple[Row, ...]:
         """Ours, the smallest first, with bytes of weights, gradients and moments."""
-        ours = [row for row in self._models if not row["reference"]]
-        return tuple(row | {"state": scaled(row["parameters"], STATE_BYTES, "B")} for row in ours)
+        found = []
+        for row in self._models:
+            if not row["reference"]:
+                state = scaled(row["parameters"], STATE_BYTES, "B")
+                found.append(row | {"state": state})
+        return tuple(found)
 
     @cached_property
     def own(self) -> tuple[Row, ...]:
