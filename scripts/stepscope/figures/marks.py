@@ -15,15 +15,20 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 
 from stepscope.figures import colours
 from stepscope.figures.theme import LABEL, text_width
-from stepscope.figures.words import plain_tick
+from stepscope.figures.words import number, plain_tick
 
 End = tuple[str, float, float, str]
 """A line's name, the x and y of its end in data units, and its colour."""
+Part = tuple[float, str]
+"""The width of a part of a bar in data units, and its colour."""
 Look = dict[str, Any]
 """How matplotlib draws something: keyword arguments of its methods."""
 TICKS = ((1, 1.1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7), (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
 MOST_TICKS = 7
 BAR = 0.7  # of the place of a horizontal bar, its thickness
+BASE: Look = {"color": colours.MUTED, "linewidth": 0.8, "zorder": 1}
+"""A line at what others are told in."""
+DASHED: Look = {"linewidth": 1, "linestyle": (0, (4, 2)), "color": colours.INK}
 
 
 def log_axis(axis: Axis, low: float, high: float, formatter: Callable = plain_tick) -> None:
@@ -71,35 +76,21 @@ def bar_axis(panel: Axes, names: Sequence[str]) -> None:
 # Lines
 
 
-def line(
-    panel: Axes,
-    rows: pd.DataFrame,
-    x: str,
-    colour: str,
-    name: str = "",
-    y: str = "median",
-    **look: Any,
-) -> list[End]:
-    """A line through the rows in the order of x, with bars from `low` to `high` where the rows have
-    these columns.
+def line(panel: Axes, rows: pd.DataFrame, x: str, colour: str, name: str, **look: Any) -> list[End]:
+    """A line through the medians in the order of x, with bars from `low` to `high` where the rows
+    have these columns.
 
     Rows without a number are left out. Returns the line's end, named; no end where there is no row.
     """
-    rows = rows.dropna(subset=[x, y]).sort_values(x)
+    rows = rows.dropna(subset=[x, "median"]).sort_values(x)
     if rows.empty:
         return []
     with_points: Look = {"marker": "o"} | look
-    panel.plot(rows[x], rows[y], color=colour, label=name or "_line", **with_points)
+    panel.plot(rows[x], rows["median"], color=colour, label=name, **with_points)
     if "low" in rows:
         intervals(panel, rows[x], rows["low"], rows["high"], colour)
     last = rows.iloc[-1]
-    return [(name, last[x], last[y], colour)]
-
-
-def span(rows: pd.DataFrame) -> tuple[float, float]:
-    """(least, most) of medians and the ends of their intervals."""
-    values = rows[["median", "low", "high"]]
-    return values.min().min(), values.max().max()
+    return [(name, last[x], last["median"], colour)]
 
 
 def intervals(
@@ -208,7 +199,7 @@ def spread(positions: Sequence[float], gap: float) -> list[float]:
 
 def ceiling(panel: Axes, value: float, name: str) -> None:
     """A dashed line across the panel, named above its left end."""
-    panel.axhline(value, color=colours.INK, linewidth=1, linestyle=(0, (4, 2)), label=name)
+    panel.axhline(value, label=name, **DASHED)
     place = panel.get_yaxis_transform()
     panel.annotate(name, (0.01, value), xycoords=place, va="bottom", fontsize=7)
 
@@ -241,20 +232,39 @@ def point(panel: Axes, x: float, y: float, colour: str, label: str, **look: Any)
 # Bars
 
 
-def stack(
-    panel: Axes,
-    place: float,
-    parts: Iterable[tuple[float, str]],
-    left: float = 0.0,
-    height: float = BAR,
-) -> float:
-    """A horizontal bar of parts, (width, colour) each, those without a width left out; where it
-    ends."""
+def stack(panel: Axes, place: float, parts: Iterable[Part], **look: Any) -> float:
+    """A horizontal bar of parts, those without a width left out; where it ends."""
+    usual: Look = {"height": BAR, "linewidth": 0}
+    left = 0.0
     for width, colour in parts:
         if width > 0:
-            panel.barh(place, width, left=left, height=height, color=colour, linewidth=0)
+            panel.barh(place, width, left=left, color=colour, **(usual | look))
             left += width
     return left
+
+
+def bar(
+    panel: Axes,
+    place: float,
+    parts: Iterable[Part],
+    told: str = "",
+    interval: tuple[float, float] = (math.nan, math.nan),
+    **look: Any,
+) -> None:
+    """A horizontal bar of parts, and where it is known an interval around its end; right of both
+    what is told of it, without which its length."""
+    end = stack(panel, place, parts)
+    low, high = interval
+    if not math.isnan(high):
+        intervals(panel, [place], [low], [high], colours.INK, horizontal=True)
+    furthest = end if math.isnan(high) else max(end, high)
+    beside_bar(panel, furthest, place, told or number(end), **look)
+
+
+def across_bar(panel: Axes, value: float, place: float, label: str = "_line") -> None:
+    """A vertical line across the bar at a place."""
+    look: Look = {"color": colours.INK, "linewidth": 1.6, "label": label}
+    panel.plot([value] * 2, [place - 0.46, place + 0.46], **look)
 
 
 def beside_bar(panel: Axes, end: float, place: float, text: str, **look: Any) -> None:

@@ -1,6 +1,8 @@
 """Which rows a figure is of: plain whole steps, the largest place, and the order of sizes and
 precisions."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from stepscope.figures.words import short
@@ -58,13 +60,35 @@ def largest(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     known = parameters(tables)
     work = frame["size"].map(known).fillna(0) * frame["context"] * frame["batch"]
     best = frame.assign(_work=work).sort_values(["_work", "context"]).iloc[-1]
-    return at_place(frame, best)
+    return alike(frame, best.to_dict())
 
 
-def at_place(frame: pd.DataFrame, row: dict | pd.Series) -> pd.DataFrame:
-    """The rows of the same size, context and batch."""
-    where = pd.Series({name: row[name] for name in PLACE})
-    return frame[(frame[PLACE] == where).all(axis=1)]
+def main_step(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of one step at the largest place: in bf16, or in the first precision that is
+    there."""
+    at_largest = largest(tables, frame)
+    precisions = at_largest["precision"].unique()
+    chosen = min(precisions, key=lambda precision: precision != "bf16", default="")
+    return at_largest[at_largest["precision"] == chosen]
+
+
+def on_ladders(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows at places of ladders, if there are any; else all."""
+    climbed = tables.rows("series", study="ladder")[PLACE].drop_duplicates()
+    rows = frame.merge(climbed, on=PLACE)
+    return frame if rows.empty else rows
+
+
+def best_rates(tables: Tables, size: str) -> pd.Series:
+    """Precision → the best rate of a large product (`matmul`, FLOP/s) or copy (`copy`, B/s)."""
+    rows = tables.rows("series", study="ceilings", size=size, quantity="rate", variant="burst")
+    return rows.groupby("precision")["median"].first().dropna()
+
+
+def alike(frame: pd.DataFrame, row: Mapping, columns: list[str] = PLACE) -> pd.DataFrame:
+    """The rows that have the same in these columns: by default the size, context and batch."""
+    where = pd.Series({name: row[name] for name in columns})
+    return frame[(frame[columns] == where).all(axis=1)]
 
 
 def usual_batch(frame: pd.DataFrame) -> pd.DataFrame:

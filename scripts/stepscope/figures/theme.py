@@ -32,6 +32,7 @@ STYLE: dict[Any, Any] = {  # of matplotlib's rcParams
     "axes.titlelocation": "left",
     "axes.labelsize": 8,
     "axes.labelcolor": colours.INK,
+    "figure.labelsize": 8,
     "axes.edgecolor": colours.MUTED,
     "axes.facecolor": "none",
     "axes.linewidth": 0.6,
@@ -113,6 +114,12 @@ def panels(
     space = {"w_pad": 0.04, "h_pad": 0.04, "wspace": 0.03, "hspace": 0.03}
     layout.set(rect=(0, 0, 1, top / (72 * height)), **space)
     return figure, axes
+
+
+def single(height: float, subject: str, key: dict[str, str] | None = None) -> tuple[Figure, Axes]:
+    """A figure of one panel."""
+    figure, axes = panels(1, 1, height, subject, key)
+    return figure, axes[0, 0]
 
 
 def wrapped(

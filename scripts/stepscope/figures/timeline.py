@@ -8,7 +8,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
-from stepscope.figures.where import MERGED, colour
+from stepscope.figures.where import merged
 from stepscope.results.tables import Tables
 
 LANE = 0.2  # inches
@@ -24,11 +24,7 @@ MOST_LANES = 8
 def profiled(tables: Tables) -> pd.DataFrame:
     """The largest plain training step that was profiled, in bf16 where it was."""
     rows = tables.rows("timeline", options="", mode="step")
-    rows = places.largest(tables, rows)
-    if rows.empty:
-        return rows
-    precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]
-    return rows[rows["precision"] == precision].drop_duplicates()
+    return places.main_step(tables, rows).drop_duplicates()
 
 
 def timeline(tables: Tables) -> Figure | None:
@@ -46,35 +42,40 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
     rows: an interval each, with view, lane, start and end (seconds), label and category (`range`,
     `call` or a kind of kernels).
     """
-    found = list(dict.fromkeys(rows["view"]))
-    views = [rows[rows["view"] == view] for view in sorted(found, key=lambda view: view != "step")]
-    if not views:
+    if rows.empty:
         return None
-    lanes = [list(dict.fromkeys(view["lane"]))[:MOST_LANES] for view in views]
-    drawn = set(rows["category"].replace(MERGED))
-    key = {name: colour(name) for name in colours.THINGS["category"] if name in drawn}
-    height = 0.65 + sum(0.55 + LANE * len(own) for own in lanes)
-    ratios = {"height_ratios": [LANE * len(own) for own in lanes]}
+    shown = merged(rows)
+    views = sorted(shown["view"].unique(), key=lambda view: view != "step")  # the whole step first
+    lanes = {view: _lanes(shown[shown["view"] == view]) for view in views}
+    heights = [LANE * len(own) for own in lanes.values()]
+    height = 0.65 + sum(0.55 + own for own in heights)
+    key = colours.key("category", set(shown["category"]))
+    ratios = {"height_ratios": heights}
     figure, axes = theme.panels(len(views), 1, height, subject, key, gridspec_kw=ratios)
-    for panel, view, own in zip(axes[:, 0], views, lanes, strict=True):
-        _view(panel, view, own)
+    for panel, view in zip(axes[:, 0], views, strict=True):
+        panel.set_title(TITLES.get(view, view))
+        _view(panel, shown[shown["view"] == view], lanes[view])
     return figure
 
 
+def _lanes(rows: pd.DataFrame) -> list[str]:
+    return list(rows["lane"].unique()[:MOST_LANES])
+
+
 def _view(panel: Axes, rows: pd.DataFrame, lanes: list[str]) -> None:
-    view = rows["view"].iloc[0]
     unit, scale = words.time_unit(rows["end"].max())
-    panel.set(title=TITLES.get(view, view), xlim=(0, rows["end"].max() / scale), xlabel=unit)
+    panel.set(xlim=(0, rows["end"].max() / scale), xlabel=unit)
     for at, lane in enumerate(lanes):
         own = rows[rows["lane"] == lane]
-        for category in dict.fromkeys(own["category"]):
-            part = own[own["category"] == category]
-            starts, ends = part["start"].to_numpy() / scale, part["end"].to_numpy() / scale
+        for category, part in own.groupby("category", sort=False):
+            starts = part["start"].to_numpy() / scale
+            ends = part["end"].to_numpy() / scale
             if category == "range":
                 _ranges(panel, at, part["label"], starts, ends)
-            else:
-                shade = colours.MUTED if category == "call" else colour(category)
-                _bars(panel, at, starts, ends, shade)
+                continue
+            is_call = category == "call"
+            shade = colours.MUTED if is_call else colours.of("category", str(category))
+            _bars(panel, at, starts, ends, shade)
     marks.bar_axis(panel, [_lane_name(lane) for lane in lanes])
     panel.spines["left"].set_visible(False)
 
