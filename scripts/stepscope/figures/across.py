@@ -5,7 +5,7 @@ from itertools import cycle
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
-from stepscope.figures.steps import quotient
+from stepscope.figures.steps import relative
 from stepscope.results.tables import Tables
 
 SHADES = ("black", "blue", "vermillion", "green", "orange", "purple", "sky")
@@ -20,25 +20,40 @@ def machines(tables: Tables) -> Figure | None:
     names = [each for each in tables.machines if each in set(steps["machine"])]
     if len(names) < 2:
         return None
+
     first, *others = names
-    is_first = steps["machine"] == first
-    both = steps[~is_first].merge(steps[is_first], on=STEP, suffixes=("", "_first"))
-    ratios = places.in_order(tables, both.assign(**quotient(both, "", "_first")))
+    ratios = places.in_order(tables, relative(steps, steps["machine"] == first, STEP))
     rows = ratios.drop_duplicates(STEP)[-MOST_PLACES:]
     if rows.empty:
         return None
+
     shades = dict(zip(names, cycle(SHADES), strict=False))  # all names, shades again and again
     light = {name: colours.OKABE_ITO[shade].light for name, shade in shades.items()}
     subject = f"a whole training step, times that on {words.short(first, 30)}"
     key = {name: light[name] for name in others}
+
     figure, panel = theme.single(0.85 + 0.17 * len(rows), subject, key)
     panel.set_xscale("log")
     panel.axvline(1, **(marks.BASE | {"color": light[first]}))
+
     for at, row in enumerate(rows.to_dict("records")):
         for each in places.alike(ratios, row, STEP).to_dict("records"):
-            machine, ends = each["machine"], ([each["low"]], [each["high"]])
-            marks.point(panel, each["median"], at, light[machine], machine)
-            marks.intervals(panel, [at], *ends, light[machine], horizontal=True)
+            colour = light[each["machine"]]
+            marks.point(
+                panel,
+                each["median"],
+                at,
+                colour,
+                each["machine"],
+            )
+            marks.interval(
+                panel,
+                at,
+                each["low"],
+                each["high"],
+                colour,
+            )
+
     marks.bar_axis(panel, places.names(rows))
     marks.log_axis(panel.xaxis, *panel.get_xlim())
     panel.set_xlabel("times as long")
@@ -48,27 +63,50 @@ def machines(tables: Tables) -> Figure | None:
 def published(tables: Tables) -> Figure | None:
     """A row a source and study, a mark a number: published over ours, on a logarithmic axis; 1 is
     as long as here."""
-    rows = tables.rows("published", quantity="time", statistic=NUMBERS, doubt="")
-    rows = rows[rows["measured"].gt(0) & rows["ratio"].gt(0)]
+    every = tables.rows(
+        "published",
+        quantity="time",
+        statistic=NUMBERS,
+        doubt="",
+    )
+    rows = every[every["ratio"] > 0]
     if rows.empty:
         return None
+
     groups = list(rows.groupby(["source", "gpu", "study"]))
+
     figure, panel = theme.single(
         0.75 + 0.26 * len(groups), "published time over ours at the same place"
     )
     panel.set_xscale("log")
     panel.axvline(1, **marks.BASE)
-    look: marks.Look = {"marker": "|", "markersize": 8, "linestyle": "none"}
     names = []
+
     for at, (key, own) in enumerate(groups):
         source, gpu, study = map(str, key)
         ratios = own["ratio"]
-        panel.plot(ratios, [at] * len(own), color=colours.ACCENT, label=source, **look)
+        panel.plot(
+            ratios,
+            [at] * len(own),
+            color=colours.ACCENT,
+            label=source,
+            marker="|",
+            markersize=8,
+            linestyle="none",
+        )
         middle = ratios.median()
-        marks.point(panel, middle, at, colours.INK, "_median", markersize=4.5)
+        marks.point(
+            panel,
+            middle,
+            at,
+            colours.INK,
+            "_median",
+            markersize=4.5,
+        )
         told = f"{words.number(middle, 2)} (median of {len(own)})"
         marks.beside_bar(panel, ratios.max(), at, told)
         names.append(f"{source}, {words.short(gpu or 'GPU not named', 16)}: {study}")
+
     marks.bar_axis(panel, names)
     low = min(0.8, rows["ratio"].min())
     high = max(1.25, rows["ratio"].max())

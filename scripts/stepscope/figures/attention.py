@@ -47,6 +47,7 @@ def over_length(
     """
     if rows.dropna(subset=["median"])["length"].nunique() < 2:
         return None
+
     # In the order of the colours; what has none comes last.
     known = {name: rank for rank, name in enumerate(colours.THINGS["attention"])}
     ranks = rows["variant"].map(known).fillna(len(known))

@@ -50,7 +50,12 @@ ACCENT = OKABE_ITO["blue"].light  # of what is one of a kind
 # are green.
 THINGS = {
     "precision": {name: said.colour for name, said in PRECISIONS.items()},
-    "phase": {"inference": "sky", "forward": "sky", "backward": "orange", "optimizer": "green"},
+    "phase": {
+        "inference": "sky",
+        "forward": "sky",
+        "backward": "orange",
+        "optimizer": "green",
+    },
     "category": {
         "matmul": "blue",
         "fused attention": "vermillion",
@@ -73,12 +78,12 @@ THINGS = {
         "waiting": "grey",
         "idle": "pale",
     },
-    "memory": {
+    "memory": {  # from below
         "parameters": "blue",
-        "gradients": "orange",
         "optimizer state": "green",
-        "activations": "sky",
+        "gradients": "orange",
         "cast weights": "purple",
+        "activations": "sky",
         "workspace": "yellow",
         "buffers": "black",
         "unknown": "pale",
@@ -92,6 +97,11 @@ THINGS = {
         "sdpa-efficient": "green",
         "flex": "orange",
         "triton": "vermillion",
+    },
+    "way": {
+        "GPU busy": "green",
+        "without the host": "orange",
+        "by the clock": "blue",
     },
     "first step": {
         "module loading": "blue",

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, marks, places, theme, words
+from stepscope.figures import colours, marks, places, theme
 from stepscope.results.tables import Tables
 
 STATISTICS = ["median", "low", "high"]
@@ -40,9 +40,19 @@ def curves(
     has_base: whether a line is drawn at 1.
     """
     titles = rows["panel"].unique()
-    told = words.crossed(subject, rows)
-    figure, panels = theme.wrapped(len(titles), 2, height, told, sharex=True, sharey=True)
+    if (rows["status"] == "oom").any():
+        subject += "; ✕ where memory ran out"
+
+    figure, panels = theme.wrapped(
+        len(titles),
+        2,
+        height,
+        subject,
+        sharex=True,
+        sharey=True,
+    )
     named = []
+
     for panel, title in zip(panels, titles, strict=True):
         own = rows[rows["panel"] == title]
         panel.set(xscale="log", yscale="log", title=title)
@@ -50,12 +60,19 @@ def curves(
             panel.axhline(1, **marks.BASE)
         ends: list[marks.End] = []
         for name, of_line in own.groupby("line", sort=False):
-            ends += marks.line(panel, of_line, x, of_line["colour"].iloc[0], str(name))
+            ends += marks.line(
+                panel,
+                of_line,
+                x,
+                of_line["colour"].iloc[0],
+                str(name),
+            )
         lost = own[own["status"] == "oom"]
         marks.out_of_memory(panel, zip(lost[x], lost["colour"], strict=True))
         for name, value in (levels or {}).items():
             marks.ceiling(panel, value, name)
         named.append((panel, ends))
+
     values = rows.filter(STATISTICS)
     drawn = [np.nanmin(values), np.nanmax(values), *(levels or {}).values()]
     if has_base:
@@ -85,4 +102,11 @@ def over_context(
     colour = shown["precision"].map(partial(colours.of, "precision"))
     shown = shown.assign(panel=shown["precision"], line=shown["size"], colour=colour)
     labels = ("context (tokens)", unit)
-    return curves(shown, "context", subject, labels=labels, margins=margins, **more)
+    return curves(
+        shown,
+        "context",
+        subject,
+        labels=labels,
+        margins=margins,
+        **more,
+    )

@@ -17,15 +17,26 @@ def sums(tables: Tables) -> Figure | None:
     rows = tables["sums"].dropna(subset=["sum", "exact"])
     if rows.empty:
         return None
+
     errors = (rows["sum"] / rows["exact"] - 1).abs().clip(lower=LEAST)
     first = rows.iloc[0]
     subject = f"{first['times']:,.0f} addends, {words.number(first['exact'], 4)} exactly"
+
     figure, panel = theme.single(0.75 + 0.2 * len(rows), subject)
     panel.set_xscale("log")
+
     for at, row in enumerate(rows.assign(error=errors).to_dict("records")):
         colour = colours.of("precision", row["sum_dtype"])
-        marks.point(panel, row["error"], at, colour, row["variant"], markersize=5)
+        marks.point(
+            panel,
+            row["error"],
+            at,
+            colour,
+            row["variant"],
+            markersize=5,
+        )
         marks.beside_bar(panel, row["error"], at, words.number(row["sum"], 7))
+
     marks.bar_axis(panel, list(rows["variant"]))
     low, high = errors.min() / 3, errors.max()
     panel.set(xlabel="relative error", xlim=(low, 30 * high))  # with room for the words
@@ -41,16 +52,27 @@ def forced(tables: Tables) -> Figure | None:
     groups = list(rows.groupby(["operation", "quantity"], sort=False))
     if not groups:
         return None
+
     subject = "relative error of the worst element against float64; dashed under autocast"
-    figure, panels = theme.wrapped(len(groups), 2, 1.7, subject, sharey=True)
+
+    figure, panels = theme.wrapped(
+        len(groups),
+        2,
+        1.7,
+        subject,
+        sharey=True,
+    )
     drawn = []
+
     for panel, ((operation, quantity), own) in zip(panels, groups, strict=True):
         panel.set(yscale="log", title=operation, xlabel=quantity)
         drawn.append((panel, _errors(panel, own)))
+
     for panel, ends in drawn:
         panel.set_ylim(LEAST / 20, 3)
         marks.log_axis(panel.yaxis, LEAST, 1, words.power_tick)
         marks.label_ends(panel, ends)
+
     return figure
 
 
@@ -63,13 +85,23 @@ def _errors(panel: Axes, rows: pd.DataFrame) -> list[marks.End]:
         median=rows["error"].clip(lower=LEAST),
     )
     ends: list[marks.End] = []
+
     for key, line in shown.groupby(["way", "format"], sort=False):
         way, name = map(str, key)
         colour = colours.of("precision", name)
-        look: marks.Look = {"linestyle": WAYS[way], "markersize": 2.5}
-        end = marks.line(panel, line, "at", colour, name, **look)
-        if WAYS[way] == "solid":
+        dashes = WAYS[way]
+        end = marks.line(
+            panel,
+            line,
+            "at",
+            colour,
+            name,
+            linestyle=dashes,
+            markersize=2.5,
+        )
+        if dashes == "solid":
             ends += end
+
     every = -(-len(values) // MOST_TICKS)
     ticks = [words.plain_tick(each) for each in values[::every]]
     panel.set_xticks(range(0, len(values), every), ticks)

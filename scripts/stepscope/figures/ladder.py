@@ -9,13 +9,13 @@ from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
 from stepscope.figures.curves import in_units
-from stepscope.figures.steps import OF_STEP, phase_parts
+from stepscope.figures.steps import PHASES, phase_parts
 from stepscope.results.tables import Tables
 
 BROKEN = 1.6  # a bar that is as many times as long as all others is cut
 MOST_PLACES = 3
 VARIANT = ["cell", "variant"]
-ABOUT = ["order", "after", "is_aside", "label", "changed"]  # of each variant
+ABOUT = ["after", "is_aside", "label", "changed"]  # of each variant
 STATUS = {"oom": "out of memory"}
 
 
@@ -29,7 +29,13 @@ def rungs(tables: Tables) -> pd.DataFrame:
     about = tables["variants"][[*VARIANT, *ABOUT]]
     rows = places.free_steps(tables, study="ladder").merge(about, on=VARIANT)
     labels = about[[*VARIANT, "label"]].set_axis(["cell", "after", "after_label"], axis="columns")
-    pairs = tables.rows("comparisons", study="ladder", mode="step", phase="step", quantity="time")
+    pairs = tables.rows(
+        "comparisons",
+        study="ladder",
+        mode="step",
+        phase="step",
+        quantity="time",
+    )
     judged = pairs.rename(columns={"a": "after", "b": "variant"})
     judged = judged[[*VARIANT, "after", "ratio", "verdict"]]
     rows = rows.merge(judged, on=[*VARIANT, "after"], how="left")
@@ -47,6 +53,7 @@ def climbed(tables: Tables) -> pd.DataFrame:
     measured = steps.dropna(subset=["median"])
     if measured.empty:
         return measured
+
     longest = steps[steps["cell"] == measured["cell"].mode()[0]]
     begins_alike = steps["variant"] == longest["variant"].iloc[0]
     whole = measured[measured["cell"].isin(steps.loc[begins_alike, "cell"])]
@@ -64,68 +71,98 @@ def ladder(tables: Tables) -> Figure | None:
     shown = climbed(tables)
     if shown.empty:
         return None
+
     alone = places.free_steps(tables, "host_free_time", "ladder")
-    is_starved = (shown["limits"] == "launches") & shown["cell"].isin(alone["cell"])
-    starved = set(shown.loc[is_starved, "cell"])
+    alone = alone[[*VARIANT, "median"]].rename(columns={"median": "host_free"})
+    shown = shown.merge(alone, on=VARIANT, how="left")
+    is_limited = shown["cell"].isin(shown.loc[shown["limits"] == "launches", "cell"])
+    shown["host_free"] = shown["host_free"].where(is_limited)
     cells = shown.drop_duplicates("cell")
     counts = shown["cell"].value_counts(sort=False)
+
     figure, axes = theme.panels(
         len(cells),
         1,
         0.45 + (0.55 + 0.19 * counts).sum(),
-        _subject(shown, has_lines=bool(starved)),
-        colours.key("phase", OF_STEP),
+        _subject(shown),
+        PHASES,
         gridspec_kw={"height_ratios": counts},
     )
     phases = places.phase_times(tables, study="ladder")
+
     for panel, row in zip(axes[:, 0], cells.to_dict("records"), strict=True):
         cell = row["cell"]
         own = shown[shown["cell"] == cell]
         _bars(panel, own, phases[phases["cell"] == cell])
-        if cell in starved:
-            of_cell = alone[alone["cell"] == cell].set_index("variant")["median"]
-            _without_host(panel, of_cell.reindex(own["variant"]))
         panel.set_title(words.place(row))
+
     scales = "" if len(cells) == 1 else "; each panel has its own scale"
     axes[-1, 0].set_xlabel(f"ms a step{scales}")
     return figure
 
 
-def _subject(shown: pd.DataFrame, *, has_lines: bool) -> str:
+def _subject(shown: pd.DataFrame) -> str:
     told = "× as fast as the row above"
     is_told_apart = (shown["verdict"] != "") & ~shown["follows"]
     if is_told_apart.any():
         told += " or the one in brackets"
-    return f"{told}; vertical line: without the host" if has_lines else told
+    if shown["host_free"].notna().any():
+        told += "; vertical line: without the host"
+    return told
 
 
 def _bars(panel: Axes, steps: pd.DataFrame, phases: pd.DataFrame) -> None:
-    limit, is_cut = _limit(steps)
+    limit = _limit(steps)
+
     for at, row in enumerate(in_units(steps, 1e-3).to_dict("records")):
+        if not math.isnan(row["host_free"]):
+            marks.across_bar(panel, 1e3 * row["host_free"], at)
         step, low, high = row["median"], row["low"], row["high"]
         if math.isnan(step):
             told = STATUS.get(row["status"], row["status"])
-            marks.beside_bar(panel, 0, at, told, color=colours.MUTED)
+            marks.beside_bar(
+                panel,
+                0,
+                at,
+                told,
+                color=colours.MUTED,
+            )
             continue
         parts = _parts(phases[phases["variant"] == row["variant"]], step)
         told = f"{words.measured(step, low, high)} ms{_told(row)}"
-        if is_cut and step > limit:  # the axis ends before the bar does
+        if step > limit:  # the axis ends before the bar does
             marks.bar(panel, at, _up_to(limit, parts), f"cut short: {told}")
-            look: marks.Look = {"fontsize": 11, "va": "center", "ha": "center", "clip_on": True}
-            panel.text(0.93 * limit, at, "//", color=colours.PAPER, **look)
+            panel.text(
+                0.93 * limit,
+                at,
+                "//",
+                color=colours.PAPER,
+                fontsize=11,
+                va="center",
+                ha="center",
+                clip_on=True,
+            )
         else:
-            marks.bar(panel, at, parts, told, (low, high))
+            marks.bar(
+                panel,
+                at,
+                parts,
+                told,
+                low,
+                high,
+            )
+
     marks.bar_axis(panel, [words.short(label, 24) for label in steps["label"]])
     panel.set_xlim(0, 1.42 * limit)
 
 
-def _limit(steps: pd.DataFrame) -> tuple[float, bool]:
-    """(ms up to which bars are drawn, whether the longest is cut there)."""
+def _limit(steps: pd.DataFrame) -> float:
+    """Milliseconds up to which bars are drawn: all, or all but the longest."""
     known = steps.dropna(subset=["median"]).sort_values("median")
     *shorter, longest = known["median"]
     is_cut = bool(shorter) and longest > BROKEN * shorter[-1]
     drawn = known[:-1] if is_cut else known
-    return 1.05e3 * np.nanmax(drawn[["median", "high"]]), is_cut
+    return 1.05e3 * np.nanmax(drawn[["median", "high"]])
 
 
 def _parts(phases: pd.DataFrame, step: float) -> list[marks.Part]:
@@ -144,13 +181,6 @@ def _up_to(limit: float, parts: list[marks.Part]) -> list[marks.Part]:
         kept.append((min(width, left), colour))
         left = max(0.0, left - width)
     return kept
-
-
-def _without_host(panel: Axes, seconds: pd.Series) -> None:
-    """A line across each bar at the step without the host."""
-    for at, each in enumerate(seconds):
-        if not math.isnan(each):
-            marks.across_bar(panel, 1e3 * each, at)
 
 
 def _told(row: dict) -> str:
@@ -178,22 +208,41 @@ def checkpoint(tables: Tables) -> Figure | None:
     own = checkpointed(tables)
     if own.empty:
         return None
+
     # A rung that takes turns uses what others reserved: only what it allocates is its own.
     every, word = places.peaks(tables, "ladder", places.OWN_PEAKS)
     peaks = every[every["cell"] == own["cell"].iloc[0]].set_index("variant")["median"]
     if peaks.empty:
         return None
+
     unit, scale = words.byte_unit(peaks.max())
     subject = words.place(own.iloc[0].to_dict())
-    figure, axes = theme.panels(1, 2, 0.8 + 0.24 * len(own), subject, sharey=True)
+
+    figure, axes = theme.panels(
+        1,
+        2,
+        0.8 + 0.24 * len(own),
+        subject,
+        sharey=True,
+    )
     time, memory = axes[0]
+
     for at, row in enumerate(in_units(own, 1e-3).to_dict("records")):
-        interval = (row["low"], row["high"])
-        marks.bar(time, at, [(row["median"], colours.ACCENT)], interval=interval)
+        step = [(row["median"], colours.ACCENT)]
+        marks.bar(
+            time,
+            at,
+            step,
+            low=row["low"],
+            high=row["high"],
+        )
         peak = peaks.get(row["variant"], 0.0) / scale
         marks.bar(memory, at, [(peak, colours.ACCENT)])
+
     labels = [words.short(label, 24) for label in own["label"]]
+
     for panel, label in ((time, "ms a step"), (memory, f"{unit} {word} at the peak")):
         marks.bar_axis(panel, labels)
         panel.set(xlabel=label, xlim=(0, 1.2 * panel.dataLim.x1 or 1))
+
     return figure

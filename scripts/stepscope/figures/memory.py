@@ -10,17 +10,6 @@ from matplotlib.figure import Figure
 from stepscope.figures import colours, curves, marks, places, theme, words
 from stepscope.results.tables import Tables
 
-KINDS = {  # column of memory_timeline, or of a snapshot's → category; from below
-    "parameters": "parameters",
-    "optimizer_state": "optimizer state",
-    "gradients": "gradients",
-    "cast_weights": "cast weights",
-    "activations": "activations",
-    "workspace": "workspace",
-    "buffers": "buffers",
-    "unknown": "unknown",
-    "other": "other",
-}
 MOST_MOMENTS = 1200  # that are drawn
 LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for its name
 
@@ -46,50 +35,91 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
     """Bytes alive over time, stacked by category; dashed what the allocator reserved, if that is
     known.
 
-    rows: a moment each, in order, with `time` in seconds, and in bytes any of the columns of
-    `KINDS`; `reserved` and `phase` may be missing.
+    rows: a moment each, in order, with `time` in seconds, and in bytes any of the kinds of memory
+    that have a colour, with _ for a space; `reserved` and `phase` may be missing.
     """
-    columns = [column for column in KINDS if column in rows]
-    totals = rows[columns].sum(axis=1).to_numpy()
+    rows = rows.rename(columns=lambda column: column.replace("_", " "))
+    key = colours.key("memory", rows.columns)
+    totals = rows[list(key)].sum(axis=1).to_numpy()
     if not totals.any():
         return None
+
     peak_row = int(totals.argmax())
     every = -(-len(rows) // MOST_MOMENTS)
     kept = sorted({*range(0, len(rows), every), peak_row, len(rows) - 1})
-    rows = rows.iloc[kept].reindex(columns=["time", "phase", "reserved", *columns])
+    rows = rows.iloc[kept].reindex(columns=["time", "phase", "reserved", *key])
     unit, scale = words.byte_unit(totals.max())
     time = 1e3 * rows["time"].to_numpy()
-    values = rows[columns].fillna(0.0).to_numpy().T / scale
+    values = rows[list(key)].fillna(0.0).to_numpy().T / scale
     reserved = rows["reserved"] / scale
     peak = totals.max() / scale
     told = f"{subject}; peak (triangle) {words.number(peak)} {unit}"
     if reserved.any():
         told += f", reserved (dashed) {words.number(reserved.max())}"
+
     figure, panel = theme.single(3.1, told)
     top = 1.14 * np.nanmax([peak, reserved.max()])
-    panel.set(xlim=(time[0], time[-1]), ylim=(0, top), xlabel="ms since the start", ylabel=unit)
-    kinds = [KINDS[column] for column in columns]
-    shades = [colours.of("memory", kind) for kind in kinds]
-    panel.stackplot(time, values, colors=shades, linewidth=0)
+    panel.set(
+        xlim=(time[0], time[-1]),
+        ylim=(0, top),
+        xlabel="ms since the start",
+        ylabel=unit,
+    )
+    panel.stackplot(
+        time,
+        values,
+        colors=list(key.values()),
+        linewidth=0,
+    )
     if reserved.any():
-        panel.plot(time, reserved, label="reserved", **marks.DASHED)
-    look: marks.Look = {"marker": "v", "markersize": 5}
-    marks.point(panel, time[kept.index(peak_row)], peak, colours.INK, "peak", **look)
+        panel.plot(
+            time,
+            reserved,
+            label="reserved",
+            **marks.DASHED,
+        )
+    moment = time[kept.index(peak_row)]
+    marks.point(
+        panel,
+        moment,
+        peak,
+        colours.INK,
+        "peak",
+        marker="v",
+        markersize=5,
+    )
     _phases(panel, time, rows["phase"].fillna(""))
-    _names(panel, time, values, kinds)
+    _names(panel, time, values, key)
     return figure
 
 
 def _phases(panel: Axes, time: np.ndarray, phases: pd.Series) -> None:
     """A line where a phase begins, and its name at the panel's upper edge."""
-    look: marks.Look = {"textcoords": "offset points", "fontsize": 7, "color": colours.MUTED}
     begins = (phases != "") & (phases != phases.shift())
+
     for start, phase in zip(time[begins], phases[begins], strict=True):
-        panel.axvline(start, color=colours.MUTED, linewidth=0.6, zorder=3)
-        panel.annotate(phase, (start, panel.get_ylim()[1]), (3, -8), **look)
+        panel.axvline(
+            start,
+            color=colours.MUTED,
+            linewidth=0.6,
+            zorder=3,
+        )
+        panel.annotate(
+            phase,
+            (start, panel.get_ylim()[1]),
+            (3, -8),
+            textcoords="offset points",
+            fontsize=7,
+            color=colours.MUTED,
+        )
 
 
-def _names(panel: Axes, time: np.ndarray, values: np.ndarray, kinds: list[str]) -> None:
+def _names(
+    panel: Axes,
+    time: np.ndarray,
+    values: np.ndarray,
+    key: dict[str, str],
+) -> None:
     """Names of the areas right of them where they still are there at the end, else in their
     thickest place.
 
@@ -98,13 +128,22 @@ def _names(panel: Axes, time: np.ndarray, values: np.ndarray, kinds: list[str]) 
     middles = values.cumsum(axis=0) - values / 2
     least = LEAST_NAMED * panel.get_ylim()[1]
     ends: list[marks.End] = []
-    for kind, thickness, middle in zip(kinds, values, middles, strict=True):
+
+    for kind, thickness, middle in zip(key, values, middles, strict=True):
         thickest = thickness.argmax()
         if thickness[-1] > least:
-            ends.append((kind, time[-1], middle[-1], colours.of("memory", kind)))
+            ends.append((kind, time[-1], middle[-1], key[kind]))
         elif thickness[thickest] > least:
-            look: marks.Look = {"ha": "center", "va": "center", "fontsize": theme.LABEL}
-            panel.text(time[thickest], middle[thickest], kind, color=colours.ON_BAR, **look)
+            panel.text(
+                time[thickest],
+                middle[thickest],
+                kind,
+                ha="center",
+                va="center",
+                fontsize=theme.LABEL,
+                color=colours.ON_BAR,
+            )
+
     marks.label_ends(panel, ends)
 
 
@@ -115,6 +154,7 @@ def memory_growth(tables: Tables) -> Figure | None:
     rows = places.usual_batch(peaks)
     if rows["context"].nunique() < 2:
         return None
+
     steps = places.usual_batch(places.free_steps(tables))
     lost = steps[steps["status"] == "oom"]
     unit, scale = words.byte_unit(rows["median"].max())

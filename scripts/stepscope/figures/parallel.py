@@ -32,17 +32,17 @@ def ranks(tables: Tables) -> Figure | None:
     rows = most_devices(tables)
     if rows.empty:
         return None
+
     unit, seconds = words.time_unit(rows["clock"].max())
     key = colours.key("rank", PARTS)
     subject = "a step of each rank under the profiler"
+
     figure, panel = theme.single(1.0 + 0.17 * len(rows), subject, key)
     # (rows, parts), in units of the axis
     lengths = pd.DataFrame({name: rows[list(own)].sum(axis=1) for name, own in PARTS.items()})
     lengths /= seconds
     lengths["computing alone"] += lengths.clip(upper=0).sum(axis=1)
-    for at, own in enumerate(lengths.to_numpy()):
-        marks.bar(panel, at, zip(own, key.values(), strict=True), fontsize=7)
     names = rows["variant"] + rows["rank"].map(", rank {:.0f}".format)
-    marks.bar_axis(panel, list(names))
+    marks.keyed_bars(panel, lengths, key, list(names))
     panel.set(xlabel=unit, xlim=(0, 1.15 * rows["clock"].max() / seconds))
     return figure

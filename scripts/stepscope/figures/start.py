@@ -24,20 +24,44 @@ def warmup(tables: Tables) -> Figure | None:
     rows = warmed(tables)
     if rows.empty:
         return None
+
     cells = rows.drop_duplicates("cell")
     skipped = sorted(rows["skipped"].unique())
     subject = "ten steps after so many of warm-up: mean ± standard deviation, over the steady step"
-    figure, panels = theme.wrapped(len(cells), 3, 1.6, subject, sharex=True, sharey=True)
+
+    figure, panels = theme.wrapped(
+        len(cells),
+        3,
+        1.6,
+        subject,
+        sharex=True,
+        sharey=True,
+    )
+
     for panel, cell in zip(panels, cells.to_dict("records"), strict=True):
         own = rows[rows["cell"] == cell["cell"]]
         mean = own["mean"] / own["steady"]
         std = own["std"] / own["steady"]
         at = own["skipped"].map(skipped.index)
-        shown = pd.DataFrame({"at": at, "median": mean, "low": mean - std, "high": mean + std})
+        shown = pd.DataFrame(
+            {
+                "at": at,
+                "median": mean,
+                "low": mean - std,
+                "high": mean + std,
+            }
+        )
         panel.axhline(1, **marks.BASE)
-        marks.line(panel, shown, "at", colours.of("precision", cell["precision"]), "mean")
+        marks.line(
+            panel,
+            shown,
+            "at",
+            colours.of("precision", cell["precision"]),
+            "mean",
+        )
         panel.set(title=places.name(cell), xlim=(-0.4, len(skipped) - 0.6))
         panel.set_xticks(range(len(skipped)), [f"{each:.0f}" for each in skipped])
+
     panels[0].set_ylim(bottom=0)
     figure.supxlabel("steps of warm-up")
     figure.supylabel("times the steady step")
@@ -49,12 +73,14 @@ def first_step(tables: Tables) -> Figure | None:
     rows = tables.rows("first_step", phase="step").dropna(subset=["context"])
     if rows.empty:
         return None
+
     cells = places.in_order(tables, rows.drop_duplicates("cell"))
     taken = rows.loc[rows[["first", "later"]].max(axis=1) > 0, "part"]
     key = colours.key("first step", set(taken))
     subject = "the first step of a fresh process; paler, a later step"
+
     figure, panel = theme.single(1.15 + 0.34 * len(cells), subject, key)
-    faint: marks.Look = {"height": 0.24, "alpha": 0.5}
+
     for at, cell in enumerate(cells["cell"]):
         own = rows[rows["cell"] == cell].set_index("part")
         widths = 1e3 * own[["first", "later"]].reindex(list(key)).fillna(0.0)
@@ -62,10 +88,24 @@ def first_step(tables: Tables) -> Figure | None:
             zip(widths[which], key.values(), strict=True) for which in ("first", "later")
         )
         first = marks.stack(panel, at - 0.18, of_first, height=0.36)
-        later = marks.stack(panel, at + 0.2, of_later, **faint)
+        later = marks.stack(
+            panel,
+            at + 0.2,
+            of_later,
+            height=0.24,
+            alpha=0.5,
+        )
         marks.beside_bar(panel, first, at - 0.18, f"{words.number(first)} ms")
-        look: marks.Look = {"fontsize": 7, "color": colours.MUTED}
-        marks.beside_bar(panel, later, at + 0.2, words.number(later), **look)
+        told = words.number(later)
+        marks.beside_bar(
+            panel,
+            later,
+            at + 0.2,
+            told,
+            fontsize=7,
+            color=colours.MUTED,
+        )
+
     marks.bar_axis(panel, places.names(cells))
     panel.set(xlabel="ms", xlim=(0, 1.15 * panel.dataLim.x1))
     return figure

@@ -1,8 +1,6 @@
 """Timing: a step's phases, its growth with the context, who is launch-limited, and what a precision
 brings."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -12,7 +10,7 @@ from stepscope.axes import MODES
 from stepscope.figures import colours, curves, marks, places, theme, words
 from stepscope.results.tables import Tables
 
-OF_STEP = MODES["step"].phases
+PHASES = colours.key("phase", MODES["step"].phases)
 BAR = ["size", "precision"]  # what a bar of phases is of
 MOST_CONTEXTS = 4
 MOST_CELLS = 30
@@ -21,10 +19,7 @@ MOST_CELLS = 30
 def phase_parts(rows: pd.DataFrame) -> list[marks.Part]:
     """(ms, colour) of the phases in these rows, in the order of the step."""
     milliseconds = 1e3 * rows.set_index("phase")["median"]
-    return [
-        (milliseconds.get(phase, 0.0), colour)
-        for phase, colour in colours.key("phase", OF_STEP).items()
-    ]
+    return [(milliseconds.get(phase, 0.0), colour) for phase, colour in PHASES.items()]
 
 
 def step_parts(tables: Tables) -> Figure | None:
@@ -36,34 +31,65 @@ def step_parts(tables: Tables) -> Figure | None:
     rows = places.usual_batch(places.phase_times(tables)).dropna(subset=["median"])
     if rows.empty:
         return None
+
     counts = rows.groupby("context")["cell"].nunique()
-    contexts = sorted(counts[counts >= counts.max() / 2].index)[-MOST_CONTEXTS:]
-    steps = places.usual_batch(places.tried_steps(tables))
+    contexts = counts.index[counts >= counts.max() / 2][-MOST_CONTEXTS:]
+    steps = places.tried_steps(tables)
     bars = places.in_order(tables, steps.assign(context=0)).drop_duplicates(BAR)
     subject = "each phase synchronised"
     if len(contexts) > 1:
         subject += "; each panel has its own scale"
     height = 0.65 + 0.16 * len(bars)
-    key = colours.key("phase", OF_STEP)
-    figure, panels = theme.wrapped(len(contexts), 2, height, subject, key=key, sharey=True)
+
+    figure, panels = theme.wrapped(
+        len(contexts),
+        2,
+        height,
+        subject,
+        key=PHASES,
+        sharey=True,
+    )
+
     for panel, context in zip(panels, contexts, strict=True):
         phases, wholes = (frame[frame["context"] == context] for frame in (rows, steps))
         _phase_bars(panel, bars, phases, wholes)
         panel.set_title(f"context {context:,.0f}")
+
     for panel in panels[-2:]:
         panel.set_xlabel("ms")
+
     return figure
 
 
-def _phase_bars(panel: Axes, bars: pd.DataFrame, phases: pd.DataFrame, steps: pd.DataFrame) -> None:
+def _phase_bars(
+    panel: Axes,
+    bars: pd.DataFrame,
+    phases: pd.DataFrame,
+    steps: pd.DataFrame,
+) -> None:
     for at, bar in enumerate(bars.to_dict("records")):
         own = places.alike(phases, bar, BAR)
         whole = next(iter(places.alike(steps, bar, BAR).to_dict("records")), {})
         if len(own):
-            interval = (1e3 * whole["low"], 1e3 * whole["high"])
-            marks.bar(panel, at, phase_parts(own), interval=interval, fontsize=7)
+            low, high = 1e3 * whole["low"], 1e3 * whole["high"]
+            marks.bar(
+                panel,
+                at,
+                phase_parts(own),
+                low=low,
+                high=high,
+                fontsize=7,
+            )
         elif whole.get("status") == "oom":
-            marks.beside_bar(panel, 0, at, "out of memory", color=colours.MUTED, fontsize=7)
+            marks.beside_bar(
+                panel,
+                0,
+                at,
+                "out of memory",
+                color=colours.MUTED,
+                fontsize=7,
+            )
+
     sizes = bars["size"].map(lambda size: words.short(size, 14))
     marks.bar_axis(panel, list(sizes + " " + bars["precision"]))
     panel.set_xlim(0, 1.18 * panel.dataLim.x1 if panel.patches else 1)
@@ -71,9 +97,10 @@ def _phase_bars(panel: Axes, bars: pd.DataFrame, phases: pd.DataFrame, steps: pd
 
 def time_by_context(tables: Tables) -> Figure | None:
     """A line a size over the context, a panel a precision; crosses where memory ran out."""
-    rows = places.usual_batch(places.tried_steps(tables))
+    rows = places.tried_steps(tables)
     if rows.dropna(subset=["median"])["context"].nunique() < 2:
         return None
+
     return curves.over_context(
         tables,
         curves.in_units(rows, 1e-3),
@@ -85,19 +112,10 @@ def time_by_context(tables: Tables) -> Figure | None:
     )
 
 
-@dataclass(frozen=True)
-class Way:
-    """How a quantity is shown: its name, the colour and the shape of its marks."""
-
-    label: str
-    colour: str
-    marker: str
-
-
-WAYS = {
-    "busy_time": Way("GPU busy", colours.OKABE_ITO["green"].light, "s"),
-    "host_free_time": Way("without the host", colours.OKABE_ITO["orange"].light, "D"),
-    "time": Way("by the clock", colours.ACCENT, "o"),
+WAYS = {  # quantity → what it is called, and its marker
+    "busy_time": ("GPU busy", "s"),
+    "host_free_time": ("without the host", "D"),
+    "time": ("by the clock", "o"),
 }
 
 
@@ -123,46 +141,83 @@ def launches(tables: Tables) -> Figure | None:
     rows = launch_rows(tables)
     if rows.empty:
         return None
+
     height = 0.85 + 0.155 * len(rows)
     subject = "a whole training step; its launches on the right"
-    key = {way.label: way.colour for way in WAYS.values()}
+    key = colours.key("way", dict(WAYS.values()))
+
     figure, panel = theme.single(height, subject, key)
     panel.set_xscale("log")
     every = _by_ways(tables)
-    counted = tables.rows("series", study="timing", quantity="launches", mode="step")
-    counts = counted.set_index("cell")["median"]
-    beside: marks.Look = {"xycoords": panel.get_yaxis_transform(), "va": "center", "fontsize": 7}
+    counts = places.free_steps(tables, "launches").set_index("cell")["median"]
+    beside = panel.get_yaxis_transform()
+
     for at, row in enumerate(rows.to_dict("records")):
         _marks(panel, at, every[every["cell"] == row["cell"]], row["limits"])
         if row["cell"] in counts.index:
-            panel.annotate(f"{counts[row['cell']]:,.0f}", (1.02, at), **beside)
+            count = f"{counts[row['cell']]:,.0f}"
+            panel.annotate(
+                count,
+                (1.02, at),
+                xycoords=beside,
+                va="center",
+                fontsize=7,
+            )
+
     marks.bar_axis(panel, places.names(rows))
     marks.log_axis(panel.xaxis, 1e3 * rows["median"].min() / 3, 1e3 * rows["median"].max())
     panel.set_xlabel("ms")
     return figure
 
 
-def _marks(panel: Axes, at: int, rows: pd.DataFrame, limits: str) -> None:
+def _marks(
+    panel: Axes,
+    at: int,
+    rows: pd.DataFrame,
+    limits: str,
+) -> None:
     """The marks of a cell, and a line from the shortest to the longest where launches limit it."""
     values = curves.in_units(rows, 1e-3)
+
     for row in values.to_dict("records"):
-        way = WAYS[row["quantity"]]
-        look: marks.Look = {"marker": way.marker, "markersize": 4}
-        marks.point(panel, row["median"], at, way.colour, way.label, **look)
-        ends = ([row["low"]], [row["high"]])
-        marks.intervals(panel, [at], *ends, way.colour, horizontal=True)
+        label, marker = WAYS[row["quantity"]]
+        colour = colours.of("way", label)
+        marks.point(
+            panel,
+            row["median"],
+            at,
+            colour,
+            label,
+            marker,
+            markersize=4,
+        )
+        marks.interval(
+            panel,
+            at,
+            row["low"],
+            row["high"],
+            colour,
+        )
+
     if limits == "launches":
-        reach = [values["median"].min(), values["median"].max()]
-        between: marks.Look = {"linewidth": 0.8, "zorder": 1.5, "label": "_launches"}
-        panel.plot(reach, (at, at), color=colours.MUTED, **between)
+        panel.plot(
+            [values["median"].min(), values["median"].max()],
+            [at, at],
+            color=colours.MUTED,
+            linewidth=0.8,
+            zorder=1.5,
+            label="_launches",
+        )
 
 
 def precision_speedup(tables: Tables) -> Figure | None:
     """How many times as fast a step is as in fp32, over the context, a panel a precision and a line
     a size."""
-    ratios = speedups(places.usual_batch(places.free_steps(tables)).dropna(subset=["median"]))
+    steps = places.tried_steps(tables).dropna(subset=["median"])
+    ratios = relative(steps, steps["precision"] == "fp32", places.PLACE, power=-1.0)
     if ratios.empty:
         return None
+
     return curves.over_context(
         tables,
         ratios,
@@ -175,20 +230,17 @@ def precision_speedup(tables: Tables) -> Figure | None:
     )
 
 
-def speedups(steps: pd.DataFrame) -> pd.DataFrame:
-    """Rows of other precisions with `median` = time in fp32 over theirs, and its interval `low`,
-    `high`."""
-    is_base = steps["precision"] == "fp32"
-    pairs = steps[~is_base].merge(steps[is_base], on=places.PLACE, suffixes=("", "_base"))
-    return pairs.assign(**quotient(pairs, "_base", ""))
+def relative(
+    steps: pd.DataFrame, is_base: pd.Series, same: list[str], power: float = 1.0
+) -> pd.DataFrame:
+    """Times, all but the base's, over that of the base where these columns are the same: `median`,
+    with its interval `low`, `high`.
 
-
-def quotient(pairs: pd.DataFrame, over: str, under: str) -> dict[str, pd.Series]:
-    """`median`, `low` and `high` of one time over another, whose columns end in `over` and `under`.
-
-    The two were measured in different processes: the variances of their logarithms add up.
+    power: −1 for times as fast. The two were measured in different processes: the variances of
+    their logarithms add up.
     """
-    ratio = pairs[f"median{over}"] / pairs[f"median{under}"]
-    halves = [np.log(pairs[f"high{which}"] / pairs[f"low{which}"]) / 2 for which in (over, under)]
-    factor = np.exp(np.hypot(*halves))
-    return {"median": ratio, "low": ratio / factor, "high": ratio * factor}
+    pairs = steps[~is_base].merge(steps[is_base], on=same, suffixes=("", "_base"))
+    ratio = (pairs["median"] / pairs["median_base"]) ** power
+    own, base = (np.log(pairs[f"high{of}"] / pairs[f"low{of}"]) / 2 for of in ("", "_base"))
+    factor = np.exp(np.hypot(own, base))
+    return pairs.assign(median=ratio, low=ratio / factor, high=ratio * factor)

@@ -16,7 +16,11 @@ from stepscope.results.tables import Tables
 
 # Softmax kernels of both directions are one colour, and what moves or sets bytes is no work of its
 # own.
-MERGED = {"softmax forward": "softmax", "softmax backward": "softmax", "memory set/copy": "other"}
+MERGED = {
+    "softmax forward": "softmax",
+    "softmax backward": "softmax",
+    "memory set/copy": "other",
+}
 PASSES = {  # phase → the panel in which it is drawn
     "forward": "forward",
     "inference": "forward",
@@ -36,23 +40,40 @@ def merged(rows: pd.DataFrame) -> pd.DataFrame:
 def categories(tables: Tables) -> Figure | None:
     """A row a profiled cell, a panel a pass: GPU time (without a GPU: operator time) by kind of
     kernel."""
-    rows = merged(tables.rows("categories", options="", mode="step", phase=set(PASSES)))
+    rows = merged(
+        tables.rows(
+            "categories",
+            options="",
+            mode="step",
+            phase=set(PASSES),
+        )
+    )
     if rows.empty:
         return None
+
     cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]
     key = colours.key("category", set(rows.loc[rows["time"] > 0, "category"]))
     rows = rows.assign(panel=rows["phase"].map(PASSES), ms=1e3 * rows["time"])
     names = list(dict.fromkeys(PASSES.values()))
     height = 1.2 + 0.17 * len(cells)
     subject = "time a step of the profiled steps"
-    figure, axes = theme.panels(1, len(names), height, subject, key, sharex=True, sharey=True)
+
+    figure, axes = theme.panels(
+        1,
+        len(names),
+        height,
+        subject,
+        key,
+        sharex=True,
+        sharey=True,
+    )
+
     for panel, name in zip(axes[0], names, strict=True):
         of_pass = rows[rows["panel"] == name].pivot_table("ms", "cell", "category", "sum")
-        widths = of_pass.reindex(index=cells["cell"], columns=list(key)).fillna(0.0)
-        for at, own in enumerate(widths.to_numpy()):
-            marks.bar(panel, at, zip(own, key.values(), strict=True), fontsize=7)
-        marks.bar_axis(panel, places.names(cells))
+        widths = of_pass.reindex(index=cells["cell"])
+        marks.keyed_bars(panel, widths, key, places.names(cells))
         panel.set(title=name, xlabel="ms")
+
     longest = max(panel.dataLim.x1 for panel in axes[0] if panel.patches)
     axes[0, 0].set_xlim(0, 1.3 * longest)
     return figure
@@ -90,6 +111,7 @@ def profiled(tables: Tables, cell: str, clock: dict) -> Step | None:
     busy = tables.row("gaps", cell=cell, phase="step").get("busy")
     if rows.empty or busy is None:
         return None
+
     of_phase = rows.pivot_table("time", "category", "phase", "sum")
     of_phase = of_phase.reindex(columns=["step", "optimizer"]).fillna(0.0)
     outside = of_phase["step"] - of_phase["optimizer"]
@@ -111,6 +133,7 @@ def bounds(tables: Tables, place: dict, precision: str) -> dict[str, float]:
     known = places.alike(tables["models"], place)
     if known.empty:
         return {}
+
     model = known.iloc[0].fillna(0)
     work = {precision: model["flop"]}
     if model["vocab_size"]:
@@ -142,11 +165,18 @@ class Waterfall:
 def waterfall_of(tables: Tables) -> Waterfall | None:
     """At the largest place of the ladder that is profiled plainly in bf16; where there is none, the
     largest place."""
-    cells = tables.rows("cells", study="profile", mode="step", device="cuda", status="ok")
+    cells = tables.rows(
+        "cells",
+        study="profile",
+        mode="step",
+        device="cuda",
+        status="ok",
+    )
     is_plain = (cells["options"] == "") & (cells["precision"] == "bf16")
     plain = places.largest(tables, places.on_ladders(tables, cells[is_plain]))
     if plain.empty:
         return None
+
     place = plain.iloc[0].to_dict()
     rungs, alone = (
         places.alike(places.free_steps(tables, study=study), place).dropna(subset=["median"])
@@ -157,6 +187,7 @@ def waterfall_of(tables: Tables) -> Waterfall | None:
     start = profiled(tables, place["cell"], clocks[0]) if clocks else None
     if start is None:
         return None
+
     steps, precision = [start], "bf16"
     if len(rungs):
         fastest = rungs.sort_values("median").iloc[0].to_dict()
@@ -185,22 +216,31 @@ def waterfall(tables: Tables) -> Figure | None:
     found = waterfall_of(tables)
     if found is None:
         return None
+
     before, after = found.steps[0], found.steps[-1]
     shown = [part for part in LOOK if before.parts[part] or after.parts[part]]
     names = ["plain step", *(LOOK[part][0] for part in shown)]
     if after is not before:
         names.append("all changes")
     subject = words.place(found.place, precision=True)
-    told = f"{subject}; kernels by the profiler, steps by the clock"
+    told = f"{subject}; kernels under the profiler"
+
     figure, panel = theme.single(0.75 + 0.27 * len(names), told)
-    _whole(panel, 0, before)
     left = 0.0
+
     for at, part in enumerate(shown, start=1):
         shade = colours.of("category", LOOK[part][1])
         widths = [1e3 * step.parts[part] for step in found.steps]
         for width, alpha in ((widths[0], 0.35), (widths[-1], 1.0)):
-            look: marks.Look = {"height": marks.BAR, "linewidth": 0, "alpha": alpha}
-            panel.barh(at, width, left=left, color=shade, **look)
+            panel.barh(
+                at,
+                width,
+                marks.BAR,
+                left,
+                color=shade,
+                linewidth=0,
+                alpha=alpha,
+            )
         text = " → ".join(words.number(width) for width in widths)
         bound = 1e3 * found.bounds.get(part, 0.0)
         if bound:
@@ -208,8 +248,10 @@ def waterfall(tables: Tables) -> Figure | None:
             text += f" (bound {words.number(bound)})"
         marks.beside_bar(panel, left + max(*widths, bound), at, text)
         left += widths[0]
-    if after is not before:
-        _whole(panel, len(names) - 1, after)
+
+    for at, step in zip((0, len(names) - 1), found.steps, strict=False):
+        _whole(panel, at, step)
+
     marks.bar_axis(panel, names)
     panel.set(xlim=(0, 1.4 * left), xlabel="ms a step")
     return figure
@@ -219,4 +261,10 @@ def _whole(panel: Axes, at: int, step: Step) -> None:
     parts = [
         (1e3 * step.parts[part], colours.of("category", kind)) for part, (_, kind) in LOOK.items()
     ]
-    marks.bar(panel, at, parts, f"{words.number(1e3 * step.time)} ms", fontweight="bold")
+    marks.bar(
+        panel,
+        at,
+        parts,
+        f"{words.number(1e3 * step.time)} ms",
+        fontweight="bold",
+    )

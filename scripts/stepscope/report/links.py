@@ -126,7 +126,7 @@ def _phases(data: Data) -> View:
 
 
 def _by_context(data: Data) -> View:
-    frame = places.usual_batch(places.tried_steps(data))
+    frame = places.tried_steps(data)
     return _over_context(_steps(frame, phase="step"), "series.time")
 
 
