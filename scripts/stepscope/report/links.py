@@ -126,7 +126,7 @@ def _phases(data: Data) -> View:
 
 
 def _by_context(data: Data) -> View:
-    frame = places.usual_batch(places.tried_steps(data))
+    frame = places.tried_steps(data)
     return _over_context(_steps(frame, phase="step"), "series.time")
 
 
@@ -161,7 +161,7 @@ def _attention(data: Data, quantity: str) -> View:
 
 def _waterfall(data: Data) -> View:
     found = where.waterfall_of(data)
-    cells = _chosen(list(found.cells)) if found else {}
+    cells = _chosen([step.cell for step in found.steps]) if found else {}
     return _rows("categories", phase="step|optimizer") | cells
 
 
