@@ -128,6 +128,7 @@ OPTIONS, MODE, PHASE, DIRECTION = axes(
     direction="of the attention study: `forward` or `backward`",
 )
 OF_CELL = (MACHINE, STUDY, SIZE, CONTEXT, BATCH, PRECISION)
+PLACE = [each.name for each in (*OF_CELL, OPTIONS, MODE)]  # what `cells` says of each
 OF_PASS = (OPTIONS, MODE, PHASE, LENGTH, DIRECTION)
 LIMITS = texts(limits=("limited by", "a free step: `gpu`, `launches`, `cpu` or `unknown`"))
 PROCESSES = counts(processes="fresh processes that measured it")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from stepscope.results.schema import FLAG, NUMBER, OF_CELL, TABLES
+from stepscope.results.schema import FLAG, NUMBER, PLACE, TABLES
 
-_ADDED = [*(each.name for each in OF_CELL if each.name != "machine"), "options", "mode"]
+_ADDED = PLACE[1:]  # most tables have the machine
 
 
 class Tables:
