@@ -12,7 +12,7 @@ from stepscope.results.mapped import mapped
 NUMBERS = ["median", "low", "high", "mean", "std"]
 
 
-def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.DataFrame) -> list[pd.DataFrame]:
+def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> list[pd.DataFrame]:
     """All of them. found: measured series with `alone_time`; least: ceilings.least_times()."""
     return [
         *_of_steps(found, cells, ceilings.bursts(cells, least)),
