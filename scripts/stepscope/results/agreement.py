@@ -29,14 +29,10 @@ def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str,
     tolerances = {name: PRECISIONS[precisions[name]].tolerance for name in with_loss}
     found = {}
     for name, one in with_loss.items():
-        larger = _larger(tolerances[name], tolerances[first])
+        both = (tolerances[name], tolerances[first])
+        larger = None if None in both else max(both)
         found[name] = one | _against(one, with_loss[first], larger)
     return found
-
-
-def _larger(a: float | None, b: float | None) -> float | None:
-    """Of two tolerances; None where one of them judges nothing."""
-    return None if a is None or b is None else max(a, b)
 
 
 def _against(one: dict, first: dict, tolerance: float | None) -> dict:

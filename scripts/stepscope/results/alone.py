@@ -6,6 +6,8 @@ import pandas as pd
 
 from stepscope.axes import MODES
 from stepscope.measure.found import LAUNCH_LIMITED
+from stepscope.results.mapped import beside
+from stepscope.results.tables import where
 
 ALONE = "alone_time"
 HOST_FREE, BUSY = "host_free_time", "busy_time"
@@ -29,16 +31,10 @@ def best(found: pd.DataFrame, prefers_busy: frozenset[str] = frozenset()) -> pd.
     """A row of each step by itself: its host-free time before its busy time, but in cells of
     prefers_busy. What limits a step is judged by the former, since the profiler's union of kernels
     leaves out what the GPU needs between them."""
-    sources = found[found["quantity"].isin([HOST_FREE, BUSY])]
+    sources = where(found, quantity=[HOST_FREE, BUSY])
     is_second = (sources["quantity"] == BUSY) != sources["cell"].isin(prefers_busy)
     in_order = sources.loc[is_second.sort_values(kind="stable").index]
     return in_order.drop_duplicates(STEP).sort_index()
-
-
-def beside(steps: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
-    """The median that others have at each of the steps, by STEP; NaN where there is none."""
-    medians = others.drop_duplicates(STEP).set_index(STEP)["median"]
-    return steps[STEP].join(medians, on=STEP)["median"]
 
 
 def _cells_by_busy(found: pd.DataFrame, asides: set[tuple[str, str]]) -> frozenset[str]:
@@ -59,7 +55,7 @@ def limits(found: pd.DataFrame) -> pd.Series:
     """
     is_whole = found["mode"].map(WHOLE).fillna(found["direction"]) == found["phase"]
     is_free = (found["quantity"] == "time") & is_whole & (found["study"] != "ceilings")
-    alone = beside(found, best(found))
+    alone = beside(found, best(found), STEP, "median")
     said = {
         "": ~is_free,
         "cpu": found["device"] == "cpu",

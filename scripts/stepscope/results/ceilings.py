@@ -8,6 +8,7 @@ import pandas as pd
 from stepscope.results import data_sheets
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.mapped import mapped
+from stepscope.results.tables import where
 
 RATES = ["burst", "sustained"]  # kinds of samples of ceilings, which are variants of their cell
 UNITS = {"matmul": "FLOP/s", "copy": "B/s"}
@@ -16,7 +17,7 @@ UNITS = {"matmul": "FLOP/s", "copy": "B/s"}
 def least_times(samples: pd.DataFrame) -> pd.Series:
     """Seconds of each ceiling's shortest operation, by cell and variant: `sustained`, and `burst`:
     at any time."""
-    kept = samples[samples["kind"].isin(RATES) & ~samples["warmup"]]
+    kept = where(samples, kind=RATES, warmup=False)
     least = kept.groupby(["cell", "kind"])["seconds"].min().unstack().reindex(columns=RATES)
     least = least.assign(burst=least.min(axis=1)).rename_axis(columns="variant")
     return pd.Series(least.stack(), name="seconds").dropna()
@@ -56,7 +57,7 @@ def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> pd
     """Series of rates: work over the least of the times, and beside them what the GPU's data sheet
     says. found: the series of times."""
     cells = [cell for cell in cells if cell.place["study"] == "ceilings"]
-    times = found[found["cell"].isin([cell.name for cell in cells])]
+    times = where(found, cell=[cell.name for cell in cells])
     counts = times.groupby(["cell", "variant"])[["processes", "samples"]].max()
     rates = counts.join(least, how="inner").reset_index()
     rates["median"] = mapped(rates, cells, work_of) / rates.pop("seconds")

@@ -8,6 +8,8 @@ import pandas as pd
 
 from stepscope.results import alone, statistics, verdicts
 from stepscope.results.cells import MeasuredCell, places
+from stepscope.results.mapped import beside
+from stepscope.results.tables import where
 
 PASS = alone.STEP[2:]  # of which step or pass of a variant a time is
 PAIR = ["cell", "a", "b"]
@@ -46,8 +48,7 @@ def of_processes(pairs: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
     A variant's time in a round is the median of its steps. Where there are no turns a process is
     one round.
     """
-    is_compared = samples["kind"].isin(COMPARED) & samples["mode"].isin(["", "step"])
-    steps = samples[is_compared & ~samples["warmup"]]
+    steps = where(samples, kind=[*COMPARED], mode=["", "step"], warmup=False)
     steps = steps.assign(quantity=steps["kind"].map(COMPARED))
     turn = ["cell", "variant", "process", "round", *PASS, "quantity"]
     times = steps.groupby(turn, sort=False)["seconds"].median().reset_index()
@@ -61,13 +62,11 @@ def of_processes(pairs: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
 
 def _limits(found: pd.DataFrame, series: pd.DataFrame) -> pd.Series:
     """What limits each pair: what limits both, `launches` where they limit one, else `unknown`."""
-    own = series[(series["quantity"] == "time") & (series["limits"] != "")]
-    own = own[["cell", "variant", *PASS, "limits"]].fillna({"length": 0})
-    of_a = found[[*PAIR, *PASS]].merge(own.rename(columns={"variant": "a"}), how="left")
-    of_b = found[[*PAIR, *PASS]].merge(own.rename(columns={"variant": "b"}), how="left")
-    is_one = (of_a["limits"] == "launches") | (of_b["limits"] == "launches")
-    of_unlike = np.where(is_one, "launches", "unknown")
-    return of_a["limits"].where(of_a["limits"] == of_b["limits"], of_unlike)
+    own = where(series, quantity="time").fillna({"length": 0})
+    sides = [found.assign(variant=found[side]) for side in ("a", "b")]
+    of_a, of_b = (beside(side, own, alone.STEP, "limits") for side in sides)
+    is_one = (of_a == "launches") | (of_b == "launches")
+    return of_a.where(of_a == of_b, np.where(is_one, "launches", "unknown"))
 
 
 def pairs(cells: list[MeasuredCell]) -> pd.DataFrame:

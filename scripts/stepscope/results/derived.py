@@ -7,7 +7,8 @@ from stepscope.axes import FULL
 from stepscope.formulas import flops
 from stepscope.results import alone, ceilings, data_sheets, models
 from stepscope.results.cells import MeasuredCell, precision_of
-from stepscope.results.mapped import mapped
+from stepscope.results.mapped import beside, mapped
+from stepscope.results.tables import where
 
 NUMBERS = ["median", "low", "high", "mean", "std"]
 
@@ -49,28 +50,25 @@ def _of_steps(
     tokens = mapped(steps, cells, _tokens)
     steps = steps[tokens.notna()]
 
-    def burst(cell: MeasuredCell, variant: str) -> ceilings.Burst:
-        return bursts.get((cell.place["machine"], precision_of(cell, variant)), ceilings.UNKNOWN)
-
-    def is_elsewhere(cell: MeasuredCell, variant: str) -> bool:
-        return burst(cell, variant).card != cell.hardware.get("gpu_uuid")
-
-    def ceiling(cell: MeasuredCell, variant: str) -> float | None:
-        return burst(cell, variant).rate
-
-    def sheet(cell: MeasuredCell, variant: str) -> float | None:
+    def peaks(cell: MeasuredCell, variant: str) -> dict:
         precision = precision_of(cell, variant)
-        return data_sheets.peak_for_mfu(cell.hardware.get("gpu"), precision)
+        burst = bursts.get((cell.place["machine"], precision), ceilings.UNKNOWN)
+        return {
+            "burst": burst.rate,
+            "across_cards": burst.card != cell.hardware.get("gpu_uuid"),
+            "sheet": data_sheets.peak_for_mfu(cell.hardware.get("gpu"), precision),
+        }
 
+    of_steps = list(mapped(steps, cells, peaks, "variant"))
+    known = pd.DataFrame(of_steps, steps.index, ["burst", "across_cards", "sheet"])
+    burst, sheet = known["burst"].astype(float), known["sheet"].astype(float)
+    marked = steps.assign(across_cards=known["across_cards"])
     work = mapped(steps, cells, models.flop, "mode").astype(float)
-    marked = steps.assign(across_cards=mapped(steps, cells, is_elsewhere, "variant"))
-    rate = mapped(steps, cells, ceiling, "variant").astype(float)
-    peak = mapped(steps, cells, sheet, "variant").astype(float)
     return [
         _rates(steps, tokens[steps.index], "tokens_per_second", "token/s"),
         _rates(steps, work, "flops", "FLOP/s"),
-        _rates(marked, work / rate, "share_of_ceiling", "1"),
-        _rates(steps, work / peak, "mfu", "1"),
+        _rates(marked, work / burst, "share_of_ceiling", "1"),
+        _rates(steps, work / sheet, "mfu", "1"),
     ]
 
 
@@ -111,17 +109,17 @@ def _rates(times: pd.DataFrame, work: pd.Series, quantity: str, unit: str) -> pd
 
 
 def _energy_of_tokens(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
-    joules = found[found["quantity"] == "energy"]
+    joules = where(found, quantity="energy")
     of_token = joules[NUMBERS].div(mapped(joules, cells, _tokens), axis=0)
     return joules.assign(quantity="energy_token", **of_token).dropna(subset="median")
 
 
 def _gaps(found: pd.DataFrame) -> pd.DataFrame:
     """Seconds a launch that the whole step takes beyond what the GPU works for."""
-    is_step = (found["mode"] == "step") & (found["phase"] == "step")
-    steps = found[is_step & (found["quantity"] == "time")]
-    launches = alone.beside(steps, found[found["quantity"] == "launches"])
-    gap = (steps["median"] - alone.beside(steps, alone.best(found))) / launches
+    steps = where(found, quantity="time", mode="step", phase="step")
+    launches = beside(steps, where(found, quantity="launches"), alone.STEP, "median")
+    work = beside(steps, alone.best(found), alone.STEP, "median")
+    gap = (steps["median"] - work) / launches
     unknown = dict.fromkeys(NUMBERS, np.nan) | {"median": gap}
     made = steps.assign(quantity="launch_gap", limits="", **unknown)
     return made[np.isfinite(gap)]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from stepscope.axes import IMPLEMENTATIONS
+from stepscope.results.tables import where
 
 READ = ("series", "sums", "warmup", "kernels", "modules", "categories", "phases")
 OTHERS = "others"  # whatever implementation of attention
@@ -63,9 +64,9 @@ LIKE, OURS = list(Like._fields), list(Ours._fields)
 
 def known(tables: Mapping[str, pd.DataFrame], machine: str) -> dict[Like, Ours]:
     """All values of a machine. tables: those that are read here, with the places of their cells."""
-    own = {name: frame[frame["machine"] == machine] for name, frame in tables.items()}
-    own = {name: frame.rename(columns={"context": "at"}) for name, frame in own.items()}
-    plain = {name: frame[frame["options"] == ""] for name, frame in own.items()}
+    renamed = {name: frame.rename(columns={"context": "at"}) for name, frame in tables.items()}
+    own = {name: where(frame, machine=machine) for name, frame in renamed.items()}
+    plain = {name: where(frame, options="") for name, frame in own.items()}
     sums = own["sums"][["cell", "variant", "sum"]].rename(columns={"variant": "part"})
     told = [
         *_told(sums, "sum", value=sums["sum"]),
@@ -94,12 +95,12 @@ def _told(
 
 
 def _of_series(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    frame = frame[frame["quantity"].isin(OF_SERIES) & (frame["status"] == "ok")]
+    frame = where(frame, quantity=[*OF_SERIES], status="ok")
     # The fastest first, which is what an implementation that is not ours is set beside.
     cost = frame["median"].where(frame["quantity"] != "rate", -frame["median"])
     frame = frame.loc[cost.sort_values(kind="stable").index]
-    steps = frame[(frame["study"] == "timing") & (frame["options"] == "")]
-    passes = frame[frame["study"] == "attention"]
+    steps = where(frame, study="timing", options="")
+    passes = where(frame, study="attention")
     options = passes["options"].str.replace(r"tokens=\S+", "", regex=True).str.split().map(sorted)
     variant = passes["variant"]
     passes = passes.assign(

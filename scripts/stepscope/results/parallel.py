@@ -7,6 +7,7 @@ import pandas as pd
 
 from stepscope.parallel import predicted
 from stepscope.results.cells import MeasuredCell
+from stepscope.results.tables import where
 from stepscope.trace.collectives import bus_bytes
 
 DEVICES = (2, 4, 8)
@@ -58,12 +59,10 @@ def _predictions(cell: MeasuredCell, series: pd.DataFrame) -> Iterator[dict]:
 
 def _times(cell: MeasuredCell, series: pd.DataFrame) -> dict[str, float]:
     """Seconds of the phases of one device's step, and of each variant's whole step."""
-    own = series[(series["cell"] == cell.name) & (series["quantity"] == "time")]
-    own = own[own["median"].notna()]
-    of_one = own[own["variant"] == "alone"]
-    phases = dict(zip(of_one["phase"], of_one["median"], strict=True))
-    steps = own[own["phase"] == "step"]
-    return phases | dict(zip(steps["variant"], steps["median"], strict=True))
+    own = where(series, cell=cell.name, quantity="time").dropna(subset="median")
+    phases = where(own, variant="alone").set_index("phase")["median"]
+    steps = where(own, phase="step").set_index("variant")["median"]
+    return phases.to_dict() | steps.to_dict()
 
 
 def _network(cell: MeasuredCell) -> predicted.Network | None:

@@ -10,8 +10,9 @@ from stepscope.results import alone, checks, derived, statistics, variants
 from stepscope.results.alone import STEP, WHOLE
 from stepscope.results.ceilings import RATES, least_times
 from stepscope.results.cells import MeasuredCell, places, precision_of
-from stepscope.results.mapped import mapped
+from stepscope.results.mapped import beside, mapped
 from stepscope.results.records import TEXT
+from stepscope.results.tables import where
 
 QUANTITY_OF = {  # kind of sample: the quantity that its seconds are
     "free": "time",
@@ -55,9 +56,7 @@ def of_samples(samples: pd.DataFrame) -> pd.DataFrame:
         unit="s",
         value=times["seconds"],
     )
-    clocks = kept[
-        (kept["kind"] == "free") & (kept["mode"] == "step") & kept["sm_clock_mhz"].notna()
-    ]
+    clocks = where(kept, kind="free", mode="step").dropna(subset="sm_clock_mhz")
     clocks = clocks.assign(quantity="sm_clock", unit="MHz", value=clocks["sm_clock_mhz"])
     both = pd.concat([times, clocks], ignore_index=True)
     by = both.groupby([*KEY, "unit", "process"], sort=False)["value"]
@@ -77,8 +76,7 @@ def of_values(cells: list[MeasuredCell], more: Sequence[dict]) -> pd.DataFrame:
     lost = [cell.name for cell in memory if cell.status()[0] != "ok"]
     is_lost = found["cell"].isin(lost) & found["quantity"].isin(PEAKS)
     by = [*STEP, "process"]
-    allocated = found[found["quantity"] == "peak_allocated"].drop_duplicates(by)
-    least = found[by].join(allocated.set_index(by)["value"], on=by)["value"]
+    least = beside(found, where(found, quantity="peak_allocated"), by, "value")
     is_others = (found["quantity"] == "peak_reserved") & (found["value"] < least)
     kept = found[~is_lost & ~is_others]
     return kept.assign(mean=kept["value"], samples=1)
@@ -113,9 +111,10 @@ def summarised(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFra
         mean=("mean", "mean"),
         processes=("process", "nunique"),
         samples=("samples", "sum"),
+        squares=("squares", "sum"),
+        freedom=("freedom", "sum"),
     )
-    sums = by[["squares", "freedom"]].sum()
-    found["std"] = np.sqrt(sums["squares"] / sums["freedom"])
+    found["std"] = np.sqrt(found["squares"] / found["freedom"])
     found = found.reset_index().join(places(cells)[["machine", "study"]], on="cell")
     found["device"] = mapped(found, cells, lambda cell: cell.spec.get("device", "cpu"))
     found["median"] = np.exp(found["centre"])
@@ -136,9 +135,8 @@ def summarised(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFra
 
 def _limited(found: pd.DataFrame) -> pd.Series:
     """What limits the variant that a series is of; "" where it is not known."""
-    variant = ["cell", "variant"]
-    known = found[~found["limits"].isin(["", "unknown"])].drop_duplicates(variant, keep="last")
-    return found[variant].join(known.set_index(variant)["limits"], on=variant)["limits"].fillna("")
+    known = found[~found["limits"].isin(["", "unknown"])]
+    return beside(found, known[::-1], ["cell", "variant"], "limits").fillna("")
 
 
 def placed(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:

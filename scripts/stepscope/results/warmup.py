@@ -6,6 +6,7 @@ import pandas as pd
 
 from stepscope.axes import MODES
 from stepscope.results.cells import MeasuredCell
+from stepscope.results.tables import where
 
 SKIPPED = (0, 1, 2, 5, 10)
 MEASURED = 10  # steps after those that are skipped, as the write-ups have it
@@ -31,7 +32,7 @@ def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
     keys = pd.DataFrame(
         [cell.key for cell in cells if cell.place["study"] == "timing"], columns=KEY
     )
-    steps = _steps(samples[(samples["kind"] == "phased") & samples["cell"].isin(keys["cell"])])
+    steps = _steps(where(samples, kind="phased", cell=list(keys["cell"])))
     of_process = steps.groupby(PROCESS)
     steps["place"] = of_process.cumcount()
     steps["count"] = of_process["step"].transform("size")
@@ -49,7 +50,7 @@ def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
 
 def _steps(phased: pd.DataFrame) -> pd.DataFrame:
     """Seconds of each phase of each step, and of sums of them."""
-    passes = phased[phased["phase"].isin(["forward", "backward"])]
+    passes = where(phased, phase=["forward", "backward"])
     both = passes.assign(phase=MODES["forward-backward"].whole)
     every = pd.concat([phased, both, phased.assign(phase=MODES["step"].whole)])
     return every.groupby([*PROCESS, "step"])["seconds"].sum().reset_index()
