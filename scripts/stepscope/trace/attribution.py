@@ -47,6 +47,11 @@ class Attribution:
     given_steps: int | None = None
 
     @cached_property
+    def codes(self) -> np.ndarray:
+        """For each range the code of its name."""
+        return self.trace.ranges["name"].to_numpy()
+
+    @cached_property
     def durations(self) -> np.ndarray:
         """Nanoseconds of each operation."""
         return (self.trace.operations["end"] - self.trace.operations["start"]).to_numpy()
@@ -86,9 +91,9 @@ class Attribution:
 
     @cached_property
     def _positions(self) -> dict[str, np.ndarray]:
-        codes = self.trace.ranges["name"].to_numpy()
         return {
-            phase: np.flatnonzero(codes == self.trace.names.index(phase)) for phase in self.phases
+            phase: np.flatnonzero(self.codes == self.trace.names.index(phase))
+            for phase in self.phases
         }
 
     def occurrences(self, phase: str) -> pd.DataFrame:

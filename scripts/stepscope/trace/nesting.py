@@ -12,6 +12,11 @@ from stepscope.trace import TraceError
 MOST_OPEN = 1000  # ranges in each other: what takes time for each level would take hours
 
 
+def arrays(table: pd.DataFrame, *columns: str) -> list[np.ndarray]:
+    """Columns of a table as arrays."""
+    return [table[column].to_numpy() for column in columns]
+
+
 def groups(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """(key, its positions in ascending order) for each distinct key."""
     order = np.argsort(keys, kind="stable")

@@ -10,7 +10,7 @@ from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import GRAPH, MEMORY, SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.phase_tables import selections
-from stepscope.trace.ranks import places, shown
+from stepscope.trace.ranks import places
 
 # Calls in which the host waits: CUDA's and HIP's by their words, whoever else follows them (MUSA,
 # Ascend's aclrt), and Level Zero's and SYCL's own.
@@ -33,7 +33,7 @@ def processes(found: Attribution) -> pd.DataFrame:
             mine = place.own[mask[place.own]]
             if not len(mine):
                 continue
-            row = {"phase": phase} | shown(found, place)
+            row = {"phase": phase} | place.shown
             row["kernels"] = found.is_kernel[mine].sum() / place.steps
             row["gpu_time"] = found.durations[mine].sum() / SECOND / place.steps
             rows.append(row)
@@ -59,7 +59,7 @@ def transfers(found: Attribution) -> pd.DataFrame:
         own_rows = []
         for name in sorted(set(what) - {""}):
             mine = place.own[what == name]
-            row = shown(found, place) | {"what": name, "calls": len(mine) / place.steps}
+            row = place.shown | {"what": name, "calls": len(mine) / place.steps}
             row["time"] = found.durations[mine].sum() / SECOND / place.steps
             known = mine[size[mine] >= 0]
             if len(known):
