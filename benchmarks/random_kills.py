@@ -14,7 +14,7 @@ Counted are, and should all be 0:
   the signal, anywhere below results/
 - half results: records in a cell's folder whose samples are not those that were written
 - orphans: processes that run 5 s after their run has ended
-- hangs: runs that have not ended after 120 s
+- hangs: runs that have not ended after 300 s
 
 A run that fails without a signal, as where a lock is left, ends the program. What hangs or is left
 behind is counted, and only then ended. Exit code 1 if anything was counted.
@@ -67,6 +67,7 @@ GRID = {
     "precision": {"probes": ["accumulation"], "size": "mite"},
 }
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+HANDLERS = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
 ALL, SNAKEMAKE, OTHER = "all", "Snakemake", "one other"
 UNREAD = "one other, unread"
 TARGETS = (ALL, SNAKEMAKE, OTHER, UNREAD)
@@ -74,7 +75,7 @@ COUNTED = ("measured again or gone", "half results", "orphans", "hangs")
 LOOK = 0.02  # seconds between two looks at what there is
 AFTER_RECORD = 0.6  # seconds at most from a record's appearance to the signal
 GRACE = 5  # seconds after a run's end until what still runs is an orphan
-PATIENCE = 120  # seconds until a run hangs
+PATIENCE = 300  # seconds until a run hangs: several times what one takes on a busy machine
 
 
 def main() -> None:
@@ -86,6 +87,8 @@ def main() -> None:
     flags.add_argument("--folder", type=Path, help="keep the copy there (a temporary folder)")
     given = flags.parse_args()
     chance = random.Random(given.seed)
+    for number, handler in HANDLERS.items():  # a run inherits what nohup, or an `&`, ignores
+        signal.signal(number, handler)
     with tempfile.TemporaryDirectory() as scratch:
         project = copy_of_project((given.folder or Path(scratch)).resolve() / "project")
         counts: Counter[str] = Counter()
