@@ -24,26 +24,25 @@ here.
 
 import functools
 import re
-import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from stepscope.model.about import Attention, Loss, Optimizer
+from stepscope.formulas.architecture import PARTS, Architecture
+from stepscope.formulas.options import DTYPE_BYTES, TERMS, value
+from stepscope.model.about import Optimizer
 from stepscope.model.chosen import said
 from stepscope.model.formats import FORMATS
 from stepscope.model.losses import CHUNK
 from stepscope.model.shape import ModelShape
 
-TERMS = tomllib.loads(Path(__file__).with_name("terms.toml").read_text(encoding="utf-8"))
-DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
 _COMBINED: dict[str, Callable[[Iterable[int]], int]] = {"sum": sum, "min": min, "max": max}
+OPTIONS = ("precision", "attention", "optimizer", "loss", "compile", "gradients", "strategy")
 
 
 @dataclass(frozen=True)
 class Setup:
     """A model and how it is run. precision, attention, optimizer, loss, compile and checkpoint are
-    values of the options of those names."""
+    values of the options of those names; all values: `stepscope.formulas.options`."""
 
     shape: ModelShape
     batch: int  # sequences, of one device
@@ -54,69 +53,62 @@ class Setup:
     loss: str = "own"
     compile: str = "none"
     checkpoint: int = 0
+    gradients: str = "kept"
+    strategy: str = "alone"
+    devices: int = 1
 
     @property
     def is_known(self) -> bool:
-        """Whether the closed form knows all that the options need: of a precision in the blocks'
-        linear layers alone it does not know the operands that are kept."""
+        """Whether the closed form knows all that this project's options need: of a precision in the
+        blocks' linear layers alone it does not know the operands that are kept."""
         says = said("optimizer", self.optimizer, Optimizer)
         is_whole = not FORMATS[self.precision].outside
         return is_whole and None not in (says.state, says.workspace)
 
     @property
     def is_autocast(self) -> bool:
-        return FORMATS[self.precision].is_autocast
+        return "autocast" in self.flags
 
     @property
     def low(self) -> str:
         """Type of the results of matrix products."""
-        return FORMATS[self.precision].dtype
+        return self.types["low"]
 
     @property
     def types(self) -> dict[str, str]:
         """What the types in the table stand for, where they are none of PyTorch's."""
-        return {"low": self.low, "weight": "float32", "stream": "float32", "kept": "float32"}
+        return value("precision", self.precision).types
 
     @functools.cached_property
     def sizes(self) -> dict[str, int]:
         """What the dimensions in formulas stand for."""
-        shape = self.shape
-        known = {
-            "batch": self.batch,
-            "heads": shape.num_heads,
-            "context": self.context,
-            "window": shape.keys_seen(self.context),
-            "tokens of a chunk": CHUNK,
-            "d_head": shape.d_head,
-            "K heads": shape.kv_heads,
-            "d_model": shape.d_model,
-            "d_ff": shape.d_ff,
-            "vocabulary": shape.vocab_size,
-            "layers": shape.num_layers,
-            "numbers of a norm": 1,
-            "matrices of FFN": 3,
-            "tables": 2,
-            "positions": 0,
-            "biases": 0,
-        }
-        return with_derived(known)
+        sizes = sizes_of(self.shape, self.batch, self.context)
+        return with_derived(sizes | {"devices": self.devices})
 
     @functools.cached_property
     def flags(self) -> frozenset[str]:
         """What conditions in the table ask for."""
-        attention = said("attention", self.attention, Attention)
-        loss = said("loss", self.loss, Loss)
-        there = {
-            attention.keeps: True,
-            "masked": attention.masks_window,
-            "in-chunks" if loss.keeps == "gradients" else loss.keeps: True,
-            "fused-loss": loss.is_fused,
-            "autocast": self.is_autocast,
-            "16-bit": DTYPE_BYTES[self.low] == 2,
-            "compiled": self.compile != "none",
-        }
-        found = {flag for flag, is_there in there.items() if is_there}
-        return frozenset(found | flags_of_numbers(self.sizes))
+        found = flags_of_numbers(self.sizes)
+        for option in OPTIONS:
+            found.update(value(option, getattr(self, option)).flags)
+        return frozenset(found)
+
+
+def sizes_of(shape: ModelShape, batch: int, context: int) -> dict[str, int]:
+    """Dimensions of a model and of what it is given."""
+    return {
+        "batch": batch,
+        "heads": shape.num_heads,
+        "context": context,
+        "window": shape.keys_seen(context),
+        "tokens of a chunk": CHUNK,
+        "d_head": shape.d_head,
+        "K heads": shape.kv_heads,
+        "d_model": shape.d_model,
+        "d_ff": shape.d_ff,
+        "vocabulary": shape.vocab_size,
+        "layers": shape.num_layers,
+    } | (shape.parts if isinstance(shape, Architecture) else PARTS)
 
 
 def with_derived(sizes: dict[str, int]) -> dict[str, int]:
@@ -214,36 +206,20 @@ def group(setup: Setup, name: str) -> tuple[Contribution, ...]:
     if not holds(known.get("when", ""), setup.flags):
         return ()
     category = known["category"]
-    if "of" in known:
-        found = []
-        for source in known["of"]:
-            for each in group(setup, source):
-                named = f"{each.name} {known['name']}"
-                dtype = setup.types[known["type"]] if "type" in known else each.dtype
-                found.append(replace(each, category=category, name=named, dtype=dtype))
-        return tuple(found)
-    rows = known["tensors"] if "tensors" in known else _of_optimizer(setup, name)
-    return tuple(_tensor(setup, category, row) for row in rows if holds(row[-1], setup.flags))
+    rows = list(known["tensors"])
+    if name.startswith("optimizer "):
+        rows += getattr(value("optimizer", setup.optimizer), name.removeprefix("optimizer "))
+    is_sharded = f"shards-{known.get('sharded')}" in setup.flags
+    over = " / devices" if is_sharded else ""
+    return tuple(_tensor(setup, category, row, over) for row in rows if holds(row[-1], setup.flags))
 
 
-def _of_optimizer(setup: Setup, name: str) -> list[list[str]]:
-    """What the setup's optimizer keeps of each parameter, or needs in a step besides: of PyTorch's
-    fused AdamW not the step count that it keeps for each parameter."""
-    says = said("optimizer", setup.optimizer, Optimizer)
-    if says.state is None or says.workspace is None:
-        raise ValueError(f"optimizer {setup.optimizer}: its state is not known to the closed form")
-    if name == "optimizer state":
-        dims, tensor = f"{says.state} × parameters", "moments"
-    else:
-        dims, tensor = says.workspace, "denominators"
-    return [["optimizer", tensor, "", dims, "float32", ""]] if dims else []
-
-
-def _tensor(setup: Setup, category: str, row: list[str]) -> Contribution:
-    """A row of the table; a number in front is how many there are."""
+def _tensor(setup: Setup, category: str, row: list[str], over: str) -> Contribution:
+    """A row of the table, divided among devices or not; a number in front is how many there are."""
     module, name, op, dims, dtype, _ = row
     first, _, rest = dims.partition(" × ")
     count, dims = (int(first), rest) if first.isdigit() else (1, dims)
+    dims += over
     numbers = product(dims, setup.sizes)
     dtype = setup.types.get(dtype, dtype)
     return Contribution(category, module, name, spelled(setup, dims), numbers, dtype, count, op)
