@@ -28,6 +28,9 @@ def main() -> None:
     flags.add_argument(
         "--memory", default="24GB", help="of the card, GiB as it is sold, or its name; %(default)s"
     )
+    flags.add_argument(
+        "--reserve", default="0GB", help="of it what others hold, as a display; %(default)s"
+    )
     for name, usual in NUMBERS.items():
         flags.add_argument(f"--{name}", type=int, default=usual, help=f"{usual}")
     for name in OPTIONS:
@@ -38,7 +41,8 @@ def main() -> None:
     try:
         shape = fits.model(given.size, read_yaml(ROOT / "config.yaml")["sizes"])
         options = {name: getattr(given, name) for name in (*NUMBERS, *OPTIONS)}
-        found = fits.answer(Setup(shape, **options), fits.memory(given.memory))
+        capacity = fits.memory(given.memory) - fits.memory(given.reserve)
+        found = fits.answer(Setup(shape, **options), capacity)
     except ValueError as error:
         flags.error(str(error))
     print(json.dumps(found, indent=2) if given.json else "\n".join(fits.printed(found)))

@@ -20,10 +20,13 @@ MOST = 1 << 24  # sequences, or tokens of one
 
 
 def model(name: str, sizes: dict[str, dict[str, int]]) -> Architecture:
-    """The shape of a well-known model, or of one of `sizes`, by its name in any case.
+    """The shape of a well-known model, or of one of `sizes`, by its name in any case; or of numbers
+    as "d_model=2048,num_layers=16,...".
 
     Raises ValueError that lists what there is.
     """
+    if "=" in name:
+        return _of_numbers(name)
     shapes = dict(sizes)
     for known, of_model in KNOWN["models"].items():
         shapes[known] = of_model["shape"]
@@ -36,6 +39,16 @@ def model(name: str, sizes: dict[str, dict[str, int]]) -> Architecture:
     return Architecture(**{key: value for key, value in found.items() if key in own})
 
 
+def _of_numbers(text: str) -> Architecture:
+    """A shape from its fields."""
+    try:
+        pairs = dict(part.split("=") for part in text.split(","))
+        return Architecture(**{name: int(number) for name, number in pairs.items()})
+    except (TypeError, ValueError) as error:
+        names = ", ".join(field.name for field in fields(Architecture))
+        raise ValueError(f"size {text!r}: {error}; its numbers are {names}") from None
+
+
 def memory(text: str) -> int:
     """Bytes of a card by its name, or of a number of GiB, with GB or GiB behind it or not, as cards
     are sold. Raises ValueError."""
@@ -46,8 +59,8 @@ def memory(text: str) -> int:
     except ValueError:
         names = ", ".join(KNOWN["cards"])
         raise ValueError(f"memory {text!r}: say 24GB, or a card: {names}") from None
-    if not 0 < found < 1e6:
-        raise ValueError(f"memory {text!r}: a number of GiB above 0 is wanted")
+    if not 0 <= found < 1e6:
+        raise ValueError(f"memory {text!r}: a number of GiB from 0 is wanted")
     return int(found * 2**30)
 
 
