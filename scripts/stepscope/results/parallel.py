@@ -11,6 +11,7 @@ from stepscope.results.cells import MeasuredCell
 from stepscope.trace.collectives import bus_bytes
 
 DEVICES = (2, 4, 8)
+COPY = "copy"  # stands among the collectives of a record, and is none
 PHASES = ("forward", "backward", "optimizer")
 
 
@@ -29,8 +30,7 @@ def collectives(cells: list[MeasuredCell]) -> list[dict]:
     found = []
     for row in _rows(cells, "collectives"):
         size = row["bytes"]
-        if row["collective"] == "copy":
-            found.append(row)
+        if row["collective"] == COPY:
             continue
         crossing = bus_bytes(row["collective"], size, size, row["devices"])
         found.append(row | {"bus": crossing / row["seconds"]})
@@ -93,7 +93,7 @@ def _network(cell: MeasuredCell) -> predicted.Network | None:
         return None
     largest = max(sums, key=lambda row: row["bytes"])
     slowed = largest.get("beside", largest["seconds"]) / largest["seconds"]
-    copies = [row["seconds"] / row["bytes"] for row in rows if row["collective"] == "copy"]
+    copies = [row["seconds"] / row["bytes"] for row in rows if row["collective"] == COPY]
     return predicted.Network(
         cell.spec["devices"],
         tuple(sorted((row["bytes"], row["seconds"]) for row in sums)),

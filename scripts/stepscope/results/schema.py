@@ -651,7 +651,7 @@ _ALL = (
             axis(
                 "collective",
                 "collective",
-                "`all_reduce`, `all_gather`, `reduce_scatter`, `copy`",
+                "`all_reduce`, `all_gather` or `reduce_scatter`",
             ),
             number("bytes", "bytes", "B", "of the whole tensor"),
             number("seconds", "time", "s", "on the rank that takes longest"),
