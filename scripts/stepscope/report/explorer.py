@@ -22,7 +22,7 @@ from markupsafe import Markup
 from stepscope.figures import colours, places
 from stepscope.report.kit.data import Row
 from stepscope.report.kit.number_format import UNITS
-from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, axis
+from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, axes
 from stepscope.results.tables import Tables
 
 Runs = dict[str, Tables]  # by what they are called; no name where there is one
@@ -45,7 +45,7 @@ SORTED = {
     "memory_lines": "bytes:down",
     "memory_largest": "bytes:down",
 }
-RUN = axis("run", "run", "which of the results beside each other")
+(RUN,) = axes(run="which of the results beside each other")
 
 
 def document(

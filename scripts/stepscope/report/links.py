@@ -160,7 +160,7 @@ def _attention(quantity: str) -> Viewed:
 
 def _waterfall(data: Data) -> View:
     found = where.waterfall_of(data)
-    cells = _chosen(list(found.cells)) if found else {}
+    cells = _chosen([step.cell for step in found.steps]) if found else {}
     return _rows("categories", phase="step|optimizer")(data) | cells
 
 
