@@ -117,11 +117,6 @@ class Ladder:
         return sorted(known, key=value_of)
 
     @property
-    def is_capped(self) -> bool:
-        """Whether the power limit lowered the clock."""
-        return "power cap" in self.throttle
-
-    @property
     def is_starved(self) -> bool:
         """Whether launches limit the baseline and the step without the host is known, here and at
         the top."""
