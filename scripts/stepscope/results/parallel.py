@@ -5,12 +5,14 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from stepscope.model.formats import FORMATS
 from stepscope.parallel import predicted
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.tables import where
 from stepscope.trace.collectives import bus_bytes
 
 DEVICES = (2, 4, 8)
+COPY = "copy"  # stands among the collectives of a record, and is none
 PHASES = ("forward", "backward", "optimizer")
 
 
@@ -19,7 +21,9 @@ def tables(cells: list[MeasuredCell], series: pd.DataFrame) -> dict[str, list[di
     return {
         "ranks": _rows(cells, "ranks"),
         "rank_memory": _rows(cells, "memory"),
-        "collectives": [_collective(row) for row in _rows(cells, "collectives")],
+        "collectives": [
+            _collective(row) for row in _rows(cells, "collectives") if row["collective"] != COPY
+        ],
         "parallel_predicted": [row for cell in cells for row in _predictions(cell, series)],
     }
 
@@ -66,9 +70,20 @@ def _times(cell: MeasuredCell, series: pd.DataFrame) -> dict[str, float]:
 
 
 def _network(cell: MeasuredCell) -> predicted.Network | None:
-    rows = [row for row in cell.rows("collectives") if row["collective"] == "all_reduce"]
-    points = [(row["bytes"], row["seconds"]) for row in rows]
-    return predicted.Network(cell.spec["devices"], tuple(sorted(points))) if points else None
+    rows = cell.rows("collectives")
+    sums = [row for row in rows if row["collective"] == "all_reduce"]
+    if not sums:
+        return None
+    largest = max(sums, key=lambda row: row["bytes"])
+    slowed = largest.get("beside", largest["seconds"]) / largest["seconds"]
+    copies = [row["seconds"] / row["bytes"] for row in rows if row["collective"] == COPY]
+    return predicted.Network(
+        cell.spec["devices"],
+        tuple(sorted((row["bytes"], row["seconds"]) for row in sums)),
+        lost=largest.get("lost", 0.0),
+        slowed=max(1.0, slowed),
+        copying=copies[0] if copies else 0.0,
+    )
 
 
 def _one_device(cell: MeasuredCell, times: dict[str, float]) -> predicted.OneDevice:
@@ -82,4 +97,5 @@ def _one_device(cell: MeasuredCell, times: dict[str, float]) -> predicted.OneDev
         optimizer=optimizer,
         batch=cell.spec["batch"],
         gradients=predicted.gradients_of(predicted.sizes_of(cell.shape)),
+        gathered=0.5 if FORMATS[cell.spec["precision"]].is_autocast else 1.0,
     )

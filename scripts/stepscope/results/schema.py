@@ -581,7 +581,12 @@ _ALL = (
         *DEVICES,
         *axes(collective="`all_reduce`, `all_gather` or `reduce_scatter`"),
         *numbers("B", bytes="of the whole tensor"),
-        *numbers("s", seconds=("time", "on the rank that takes longest")),
+        *numbers(
+            "s",
+            seconds=("time", "on the rank that takes longest"),
+            beside=("beside products", "of the same while products run"),
+        ),
+        *numbers("1", lost=("computing lost", "the share of that time that products lose")),
         *numbers("B/s", bus=("bus bandwidth", "that crosses a device's link (nccl-tests)")),
     ),
     _of_cells(
