@@ -36,6 +36,7 @@ def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str,
 
 
 def _against(one: dict, first: dict, tolerance: float | None) -> dict:
+    """How far a variant's loss and gradients are from the first one's, relative."""
     off = {key: _relative(one[key], first[key]) for key in ("loss", "gradient_norm")}
     apart = _distance(one["gradient_sample"], first["gradient_sample"])
     is_known = all(map(math.isfinite, (*off.values(), apart)))
@@ -51,6 +52,7 @@ def _against(one: dict, first: dict, tolerance: float | None) -> dict:
 
 
 def _relative(value: float, reference: float) -> float:
+    """NaN beside a reference of 0."""
     return abs(value - reference) / abs(reference or math.nan)
 
 

@@ -50,6 +50,7 @@ def rows(cells: list[MeasuredCell]) -> pd.DataFrame:
 
 
 def _row(cell: MeasuredCell) -> dict:
+    """Columns of a model's row; place and shape have more, which the table does not take."""
     if cell.shape:
         of_shape = dataclasses.asdict(cell.shape) | {"parameters": cell.shape.parameters}
         found = {"trained": cell.shape.parameters, "dtype": "float32", "flop_from": FORMULA}

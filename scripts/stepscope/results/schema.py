@@ -213,6 +213,7 @@ QUANTITIES = {  # of series.csv
 
 
 def _table(name: str, row: str, *columns: Column) -> Table:
+    """One whose columns are all named."""
     return Table(name, row, columns)
 
 
@@ -289,7 +290,7 @@ _ALL = (
             device="`cuda` or `cpu`",
             gpu=("GPU", "name by the driver"),
             gpu_uuid=("GPU's UUID", "which of its kind"),
-            cpu=("CPU", "name of the processor"),
+            cpu=("CPU", "its name"),
         ),
         *numbers("B", memory="of the GPU, else of the host"),
         *numbers("W", power_limit_w=("power limit", "of the GPU")),
@@ -306,8 +307,8 @@ _ALL = (
         *numbers("MHz", sm_clock_median_mhz=("SM clock", "median over the samples")),
         *numbers("W", power_max_w=("power", "highest at a sample")),
         *numbers("°C", temperature_max_c=("temperature", "highest at a sample")),
-        *texts(throttle="what slowed the GPU down, joined by `; `"),
-        *counts(other_processes="other processes on the GPU"),
+        *texts(throttle="what slowed the GPU, joined by `; `"),
+        *counts(other_processes="on the GPU"),
     ),
     _of_cells(
         "variants",
@@ -770,6 +771,7 @@ def _name(column: Column) -> str:
 
 
 def _meaning(column: Column) -> str:
+    """What is told behind the name, the interval with it."""
     ends = f"; interval: `{column.low}` to `{column.high}`" if column.low else ""
     return column.meaning + ends
 
@@ -779,8 +781,8 @@ _INTRODUCTION = f"""\
 <!-- Made by `python scripts/aggregate.py --describe > docs/tables.md` from {_SOURCE}. -->
 # The tables
 
-`aggregate` writes `results/tables/*.csv` from the cells' records, samples and analyses: numbers in
-full, an empty field where there is no value. Units are SI, as in `time`/s; 1 is a count or a ratio,
+`aggregate` writes `results/tables/*.csv` from the cells' records, samples and analyses: full
+numbers, an empty field for no value. Units are SI, as in `time`/s; 1 is a count or a ratio,
 `unit` the row's; without one it is text. **Axes** tell rows apart.
 `stepscope.results.tables.Tables("results/tables").rows("series", quantity="time")` is a pandas
 frame in which numbers are numbers and flags flags; tables of cells get the columns of their place,
