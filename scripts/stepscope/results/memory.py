@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pandas as pd
 
@@ -74,7 +75,7 @@ def setup_of(cell: MeasuredCell, spec: dict) -> Setup | None:
     if cell.shape is None:
         return None
     options = ("precision", "attention", "optimizer", "loss")
-    values = {name: str(spec.get(name, PLAIN_STEP[name])) for name in options}
+    values: dict[str, Any] = {name: spec.get(name, PLAIN_STEP[name]) for name in options}
     setup = Setup(cell.shape, spec["batch"], spec["context"], **values)
     return setup if setup.is_known else None
 
