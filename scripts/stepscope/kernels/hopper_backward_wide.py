@@ -46,9 +46,8 @@ from stepscope.kernels.launching import Plan
 from stepscope.kernels.masks import Mask
 from stepscope.kernels.tiles import HopperBackward
 
-ROWS = constexpr(
-    64
-)  # of a tile of queries or of keys: the height of a warpgroup's matrix instruction
+# Of a tile of queries or of keys: the height of a warpgroup's matrix instruction.
+ROWS = constexpr(64)
 BLOCK = constexpr(256)  # columns of a tile
 HALF = constexpr(128)  # columns of dQ that a warpgroup computes
 

@@ -65,8 +65,12 @@ def only_seen(
     CAUSAL: constexpr,
     WINDOWED: constexpr,
 ):
-    """Transposed scores, (keys, queries), -inf where a query does not see a key. position: of the
-    first query; columns: the keys of this warpgroup, of the program's tile of keys."""
+    """Transposed scores, (keys, queries), -inf where a query does not see a key.
+
+    position: of the first query. columns: the keys of this warpgroup, of the program's tile of
+    keys. keys_end_here: whether this tile reaches beyond the last key, which is known before the
+    loop over queries.
+    """
     masked = keys_end_here | (CAUSAL and position < (key_tile + 1) * KEYS)
     if WINDOWED:
         masked = masked | (position + QUERIES > key_tile * KEYS + window)
