@@ -1,6 +1,6 @@
 """What a trace consists of, whichever profiler wrote it. Times are in nanoseconds on one clock."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -101,6 +101,10 @@ class Trace:
     def process_name(self, process: int) -> int | str:
         """What a process is called in tables."""
         return self.processes.get(process, process & _PROCESS_ID)
+
+    def names_that(self, holds: Callable[[str], object]) -> np.ndarray:
+        """For each name whether something holds of it."""
+        return np.array([bool(holds(name)) for name in self.names], dtype=bool)
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:

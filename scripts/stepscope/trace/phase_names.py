@@ -46,10 +46,9 @@ def named(
     # A range within one of its own phase, whatever both are called in the file, is a part of it,
     # and would count it twice: FSDP's forward passes in each other, "step" in "iteration 3".
     # So is what autograd's engine runs again, a checkpointed module's forward pass.
-    is_phase = np.array([name in chosen for name in names], dtype=bool)
-    is_engine = np.array([bool(_ENGINE.match(name)) for name in trace.names], dtype=bool)
-    again = climb(parent, parent, ~is_engine[own]) >= 0
-    inner = is_phase[renamed] & (inside_itself(parent, renamed) | again)
+    again = climb(parent, parent, ~trace.names_that(_ENGINE.match)[own]) >= 0
+    is_phase = np.isin(renamed, [names.index(name) for name in chosen])
+    inner = is_phase & (inside_itself(parent, renamed) | again)
     parts = {int(each): _of_a_part(trace.names[each], chosen) for each in np.unique(own[inner])}
     names, of_parts = _codes(names, parts)
     result = trace.ranges.assign(name=np.where(inner, of_parts[own], renamed))

@@ -226,11 +226,8 @@ def _a_step(times: dict[str, float], place: Place) -> dict[str, float]:
 def of_ranks(trace: Trace, positions: list[tuple[int, np.ndarray]]) -> pd.DataFrame:
     """The collectives among the operations of each rank (their positions), as collectives.py asks
     for them: what the library says of them, else what the kernel's name does."""
-    kinds = [
-        category_of(name) == "communication" and not _STARTS_ONE.match(name) for name in trace.names
-    ]
     operations = trace.operations.join(trace.messages.set_index("operation"))
-    is_one = np.array(kinds, dtype=bool)[operations["name"]] & (operations["kind"] != MEMORY)
+    is_one = trace.names_that(_is_collective)[operations["name"]] & (operations["kind"] != MEMORY)
     parts = [operations.iloc[own][is_one.iloc[own]].assign(rank=rank) for rank, own in positions]
     found = pd.concat(parts or [operations[:0].assign(rank=0)])
     of_kernels = [_collective(trace.names[code]) for code in found["name"]]
@@ -243,6 +240,10 @@ def of_ranks(trace: Trace, positions: list[tuple[int, np.ndarray]]) -> pd.DataFr
         start=found["start"].astype(float),
         end=found["end"].astype(float),
     ).reset_index(drop=True)
+
+
+def _is_collective(name: str) -> bool:
+    return category_of(name) == "communication" and not _STARTS_ONE.match(name)
 
 
 def _collective(kernel: str) -> str:
