@@ -28,7 +28,7 @@ def compared(before: dict[str, pd.DataFrame], after: dict[str, pd.DataFrame]) ->
     ]
     categories = [_whole(tables["categories"]) for tables in sides]
     kernels = [_whole(tables["kernels"]) for tables in sides]
-    _match_names(*kernels, are_of_two_vendors=_vendors(before).isdisjoint(_vendors(after)))
+    _match_names(kernels, _vendors(before).isdisjoint(_vendors(after)))
     parts = [
         _compared("phase", "phase", *phases),
         _compared("category", "category", *categories),
@@ -43,23 +43,25 @@ def _whole(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["phase"] == "all"].copy()
 
 
-def _match_names(old: pd.DataFrame, new: pd.DataFrame, are_of_two_vendors: bool) -> None:
+def _match_names(sides: list[pd.DataFrame], are_of_two_vendors: bool) -> None:
     """Give kernels of both sides a `key`: the full name where both have it; of the rest, which two
     profilers may write differently, the short. Where two vendors' runtimes launched them, what is
     left of a category on both sides has one: it has only changed its names."""
-    for own, other in ((old, new), (new, old)):
+    pairs = list(zip(sides, sides[::-1], strict=True))
+    for own, other in pairs:
         own["key"] = own["full_name"].where(own["full_name"].isin(other["full_name"]), own["name"])
     if are_of_two_vendors:
-        left = [own[~own["key"].isin(other["key"])] for own, other in ((old, new), (new, old))]
+        left = [own[~own["key"].isin(other["key"])] for own, other in pairs]
         both = set(left[0]["category"]) & set(left[1]["category"])
-        for own, part in zip((old, new), left, strict=True):
+        for own, part in zip(sides, left, strict=True):
             renamed = part["category"][part["category"].isin(both)] + _RENAMED
             own.loc[renamed.index, "key"] = own.loc[renamed.index, "name"] = renamed
 
 
 def _vendors(tables: dict[str, pd.DataFrame]) -> set[str]:
     """Whose runtimes the calls of a trace are of; of any without calls."""
-    calls = tables["modules"].query("kind == 'call'")["module"] if len(tables["modules"]) else []
+    modules = tables["modules"].reindex(columns=["kind", "module"])
+    calls = modules["module"][modules["kind"] == "call"]
     return {found[1] for found in map(_RUNTIME.match, calls) if found} or set(_VENDORS)
 
 

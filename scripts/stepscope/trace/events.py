@@ -139,10 +139,13 @@ def frame(columns: tuple[str, ...], known: pd.DataFrame | None = None, **values)
 
 def moved(trace: Trace, offset: int) -> Trace:
     """A trace with all its times later by an offset."""
-    tables = trace.tables
-    for name, table in tables.items():
-        tables[name] = table.assign(start=table["start"] + offset, end=table["end"] + offset)
-    return replace(trace, **tables)
+    later = {
+        name: table.assign(start=table["start"] + offset, end=table["end"] + offset)
+        for name, table in trace.tables.items()
+    }
+    return replace(
+        trace, ranges=later["ranges"], calls=later["calls"], operations=later["operations"]
+    )
 
 
 def together(traces: list[Trace]) -> Trace:
@@ -172,7 +175,9 @@ def together(traces: list[Trace]) -> Trace:
     every["operations"] = every["operations"].iloc[order].reset_index(drop=True)
     return Trace(
         names=names.list,
-        **every,
+        ranges=every["ranges"],
+        calls=every["calls"],
+        operations=every["operations"],
         devices={new: traces[file].devices.get(old, "") for (file, old), new in device.items()},
         device_is_host=all(trace.device_is_host for trace in traces),
         operators=frozenset(operators),

@@ -80,7 +80,8 @@ def _families(
     label = {int(code): names[code] for code in codes}
     free = {code: name for code, name in label.items() if not operator[code] and name not in kept}
     family = pd.Series({code: people.family(name) for code, name in free.items()}, dtype=object)
-    return label | family[family.duplicated(keep=False)].to_dict()
+    shared = family[family.duplicated(keep=False)]
+    return label | dict(zip(shared.index.tolist(), shared.tolist(), strict=True))
 
 
 def _codes(names: list[str], label: dict[int, str]) -> tuple[list[str], np.ndarray]:
