@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import torch
 
+from stepscope.measure.scratch import profiler
+
 # Part -> names of host events, the first pattern that matches counts; the rest of the operators is
 # a part of its own.
 PARTS = {
@@ -52,9 +54,7 @@ class Profile(NamedTuple):
 
 def profiled(step: Callable[[], object], device: str) -> Profile:
     """What the host does in a step."""
-    kinds = torch.profiler.ProfilerActivity
-    activities = [kinds.CPU, *([kinds.CUDA] if device == "cuda" else [])]
-    with torch.profiler.profile(activities=activities) as profile:
+    with profiler(device) as profile:
         start = time.perf_counter()
         step()
         seconds = time.perf_counter() - start

@@ -19,7 +19,7 @@ from stepscope.measure import memory, steps
 from stepscope.measure.clock import Clock, time_in_a_row
 from stepscope.measure.found import Found
 from stepscope.measure.samples import Samples
-from stepscope.measure.scratch import events_of
+from stepscope.measure.scratch import events_of, profiler
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, aside
 
@@ -159,15 +159,13 @@ def counted(work: Workload, name: str, samples: Samples, found: Found, device: s
 
 def _profiled(work: Workload, count: int, device: str) -> list[dict]:
     """The events of so many steps, after one that is not profiled."""
-    phases, clock = work.phases("step"), Clock(device)
-    steps.whole(work, phases)
+    step, clock = steps.free(work), Clock(device)
+    step()
     work.drop_graph()
     clock.synchronize()
-    kinds = torch.profiler.ProfilerActivity
-    activities = [kinds.CUDA if device == "cuda" else kinds.CPU]
-    with torch.profiler.profile(activities=activities) as profile:
+    with profiler(device, with_host=False) as profile:
         for _ in range(count):
-            steps.whole(work, phases)
+            step()
             work.drop_graph()
         clock.synchronize()
     return events_of(profile)

@@ -12,9 +12,9 @@ from stepscope.axes import MODES, option
 from stepscope.measure import memory, scratch
 from stepscope.measure.clock import Clock
 from stepscope.measure.first_step import compared, profiled
-from stepscope.measure.found import Found
+from stepscope.measure.found import Found, Outcome
 from stepscope.measure.samples import PhaseTimes, Samples
-from stepscope.measure.steps import Outcome, caught
+from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, workload
 from stepscope.model import ranges
@@ -52,10 +52,7 @@ class TorchProfiler(Profiler):
         self._path = path
 
     def __enter__(self) -> "TorchProfiler":
-        kinds = torch.profiler.ProfilerActivity
-        self._profile = torch.profiler.profile(
-            activities=[kinds.CPU, *([kinds.CUDA] if self._cuda else [])]
-        )
+        self._profile = scratch.profiler("cuda" if self._cuda else "cpu")
         self._profile.__enter__()
         return self
 
@@ -85,8 +82,7 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
         with caught(outcome):
             before = memory.held(device)
             first = _profiled(spec, samples, profiler)
-            for quantity, size in memory.peaks(device, before).items():
-                found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
+            found.sizes(NAME, memory.peaks(device, before), mode=mode, phase=MODES[mode].whole)
     finally:
         ranges.turn_on(None)
     found.status(NAME, outcome.status, outcome.reason, mode=mode)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Unpack
 
 from stepscope.machine import cores
-from stepscope.measure.found import Place
+from stepscope.measure.found import Place, chosen
 from stepscope.measure.telemetry import READINGS, Telemetry
 
 COLUMNS = [  # of samples.csv
@@ -83,14 +83,9 @@ class Samples:
         number = self._steps[variant]
         try:
             for phase, seconds in step():
-                where = {
-                    "variant": variant,
-                    "process": self._process,
-                    "step": number,
-                    "phase": phase,
-                    "warmup": warmup,
-                }
-                self.rows.append({**where, **place, "seconds": seconds, **before})
+                where = {"variant": variant, "process": self._process, "step": number, **place}
+                took = {"phase": phase, "warmup": warmup, "seconds": seconds}
+                self.rows.append(where | took | before)
         except NotFiniteError as error:
             raise NotFiniteError(f"{error} at step {number}") from None
         self._steps[variant] += 1
@@ -108,12 +103,8 @@ class Samples:
 
     def of(self, variant: str, **place: object) -> list[float]:
         """Seconds of a variant's samples at a place so far, warm-up left out."""
-        chosen = {"variant": variant, "warmup": False, **place}
-        return [
-            row["seconds"]
-            for row in self.rows
-            if all(row.get(key) == value for key, value in chosen.items())
-        ]
+        found = chosen(self.rows, variant=variant, warmup=False, **place)
+        return [row["seconds"] for row in found]
 
 
 def series(
