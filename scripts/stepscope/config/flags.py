@@ -112,12 +112,16 @@ class Flag(NamedTuple):
     is_neutral: bool = False
 
 
-def _option(name: str, help_: str, choices: list | tuple | dict | None = None) -> Flag:
-    return Flag(help_, str if choices else not_negative, NEUTRAL[name], choices, is_neutral=True)
+Choices = list | tuple | dict | None
 
 
-def _neutral(help_: str, default: str, choices: list | tuple | None = None) -> Flag:
-    return Flag(help_, str, default, choices, is_neutral=True)
+def _neutral(help_: str, default: object, choices: Choices = None) -> Flag:
+    kind = str if isinstance(default, str) else not_negative
+    return Flag(help_, kind, default, choices, is_neutral=True)
+
+
+def _option(name: str, help_: str, choices: Choices = None) -> Flag:
+    return _neutral(help_, NEUTRAL[name], choices)
 
 
 MODEL = (
@@ -177,8 +181,8 @@ FLAGS = {
     "d_head": Flag("dimension of a head", positive, 64),
     "lengths": Flag("sequence lengths in tokens, as a list in JSON", lengths, [256, 1024, 4096]),
     "tokens": Flag("batch x length, instead of --batch", positive),
-    "heads": Flag("0: no dimension of heads", not_negative, 0, is_neutral=True),
-    "keys": Flag("length of K and V; 0: the queries'", not_negative, 0, is_neutral=True),
+    "heads": _neutral("0: no dimension of heads", 0),
+    "keys": _neutral("length of K and V; 0: the queries'", 0),
     "mask": _neutral(
         "causal: query i sees keys 0 to i; causal-lower-right: the last query sees all keys",
         FULL,

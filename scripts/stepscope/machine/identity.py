@@ -17,6 +17,7 @@ from pathlib import Path
 from stepscope.machine import gpus
 
 PROC = Path("/proc")
+NO_GPU = "device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu"
 PACKAGE = "python:"  # before the name of a tool that is a package of Python
 
 
@@ -97,9 +98,7 @@ def choose_device(wanted: str) -> str:
     if wanted == "auto":
         return "cpu"
     if not visible:
-        raise MachineError(
-            "device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu"
-        )
+        raise MachineError(NO_GPU)
     raise MachineError(
         f"device: cuda, but the installed torch {version} was built without CUDA; install a CUDA"
         " build"
@@ -124,17 +123,15 @@ def identity(
     if device == "cuda":
         visible = gpus.visible_gpus()
         if not visible:
-            raise MachineError(
-                "device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu"
-            )
+            raise MachineError(NO_GPU)
         found |= {"gpu": visible[0].name, "driver": visible[0].driver}
         if visible[0].memory_mib:
             found["gpu_memory_mib"] = visible[0].memory_mib
         versions["triton"] = package_version("triton")
     else:
         found["cpu"] = cpu_name()
-    programs = sorted(name for name in tools if not name.startswith(PACKAGE))
     libraries = sorted(name.removeprefix(PACKAGE) for name in tools if name.startswith(PACKAGE))
+    programs = sorted(set(tools) - {PACKAGE + name for name in libraries})
     of_libraries = {name: package_version(name) for name in libraries}
     if packages is not None:  # what is not pinned there cannot be known here
         known = ("python", "torch", "triton")

@@ -16,6 +16,7 @@ from functools import partial
 
 import pandas as pd
 import torch
+import torch.distributed as dist
 
 from stepscope.axes import option
 from stepscope.machine import gpus
@@ -127,11 +128,13 @@ def whole_step(work: Replica) -> None:
     work.drop_graph()
 
 
-def forget(place: Place) -> None:
-    """Give back what a variant that is no longer referred to has held."""
-    place.settle()
+def forget(device: str) -> None:
+    """Give back what a variant that is no longer referred to has held. NCCL keeps what it sent
+    last until the next collective: a bucket as large as all gradients, of torch's DDP."""
     gc.collect()
-    memory.release(place.device)
+    if device == "cuda":
+        dist.all_reduce(torch.zeros(1, device=device))
+    memory.release(device)
 
 
 def timed(process: int, spec: dict, place: Place, telemetry: Telemetry) -> Found:
@@ -154,7 +157,7 @@ class _Process(steps.Process):
         for variants in ladder.groups(self._variants, self._together):
             self._group(variants)
             self._works.clear()
-            forget(self._place)
+            forget(self._device)
         for variant in self._variants:
             self.found.status(variant["name"], mode="step")
         return self.found
@@ -207,7 +210,7 @@ def examine(spec: dict, place: Place, telemetry: Telemetry) -> Examined:
         name = variant["name"]
         with attempt(name):
             _examine(spec, variant, place, telemetry, examined)
-        forget(place)
+        forget(place.device)
         examined.found.status(name, mode="step")
     return examined
 
@@ -303,7 +306,7 @@ def replayed(spec: dict, place: Place, telemetry: Telemetry) -> Found:
             # No time for more than the fewest replays, whose number is the same on all ranks.
             gpu_alone.host_free(work, variant["name"], samples, found, seconds=0.0)
             del work
-            forget(place)
+            forget(place.device)
     return found
 
 

@@ -1,15 +1,14 @@
 """A rank's place among the others, and what ranks tell each other beside the step."""
 
 import datetime
+import functools
 import os
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
-WATCHDOG_SECONDS = 0.3  # NCCL's own looks every 0.1 s
 PATIENCE = datetime.timedelta(minutes=5)  # a rank that was lost is seen at once, by the runner
 
 
@@ -20,7 +19,6 @@ class Place:
     rank: int
     devices: int
     device: str
-    _groups: dict[int, dist.ProcessGroup] = field(default_factory=dict, compare=False)
 
     @classmethod
     def join(cls, rank: int, devices: int, device: str, file: Path) -> "Place":
@@ -37,24 +35,17 @@ class Place:
         )
         return cls(rank, devices, device)
 
+    @functools.cache  # noqa: B019 - there is one place a process
     def group(self, ctas: int = 0) -> dist.ProcessGroup:
         """All ranks, whose collectives run on at most so many of a GPU's multiprocessors; 0: as
         NCCL likes it. On a CPU there is but one kind."""
-        kind = ctas if self.device == "cuda" else 0
-        if kind not in self._groups:
-            self._groups[kind] = _group(kind)
-        return self._groups[kind]
-
-    def settle(self) -> None:
-        """Have NCCL let go of what it has sent. Where a collective was waited for by the GPU alone,
-        as DistributedDataParallel does, the tensors stay until a watchdog has seen its end, ten
-        times a second, and the group's next collective begins."""
-        if self.device == "cuda":
-            torch.cuda.synchronize()
-            time.sleep(WATCHDOG_SECONDS)
-            for group in self._groups.values():
-                dist.all_reduce(torch.zeros(1, device="cuda"), group=group)
-            torch.cuda.synchronize()
+        if not ctas or self.device == "cpu":
+            world = dist.group.WORLD
+            assert world is not None, "joined"
+            return world
+        options = dist.ProcessGroupNCCL.Options()
+        options.config.max_ctas = ctas
+        return dist.new_group(backend="nccl", pg_options=options)
 
     def agreed(self, value: float) -> float:
         """The first rank's value, on all of them: where they decide by time, they decide alike."""
@@ -67,13 +58,3 @@ class Place:
         told = torch.tensor([value], dtype=torch.float64)
         dist.all_reduce(told)
         return float(told) / self.devices
-
-
-def _group(ctas: int) -> dist.ProcessGroup:
-    if not ctas:
-        world = dist.group.WORLD
-        assert world is not None, "joined"
-        return world
-    options = dist.ProcessGroupNCCL.Options()
-    options.config.max_ctas = ctas
-    return dist.new_group(backend="nccl", pg_options=options)

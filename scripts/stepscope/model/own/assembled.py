@@ -205,12 +205,8 @@ class OwnModel:
             "reference": self.reference.text,
             "keys": self.keys,
             "class": type(module).__name__,
-            "parameters": structure.parameters(module),
-            "trainable_parameters": structure.trained(module),
-            "parameters_bytes": structure.parameter_bytes(module),
-            "trained_bytes": structure.parameter_bytes(module, only_trained=True),
+            **structure.sizes(module),
             "tied": structure.tied(module),
-            "buffers_bytes": structure.buffer_bytes(module),
             "dtype": structure.dtypes(module),
             "inputs": fed,
             "loss": loss,
@@ -234,10 +230,10 @@ class OwnModel:
             if not fnmatch.filter(paths, pattern)
         ]
         if self.found_blocks is None:
-            lines += [
+            lines.append(
                 "blocks: no list of modules of one class holds half of the parameters beside"
                 " embeddings and head"
-            ]
+            )
         if not self.has_own_ranges:
             missing = [name for name in ("attention", "FFN") if name not in self.parts.values()]
             lines += [
