@@ -166,7 +166,8 @@ def _plain_heads(point: dict, model: dict, place: str) -> None:
 def check_blocks(options: dict, size: str, model: dict, key: str) -> None:
     """Raise ConfigError for a checkpoint of more blocks than the model has; of a model of one's own
     they are counted when it is built."""
-    every, blocks = options.get("checkpoint", 0), model.get("num_layers", math.inf)
+    every = options.get("checkpoint", 0)
+    blocks = model.get("num_layers", math.inf)
     if every > blocks:
         raise ConfigError(
             f"{key}: checkpoint {every} is more than the blocks of size {size} ({blocks}); use"

@@ -16,7 +16,8 @@ def attention_cells(target: Target) -> list[Cell]:
 
     Raises ConfigError for a grid that is wrong.
     """
-    study, device = target.settings, target.device
+    study = target.settings
+    device = target.device
     result = []
     for entry in study["grid"][device]:
         for point in points([entry], target.axes):
@@ -80,7 +81,8 @@ def _shape(entry: dict, point: dict, key: str) -> dict:
 
 def ceilings_cells(target: Target) -> list[Cell]:
     """A large matrix product for each precision of the configuration, and a large copy."""
-    study, settings = target.settings, target.settings[target.device]
+    study = target.settings
+    settings = target.settings[target.device]
     matmul = {"operation": "matmul", "order": settings["matmul_order"]}
     copy = {"operation": "copy", "mebibytes": settings["copy_mebibytes"]}
     parts = [matmul | {"precision": precision} for precision in settings["precision"]]
@@ -102,7 +104,8 @@ def precision_cells(target: Target) -> list[Cell]:
 
     Raises ConfigError for a size that the configuration does not have.
     """
-    study, config = target.settings, target.config
+    study = target.settings
+    config = target.config
     if study["size"] not in config["sizes"]:
         raise ConfigError(
             f"config key precision.size: there is no size {study['size']!r}; "

@@ -39,7 +39,8 @@ class Registry:
         results: Path = Path("results"),
         scripts: Path = SCRIPTS,
     ):
-        self.config, self.results = config, results
+        self.config = config
+        self.results = results
         self.sources = Sources(scripts)
         self.machines = {one.label: one for one in machines}
         self._tools = {study.name: study.tools for study in studies}

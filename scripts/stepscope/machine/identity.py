@@ -92,7 +92,8 @@ def choose_device(wanted: str) -> str:
     """
     if wanted == "cpu":
         return "cpu"
-    visible, version = gpus.visible_gpus(), torch_version()
+    visible = gpus.visible_gpus()
+    version = torch_version()
     if visible and (torch_has_cuda() or version is None):
         return "cuda"
     if wanted == "auto":

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from stepscope.machine import gpus
 
-PROC, GROUP = Path("/proc"), Path("/sys/fs/cgroup")
+PROC = Path("/proc")
+GROUP = Path("/sys/fs/cgroup")
 
 
 def capacity(device: str) -> int | None:

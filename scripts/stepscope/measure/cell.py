@@ -47,7 +47,9 @@ class Measurement(contextlib.AbstractContextManager):
         files: str | None = None,
     ):
         self.spec = spec
-        self._settings, self._tools, self._files = settings, tools, files
+        self._settings = settings
+        self._tools = tools
+        self._files = files
         self._command = command_of(program, spec)
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
@@ -74,7 +76,8 @@ class Measurement(contextlib.AbstractContextManager):
         before.close()
         _import_torch(self.spec)
         growing = self._open.enter_context(_growing(self._settings.out))
-        self.folder, beside = growing / "files", growing / "scratch"
+        self.folder = growing / "files"
+        beside = growing / "scratch"
         self.folder.mkdir()
         beside.mkdir()
         os.environ[scratch.PLACE] = str(beside)

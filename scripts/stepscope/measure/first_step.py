@@ -42,7 +42,8 @@ PARTS = {
     "compiled code": r"nvrtc\w+|.*([Cc]ompil|[Aa]utotun|Inductor|triton)\w*",
     "other API calls": r"(cuda|cu)[A-Z]\w+",
 }
-OPERATORS, REST = "operators", "Python and the rest"
+OPERATORS = "operators"
+REST = "Python and the rest"
 
 
 class Profile(NamedTuple):
@@ -78,7 +79,8 @@ def compared(first: Profile, steady: Profile) -> dict:
     part.
     """
     profiles = {"first": first, "steady": steady}
-    parts, rest = [], {f"{which}_seconds": profile.seconds for which, profile in profiles.items()}
+    parts = []
+    rest = {f"{which}_seconds": profile.seconds for which, profile in profiles.items()}
     for part in (*PARTS, OPERATORS):
         row: dict = {"part": part}
         for which, profile in profiles.items():

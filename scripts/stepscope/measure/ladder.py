@@ -30,7 +30,8 @@ from stepscope.model.chosen import load, said
 from stepscope.model.shape import ModelShape
 
 # Least steps, and most seconds beyond them, of the series beside the turns.
-SHORT, SHORT_SECONDS = 2, 0.25
+SHORT = 2
+SHORT_SECONDS = 0.25
 KEPT = 3 * 4  # bytes a parameter between two steps: itself and the optimizer's two moments in fp32
 HEADROOM = 0.9  # of the memory that is free
 
@@ -51,7 +52,8 @@ def fit_together(spec: dict, free: int) -> bool:
         return True
     shape = ModelShape.of(spec)
     of_weights = KEPT * shape.parameters
-    kept, transient = 0, []
+    kept = 0
+    transient = []
     for variant in spec["variants"]:
         options = spec_of(spec, variant)
         setup = footprint.Setup(
@@ -94,7 +96,8 @@ class _NoRoomError(Exception):
 class _Process(steps.Process):
     def __init__(self, spec: dict, telemetry: Telemetry, process: int, together: bool):
         super().__init__(spec, telemetry, process)
-        self._together, self._is_first = together, process == 1
+        self._together = together
+        self._is_first = process == 1
         self._variants = ordered(spec["variants"], process)
         self._outcomes = {variant["name"]: Outcome() for variant in self._variants}
         self._works: dict[str, Workload] = {}  # that are in memory now
@@ -233,7 +236,8 @@ class _Process(steps.Process):
         gpu_alone.energy(step, name, self.found, self._telemetry)
 
     def _host_free(self, name: str) -> None:
-        work, seconds = self._works[name], self._budget.seconds
+        work = self._works[name]
+        seconds = self._budget.seconds
         gpu_alone.host_free(work, name, self._samples, self.found, seconds)
 
     def _counted(self, name: str) -> None:

@@ -112,7 +112,8 @@ def from_profile(events: list[dict]) -> tuple[dict, list[Mark]]:
     trace: list[dict] = []
     counts = [[0, 0]]  # allocations and frees before each event, and after the last
     for event in memory:
-        address, size = event["args"]["Addr"], event["args"]["Bytes"]
+        address = event["args"]["Addr"]
+        size = event["args"]["Bytes"]
         entry = {"addr": address, "stream": 0, "time_us": int(event["ts"]), "pool_id": (0, 0)}
         allocations, frees = counts[-1]
         if size > 0:
@@ -178,7 +179,8 @@ class _Stacks:
 
     def at(self, thread: int, time: float) -> list[dict]:
         """Frames of a thread, innermost first; must be asked in the order of time."""
-        stack, waiting = self._open[thread], self._waiting[thread]
+        stack = self._open[thread]
+        waiting = self._waiting[thread]
         while waiting and waiting[0]["ts"] <= time:
             stack.append(waiting.popleft())
         stack[:] = [call for call in stack if call["ts"] + call["dur"] >= time]

@@ -66,7 +66,8 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
     Running out of memory is an `oom` outcome with the recording so far; other errors pass through.
     """
     models.preload(spec)
-    run, mode = Recording(spec, telemetry), option(spec, "mode")
+    run = Recording(spec, telemetry)
+    mode = option(spec, "mode")
     memory.reset_peaks(spec["device"])
     try:
         with caught(run.outcome):
@@ -102,9 +103,12 @@ class Recording:
     """
 
     def __init__(self, spec: dict, telemetry: Telemetry):
-        self._spec, self._device = spec, spec["device"]
-        self._samples, self._steps = Samples(telemetry), 0
-        self.outcome, self.found = Outcome(), Found(rows=self._samples.rows)
+        self._spec = spec
+        self._device = spec["device"]
+        self._samples = Samples(telemetry)
+        self._steps = 0
+        self.outcome = Outcome()
+        self.found = Found(rows=self._samples.rows)
         self.snapshot: dict = {}
         self.known: dict = {}
         self.baselines: dict = {}
@@ -155,7 +159,8 @@ class Recording:
 
     def step(self, mode: str) -> PhaseTimes:
         """One step, phase by phase; the first of all is looked at operator by operator too."""
-        workload, is_first = self._workload, self._steps == 0
+        workload = self._workload
+        is_first = self._steps == 0
         self._parts.forget()
         self._tell("", "")
         workload.clear_gradients()

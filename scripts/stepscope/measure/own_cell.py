@@ -85,7 +85,8 @@ def looked_at(spec: dict) -> dict | None:
     """
     from stepscope.measure import memory
 
-    own, keys = own_models.package(), own_models.keys_of(spec)
+    own = own_models.package()
+    keys = own_models.keys_of(spec)
     process.limit_address_space()
     try:
         found = own.describe(spec["model"], keys, spec["context"], spec["batch"], spec["seed"])

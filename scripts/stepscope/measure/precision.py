@@ -25,7 +25,8 @@ def unsupported(precision: str, device: str) -> str | None:
         return "TF32 is a format of NVIDIA's tensor cores; a CPU has none"
     if device == "cpu":
         return None if has_instructions(precision) else f"no {precision} instructions"
-    own, least = torch.cuda.get_device_capability(), FORMATS[precision].capability
+    own = torch.cuda.get_device_capability()
+    least = FORMATS[precision].capability
     if own >= least:
         return None
     needed, has = ("{}.{}".format(*each) for each in (least, own))

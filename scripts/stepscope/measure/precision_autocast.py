@@ -104,11 +104,14 @@ def measure(spec: dict) -> dict[str, list[dict]]:
 def _toy(spec: dict, name: str) -> list[dict]:
     """The toy model's layers, in their order, and its loss."""
     torch.manual_seed(spec["seed"])
-    device, watch = spec["device"], Watch()
-    model, loss = toy_model(device), nn.CrossEntropyLoss()
+    device = spec["device"]
+    watch = Watch()
+    model = toy_model(device)
+    loss = nn.CrossEntropyLoss()
     for role, layer in [*model.named_children(), ("loss", loss)]:
         watch.module(role, layer)
-    inputs, targets = torch.randn(8, 20, device=device), torch.randint(5, (8,), device=device)
+    inputs = torch.randn(8, 20, device=device)
+    targets = torch.randint(5, (8,), device=device)
     with precision.autocast(name, device):
         value = loss(model(inputs), targets)
     value.backward()
@@ -120,7 +123,8 @@ def _model(spec: dict, name: str) -> list[dict]:
 
     Raises MemoryError for a model that the memory does not hold.
     """
-    device, watch = spec["device"], Watch()
+    device = spec["device"]
+    watch = Watch()
     model = Model(spec)
     for path, module in model.module.named_modules():
         if path and not isinstance(module, nn.ModuleList):

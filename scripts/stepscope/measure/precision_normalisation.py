@@ -26,7 +26,8 @@ ROWS_OF_EQUALS = (128, 1024, 8192, 65536, 131072)
 LARGEST_LOGITS = (1.0, 8.0, 11.0, 12.0, 80.0, 100.0)
 FORMATS = ("fp32", "fp16", "bf16")
 UNDER_AUTOCAST = ("fp16", "bf16")
-PLAIN, AUTOCAST = "all in the format", "under autocast"
+PLAIN = "all in the format"
+AUTOCAST = "under autocast"
 
 # Takes (rows, width) and returns the result and the intermediate that decides over it, both in the
 # dtype of x: every step of it is rounded to that dtype. Within one operator torch may add up in
@@ -61,7 +62,8 @@ def _type_given(name: str, call: Callable[[Tensor], Tensor], x: Tensor) -> str:
 
 def _under_autocast(device: str) -> dict[str, Callable[[Tensor], Tensor]]:
     """Operations on (rows, width) as a model calls them; torch's own, and those of our model."""
-    weight, bias = torch.ones(WIDTH, device=device), torch.zeros(WIDTH, device=device)
+    weight = torch.ones(WIDTH, device=device)
+    bias = torch.zeros(WIDTH, device=device)
     own_norm = RMSNorm(WIDTH, eps=EPS).to(device)
     targets = torch.zeros(2, dtype=torch.int64, device=device)
     return {
@@ -170,7 +172,8 @@ def _in_format(call: Forced, case: _Case, name: str, device: str) -> dict:
 
 def _autocast(case: _Case, name: str, device: str) -> dict:
     """The same of the case's operation under autocast."""
-    low, operation = case.x.to(precision.dtype(name)), case.operation
+    low = case.x.to(precision.dtype(name))
+    operation = case.operation
     with torch.autocast(device, dtype=precision.dtype(name)):
         result = _under_autocast(device)[operation.autocast](low.to(device))
     return against(operation.exact(low), result.double().cpu())

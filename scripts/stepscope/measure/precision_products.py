@@ -34,7 +34,8 @@ class Factors(NamedTuple):
 def measure(spec: dict) -> dict[str, list[dict]]:
     """Each linear layer of the blocks in its order, with a row for each of its products and each
     format."""
-    device, tokens = spec["device"], spec["batch"] * spec["context"]
+    device = spec["device"]
+    tokens = spec["batch"] * spec["context"]
     reason = fp8.unsupported(ModelShape.of(spec), tokens)
     calls = {"bf16": _rounded("bf16"), "fp16": _rounded("fp16"), "fp8": fp8.linear}
     rows = []
@@ -42,7 +43,8 @@ def measure(spec: dict) -> dict[str, list[dict]]:
         exact = products(F.linear, *(factor.double() for factor in factors))
         for name, call in calls.items():
             if name == "fp8" and reason:
-                found, refusal = None, refused(reason)
+                found = None
+                refusal = refused(reason)
             else:
                 found, refusal = attempt(partial(products, call, *factors), name, device)
             for i, operation in enumerate(PRODUCTS):
@@ -62,7 +64,8 @@ def products(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The layer's output, and the gradients of x and of the weight that come of the output's
     `gradient`."""
-    x, weight = x.clone().requires_grad_(), weight.clone().requires_grad_()
+    x = x.clone().requires_grad_()
+    weight = weight.clone().requires_grad_()
     output = call(x, weight)
     output.backward(gradient.to(output.dtype))
     assert x.grad is not None and weight.grad is not None, "both want gradients"
@@ -84,7 +87,8 @@ def _factors(spec: dict) -> list[Factors]:
 
     def noted(layer: Linear, inputs: tuple[Tensor], output: Tensor) -> None:
         number = next(waiting)
-        x, weight = inputs[0].detach().flatten(0, -2), layer.weight.detach()
+        x = inputs[0].detach().flatten(0, -2)
+        weight = layer.weight.detach()
 
         def note(gradient: Tensor) -> None:
             found[number] = Factors(x, weight, gradient.flatten(0, -2))

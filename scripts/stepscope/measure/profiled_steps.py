@@ -73,8 +73,10 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
     (what was found, what the first step contains where the spec's start is `cold`:
     first_step.compared). Running out of memory is `oom` with the rows so far; other errors pass.
     """
-    mode, device = option(spec, "mode"), spec["device"]
-    samples, outcome = Samples(telemetry), Outcome()
+    mode = option(spec, "mode")
+    device = spec["device"]
+    samples = Samples(telemetry)
+    outcome = Outcome()
     found = Found(1, samples.rows)
     first = None
     memory.reset_peaks(device)
@@ -91,9 +93,11 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
 
 def _profiled(spec: dict, samples: Samples, profiler: Profiler) -> dict | None:
     """Run all steps; what the very first one contains, of a cold start."""
-    mode, device = option(spec, "mode"), spec["device"]
+    mode = option(spec, "mode")
+    device = spec["device"]
     is_cold = spec.get("start") == "cold"
-    work, clock = workload(spec), Clock(device)
+    work = workload(spec)
+    clock = Clock(device)
 
     def run(named: Callable, warmup: bool) -> None:
         step = partial(_step, work, mode, clock, named)

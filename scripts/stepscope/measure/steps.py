@@ -26,7 +26,9 @@ class Process:
     """One of a cell's processes: what it measures with, and what it has found."""
 
     def __init__(self, spec: dict, telemetry: Telemetry, number: int):
-        self._spec, self._device, self._telemetry = spec, spec["device"], telemetry
+        self._spec = spec
+        self._device = spec["device"]
+        self._telemetry = telemetry
         self._is_last = number == spec["processes"]
         self._samples = Samples(telemetry, number)
         self._clock = Clock(self._device)
@@ -45,7 +47,8 @@ def caught(outcome: Outcome) -> Iterator[None]:
         status = _known(error)
         if status is None:
             raise
-        outcome.status, outcome.reason = status, memory.reason(error)
+        outcome.status = status
+        outcome.reason = memory.reason(error)
 
 
 def _known(error: Exception) -> str | None:
@@ -143,7 +146,8 @@ def _random_state() -> list[bytes]:
 def sample(tensors: list[torch.Tensor], count: int) -> list[float]:
     """Entries at even distances over all tensors laid end to end: at most `count`."""
     every = max(1, math.ceil(sum(tensor.numel() for tensor in tensors) / count))
-    found, passed = [], 0
+    found = []
+    passed = 0
     for tensor in tensors:
         found += tensor.flatten()[-passed % every :: every].float().tolist()
         passed += tensor.numel()

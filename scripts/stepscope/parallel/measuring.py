@@ -57,7 +57,8 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
     """(what each process found, the study's own part of the summary: checks and tables)."""
     if reason := cell.missing():
         return cell.refuse(reason), {}
-    spec, failed = cell.spec, dict[str, VariantError]()
+    spec = cell.spec
+    failed = dict[str, VariantError]()
     if spec["device"] == "cpu":  # imports torch's compiler, once for all ranks
         load("optimizer", option(spec, "optimizer")).make([torch.zeros(1)])
 
@@ -218,7 +219,9 @@ def examine(spec: dict, place: Place, telemetry: Telemetry) -> Examined:
 def _examine(
     spec: dict, variant: dict, place: Place, telemetry: Telemetry, examined: Examined
 ) -> None:
-    name, found, is_gpu = variant["name"], examined.found, place.device == "cuda"
+    name = variant["name"]
+    found = examined.found
+    is_gpu = place.device == "cuda"
     before = memory.held(place.device)
     work = built(spec, variant, place)
     held = {"init": _held(before)} if is_gpu else {}
@@ -262,7 +265,8 @@ def points(work: Replica, held: Callable[[], int]) -> dict[str, int]:
 def computed(work: Replica) -> dict:
     """What a strategy computes, as the ladder's checks have it: gradients of the whole batch, and
     the loss that it has once they have updated the weights."""
-    squares, sample = 0.0, []
+    squares = 0.0
+    sample = []
     work.clear_gradients()
     work.whole()
     entries = math.ceil(steps.SAMPLED / len(work.parameters))  # of each

@@ -32,7 +32,8 @@ def recorded(step: Callable[[], None], count: int, device: str, meet: Callable) 
     the GPU alone where there is one: to record the host's operators, too, would slow down what
     launches limit."""
     clock = Clock(device)
-    windows, times = [], []
+    windows = []
+    times = []
     with scratch.profiler(device, with_host=False, acc_events=True) as seen:  # else it warns
         for _ in range(count):
             clock.synchronize()

@@ -17,7 +17,8 @@ class Model:
     """
 
     def __init__(self, spec: dict):
-        device, shape = spec["device"], ModelShape.of(spec)
+        device = spec["device"]
+        shape = ModelShape.of(spec)
         memory.require_room(shape, device)
         self.module = build_model(
             shape, spec["context"], option(spec, "attention"), device, spec["seed"]

@@ -98,8 +98,13 @@ class OwnModel:
         device: torch.device,
         seed: int,
     ):
-        self.reference, self.keys, self.module = reference, keys, module
-        self.context, self.batch, self.device, self.seed = context, batch, device, seed
+        self.reference = reference
+        self.keys = keys
+        self.module = module
+        self.context = context
+        self.batch = batch
+        self.device = device
+        self.seed = seed
         self.takes_tokens = fed.vocab_size is not None
         self.attention: AbstractContextManager = nullcontext()
         self._fed: inputs.Fed = fed
@@ -199,7 +204,8 @@ class OwnModel:
 
     def _described(self) -> dict:
         """All of the description that the module itself shows."""
-        module, blocks = self.module, self.found_blocks
+        module = self.module
+        blocks = self.found_blocks
         fed, loss = self._fed.told
         return {
             "reference": self.reference.text,

@@ -75,7 +75,8 @@ class Tokens:
         found = _own_loss(output) if self.labels else None
         if found is not None:
             return found
-        logits, targets = _logits(output), batch["targets"]
+        logits = _logits(output)
+        targets = batch["targets"]
         if (
             logits is None
             or logits.shape[:-1] != targets.shape
@@ -137,7 +138,9 @@ Fed = Tokens | Brought
 def chosen(reference: Reference, built: object) -> tuple[nn.Module, Fed]:
     """The module and its inputs of what the user's function returned. Raises ModelError for
     anything else."""
-    module, make_batch, loss = built, None, None
+    module = built
+    make_batch = None
+    loss = None
     if isinstance(built, (tuple, list)):
         if len(built) != 3:
             raise ModelError(
