@@ -21,6 +21,7 @@ from stepscope.machine import identity
 from stepscope.model.chosen import names
 from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
+from stepscope.yaml_files import read_yaml
 
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
 N = TypeVar("N", int, float)
@@ -259,7 +260,7 @@ def read(
     except identity.MachineError as error:
         parser.error(str(error))
     if given["threads"] is None:
-        given["threads"] = 1 if given["device"] == "cuda" else max(1, identity.usable_cores() - 1)
+        given["threads"] = identity.usual_threads(given["device"])
     if "size" in chosen:
         _resolve_model(given, parser.error)
     spec: dict = {"study": study.name}
@@ -286,9 +287,7 @@ def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:
     if given.get("model_keys") is not None and "model" not in named:
         error("--model-keys is of a model of one's own; give --model, too")
     if named == ["size"]:
-        import yaml
-
-        sizes = yaml.safe_load(CONFIG.read_text())["sizes"]
+        sizes = read_yaml(CONFIG)["sizes"]
         if given["size"] not in sizes:
             error(
                 f"there is no size {given['size']!r} in {CONFIG.name}; choose from"

@@ -108,7 +108,7 @@ def training_cells(target: Target, settings: dict) -> list[Cell]:
         for axis in entry:
             if axis not in target.axes:
                 wrong.note(f"{key}: its cells have no {axis}; remove it")
-        for point in points([entry], target.axes):
+        for point in points(entry, target.axes):
             with wrong.noted():
                 check_size(point["size"], target.config, key)
                 cells.append(_cell(target, point, models[point["size"]], settings, key))
@@ -132,8 +132,7 @@ def _cell(target: Target, point: dict, model: dict, settings: dict, key: str) ->
         "precision": precision,
         **settings,
         **target.common,
-        **{name: value for name, value in options.items() if name not in recordings.USUAL},
-        **recordings.flags(target.study, options),
+        **recordings.in_spec(target.study, options),
     }
     return target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size)
 

@@ -20,7 +20,7 @@ def attention_cells(target: Target) -> list[Cell]:
     device = target.device
     result = []
     for entry in study["grid"][device]:
-        for point in points([entry], target.axes):
+        for point in points(entry, target.axes):
             shape = _shape(entry, point, f"config key attention.grid.{device}")
             spec = {
                 "variants": [{"name": name} for name in entry["implementation"]],

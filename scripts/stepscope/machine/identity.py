@@ -41,6 +41,11 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def usual_threads(device: str) -> int:
+    """Threads of what is measured: all cores of a CPU but one, of a GPU's host one."""
+    return 1 if device == "cuda" else max(1, usable_cores() - 1)
+
+
 @functools.cache
 def torch_version() -> str | None:
     """Version of the installed torch with its build, as "2.13.0+cpu"; None without torch."""
