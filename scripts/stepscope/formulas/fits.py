@@ -28,6 +28,7 @@ USUAL: dict[str, Any] = {
     "optimizer": "fused",
     "loss": "torch",
     "compile": "none",
+    "recompute": "no",
     "gradients": "kept",
     "strategy": "alone",
 }
