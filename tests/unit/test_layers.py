@@ -46,6 +46,7 @@ SHARED_FIGURES = {
     "svg",
     "words",
     "places",
+    "curves",
     "steps",
     "where",
 }

@@ -16,6 +16,7 @@ from stepscope.results.tables import Tables
 
 PARAMETERS = {"small": 1e8, "large": 1e9}
 SHARES = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}  # of a step
+ALONE = {"bf16": 1.0, "sdpa": 0.5}  # seconds of the same without the host
 RUNGS = {
     "fp32": 4.0,
     "bf16": 2.0,
@@ -99,6 +100,9 @@ def ladder() -> tuple[list[dict], list[dict]]:
             mine | {"phase": phase, "quantity": "time", "median": share * step}
             for phase, share in SHARES.items()
         ]
+        if variant in ALONE:
+            alone = {"phase": "step", "quantity": "alone_time", "median": ALONE[variant]}
+            series.append(mine | alone)
         allocated = {"quantity": "peak_allocated", "unit": "B", "median": PEAKS[variant] * 2**30}
         series.append(mine | allocated)
         for before in dict.fromkeys([AFTER.get(variant), "fp32"] if variant in AFTER else []):

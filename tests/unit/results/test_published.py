@@ -109,7 +109,7 @@ def tables(*series: dict, **others: list[dict]) -> dict[str, pd.DataFrame]:
 def one(path, *series: dict, **others: list[dict]) -> dict:
     """The only row of a file's only figure."""
     (row,) = rows([path], tables(*series, **others))
-    return row
+    return {name: None if value != value else value for name, value in row.items()}
 
 
 STEP = (
