@@ -21,12 +21,12 @@ def both(random_tensors):
     """A call that makes both passes of causal attention, of inputs made once: output and gradients
     of q, k and v."""
 
-    def make(batch, length, d_head, dtype=torch.bfloat16, sharing=1, **mask):
-        q, k, v, d_output = random_tensors(batch, length, length, d_head, dtype, sharing=sharing)
-        inputs = [x.requires_grad_() for x in (q, k, v)]
+    def make(batch, length, d_head, dtype=torch.bfloat16):
+        *inputs, d_output = random_tensors(batch, length, length, d_head, dtype)
+        inputs = [x.requires_grad_() for x in inputs]
 
         def call():
-            output = fused.attention(*inputs, True, **mask)
+            output = fused.attention(*inputs, True)
             return output.detach(), *torch.autograd.grad(output, inputs, d_output)
 
         call.inputs, call.d_output = inputs, d_output
@@ -180,6 +180,6 @@ def test_tf32_is_used_only_when_allowed(agree, set_precision):
     set_precision("highest")
     wide = agree(300, 300, 64)
     set_precision("high")
-    narrow = agree(300, 300, 64, tolerance=2e-3)
+    narrow = agree(300, 300, 64, tolerance=1e-2)
     error = (narrow[0] - wide[0]).norm() / wide[0].norm()
-    assert error > 1e-5
+    assert 1e-5 < error < 2e-3
