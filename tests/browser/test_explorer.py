@@ -248,7 +248,7 @@ def test_quantities_are_grouped_and_filters_fold_on_a_phone(viewed):
     assert page.locator("#control-phase").is_visible()  # it stays open
 
 
-@pytest.mark.parametrize(("address", "actions"), TASKS)
+@pytest.mark.parametrize("address, actions", TASKS)
 def test_ten_questions_are_answered_in_three_actions(opened, example, address, actions):
     def seen(page) -> str:
         page.wait_for_function(DRAWN)

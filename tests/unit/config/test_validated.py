@@ -152,7 +152,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("over", "shown"), MISTAKES.values(), ids=MISTAKES)
+@pytest.mark.parametrize("over, shown", MISTAKES.values(), ids=MISTAKES)
 def test_each_mistake_is_one_line_with_key_value_and_remedy(over, shown, project_root):
     with pytest.raises(ConfigError) as error:
         validated(merged(read_yaml(project_root / "config.yaml"), over), SCHEMA)
@@ -216,7 +216,7 @@ def test_every_key_has_a_description(schema):
 
 
 @pytest.mark.parametrize(
-    ("written", "key", "value"),
+    "written, key, value",
     [
         ("hardware={gpu: {measure: false}}", ("hardware", "gpu", "measure"), False),
         ("hardware={gpu: {threads: 4}}", ("hardware", "gpu", "threads"), 4),
@@ -304,7 +304,7 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize(("content", "said"), UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("content, said", UNREADABLE.values(), ids=UNREADABLE)
 def test_a_file_that_cannot_be_read_is_one_line(content, said, tmp_path):
     path = tmp_path / "config.yaml"
     path.write_bytes(content)

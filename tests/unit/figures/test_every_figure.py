@@ -139,30 +139,6 @@ def test_series_are_those_of_okabe_and_ito():
         assert colours.OKABE_ITO[name].light == "#%02x%02x%02x" % rgb  # noqa: UP031
 
 
-def test_each_variable_is_given_in_light_dark_and_on_paper():
-    light, system, dark, paper = colours.css().strip().split("\n")
-    for variable, light_value, dark_value in colours.VARIABLES.values():
-        for rule, value in (
-            (light, light_value),
-            (system, dark_value),
-            (dark, dark_value),
-            (paper, light_value),
-        ):
-            assert f"--{variable}: {value};" in rule
-    assert len({variable for variable, *_ in colours.VARIABLES.values()}) == len(colours.VARIABLES)
-
-
-def test_a_thing_has_one_colour_wherever_it_is_drawn():
-    things = colours.THINGS
-    assert (
-        things["phase"]["optimizer"]
-        == things["category"]["optimizer"]
-        == things["memory"]["optimizer state"]
-    )
-    assert things["category"]["copy/cast"] == things["memory"]["cast weights"]
-    assert all(name in colours.OKABE_ITO for own in things.values() for name in own.values())
-
-
 def test_a_key_of_more_rows_leaves_the_panels_as_high():
     heights = []
     for key in (

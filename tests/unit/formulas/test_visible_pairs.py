@@ -43,7 +43,7 @@ def test_of_a_plain_causal_mask_half_is_counted_as_papers_do():
     assert flops.attention_flops(2, 3, 100, 16, "causal", "forward", keys=100) == 1_920_000
 
 
-@pytest.mark.parametrize(("direction", "times"), [("forward", 1), ("backward", 2.5)])
+@pytest.mark.parametrize("direction, times", [("forward", 1), ("backward", 2.5)])
 def test_operations_of_other_masks_are_of_the_pairs_that_are_seen(direction, times):
     """Two products, 2 operations each, for each of 2 x 3 heads, each pair and each of 16
     channels."""

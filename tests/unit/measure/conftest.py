@@ -10,24 +10,23 @@ import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TINY = {
-    **{
-        "study": "timing",
-        "d_model": 8,
-        "d_ff": 16,
-        "num_layers": 2,
-        "num_heads": 2,
-        "vocab_size": 11,
-    },
-    **{
-        "context": 6,
-        "batch": 2,
-        "precision": "fp32",
-        "warmup": 1,
-        "steps": 2,
-        "max_steps": 3,
-        "max_seconds": 0.0,
-    },
-    **{"processes": 1, "seed": 0, "threads": 1, "device": "cpu"},
+    "study": "timing",
+    "d_model": 8,
+    "d_ff": 16,
+    "num_layers": 2,
+    "num_heads": 2,
+    "vocab_size": 11,
+    "context": 6,
+    "batch": 2,
+    "precision": "fp32",
+    "warmup": 1,
+    "steps": 2,
+    "max_steps": 3,
+    "max_seconds": 0.0,
+    "processes": 1,
+    "seed": 0,
+    "threads": 1,
+    "device": "cpu",
 }
 
 

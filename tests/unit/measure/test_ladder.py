@@ -167,11 +167,3 @@ def test_variants_fit_by_their_weights_and_the_largest_step(place):
     assert not ladder.fit_together(
         graphs, int(needed / 0.9) + 12 * 1496
     )  # its pool keeps a step's memory, too
-
-
-def test_a_variants_spec_is_the_cells_with_its_options(place):
-    spec = ladder.spec_of(place, VARIANTS[1])
-    assert spec == {key: value for key, value in place.items() if key != "variants"} | {
-        "precision": "fp32",
-        "attention": "sdpa",
-    }

@@ -96,16 +96,12 @@ def test_what_was_there_before_does_not_count():
 
 def test_on_a_gpu_asked_allocated_and_reserved_bytes_are_told_apart(monkeypatch):
     statistics = {
-        **{
-            "requested_bytes.all.peak": 70,
-            "allocated_bytes.all.peak": 80,
-            "reserved_bytes.all.peak": 200,
-        },
-        **{
-            "requested_bytes.all.current": 7,
-            "allocated_bytes.all.current": 8,
-            "reserved_bytes.all.current": 20,
-        },
+        "requested_bytes.all.peak": 70,
+        "allocated_bytes.all.peak": 80,
+        "reserved_bytes.all.peak": 200,
+        "requested_bytes.all.current": 7,
+        "allocated_bytes.all.current": 8,
+        "reserved_bytes.all.current": 20,
     }
     monkeypatch.setattr(torch.cuda, "memory_stats", lambda: statistics)
     before = memory.held("cuda")

@@ -12,22 +12,20 @@ from stepscope.model.shape import ModelShape
 
 LAYERS, D_MODEL, D_FF, HEADS, VOCABULARY, CONTEXT, BATCH = 2, 32, 48, 2, 11, 6, 3
 SPEC = {
-    **{
-        "study": "memory",
-        "d_model": D_MODEL,
-        "d_ff": D_FF,
-        "num_layers": LAYERS,
-        "num_heads": HEADS,
-    },
-    **{
-        "vocab_size": VOCABULARY,
-        "context": CONTEXT,
-        "batch": BATCH,
-        "precision": "fp32",
-        "warmup": 1,
-        "steps": 2,
-    },
-    **{"seed": 0, "threads": 1, "device": "cpu"},
+    "study": "memory",
+    "d_model": D_MODEL,
+    "d_ff": D_FF,
+    "num_layers": LAYERS,
+    "num_heads": HEADS,
+    "vocab_size": VOCABULARY,
+    "context": CONTEXT,
+    "batch": BATCH,
+    "precision": "fp32",
+    "warmup": 1,
+    "steps": 2,
+    "seed": 0,
+    "threads": 1,
+    "device": "cpu",
 }
 PARAMETERS = ModelShape(D_MODEL, D_FF, LAYERS, HEADS, VOCABULARY).parameters
 
@@ -236,7 +234,7 @@ class OutOfMemory:
         monkeypatch.setattr(memory_steps.Workload, phase, fail)
 
 
-@pytest.mark.parametrize(("run", "recorded"), [(1, "warm-up"), (2, "measured steps")])
+@pytest.mark.parametrize("run, recorded", [(1, "warm-up"), (2, "measured steps")])
 def test_running_out_of_memory_keeps_the_recording_up_to_there(
     run, recorded, monkeypatch, one_thread
 ):

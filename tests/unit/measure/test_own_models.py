@@ -1,9 +1,7 @@
 """Cells of models of one's own: what is measured of them, and how a bad one ends."""
 
-import contextlib
 import json
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -50,7 +48,6 @@ def too_large(context):
 """
 LADDER = {"study": "ladder", "variants": [{"name": "fp32"}]}
 PARAMETERS = 9 * 4 + 3 * (4 * 4 + 4) + 4 * 9
-MEMORY_FLAGS = "--device cpu --threads 1 --context 6 --batch 2 --warmup 1 --steps 1"
 FLAGS = (
     "--device cpu --threads 1 --context 6 --batch 2 --warmup 1 --steps 2 --processes 1"
     " --max-seconds 0"
@@ -238,37 +235,6 @@ def hostile(model, tmp_path, run_program, monkeypatch):
     return run
 
 
-def left_behind(folder):
-    """Processes whose command names a folder."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if str(folder).encode() in path.read_bytes():
-                found.append(path)
-    return found
-
-
-@pytest.mark.parametrize("function", ["threaded", "forked"])
-def test_what_a_model_leaves_behind_ends_with_the_cell(function, hostile, tmp_path):
-    code, _, err = hostile(function)
-    assert (code, err) == (0, "")
-    assert json.loads((tmp_path / "cell/record.json").read_text())["summary"]["model"]
-    assert left_behind(tmp_path) == []
-
-
-@pytest.mark.parametrize("program", ["time_step.py", "snapshot_memory.py"])
-def test_a_wrong_model_is_told_although_its_thread_goes_on(program, hostile, tmp_path):
-    flags = FLAGS if program == "time_step.py" else MEMORY_FLAGS
-    code, _, err = hostile("threaded_and_wrong", program, flags)
-    assert code == 1 and err.count("\n") == 1 and "ValueError: wrong" in err
-    assert left_behind(tmp_path) == []
-
-
-def test_an_interrupt_is_one_line(hostile):
-    code, _, err = hostile("interrupted")
-    assert code == 1 and err == "error: interrupted\n"
-
-
 def test_memory_without_end_is_out_of_memory(hostile, tmp_path):
     code, _, err = hostile("endless")
     assert (code, err) == (0, "")
@@ -295,34 +261,4 @@ def test_the_record_says_what_was_built(model, run_program, tmp_path):
         PARAMETERS,
         3,
         9,
-    )
-
-
-WRONG_FLAGS = {
-    "--model net.py": "model 'net.py': write FILE.py:FUNCTION",
-    "--model a.py:b --size nano": "give --model or --size, not both",
-    "--model a.py:b --d-model 8": "give --model or --d-model, not both",
-    "--model a.py:b --model-keys [1]": "'[1]' is no mapping in JSON",
-    '--size nano --model-keys {"a":1}': (
-        "--model-keys is of a model of one's own; give --model, too"
-    ),
-}
-
-
-@pytest.mark.parametrize("words", WRONG_FLAGS)
-def test_wrong_flags_of_a_model_are_one_line(words, run_program):
-    code, out, err = run_program("time_step.py", f"{words} --device cpu")
-    assert (code, out) == (2, "")
-    assert (
-        err.splitlines()[-1].startswith("time_step.py: error: ")
-        and WRONG_FLAGS[words] in err.splitlines()[-1]
-    )
-
-
-def test_a_file_that_is_not_there_is_one_line(run_program):
-    code, out, err = run_program("time_step.py", f"--model no/such.py:build {FLAGS}")
-    assert (code, out) == (1, "")
-    assert (
-        err.startswith("error: no/such.py:build: there is no file no/such.py")
-        and err.count("\n") == 1
     )

@@ -9,16 +9,15 @@ from stepscope.measure.precision import names_of
 from stepscope.measure.precision_autocast import Watch, measure
 
 SPEC = {
-    **{
-        "d_model": 16,
-        "d_ff": 32,
-        "num_layers": 2,
-        "num_heads": 2,
-        "vocab_size": 11,
-        "context": 6,
-        "batch": 2,
-    },
-    **{"device": "cpu", "seed": 0},
+    "d_model": 16,
+    "d_ff": 32,
+    "num_layers": 2,
+    "num_heads": 2,
+    "vocab_size": 11,
+    "context": 6,
+    "batch": 2,
+    "device": "cpu",
+    "seed": 0,
 }
 
 

@@ -9,7 +9,7 @@ import stat
 import statistics
 
 import pytest
-from stepscope.measure import nsys, nsys_options
+from stepscope.measure import nsys_options
 
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
 QUICK = f"{SHAPE} --device cpu --threads 1 --warmup 1 --steps 3"
@@ -234,22 +234,6 @@ def test_the_options_of_nsys_follow_the_spec():
     with_stacks = nsys_options.options({"nsys_python_backtrace": "cuda"})
     assert (with_stacks["python-backtrace"], with_stacks["sample"]) == ("cuda", "process-tree")
     assert "python-backtrace" not in nsys_options.options({})
-
-
-def test_the_command_is_nsys_its_options_and_the_program(tmp_path):
-    words = nsys.command(
-        "nsys", {"trace": "cuda"}, tmp_path / "trace", ["python", "x.py", "--a", "1"]
-    )
-    assert words == [
-        "nsys",
-        "profile",
-        "--trace=cuda",
-        f"--output={tmp_path}/trace",
-        "python",
-        "x.py",
-        "--a",
-        "1",
-    ]
 
 
 def test_a_cold_start_compares_the_first_step_with_a_later_one(run_program, tmp_path):

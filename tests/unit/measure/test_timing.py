@@ -19,11 +19,9 @@ WHOLE = {
     "step": "step",
 }
 PHASES = {
-    **{
-        "inference": {"inference"},
-        "forward": {"forward"},
-        "forward-backward": {"forward", "backward"},
-    },
+    "inference": {"inference"},
+    "forward": {"forward"},
+    "forward-backward": {"forward", "backward"},
     "step": {"forward", "backward", "optimizer"},
 }
 

@@ -25,7 +25,7 @@ def shape(**more):
     return ModelShape(d_model=24, d_ff=40, num_layers=3, num_heads=4, vocab_size=31, **more)
 
 
-@pytest.mark.parametrize(("heads", "width"), [(0, 24), (4, 24), (2, 12), (1, 6)])
+@pytest.mark.parametrize("heads, width", [(0, 24), (4, 24), (2, 12), (1, 6)])
 def test_parameters_are_those_of_the_built_model_and_of_the_formula(heads, width):
     model = build_model(shape(key_value_heads=heads), CONTEXT, "naive", "meta", seed=0)
     block = 24 * (24 + 2 * width) + 24 * 24 + 3 * 24 * 40 + 2 * 24
@@ -36,7 +36,7 @@ def test_parameters_are_those_of_the_built_model_and_of_the_formula(heads, width
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    "given, said",
     [
         ({"key_value_heads": 3}, "num_heads = 4 is not divisible by key_value_heads = 3"),
         ({"key_value_heads": 8}, "num_heads = 4 is not divisible by key_value_heads = 8"),

@@ -67,16 +67,6 @@ def test_which_pytorch_implementation():
     assert load("optimizer", "fused").make(_parameters()).param_groups[0]["fused"] is True
 
 
-@pytest.mark.parametrize("name", ["own", "torch", "fused"])
-def test_zero_grad_drops_the_gradients(name):
-    parameters = _parameters()
-    optimizer = load("optimizer", name).make(parameters)
-    _set_gradients(parameters, 0)
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-    assert all(parameter.grad is None for parameter in parameters)
-
-
 def test_own_launches_seven_operations_a_parameter_and_never_waits(record_operations):
     parameters = _parameters()
     optimizer = load("optimizer", "own").make(parameters)

@@ -34,7 +34,7 @@ def test_an_all_reduce_is_latency_then_bandwidth_and_grows_with_devices():
 
 
 @pytest.mark.parametrize(
-    ("strategy", "seconds"),
+    "strategy, seconds",
     [
         ("alone", 0.17),
         ("naive", 0.17 + 4 * 0.010),

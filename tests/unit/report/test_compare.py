@@ -63,9 +63,7 @@ def test_more_launches_are_worse(compared, folders, changed):
     )
 
 
-@pytest.mark.parametrize(
-    ("seconds", "verdict"), [(0.0152, "same"), (0.0158, "more"), (0.0140, "less")]
-)
+@pytest.mark.parametrize("seconds, verdict", [(0.0152, "same"), (0.0158, "more"), (0.0140, "less")])
 def test_host_free_times_have_a_margin_of_3_percent(compared, folders, changed, seconds, verdict):
     after = changed("after", quantity="host_free_time", cell=LAUNCHES["cell"], median=seconds)
     pairs = [

@@ -73,11 +73,10 @@ def test_links_live(folders, request_for, kind):
 
 
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])
-def test_page_one_is_short(folders, request_for, kind):
+def test_chapters_are_short(folders, request_for, kind):
     request = request_for(folders[kind])
     label = {"gpu": made_up.GPU, "cpu": made_up.CPU}[kind]
     made = pages(Data(request.tables, label), request)
-    assert page.words(made["page_one"].markdown) <= 350
     assert all(page.words(each.markdown) <= 600 for each in made.values())
 
 
@@ -98,15 +97,6 @@ def test_facts_name_their_cells(folders, request_for):
     assert found["page_one"]["step"]["cells"] == ["gpu-a/ladder/big/ctx1024"]
     assert found["method"]["commands"]["gpu-a/timing/big/ctx1024/bf16"].startswith(
         "python scripts/"
-    )
-
-
-def test_missing_cells_are_named_with_the_command(folders, request_for):
-    markdown, _ = written(request_for(folders["gpu"]))
-    assert "Cells that were not measured: 1 of " in markdown
-    assert (
-        "`snakemake --cores 1 report` tries them again:\n\n- gpu-a/timing/huge/ctx1024/bf16"
-        in markdown
     )
 
 
@@ -143,12 +133,6 @@ def test_figures_stand_where_they_were_drawn(folders, request_for):
     markdown, html = written(request)
     assert markdown.count("](../figures/waterfall.svg)") == 1 and markdown.count("![") == 1
     assert html.count("<figure>") == 1
-
-
-def test_conditions_stand_on_lines_of_their_own():
-    for path in TEMPLATES:
-        for line in path.read_text().splitlines():
-            assert "{%" not in line or re.fullmatch(r"\s*\{%.*%\}", line), f"{path.name}: {line}"
 
 
 def test_templates_do_no_arithmetic():

@@ -9,19 +9,22 @@ import numpy as np
 import pandas as pd
 
 COLUMNS = [
-    *(
-        "variant",
-        "process",
-        "round",
-        "mode",
-        "kind",
-        "length",
-        "direction",
-        "step",
-        "phase",
-        "warmup",
-    ),
-    *("seconds", "event_seconds", "launch_seconds", "sm_clock_mhz", "power_w", "temperature_c"),
+    "variant",
+    "process",
+    "round",
+    "mode",
+    "kind",
+    "length",
+    "direction",
+    "step",
+    "phase",
+    "warmup",
+    "seconds",
+    "event_seconds",
+    "launch_seconds",
+    "sm_clock_mhz",
+    "power_w",
+    "temperature_c",
 ]
 SHAPE = {
     "d_model": 64,

@@ -37,7 +37,7 @@ def test_rungs_are_compared_by_one_kind():
 
 
 @pytest.mark.parametrize(
-    ("clock", "device", "study", "said"),
+    "clock, device, study, said",
     [
         (1.14, "cuda", "timing", "gpu"),
         (1.16, "cuda", "timing", "launches"),

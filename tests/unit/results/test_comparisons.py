@@ -44,7 +44,9 @@ def test_rungs_are_compared_with_what_they_come_after_and_with_the_first(results
     ladder(results, turns(TIMES))
     got = compared(results).set_index(["a", "b"])
     assert list(got.index) == [
-        *[("fp32", "sdpa"), ("sdpa", "fused"), ("fp32", "checkpoint=1")],
+        ("fp32", "sdpa"),
+        ("sdpa", "fused"),
+        ("fp32", "checkpoint=1"),
         ("fp32", "fused"),
     ]
     assert got["verdict"].tolist() == ["faster", "same", "slower", "faster"]
@@ -102,7 +104,7 @@ def test_warm_up_and_phased_steps_are_not_compared(results):
     assert got["low"] < 1 < got["high"]
 
 
-@pytest.mark.parametrize(("device", "verdict"), [("cuda", "faster"), ("cpu", "same")])
+@pytest.mark.parametrize("device, verdict", [("cuda", "faster"), ("cpu", "same")])
 def test_a_difference_within_two_percent_is_one_only_where_the_gpu_limits_both_in_turns(
     results, device, verdict
 ):

@@ -1,6 +1,5 @@
 """variants.csv, from plans of ladders written down by hand."""
 
-from stepscope.axes import PLAIN_STEP
 from stepscope.results import variants
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES
@@ -98,7 +97,3 @@ def test_the_timing_cell_of_the_same_step_is_named():
         "fused": "",
         "checkpoint=4": "",
     }
-
-
-def test_each_option_that_a_rung_may_change_is_a_column():
-    assert set(PLAIN_STEP) <= set(TABLES["variants"].names)

@@ -131,18 +131,14 @@ class Simulator:
                 }
             )
         return {
-            **{
-                "device": self.device,
-                "address": self.base,
-                "total_size": self.reserved,
-                "stream": 0,
-            },
-            **{
-                "segment_type": "large",
-                "segment_pool_id": (0, 0),
-                "is_expandable": False,
-                "frames": [],
-            },
+            "device": self.device,
+            "address": self.base,
+            "total_size": self.reserved,
+            "stream": 0,
+            "segment_type": "large",
+            "segment_pool_id": (0, 0),
+            "is_expandable": False,
+            "frames": [],
             "blocks": blocks,
         }
 

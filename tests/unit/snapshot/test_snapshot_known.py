@@ -22,8 +22,13 @@ WEIGHT, GRADIENT, MOMENT, CAST, OUTPUT, SCRATCH = 4096, 4096, 8192, 2048, 4096, 
 
 def entry(phase, module, op, size, cast_of=None):
     return {
-        **{"phase": phase, "module": module, "op": op, "bytes": size, "cast_of": cast_of},
-        **{"shape": [size // 4], "dtype": "float32"},
+        "phase": phase,
+        "module": module,
+        "op": op,
+        "bytes": size,
+        "cast_of": cast_of,
+        "shape": [size // 4],
+        "dtype": "float32",
     }
 
 
@@ -58,8 +63,13 @@ class Program:
     def seen(self, category, name, address, size):
         self.tensors.append(
             {
-                **{"category": category, "name": name, "address": address, "bytes": size},
-                **{"shape": [size // 4], "dtype": "float32", "at": list(self.counts)},
+                "category": category,
+                "name": name,
+                "address": address,
+                "bytes": size,
+                "shape": [size // 4],
+                "dtype": "float32",
+                "at": list(self.counts),
             }
         )
 
@@ -142,9 +152,12 @@ def test_every_byte_has_its_category(run):
     # After the forward pass of the first step: two events.
     assert timeline.loc[
         1, ["parameters", "optimizer_state", "activations", "cast_weights", "gradients"]
-    ].tolist() == [*(WEIGHT, MOMENT, OUTPUT, CAST, 0)]
+    ].tolist() == [WEIGHT, MOMENT, OUTPUT, CAST, 0]
     assert timeline.loc[3, ["activations", "cast_weights", "gradients", "other"]].tolist() == [
-        *(OUTPUT, CAST, GRADIENT, SCRATCH)
+        OUTPUT,
+        CAST,
+        GRADIENT,
+        SCRATCH,
     ]
     assert found["memory_peak"].set_index("category")["bytes"]["unknown"] == 0
     peak = found["memory_summary"].iloc[0]
@@ -160,7 +173,9 @@ def test_operators_are_matched_by_order_or_by_the_most_frequent(run):
     rows = run(Program())["memory_largest"].set_index(["phase", "bytes"])
     assert rows.loc[("forward", OUTPUT), "op"] == "mm"
     assert rows.loc[("forward", CAST), ["op", "category", "module"]].tolist() == [
-        *("_to_copy", "cast weights", "blocks.*/FFN")
+        "_to_copy",
+        "cast weights",
+        "blocks.*/FFN",
     ]
     assert (
         rows.loc[("optimizer", WEIGHT), "op"] == "sqrt"
@@ -204,7 +219,7 @@ def test_what_autograd_saved_is_of_the_middle_block_and_outside(run):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    "text, told",
     [
         ("{", "not JSON"),
         ("[" * 100_000, "not JSON"),

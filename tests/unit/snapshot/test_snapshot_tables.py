@@ -1,10 +1,6 @@
 """The tables of programs that are none of ours: categories from stacks, old layouts, several
 devices, many rows."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from snapshot_simulator import (
@@ -60,7 +56,12 @@ def test_categories_from_stacks_and_lives(analyse):
     assert row[
         ["parameters", "gradients", "optimizer_state", "activations", "cast_weights", "other"]
     ].tolist() == [
-        *(1000, 1010, 0, 400 + 500 + 60, 500, 70 + 300)  # other: workspace and unknown
+        1000,
+        1010,
+        0,
+        400 + 500 + 60,
+        500,
+        70 + 300,  # other: workspace and unknown
     ]
     assert found["memory_timeline"]["optimizer_state"].max() == 2000
     told = runs(found)
@@ -283,7 +284,7 @@ def test_equal_allocations_are_one_row_with_their_median_life(analyse):
 
 
 @pytest.mark.parametrize(
-    ("file", "function", "shown"),
+    "file, function, shown",
     [
         ("/home/user/train.py", "main", "train.py:5 main"),
         (
@@ -306,24 +307,19 @@ def test_user_code(file, function, shown):
 @pytest.mark.parametrize(
     "file",
     [
-        *(
-            "/work/.venv/lib/python3.12/site-packages/torch/nn/modules/linear.py",
-            "/usr/lib/python3.12/contextlib.py",
-        ),
-        *(
-            "/opt/pytorch/torch/nn/functional.py",
-            "<frozen importlib._bootstrap>",
-            "<string>",
-            "??",
-            "Linear.cpp",
-            "",
-        ),
-        *("C:\\Python312\\Lib\\runpy.py", "/usr/lib/python3/dist-packages/einops/einops.py"),
-        *(
-            "/tmp/x/einops/_backends.py",
-            "/tmp/x/einops/layers/torch.py",
-            "/opt/pytorch/torch/overrides.py",
-        ),
+        "/work/.venv/lib/python3.12/site-packages/torch/nn/modules/linear.py",
+        "/usr/lib/python3.12/contextlib.py",
+        "/opt/pytorch/torch/nn/functional.py",
+        "<frozen importlib._bootstrap>",
+        "<string>",
+        "??",
+        "Linear.cpp",
+        "",
+        "C:\\Python312\\Lib\\runpy.py",
+        "/usr/lib/python3/dist-packages/einops/einops.py",
+        "/tmp/x/einops/_backends.py",
+        "/tmp/x/einops/layers/torch.py",
+        "/opt/pytorch/torch/overrides.py",
     ],
 )
 def test_not_user_code(file):
@@ -388,28 +384,6 @@ def test_two_snapshots_are_compared_by_category_and_line(run_analyze, tmp_path):
     ]
     assert (tmp_path / "out" / "after" / "memory_lines.csv").is_file()
     assert run_analyze(*paths, paths[0], "--out", tmp_path / "out").returncode == 2
-
-
-def test_the_program_needs_no_torch():
-    script = (
-        "import sys; sys.modules['torch'] = None; sys.path.insert(0, 'scripts'); import"
-        " analyze_snapshot"
-    )
-    root = Path(__file__).resolve().parents[3]
-    assert subprocess.run([sys.executable, "-c", script], cwd=root, timeout=60).returncode == 0
-
-
-DEEP = b"\x80\x04" + b"]" * 2_000_000 + b"a" * 1_999_999 + b"."
-
-
-@pytest.mark.parametrize("raw", [b"", b"\x80\x04cposix\nsystem\n.", DEEP])
-def test_the_program_refuses_in_one_line(run_analyze, tmp_path, raw):
-    path = tmp_path / "a.pickle"
-    path.write_bytes(raw)
-    done = run_analyze(path, "--out", tmp_path / "out")
-    assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr.startswith(f"error: {path}: ") and done.stderr.count("\n") == 1
-    assert not (tmp_path / "out").exists()
 
 
 def test_the_program_says_what_cannot_be_written_or_found(run_analyze, tmp_path):

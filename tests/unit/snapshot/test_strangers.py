@@ -61,7 +61,7 @@ def rebinding(steps, moment=False):
     return simulator
 
 
-@pytest.mark.parametrize(("steps", "moment"), [(1, False), (3, False), (1, True), (3, True)])
+@pytest.mark.parametrize("steps, moment", [(1, False), (3, False), (1, True), (3, True)])
 def test_parameters_that_an_optimizer_rebinds_stay_parameters(analyse, steps, moment):
     timeline = analyse(rebinding(steps, moment).snapshot())["memory_timeline"].set_index("event")
     assert timeline.loc[3, ["parameters", "other"]].tolist() == [
@@ -108,7 +108,7 @@ WRAPPER = python_frame("wrapper", 500, "/usr/lib/python3.12/site-packages/torch/
 
 
 @pytest.mark.parametrize(
-    ("frames", "kind"),
+    "frames, kind",
     [
         ([python_frame("step", 58, "/home/user/own.py"), USER], stacks.OPTIMIZER),
         ([python_frame("_update", 64), python_frame("step", 58), USER], stacks.OPTIMIZER),
@@ -156,7 +156,7 @@ def test_the_peak_is_told_in_requested_and_in_rounded_bytes(analyse):
     assert (row["peak"], row["peak_allocated"]) == (1026, 512 + 512 + 1024)
 
 
-@pytest.mark.parametrize(("without", "said"), [(90, False), (91, True)])
+@pytest.mark.parametrize("without, said", [(90, False), (91, True)])
 def test_frames_that_are_missing_are_said(analyse, without, said):
     simulator = Simulator()
     simulator.alloc(1000 * (100 - without), BATCH)
@@ -234,7 +234,7 @@ def test_control_characters_never_reach_the_terminal(run_analyze, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("inner", "outer"), [("<lambda>", "cuda"), ("convert", "to"), ("<lambda>", "bfloat16")]
+    "inner, outer", [("<lambda>", "cuda"), ("convert", "to"), ("<lambda>", "bfloat16")]
 )
 def test_what_moves_a_module_to_its_device_makes_parameters(analyse, inner, outer):
     """`model.cuda()` outside every constructor: the innermost frame is a function within torch's

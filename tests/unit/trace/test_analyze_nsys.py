@@ -248,7 +248,7 @@ def test_files_that_were_made_to_hang(run_analyze, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    "words, told",
     [
         (["--phases", " ,"], "names no range"),
         (["--layers", 0], "use at least 1"),

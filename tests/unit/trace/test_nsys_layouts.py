@@ -46,7 +46,9 @@ def test_every_layout_tells_the_same(layout, tmp_path):
     assert phases["memory_operations"].to_dict() == {"step": 1, "forward": 1, "backward": 0}
     kernels = read[layout]["kernels"]
     assert set(kernels["full_name"]) == {
-        *("void gemm<float>(int)", "void add<float>(int)", "[CUDA memcpy Host-to-Device]")
+        "void gemm<float>(int)",
+        "void add<float>(int)",
+        "[CUDA memcpy Host-to-Device]",
     }
     assert set(kernels["layers"].dropna()) == {1}
 

@@ -128,15 +128,6 @@ def test_no_composition_where_steps_differ(export, analyse):
     assert kernels.loc[("forward", EXP), ["calls", "layers", "per_layer"]].tolist() == [3, 3, 1]
 
 
-def test_layers_may_be_given(export, analyse):
-    for at in range(7):
-        export.launch(GEMM, 10 * at, 10 * at + 100, 10 * at + 105)
-    kernels = analyse(export, layers=3)["kernels"]
-    assert kernels[["phase", "calls", "layers", "per_layer"]].to_numpy().tolist() == [
-        ["all", 7, 3, 2]
-    ]
-
-
 def test_attention_and_its_parts(export, analyse):
     model(export)
     table = modules(analyse(export))
