@@ -6,10 +6,10 @@ device's on the whole batch, memory, energy, and the step taken apart for every 
 in milliseconds, memory in MiB. With --out it also writes record.json and samples.csv. Running out
 of memory is a result, and so are fewer devices than asked for. --batch is that of each device.
 
---variants: a list of mappings with name, strategy (alone, naive, flat, overlapped, ddp, sharded,
-zero, fsdp) and what differs: gradients (bf16: the type that `overlapped` sends), ctas (the most
-multiprocessors that NCCL takes), or attention, compile, loss and checkpoint. Without it: those of
-config.yaml.
+--variants: a list of mappings with name, strategy (alone, naive, flat, overlapped, staged, ddp,
+sharded, zero, fsdp) and what differs: gradients (bf16: the type that `overlapped` and `staged`
+send), ctas (the most multiprocessors that NCCL takes), or attention, compile, loss and checkpoint.
+Without it: those of config.yaml.
 """
 
 from stepscope.machine.process import die_with_starter
@@ -25,7 +25,7 @@ from stepscope.machine import process
 from stepscope.parallel.cell import ParallelMeasurement
 from stepscope.yaml_files import read_yaml
 
-STRATEGIES = ("alone", "naive", "flat", "overlapped", "ddp", "sharded", "zero", "fsdp")
+STRATEGIES = ("alone", "naive", "flat", "overlapped", "staged", "ddp", "sharded", "zero", "fsdp")
 OPTIONS = ("strategy", "gradients", "ctas", "attention", "compile", "loss", "checkpoint")
 
 

@@ -1,11 +1,14 @@
 """Collectives by themselves: what they reach on these devices is the ceiling of any step's."""
 
+import math
 import statistics
+import time
 from collections.abc import Callable
 from functools import partial
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from stepscope.measure.clock import Clock
 from stepscope.measure.telemetry import Telemetry
@@ -18,6 +21,8 @@ SIZES = {  # bytes of the whole tensor: the first shows the latency
     "cpu": [4096, MIB // 4, MIB, 4 * MIB],
 }
 ROUNDS, IN_A_ROW = 5, 4
+PRODUCT = {"cuda": 8192, "cpu": 256}  # rows and columns of a product that runs beside
+OUTLASTING = 4  # times as long as the all-reduce beside them are the products
 
 
 def measured(place: Place, telemetry: Telemetry) -> list[dict]:
@@ -36,7 +41,68 @@ def measured(place: Place, telemetry: Telemetry) -> list[dict]:
         for name, call in calls.items():
             seconds = _seconds(call, clock, place)
             rows.append({"collective": name, "bytes": 4 * count, "seconds": seconds})
+    calls["copy"] = partial(torch.empty_like(whole).copy_, whole)  # what buckets cost
+    row = {"collective": "copy", "bytes": 4 * count}
+    rows.append(row | {"seconds": _seconds(calls["copy"], clock, place)})
+    rows[-4] |= beside_products(whole, rows[-4]["seconds"], clock, place)
     return rows
+
+
+def beside_products(whole: Tensor, alone: float, clock: Clock, place: Place) -> dict[str, float]:
+    """An all-reduce of a tensor, which takes `alone` seconds by itself, while products run:
+    beside: its seconds. lost: the share of that time which the products lose."""
+    size = PRODUCT[place.device]
+    dtype = torch.bfloat16 if place.device == "cuda" else torch.float32
+    a, b, out = (torch.zeros(size, size, device=place.device, dtype=dtype) for _ in range(3))
+    once = _seconds(partial(torch.mm, a, b, out=out), clock, place)
+    count = math.ceil(OUTLASTING * alone / once)
+
+    def products() -> None:
+        for _ in range(count):
+            torch.mm(a, b, out=out)
+
+    def both() -> None:
+        sending.begin()
+        products()
+
+    found = []
+    for _ in range(ROUNDS):
+        plain = clock.time(products)
+        place.agreed(0.0)
+        sending = Sending(whole)
+        longer = clock.time(both) - plain
+        found.append((sending.seconds(), longer))
+    took = statistics.median(seconds for seconds, _ in found)
+    longer = statistics.median(more for _, more in found)
+    return {"beside": took, "lost": min(0.9, max(0.0, longer / took))}
+
+
+class Sending:
+    """An all-reduce that is timed while other work goes on."""
+
+    def __init__(self, whole: Tensor):
+        self._whole = whole
+        self._events: list[torch.cuda.Event] = []
+        self._times: list[float] = []
+
+    def begin(self) -> None:
+        if not self._whole.is_cuda:
+            self._times.append(time.perf_counter())
+            future = dist.all_reduce(self._whole, async_op=True).get_future()
+            self._ended = future.then(lambda _: self._times.append(time.perf_counter()))
+            return
+        self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        with torch.cuda.stream(torch.cuda.Stream()):
+            self._events[0].record()
+            dist.all_reduce(self._whole)
+            self._events[1].record()
+
+    def seconds(self) -> float:
+        """Once it has ended."""
+        if self._events:
+            return self._events[0].elapsed_time(self._events[1]) / 1000
+        self._ended.wait()
+        return self._times[1] - self._times[0]
 
 
 def _seconds(call: Callable[[], object], clock: Clock, place: Place) -> float:

@@ -29,6 +29,7 @@ SHARES = {
     "naive": Shares(),
     "flat": Shares(),
     "overlapped": Shares(),
+    "staged": Shares(),
     "ddp": Shares(buckets=1),
     "zero": Shares(state=True, buckets=1),
     "sharded": Shares(gradients=True, state=True),

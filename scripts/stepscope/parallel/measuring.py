@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import torch
+import torch.distributed as dist
 
 from stepscope.axes import option
 from stepscope.machine import gpus
@@ -122,8 +123,11 @@ def whole_step(work: Replica) -> None:
 
 
 def forget(device: str) -> None:
-    """Give back what a variant that is no longer referred to has held."""
+    """Give back what a variant that is no longer referred to has held. NCCL keeps what it sent
+    last until the next collective: a bucket as large as all gradients, of torch's DDP."""
     gc.collect()
+    if device == "cuda":
+        dist.all_reduce(torch.zeros(1, device=device))
     memory.release(device)
 
 

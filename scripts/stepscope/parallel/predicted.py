@@ -19,11 +19,16 @@ MOST = 2**20  # sequences
 class Network:
     """Seconds of an all-reduce by bytes, as they were measured on so many devices, ascending.
 
-    Half of an all-reduce is a reduce-scatter, and half an all-gather.
+    Half of an all-reduce is a reduce-scatter, and half an all-gather. lost: the share of its time
+    in which a device does not compute while it sends. slowed: how many times as long it sends
+    while it computes. copying: seconds of copying a byte.
     """
 
     devices: int
     points: tuple[tuple[int, float], ...]
+    lost: float = 0.0
+    slowed: float = 1.0
+    copying: float = 0.0
 
     def all_reduce(self, size: float, devices: int) -> float:
         """Seconds; between two points linear, beyond the last by its bandwidth. On more devices
@@ -52,13 +57,15 @@ class Gradient:
 @dataclass(frozen=True)
 class OneDevice:
     """Seconds of the phases of one device's step on `batch` sequences, and its gradients in the
-    order in which the backward pass makes them."""
+    order in which the backward pass makes them. gathered: bytes of a weight that is sent to be
+    used over those of its gradient."""
 
     forward: float
     backward: float
     optimizer: float
     batch: int
     gradients: tuple[Gradient, ...]
+    gathered: float = 1.0
 
     @property
     def step(self) -> float:
@@ -101,32 +108,63 @@ def gradients_of(sizes: list[tuple[int, bool]]) -> tuple[Gradient, ...]:
 def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float:
     """Seconds of a step on so many devices by a strategy, the batch of each as on one."""
     whole = network.all_reduce(one.bytes, devices)
-    rest = one.forward + one.backward + one.optimizer
+    copied = network.copying * one.bytes
     spared = one.optimizer * (1 - 1 / devices)
     sent = [(gradient.bytes, gradient.ready) for gradient in one.gradients]
     if strategy == "naive":
-        return rest + sum(network.all_reduce(size, devices) for size, _ in sent)
+        return one.step + sum(network.all_reduce(size, devices) for size, _ in sent)
     if strategy == "flat":
-        return rest + whole
+        return one.step + copied + whole
     if strategy == "sharded":
-        return rest - spared + whole
+        return one.step + copied + whole - spared
     if strategy == "fsdp":
-        return _fully_sharded(one, whole / 2) - spared
+        return _fully_sharded(one, network, devices) - spared
     if strategy == "overlapped":
-        return rest + _late(one, sent, network, devices)
+        computed, done = _sent(one, sent, network, devices)
+        return one.forward + max(computed, done[-1]) + one.optimizer
+    if strategy == "staged":
+        return one.forward + _staged(one, sent, network, devices)
     if strategy in ("ddp", "zero"):
-        shown = rest + _late(one, _bucketed(sent), network, devices)
+        computed, done = _sent(one, _bucketed(sent), network, devices)
+        shown = one.forward + max(computed, done[-1]) + one.optimizer + 2 * copied
         return shown + (whole / 2 - spared if strategy == "zero" else 0.0)
-    return rest
+    return one.step
 
 
-def _late(one: OneDevice, sent: list[tuple[int, float]], network: Network, devices: int) -> float:
-    """Seconds from the end of the backward pass until the last has been sent: each starts once it
-    is there and the one before has been sent."""
-    now = 0.0
+def _sent(
+    one: OneDevice, sent: list[tuple[int, float]], network: Network, devices: int
+) -> tuple[float, list[float]]:
+    """Seconds from the start of the backward pass (until it ends, until each has been sent): each
+    starts once it is there and the one before has been sent."""
+    now, computed, ended, done = 0.0, 0.0, 0.0, []
     for size, ready in sent:
-        now = max(now, ready * one.backward) + network.all_reduce(size, devices)
-    return max(0.0, now - one.backward)
+        if (missing := ready * one.backward - computed) > 0:
+            now, computed = now + missing, ready * one.backward
+        left = network.all_reduce(size, devices)
+        both = min(left * network.slowed, (one.backward - computed) / (1 - network.lost))
+        computed += both * (1 - network.lost)
+        now += both
+        if not ended and computed >= one.backward * (1 - 1e-9):
+            ended = now
+        now += left - both / network.slowed
+        done.append(now)
+    return ended or now + one.backward - computed, done
+
+
+def _staged(one: OneDevice, sent: list[tuple[int, float]], network: Network, devices: int) -> float:
+    """Backward pass and optimizer, of which the part for all gradients but the last runs while that
+    one is sent."""
+    computed, done = _sent(one, sent, network, devices)
+    of_last = one.optimizer * sent[-1][0] / one.bytes
+    start = max(computed, done[-2]) if len(done) > 1 else computed
+    beside = _at_once(one.optimizer - of_last, max(0.0, done[-1] - start), network)
+    return start + beside + of_last
+
+
+def _at_once(computing: float, sending: float, network: Network) -> float:
+    """Seconds of two things that start at once, each of which takes so long by itself."""
+    beside = min(sending * network.slowed, computing / (1 - network.lost))
+    return beside + (sending - beside / network.slowed) + (computing - beside * (1 - network.lost))
 
 
 def _bucketed(sent: list[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -141,10 +179,17 @@ def _bucketed(sent: list[tuple[int, float]]) -> list[tuple[int, float]]:
     return found
 
 
-def _fully_sharded(one: OneDevice, gather: float) -> float:
-    """A pass takes as long as what it computes or what it sends, whichever is longer; weights are
-    gathered in both, and gradients scattered in the backward pass."""
-    return max(one.forward, gather) + max(one.backward, 2 * gather) + one.optimizer
+def _fully_sharded(one: OneDevice, network: Network, devices: int) -> float:
+    """Weights are gathered in both passes, and gradients scattered in the backward pass, while
+    something computes: all but the first weights and the last gradients, both the embedding's.
+    Each weight that was gathered is copied into its place, and each gradient to be scattered."""
+    whole = network.all_reduce(one.bytes, devices) / 2
+    first = network.all_reduce(one.gradients[-1].bytes, devices) / 2
+    gathered = one.gathered * (whole - first)
+    copied = network.copying * one.bytes * (1 + 2 * one.gathered)
+    forward = first + _at_once(one.forward, gathered, network)
+    backward = _at_once(one.backward, gathered + whole - first, network) + first
+    return forward + backward + one.optimizer + copied
 
 
 def hiding_batch(one: OneDevice, network: Network, strategy: str, devices: int) -> int | None:

@@ -12,10 +12,7 @@ def tables(more: dict, devices: int) -> None:
     for row in found.get("collectives", []):
         size, took = row["bytes"] / 2**20, 1e6 * row["seconds"]
         bus = bus_bytes(row["collective"], row["bytes"], row["bytes"], devices) / row["seconds"]
-        print(
-            f"{row['collective']} of {size:,.3f} MiB: {took:,.1f} µs,"
-            f" {bus / 1e9:,.1f} GB/s on the bus"
-        )
+        print(f"{row['collective']} of {size:,.3f} MiB: {took:,.1f} µs, {bus / 1e9:,.1f} GB/s")
     if found.get("ranks"):
         print(f"{'ms of a step':<28}" + "".join(f"{name[:9]:>10}" for name in SHOWN))
     for row in found.get("ranks", []):

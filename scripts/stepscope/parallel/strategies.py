@@ -140,11 +140,45 @@ class Overlapped(Replica):
 
     def _backward(self) -> None:
         super()._backward()
-        for gradient, sent, work in self._sent:
+        self._receive(len(self._sent))
+
+    def _receive(self, count: int) -> None:
+        """Wait for so many of the gradients that were sent, the oldest ones."""
+        for gradient, sent, work in self._sent[:count]:
             work.wait()
             if sent is not gradient:
                 gradient.copy_(sent)
-        self._sent.clear()
+        del self._sent[:count]
+
+
+class Staged(Overlapped):
+    """The same, and the optimizer updates all other weights while the last gradient is still sent:
+    the embedding's, which no computing of the backward pass can hide."""
+
+    def renew_optimizer(self) -> None:
+        """Two of them, each without state: all other weights' and the last gradient's."""
+        make = load("optimizer", str(option(self.spec, "optimizer"))).make
+        last, *others = self.parameters
+        self._others, self.optimizer = make(others), make([last])
+
+    def clear_gradients(self) -> None:
+        self._others.zero_grad(set_to_none=True)
+        super().clear_gradients()
+
+    def whole(self) -> float:
+        """With all gradients there, as for a step whose optimizer is not waited for."""
+        loss = super().whole()
+        self._receive(len(self._sent))
+        return loss
+
+    def _backward(self) -> None:
+        Replica._backward(self)
+        self._receive(len(self._sent) - 1)
+
+    def _optimizer(self) -> None:
+        self._others.step()
+        self._receive(1)
+        self.optimizer.step()
 
 
 class Ddp(Replica):
@@ -274,6 +308,7 @@ STRATEGIES: dict[str, type[Replica]] = {
     "naive": Naive,
     "flat": Flat,
     "overlapped": Overlapped,
+    "staged": Staged,
     "ddp": Ddp,
     "sharded": Sharded,
     "zero": Zero,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from stepscope.model.formats import FORMATS
 from stepscope.parallel import predicted
 from stepscope.results.cells import MeasuredCell
 from stepscope.trace.collectives import bus_bytes
@@ -28,6 +29,9 @@ def collectives(cells: list[MeasuredCell]) -> list[dict]:
     found = []
     for row in _rows(cells, "collectives"):
         size = row["bytes"]
+        if row["collective"] == "copy":
+            found.append(row)
+            continue
         crossing = bus_bytes(row["collective"], size, size, row["devices"])
         found.append(row | {"bus": crossing / row["seconds"]})
     return found
@@ -84,8 +88,19 @@ def _times(cell: MeasuredCell, series: pd.DataFrame) -> dict[str, float]:
 
 def _network(cell: MeasuredCell) -> predicted.Network | None:
     rows = cell.summary.get("tables", {}).get("collectives", [])
-    points = [(row["bytes"], row["seconds"]) for row in rows if row["collective"] == "all_reduce"]
-    return predicted.Network(cell.spec["devices"], tuple(sorted(points))) if points else None
+    sums = [row for row in rows if row["collective"] == "all_reduce"]
+    if not sums:
+        return None
+    largest = max(sums, key=lambda row: row["bytes"])
+    slowed = largest.get("beside", largest["seconds"]) / largest["seconds"]
+    copies = [row["seconds"] / row["bytes"] for row in rows if row["collective"] == "copy"]
+    return predicted.Network(
+        cell.spec["devices"],
+        tuple(sorted((row["bytes"], row["seconds"]) for row in sums)),
+        lost=largest.get("lost", 0.0),
+        slowed=max(1.0, slowed),
+        copying=copies[0] if copies else 0.0,
+    )
 
 
 def _one_device(cell: MeasuredCell, times: dict[str, float]) -> predicted.OneDevice:
@@ -99,4 +114,5 @@ def _one_device(cell: MeasuredCell, times: dict[str, float]) -> predicted.OneDev
         optimizer=optimizer,
         batch=cell.spec["batch"],
         gradients=predicted.gradients_of(predicted.sizes_of(cell.shape)),
+        gathered=0.5 if FORMATS[cell.spec["precision"]].is_autocast else 1.0,
     )

@@ -648,9 +648,15 @@ _ALL = (
         (
             *KEY,
             axis_count("devices", "devices", "that take part"),
-            axis("collective", "collective", "`all_reduce`, `all_gather` or `reduce_scatter`"),
+            axis(
+                "collective",
+                "collective",
+                "`all_reduce`, `all_gather`, `reduce_scatter`, `copy`",
+            ),
             number("bytes", "bytes", "B", "of the whole tensor"),
             number("seconds", "time", "s", "on the rank that takes longest"),
+            number("beside", "beside products", "s", "of the same while products run"),
+            number("lost", "computing lost", "", "the share of that time that products lose"),
             number("bus", "bus bandwidth", "B/s", "that crosses a device's link (nccl-tests)"),
         ),
     ),

@@ -1,5 +1,7 @@
 """The step on several devices by closed forms worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 from stepscope.model.shape import ModelShape
 from stepscope.parallel.predicted import (
@@ -43,11 +45,35 @@ def test_an_all_reduce_is_latency_then_bandwidth_and_grows_with_devices():
         ("ddp", 0.17 + 0.010),  # each gradient fills a bucket
         ("sharded", 0.17 + 0.040 - 0.010),  # and the optimizer works on a half
         ("zero", 0.17 + 0.010 + 0.020 - 0.010),
-        ("fsdp", 0.17 - 0.010),  # 20 ms of gathering in each pass are hidden
+        # The embedding's 5 ms show at both ends, 15 ms of gathering in each pass are hidden.
+        ("fsdp", 0.17 + 2 * 0.005 - 0.010),
+        ("staged", 0.17),  # 15 of the optimizer's 20 ms hide the last
     ],
 )
 def test_a_step_on_two_devices(strategy, seconds):
     assert step(ONE, NETWORK, strategy, 2) == pytest.approx(seconds)
+
+
+# What sends and computes at once: sends 1.5 times as long, and computes 0.8 as much; 1 ms to copy
+SLOWED = replace(NETWORK, lost=0.2, slowed=1.5, copying=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "seconds"),
+    [
+        ("naive", 0.17 + 4 * 0.010),
+        ("flat", 0.17 + 0.040 + 0.004),
+        # Three are sent in 15 ms, of each of which 3 are lost; the last once nothing computes.
+        ("overlapped", 0.17 + 3 * 0.003 + 0.010),
+        ("ddp", 0.17 + 3 * 0.003 + 0.010 + 2 * 0.004),
+        ("staged", 0.17 + 3 * 0.003 + 0.003),
+        # 15 ms beside the forward pass and 30 beside the other last 22.5 and 45, of which a fifth
+        # is lost; three copies; half the optimizer.
+        ("fsdp", 0.17 + 0.2 * 0.0675 + 2 * 0.005 + 3 * 0.004 - 0.010),
+    ],
+)
+def test_what_computes_and_sends_at_once_is_slower(strategy, seconds):
+    assert step(ONE, SLOWED, strategy, 2) == pytest.approx(seconds)
 
 
 def test_a_link_that_is_too_slow_shows_from_the_first_gradient_on():
