@@ -63,7 +63,7 @@ LIGHT = {
 }
 
 
-def imported(tree: ast.Module) -> set[str]:
+def imported(tree):
     """The dotted names that import statements load at any depth: modules, and what is imported from
     one."""
     names = set()
@@ -75,7 +75,7 @@ def imported(tree: ast.Module) -> set[str]:
     return names
 
 
-def named(tree: ast.Module) -> set[str]:
+def named(tree):
     """What text of the code names of the library, as modules that are loaded by name; docstrings
     are not text."""
     texts = [
@@ -86,7 +86,7 @@ def named(tree: ast.Module) -> set[str]:
     return {text for text in texts if text.startswith("stepscope.") and " " not in text}
 
 
-def below(names: set[str]) -> set[str]:
+def below(names):
     """Those of the library, as paths below it: `report/kit/page`."""
     return {
         name.removeprefix("stepscope.").replace(".", "/")
@@ -107,7 +107,7 @@ NAMES = {
 }
 
 
-def layer(name: str) -> int:
+def layer(name):
     """The place among the layers of a module, or of what is imported from one; the longest name
     that matches."""
     found = [each for each in LAYERS if name == each or name.startswith(f"{each}/")]
@@ -115,7 +115,7 @@ def layer(name: str) -> int:
     return LAYERS.index(max(found, key=len))
 
 
-def upwards(modules: dict[str, set[str]]) -> list[str]:
+def upwards(modules):
     """Each import, or name, of a later layer."""
     return [
         f"{one} → {name}"
@@ -125,7 +125,7 @@ def upwards(modules: dict[str, set[str]]) -> list[str]:
     ]
 
 
-def circle(modules: dict[str, set[str]]) -> list[str]:
+def circle(modules):
     """Modules that import each other in a circle; empty if none do."""
     known = set(modules)
     graph = {

@@ -81,12 +81,13 @@ def test_other_options_stand_in_both_in_the_order_of_the_axes(cells_of):
         "attention": ["sdpa"],
         "mode": ["forward"],
         "batch": [64],
+        "key_value_heads": [2],
+        "window": [16],
     }
     (cell,) = cells_of(TIMING, ENTRY | options)
-    assert (
-        cell.name.removeprefix("machine/timing/nano/ctx64/fp32")
-        == "/batch=64/mode=forward/attention=sdpa/optimizer=fused/compile=block"
-    )
+    named = "/batch=64/mode=forward/attention=sdpa/optimizer=fused/compile=block"
+    named += "/key_value_heads=2/window=16"
+    assert cell.name == f"machine/timing/nano/ctx64/fp32{named}"
     assert {key: cell.spec[key] for key in options} == {
         key: value for key, (value,) in options.items()
     }

@@ -101,7 +101,7 @@ def test_the_program_says_what_it_drew_and_refuses_other_names(tmp_path):
     assert wrong.returncode == 2 and "invalid choice: 'nothing'" in wrong.stderr
 
 
-def luminance(colour: str) -> float:
+def luminance(colour):
     """WCAG 2.2, relative luminance."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [
@@ -110,7 +110,7 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(one, other):
     """WCAG 2.2, contrast ratio."""
     low, high = sorted(luminance(each) for each in (one, other))
     return (high + 0.05) / (low + 0.05)

@@ -13,7 +13,7 @@ from stepscope.figures import svg, theme
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
-def drawn() -> str:
+def drawn():
     """Of matplotlib: lines, broken and dashed ones, round markers, bars, hatches, text upright and
     turned, clips."""
     random = np.random.default_rng(0)
@@ -34,7 +34,7 @@ def drawn() -> str:
     return written.getvalue()
 
 
-def points(path: str) -> list[tuple]:
+def points(path):
     """What a path draws: (command, absolute numbers), H and V as lines, as SVG 1.1, section 8.3,
     says."""
     found, at, start = [], np.zeros(2), np.zeros(2)
@@ -66,7 +66,7 @@ def points(path: str) -> list[tuple]:
     return found
 
 
-def shapes(text: str) -> list[tuple]:
+def shapes(text):
     """Of each element that draws: its kind, place, words, declarations, and what it refers to,
     resolved."""
     root = ElementTree.fromstring(text)

@@ -9,7 +9,7 @@ from stepscope.model.shape import ModelShape
 SHAPE = ModelShape(d_model=64, d_ff=128, num_layers=6, num_heads=4, vocab_size=200)
 
 
-def setup(precision="fp32", attention="naive", context=32, shape=SHAPE) -> Setup:
+def setup(precision="fp32", attention="naive", context=32, shape=SHAPE):
     return Setup(shape, 2, context, precision, attention)
 
 

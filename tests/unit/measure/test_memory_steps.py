@@ -155,18 +155,6 @@ def test_backward_goes_through_the_parts_in_the_opposite_order(step):
     assert parts.index("blocks.0/attention/attention × V") < softmax < scores
 
 
-def test_every_allocation_of_a_phase_lies_between_its_marks(step):
-    """Phases of a step come in their order, and what the optimizer allocates is named by no part of
-    the model."""
-    marks = [mark for mark in step.known["marks"] if mark[2] == step.known["marks"][0][2]]
-    phases = [phase for phase in dict.fromkeys(mark[3] for mark in marks) if phase]
-    assert phases == ["forward", "backward", "optimizer"]
-    assert {mark[4] for mark in marks if mark[3] == "optimizer"} == {""}
-    assert [mark[:2] for mark in step.known["marks"]] == sorted(
-        mark[:2] for mark in step.known["marks"]
-    )
-
-
 def test_low_precision_copies_of_weights_name_the_weight(one_thread):
     """The toy: autocast copies each of a block's matrices once, and no gain or embedding."""
     known = memory_steps._Run(SPEC, Telemetry(None), memory_steps.Recording())

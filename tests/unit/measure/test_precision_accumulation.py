@@ -16,7 +16,7 @@ BITS = {
 }  # of the significand; exponent of the smallest number
 
 
-def rounded(value: Fraction, dtype: str) -> Fraction:
+def rounded(value, dtype):
     """To the nearest number of a format, ties to even (IEEE 754-2019, section 4.3.1); no
     overflow."""
     significand, smallest = BITS[dtype]

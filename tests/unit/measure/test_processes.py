@@ -118,7 +118,7 @@ def test_processes_die_with_the_program(start_python):
     assert signal_of_end(handle)
 
 
-def signal_of_end(handle: int) -> bool:
+def signal_of_end(handle):
     """Whether the process behind a file descriptor ends within a minute."""
     import select
 

@@ -156,31 +156,25 @@ WAYS = [
 def test_a_pass_computes_what_the_spec_says(way, heads, implementation):
     """One pass, forward and backward, against the formula in float64, with each key asked for."""
     spec = SPEC | way | heads | {"variants": [{"name": implementation}]}
-    q, k, v = inputs = attention._inputs(spec, 10)
-    queries, keys, window = 10, way.get("keys", 10), way.get("window", 10**9)
-    assert q.shape[-2] == queries and k.shape[-2] == v.shape[-2] == keys
-    shared = heads["heads"] // heads["key_value_heads"] if "key_value_heads" in heads else 1
+    inputs = attention._inputs(spec, 10)
+    queries, keys = 10, way.get("keys", 10)
+    assert [each.shape[-2] for each in inputs] == [queries, keys, keys]
     result = attention._Process(spec, Telemetry(None), 1)._attend(implementation, inputs)
     wide = [each.detach().double().requires_grad_() for each in inputs]
-    scores = wide[0] @ spread(wide[1], shared).transpose(-2, -1) / 8**0.5
-    offset = keys - queries if way.get("mask") == "causal-lower-right" else 0
-    hidden = torch.zeros(queries, keys, dtype=torch.bool)
-    if "mask" in way:
-        for query in range(queries):
-            for key in range(keys):
-                hidden[query, key] = not query + offset - window < key <= query + offset
-    expected = scores.masked_fill(hidden, float("-inf")).softmax(-1) @ spread(wide[2], shared)
+    shared = heads["heads"] // heads["key_value_heads"] if "key_value_heads" in heads else 1
+    q, *of_keys = wide
+    k, v = (x.repeat_interleave(shared, dim=-3) if shared > 1 else x for x in of_keys)
+    query, key = torch.arange(queries)[:, None], torch.arange(keys)
+    last = query + (keys - queries if way.get("mask") == "causal-lower-right" else 0)
+    hidden = (key > last) | (key <= last - way.get("window", 100)) if "mask" in way else key < 0
+    scores = (q @ k.mT / 8**0.5).masked_fill(hidden, float("-inf"))
+    expected = scores.softmax(-1) @ v
     torch.testing.assert_close(result.double(), expected, rtol=1e-5, atol=1e-5)
     gradient = torch.randn_like(result)
     result.backward(gradient)
     expected.backward(gradient.double())
     for own, reference in zip(inputs, wide, strict=True):
         torch.testing.assert_close(own.grad.double(), reference.grad, rtol=1e-4, atol=1e-5)
-
-
-def spread(x, shared):
-    """K or V once for each head of Q."""
-    return x.repeat_interleave(shared, dim=-3) if shared > 1 else x
 
 
 @pytest.mark.parametrize("direction, backwards", [("forward", 0), ("backward", 1)])

@@ -6,11 +6,9 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from stepscope.formulas import flops, footprint
-from stepscope.formulas.footprint import Setup
+from stepscope.formulas import flops
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model
-from stepscope.results.formula_of_tensor import formula_of
 
 CONTEXT = 10
 WAYS = [
@@ -105,23 +103,3 @@ def test_operations_with_a_window_are_of_as_many_keys_a_query(window):
     assert {name: own[name] for name in ("qkv", "output", "head")} == {
         name: plain[name] for name in ("qkv", "output", "head")
     }
-
-
-def test_formulas_name_the_heads_of_k_and_v():
-    setup = Setup(shape(key_value_heads=2), 3, 7)
-    assert (
-        formula_of(setup, 4 * 48 * 24, (48, 24), "float32", "parameters")
-        == "d_model + 2 d_K × d_model × 4 B"
-    )
-    assert (
-        formula_of(setup, 4 * 3 * 2 * 7 * 6, (3, 2, 7, 6), "float32")
-        == "batch × K heads × context × d_head × 4 B"
-    )
-    assert {each.dims for each in footprint.saved_by_block(setup) if each.name in ("K", "V")} == {
-        "batch × K heads × context × d_head"
-    }
-    plain = Setup(shape(), 3, 7)
-    assert (
-        formula_of(plain, 4 * 72 * 24, (72, 24), "float32", "parameters")
-        == "3 d_model × d_model × 4 B"
-    )

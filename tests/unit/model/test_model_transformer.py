@@ -98,15 +98,6 @@ def _rotate(x, theta=10_000.0):
     return torch.stack([z.real, z.imag], dim=-1).flatten(-2)
 
 
-@pytest.mark.parametrize("length", [1, 7, 12])
-def test_rotary_embedding(assert_same, length):
-    torch.manual_seed(0)
-    with in_float64():
-        layer = RotaryEmbedding(12, 6)
-    x = torch.randn(3, length, 4, 6, dtype=torch.float64)
-    assert_same(layer, lambda x: _rotate(x.movedim(1, -2)).movedim(-2, 1), x)
-
-
 def test_rotary_tables_stay_accurate_at_long_context():
     layer = RotaryEmbedding(16_384, 8)
     x = torch.randn(1, 16_384, 1, 8)
@@ -185,24 +176,6 @@ def test_model_and_all_its_gradients(attention, length):
         torch.testing.assert_close(
             got, expected, rtol=1e-9, atol=1e-13, msg=lambda text, name=name: f"{name}: {text}"
         )
-
-
-@pytest.mark.parametrize("optimizer", ["own", "torch", "fused"])
-def test_training_lowers_the_loss(optimizer, batch):
-    model = build_model(SHAPE, CONTEXT, "naive", "cpu", seed=0)
-    optimizer = load("optimizer", optimizer).make(model.parameters(), lr=0.01)
-    losses = []
-    for _ in range(30):
-        optimizer.zero_grad(set_to_none=True)
-        loss = _loss(model, batch)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    # Logits start as normal with variance d_model * 2 / (d_model + vocab_size); half of it adds to
-    # log(vocab_size).
-    expected = math.log(SHAPE.vocab_size) + SHAPE.d_model / (SHAPE.d_model + SHAPE.vocab_size)
-    assert abs(losses[0] - expected) < 0.1
-    assert losses[-1] < 0.5 * losses[0]
 
 
 # Precision and execution

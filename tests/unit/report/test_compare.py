@@ -18,7 +18,7 @@ def changed(folders, tmp_path):
     """A copy of the GPU's run, in which rows of series.csv are changed: made(row filter, factor) →
     its folder."""
 
-    def made(name: str, **changes: object) -> Path:
+    def made(name, **changes):
         folder = tmp_path / name / "tables"
         folder.mkdir(parents=True)
         for path in folders["gpu"].iterdir():
@@ -92,7 +92,7 @@ def test_machines_of_other_labels_are_paired(compared, folders):
         compared(folders["gpu"], folders["gpu"], x="y")
 
 
-def ended(*words: object) -> int:
+def ended(*words):
     """The exit code of the program."""
     spec = importlib.util.spec_from_file_location("compare_runs", ROOT / "scripts/compare_runs.py")
     program = importlib.util.module_from_spec(spec)

@@ -28,11 +28,11 @@ from stepscope.report.kit.quantity import Quantity
 from stepscope.results.schema import TABLES
 
 
-def near(value: float) -> object:
+def near(value):
     return pytest.approx(value, rel=1e-6)
 
 
-def assert_values(found: object, **expected: float) -> None:
+def assert_values(found, **expected):
     """Of quantities, by name."""
     assert {name: getattr(found, name).value for name in expected} == near(expected)
 

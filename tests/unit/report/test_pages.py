@@ -17,20 +17,20 @@ ROOT = Path(__file__).resolve().parents[3]
 TEMPLATES = sorted((ROOT / "report" / "chapters").glob("*.md.j2"))
 
 
-def written(request) -> tuple[str, str]:
+def written(request):
     """(report.md, index.html) of a request."""
     book.write(request)
     return (request.out / "report.md").read_text(), (request.out / "index.html").read_text()
 
 
-def assert_sound(text: str) -> None:
+def assert_sound(text):
     found = re.search(
         r"\0|None|\bnan\b|Undefined|Quantity\(|Name\(|\{\{|\}\}|\{%| \(\)|\S  \S", text
     )
     assert not found, text[max(0, found.start() - 80) : found.end() + 80]
 
 
-def pages(data: Data, request) -> dict[str, page.Page]:
+def pages(data, request):
     facts = book.facts_of(data)
     return {
         each.name: each

@@ -32,7 +32,7 @@ def results(tmp_path):
     return made
 
 
-def run(results: Results, monkeypatch, plan: Path | None = None) -> Tables:
+def run(results, monkeypatch, plan=None):
     out = results.folder / "tables"
     plan = plan or results.plan()
     flags = ["--plan", plan, "--results", results.folder, "--out", out, "--published"]
@@ -41,7 +41,7 @@ def run(results: Results, monkeypatch, plan: Path | None = None) -> Tables:
     return Tables(out)
 
 
-def refused(results: Results, monkeypatch, capsys) -> tuple[Tables, str, str]:
+def refused(results, monkeypatch, capsys):
     """(the tables, the lines about cells, the last line) of a run that cannot use a cell."""
     tables = run(results, monkeypatch)
     *lines, last = capsys.readouterr().err.splitlines(keepends=True)

@@ -2,7 +2,6 @@
 
 import math
 
-import pandas as pd
 import pytest
 from scipy import stats
 from stepscope.results import cells as reading
@@ -25,13 +24,13 @@ RUNGS = [
 TIMES = {"fp32": 0.1, "sdpa": 0.08, "fused": 0.08, "checkpoint=1": 0.13}
 
 
-def compared(results: Results) -> pd.DataFrame:
+def compared(results):
     found, samples, _ = reading.read(results.plan(), results.folder)
     samples = series.prepared(samples)
     return comparisons.of(found, samples, series.of(found, samples))
 
 
-def ladder(results: Results, rows: list[dict], device: str = "cpu") -> None:
+def ladder(results, rows, device="cpu"):
     results.add("lab/ladder/nano/ctx32", SHAPE | {"variants": RUNGS, "device": device}, rows)
 
 

@@ -92,13 +92,13 @@ PLACE = {
 TIMED = {"study": "timing", "variant": "step", "phase": "step", "direction": "", "quantity": "time"}
 
 
-def ours(**row) -> dict:
+def ours(**row):
     """A series: 40 ms of a step of medium at 128 in fp32."""
     numbers = {"median": 0.04, "mean": 0.05, "std": 0.001, "unit": "s", "status": "ok"}
     return PLACE | TIMED | numbers | row
 
 
-def tables(*series: dict, **others: list[dict]) -> dict[str, pd.DataFrame]:
+def tables(*series, **others):
     """The tables that published figures are set beside."""
     found = {"series": list(series) or [ours()]} | others
     places = pd.DataFrame([PLACE | {"study": "profile"}])
@@ -106,7 +106,7 @@ def tables(*series: dict, **others: list[dict]) -> dict[str, pd.DataFrame]:
     return {name: placed(frame, typed(places, "cells")) for name, frame in made.items()}
 
 
-def one(path, *series: dict, **others: list[dict]) -> dict:
+def one(path, *series, **others):
     """The only row of a file's only figure."""
     (row,) = rows([path], tables(*series, **others))
     return row
@@ -151,7 +151,7 @@ ATTENTION = (
 )
 
 
-def passed(variant: str, precision: str, rate: float) -> dict:
+def passed(variant, precision, rate):
     """The rate of one of our implementations at d64, length 1,024, 16 heads, causal."""
     return ours(
         study="attention",
@@ -198,7 +198,7 @@ def test_attention_is_set_beside_the_same_format_and_says_which_implementation(
     assert row["ratio"] == (pytest.approx(5e14 / beside[1]) if beside[1] else None)
 
 
-def timed(file, figure: str):
+def timed(file, figure):
     """A figure of medium at 128, batch 4; what follows the precision."""
     head = "source,gpu,study,size,context,batch,precision,mode,phase,name,quantity,statistic,value"
     return file(f"{head},unit,warmup", f"me,T4,{figure}")

@@ -108,7 +108,10 @@ def test_a_number_beyond_all_bounds_is_refused_wherever_it_stands(name, way, val
         (TIMING, ("summary",), []),
         *((TIMING, ("summary", part), ...) for part in ("variants", "values", "statuses")),
         *((TIMING, ("summary", "variants", "step", key), "lunch") for key in ("status", "limited")),
-        *((TIMING, ("summary", "values", 0, "value"), number) for number in (None, -1)),
+        *(
+            (TIMING, ("summary", "values", 0, "value"), number)
+            for number in (None, -1, "1.5", True, [])
+        ),
         (TIMING, ("summary", "values", 0, "unit"), ...),
         *(
             (TIMING, ("summary", "values", 0), VALUE | {"unit": unit, "value": number})

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 from stepscope.results import cells as reading
@@ -15,20 +14,20 @@ TIMING = "lab/timing/nano/ctx32/fp32"
 GPU = {"device": "cuda"}
 
 
-def series_of(results: Results, missing: tuple[str, ...] = ()) -> pd.DataFrame:
+def series_of(results, missing=()):
     found, samples, refused = reading.read(results.plan(missing), results.folder)
     assert not refused
     return series.of(found, series.prepared(samples))
 
 
-def row(frame: pd.DataFrame, quantity: str, **where) -> pd.Series:
+def row(frame, quantity, **where):
     for name, wanted in {"quantity": quantity, **where}.items():
         frame = frame[frame[name] == wanted]
     (one,) = frame.to_dict("records")
     return one
 
 
-def timing(results: Results, rows: list[dict], device: str = "cpu", **summary) -> None:
+def timing(results, rows, device="cpu", **summary):
     results.add(TIMING, SHAPE | {"precision": "fp32", "device": device}, rows, summary)
 
 
@@ -112,7 +111,7 @@ def test_the_share_of_the_ceiling_is_of_the_least_time_of_a_burst(results):
     assert derived.beyond(got) == []
 
 
-def on_card(uuid: str, gpu: str = "NVIDIA H100 80GB HBM3") -> dict:
+def on_card(uuid, gpu="NVIDIA H100 80GB HBM3"):
     """Provenance of a cell that ran on a GPU."""
     hardware = {"device": "cuda", "gpu": gpu, "gpu_uuid": uuid}
     times = {"started": "2026-01-01T00:00:00+00:00", "duration_s": 1.0}

@@ -10,7 +10,7 @@ from stepscope.results import statistics, verdicts
 KEY = ["study", "series"]
 
 
-def values_of(logs: np.ndarray) -> pd.Series:
+def values_of(logs):
     """(series, processes) logarithms as a series of pandas, all of one study."""
     index = pd.MultiIndex.from_tuples(
         [("study", each) for each, row in enumerate(logs) for _ in row], names=KEY
@@ -18,11 +18,11 @@ def values_of(logs: np.ndarray) -> pd.Series:
     return pd.Series(logs.ravel(), index=index)
 
 
-def between(logs: np.ndarray) -> pd.DataFrame:
+def between(logs):
     return statistics.between_processes(values_of(logs), KEY, ["study"])
 
 
-def judge(logs: np.ndarray, margin: float = 0.02) -> pd.DataFrame:
+def judge(logs, margin=0.02):
     return verdicts.judged(between(logs), np.full(len(logs), margin), np.zeros(len(logs)))
 
 

@@ -19,7 +19,7 @@ LADDER = [
 ]
 
 
-def rows(declared: list[dict], **spec: object) -> dict[str, dict]:
+def rows(declared, **spec):
     spec = {"context": 32, "variants": declared} | spec
     cell = MeasuredCell("lab/ladder/nano/ctx32", spec, "", "")
     return {row["variant"]: row for row in variants.rows([cell])}

@@ -245,17 +245,6 @@ def test_names_of_attention(name, whole):
     assert attention.is_attention(name) == whole
 
 
-def test_inside_attention_of_a_forward_pass_that_is_called_otherwise(export, analyse):
-    export.range("Forward Pass", 0, 1000, MAIN)
-    export.range("attention sublayer", 0, 500, MAIN)
-    export.range("scaled dot product attention", 100, 400, MAIN)
-    export.range("softmax", 200, 300, MAIN)
-    for at, length in ((50, 10), (150, 20), (250, 40), (600, 30)):
-        export.launch("k", at, 2000 + at, 2000 + at + length)
-    whole = modules(analyse(export)).loc["attention sublayer"]
-    assert (whole["attention"], whole["gpu_time"]) == (True, pytest.approx(70e-9))
-
-
 def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, analyse):
     export.range("step", 0, 500, MAIN)
     for at, (kind, start, end) in enumerate(

@@ -231,17 +231,3 @@ def test_who_records_with_torch_is_not_sent_to_another_profiler(analyse_json):
     assert set(said) == {"no CUDA calls", "no named ranges"}
     assert "torch.profiler" in said["no named ranges"]
     assert not any("nsys" in text or "nvtx" in text for text in said.values())
-
-
-def test_idle_of_the_whole_capture_is_the_devices(analyse_json):
-    """A server that waits 10 ms before its first kernel, and 5 after its last."""
-    content = json.loads((FILES / "12_list.json").read_text())
-    outside = {"ph": "X", "cat": "user_annotation", "name": "loading", "pid": 100, "tid": 1}
-    last = max(each["ts"] + each["dur"] for each in content if each["cat"] == "kernel")
-    content.append(outside | {"ts": 1100 - 10_000, "dur": 5, "args": {}})
-    content.append(outside | {"ts": last + 4000, "dur": 1000, "args": {}})
-    rows = analyse_json(content)["gaps"].set_index("phase")
-    whole = 1e3 * 2 * rows.loc["all", ["wall", "busy", "idle", "idle_with_host"]]
-    assert whole["wall"] == pytest.approx((last - 1100) / 1000)
-    assert whole["busy"] == pytest.approx(1.1)
-    assert whole["idle_with_host"] - whole["idle"] == pytest.approx(15)
