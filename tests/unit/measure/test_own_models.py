@@ -1,6 +1,5 @@
 """Cells of models of one's own: what is measured of them, and how a bad one ends."""
 
-import json
 import math
 
 import pytest
@@ -183,25 +182,18 @@ def endless(context):
 """
 
 
-def test_memory_without_end_is_out_of_memory(run_program, tmp_path, one_thread):
+def test_memory_without_end_is_out_of_memory(measured_cell, tmp_path):
     path = tmp_path / "hostile.py"
     path.write_text(ENDLESS)
-    words = f"--model {path}:endless {FLAGS} --out {tmp_path}/cell"
-    code, _, err = run_program("time_step.py", words)
-    assert (code, err) == (0, "")
-    statuses = json.loads((tmp_path / "cell/record.json").read_text())["summary"]["statuses"]
-    assert {one["status"] for one in statuses} == {"oom"}
+    cell = measured_cell("time_step.py", f"--model {path}:endless {FLAGS}")
+    assert {one["status"] for one in cell.record["summary"]["statuses"]} == {"oom"}
 
 
-def test_the_record_says_what_was_built(model, run_program, tmp_path):
-    words = (
-        f'--model {model}build --model-keys {{"width":4}} {FLAGS} --mode forward --out'
-        f" {tmp_path}/cell"
-    )
-    code, out, err = run_program("time_step.py", words)
-    assert (code, err) == (0, "")
-    assert f"{PARAMETERS} parameters\n" in out
-    record = json.loads((tmp_path / "cell/record.json").read_text())
+def test_the_record_says_what_was_built(model, measured_cell):
+    words = f'--model {model}build --model-keys {{"width":4}} {FLAGS} --mode forward'
+    cell = measured_cell("time_step.py", words)
+    assert f"{PARAMETERS} parameters\n" in cell.out
+    record = cell.record
     assert (record["spec"]["model"], record["spec"]["model_keys"]) == (
         f"{model}build",
         '{"width":4}',

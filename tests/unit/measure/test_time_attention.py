@@ -1,8 +1,5 @@
 """Attention by itself: implementations in turns, and one that does as it is told."""
 
-import csv
-import json
-
 import pytest
 import torch
 from stepscope.measure import attention
@@ -191,19 +188,14 @@ def test_calls_of_the_host_are_a_forward_pass_or_both_and_are_not_waited_for(
     assert (value["quantity"], value["unit"], value["length"]) == ("host_time", "s", 4)
 
 
-def test_the_program_writes_a_record_and_every_sample(run_program, tmp_path):
+def test_the_program_writes_a_record_and_every_sample(measured_cell):
     quick = (
         "--device cpu --threads 1 --processes 2 --warmup 1 --steps 4 --max-steps 4 --lengths [4,16]"
         " --d-head 8"
     )
-    code, out, err = run_program(
-        "time_attention.py",
-        f'{quick} --batch 2 --variants [{{"name":"sdpa-flash"}},{{"name":"triton"}}] --out'
-        f" {tmp_path}",
-    )
-    assert code == 0, err
-    record = json.loads((tmp_path / "record.json").read_text())
-    about = record["summary"]["variants"]
+    variants = '[{"name":"sdpa-flash"},{"name":"triton"}]'
+    cell = measured_cell("time_attention.py", f"{quick} --batch 2 --variants {variants}")
+    about = cell.record["summary"]["variants"]
     assert {name: one["status"] for name, one in about.items()} == {
         "sdpa-flash": "ok",
         "triton": "unsupported",
@@ -212,8 +204,7 @@ def test_the_program_writes_a_record_and_every_sample(run_program, tmp_path):
         about["triton"]["reason"] == "triton trains on a GPU only"
         and about["sdpa-flash"]["limited"] == "cpu"
     )
-    assert record["spec"]["lengths"] == [4, 16]
-    rows = list(csv.DictReader((tmp_path / "samples.csv").read_text().splitlines()))
-    assert len(rows) == 2 * 4 * (1 + 4)
-    assert {row["process"] for row in rows} == {"1", "2"}
-    assert "triton 4 forward: unsupported: triton trains on a GPU only" in out
+    assert cell.record["spec"]["lengths"] == [4, 16]
+    assert len(cell.rows) == 2 * 4 * (1 + 4)
+    assert {row["process"] for row in cell.rows} == {"1", "2"}
+    assert "triton 4 forward: unsupported: triton trains on a GPU only" in cell.out
