@@ -7,8 +7,6 @@ import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "scripts/stepscope"
 
@@ -156,16 +154,6 @@ def test_every_layer_is_there():
         for name in LAYERS
         if not any(name == each or each.startswith(f"{name}/") for each in TREES)
     ] == []
-
-
-@pytest.mark.parametrize(
-    "wrong", ["import stepscope.report.book", "from stepscope.measure import clock"]
-)
-def test_an_import_upwards_or_in_a_circle_would_be_found(wrong):
-    names = below(imported(ast.parse(f"def late():\n    {wrong}")))
-    assert upwards(IMPORTS | {"config/grid": names})
-    assert upwards({"config/grid": below(named(ast.parse("KINDS = 'stepscope.measure.models'")))})
-    assert circle(IMPORTS | {"files": {"machine/arrival"}})
 
 
 def test_no_kind_of_figure_imports_from_another():

@@ -5,8 +5,6 @@ bf16. A step takes context × (1 in fp32, 0.5 in bf16) × (1 in small, 4 in larg
 interval of ± 10 %; large at 512 in fp32 ran out of memory.
 """
 
-from pathlib import Path
-
 import matplotlib
 import pandas as pd
 from stepscope.figures import theme
@@ -27,19 +25,17 @@ AFTER = {"bf16": "fp32", "sdpa": "bf16", "checkpoint=1": "bf16", "checkpoint=2":
 PEAKS = {"fp32": 40, "bf16": 30, "sdpa": 20, "checkpoint=1": 10, "checkpoint=2": 12}  # GiB
 
 
-def step_time(size: str, context: float, precision: str) -> float:
+def step_time(size, context, precision):
     """Seconds."""
     return 1e-3 * context * {"fp32": 1, "bf16": 0.5}[precision] * {"small": 1, "large": 4}[size]
 
 
-def interval(median: float, width: float = 0.1) -> dict:
+def interval(median, width=0.1):
     """The three columns."""
     return {"median": median, "low": median * (1 - width), "high": median * (1 + width)}
 
 
-def place(
-    study: str, size: str, context: float, precision: str, options: str = "", machine: str = "big"
-) -> dict:
+def place(study, size, context, precision, options="", machine="big"):
     """The columns of a cell's place."""
     end = f"/{options}" if options else ""
     own = f"/{precision}" if precision else ""
@@ -55,7 +51,7 @@ def place(
     }
 
 
-def timing(machine: str = "big", factor: float = 1.0) -> list[dict]:
+def timing(machine="big", factor=1.0):
     """Series of the timing study."""
     rows = []
     for size in PARAMETERS:
@@ -88,7 +84,7 @@ def timing(machine: str = "big", factor: float = 1.0) -> list[dict]:
     return rows
 
 
-def ladder() -> tuple[list[dict], list[dict]]:
+def ladder():
     """(series, comparisons) of a ladder at large, 512."""
     own = place("ladder", "large", 512, "") | {"mode": "step", "unit": "s", "status": "ok"}
     series, comparisons = [], []
@@ -113,7 +109,7 @@ def ladder() -> tuple[list[dict], list[dict]]:
     ]
 
 
-def variants() -> list[dict]:
+def variants():
     """What the rungs and asides of that ladder change."""
     cell = place("ladder", "large", 512, "")["cell"]
     return [
@@ -131,7 +127,7 @@ def variants() -> list[dict]:
     ]
 
 
-def attention() -> list[dict]:
+def attention():
     """Series of the attention study: naive takes length² ns and is out of memory at 4096; triton
     takes a tenth."""
     rows = []
@@ -150,7 +146,7 @@ def attention() -> list[dict]:
     return rows
 
 
-def ceilings() -> list[dict]:
+def ceilings():
     """250 TFLOP/s in bf16 and 2 TB/s in a burst; 200 TFLOP/s sustained."""
     own = {
         "machine": "big",
@@ -187,7 +183,7 @@ COLD = place("profile", "small", 128, "fp32", "start=cold")
 MEMORY = place("memory", "large", 512, "bf16")
 
 
-def kernels(cell: str, factor: float) -> list[dict]:
+def kernels(cell, factor):
     """Categories of a profiled step: outside the optimizer 0.4 s of products, 0.2 s of casts, 0.3 s
     of others, of which the forward pass has half; 0.1 s of the optimizer."""
     kinds = {"matmul": 0.4, "copy/cast": 0.2, "elementwise": 0.3}
@@ -213,7 +209,7 @@ def kernels(cell: str, factor: float) -> list[dict]:
     ]
 
 
-def rank(variant: str, number: int) -> dict:
+def rank(variant, number):
     """A rank's step of 120 ms on two devices."""
     parts = {"alone": 0.09, "slowed": 0.01, "apart": -0.002, "extra": 0.004, "gone": 0.0}
     parts |= {"at_once": -0.002, "waiting": 0.005, "transfer": 0.01, "idle": 0.005}
@@ -221,7 +217,7 @@ def rank(variant: str, number: int) -> dict:
     return where | {"variant": variant, "rank": number, "clock": 0.12} | parts
 
 
-def everything() -> dict[str, list[dict]]:
+def everything():
     """All tables by name."""
     series, comparisons = ladder()
     series = [*timing(), *timing("other", 2.0), *series, *attention(), *ceilings()]
@@ -338,7 +334,7 @@ def everything() -> dict[str, list[dict]]:
     }
 
 
-def folder(path: Path, without: tuple[str, ...] = (), **instead: list[dict]) -> Path:
+def folder(path, without=(), **instead):
     """All tables in a folder, but those named; `instead` has other rows for some."""
     rows = {name: own for name, own in (everything() | instead).items() if name not in without}
     path.mkdir(parents=True, exist_ok=True)
@@ -349,14 +345,12 @@ def folder(path: Path, without: tuple[str, ...] = (), **instead: list[dict]) -> 
     return path
 
 
-def tables(
-    path: Path, machine: str | None = "big", without: tuple[str, ...] = (), **instead: list[dict]
-) -> Tables:
+def tables(path, machine="big", without=(), **instead):
     """The same, read."""
     return Tables(folder(path, without, **instead), machine)
 
 
-def draw(function, of: Tables):
+def draw(function, of):
     """The figure, laid out as when it is written; None where there is none."""
     with matplotlib.rc_context(theme.STYLE):
         figure = function(of)
@@ -365,7 +359,7 @@ def draw(function, of: Tables):
     return figure
 
 
-def texts(artist) -> list[str]:
+def texts(artist):
     """All visible words."""
     return [
         each.get_text()
@@ -374,12 +368,12 @@ def texts(artist) -> list[str]:
     ]
 
 
-def panels(figure) -> dict[str, object]:
+def panels(figure):
     """Title → panel."""
     return {each.get_title(loc="left"): each for each in figure.axes if each.get_visible()}
 
 
-def lines(panel) -> dict[str, list[tuple[float, float]]]:
+def lines(panel):
     """Label → points of the lines that have one, rounded to nine digits."""
     found = {each.get_label(): each for each in panel.lines if not each.get_label().startswith("_")}
     return {
@@ -388,13 +382,13 @@ def lines(panel) -> dict[str, list[tuple[float, float]]]:
     }
 
 
-def bars(panel, at: float) -> list[tuple[float, float]]:
+def bars(panel, at):
     """(left end, width) of the bars at a place, rounded to nine digits."""
     own = [each for each in panel.patches if abs(each.get_y() + each.get_height() / 2 - at) < 1e-6]
     return [(round(each.get_x(), 9), round(each.get_width(), 9)) for each in own]
 
 
-def spans(panel, horizontal: bool = False) -> list[tuple[float, float, float]]:
+def spans(panel, horizontal=False):
     """(place, low, high) of the intervals that are drawn."""
     found = []
     for each in panel.lines:
@@ -408,6 +402,6 @@ def spans(panel, horizontal: bool = False) -> list[tuple[float, float, float]]:
     return found
 
 
-def crosses(panel) -> list[float]:
+def crosses(panel):
     """Places where memory ran out."""
     return [float(each.get_xdata()[0]) for each in panel.lines if each.get_label() == "_oom"]

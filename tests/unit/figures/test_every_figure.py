@@ -8,7 +8,6 @@ from pathlib import Path
 
 import made
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from stepscope.figures import NAMES, OF_ALL, OF_MACHINE, colours, draw_all, theme
 from stepscope.results.tables import Tables
 
@@ -137,15 +136,3 @@ def test_series_are_those_of_okabe_and_ito():
     }
     for name, rgb in theirs.items():
         assert colours.OKABE_ITO[name].light == "#%02x%02x%02x" % rgb  # noqa: UP031
-
-
-def test_a_key_of_more_rows_leaves_the_panels_as_high():
-    heights = []
-    for key in (
-        {"one": "#000000"},
-        {f"a rather long name {number}": "#000000" for number in range(6)},
-    ):
-        figure, axes = theme.panels(1, 1, 1.5, "subject", key=key)
-        FigureCanvasAgg(figure).draw()
-        heights.append(axes[0][0].get_window_extent().height)
-    assert heights[0] == pytest.approx(heights[1], rel=0.01)

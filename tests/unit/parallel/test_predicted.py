@@ -59,7 +59,7 @@ SLOWED = replace(NETWORK, lost=0.2, slowed=1.5, copying=1e-11)
 
 
 @pytest.mark.parametrize(
-    ("strategy", "seconds"),
+    "strategy, seconds",
     [
         ("naive", 0.17 + 4 * 0.010),
         ("flat", 0.17 + 0.040 + 0.004),

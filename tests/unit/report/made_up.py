@@ -7,7 +7,6 @@ tenth of it in both. The processor: 100 GFLOP/s, 10 GB/s, size `nano`: 1e6 param
 step.
 """
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -39,7 +38,7 @@ PEAKS = {
 SHAPE = {"d_model": 1024, "d_ff": 4096, "num_layers": 8, "num_heads": 16, "vocab_size": 10_000}
 
 
-def write_tables(folder: Path, gpu: bool = True, cpu: bool = False) -> Path:
+def write_tables(folder, gpu=True, cpu=False):
     """Write all tables of the machines that are wanted; returns the folder."""
     machines = [made for made, is_wanted in ((_gpu(), gpu), (_cpu(), cpu)) if is_wanted]
     merged = _joined(*machines)
@@ -49,24 +48,22 @@ def write_tables(folder: Path, gpu: bool = True, cpu: bool = False) -> Path:
     return folder
 
 
-def _joined(*tables: dict[str, list]) -> dict[str, list]:
-    made: dict[str, list] = {}
+def _joined(*tables):
+    made = {}
     for each in tables:
         for name, own in each.items():
             made.setdefault(name, []).extend(own)
     return made
 
 
-def _alone(series: list[dict], of_ladders: list[dict]) -> list[dict]:
+def _alone(series, of_ladders):
     """What follows of host-free and busy times, as aggregate makes it."""
     asides = {(row["cell"], row["variant"]) for row in of_ladders if row["is_aside"]}
     missing = dict.fromkeys(alone.STEP, "")
     return alone.times(pd.DataFrame([missing | row for row in series]), asides).to_dict("records")
 
 
-def series(
-    cell: str, quantity: str, median: float, unit: str = "s", spread: float = 0.01, **more: object
-) -> dict:
+def series(cell, quantity, median, unit="s", spread=0.01, **more):
     """A row of series.csv; times have an interval of ± `spread`."""
     machine, study, *_ = cell.split("/")
     ends = (
@@ -93,7 +90,7 @@ def series(
     return row | ends | more
 
 
-def cell(name: str, machine: dict, **more: object) -> dict:
+def cell(name, machine, **more):
     """A row of cells.csv."""
     label, study, *_ = name.split("/")
     row = {
@@ -114,23 +111,21 @@ def cell(name: str, machine: dict, **more: object) -> dict:
     return row | machine | more
 
 
-def place(size: str, context: int, precision: str = "bf16", batch: int = 4) -> dict:
+def place(size, context, precision="bf16", batch=4):
     """Columns of a place."""
     return {"size": size, "context": context, "batch": batch, "precision": precision}
 
 
-def _phases(name: str, step: float, at: dict, optimizer: float | None = None) -> list[dict]:
+def _phases(name, step, at, optimizer=None):
     """Times of a step and its phases: forward 0.3 of it, backward 0.6 and optimizer 0.1."""
     parts = {"step": step, "forward": step * 0.3, "backward": step * 0.6}
     parts["optimizer"] = step * 0.1 if optimizer is None else optimizer
     return [series(name, "time", time, **at | {"phase": phase}) for phase, time in parts.items()]
 
 
-def _ladder(
-    folder: str, where: dict, rungs: dict, limits: str, launches: dict, machine: dict
-) -> dict:
+def _ladder(folder, where, rungs, limits, launches, machine):
     """Tables of a ladder's place."""
-    full: dict[str, dict] = {}
+    full = {}
     for name, (what, after, *_) in rungs.items():
         full[name] = full.get(after, {}) | {"name": name, "after": after} | what
     where = {**where, "precision": ""}
@@ -165,14 +160,12 @@ def _ladder(
     return {"cells": [about], "series": made, "comparisons": pairs, "variants": declared}
 
 
-def _key(about: dict) -> dict:
+def _key(about):
     names = ("machine", "study", "cell", "size", "context", "batch", "precision")
     return {name: about[name] for name in names}
 
 
-def _compared(
-    key: dict, a: str, b: str, ratio: float, spread: float, verdict: str, limits: str
-) -> dict:
+def _compared(key, a, b, ratio, spread, verdict, limits):
     """A row of comparisons.csv."""
     ends = {"ratio": ratio, "low": ratio * (1 - spread), "high": ratio * (1 + spread)}
     about = {"quantity": "time", "processes": 3, "in_turns": True, "limits": limits}
@@ -180,14 +173,14 @@ def _compared(
 
 
 def _timing(
-    label: str,
-    where: dict,
-    step: float,
-    machine: dict,
-    limits: str,
-    refused: dict | None = None,
-    **alone: float,
-) -> dict:
+    label,
+    where,
+    step,
+    machine,
+    limits,
+    refused=None,
+    **alone,
+):
     """A timing cell: inference 0.2 of the step; without series where it was `refused`."""
     name = f"{label}/timing/{where['size']}/ctx{where['context']}/{where['precision']}"
     if refused:
@@ -209,12 +202,12 @@ def _timing(
     return {"cells": [cell(name, machine, **where)], "series": made}
 
 
-def rows(key: dict, names: str, *values: tuple) -> list[dict]:
+def rows(key, names, *values):
     """A row for each tuple of values, which the names are of; all with the key."""
     return [key | dict(zip(names.split(), each, strict=True)) for each in values]
 
 
-def _ceilings(machine: dict, label: str, rates: dict[str, float], copy: float) -> dict:
+def _ceilings(machine, label, rates, copy):
     """A burst at each rate, nine tenths of it sustained."""
     cells, made = [], []
     products = [("matmul", precision, rate, "FLOP/s") for precision, rate in rates.items()]
@@ -232,9 +225,7 @@ def _ceilings(machine: dict, label: str, rates: dict[str, float], copy: float) -
 KINDS = ("matmul", "elementwise", "copy/cast", "reduction", "optimizer")
 
 
-def _profile(
-    label: str, where: dict, machine: dict, seconds: dict, launches: int, options: str = ""
-) -> dict:
+def _profile(label, where, machine, seconds, launches, options=""):
     """Tables of a profiled step. seconds: kind → time; `optimizer` is elementwise time of that
     phase."""
     name = f"{label}/profile/{where['size']}/ctx{where['context']}/{where['precision']}"
@@ -265,12 +256,10 @@ def _profile(
 SQUARED = "batch × heads × context × context × 4 B"
 
 
-def _memory(
-    label: str, size: str, machine: dict, precision: str, contexts: dict[int, float]
-) -> dict:
+def _memory(label, size, machine, precision, contexts):
     """Recorded peaks by context, all of them as predicted; 40 % activations, half of these context
     × context."""
-    made: list[dict] = []
+    made = []
     parts = {"parameters": 0.1, "optimizer state": 0.2, "activations": 0.4, "cast weights": 0.3}
     for context, peak in contexts.items():
         for mode, part in (("step", peak), ("inference", peak * 0.25)):
@@ -306,9 +295,7 @@ def _memory(
     return _joined(*made)
 
 
-def _models(
-    label: str, sizes: dict[str, tuple[float, float]], contexts: tuple[int, ...]
-) -> list[dict]:
+def _models(label, sizes, contexts):
     """FLOP grow with the context: `sizes` has those at context 1,024 (64 on the processor)."""
     about = {"machine": label, "batch": 4, **SHAPE, "flop_from": "formula"}
     return [
@@ -319,7 +306,7 @@ def _models(
     ]
 
 
-def _attention(label: str, machine: dict) -> dict:
+def _attention(label, machine):
     """d64 at lengths 1,024 and 2,048: naive takes 4 and 16 ms forward, cuDNN 0.1 and 0.4, Triton
     0.2 and 0.5."""
     name = f"{label}/attention/d64/bf16"
@@ -356,7 +343,7 @@ def _attention(label: str, machine: dict) -> dict:
     return {"cells": [about, cell(causal, machine, **more)], "series": made, "comparisons": pairs}
 
 
-def _formats(label: str, machine: dict) -> dict:
+def _formats(label, machine):
     """A bf16 sum that stops at 4 of 10; LayerNorm that breaks down in fp16 at 256."""
     name = f"{label}/precision/all"
     key = {"machine": label, "cell": name}
@@ -397,7 +384,7 @@ def _formats(label: str, machine: dict) -> dict:
     }
 
 
-def _cold(label: str, size: str, context: int, timing: str, machine: dict) -> dict:
+def _cold(label, size, context, timing, machine):
     """First step 3 s, steady 0.5 s; the means after 0, 1, 2, 5 and 10 steps."""
     name = f"{label}/profile/{size}/ctx{context}/fp32/start=cold"
     series = {"machine": label, "cell": timing, "std": 0.01, "first": 3.0, "steady": 0.5}
@@ -421,7 +408,7 @@ def _cold(label: str, size: str, context: int, timing: str, machine: dict) -> di
     }
 
 
-def _gpu() -> dict:
+def _gpu():
     machine = {"device": "cuda", "gpu": "Accelerator <A>", "cpu": "Host CPU", "memory": 100e9}
     machine |= {"threads": 1, "driver": "1.0", "torch": "2.11", "triton": "3.6", "python": "3.12"}
     machine |= {"power_limit_w": 700, "power_max_w": 690}
@@ -470,7 +457,7 @@ def _gpu() -> dict:
     )
 
 
-def _cpu() -> dict:
+def _cpu():
     machine = {"device": "cpu", "cpu": "Processor B", "memory": 16e9, "threads": 3}
     machine |= {"torch": "2.13", "python": "3.12"}
     where = place("nano", 64, "fp32")

@@ -10,8 +10,10 @@ from snapshot_simulator import (
     MADE,
     OPTIMIZER,
     Simulator,
+    at_peak,
     python_frame,
     runs,
+    summary_of,
     written,
 )
 from stepscope.recordings.tables import write_tables
@@ -159,8 +161,8 @@ def test_every_byte_has_its_category(run):
         GRADIENT,
         SCRATCH,
     ]
-    assert found["memory_peak"].set_index("category")["bytes"]["unknown"] == 0
-    peak = found["memory_summary"].iloc[0]
+    assert at_peak(found)["unknown"] == 0
+    peak = summary_of(found)
     assert peak["peak"] == WEIGHT + MOMENT + OUTPUT + CAST + GRADIENT + SCRATCH
     assert (peak["peak_event"], peak["peak_step"], peak["peak_phase"]) == (3, 0, "backward")
     assert peak["peak_module"] == "blocks.0/FFN" and not peak["cut"]
@@ -191,7 +193,7 @@ def test_what_checkpointing_makes_again_is_an_activation(run):
     program.mark(0, "backward", "blocks.0")
     program.alloc(700, [*FORWARD, checkpoint])
     program.alloc(70, AUTOGRAD)
-    held = run(program)["memory_peak"].set_index("category")["bytes"]
+    held = at_peak(run(program))
     assert held[["activations", "workspace"]].tolist() == [700, 70]
 
 
@@ -270,7 +272,7 @@ def test_names_of_any_kind_can_be_written(run, tmp_path):
 def test_a_step_may_be_unknown(run):
     program = Program()
     program.marks = [[*mark[:2], None, *mark[3:]] for mark in program.marks]
-    assert run(program)["memory_summary"].iloc[0]["peak_step"] is None
+    assert summary_of(run(program))["peak_step"] is None
 
 
 def moved(program):
@@ -309,6 +311,6 @@ def test_cublas_buffers_are_workspace_where_the_recording_saw_the_model_being_ma
         program.mark(0, "forward", "blocks.0")
         program.alloc(buffer, FORWARD)
         program.alloc(OUTPUT, FORWARD)
-        held = run(program, first=first)["memory_peak"].set_index("category")["bytes"]
+        held = at_peak(run(program, first=first))
         assert held["activations"] == OUTPUT + buffer * weights_before
         assert held["workspace"] == buffer * (not weights_before)

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from snapshot_simulator import runs
+from snapshot_simulator import at_peak, runs, summary_of
 from stepscope.snapshot import SnapshotError, analysis
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -31,7 +31,7 @@ def tables(name):
 
 
 def summary(name):
-    return tables(name)["memory_summary"].iloc[0]
+    return summary_of(tables(name))
 
 
 def truth(name):
@@ -39,7 +39,7 @@ def truth(name):
 
 
 def peak(name):
-    return tables(name)["memory_peak"].set_index("category")["bytes"]
+    return at_peak(tables(name))
 
 
 @pytest.mark.parametrize("name", [*OURS, "out_of_memory", "step_fp32_out_of_memory"])
@@ -191,7 +191,7 @@ def test_stacks_alone_tell_the_phases(tmp_path):
     content["external_annotations"] = []
     (tmp_path / "a.pickle").write_bytes(pickle.dumps(content))
     found = analysis.analyse_file(tmp_path / "a.pickle")
-    phases, held = runs(found), found["memory_peak"].set_index("category")["bytes"]
+    phases, held = runs(found), at_peak(found)
     assert (
         phases.loc[phases["phase"] != "", "phase"].tolist()
         == ["forward", "backward", "optimizer"] * 2
@@ -206,7 +206,7 @@ def test_our_own_program_without_its_side_file(tmp_path):
     path = tmp_path / "snapshot.pickle.gz"
     path.write_bytes((RECORDINGS / "step_fp32" / "snapshot.pickle.gz").read_bytes())
     found = analysis.analyse_file(path)
-    held, phases = found["memory_peak"].set_index("category")["bytes"], runs(found)
+    held, phases = at_peak(found), runs(found)
     assert PARAMETERS * FP32 <= held["parameters"] < 1.01 * PARAMETERS * FP32
     assert held["optimizer state"] == 2 * PARAMETERS * FP32
     assert held["gradients"] == peak("step_fp32")["gradients"]
@@ -216,7 +216,7 @@ def test_our_own_program_without_its_side_file(tmp_path):
         phases[phases["phase"] != ""]["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
     )
     assert bool(
-        found["memory_summary"].iloc[0]["cut"]
+        summary_of(found)["cut"]
     )  # its first part was cleared, which only known.json can explain
     assert "memory_saved" not in found
 

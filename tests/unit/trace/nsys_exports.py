@@ -7,7 +7,6 @@ User Guide 2025.3), as far as the analysis reads them. Times are nanoseconds.
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 PUSH_POP, START_END, MARK, DOMAIN = 59, 60, 34, 75  # ENUM_NSYS_EVENT_TYPE
 HOST_TO_DEVICE, DEVICE_TO_DEVICE = 1, 8  # ENUM_CUDA_MEMCPY_OPER
@@ -45,12 +44,12 @@ LAYOUTS = {
 }
 
 
-def process(pid: int) -> int:
+def process(pid):
     """A global process id: machine, process, thread 0."""
     return (1 << 48) | (pid << 24)
 
 
-def thread(pid: int, tid: int | None = None) -> int:
+def thread(pid, tid=None):
     """A global thread id; the main thread without `tid`."""
     return process(pid) | (pid if tid is None else tid)
 
@@ -71,20 +70,20 @@ def totals(tables, column):
 class Export:
     """Rows of an export; write() makes the file."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout):
         self.layout = layout
         self.strings: dict[str, int] = {}
         self.rows: dict[str, list[dict]] = {}
         self.correlation = 0
 
-    def string(self, text: str) -> int:
+    def string(self, text):
         """Its id in the table of strings."""
         return self.strings.setdefault(text, len(self.strings) + 1)
 
-    def add(self, table: str, **row) -> None:
+    def add(self, table, **row):
         self.rows.setdefault(table, []).append(row)
 
-    def range(self, name, start, end, tid, registered=False, kind=PUSH_POP, domain=0) -> None:
+    def range(self, name, start, end, tid, registered=False, kind=PUSH_POP, domain=0):
         """A named range; an `end` of None was cut off."""
         by_id = {"table": True, "inline": False}.get(self.layout.text, registered)
         row = {"text": "", "textId": 0} if self.layout.text == "filled" else {}
@@ -93,9 +92,7 @@ class Export:
         row |= {"start": start, "end": end, "eventType": kind, "globalTid": tid}
         self.add("NVTX_EVENTS", **{"text": None, "textId": None, "domainId": domain} | row)
 
-    def call(
-        self, start, end, tid, correlation=None, name="cudaLaunchKernel_v7000", driver=False
-    ) -> int:
+    def call(self, start, end, tid, correlation=None, name="cudaLaunchKernel_v7000", driver=False):
         """A CUDA call; returns its correlation id."""
         if correlation is None:
             self.correlation += 1
@@ -105,33 +102,33 @@ class Export:
         self.add(table, **row, nameId=self.string(name))
         return correlation
 
-    def _operation(self, kind, start, end, correlation, pid=1, device=0, stream=7, **more) -> None:
+    def _operation(self, kind, start, end, correlation, pid=1, device=0, stream=7, **more):
         row = {"start": start, "end": end, "correlationId": correlation}
         row |= {"deviceId": device, "streamId": stream, "globalPid": process(pid)}
         self.add(f"CUPTI_ACTIVITY_KIND_{kind}", **row, **more)
 
-    def kernel(self, name, *when, node=None, **where) -> None:
+    def kernel(self, name, *when, node=None, **where):
         """When it starts and ends, by which correlation id; where: pid, device, stream."""
         names = {"demangledName": self.string(name), "shortName": self.string("Kernel2")}
         names |= {"mangledName": self.string("_Z" + name), "graphNodeId": node}
         self._operation("KERNEL", *when, **where, **names)
 
-    def copy(self, kind, *when, **where) -> None:
+    def copy(self, kind, *when, **where):
         self._operation("MEMCPY", *when, **where, copyKind=kind, bytes=4)
 
-    def fill(self, *when, **where) -> None:
+    def fill(self, *when, **where):
         self._operation("MEMSET", *when, **where, value=0, bytes=4)
 
-    def graph(self, *when, **where) -> None:
+    def graph(self, *when, **where):
         """A CUDA graph traced as a whole."""
         self._operation("GRAPH_TRACE", *when, **where, graphId=3, graphExecId=4)
 
-    def launch(self, name, at, start, end, tid=None, pid=1, device=0, stream=7) -> None:
+    def launch(self, name, at, start, end, tid=None, pid=1, device=0, stream=7):
         """A kernel that runs from start to end, and its call at `at`, which takes 1 ns."""
         correlation = self.call(at, at + 1, thread(pid) if tid is None else tid)
         self.kernel(name, start, end, correlation, pid, device, stream)
 
-    def write(self, path: Path) -> Path:
+    def write(self, path):
         tables = {name: [dict(row) for row in rows] for name, rows in self.rows.items()}
         if self.layout.version:
             version = {"name": "EXPORT_PRODUCT_VERSION", "value": self.layout.version}
