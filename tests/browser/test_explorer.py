@@ -54,9 +54,7 @@ def viewed(opened, tables):
                 explorer.document(runs or {"": tables}, path.parent, "snakemake", ROOT / "report")
             )
         page = opened(
-            path.as_uri() + links.explorer_link(**state).removeprefix(explorer.FILE),
-            width,
-            theme,
+            path.as_uri() + links.explorer_link(**state).removeprefix(explorer.FILE), width, theme
         )
         page.wait_for_function(DRAWN)
         return page

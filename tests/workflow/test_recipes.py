@@ -11,14 +11,7 @@ import yaml
 from projects import ROOT, SNAKEMAKE, TINY, Project, copy_of_code
 from recipes import edited, perform, recipe
 
-RECIPES = (
-    "A study",
-    "A chapter",
-    "A value of an option",
-    "A precision",
-    "A column",
-    "A GPU",
-)
+RECIPES = ("A study", "A chapter", "A value of an option", "A precision", "A column", "A GPU")
 
 
 @pytest.fixture(scope="module")

@@ -167,13 +167,7 @@ def ceilings():
         product,
         burst,
         burst
-        | {
-            "size": "copy",
-            "precision": "fp32",
-            "unit": "B/s",
-            "median": 2e12,
-            "cell": "big/c/c",
-        },
+        | {"size": "copy", "precision": "fp32", "unit": "B/s", "median": 2e12, "cell": "big/c/c"},
     ]
 
 

@@ -10,30 +10,39 @@ from stepscope.kernels import fused, kernels, operands
 from stepscope.kernels.launching import Plan
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+ALIKE = "alike but for the length of q"
+
 
 @pytest.mark.parametrize(
-    "shapes, dtypes, message",
+    "of_q, of_keys, message",
     [
-        ([(2, 8, 16)] * 3, ["float32", "float16", "float16"], "one dtype"),
-        ([(2, 8, 16)] * 3, ["float64"] * 3, "no torch.float64"),
-        ([(2, 8, 12)] * 3, ["float32"] * 3, "multiple of 8, at most 256, not 12"),
-        ([(2, 8, 264)] * 3, ["float32"] * 3, "at most 256, not 264"),
-        ([(2, 8, 16), (2, 9, 16), (2, 8, 16)], ["float32"] * 3, "alike but for the length of q"),
-        ([(2, 8, 16), (3, 8, 16), (3, 8, 16)], ["float32"] * 3, "alike but for the length of q"),
-        ([(2, 8, 16), (2, 8, 24), (2, 8, 24)], ["float32"] * 3, "alike but for the length of q"),
-        ([(8, 16), (1, 8, 16), (1, 8, 16)], ["float32"] * 3, "alike but for the length of q"),
-        ([(16,)] * 3, ["float32"] * 3, "alike but for the length of q"),
-        ([(6, 8, 16), (4, 8, 16), (4, 8, 16)], ["float32"] * 3, "a multiple of that of k and v"),
+        ((2, 8, 12), (2, 8, 12), "multiple of 8, at most 256, not 12"),
+        ((2, 8, 264), (2, 8, 264), "at most 256, not 264"),
+        ((2, 8, 16), (3, 8, 16), ALIKE),
+        ((2, 8, 16), (2, 8, 24), ALIKE),
+        ((8, 16), (1, 8, 16), ALIKE),
+        ((16,), (16,), ALIKE),
+        ((6, 8, 16), (4, 8, 16), "a multiple of that of k and v"),
     ],
 )
-def test_what_the_kernels_cannot_run_is_an_error_of_one_line(device, shapes, dtypes, message):
-    tensors = [
-        torch.zeros(s, dtype=getattr(torch, t), device=device)
-        for s, t in zip(shapes, dtypes, strict=True)
-    ]
+def test_shapes_that_the_kernels_cannot_run_are_an_error_of_one_line(
+    device, of_q, of_keys, message
+):
+    q, k = torch.zeros(of_q, device=device), torch.zeros(of_keys, device=device)
     with pytest.raises(ValueError, match=message) as error:
-        fused.attention(*tensors, True)
+        fused.attention(q, k, k, True)
     assert "\n" not in str(error.value)
+
+
+def test_formats_and_lengths_that_the_kernels_cannot_run_are_errors(device):
+    q = torch.zeros(2, 8, 16, device=device)
+    for given, message in (
+        ((q, q.half(), q.half()), "one dtype"),
+        ((q.double(), q.double(), q.double()), "no torch.float64"),
+        ((q, torch.zeros(2, 9, 16, device=device), q), ALIKE),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fused.attention(*given, True)
 
 
 def test_a_cpu_is_an_error_unless_interpreted(monkeypatch):

@@ -172,15 +172,7 @@ def _compared(key, a, b, ratio, spread, verdict, limits):
     return key | {"a": a, "b": b, "verdict": verdict} | ends | about
 
 
-def _timing(
-    label,
-    where,
-    step,
-    machine,
-    limits,
-    refused=None,
-    **alone,
-):
+def _timing(label, where, step, machine, limits, refused=None, **alone):
     """A timing cell: inference 0.2 of the step; without series where it was `refused`."""
     name = f"{label}/timing/{where['size']}/ctx{where['context']}/{where['precision']}"
     if refused:
@@ -420,7 +412,8 @@ def _gpu():
     big = _ladder(f"{GPU}/ladder/big/ctx1024", large, LADDER, "gpu", launches, machine)
     big["cells"][0]["throttle"] = "power cap"
     starved = {"host_free_time": 0.015, "busy_time": 0.01, "launches": 3000}
-    missing = {"status": "missing", "started": "", "duration_s": float("nan")}
+    missing = {"status": "missing", "reason": "record.json is damaged", "started": ""}
+    missing |= {"duration_s": float("nan")}
     figure = {"source": "Somebody", "gpu": "Accelerator <A>", "study": "timing", "unit": "s"}
     figure |= {"mode": "step", "phase": "step", "quantity": "time", "statistic": "mean"}
     figure |= {"size": "big", "context": 1024, "precision": "bf16", "measured": 0.5}

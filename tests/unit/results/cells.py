@@ -80,14 +80,7 @@ class Results:
     def __init__(self, folder):
         self.folder, self.cells = folder / "results", {}
 
-    def add(
-        self,
-        name,
-        spec,
-        samples=(),
-        summary=None,
-        **record,
-    ):
+    def add(self, name, spec, samples=(), summary=None, **record):
         """Plan a cell and write it, with the status ok unless its summary says otherwise."""
         study = name.split("/")[1]
         samples = list(samples)
@@ -149,14 +142,7 @@ class Results:
         return path
 
 
-def turns(
-    times,
-    processes=3,
-    rounds=4,
-    noise=0.01,
-    seed=0,
-    **more,
-):
+def turns(times, processes=3, rounds=4, noise=0.01, seed=0, **more):
     """Free steps in turns: each process and each round is slow for all alike by 10 %, each sample
     by `noise`."""
     draw, rows = np.random.default_rng(seed), []

@@ -343,7 +343,6 @@ def found(figures, **wanted):
 # Read off the write-ups and papers, one of each kind of table.
 PRINTED = [
     ("write-up-000", {"size": "2.7B", "phase": "forward", "statistic": "std"}, (56.249, "ms")),
-    ("write-up-001", {"size": "xl", "phase": "forward", "statistic": "mean"}, (0.178, "s")),
     ("write-up-001", {"size": "large", "precision": "fp16", "statistic": "mean"}, (0.388, "s")),
     (
         "write-up-002",
@@ -358,18 +357,8 @@ PRINTED = [
     ),
     (
         "write-up-003",
-        {"size": "tiny", "phase": "forward_backward", "statistic": "mean"},
-        (352.83, "ms"),
-    ),
-    (
-        "write-up-003",
         {"item": "mixed precision", "size": "2.35B", "phase": "forward", "quantity": "time"},
         (112.58, "ms"),
-    ),
-    (
-        "write-up-004",
-        {"item": "precisions", "precision": "fp16", "quantity": "peak reserved"},
-        (17820.0, "MiB"),
     ),
     (
         "write-up-004",

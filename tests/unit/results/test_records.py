@@ -84,10 +84,8 @@ def test_what_was_measured_is_read(name, cell):
     "name, way",
     [
         (TIMING, ("summary", "values", 0, "value")),
-        (LADDER, ("summary", "checks", "bf16", "loss")),
         (LADDER, ("summary", "checks", "bf16", "gradient_sample", 7)),
         (MEMORY, ("summary", "memory", "baselines", "model")),
-        (TIMING, ("telemetry", "power_max_w")),
         (TIMING, ("provenance", "duration_s")),
         (PRECISION, ("summary", "tables", "forced", 0, "value")),
     ],

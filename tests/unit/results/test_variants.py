@@ -54,12 +54,7 @@ def test_a_rung_has_all_options_the_neutral_ones_too():
     assert found["fp32"]["precision"] == "fp32" and found["fp32"]["checkpoint"] == 0
     assert [
         found["fused"][name] for name in ("precision", "attention", "compile", "optimizer")
-    ] == [
-        "bf16",
-        "sdpa",
-        "none",
-        "fused",
-    ]
+    ] == ["bf16", "sdpa", "none", "fused"]
 
 
 def test_a_ladder_that_starts_at_a_later_rung_is_called_by_the_change_that_names_it():

@@ -61,21 +61,11 @@ MATMULS = {
     (
         f"sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x64x32_stage4_warpsize2x2x1"
         f"_tensor16x8x16{XMMA}"
-    ): (
-        "xmma gemm bf16 128x64 32x4 tn",
-        "128x64x32",
-        "bf16",
-        "tensor core",
-    ),
+    ): ("xmma gemm bf16 128x64 32x4 tn", "128x64x32", "bf16", "tensor core"),
     (
         "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x32_warpgroupsize1x1x1_execute"
         "_segment_k_on_kernel"
-    ): (
-        "xmma gemm tf32 128x128x32 nn segment k",
-        "128x128x32",
-        "tf32",
-        "tensor core",
-    ),
+    ): ("xmma gemm tf32 128x128x32 nn segment k", "128x128x32", "tf32", "tensor core"),
     "nvjet_sm90_tst_320x128_64x3_1x2_h_bz_coopB_NTT": (
         "nvjet bf16 320x128 64x3 1x2 h coopB NTT",
         "320x128x64",
@@ -125,11 +115,7 @@ MATMULS = {
 OTHERS = {
     ATEN + "vectorized_elementwise_kernel<(int)4, at::native::BinaryFunctor<float, float, float, at"
     "::native::binary_internal::MulFunctor<float>>, std::array<char *, (unsigned"
-    " long)3>>(int, T2, T3)": (
-        "mul fp32 (vectorized x4)",
-        "elementwise",
-        "fp32",
-    ),
+    " long)3>>(int, T2, T3)": ("mul fp32 (vectorized x4)", "elementwise", "fp32"),
     ATEN + "vectorized_elementwise_kernel<(int)8, at::native::AUnaryFunctor<c10::BFloat16, c10:"
     ":BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float>>, std::array"
     "<char *, (unsigned long)2>>(int)": (
@@ -139,11 +125,7 @@ OTHERS = {
     ),
     ATEN + "vectorized_elementwise_kernel<(int)8, at::native::bfloat16_copy_kernel_cuda(at:"
     ":TensorIteratorBase &)::[lambda(float) (instance 1)], std::array<char *, (unsigned"
-    " long)2>>(int, T2, T3)": (
-        "copy fp32 → bf16 (vectorized x8)",
-        "copy/cast",
-        "fp32",
-    ),
+    " long)2>>(int, T2, T3)": ("copy fp32 → bf16 (vectorized x8)", "copy/cast", "fp32"),
     ATEN + "unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase"
     " &)::[lambda() (instance 3)]::operator ()() const::[lambda() (instance 7)]::operator"
     " ()() const::[lambda(float) (instance 1)], std::array<char *, (unsigned long)2>, (int)4"
@@ -155,11 +137,7 @@ OTHERS = {
     ),
     ATEN + "vectorized_elementwise_kernel<(int)4, void at::native::<unnamed>::pow_tensor_scalar"
     "_kernel_impl<float, float>(at::TensorIteratorBase &, T2)::[lambda(float) (instance 2)],"
-    " std::array<char *, 2>>(int, T2, T3)": (
-        "cube fp32 (vectorized x4)",
-        "elementwise",
-        "fp32",
-    ),
+    " std::array<char *, 2>>(int, T2, T3)": ("cube fp32 (vectorized x4)", "elementwise", "fp32"),
     ATEN + "reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float, at::native::func_wrapper_t"
     "<float, at::native::sum_functor<float, float, float>::operator ()(at::TensorIterator &)"
     "::[lambda(float, float) (instance 1)]>, unsigned int, float, (int)4, (int)4>>(T3)": (
@@ -196,11 +174,7 @@ OTHERS = {
     (
         "void (anonymous namespace)::softmax_warp_forward<c10::BFloat16, float, float, 9, true,"
         " false>(float*)"
-    ): (
-        "log softmax warp forward bf16 fp32 9",
-        "softmax forward",
-        "bf16",
-    ),
+    ): ("log softmax warp forward bf16 fp32 9", "softmax forward", "bf16"),
     "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)": (
         "nccl all reduce sum fp32 ring ll",
         "communication",

@@ -85,8 +85,7 @@ def test_the_parts_of_any_step_add_up_to_it():
         start = np.sort(random.uniform(-5, 100, (3, 20)))
         end = start + random.exponential(4, start.shape)
         parts = collectives.parts(
-            (np.array([0.0, 60.0]), np.array([50.0, 90.0])),
-            *zip(start, end, strict=True),
+            (np.array([0.0, 60.0]), np.array([50.0, 90.0])), *zip(start, end, strict=True)
         )
         assert sum(parts.values()) == pytest.approx(80) and min(parts.values()) >= 0
 

@@ -56,14 +56,8 @@ MEANINGS = {
         "BF16_Optimizer.step",
         "AcceleratedOptimizer.step",
     ),
-    "loss": (
-        "loss",
-        "crossEntropy",
-    ),
-    "inference": (
-        "inference",
-        "gpu_model_runner: forward",
-    ),
+    "loss": ("loss", "crossEntropy"),
+    "inference": ("inference", "gpu_model_runner: forward"),
     "step": (
         "train_step",
         "iteration 3",
@@ -72,10 +66,7 @@ MEANINGS = {
         "PipelineEngine.train_batch",
         "[pl][profile]run_training_batch",
     ),
-    "": (
-        "optimizer.zero_grad()",
-        "Optimizer.zero_grad#AdamW.zero_grad",
-    ),
+    "": ("optimizer.zero_grad()", "Optimizer.zero_grad#AdamW.zero_grad"),
     None: (
         "attention forward",
         "batch",
