@@ -54,33 +54,25 @@ def place(study, size, context, precision, options="", machine="big"):
 def timing(machine="big", factor=1.0):
     """Series of the timing study."""
     rows = []
-    for size in PARAMETERS:
-        for context in (128, 512):
-            for precision in ("fp32", "bf16"):
-                own = place("timing", size, context, precision, machine=machine)
-                own |= {
-                    "variant": "step",
-                    "mode": "step",
-                    "unit": "s",
-                    "limits": "launches" if context == 128 else "gpu",
-                }
-                step = factor * step_time(size, context, precision)
-                if (size, context, precision) == ("large", 512, "fp32"):
-                    rows.append(own | {"phase": "step", "quantity": "time", "status": "oom"})
-                    continue
-                own |= {"status": "ok"}
-                rows.append(own | {"phase": "step", "quantity": "time"} | interval(step))
-                rows.append(
-                    own | {"phase": "step", "quantity": "host_free_time"} | interval(0.5 * step)
-                )
-                rows.append(
-                    own | {"phase": "step", "quantity": "launches", "unit": "1", "median": 1000}
-                )
-                rows.append(
-                    own | {"quantity": "peak_reserved", "unit": "B", "median": 2**30 * context / 64}
-                )
-                for phase, share in SHARES.items():
-                    rows.append(own | {"phase": phase, "quantity": "time"} | interval(share * step))
+    for size, context, precision in itertools.product(PARAMETERS, (128, 512), ("fp32", "bf16")):
+        own = place("timing", size, context, precision, machine=machine)
+        own |= {"variant": "step", "mode": "step", "unit": "s", "status": "ok"}
+        own |= {"limits": "launches" if context == 128 else "gpu"}
+        time = own | {"quantity": "time"}
+        step = factor * step_time(size, context, precision)
+        if (size, context, precision) == ("large", 512, "fp32"):
+            rows.append(time | {"phase": "step", "status": "oom"})
+            continue
+        free = {"phase": "step", "quantity": "host_free_time"}
+        launched = {"phase": "step", "quantity": "launches", "unit": "1", "median": 1000}
+        reserved = {"quantity": "peak_reserved", "unit": "B", "median": 2**30 * context / 64}
+        rows += [
+            time | {"phase": "step"} | interval(step),
+            own | free | interval(0.5 * step),
+            own | launched,
+            own | reserved,
+        ]
+        rows += [time | {"phase": each} | interval(of * step) for each, of in SHARES.items()]
     return rows
 
 
@@ -148,26 +140,13 @@ def attention():
 
 def ceilings():
     """250 TFLOP/s in bf16 and 2 TB/s in a burst; 200 TFLOP/s sustained."""
-    own = {
-        "machine": "big",
-        "study": "ceilings",
-        "variant": "sustained",
-        "quantity": "rate",
-        "status": "ok",
-    }
-    product = own | {
-        "size": "matmul",
-        "precision": "bf16",
-        "unit": "FLOP/s",
-        "median": 2e14,
-        "cell": "big/c/m",
-    }
-    burst = product | {"variant": "burst", "median": 2.5e14}
+    own = {"machine": "big", "study": "ceilings", "quantity": "rate", "status": "ok"}
+    product = own | {"size": "matmul", "precision": "bf16", "unit": "FLOP/s", "cell": "big/c/m"}
+    copy = own | {"size": "copy", "precision": "fp32", "unit": "B/s", "cell": "big/c/c"}
     return [
-        product,
-        burst,
-        burst
-        | {"size": "copy", "precision": "fp32", "unit": "B/s", "median": 2e12, "cell": "big/c/c"},
+        product | {"variant": "sustained", "median": 2e14},
+        product | {"variant": "burst", "median": 2.5e14},
+        copy | {"variant": "burst", "median": 2e12},
     ]
 
 
@@ -218,85 +197,42 @@ def everything():
     series += [COLD | {"quantity": "launches", "status": "ok"}]
     cells = {row["cell"]: {name: row.get(name) for name in PLAIN} for row in series}
     cells |= {each["cell"]: each for each in (PLAIN, TOP, COLD, MEMORY)}
-    cells = [
-        row | {"mode": "step", "status": "ok", "device": "cuda", "memory": 80 * 2**30}
-        for row in cells.values()
-    ]
-    profiled = [{"machine": "big", "cell": each["cell"]} for each in (PLAIN, TOP)]
-    event = {"machine": "big", "cell": PLAIN["cell"], "view": "step"}
-    moment = {
-        "machine": "big",
-        "cell": MEMORY["cell"],
-        "reserved": 30 * 2**30,
-        "parameters": 10 * 2**30,
-    }
-    cold = {"machine": "big", "cell": COLD["cell"], "phase": "step"}
-    rounding = {
-        "machine": "big",
-        "cell": "big/precision/accumulation",
-        "times": 1000,
-        "exact": 10.0,
-    }
-    steady = {
-        "machine": "big",
-        "cell": place("timing", "small", 128, "fp32")["cell"],
-        "steady": 0.1,
-    }
-    forced = {
-        "machine": "big",
-        "cell": "big/precision/softmax",
-        "operation": "softmax",
-        "quantity": "largest logit",
-    }
-    theirs = {
-        "source": "write-up 1",
-        "gpu": "T4",
-        "study": "timing",
-        "quantity": "time",
-        "statistic": "mean",
-    }
+    measured = {"mode": "step", "status": "ok", "device": "cuda", "memory": 80 * 2**30}
+
+    def of(cell, **more):
+        return {"machine": "big", "cell": cell} | more
+
+    event = of(PLAIN["cell"], view="step")
+    gpu = event | {"lane": "GPU 0, stream 7"}
+    moment = of(MEMORY["cell"], reserved=30 * 2**30, parameters=10 * 2**30)
+    cold = of(COLD["cell"], phase="step")
+    rounding = of("big/precision/accumulation", times=1000, exact=10.0)
+    warm = place("timing", "small", 128, "fp32")["cell"]
+    steady = of(warm, phase="step", steady=0.1)
+    forced = of("big/precision/softmax", operation="softmax", quantity="largest logit")
+    theirs = {"source": "write-up 1", "gpu": "T4", "study": "timing"}
+    theirs |= {"quantity": "time", "statistic": "mean", "measured": 0.1, "cell": warm}
     return {
         "series": series,
         "comparisons": comparisons,
         "variants": variants(),
-        "cells": cells,
+        "cells": [row | measured for row in cells.values()],
         "models": [
-            {
-                "machine": "big",
-                "size": size,
-                "context": context,
-                "batch": 4,
-                "parameters": number,
-                "trained": number,
-                "flop": number * 1e4,
-            }
+            {"machine": "big", "size": size, "context": context, "batch": 4}
+            | {"parameters": number, "trained": number, "flop": number * 1e4}
             for size, number in PARAMETERS.items()
             for context in (128, 512)
         ],
         "categories": [*kernels(PLAIN["cell"], 1.0), *kernels(TOP["cell"], 0.5)],
         "gaps": [
-            row | {"phase": "step", "busy": busy}
-            for row, busy in zip(profiled, (1.0, 0.5), strict=True)
+            of(PLAIN["cell"], phase="step", busy=1.0),
+            of(TOP["cell"], phase="step", busy=0.5),
         ],
         "timeline": [
             event
             | {"lane": "ranges 0", "start": 0.0, "end": 1.0, "label": "step", "category": "range"},
-            event
-            | {
-                "lane": "GPU 0, stream 7",
-                "start": 0.1,
-                "end": 0.4,
-                "label": "gemm",
-                "category": "matmul",
-            },
-            event
-            | {
-                "lane": "GPU 0, stream 7",
-                "start": 0.5,
-                "end": 0.9,
-                "label": "add",
-                "category": "elementwise",
-            },
+            gpu | {"start": 0.1, "end": 0.4, "label": "gemm", "category": "matmul"},
+            gpu | {"start": 0.5, "end": 0.9, "label": "add", "category": "elementwise"},
         ],
         "memory_timeline": [
             moment | {"time": 0.0, "phase": "forward", "activations": 0},
@@ -308,8 +244,8 @@ def everything():
             cold | {"part": "module loading", "first": 0.2, "later": 0.0},
         ],
         "warmup": [
-            steady | {"phase": "step", "skipped": skipped, "mean": mean, "std": std}
-            for skipped, mean, std in ((0, 0.2, 0.05), (2, 0.1, 0.01))
+            steady | {"skipped": 0, "mean": 0.2, "std": 0.05},
+            steady | {"skipped": 2, "mean": 0.1, "std": 0.01},
         ],
         "ranks": [rank(variant, number) for variant in ("alone", "ddp") for number in (0, 1)],
         "sums": [
@@ -321,10 +257,7 @@ def everything():
             for way in ("all in the format", "under autocast")
             for value, error in ((1, 1e-3), (10, 0.0))
         ],
-        "published": [
-            theirs | {"value": value, "measured": 0.1, "ratio": value / 0.1, "cell": steady["cell"]}
-            for value in (0.2, 0.4)
-        ],
+        "published": [theirs | {"value": at, "ratio": at / 0.1} for at in (0.2, 0.4)],
     }
 
 

@@ -83,22 +83,19 @@ def test_all_heads_of_a_group_give_the_same_bits_again(agree, window, lower_righ
 def test_every_implementation_takes_groups_corners_and_windows(
     random_tensors, exact, name, queries, keys, sharing, window, lower_right
 ):
-    q, k, v, d_output = random_tensors((1, 6), queries, keys, 16, torch.float32, sharing=sharing)
-    right = exact(q, k, v, d_output, True, window, lower_right)
-    with torch.compiler.set_stance(
-        "force_eager"
-    ):  # compiling flex_attention for a CPU takes half a minute
-        output = load("attention", name).attention(q, k, v, True, window, lower_right)
-    torch.testing.assert_close(output.double(), right[0], rtol=1e-2, atol=2e-3 if ON_GPU else 1e-5)
+    *given, d_output = random_tensors((1, 6), queries, keys, 16, torch.float32, sharing=sharing)
+    right = exact(*given, d_output, True, window, lower_right)
+    attend = load("attention", name).attention
+    with torch.compiler.set_stance("force_eager"):  # to compile flex for a CPU takes half a minute
+        output = attend(*given, True, window, lower_right)
+    tolerance = {"rtol": 1e-2, "atol": 2e-3 if ON_GPU else 2e-5}
+    torch.testing.assert_close(output.double(), right[0], **tolerance)
     if name != "flex":
-        q, k, v = (x.requires_grad_() for x in (q, k, v))
-        output = load("attention", name).attention(q, k, v, True, window, lower_right)
-        for got, expected in zip(
-            torch.autograd.grad(output, (q, k, v), d_output), right[2:], strict=True
-        ):
-            torch.testing.assert_close(
-                got.double(), expected, rtol=1e-2, atol=2e-3 if ON_GPU else 2e-5
-            )
+        given = [x.requires_grad_() for x in given]
+        output = attend(*given, True, window, lower_right)
+        gradients = torch.autograd.grad(output, given, d_output)
+        for got, expected in zip(gradients, right[2:], strict=True):
+            torch.testing.assert_close(got.double(), expected, **tolerance)
 
 
 @pytest.mark.parametrize("queries, keys", [(5, 5), (3, 8), (8, 3)])

@@ -121,12 +121,6 @@ def test_what_cannot_be_done_is_unsupported_and_the_others_go_on(monkeypatch):
     assert of == {("naive", "ok", ""), ("sdpa-flash", "unsupported", "not on this machine")}
 
 
-def test_another_error_passes_through(monkeypatch):
-    Told(monkeypatch, RuntimeError("broken on purpose"), forward=4)
-    with pytest.raises(RuntimeError, match="broken on purpose"):
-        measured(ONE)
-
-
 def test_a_number_of_tokens_is_a_batch_for_each_length():
     assert [attention.batch_of({"tokens": 64}, length) for length in (4, 16, 64, 128)] == [
         16,

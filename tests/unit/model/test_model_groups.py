@@ -81,16 +81,6 @@ def test_a_blocks_attention_is_the_formula(way, attention):
     torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-9)
 
 
-def test_a_window_as_long_as_the_sequence_hides_nothing():
-    results = []
-    for window in (0, CONTEXT, CONTEXT - 1):
-        model = build_model(shape(window=window), CONTEXT, "naive", "cpu", seed=0).double()
-        results.append(model(torch.arange(CONTEXT)[None]))
-    assert torch.equal(results[0], results[1])
-    assert not torch.allclose(results[0][:, -1], results[2][:, -1])
-    assert torch.equal(results[0][:, :-1], results[2][:, :-1])
-
-
 @pytest.mark.parametrize("window", [1, 4, 9, 50])
 def test_operations_with_a_window_are_of_as_many_keys_a_query(window):
     """Two products of (4 heads x 6 channels) for each query and each key of its window, in 3 layers

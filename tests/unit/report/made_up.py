@@ -412,8 +412,9 @@ def _gpu():
     big = _ladder(f"{GPU}/ladder/big/ctx1024", large, LADDER, "gpu", launches, machine)
     big["cells"][0]["throttle"] = "power cap"
     starved = {"host_free_time": 0.015, "busy_time": 0.01, "launches": 3000}
-    missing = {"status": "missing", "reason": "record.json is damaged", "started": ""}
-    missing |= {"duration_s": float("nan")}
+    missing = {"status": "missing", "started": "", "duration_s": float("nan")}
+    damaged = missing | {"reason": "record.json is damaged"}
+    failed = {"status": "failed", "reason": "loss is NaN at step 3"}
     figure = {"source": "Somebody", "gpu": "Accelerator <A>", "study": "timing", "unit": "s"}
     figure |= {"mode": "step", "phase": "step", "quantity": "time", "statistic": "mean"}
     figure |= {"size": "big", "context": 1024, "precision": "bf16", "measured": 0.5}
@@ -428,6 +429,8 @@ def _gpu():
         big,
         _ladder(f"{GPU}/ladder/little/ctx256", little, LADDER, "launches", launches, machine),
         _timing(GPU, place("huge", 1024), 0, machine, "", refused=missing),
+        _timing(GPU, place("huge", 512), 0, machine, "", refused=damaged),
+        _timing(GPU, place("huge", 256), 0, machine, "", refused=failed),
         {"cells": [cell(f"{GPU}/memory/old", machine, is_current=False)]},
         _timing(GPU, large, 0.5, machine, "gpu"),
         _timing(GPU, large | fp32, 2.0, machine, "gpu"),

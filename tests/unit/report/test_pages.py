@@ -100,6 +100,14 @@ def test_facts_name_their_cells(folders, request_for):
     )
 
 
+def test_cells_that_cannot_be_used_are_named_with_what_measures_them_again(folders, request_for):
+    markdown, _ = written(request_for(folders["gpu"]))
+    huge = "gpu-a/timing/huge/ctx"
+    assert f"- {huge}512/bf16: record.json is damaged" in markdown
+    assert f"--forcerun results/{huge}512/bf16/record.json` measures exactly them" in markdown
+    assert f"- {huge}256/bf16: loss is NaN at step 3" in markdown
+
+
 def test_names_of_records_do_no_harm(folders, request_for):
     markdown, html = written(request_for(folders["gpu"]))
     assert "Accelerator \\<A\\>" in markdown

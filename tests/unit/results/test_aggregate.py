@@ -12,7 +12,7 @@ from stepscope.results import writing
 from stepscope.results.schema import TABLES, page
 from stepscope.results.tables import Tables
 
-from tests.unit.results.cells import SHAPE, Results, sample, turns, value
+from tests.unit.results.cells import SHAPE, Results, sample, turns
 
 ROOT = Path(__file__).resolve().parents[3]
 TIMING = "lab/timing/nano/ctx32/fp32"
@@ -252,21 +252,6 @@ def test_a_table_that_is_not_there_is_an_empty_one(tmp_path):
     assert tables["kernels"].empty
     assert tables.row("series", quantity="time") == {}
     assert tables.machines == []
-
-
-def test_one_machine_is_read_alone(results, monkeypatch):
-    results.add(
-        "other/timing/nano/ctx32/fp32",
-        SHAPE | {"precision": "fp32"},
-        [sample()],
-        {"values": [value("energy", "J", 1.0)]},
-    )
-    run(results, monkeypatch)
-    folder = results.folder / "tables"
-    assert Tables(folder).machines == ["lab", "other"]
-    other = Tables(folder, "other")
-    assert set(other["series"]["machine"]) == {"other"}
-    assert other["published"].empty
 
 
 def test_a_column_that_the_schema_lacks_is_refused_by_name():

@@ -147,14 +147,6 @@ def test_without_an_interval_nothing_is_said():
     assert np.isnan(got["p"])
 
 
-def test_the_margin_of_a_gpu_is_narrower():
-    found = pd.DataFrame(
-        {"centre": [np.log(1.017)] * 2, "error": [0.002] * 2, "degrees": [100.0] * 2}
-    )
-    got = verdicts.judged(found, np.array([0.02, 0.01]), np.array(["all", "all"]))
-    assert got["verdict"].tolist() == ["unclear", "faster"]
-
-
 def test_discoveries_are_controlled_within_each_family():
     """The p-values of a family are those of Benjamini and Hochberg: the smallest of four times
     four."""
