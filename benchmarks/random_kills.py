@@ -2,10 +2,11 @@
 
     python benchmarks/random_kills.py [--kills 120] [--seed 0] [--folder DIR]
 
-SIGINT, SIGTERM, SIGHUP and SIGKILL each go to all processes of a run, to Snakemake alone and to one
-of the others alone, at any moment of a run from its start to its pages; every second one soon after
-a record has appeared, when a cell is finished and Snakemake may not have noted it. Then the run is
-left to itself until it ends, and the next one starts. Once the report is there it starts anew.
+SIGINT, SIGTERM, SIGHUP and SIGKILL each go to all processes of a run, to Snakemake alone, to one of
+the others alone, and to one of them after the program that reads what the run prints has ended, at
+any moment of a run from its start to its pages; every second one soon after a record has appeared,
+when a cell is finished and Snakemake may not have noted it. Then the run is left to itself until it
+ends, and the next one starts. Once the report is there it starts anew.
 
 Counted are, and should all be 0:
 
@@ -13,7 +14,7 @@ Counted are, and should all be 0:
   the signal, anywhere below results/
 - half results: records in a cell's folder whose samples are not those that were written
 - orphans: processes that run 5 s after their run has ended
-- hangs: runs that have not ended after 120 s
+- hangs: runs that have not ended after 300 s
 
 A run that fails without a signal, as where a lock is left, ends the program. What hangs or is left
 behind is counted, and only then ended. Exit code 1 if anything was counted.
@@ -34,6 +35,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,12 +67,15 @@ GRID = {
     "precision": {"probes": ["accumulation"], "size": "mite"},
 }
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
-ALL, SNAKEMAKE, OTHER = TARGETS = ("all", "Snakemake", "one other")
+HANDLERS = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+ALL, SNAKEMAKE, OTHER = "all", "Snakemake", "one other"
+UNREAD = "one other, unread"
+TARGETS = (ALL, SNAKEMAKE, OTHER, UNREAD)
 COUNTED = ("measured again or gone", "half results", "orphans", "hangs")
 LOOK = 0.02  # seconds between two looks at what there is
 AFTER_RECORD = 0.6  # seconds at most from a record's appearance to the signal
 GRACE = 5  # seconds after a run's end until what still runs is an orphan
-PATIENCE = 120  # seconds until a run hangs
+PATIENCE = 300  # seconds until a run hangs: several times what one takes on a busy machine
 
 
 def main() -> None:
@@ -82,6 +87,8 @@ def main() -> None:
     flags.add_argument("--folder", type=Path, help="keep the copy there (a temporary folder)")
     given = flags.parse_args()
     chance = random.Random(given.seed)
+    for number, handler in HANDLERS.items():  # a run inherits what nohup, or an `&`, ignores
+        signal.signal(number, handler)
     with tempfile.TemporaryDirectory() as scratch:
         project = copy_of_project((given.folder or Path(scratch)).resolve() / "project")
         counts: Counter[str] = Counter()
@@ -136,7 +143,7 @@ class Ended:
 
 def whole_run(project: Path, finished: dict[str, str]) -> Ended:
     """A run that no signal ends."""
-    run = start(project)
+    run, _ = start(project)
     return settled(project, run, finished, Ended("to its end", {}))
 
 
@@ -151,7 +158,7 @@ def ended_run(
 
     moment: seconds after its start; without it, soon after the next record has appeared.
     """
-    run = start(project)
+    run, reader = start(project)
     began, seen = time.monotonic(), set(whole_cells(project))
     while run.poll() is None and (moment is None or time.monotonic() < began + moment):
         if moment is None and set(whole_cells(project)) - seen:
@@ -161,6 +168,9 @@ def ended_run(
         return settled(project, run, finished, Ended("came to its end", {}))
     number, target = way
     at_signal = whole_cells(project)
+    if target == UNREAD:
+        reader.kill()
+        reader.wait()
     send(run, number, target, chance)
     said = f"{number.name} to {target} after {time.monotonic() - began:.1f} s"
     return settled(project, run, finished | at_signal, Ended(said, {}, was_signalled=True))
@@ -172,7 +182,7 @@ def send(run: subprocess.Popen, number: int, target: str, chance: random.Random)
     others = [process for process in processes if process != run.pid]
     if target == SNAKEMAKE or not others:
         processes = [run.pid]
-    elif target == OTHER:
+    elif target in (OTHER, UNREAD):
         processes = [chance.choice(others)]
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
@@ -204,19 +214,22 @@ def settled(project: Path, run: subprocess.Popen, finished: dict[str, str], ende
     return ended
 
 
-def start(project: Path) -> subprocess.Popen:
-    """Snakemake, making the report, with its processes in a session of their own."""
+def start(project: Path) -> tuple[subprocess.Popen, subprocess.Popen]:
+    """Snakemake, making the report, with its processes in a session of their own; what reads what
+    it prints."""
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile", "tiny.yaml"]
     locks = {"STEPSCOPE_LOCKS": str(project / "locks"), "CUDA_VISIBLE_DEVICES": ""}
-    with open(project / "run.log", "wb") as log:
-        return subprocess.Popen(
-            command,
-            cwd=project,
-            env=os.environ | locks,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    run = subprocess.Popen(
+        command,
+        cwd=project,
+        env=os.environ | locks,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    assert run.stdout is not None, "it is a pipe"
+    with open(project / "run.log", "wb") as log, run.stdout:
+        return run, subprocess.Popen(["cat"], stdin=run.stdout, stdout=log)
 
 
 def start_anew(project: Path) -> None:
@@ -250,7 +263,7 @@ def whole_cells(project: Path) -> dict[str, str]:
     the next run."""
     found = {}
     for place in ("results/.measured", "results"):
-        for path in (project / place).glob("[!.]*/*/**/record.json"):
+        for path in records(project / place):
             if when := began_at(path):
                 found[str(path.parent.relative_to(project / place))] = when
     return found
@@ -258,7 +271,15 @@ def whole_cells(project: Path) -> dict[str, str]:
 
 def half_results(project: Path) -> list[Path]:
     """Records in the cells' folders that are not whole."""
-    return [path for path in project.glob("results/[!.]*/*/**/record.json") if not began_at(path)]
+    return [path for path in records(project / "results") if not began_at(path)]
+
+
+def records(folder: Path) -> Iterator[Path]:
+    """The records in a folder, but not in hidden ones: what is in these is not finished."""
+    for place, inner, names in os.walk(folder):  # which minds no folder that disappears
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        if "record.json" in names:
+            yield Path(place, "record.json")
 
 
 def began_at(record: Path) -> str | None:

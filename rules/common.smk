@@ -127,7 +127,7 @@ def code_of(program, *packages):
 def templates():
     """What the pages are filled into and quote, as paths from the working directory: a moved
     checkout changes none of them."""
-    patterns = ("*.html", "*.css", "chapters/*.j2", "explorer/*", "vendor/*.js", "reference/*.json")
+    patterns = ("*.html", "*.css", "chapters/*.j2", "explorer/*", "fits/*", "vendor/*.js", "reference/*.json")
     found = [path for pattern in patterns for path in PROJECT.glob(f"report/{pattern}")]
     return sorted(map(os.path.relpath, found))
 

@@ -104,3 +104,27 @@ rule pages:
             --out results/report \
             >{log:q} 2>&1
         """
+
+
+# Needs no cell, and no GPU: the page is also beside the report.
+rule fits:
+    input:
+        templates=templates(),
+    output:
+        "results/fits.html",
+    log:
+        "results/fits.log",
+    localrule: True
+    conda:
+        "../envs/report.yaml"
+    params:
+        code=code_of("write_fits"),
+    message:
+        "Whether a training step fits a card: {output}"
+    shell:
+        r"""
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/write_fits.py \
+            --templates "$STEPSCOPE"/../report \
+            --out {output:q} \
+            >{log:q} 2>&1
+        """

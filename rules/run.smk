@@ -1,12 +1,13 @@
 # What holds for a run as a whole: that it is alone in its folder, and what it says at its end.
 # Makes no files but what its jobs read of the machines.
-from stepscope.config.run import end_from_a_thread, forget, speak_briefly
+from stepscope.config.run import end_from_a_thread, forget, outlive_the_reader, speak_briefly
 from stepscope.config.run import unlockable, unwritable
 from stepscope.files import is_full
 from stepscope.machine import arrival, slurm
 from stepscope.machine.locks import lock_run
 
 MOST_NAMED = 20  # cells without a result
+outlive_the_reader(workflow.is_main_process)
 
 
 def refusal():

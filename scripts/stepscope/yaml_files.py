@@ -1,9 +1,12 @@
 """YAML files that people write: what cannot be read, or would be read as something else, is said
 with its line."""
 
+import argparse
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
+MOST_BYTES = 10_000_000
 MOST_VALUES = 100_000  # in a file, those that its aliases repeat counted each time
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 
@@ -15,6 +18,23 @@ def read_yaml(path: Path) -> dict:
     return yaml.load(path.read_text(encoding="utf-8"), Loader=_loader())
 
 
+def unreadable_of(words: Sequence[str]) -> str | None:
+    """What unreadable() says of the first file of --configfile in a command line of Snakemake that
+    it complains about; None where there is none.
+
+    A profile asks this (profiles/default/config.yaml): Snakemake reads these files before any code
+    of the workflow, so that one could hang it, or run code of its own by way of YTE.
+    """
+    flags = argparse.ArgumentParser(add_help=False)
+    flags.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
+    flags.add_argument("--config", nargs="*")  # else taken for a short form of the other
+    given, _ = flags.parse_known_args(words)
+    for name in given.configfile:
+        if complaint := unreadable(Path(name)):
+            return complaint
+    return None
+
+
 def unreadable(path: Path) -> str | None:
     """None if the file is YAML with keys at its top level, each once; else what is wrong with it, a
     line each.
@@ -23,12 +43,19 @@ def unreadable(path: Path) -> str | None:
     """
     import yaml
 
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        return f"{path} is a pipe or a device, which is read but once; give a file"
     try:
+        if path.stat().st_size > MOST_BYTES:
+            return f"{path} has more than {MOST_BYTES:,} bytes; no configuration needs as many"
         root = yaml.compose(path.read_text(encoding="utf-8"), Loader=_loader())
         if root and (complaints := _complaints(root)):
             return "\n".join(f"{path}, {said}" for said in complaints)
-        if not isinstance(read_yaml(path), dict):
+        content = read_yaml(path)
+        if not isinstance(content, dict):
             return f"{path} holds no keys at its top level; write lines like `device: cpu`"
+        if "__use_yte__" in content:
+            return f"{path} asks for YTE, which would run what it holds; write values instead"
     except FileNotFoundError:
         return f"{path}: there is no such file; restore it, or name another with --configfile"
     except OSError as error:

@@ -44,6 +44,7 @@ SHARED_FIGURES = {
     "svg",
     "words",
     "places",
+    "curves",
     "steps",
     "where",
 }

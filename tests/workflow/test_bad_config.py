@@ -24,3 +24,33 @@ def test_one_line_says_what_is_wrong(content, said, bare_project):
     path.write_bytes(content)
     assert bare_project.run("--cores", 1, "report").complaint == said.format(path=path)
     assert not (bare_project.folder / "results").exists()
+
+
+# Each level repeats the one above it nine times, and says a key twice.
+BOMB = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 9)}], x: 1, x: 2}}\n"
+    for level in range(1, 12)
+)
+CODE = "__use_yte__: true\n__definitions__: [\"open('made', 'w')\"]\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (BOMB, "more than 100,000 values"),
+        ("timing: &t {grid: *t}\n", "holds itself"),
+        ("a: " + "[" * 20_000 + "]" * 20_000, "too many levels"),
+        (CODE, "asks for YTE, which would run what it holds"),
+        (None, "there is no such file"),
+    ],
+    ids=["bomb", "recursive", "deep", "code", "missing"],
+)
+def test_a_file_of_the_command_line_is_looked_at_before_snakemake_reads_it(
+    content, said, bare_project
+):
+    path = bare_project.folder / "given.yaml"
+    if content:
+        path.write_text(content)
+    run = bare_project.run("-n", "--configfile", path)
+    assert str(path) in run.complaint and said in run.complaint
+    assert not (bare_project.folder / "made").exists()

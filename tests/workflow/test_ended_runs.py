@@ -27,6 +27,7 @@ def tiny(tmp_path_factory):
         (signal.SIGTERM, kills.ALL),
         (signal.SIGINT, kills.SNAKEMAKE),
         (signal.SIGKILL, kills.SNAKEMAKE),
+        (signal.SIGTERM, kills.UNREAD),
     ],
     ids=lambda way: f"{way[0].name} to {way[1]}",
 )

@@ -23,7 +23,11 @@ def published_files(config: dict, own: Path) -> list[str]:
         key = f"config key published[{place}]"
         if not Path(path).is_file():
             raise ConfigError(f"{key}: there is no file {path!r}; give a path from {Path.cwd()}")
-        if wrong := next(filter(_is_impossible, _values(Path(path))), None):
+        try:
+            values = _values(Path(path))
+        except (OSError, csv.Error) as error:
+            raise ConfigError(f"{key}: {path}: no CSV file: {error}; correct it") from None
+        if wrong := next(filter(_is_impossible, values), None):
             raise ConfigError(
                 f"{key}: {path}: value {wrong} cannot have been measured; correct it, or remove its"
                 " row"

@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from stepscope.files import is_full
@@ -79,12 +79,43 @@ class OneLineAJob(logging.Filter):
 
 def speak_briefly() -> None:
     """From now on, Snakemake says less on the terminal."""
+    for handler in _shown():
+        handler.addFilter(OneLineAJob())
+
+
+def outlive_the_reader(is_main: bool) -> None:
+    """From now on a run does not fail at what it cannot say; without a reader it ends as by
+    SIGTERM: what runs is finished, and nothing new begins.
+
+    Snakemake raises BrokenPipeError where it says that a job has failed, and so never notes that it
+    has: it would wait for that job for ever, as where the program that reads the pipe was ended.
+
+    is_main: whether this is not one of the processes that Snakemake starts for a job of its own.
+    """
+
+    def unfailing(handle: Callable) -> Callable:
+        def handled(record: logging.LogRecord) -> bool:
+            try:
+                return handle(record)
+            except BrokenPipeError:
+                if is_main:
+                    os.kill(os.getpid(), signal.SIGTERM)
+            except OSError:  # a full disk, a terminal that is gone: the log file tells it, too
+                pass
+            return False
+
+        return handled
+
+    for handler in _shown():
+        handler.handle = unfailing(handler.handle)  # type: ignore[method-assign]  # of this one
+
+
+def _shown() -> list[logging.Handler]:
+    """What writes to the terminal. Snakemake's other handlers write its log file, and what a plugin
+    of the user's sends elsewhere."""
     from snakemake.logging import logger
 
-    for handler in logger.handlers:
-        # The other handlers write the log file, and what a plugin of the user's sends elsewhere.
-        if handler.name == "DefaultStreamHandler":
-            handler.addFilter(OneLineAJob())
+    return [handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"]
 
 
 def end_from_a_thread() -> None:

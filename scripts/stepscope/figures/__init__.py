@@ -58,18 +58,21 @@ def draw_all(tables: Path, out: Path, only: Iterable[str] = ()) -> list[str]:
     there. Returns the names of the files without `.svg`.
     """
     wanted = set(only) or set(NAMES)
-    labels = Tables(tables).machines
     every = Tables(tables)
     drawn = {name: theme.render(OF_ALL[name], every) for name in OF_ALL if name in wanted}
-    for at, machine in enumerate(labels):
+
+    for at, machine in enumerate(every.machines):
         ending = f"-{machine}" if at else ""
         own = Tables(tables, machine)
         for name, draw in OF_MACHINE.items():
             if name in wanted:
                 drawn[f"{name}{ending}"] = theme.render(draw, own)
+
+    shown = {name: svg for name, svg in drawn.items() if svg}
     out.mkdir(parents=True, exist_ok=True)  # also where there is nothing to show
-    write_whole({out / f"{name}.svg": svg for name, svg in drawn.items() if svg is not None})
-    for name, svg in drawn.items():
-        if svg is None:
-            (out / f"{name}.svg").unlink(missing_ok=True)
-    return [name for name, svg in drawn.items() if svg is not None]
+    write_whole({out / f"{name}.svg": svg for name, svg in shown.items()})
+
+    for name in drawn.keys() - shown.keys():
+        (out / f"{name}.svg").unlink(missing_ok=True)
+
+    return list(shown)

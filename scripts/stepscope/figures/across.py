@@ -1,12 +1,15 @@
 """Figures of all machines: steps side by side, and ours beside published numbers."""
 
+from itertools import cycle
+
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
-from stepscope.figures.steps import quotient
+from stepscope.figures.steps import relative
 from stepscope.results.tables import Tables
 
 SHADES = ("black", "blue", "vermillion", "green", "orange", "purple", "sky")
+STEP = [*places.PLACE, "precision"]  # what a row is of
 MOST_PLACES = 24
 NUMBERS = ("mean", "median", "value")  # a ratio of two standard deviations says nothing
 
@@ -17,27 +20,40 @@ def machines(tables: Tables) -> Figure | None:
     names = [each for each in tables.machines if each in set(steps["machine"])]
     if len(names) < 2:
         return None
-    key = {name: colours.OKABE_ITO[SHADES[at % len(SHADES)]].light for at, name in enumerate(names)}
-    where = [*places.PLACE, "precision"]
-    base, others = steps[steps["machine"] == names[0]], steps[steps["machine"] != names[0]]
-    both = others.merge(base, on=where, suffixes=("", "_base"))
-    both = both.assign(**quotient(both, "", "_base"))
-    ordered = places.in_order(tables, both.drop_duplicates(where))
-    rows = ordered[-MOST_PLACES:].reset_index(drop=True)
+
+    first, *others = names
+    ratios = places.in_order(tables, relative(steps, steps["machine"] == first, STEP))
+    rows = ratios.drop_duplicates(STEP)[-MOST_PLACES:]
     if rows.empty:
         return None
-    subject = f"a whole training step, times that on {words.short(names[0], 30)}"
-    height = 0.85 + 0.17 * len(rows)
-    figure, axes = theme.panels(1, 1, height, subject, {name: key[name] for name in names[1:]})
-    panel = axes[0, 0]
+
+    shades = dict(zip(names, cycle(SHADES), strict=False))  # all names, shades again and again
+    light = {name: colours.OKABE_ITO[shade].light for name, shade in shades.items()}
+    subject = f"a whole training step, times that on {words.short(first, 30)}"
+    key = {name: light[name] for name in others}
+
+    figure, panel = theme.single(0.85 + 0.17 * len(rows), subject, key)
     panel.set_xscale("log")
-    panel.axvline(1, color=key[names[0]], linewidth=0.9, zorder=1)
+    panel.axvline(1, **(marks.BASE | {"color": light[first]}))
+
     for at, row in enumerate(rows.to_dict("records")):
-        is_here = (both[where] == [row[name] for name in where]).all(axis=1)
-        for each in both[is_here].to_dict("records"):
-            colour = key[each["machine"]]
-            marks.point(panel, each["median"], at, colour, each["machine"])
-            marks.intervals(panel, [at], [each["low"]], [each["high"]], colour, horizontal=True)
+        for each in places.alike(ratios, row, STEP).to_dict("records"):
+            colour = light[each["machine"]]
+            marks.point(
+                panel,
+                each["median"],
+                at,
+                colour,
+                each["machine"],
+            )
+            marks.interval(
+                panel,
+                at,
+                each["low"],
+                each["high"],
+                colour,
+            )
+
     marks.bar_axis(panel, places.names(rows))
     marks.log_axis(panel.xaxis, *panel.get_xlim())
     panel.set_xlabel("times as long")
@@ -47,31 +63,54 @@ def machines(tables: Tables) -> Figure | None:
 def published(tables: Tables) -> Figure | None:
     """A row a source and study, a mark a number: published over ours, on a logarithmic axis; 1 is
     as long as here."""
-    rows = tables.rows("published", quantity="time", statistic=NUMBERS)
-    rows = rows[rows["measured"].gt(0) & rows["ratio"].gt(0) & (rows["doubt"].fillna("") == "")]
+    every = tables.rows(
+        "published",
+        quantity="time",
+        statistic=NUMBERS,
+        doubt="",
+    )
+    rows = every[every["ratio"] > 0]
     if rows.empty:
         return None
-    groups = {
-        (str(source), str(gpu), str(study)): own
-        for (source, gpu, study), own in rows.groupby(["source", "gpu", "study"], sort=True)
-    }
-    subject = "published time over ours at the same place"
-    figure, axes = theme.panels(1, 1, 0.75 + 0.26 * len(groups), subject)
-    panel = axes[0, 0]
+
+    groups = list(rows.groupby(["source", "gpu", "study"]))
+
+    figure, panel = theme.single(
+        0.75 + 0.26 * len(groups), "published time over ours at the same place"
+    )
     panel.set_xscale("log")
-    panel.axvline(1, color=colours.MUTED, linewidth=0.9, zorder=1)
-    colour = colours.OKABE_ITO[colours.ACCENT].light
+    panel.axvline(1, **marks.BASE)
     names = []
-    for at, ((source, gpu, study), own) in enumerate(groups.items()):
-        look: marks.Look = {"marker": "|", "markersize": 8, "linestyle": "none", "color": colour}
-        panel.plot(own["ratio"], [at] * len(own), label=source, **look)
-        middle = own["ratio"].median()
-        marks.point(panel, middle, at, colours.INK, "_median", markersize=4.5)
+
+    for at, (key, own) in enumerate(groups):
+        source, gpu, study = map(str, key)
+        ratios = own["ratio"]
+        panel.plot(
+            ratios,
+            [at] * len(own),
+            color=colours.ACCENT,
+            label=source,
+            marker="|",
+            markersize=8,
+            linestyle="none",
+        )
+        middle = ratios.median()
+        marks.point(
+            panel,
+            middle,
+            at,
+            colours.INK,
+            "_median",
+            markersize=4.5,
+        )
         told = f"{words.number(middle, 2)} (median of {len(own)})"
-        marks.beside_bar(panel, own["ratio"].max(), at, told)
+        marks.beside_bar(panel, ratios.max(), at, told)
         names.append(f"{source}, {words.short(gpu or 'GPU not named', 16)}: {study}")
+
     marks.bar_axis(panel, names)
-    low, high = min(0.8, rows["ratio"].min()), max(1.25, rows["ratio"].max())
+    low = min(0.8, rows["ratio"].min())
+    high = max(1.25, rows["ratio"].max())
+    # Right of the marks there is room for the words beside them.
     panel.set(xlabel="times as long as ours", xlim=(low / 1.2, high * (high / low) ** 0.65))
     marks.log_axis(panel.xaxis, low, high)
     return figure

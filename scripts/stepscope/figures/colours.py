@@ -6,6 +6,7 @@ light colours; the page replaces each by its CSS variable and is given the value
 `css`.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from stepscope.model.formats import PRECISIONS
@@ -43,13 +44,18 @@ GREYS = {
 }
 INK, MUTED, GRID, PAPER = (light for light, _ in GREYS.values())
 ON_BAR = "#111213"  # words on a bar or an area, in both themes
-ACCENT = "blue"
+ACCENT = OKABE_ITO["blue"].light  # of what is one of a kind
 
 # What a thing is, wherever it is drawn, is of one colour: the optimizer's time, kernels and state
 # are green.
 THINGS = {
     "precision": {name: said.colour for name, said in PRECISIONS.items()},
-    "phase": {"inference": "sky", "forward": "sky", "backward": "orange", "optimizer": "green"},
+    "phase": {
+        "inference": "sky",
+        "forward": "sky",
+        "backward": "orange",
+        "optimizer": "green",
+    },
     "category": {
         "matmul": "blue",
         "fused attention": "vermillion",
@@ -72,12 +78,12 @@ THINGS = {
         "waiting": "grey",
         "idle": "pale",
     },
-    "memory": {
+    "memory": {  # from below
         "parameters": "blue",
-        "gradients": "orange",
         "optimizer state": "green",
-        "activations": "sky",
+        "gradients": "orange",
         "cast weights": "purple",
+        "activations": "sky",
         "workspace": "yellow",
         "buffers": "black",
         "unknown": "pale",
@@ -91,6 +97,11 @@ THINGS = {
         "sdpa-efficient": "green",
         "flex": "orange",
         "triton": "vermillion",
+    },
+    "way": {
+        "GPU busy": "green",
+        "without the host": "orange",
+        "by the clock": "blue",
     },
     "first step": {
         "module loading": "blue",
@@ -109,6 +120,11 @@ THINGS = {
 def of(kind: str, name: str) -> str:
     """Colour of a line or bar: of a kind of things the one of this name, grey where it has none."""
     return OKABE_ITO[THINGS[kind].get(name, "grey")].light
+
+
+def key(kind: str, drawn: Container[str]) -> dict[str, str]:
+    """Name → colour of those things of a kind that are drawn, in the order in which they stand."""
+    return {name: of(kind, name) for name in THINGS[kind] if name in drawn}
 
 
 def text_of(colour: str) -> str:

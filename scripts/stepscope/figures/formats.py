@@ -1,6 +1,7 @@
 """What formats do to numbers: sums of many equal addends, and operations forced into a format."""
 
-import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, theme, words
@@ -8,6 +9,7 @@ from stepscope.results.tables import Tables
 
 WAYS = {"all in the format": "solid", "under autocast": (0, (3, 2))}
 LEAST = 1e-9  # relative error that is drawn for one that is smaller, or 0
+MOST_TICKS = 4
 
 
 def sums(tables: Tables) -> Figure | None:
@@ -15,53 +17,92 @@ def sums(tables: Tables) -> Figure | None:
     rows = tables["sums"].dropna(subset=["sum", "exact"])
     if rows.empty:
         return None
-    errors = np.maximum((rows["sum"] / rows["exact"] - 1).abs(), LEAST)
+
+    errors = (rows["sum"] / rows["exact"] - 1).abs().clip(lower=LEAST)
     first = rows.iloc[0]
     subject = f"{first['times']:,.0f} addends, {words.number(first['exact'], 4)} exactly"
-    figure, axes = theme.panels(1, 1, 0.75 + 0.2 * len(rows), subject)
-    panel = axes[0, 0]
+
+    figure, panel = theme.single(0.75 + 0.2 * len(rows), subject)
     panel.set_xscale("log")
-    for at, (row, error) in enumerate(zip(rows.to_dict("records"), errors, strict=True)):
+
+    for at, row in enumerate(rows.assign(error=errors).to_dict("records")):
         colour = colours.of("precision", row["sum_dtype"])
-        marks.point(panel, error, at, colour, row["variant"], markersize=5)
-        marks.beside_bar(panel, error, at, words.number(row["sum"], 7))
+        marks.point(
+            panel,
+            row["error"],
+            at,
+            colour,
+            row["variant"],
+            markersize=5,
+        )
+        marks.beside_bar(panel, row["error"], at, words.number(row["sum"], 7))
+
     marks.bar_axis(panel, list(rows["variant"]))
-    panel.set(xlabel="relative error", xlim=(errors.min() / 3, errors.max() * 30))
-    marks.log_axis(panel.xaxis, errors.min() / 3, errors.max(), words.power_tick)
+    low, high = errors.min() / 3, errors.max()
+    panel.set(xlabel="relative error", xlim=(low, 30 * high))  # with room for the words
+    marks.log_axis(panel.xaxis, low, high, words.power_tick)
     return figure
 
 
 def forced(tables: Tables) -> Figure | None:
     """Largest relative error over what is varied, a panel an operation, a line a format; dashed
     under autocast."""
-    rows = tables.rows("forced", way=list(WAYS)).dropna(subset=["error", "value"])
-    rows = rows[rows["quantity"] != "layer"]
-    groups = list(dict.fromkeys(zip(rows["operation"], rows["quantity"], strict=True)))
+    every = tables.rows("forced", way=list(WAYS)).dropna(subset=["error", "value"])
+    rows = every[every["quantity"] != "layer"]
+    groups = list(rows.groupby(["operation", "quantity"], sort=False))
     if not groups:
         return None
+
     subject = "relative error of the worst element against float64; dashed under autocast"
-    figure, panels = theme.wrapped(len(groups), 2, 1.7, subject, sharey=True)
+
+    figure, panels = theme.wrapped(
+        len(groups),
+        2,
+        1.7,
+        subject,
+        sharey=True,
+    )
     drawn = []
-    for panel, (operation, quantity) in zip(panels, groups, strict=True):
-        own = rows[(rows["operation"] == operation) & (rows["quantity"] == quantity)]
-        values = sorted(own["value"].unique())
-        ends: list[marks.End] = []
-        own = own.assign(at=own["value"].map(values.index), error=own["error"].clip(lower=LEAST))
+
+    for panel, ((operation, quantity), own) in zip(panels, groups, strict=True):
         panel.set(yscale="log", title=operation, xlabel=quantity)
-        for way, dashes in WAYS.items():
-            for name in dict.fromkeys(own["format"]):
-                line = own[(own["way"] == way) & (own["format"] == name)]
-                colour = colours.of("precision", name)
-                look: marks.Look = {"linestyle": dashes, "markersize": 2.5}
-                end = marks.line(panel, line, "at", colour, name, "error", **look)
-                if way == next(iter(WAYS)):  # the other line of a format needs no name
-                    ends += end
-        every = -(-len(values) // 4)
-        ticks = [words.plain_tick(each) for each in values[::every]]
-        panel.set_xticks(range(0, len(values), every), ticks)
-        drawn.append((panel, ends))
+        drawn.append((panel, _errors(panel, own)))
+
     for panel, ends in drawn:
         panel.set_ylim(LEAST / 20, 3)
         marks.log_axis(panel.yaxis, LEAST, 1, words.power_tick)
         marks.label_ends(panel, ends)
+
     return figure
+
+
+def _errors(panel: Axes, rows: pd.DataFrame) -> list[marks.End]:
+    """A line a format and way over the values, which stand as far apart from each other; the ends
+    of those without autocast, whose names serve both."""
+    values = sorted(rows["value"].unique())
+    shown = rows.assign(
+        at=rows["value"].map(values.index),
+        median=rows["error"].clip(lower=LEAST),
+    )
+    ends: list[marks.End] = []
+
+    for key, line in shown.groupby(["way", "format"], sort=False):
+        way, name = map(str, key)
+        colour = colours.of("precision", name)
+        dashes = WAYS[way]
+        end = marks.line(
+            panel,
+            line,
+            "at",
+            colour,
+            name,
+            linestyle=dashes,
+            markersize=2.5,
+        )
+        if dashes == "solid":
+            ends += end
+
+    every = -(-len(values) // MOST_TICKS)
+    ticks = [words.plain_tick(each) for each in values[::every]]
+    panel.set_xticks(range(0, len(values), every), ticks)
+    return ends

@@ -32,18 +32,17 @@ def ranks(tables: Tables) -> Figure | None:
     rows = most_devices(tables)
     if rows.empty:
         return None
+
     unit, seconds = words.time_unit(rows["clock"].max())
-    key = {name: colours.of("rank", name) for name in PARTS}
+    key = colours.key("rank", PARTS)
     subject = "a step of each rank under the profiler"
-    figure, axes = theme.panels(1, 1, 1.0 + 0.17 * len(rows), subject, key)
-    panel = axes[0, 0]
-    for at, row in enumerate(rows.to_dict("records")):
-        lengths = {name: sum(row[part] for part in own) for name, own in PARTS.items()}
-        lengths["computing alone"] += sum(min(0.0, each) for each in lengths.values())
-        shown = [(max(0.0, lengths[name]) / seconds, shade) for name, shade in key.items()]
-        end = marks.stack(panel, at, shown)
-        marks.beside_bar(panel, end, at, words.number(end), fontsize=7)
-    names = [f"{row['variant']}, rank {row['rank']:.0f}" for row in rows.to_dict("records")]
-    marks.bar_axis(panel, names)
+
+    figure, panel = theme.single(1.0 + 0.17 * len(rows), subject, key)
+    # (rows, parts), in units of the axis
+    lengths = pd.DataFrame({name: rows[list(own)].sum(axis=1) for name, own in PARTS.items()})
+    lengths /= seconds
+    lengths["computing alone"] += lengths.clip(upper=0).sum(axis=1)
+    names = rows["variant"] + rows["rank"].map(", rank {:.0f}".format)
+    marks.keyed_bars(panel, lengths, key, list(names))
     panel.set(xlabel=unit, xlim=(0, 1.15 * rows["clock"].max() / seconds))
     return figure

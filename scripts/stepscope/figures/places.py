@@ -1,8 +1,11 @@
 """Which rows a figure is of: plain whole steps, the largest place, and the order of sizes and
 precisions."""
 
+import math
+
 import pandas as pd
 
+from stepscope.axes import MODES
 from stepscope.figures.words import short
 from stepscope.model.formats import PRECISIONS
 from stepscope.results.tables import Tables
@@ -19,13 +22,6 @@ def parameters(tables: Tables) -> dict[str, float]:
     return {str(size): float(number) for size, number in of_size.items()}
 
 
-def sizes(tables: Tables, frame: pd.DataFrame) -> list[str]:
-    """The sizes of a frame by their parameters, those without any last, in the order of the
-    frame."""
-    known = parameters(tables)
-    return sorted(frame["size"].unique(), key=lambda size: known.get(size, float("inf")))
-
-
 def precisions(frame: pd.DataFrame) -> list[str]:
     """The precisions of a frame, the widest first."""
     return [each for each in PRECISIONS if each in set(frame["precision"])]
@@ -39,15 +35,18 @@ def with_lines(frame: pd.DataFrame) -> list[str]:
 
 
 def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows by parameters, context, batch and precision."""
-    by_size = {name: rank for rank, name in enumerate(sizes(tables, frame))}
-    by_precision = {name: rank for rank, name in enumerate(PRECISIONS)}
-    ranked = frame.assign(
-        _size=frame["size"].map(by_size),
-        _precision=frame["precision"].map(by_precision),
-    )
-    ranked = ranked.sort_values(["_size", "context", "batch", "_precision"], kind="stable")
-    return ranked.drop(columns=["_size", "_precision"])
+    """Rows by parameters, those without any last, then by context, batch and precision."""
+    known = parameters(tables)
+    sizes = sorted(frame["size"].unique(), key=lambda size: known.get(size, math.inf))
+    ranks = {
+        "size": {name: rank for rank, name in enumerate(sizes)},
+        "precision": {name: rank for rank, name in enumerate(PRECISIONS)},
+    }
+
+    def key(column: pd.Series) -> pd.Series:
+        return column.map(ranks[column.name]) if column.name in ranks else column
+
+    return frame.sort_values(["size", "context", "batch", "precision"], key=key, kind="stable")
 
 
 def largest(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
@@ -58,13 +57,41 @@ def largest(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     known = parameters(tables)
     work = frame["size"].map(known).fillna(0) * frame["context"] * frame["batch"]
     best = frame.assign(_work=work).sort_values(["_work", "context"]).iloc[-1]
-    return at_place(frame, best)
+    return alike(frame, best)
 
 
-def at_place(frame: pd.DataFrame, row: dict | pd.Series) -> pd.DataFrame:
-    """The rows of the same size, context and batch."""
-    where = pd.Series({name: row[name] for name in PLACE})
-    return frame[(frame[PLACE] == where).all(axis=1)]
+def main_step(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of one step at the largest place: in bf16, or in the first precision that is
+    there."""
+    at_largest = largest(tables, frame)
+    precisions = at_largest["precision"].unique()
+    chosen = min(precisions, key=lambda precision: precision != "bf16", default="")
+    return at_largest[at_largest["precision"] == chosen]
+
+
+def on_ladders(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows at places of ladders, if there are any; else all."""
+    climbed = tables.rows("series", study="ladder")[PLACE].drop_duplicates()
+    rows = frame.merge(climbed, on=PLACE)
+    return frame if rows.empty else rows
+
+
+def best_rates(tables: Tables, size: str) -> pd.Series:
+    """Precision → the best rate of a large product (`matmul`, FLOP/s) or copy (`copy`, B/s)."""
+    rows = tables.rows(
+        "series",
+        study="ceilings",
+        size=size,
+        quantity="rate",
+        variant="burst",
+    )
+    return rows.groupby("precision")["median"].first().dropna()
+
+
+def alike(frame: pd.DataFrame, row: dict | pd.Series, columns: list[str] = PLACE) -> pd.DataFrame:
+    """The rows that have the same in these columns: by default the size, context and batch."""
+    same = frame[columns] == pd.Series(row)[columns]
+    return frame[same.all(axis=1)]
 
 
 def usual_batch(frame: pd.DataFrame) -> pd.DataFrame:
@@ -76,41 +103,37 @@ def usual_batch(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["batch"] == frame["size"].map(usual)]
 
 
+def plain_steps(tables: Tables, study: str, **where: object) -> pd.DataFrame:
+    """The series of whole training steps at neutral options whose columns have these values: a row
+    a place and precision; in a ladder a variant."""
+    return tables.rows("series", study=study, options="", mode="step", **where)
+
+
 def free_steps(tables: Tables, quantity: str = "time", study: str = "timing") -> pd.DataFrame:
-    """A quantity of whole training steps at neutral options: a row a place and precision; in a
-    ladder a variant."""
-    return tables.rows(
-        "series", study=study, quantity=quantity, options="", mode="step", phase="step"
-    )
+    """A quantity of them, not synchronised within."""
+    return plain_steps(tables, study, quantity=quantity, phase="step")
+
+
+def phase_times(tables: Tables, study: str = "timing") -> pd.DataFrame:
+    """Times of their phases, synchronised around each."""
+    return plain_steps(tables, study, quantity="time", phase=MODES["step"].phases)
 
 
 def peaks(tables: Tables, study: str, kinds: dict[str, str] = PEAKS) -> tuple[pd.DataFrame, str]:
-    """(rows, word) of the peaks of whole training steps at neutral options: of the first of these
-    kinds that is known, by default reserved, without a GPU resident bytes."""
-    rows = tables.rows("series", study=study, quantity=list(kinds), options="", mode="step")
-    rows = rows.dropna(subset=["median"])
-    known = [each for each in kinds if each in set(rows["quantity"])]
-    quantity = known[0] if known else next(iter(kinds))
+    """(rows, word) of their peaks: of the first of these kinds that is known, by default reserved,
+    without a GPU resident bytes."""
+    every = plain_steps(tables, study, quantity=set(kinds))
+    rows = every.dropna(subset=["median"])
+    known = set(rows["quantity"])
+    quantity = min(kinds, key=lambda kind: kind not in known)  # the first one that is known
     return rows[rows["quantity"] == quantity], kinds[quantity]
 
 
 def tried_steps(tables: Tables) -> pd.DataFrame:
-    """The times of whole training steps, and those that ran out of memory; not what the machine
-    cannot do."""
+    """The times of whole training steps at each size's usual batch, and those that ran out of
+    memory; not what the machine cannot do."""
     steps = free_steps(tables)
-    return steps[steps["status"] != "unsupported"]
-
-
-def phase_times(tables: Tables, study: str = "timing") -> pd.DataFrame:
-    """Times of the phases of whole training steps at neutral options, synchronised around each."""
-    return tables.rows(
-        "series",
-        study=study,
-        quantity="time",
-        options="",
-        mode="step",
-        phase=["forward", "backward", "optimizer"],
-    )
+    return usual_batch(steps[steps["status"] != "unsupported"])
 
 
 def name(row: dict) -> str:

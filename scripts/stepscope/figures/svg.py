@@ -24,10 +24,13 @@ def shorter(svg: str) -> str:
     refers to, groups that say nothing and turns by 0°; a style that stands several times is a
     class, named by what it says."""
     root = ElementTree.fromstring(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", svg))
+
     for element in root.findall(f"{{{_SVG}}}metadata"):
         root.remove(element)
+
     values = [value for element in root.iter() for value in element.attrib.values()]
     referred = set(re.findall(r"#([\w.-]+)", " ".join(values)))
+
     for element in root.iter():
         if element.get("id") not in referred:
             element.attrib.pop("id", None)
@@ -41,6 +44,7 @@ def shorter(svg: str) -> str:
         if not (element.text or "").strip():
             element.text = None
         element.tail = None
+
     _unwrap(root)
     _name_styles(root)
     text = ElementTree.tostring(root, encoding="unicode")
@@ -62,8 +66,10 @@ def inline(svg: str, number: int, alternative: str) -> str:
         return each[1] + names.get(each[2], each[2])
 
     svg = re.sub(r'(\bid="|url\(#|\bhref="#)([^")]+)', renamed, svg)
+
     for colour, (variable, *_) in colours.VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")
+
     box = re.search(r'viewBox="([^"]+)"', svg)
     assert box is not None, "matplotlib writes one"
     left, top, width, height = box[1].split()
@@ -90,6 +96,7 @@ def _lines(path: str) -> str:
     point. H and V for lines along an axis, and each command's letter only where it changes."""
     written: list[str] = []
     last, at = "", None
+
     for command, numbers in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
         values = [round(100 * float(number)) for number in numbers.split()]
         end = values[-2:] if len(values) > 1 else None
@@ -99,6 +106,7 @@ def _lines(path: str) -> str:
         letter = " " if command == last and command not in "Mmz" else command
         written.append(letter + " ".join(_hundredths(value) for value in values))
         last, at = command, end
+
     return re.sub(" -", "-", "".join(written))
 
 
@@ -148,11 +156,13 @@ def _name_styles(root: ElementTree.Element) -> None:
         style for style, count in counts.items() if style and count > 2 and "url(" not in style
     ]
     names = {style: f"s{zlib.crc32(style.encode()):08x}" for style in common}
+
     for element in root.iter():
         name = names.get(element.get("style", ""))
         if name:
             del element.attrib["style"]
             element.set("class", name)
+
     rules = "".join(f".{name}{{{style}}}" for style, name in names.items())
     if rules:
         root.insert(0, ElementTree.Element(f"{{{_SVG}}}style"))

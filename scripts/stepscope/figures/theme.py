@@ -32,6 +32,7 @@ STYLE: dict[Any, Any] = {  # of matplotlib's rcParams
     "axes.titlelocation": "left",
     "axes.labelsize": 8,
     "axes.labelcolor": colours.INK,
+    "figure.labelsize": 8,
     "axes.edgecolor": colours.MUTED,
     "axes.facecolor": "none",
     "axes.linewidth": 0.6,
@@ -95,11 +96,23 @@ def panels(
     height += 12 / 72 * len(of_key[1:])
     layout = ConstrainedLayoutEngine()
     figure = Figure(figsize=(WIDTH, height), layout=layout)
-    axes = figure.subplots(rows, columns, squeeze=False, **kwargs)
+    axes = figure.subplots(
+        rows,
+        columns,
+        squeeze=False,
+        **kwargs,
+    )
     top = 72 * height - 3  # in points from below, as all of the header
     if subject:
-        _words(figure, 4, top - 5, subject, color=colours.MUTED)
+        _words(
+            figure,
+            4,
+            top - 5,
+            subject,
+            color=colours.MUTED,
+        )
         top -= 13
+
     for row in of_key:
         x = 4.0
         for name in row:
@@ -110,9 +123,27 @@ def panels(
             _words(figure, x + 10, top - 5.5, name)
             x += _key_width(name)
         top -= 12
-    space = {"w_pad": 0.04, "h_pad": 0.04, "wspace": 0.03, "hspace": 0.03}
+
+    space = {
+        "w_pad": 0.04,
+        "h_pad": 0.04,
+        "wspace": 0.03,
+        "hspace": 0.03,
+    }
     layout.set(rect=(0, 0, 1, top / (72 * height)), **space)
     return figure, axes
+
+
+def single(height: float, subject: str, key: dict[str, str] | None = None) -> tuple[Figure, Axes]:
+    """A figure of one panel."""
+    figure, axes = panels(
+        1,
+        1,
+        height,
+        subject,
+        key,
+    )
+    return figure, axes[0, 0]
 
 
 def wrapped(
@@ -122,7 +153,13 @@ def wrapped(
     empty."""
     columns = 3 if count == 3 else min(columns, count)  # no hole in the second row
     rows = -(-count // columns)
-    figure, axes = panels(rows, columns, height * rows + 0.35, subject, **kwargs)
+    figure, axes = panels(
+        rows,
+        columns,
+        height * rows + 0.35,
+        subject,
+        **kwargs,
+    )
     for at in range(count, rows * columns):
         axes.flat[at].set_visible(False)
         axes.flat[at - columns].tick_params(labelbottom=True)
@@ -139,14 +176,23 @@ def _rows(names: list[str], width: float) -> list[list[str]]:
     return rows
 
 
-def _words(figure: Figure, x: float, y: float, text: str, **look) -> None:
-    place: dict[str, Any] = {
-        "transform": _points(figure),
-        "va": "center_baseline",
-        "fontsize": LABEL,
-        "in_layout": False,
-    }
-    figure.text(x, y, text, **place | look)
+def _words(
+    figure: Figure,
+    x: float,
+    y: float,
+    text: str,
+    **look,
+) -> None:
+    figure.text(
+        x,
+        y,
+        text,
+        transform=_points(figure),
+        va="center_baseline",
+        fontsize=LABEL,
+        in_layout=False,
+        **look,
+    )
 
 
 def _points(figure: Figure) -> Transform:

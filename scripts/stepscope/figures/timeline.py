@@ -1,6 +1,8 @@
 """One profiled step: lanes of ranges, CUDA calls and kernels over time, and below an excerpt of one
 attention."""
 
+import math
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -8,7 +10,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
-from stepscope.figures.where import MERGED, colour
+from stepscope.figures.where import merged
 from stepscope.results.tables import Tables
 
 LANE = 0.2  # inches
@@ -24,11 +26,7 @@ MOST_LANES = 8
 def profiled(tables: Tables) -> pd.DataFrame:
     """The largest plain training step that was profiled, in bf16 where it was."""
     rows = tables.rows("timeline", options="", mode="step")
-    rows = places.largest(tables, rows)
-    if rows.empty:
-        return rows
-    precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]
-    return rows[rows["precision"] == precision].drop_duplicates()
+    return places.main_step(tables, rows).drop_duplicates()
 
 
 def timeline(tables: Tables) -> Figure | None:
@@ -46,59 +44,94 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
     rows: an interval each, with view, lane, start and end (seconds), label and category (`range`,
     `call` or a kind of kernels).
     """
-    found = list(dict.fromkeys(rows["view"]))
-    views = [rows[rows["view"] == view] for view in sorted(found, key=lambda view: view != "step")]
-    if not views:
+    if rows.empty:
         return None
-    lanes = [list(dict.fromkeys(view["lane"]))[:MOST_LANES] for view in views]
-    drawn = set(rows["category"].replace(MERGED))
-    key = {name: colour(name) for name in colours.THINGS["category"] if name in drawn}
-    height = 0.65 + sum(0.55 + LANE * len(own) for own in lanes)
-    ratios = {"height_ratios": [LANE * len(own) for own in lanes]}
-    figure, axes = theme.panels(len(views), 1, height, subject, key, gridspec_kw=ratios)
-    for panel, view, own in zip(axes[:, 0], views, lanes, strict=True):
-        _view(panel, view, own)
+
+    shown = merged(rows)
+    # The whole step comes first.
+    views = sorted(shown.groupby("view", sort=False), key=lambda view: view[0] != "step")
+    counts = [min(MOST_LANES, own["lane"].nunique()) for _, own in views]
+
+    figure, axes = theme.panels(
+        len(views),
+        1,
+        0.65 + sum(0.55 + LANE * count for count in counts),
+        subject,
+        colours.key("category", set(shown["category"])),
+        gridspec_kw={"height_ratios": counts},
+    )
+
+    for panel, (_, own) in zip(axes[:, 0], views, strict=True):
+        _view(panel, own)
+
     return figure
 
 
-def _view(panel: Axes, rows: pd.DataFrame, lanes: list[str]) -> None:
+def _view(panel: Axes, rows: pd.DataFrame) -> None:
     view = rows["view"].iloc[0]
     unit, scale = words.time_unit(rows["end"].max())
-    panel.set(title=TITLES.get(view, view), xlim=(0, rows["end"].max() / scale), xlabel=unit)
-    for at, lane in enumerate(lanes):
-        own = rows[rows["lane"] == lane]
-        for category in dict.fromkeys(own["category"]):
-            part = own[own["category"] == category]
-            starts, ends = part["start"].to_numpy() / scale, part["end"].to_numpy() / scale
+    rows = rows.assign(start=rows["start"] / scale, end=rows["end"] / scale)
+    panel.set(title=TITLES.get(view, view), xlim=(0, rows["end"].max()), xlabel=unit)
+    lanes = list(rows.groupby("lane", sort=False))[:MOST_LANES]
+
+    for at, (_, own) in enumerate(lanes):
+        for category, part in own.groupby("category", sort=False):
             if category == "range":
-                _ranges(panel, at, part["label"], starts, ends)
+                _ranges(panel, at, part)
+            elif category == "call":
+                _bars(panel, at, part, colours.MUTED)
             else:
-                shade = colours.MUTED if category == "call" else colour(category)
-                _bars(panel, at, starts, ends, shade)
-    marks.bar_axis(panel, [_lane_name(lane) for lane in lanes])
+                _bars(panel, at, part, colours.of("category", str(category)))
+
+    marks.bar_axis(panel, [_lane_name(str(lane)) for lane, _ in lanes])
     panel.spines["left"].set_visible(False)
 
 
-def _bars(panel: Axes, at: int, starts: np.ndarray, ends: np.ndarray, shade: str) -> None:
+def _bars(
+    panel: Axes,
+    at: int,
+    rows: pd.DataFrame,
+    shade: str,
+) -> None:
     """Rectangles of a lane and colour as one broken thick line: a step of thousands of kernels
     stays a small file."""
-    x = np.column_stack([starts, ends, np.full(len(starts), np.nan)]).ravel()
-    look: marks.Look = {"linewidth": THICK, "solid_capstyle": "butt", "label": "_bars"}
-    panel.plot(x, np.full(len(x), at), color=shade, **look)
+    ends = rows[["start", "end"]].assign(none=math.nan)
+    panel.plot(
+        ends.to_numpy().ravel(),
+        np.full(ends.size, at),
+        color=shade,
+        linewidth=THICK,
+        solid_capstyle="butt",
+        label="_bars",
+    )
 
 
-def _ranges(panel: Axes, at: int, labels: pd.Series, starts: np.ndarray, ends: np.ndarray) -> None:
+def _ranges(panel: Axes, at: int, rows: pd.DataFrame) -> None:
     """Ranges a hair apart; the name in those that have room for it."""
     span = panel.get_xlim()[1]
-    points = span / (72 * (theme.WIDTH - 1.3))  # data units of a point
-    apart = np.maximum(ends - 0.7 * points, starts)
-    segments = [[(start, at), (end, at)] for start, end in zip(starts, apart, strict=True)]
-    pale = colours.OKABE_ITO["pale"].light
-    rectangles = LineCollection(segments, colors=pale, linewidths=THICK, capstyle="butt")
+    point = span / (72 * (theme.WIDTH - 1.3))  # in data units
+    segments = []
+
+    for label, start, end in rows[["label", "start", "end"]].itertuples(index=False):
+        segments.append([(start, at), (max(start, end - 0.7 * point), at)])
+        if theme.text_width(label) * point < end - start:
+            panel.text(
+                (start + end) / 2,
+                at,
+                label,
+                ha="center",
+                va="center",
+                fontsize=7,
+            )
+
+    pale = colours.of("category", "idle")
+    rectangles = LineCollection(
+        segments,
+        colors=pale,
+        linewidths=THICK,
+        capstyle="butt",
+    )
     panel.add_collection(rectangles, autolim=False)
-    for label, start, end in zip(labels, starts, ends, strict=True):
-        if theme.text_width(label) * points < end - start:
-            panel.text((start + end) / 2, at, label, ha="center", va="center", fontsize=7)
 
 
 def _lane_name(lane: str) -> str:

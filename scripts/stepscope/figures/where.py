@@ -1,10 +1,10 @@
 """Where a step's time goes: by kind of kernel, and from the plain step down to the top of the
 ladder."""
 
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
@@ -16,72 +16,70 @@ from stepscope.results.tables import Tables
 
 # Softmax kernels of both directions are one colour, and what moves or sets bytes is no work of its
 # own.
-MERGED = {"softmax forward": "softmax", "softmax backward": "softmax", "memory set/copy": "other"}
-PASSES = {
-    "forward": ("forward", "inference"),
-    "backward": ("backward",),
-    "optimizer": ("optimizer",),
+MERGED = {
+    "softmax forward": "softmax",
+    "softmax backward": "softmax",
+    "memory set/copy": "other",
 }
-DETAILS = ("detail=autograd", "detail=python")  # of a profile, not of the step
+PASSES = {  # phase → the panel in which it is drawn
+    "forward": "forward",
+    "inference": "forward",
+    "backward": "backward",
+    "optimizer": "optimizer",
+}
+ASIDE = "detail=|start="  # options of a profile that are none of the step
 MOST_CELLS = 24
-SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
+SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "key_value_heads")
+
+
+def merged(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows by the kinds of kernels that have a colour of their own."""
+    return rows.assign(category=rows["category"].replace(MERGED))
 
 
 def categories(tables: Tables) -> Figure | None:
     """A row a profiled cell, a panel a pass: GPU time (without a GPU: operator time) by kind of
     kernel."""
-    rows = tables.rows("categories", options="", mode="step")
-    rows = rows[rows["phase"].isin([phase for own in PASSES.values() for phase in own])]
+    rows = merged(
+        tables.rows(
+            "categories",
+            options="",
+            mode="step",
+            phase=set(PASSES),
+        )
+    )
     if rows.empty:
         return None
-    rows = rows.assign(category=rows["category"].replace(MERGED))
+
     cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]
-    drawn = set(rows.loc[rows["time"] > 0, "category"])
-    key = {name: colour(name) for name in colours.THINGS["category"] if name in drawn}
+    key = colours.key("category", set(rows.loc[rows["time"] > 0, "category"]))
+    rows = rows.assign(panel=rows["phase"].map(PASSES), ms=1e3 * rows["time"])
+    names = list(dict.fromkeys(PASSES.values()))
     height = 1.2 + 0.17 * len(cells)
     subject = "time a step of the profiled steps"
-    figure, axes = theme.panels(1, 3, height, subject, key, sharex=True, sharey=True)
-    for panel, (name, phases) in zip(axes[0], PASSES.items(), strict=True):
-        of_pass = rows[rows["phase"].isin(phases)].groupby(["cell", "category"])["time"].sum()
-        for at, cell in enumerate(cells["cell"]):
-            parts = [(1e3 * of_pass.get((cell, each), 0.0), shade) for each, shade in key.items()]
-            end = marks.stack(panel, at, parts)
-            marks.beside_bar(panel, end, at, words.number(end), fontsize=7)
-        marks.bar_axis(panel, places.names(cells))
+
+    figure, axes = theme.panels(
+        1,
+        len(names),
+        height,
+        subject,
+        key,
+        sharex=True,
+        sharey=True,
+    )
+
+    for panel, name in zip(axes[0], names, strict=True):
+        of_pass = rows[rows["panel"] == name].pivot_table("ms", "cell", "category", "sum")
+        widths = of_pass.reindex(index=cells["cell"])
+        marks.keyed_bars(panel, widths, key, places.names(cells))
         panel.set(title=name, xlabel="ms")
+
     longest = max(panel.dataLim.x1 for panel in axes[0] if panel.patches)
     axes[0, 0].set_xlim(0, 1.3 * longest)
     return figure
 
 
-def colour(category: str) -> str:
-    """Of a kind of kernels."""
-    return colours.of("category", MERGED.get(category, category))
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Parts of a whole training step on a GPU, seconds; they add up to the step, or to the kernels
-    if those are more.
-
-    attention: fused kernels; what is written out of smaller operations is `other`. All but the
-    optimizer's own are outside it. idle: what is left of the step by the clock.
-    """
-
-    products: float
-    attention: float
-    casts: float
-    other: float
-    optimizer: float
-    idle: float
-
-    @property
-    def step(self) -> float:
-        """Their sum."""
-        return sum(getattr(self, each.name) for each in fields(self))
-
-
-LOOK = {
+LOOK = {  # part of a step → its name, and the kind of kernels whose colour it has
     "products": ("matrix products", "matmul"),
     "attention": ("fused attention", "fused attention"),
     "casts": ("casts and copies", "copy/cast"),
@@ -91,109 +89,121 @@ LOOK = {
 }
 
 
-def parts(tables: Tables, cell: str, step: float) -> Parts | None:
-    """The parts of a profiled cell whose step takes so many seconds without a profiler; None where
-    it lacks a table."""
+@dataclass(frozen=True)
+class Step:
+    """A profiled whole training step on a GPU.
+
+    time: seconds by the clock, without a profiler. parts: of LOOK, seconds. Kernels are those under
+    the profiler, but for the optimizer's own all outside it; attention that is written out of
+    smaller operations is `other`. Idle is what the clock exceeds the step without the host by: the
+    GPU's clock rate may have been another under the profiler.
+    """
+
+    cell: str
+    time: float
+    parts: dict[str, float]
+
+
+def profiled(tables: Tables, cell: str, clock: dict) -> Step | None:
+    """A profiled cell; None where it lacks a table. clock: the row of the series of its step by the
+    clock."""
     rows = tables.rows("categories", cell=cell)
     busy = tables.row("gaps", cell=cell, phase="step").get("busy")
     if rows.empty or busy is None:
         return None
-    by = rows.groupby(["phase", "category"])["time"].sum()
-    of_step, of_optimizer = (
-        by[by.index.get_level_values("phase") == phase].droplevel("phase")
-        for phase in ("step", "optimizer")
-    )
-    outside = of_step.sub(of_optimizer, fill_value=0.0)
-    products = outside.get("matmul", 0.0)
-    attention = outside.get("fused attention", 0.0)
-    casts = outside.get("copy/cast", 0.0)
-    optimizer = of_optimizer.sum()
-    other = max(0.0, busy - products - attention - casts - optimizer)
-    return Parts(products, attention, casts, other, optimizer, max(0.0, step - busy))
+
+    of_phase = rows.pivot_table("time", "category", "phase", "sum")
+    of_phase = of_phase.reindex(columns=["step", "optimizer"]).fillna(0.0)
+    outside = of_phase["step"] - of_phase["optimizer"]
+    kinds = ("products", "attention", "casts")
+    parts = {part: outside.get(LOOK[part][1], 0.0) for part in kinds}
+    parts["optimizer"] = of_phase["optimizer"].sum()
+    parts["other"] = max(0.0, busy - sum(parts.values()))
+    time = clock["median"]
+    same = {name: clock[name] for name in ("cell", "variant", "mode", "phase")}
+    alone = tables.row("series", quantity="alone_time", **same).get("median", time)
+    parts["idle"] = max(0.0, time - alone)
+    return Step(cell, time, parts)
 
 
-def bounds(
-    tables: Tables, size: str, context: float, batch: float, precision: str
-) -> dict[str, float]:
+def bounds(tables: Tables, place: dict, precision: str) -> dict[str, float]:
     """Part → the least that it can take, seconds: linear layers at the best rate of a large product
     (in fp8 the head at bf16's), AdamW's bytes at that of a large copy; what is not known is left
     out."""
-    model = tables.row("models", size=size, context=context, batch=batch)
-    rates = tables.rows("series", study="ceilings", quantity="rate", variant="burst")
-    of_products = rates[rates["size"] == "matmul"].groupby("precision")["median"].first()
-    of_copy = rates[rates["size"] == "copy"]["median"]
-    found = {}
-    work = {precision: model.get("flop", 0)}
-    if model.get("vocab_size", 0) > 0:
-        fewer = model.get("key_value_heads", 0)  # 0, or missing: as many as heads
-        heads_of_keys = {"key_value_heads": 0 if math.isnan(fewer) else int(fewer)}
-        shape = ModelShape.of({name: int(model[name]) for name in SHAPE} | heads_of_keys)
-        blocks, head = linear_step_flops(shape, int(batch), int(context))
+    known = places.alike(tables["models"], place)
+    if known.empty:
+        return {}
+
+    model = known.iloc[0].fillna(0)
+    work = {precision: model["flop"]}
+    if model["vocab_size"]:
+        shape = ModelShape.of({name: int(model[name]) for name in SHAPE})
+        blocks, head = linear_step_flops(shape, int(place["batch"]), int(place["context"]))
         other = FORMATS[precision].outside
         work = {precision: blocks, other: head} if other else {precision: blocks + head}
-    if work[precision] > 0 and set(work) <= set(of_products.index):
+    found = {}
+    of_products = places.best_rates(tables, "matmul")
+    if work[precision] and set(work) <= set(of_products.index):
         found["products"] = sum(flop / of_products[name] for name, flop in work.items())
-    trained = model.get("trained", model.get("parameters", 0))
-    if trained > 0 and len(of_copy):
+    of_copy = places.best_rates(tables, "copy")
+    trained = model["trained"] or model["parameters"]
+    if trained and len(of_copy):
         found["optimizer"] = OPTIMIZER_BYTES * trained / of_copy.iloc[0]
     return found
 
 
 @dataclass(frozen=True)
 class Waterfall:
-    """Row of the profiled plain step, its parts; those of the top of the ladder, where it is
-    profiled; the bounds. cells: of both."""
+    """place: the row of the profiled plain step. steps: that step, and the top of the ladder where
+    it is profiled. bounds: in the precision of the last of them."""
 
-    row: dict
-    cells: tuple[str, ...]
-    plain: Parts
-    top: Parts | None
+    place: dict
+    steps: list[Step]
     bounds: dict[str, float]
 
 
 def waterfall_of(tables: Tables) -> Waterfall | None:
     """At the largest place of the ladder that is profiled plainly in bf16; where there is none, the
     largest place."""
-    ladder = tables.rows(
-        "series", study="ladder", quantity="time", mode="step", phase="step"
-    ).dropna(subset=["median"])
-    every = tables.rows(
-        "cells", study="profile", mode="step", precision=["bf16", "fp8"], device="cuda", status="ok"
+    cells = tables.rows(
+        "cells",
+        study="profile",
+        mode="step",
+        device="cuda",
+        status="ok",
     )
-    cells = every[every["precision"] == "bf16"]
-    both = cells.merge(ladder[places.PLACE].drop_duplicates(), on=places.PLACE)
-    for candidates in (both, cells):
-        plain = places.largest(tables, candidates[candidates["options"] == ""])
-        if len(plain):
-            found = _waterfall(tables, plain.iloc[0].to_dict(), every, ladder)
-            if found:
-                return found
-    return None
-
-
-def _waterfall(
-    tables: Tables, row: dict, cells: pd.DataFrame, ladder: pd.DataFrame
-) -> Waterfall | None:
-    rungs = places.at_place(ladder, row)
-    steps = places.at_place(places.free_steps(tables), row)
-    both = pd.concat([rungs, steps])
-    timed = both[both["precision"] == row["precision"]]
-    plain = parts(tables, row["cell"], timed["median"].iloc[0]) if len(timed) else None
-    if plain is None:
+    is_plain = (cells["options"] == "") & (cells["precision"] == "bf16")
+    plain = places.largest(tables, places.on_ladders(tables, cells[is_plain]))
+    if plain.empty:
         return None
-    top, last = None, row["precision"]
-    drawn = [row["cell"]]
+
+    place = plain.iloc[0].to_dict()
+    rungs, alone = (
+        places.alike(places.free_steps(tables, study=study), place).dropna(subset=["median"])
+        for study in ("ladder", "timing")
+    )
+    timed = pd.concat([rungs, alone])
+    clocks = timed[timed["precision"] == "bf16"].to_dict("records")
+    start = profiled(tables, place["cell"], clocks[0]) if clocks else None
+    if start is None:
+        return None
+
+    steps, precision = [start], "bf16"
     if len(rungs):
-        fastest = rungs.sort_values("median").iloc[0]
-        changed = places.at_place(cells, row)
-        is_changed = ~changed["options"].isin(["", *DETAILS])
-        changed = changed[is_changed & (changed["precision"] == fastest["precision"])]
-        if len(changed):
-            most = max(changed.to_dict("records"), key=lambda each: each["options"].count("="))
-            top, last = parts(tables, most["cell"], fastest["median"]), fastest["precision"]
-            drawn += [most["cell"]] if top else []
-    limits = bounds(tables, row["size"], row["context"], row["batch"], last)
-    return Waterfall(row, tuple(drawn), plain, top, limits)
+        fastest = rungs.sort_values("median").iloc[0].to_dict()
+        top = _top(tables, places.alike(cells, place), fastest)
+        if top:
+            steps.append(top)
+            precision = fastest["precision"]
+    return Waterfall(place, steps, bounds(tables, place, precision))
+
+
+def _top(tables: Tables, cells: pd.DataFrame, rung: dict) -> Step | None:
+    """The profiled cell of the most changes in the precision of this rung."""
+    is_changed = (cells["options"] != "") & ~cells["options"].str.contains(ASIDE)
+    changed = cells[is_changed & (cells["precision"] == rung["precision"])]
+    most = max(changed.itertuples(), key=lambda each: each.options.count("="), default=None)
+    return profiled(tables, most.cell, rung) if most else None
 
 
 def waterfall(tables: Tables) -> Figure | None:
@@ -206,37 +216,55 @@ def waterfall(tables: Tables) -> Figure | None:
     found = waterfall_of(tables)
     if found is None:
         return None
-    steps = [each for each in (found.plain, found.top) if each]
-    shown = [part for part in LOOK if any(getattr(step, part) for step in steps)]
+
+    before, after = found.steps[0], found.steps[-1]
+    shown = [part for part in LOOK if before.parts[part] or after.parts[part]]
     names = ["plain step", *(LOOK[part][0] for part in shown)]
-    if found.top:
+    if after is not before:
         names.append("all changes")
-    subject = words.place(found.row, precision=True) + "; the vertical line is a part's bound"
-    figure, axes = theme.panels(1, 1, 0.75 + 0.27 * len(names), subject)
-    panel = axes[0, 0]
+    subject = words.place(found.place, precision=True)
+    told = f"{subject}; kernels under the profiler"
+
+    figure, panel = theme.single(0.75 + 0.27 * len(names), told)
     left = 0.0
+
     for at, part in enumerate(shown, start=1):
-        before, shade = 1e3 * getattr(found.plain, part), colours.of("category", LOOK[part][1])
-        after = 1e3 * getattr(found.top, part) if found.top else before
-        for place, width, alpha in ((0, before, 1.0), (at, before, 0.35), (at, after, 1.0)):
-            look: marks.Look = {"height": marks.BAR, "color": shade, "linewidth": 0}
-            panel.barh(place, width, left=left, alpha=alpha, **look)
-        text = words.number(before)
-        if found.top:
-            text += f" → {words.number(after)}"
+        shade = colours.of("category", LOOK[part][1])
+        widths = [1e3 * step.parts[part] for step in found.steps]
+        for width, alpha in ((widths[0], 0.35), (widths[-1], 1.0)):
+            panel.barh(
+                at,
+                width,
+                marks.BAR,
+                left,
+                color=shade,
+                linewidth=0,
+                alpha=alpha,
+            )
+        text = " → ".join(words.number(width) for width in widths)
         bound = 1e3 * found.bounds.get(part, 0.0)
         if bound:
-            line: marks.Look = {"linewidth": 1.6, "label": f"bound {part}"}
-            panel.plot([left + bound] * 2, [at - 0.46, at + 0.46], color=colours.INK, **line)
+            marks.across_bar(panel, left + bound, at, f"bound {part}")
             text += f" (bound {words.number(bound)})"
-        marks.beside_bar(panel, left + max(before, after, bound), at, text)
-        left += before
-    marks.beside_bar(panel, left, 0, f"{words.number(left)} ms", fontweight="bold")
-    if found.top:
-        widths = [1e3 * getattr(found.top, part) for part in LOOK]
-        shades = [colours.of("category", category) for _, category in LOOK.values()]
-        end = marks.stack(panel, len(names) - 1, zip(widths, shades, strict=True))
-        marks.beside_bar(panel, end, len(names) - 1, f"{words.number(end)} ms", fontweight="bold")
+        marks.beside_bar(panel, left + max(*widths, bound), at, text)
+        left += widths[0]
+
+    for at, step in zip((0, len(names) - 1), found.steps, strict=False):
+        _whole(panel, at, step)
+
     marks.bar_axis(panel, names)
     panel.set(xlim=(0, 1.4 * left), xlabel="ms a step")
     return figure
+
+
+def _whole(panel: Axes, at: int, step: Step) -> None:
+    parts = [
+        (1e3 * step.parts[part], colours.of("category", kind)) for part, (_, kind) in LOOK.items()
+    ]
+    marks.bar(
+        panel,
+        at,
+        parts,
+        f"{words.number(1e3 * step.time)} ms",
+        fontweight="bold",
+    )

@@ -47,12 +47,9 @@ def plain_tick(value: float, _position=None) -> str:
 
 def power_tick(value: float, _position=None) -> str:
     """Tick label of a log axis over many decades: 1, 1e4, 1e−8."""
-    return (
-        f"{value:.0e}".replace("e-0", "e−")
-        .replace("e+0", "e")
-        .replace("e-", "e−")
-        .replace("e0", "")
-    )
+    digit, power = f"{value:.0e}".split("e")
+    ending = f"e{int(power)}" if int(power) else ""
+    return digit + ending.replace("-", "−")
 
 
 def short(text: str, most: int = 30) -> str:
@@ -71,8 +68,3 @@ def place(row: dict, *, precision: bool = False) -> str:
     ]
     parts += [row["precision"]] if precision and row["precision"] else []
     return ", ".join(parts)
-
-
-def crossed(subject: str, rows) -> str:
-    """A figure's subject, which says what crosses are if there are any."""
-    return f"{subject}; ✕ where memory ran out" if (rows["status"] == "oom").any() else subject

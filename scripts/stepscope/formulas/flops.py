@@ -11,6 +11,8 @@ Of attention by itself the pairs of a query and a key that it sees are counted.
 """
 
 from stepscope.axes import CAUSAL, FULL, LOWER_RIGHT
+from stepscope.formulas.footprint import product, sizes_of, with_derived
+from stepscope.formulas.options import TERMS
 from stepscope.model.shape import ModelShape
 
 # over forward: it makes the scores again, and four more products of the size of forward's two
@@ -20,19 +22,8 @@ ATTENTION_BACKWARD = 2.5
 def forward_flops_by_component(shape: ModelShape, batch: int, context: int) -> dict[str, int]:
     """Operations of one forward pass over (batch, context) tokens, by component, summed over all
     layers."""
-    tokens = batch * context
-    d_model, layers = shape.d_model, shape.num_layers
-    # Each head multiplies (context, d_head) x (d_head, context); together the heads have d_model
-    # channels.
-    scores = 2 * batch * context * shape.keys_seen(context) * d_model
-    return {
-        "qkv": layers * 2 * tokens * d_model * shape.qkv_width,
-        "scores": layers * scores,
-        "attention x V": layers * scores,
-        "output": layers * 2 * tokens * d_model * d_model,
-        "feed-forward": layers * 3 * 2 * tokens * d_model * shape.d_ff,
-        "head": 2 * tokens * d_model * shape.vocab_size,
-    }
+    sizes = with_derived(sizes_of(shape, batch, context))
+    return {name: product(text, sizes) for name, text in TERMS["operations"].items()}
 
 
 def forward_flops(shape: ModelShape, batch: int, context: int) -> int:

@@ -1,10 +1,6 @@
 """GPU memory of a training step and of inference, in closed form: the peak. Standard library only.
 
-The peak is the largest of a few moments, each a list of all that is alive then. From one block to
-the next the memory in backward changes by the same amount, what a block's gradients need less what
-the block saved, so that it is largest in the last or in the first block. Left out are moments that
-hold less than these in models of usual proportions, and what is small (single numbers, the logits
-of the targets, the sorting of tokens in the embedding's backward pass).
+The peak is the largest of the moments that `terms.toml` lists with all that is alive then.
 
 What libraries take for themselves is passed in (cuBLAS on an H100: 32 MiB for each thread that
 multiplies, thus one in inference and two in a step). Bytes are those that tensors ask for.
@@ -14,26 +10,19 @@ of 2 MiB, of which up to 1 MiB is not split off but counted as allocated
 model.
 """
 
+import math
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from stepscope.formulas import footprint
-from stepscope.formulas.footprint import (
-    HIDDEN,
-    LOGITS,
-    SCORES,
-    STREAM,
-    Contribution,
-    Setup,
-    tensor,
-)
-from stepscope.model.about import Optimizer
-from stepscope.model.chosen import said
+from stepscope.formulas.footprint import TERMS, Contribution, Setup, group, holds, times, total
 
-_KV = "batch × context × d_K"
-_HEAD = "vocabulary × d_model"
-Moment = tuple[str, str, list[Contribution]]  # phase, part, what is alive
+# Mode -> its flags in the table.
+MODES = {
+    "inference": {"inference"},
+    "forward": {"forward"},
+    "forward-backward": {"forward", "backward"},
+    "step": {"forward", "backward", "step"},
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +35,7 @@ class Peak:
 
     @property
     def bytes(self) -> int:
-        return footprint.total(self.contributions)
+        return total(self.contributions)
 
 
 def peak(setup: Setup, mode: str, workspace: int = 0) -> Peak:
@@ -62,23 +51,67 @@ def moments(setup: Setup, mode: str, workspace: int = 0) -> list[Peak]:
 
     mode: "inference", "forward", "forward-backward" or "step".
     """
-    always = [footprint.parameters(setup), *footprint.buffers(setup)]
+    flags = setup.flags | MODES[mode]
+    always = _alive(setup, TERMS["always"]["alive"], flags, {})
     if workspace:
-        library = Contribution("workspace", "", "libraries", "as given", (workspace,), "uint8")
-        always.append(library)
-    if mode == "inference":
-        found = [*_inference(setup)]
-    else:
-        found = [*_loss(setup), *_backward(setup)]
-        if mode == "forward":
-            found = [moment for moment in found if moment[0] == "forward"]
-        elif mode == "step":
-            always.append(footprint.optimizer_state(setup))
-            found.append(_optimizer(setup))
-    return [
-        Peak(phase, part, sorted([*always, *_merged(alive)], key=lambda each: -each.bytes))
-        for phase, part, alive in found
-    ]
+        always.append(Contribution("workspace", "", "libraries", "as given", workspace, "uint8"))
+    found = []
+    for moment in TERMS["moments"]:
+        if not holds(moment["when"], flags):
+            continue
+        places = _blocks(setup) if moment.get("each") else {"": {}}
+        for block, others in places.items():
+            counts = _at_the_loss(setup) | others
+            alive = [*always, *_merged(_alive(setup, moment["alive"], flags, counts))]
+            alive.sort(key=lambda each: -each.bytes)
+            part = f"{block}/{moment['part']}" if block else moment["part"]
+            found.append(Peak(moment["phase"], part, alive))
+    return found
+
+
+def _at_the_loss(setup: Setup) -> dict[str, int]:
+    """Of how many blocks the saved tensors are there, and how many inputs of groups."""
+    layers, every = setup.shape.num_layers, setup.checkpoint
+    boundaries = math.ceil(layers / every) if every else 0
+    return {"layers": layers, "kept": 0 if every else layers, "boundaries": boundaries}
+
+
+def _blocks(setup: Setup) -> dict[str, dict[str, int]]:
+    """The blocks whose backward pass can be the peak, the first to run first: what is there of the
+    others. Within a group of blocks, and from one group to the next, memory changes by the same
+    amount: the first and last blocks of the first and of the last two groups."""
+    layers = setup.shape.num_layers
+    every = setup.checkpoint or layers
+    last_group = (layers - 1) // every * every
+    ends = {layers - 1, last_group, last_group - 1, last_group - every, every - 1, 0}
+    found = {}
+    for at in sorted(ends & set(range(layers)), reverse=True):
+        name = {layers - 1: "last block", 0: "first block"}.get(at, f"block {at + 1}")
+        groups, blocks = divmod(at, every)
+        found[name] = {"before": blocks, "boundaries before": groups, "after": layers - 1 - at}
+        if layers == 1:
+            return {"last block": found[name]}
+    return found
+
+
+def _alive(
+    setup: Setup, entries: list[dict], flags: frozenset[str], counts: dict[str, int]
+) -> list[Contribution]:
+    """The tensors of the entries of a moment."""
+    found = []
+    for entry in entries:
+        if not holds(entry.get("when", ""), flags):
+            continue
+        name, _, less = entry.get("count", "1").partition(" - ")
+        count = (int(name) if name.isdigit() else counts[name]) - int(less or 0)
+        only, but = entry.get("only"), entry.get("but", ())
+        tensors = [
+            each
+            for each in group(setup, entry["of"])
+            if each.name not in but and (only is None or each.name in only)
+        ]
+        found += times(count, tuple(tensors))
+    return found
 
 
 def first_context_that_fails(
@@ -104,213 +137,3 @@ def _merged(contributions: list[Contribution]) -> list[Contribution]:
         one = replace(each, count=1)
         counts[one] = counts.get(one, 0) + each.count
     return [replace(one, count=count) for one, count in counts.items()]
-
-
-def _loss(setup: Setup) -> Iterator[Moment]:
-    """The end of forward and the start of backward: all activations and cast weights are alive, and
-    no gradient of a block is."""
-    blocks = footprint.saved_by_block(setup, setup.shape.num_layers)
-    outside = footprint.saved_outside(setup)
-    casts = footprint.all_cast_weights(setup)
-    if setup.of_loss.keeps == "gradients":
-        casts = footprint.cast_weights(setup, count=setup.shape.num_layers)
-        yield "forward", "loss", [*blocks, *outside, *casts, *_made_by_chunk(setup)]
-        of_norm = tensor(setup, "workspace", "loss", "gradient of final norm", STREAM, "float32")
-        widened = [of_norm] if setup.is_autocast else []
-        yield "backward", "loss", [*blocks, *outside, *casts, *widened]
-        return
-    made_forward, made_backward = _made_by_loss(setup)
-    yield "forward", "loss", [*blocks, *outside, *casts, *made_forward]
-    yield "backward", "loss", [*blocks, *outside, *casts, *made_backward]
-
-    # What the loss has saved and the weight's copy are gone once the head's two products are done.
-    remaining = [each for each in outside if each.module != "loss"]
-    of_head = [
-        tensor(setup, "workspace", "loss", "gradient of logits", LOGITS, setup.low),
-        tensor(setup, "workspace", "LM head", "gradient of head input", STREAM, setup.low),
-        tensor(setup, "workspace", "LM head", "gradient of head weight", _HEAD, setup.low),
-    ]
-    yield "backward", "LM head", [*blocks, *remaining, *casts, *of_head]
-
-
-def _made_by_loss(setup: Setup) -> tuple[list[Contribution], list[Contribution]]:
-    """What a loss of all logits needs at its largest moment of forward and of backward, besides
-    what it saves.
-
-    Our own works in fp32 and in place, on one tensor as large as the logits; its gradient is cast
-    to the logits' type. Compiled it writes that gradient alone. PyTorch's is given the logits in
-    fp32, and makes a gradient for its mean of logarithms and one for their softmax.
-    """
-
-    def made(category: str, name: str, dtype: str = "float32") -> Contribution:
-        return tensor(setup, category, "loss", name, LOGITS, dtype)
-
-    of_logits = made("workspace", "gradient of logits", setup.low)
-    wide_gradient = made("workspace", "gradient of logits in fp32")
-    if setup.of_loss.keeps == "log-softmax":
-        forward = [made("activations", "logits", setup.low)]
-        if setup.is_autocast:
-            forward.append(made("activations", "logits in fp32"))
-        return forward, [made("workspace", "gradient of log-softmax"), wide_gradient]
-    if setup.of_loss.is_fused:
-        return [], [of_logits]
-    backward = [wide_gradient, of_logits] if setup.is_autocast else [wide_gradient]
-    return [made("activations", "exponentials")], backward
-
-
-def _made_by_chunk(setup: Setup) -> list[Contribution]:
-    """What the head and the loss of a chunk of tokens need at the last of them: what all are made
-    from, the chunk's logits and their gradient; under autocast also the weight's copy, and the
-    product that is added to its gradient."""
-
-    def made(name: str, dims: str, dtype: str) -> Contribution:
-        return tensor(setup, "workspace", "LM head", name, dims, dtype)
-
-    found = [
-        tensor(setup, "activations", "final norm", "final norm", STREAM, "float32"),
-        made("logits of a chunk", "chunk × vocabulary", setup.low),
-        made("gradient of logits of a chunk", "chunk × vocabulary", setup.low),
-    ]
-    if setup.is_autocast:
-        found.append(made("head weight", _HEAD, setup.low))
-        found.append(made("chunk of head input", "chunk × d_model", setup.low))
-        found.append(made("product for head weight's gradient", _HEAD, setup.low))
-    return found
-
-
-def _backward(setup: Setup) -> Iterator[Moment]:
-    """The largest moments of a block's backward pass, in the last block, which is the first to run,
-    and the first; then the embedding's."""
-    layers = setup.shape.num_layers
-    residual_gradient = tensor(
-        setup, "workspace", "blocks.*", "gradient of residual", STREAM, "float32"
-    )
-    for label, before in {"last block": layers - 1, "first block": 0}.items():
-        elsewhere = [
-            *footprint.saved_by_block(setup, before),
-            *footprint.cast_weights(setup, count=before),
-            *footprint.weight_gradients(setup, ("head", "final gain")),
-            *footprint.gradients_of_block(setup, layers - 1 - before),
-            residual_gradient,
-        ]
-        yield "backward", f"{label}/FFN", [*elsewhere, *_gate_backward(setup)]
-        if setup.keeps_scores:
-            yield "backward", f"{label}/attention/softmax", [*elsewhere, *_softmax_backward(setup)]
-        if layers == 1:
-            break
-    # The embedding comes last, when nothing else that the forward pass saved is left.
-    yield "backward", "embedding", [footprint.gradients(setup), residual_gradient]
-
-
-def _gate_backward(setup: Setup) -> list[Contribution]:
-    """The product silu(gate) × up passes its gradient on to both factors; the down projection's
-    backward is done."""
-    saved = [each for each in footprint.saved_by_block(setup) if each.name != "silu × up"]
-    hidden = [
-        tensor(setup, "workspace", "blocks.*/FFN", f"gradient of {name}", HIDDEN, setup.low)
-        for name in ("silu × up", "silu", "up")
-    ]
-    casts = footprint.cast_weights(setup, ("QKV", "output", "gate", "up"))
-    return [*saved, *casts, *footprint.weight_gradients(setup, ("down",)), *hidden]
-
-
-def _softmax_backward(setup: Setup) -> list[Contribution]:
-    """exponentials / sums passes its gradient on to both factors, the second one's as large as the
-    scores before it is summed; the backward of the FFN, the output projection and attention × V is
-    done."""
-    saved = footprint.saved_by_block(setup)
-    names = [each.name for each in saved]
-    gone = ("attention weights", "V", "QKV")
-    kept = [each for each in saved[: names.index("attended")] if each.name not in gone]
-    module = "blocks.*/attention/softmax"
-    scores = [
-        tensor(setup, "workspace", module, f"gradient of {name}", SCORES, "float32")
-        for name in ("attention weights", "exponentials", "1 / sums, before the sum")
-    ]
-    of_v = tensor(
-        setup, "workspace", "blocks.*/attention/attention × V", "gradient of V", _KV, setup.low
-    )
-    done = footprint.weight_gradients(setup, ("output", "gate", "up", "down", "FFN gain"))
-    return [*kept, *footprint.cast_weights(setup, ("QKV",)), *done, of_v, *scores]
-
-
-def _optimizer(setup: Setup) -> Moment:
-    """All gradients, and what the optimizer needs in a step: the roots of second moments of one
-    parameter at a time in our own AdamW, of all in PyTorch's, none in the fused one.
-
-    Raises ValueError for one that does not say it.
-    """
-    dims = said("optimizer", setup.optimizer, Optimizer).workspace
-    if dims is None:
-        raise ValueError(f"optimizer {setup.optimizer}: its workspace is not known")
-    alive = [footprint.gradients(setup)]
-    if dims:
-        size = footprint.largest_parameter(setup) if dims == "largest parameter" else dims
-        alive.append(tensor(setup, "workspace", "optimizer", "denominators", size, "float32"))
-    return "optimizer", "", alive
-
-
-def _inference(setup: Setup) -> Iterator[Moment]:
-    """The largest moments of the last block, when autocast has copied most weights, and the LM
-    head.
-
-    A variable of Python keeps its tensor until its function returns: in a block its input, the
-    norm's result and what attention returns, in attention Q, K and the projection of which V is a
-    view.
-    """
-    low, is_autocast = setup.low, setup.is_autocast
-
-    def made(module: str, name: str, dims: str, dtype: str = "float32") -> Contribution:
-        return tensor(setup, "activations", module, name, dims, dtype)
-
-    def in_block(module: str, name: str, dims: str, dtype: str = "float32") -> Contribution:
-        return made(f"blocks.*/{module}", name, dims, dtype)
-
-    casts_before = footprint.cast_weights(setup, count=setup.shape.num_layers - 1)
-    residual = made("blocks.*", "residual", STREAM)
-    in_attention = [
-        *casts_before,
-        *footprint.cast_weights(setup, ("QKV",)),
-        residual,
-        in_block("attention norm", "attention norm", STREAM),
-        in_block("attention/QKV projection", "QKV", footprint.QKV, low),
-        in_block("attention/RoPE(Q)", "Q", STREAM, low),
-    ]
-    rotation = [
-        in_block("attention/RoPE(K)", "swapped pairs", _KV, low),
-        in_block("attention/RoPE(K)", "K × cos", _KV),
-        in_block("attention/RoPE(K)", "K in fp32", _KV),
-    ]
-    if is_autocast:
-        rotation.append(in_block("attention/RoPE(K)", "swapped pairs in fp32", _KV))
-    yield "inference", "last block/attention/RoPE(K)", [*in_attention, *rotation]
-
-    if setup.keeps_scores:
-        softmax = [
-            in_block("attention/RoPE(K)", "K", _KV, low),
-            in_block("attention/attention scores", "scores", SCORES, low),
-            in_block("attention/softmax", "exponentials", SCORES),
-            in_block("attention/softmax", "attention weights in fp32", SCORES),
-            in_block("attention/softmax", "maxima", "batch × heads × context"),
-            in_block("attention/softmax", "1 / sums", "batch × heads × context"),
-        ]
-        if is_autocast:
-            softmax.append(in_block("attention/softmax", "attention weights", SCORES, low))
-        yield "inference", "last block/attention/softmax", [*in_attention, *softmax]
-
-    in_ffn = [
-        *casts_before,
-        *footprint.cast_weights(setup, ("QKV", "output", "gate", "up")),
-        replace(residual, count=2),
-        in_block("attention/output projection", "attended", STREAM, low),
-        in_block("FFN norm", "FFN norm", STREAM),
-        in_block("FFN", "silu", HIDDEN, low),
-        in_block("FFN", "up", HIDDEN, low),
-        in_block("FFN", "silu × up", HIDDEN, low),
-    ]
-    yield "inference", "last block/FFN", in_ffn
-
-    outside = [made("final norm", "final norm", STREAM), made("LM head", "logits", LOGITS, low)]
-    if is_autocast:
-        outside.append(made("LM head", "head input", STREAM, low))
-    yield "inference", "LM head", [*footprint.all_cast_weights(setup), *outside]

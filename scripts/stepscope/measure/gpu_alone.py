@@ -6,6 +6,7 @@ cannot be written does: the next run may have the room.
 """
 
 import gc
+import itertools
 import re
 import time
 from collections import Counter
@@ -57,11 +58,12 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
 
 def _captured(work: Workload) -> torch.cuda.CUDAGraph:
     """The whole step as a graph. Torch's optimizers refuse that while their step counts are numbers
-    of the host; here these are meant to be constants, so that the check is taken from this one
-    optimizer."""
-    for check in ("_cuda_graph_capture_health_check", "_accelerator_graph_capture_health_check"):
-        if hasattr(work.optimizer, check):
-            setattr(work.optimizer, check, lambda: None)
+    of the host; here these are meant to be constants, so that the check is taken from the step's
+    own."""
+    checks = ("_cuda_graph_capture_health_check", "_accelerator_graph_capture_health_check")
+    for optimizer, check in itertools.product(work.optimizers, checks):
+        if hasattr(optimizer, check):
+            setattr(optimizer, check, lambda: None)
     phases = Workload.phases(work, "step")  # whatever a graph of its own replays
 
     def step() -> None:

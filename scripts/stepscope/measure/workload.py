@@ -88,6 +88,11 @@ class Workload:
         self.optimizer = load("optimizer", option(self.spec, "optimizer")).make(self.parameters)
 
     @property
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        """All that a step has."""
+        return [self.optimizer]
+
+    @property
     def loss(self) -> Tensor:
         """The latest loss, a scalar. Raises RuntimeError if there is none."""
         if self._loss is None:
@@ -100,7 +105,8 @@ class Workload:
 
     def clear_gradients(self) -> None:
         """What every training loop does first: drop the gradients of the step before."""
-        self.optimizer.zero_grad(set_to_none=True)
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
 
     def drop_graph(self) -> None:
         """Let go of the loss, and with it of all that a forward pass without backward has saved."""

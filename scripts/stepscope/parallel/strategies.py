@@ -161,9 +161,9 @@ class Staged(Overlapped):
         last, *others = self.parameters
         self._others, self.optimizer = make(others), make([last])
 
-    def clear_gradients(self) -> None:
-        self._others.zero_grad(set_to_none=True)
-        super().clear_gradients()
+    @property
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        return [self._others, self.optimizer]
 
     def whole(self) -> float:
         """With all gradients there, as for a step whose optimizer is not waited for."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import jinja2
 
 from stepscope.files import write_whole
-from stepscope.report import explorer, links
+from stepscope.report import explorer, fits, links
 from stepscope.report.constants import CONSTANTS
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, machines
@@ -89,6 +89,7 @@ def write(request: Request) -> list[Path]:
             files[request.out / "report.md"] = [markdown]
     data = explorer.document({"": request.tables}, request.out, request.command, request.templates)
     files[request.out / explorer.FILE] = [data]
+    files[request.out / fits.FILE] = [fits.document(request.templates)]
     files[request.out / "facts.json"] = [_json({"command": request.command, "machines": spoken})]
     write_whole(files)
     return list(files)

@@ -16,8 +16,8 @@ from stepscope.report import explorer
 from stepscope.report.facts.method import versions
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, Row, of_series
-from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, over
+from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.quantity import Maybe, Quantity, count, least, most, over
 from stepscope.results import cells, writing
 from stepscope.results.tables import Tables
 
@@ -48,7 +48,7 @@ class CompareError(Exception):
     """Why two runs cannot be compared, for their user."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Pair:
     """A series in both runs. verdict: `more`, `less`, `same`, `broke` (it ran before), `works`
     (now); else empty."""
@@ -67,27 +67,7 @@ class Pair:
         return abs(self.ratio.value - 1) if self.ratio else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kernel:
-    """A kernel whose time a step differs."""
-
-    cell: Name
-    name: Name
-    before: Maybe
-    after: Maybe
-    more: Maybe
-
-
-@dataclass(frozen=True, kw_only=True)
-class Changed:
-    """What is different about the runs themselves."""
-
-    what: str
-    before: Name
-    after: Name
-
-
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Run:
     """One of the two: what it was called, its tables, and what they were measured by."""
 
@@ -99,17 +79,18 @@ class Run:
     commits: tuple[Name, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Compared:
-    """pairs: of what is exact, the worst first; times: by the clock; only_*: series of one run
+    """pairs: of what is exact, the worst first; times: by the clock; kernels: whose time a step
+    differs; changed: what is different about the runs themselves; only_*: series of one run
     alone."""
 
     before: Run
     after: Run
-    pairs: tuple[Pair, ...]
-    times: tuple[Pair, ...]
-    kernels: tuple[Kernel, ...]
-    changed: tuple[Changed, ...]
+    pairs: list[Pair]
+    times: list[Pair]
+    kernels: list[Row]
+    changed: list[Row]
     only_before: int
     only_after: int
 
@@ -130,22 +111,18 @@ class Compared:
     @property
     def counts(self) -> dict[str, Quantity]:
         """How many are what."""
-        return {
-            "worse": count(len(self.worse)),
-            "better": count(len(self.better)),
-            "same": count(len(self.of("same"))),
-            "times": count(len(self.times)),
-        }
+        lists = {"worse": self.worse, "better": self.better, "same": self.of("same")}
+        return {name: count(len(pairs)) for name, pairs in (lists | {"times": self.times}).items()}
 
     @property
     def shortest(self) -> Pair | None:
         """The time by the clock that became most shorter, relative."""
-        return min(self.times, key=_ratio, default=None)
+        return least(self.times, "ratio")
 
     @property
     def longest(self) -> Pair | None:
         """The one that became most longer."""
-        return max(self.times, key=_ratio, default=None)
+        return most(self.times, "ratio")
 
     @property
     def without_host(self) -> Maybe:
@@ -154,14 +131,11 @@ class Compared:
         return Quantity(max(pair.change for pair in pairs), "share") if pairs else None
 
     @property
-    def shown(self) -> dict[str, list]:
+    def shown(self) -> dict[str, list[Pair]]:
         """Of each list as many as a page shows."""
         differ = [pair for pair in self.times if pair.change > VISIBLE]
-        return {
-            "worse": self.worse[:MOST],
-            "better": self.better[:MOST],
-            "times": differ[:MOST],
-        }
+        lists = {"worse": self.worse, "better": self.better, "times": differ}
+        return {name: pairs[:MOST] for name, pairs in lists.items()}
 
 
 def compared(before: Path, after: Path, paired: dict[str, str], scratch: Path) -> Compared:
@@ -182,14 +156,15 @@ def compared(before: Path, after: Path, paired: dict[str, str], scratch: Path) -
         )
     pairs = [_pair(row) for row in both.to_dict("records")]
     pairs.sort(key=lambda pair: (ORDER.index(pair.verdict), -pair.change))
-    times = [pair for pair in pairs if not pair.verdict and pair.quantity == "time"]
+    unjudged = [pair for pair in pairs if not pair.verdict and pair.ratio]
+    old_cells, new_cells = runs.placed("cells")
     return Compared(
-        before=_run(before, old, list(runs.machines)),
-        after=_run(after, new, list(runs.machines.values())),
-        pairs=tuple(pair for pair in pairs if pair.verdict),
-        times=tuple(pair for pair in times if pair.ratio),
-        kernels=tuple(_kernels(runs)[:MOST]),
-        changed=tuple(_changed(runs)),
+        before=_run(before, old, old_cells),
+        after=_run(after, new, new_cells),
+        pairs=[pair for pair in pairs if pair.verdict],
+        times=[pair for pair in unjudged if pair.quantity == "time"],
+        kernels=_kernels(runs)[:MOST],
+        changed=_changed(old_cells, new_cells),
         only_before=len(old_rows) - len(both),
         only_after=len(new_rows) - len(both),
     )
@@ -210,11 +185,8 @@ class Runs:
         same = {label: label for label in self.machines.values()}
         for data, labels in ((self.before, self.machines), (self.after, same)):
             frame = data.rows(name, machine=list(labels), **where)
-            places = []
-            for cell in frame["cell"]:
-                machine, _, rest = cell.partition("/")
-                places.append(f"{labels[machine]}/{rest}")
-            frames.append(frame.assign(place=places))
+            rest = frame["cell"].str.split("/", n=1).str[1]
+            frames.append(frame.assign(place=frame["machine"].map(labels) + "/" + rest))
         return frames
 
 
@@ -257,22 +229,18 @@ def _made(results: Path, scratch: Path) -> Path:
     return made
 
 
-def _run(name: Path, data: Data, machines: list[str]) -> Run:
-    ran = [row for row in data.dicts("cells", machine=machines) if row["status"] != "missing"]
-    days = sorted(row["started"][:10] for row in ran if row["started"])
-    commits = [row["commit"][: LONGEST["commit"]] for row in ran if row["commit"]]
+def _run(name: Path, data: Data, cells: pd.DataFrame) -> Run:
+    ran = cells[cells["status"] != "missing"]
+    days = sorted(started[:10] for started in ran["started"] if started)
+    commits = [commit[: LONGEST["commit"]] for commit in ran["commit"] if commit]
     return Run(
         name=Name(name),
         tables=data.folder,
         cells=count(len(ran)),
         days=tuple(dict.fromkeys([days[0], days[-1]])) if days else (),
-        versions=versions(ran),
+        versions=versions(ran.to_dict("records")),
         commits=tuple(map(Name, dict.fromkeys(commits))),
     )
-
-
-def _ratio(pair: Pair) -> float:
-    return pair.ratio.value if pair.ratio else 1.0
 
 
 def _machines(before: Tables, after: Tables, paired: dict[str, str]) -> dict[str, str]:
@@ -339,7 +307,7 @@ def _verdict(quantity: str, statuses: tuple[str, str], ratio: Maybe) -> str:
     return "more" if ratio.value > 1 else "less"
 
 
-def _kernels(runs: Runs) -> list[Kernel]:
+def _kernels(runs: Runs) -> list[Row]:
     """Kernels of whole steps by how much their time a step differs, the most first; those below
     NOISE of it are left out."""
     old, new = (
@@ -352,47 +320,33 @@ def _kernels(runs: Runs) -> list[Kernel]:
     steps = table.groupby("place")["before"].transform("sum")
     table = table.assign(more=table["after"] - table["before"])
     table = table[table["more"].abs() > NOISE * steps]
-    found = []
-    for row in table.sort_values("more", key=abs, ascending=False).to_dict("records"):
-        kernel = Kernel(
-            cell=Name(row["place"]),
-            name=Name(row["name"]),
-            before=Quantity(row["before"], "s"),
-            after=Quantity(row["after"], "s"),
-            more=Quantity(row["more"], "s"),
-        )
-        found.append(kernel)
-    return found
+    ordered = table.sort_values("more", key=abs, ascending=False).to_dict("records")
+    return [_kernel(row) for row in ordered]
 
 
-def _changed(runs: Runs) -> list[Changed]:
+def _kernel(row: Row) -> Row:
+    seconds = {name: Quantity(row[name], "s") for name in ("before", "after", "more")}
+    return seconds | {"cell": Name(row["place"]), "name": Name(row["name"])}
+
+
+def _changed(before: pd.DataFrame, after: pd.DataFrame) -> list[Row]:
     """Software and hardware of which the runs have different values."""
     found = []
     for column in SOFTWARE:
-        old = _values(runs.before, list(runs.machines), column)
-        new = _values(runs.after, list(runs.machines.values()), column)
+        old, new = (set(cells[column]) - {""} for cells in (before, after))
         if old != new:
-            changed = Changed(
-                what=column,
-                before=Name(_listed(old, new, column)),
-                after=Name(_listed(new, old, column)),
-            )
-            found.append(changed)
+            lists = {"before": _listed(old, new, column), "after": _listed(new, old, column)}
+            found.append({"what": column} | lists)
     return found
 
 
-def _values(data: Data, machines: list[str], column: str) -> set[str]:
-    rows = data.dicts("cells", machine=machines)
-    return {row[column] for row in rows if row[column]}
-
-
-def _listed(own: set[str], other: set[str], column: str) -> str:
+def _listed(own: set[str], other: set[str], column: str) -> Name:
     """A few of the values, those first that the other run does not have."""
     values = sorted(own - other) + sorted(own & other)
     shown = [value[: LONGEST.get(column)] for value in values[:FEW]]
     if len(values) > FEW:
         shown.append(f"{len(values) - FEW} more")
-    return ", ".join(shown)
+    return Name(", ".join(shown))
 
 
 def write(found: Compared, templates: Path, out: Path, command: str) -> str:
@@ -419,16 +373,12 @@ def write(found: Compared, templates: Path, out: Path, command: str) -> str:
 
 def _as_row(pair: Pair) -> Row:
     """Of compare.csv."""
-    values = {
-        "before": pair.before,
-        "after": pair.after,
-        "ratio": pair.ratio,
-    }
+    numbers = {name: getattr(pair, name) for name in ("before", "after", "ratio")}
     return {
         "cell": pair.cell,
         "what": pair.what,
         "quantity": pair.quantity,
-        **{name: each.value if each else None for name, each in values.items()},
+        **{name: each.value if each else None for name, each in numbers.items()},
         "verdict": pair.verdict,
     }
 
@@ -445,5 +395,6 @@ def summary(found: Compared) -> str:
         lines.append(
             f"worse: {pair.cell} {pair.what} {pair.quantity} {pair.before} -> {pair.after}"
         )
-    lines += [f"changed: {each.what}: {each.before} -> {each.after}" for each in found.changed]
+    for row in found.changed:
+        lines.append("changed: {what}: {before} -> {after}".format(**row))
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")

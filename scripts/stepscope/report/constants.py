@@ -2,8 +2,8 @@
 
 from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
 from stepscope.measure.found import LAUNCH_LIMITED
-from stepscope.report.facts.machine import SCORE_BYTES
-from stepscope.report.facts.memory import NUMBER, PARAMETER
+from stepscope.report.facts.machine import SCORE_BYTES, STATE_BYTES
+from stepscope.report.facts.memory import NUMBER
 from stepscope.report.facts.warmup import SETTLED
 from stepscope.report.kit.number_format import QUIET, THIN
 from stepscope.report.kit.quantity import Quantity
@@ -24,7 +24,7 @@ CONSTANTS = {
     "launch_limited": _percent(LAUNCH_LIMITED - 1),  # the clock over the time without the host
     "settled": _percent(SETTLED),  # a mean's distance from the steady step after enough warm-up
     "number": NUMBER,  # bytes of a weight
-    "parameter": PARAMETER,  # bytes of a weight, its gradient and moments
+    "parameter": STATE_BYTES,  # bytes of a weight, its gradient and moments
     "optimizer": OPTIMIZER_BYTES,  # bytes a parameter that AdamW moves in one pass
     "optimizer_written": WRITTEN_OUT_BYTES,  # the same, one operation after another
     "score": SCORE_BYTES[True],  # bytes a score that naive attention moves under autocast

@@ -22,7 +22,7 @@ from markupsafe import Markup
 from stepscope.figures import colours, places
 from stepscope.report.kit.data import Row
 from stepscope.report.kit.number_format import UNITS
-from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, axis
+from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, axes
 from stepscope.results.tables import Tables
 
 FILE = "explorer.html"
@@ -43,26 +43,25 @@ SORTED = {
     "memory_lines": "bytes:down",
     "memory_largest": "bytes:down",
 }
-RUN = axis("run", "run", "which of the results beside each other")
+(RUN,) = axes(run="which of the results beside each other")
 
 
-# Figure → the view of what it shows; one that is not here links to the start.
 def document(runs: dict[str, Path], out: Path, command: str, folder: Path, where: str = "") -> str:
     """The whole page. runs: name → tables, no name where there is one; out: its folder; folder:
     that of its parts; where: what readers are told of the tables' place, if not the first run's."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((folder / "explorer/page.html").read_text())
-    held = _held({name: Tables(tables) for name, tables in runs.items()})
-    files: dict[str, dict[str, str]] = {}
-    for run, tables in runs.items():
-        files |= _files(run, tables, out)
-    data = dict(held.data)
-    data["beside"] = _packed(_json({"more": held.more, "files": files}).encode())
+    tables = {run: Tables(path) for run, path in runs.items()}
+    held = _held(tables)
+    beside = {"more": held.more, "files": _files(tables, out)}
+    data = held.data | {"beside": _packed(_json(beside).encode())}
     for name in ("d3", "plot"):
         data[name] = _packed((folder / f"vendor/{name}.min.js").read_bytes())
+    measured = set(_together("series", tables)["quantity"])
+    shown_quantities = [each for each in QUANTITIES.values() if each.name in measured]
     about = {
         "tables": held.tables,
-        "quantities": held.quantities,
+        "quantities": {each.name: _as_shown(each) for each in shown_quantities},
         "left_out": held.left_out,
         "units": {name: {"scales": u.scales, "digits": u.digits} for name, u in UNITS.items()},
         "colours": [f"var(--figure-{name})" for name in colours.OKABE_ITO if name not in FAINT],
@@ -82,10 +81,9 @@ def document(runs: dict[str, Path], out: Path, command: str, folder: Path, where
 
 @dataclass
 class Held:
-    """What the page holds. tables, quantities: as the script has to know them; data: table → its
-    columns, packed; more: cell → table → how many rows; left_out: files of tables too large."""
+    """What the page holds. tables: as the script has to know them; data: table → its columns,
+    packed; more: cell → table → how many rows; left_out: files of tables too large."""
 
-    quantities: dict[str, Row]
     tables: dict[str, Row] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)
     more: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -94,13 +92,11 @@ class Held:
 
 def _held(runs: dict[str, Tables]) -> Held:
     """As many tables as MOST_BYTES holds."""
-    measured: set[str] = set()
-    for each in runs.values():
-        measured |= set(each["series"]["quantity"])
     ranks, labels = _ranks(runs), _labels(runs)
-    held = Held({name: _as_shown(QUANTITIES[name]) for name in QUANTITIES if name in measured})
+    held = Held()
     size = 0
-    for name in sorted(TABLES, key=lambda each: LAST.index(each) + 1 if each in LAST else 0):
+    names = [name for name in TABLES if name not in LAST]
+    for name in (*names, *LAST):
         frame = _together(name, runs)
         if frame.empty:
             continue
@@ -112,16 +108,19 @@ def _held(runs: dict[str, Tables]) -> Held:
             continue
         size += len(packed)
         held.data[name] = packed
+        for column in columns:
+            if column["name"] in RUNGS:  # what the page calls its values
+                column["names"] = labels
         held.tables[name] = {
             "row": TABLES[name].row,
             "count": len(frame),
-            "columns": [each | _named(each, labels) for each in columns],
+            "columns": columns,
             "sort": SORTED.get(name, ""),
         }
         if "cell" in frame:
-            counts = Counter(zip(frame["run"], frame["cell"], strict=True))
-            for (run, cell), count in counts.items():
-                held.more.setdefault(_identity(run, cell), {})[name] = count
+            identities = map(_identity, frame["run"], frame["cell"])
+            for identity, count in Counter(identities).items():
+                held.more.setdefault(identity, {})[name] = count
     return held
 
 
@@ -133,16 +132,11 @@ def _together(name: str, runs: dict[str, Tables]) -> pd.DataFrame:
 
 def _shown(name: str, frame: pd.DataFrame) -> list[Row]:
     """The columns that say something of any row: the table's own, then those of its cells."""
-    table = TABLES[name]
-    known = {"run": RUN, **TABLES["cells"].by_name, **table.by_name}
-    own = ["run", *table.names]
-    names = own + [str(each) for each in frame if each not in own]
-    shown = []
-    for each in names:
-        says = frame[each].notna() & (frame[each] != "")
-        if says.any():
-            shown.append(_as_shown(known[each]))
-    return shown
+    own = {"run": RUN} | TABLES[name].by_name
+    known = TABLES["cells"].by_name | own
+    says = frame.columns[(frame.notna() & (frame != "")).any()]
+    others = [each for each in says if each not in own]
+    return [_as_shown(known[each]) for each in (*own, *others) if each in says]
 
 
 def _identity(run: str, cell: str) -> str:
@@ -150,7 +144,7 @@ def _identity(run: str, cell: str) -> str:
     return f"{run}: {cell}" if run else cell
 
 
-def _as_shown(column: Column) -> dict:
+def _as_shown(column: Column) -> Row:
     """A column or quantity, with the unit that it is printed in and whether rows are chosen by
     it."""
     unit = "share" if column.printed == "share" else column.unit
@@ -161,30 +155,20 @@ def _as_shown(column: Column) -> dict:
 def _ranks(runs: dict[str, Tables]) -> dict[str, dict[str, float]]:
     """Column → value → its place: sizes by their parameters, rungs as ladders have them."""
     sizes: dict[str, float] = {}
-    rungs: dict[str, float] = {}
     for each in runs.values():
         sizes |= places.parameters(each)
-        for row in each["variants"].to_dict("records"):
-            variant = row["variant"]
-            rungs[variant] = max(row["order"], rungs.get(variant, 0.0))
+    rungs = _together("variants", runs).groupby("variant")["order"].max().to_dict()
     return {"size": sizes, **dict.fromkeys(RUNGS, rungs)}
 
 
 def _labels(runs: dict[str, Tables]) -> dict[str, str]:
     """Rung → what the report calls it; with its own name behind where the attention study has one
     of that name, too."""
-    found = {}
-    for each in runs.values():
-        alike = set(each.rows("series", study="attention")["variant"])
-        for row in each["variants"].to_dict("records"):
-            name, label = row["variant"], row["label"]
-            found[name] = f"{label} ({name})" if name in alike else label
-    return found
-
-
-def _named(column: Row, labels: dict[str, str]) -> Row:
-    """What the page calls the values of a column, where that is not what they are."""
-    return {"names": labels} if column["name"] in RUNGS else {}
+    series = _together("series", runs)
+    alike = set(series.loc[series["study"] == "attention", "variant"])
+    variants = _together("variants", runs)
+    found = dict(zip(variants["variant"], variants["label"], strict=True))
+    return {name: f"{label} ({name})" if name in alike else label for name, label in found.items()}
 
 
 def _values(column: Row, values: list, ranks: dict[str, dict[str, float]]) -> list:
@@ -193,9 +177,8 @@ def _values(column: Row, values: list, ranks: dict[str, dict[str, float]]) -> li
     if column["kind"] != NUMBER:
         words = [str(value) for value in values]
         rank = ranks.get(column["name"], {})
-        known = list(dict.fromkeys(words))
-        known.sort(key=lambda word: rank.get(word, math.inf))
-        return _indexed(words, known)
+        known = dict.fromkeys(words)
+        return _indexed(words, sorted(known, key=lambda word: rank.get(word, math.inf)))
     numbers = [_short(value) for value in values]
     if not column["chosen"]:
         return numbers
@@ -224,13 +207,14 @@ def _packed(content: bytes) -> str:
     return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
-def _files(run: str, tables: Path, out: Path) -> dict[str, dict[str, str]]:
+def _files(runs: dict[str, Tables], out: Path) -> dict[str, dict[str, str]]:
     """Cell → file → its path from `out`, of what is there beside the tables."""
     found = {}
-    for cell in Tables(tables)["cells"]["cell"]:
-        folder = tables.parent / cell
-        parts = [each for each in folder.glob("*/") if "=" not in each.name]  # not other cells
-        paths = [part / name for part in (folder, *parts) for name in FILES]
-        there = [path for path in paths if path.exists()]
-        found[_identity(run, cell)] = {path.name: os.path.relpath(path, out) for path in there}
+    for run, tables in runs.items():
+        for cell in tables["cells"]["cell"]:
+            folder = tables.folder.parent / cell
+            parts = [each for each in folder.glob("*/") if "=" not in each.name]  # not other cells
+            paths = [part / name for part in (folder, *parts) for name in FILES]
+            there = [path for path in paths if path.exists()]
+            found[_identity(run, cell)] = {path.name: os.path.relpath(path, out) for path in there}
     return found

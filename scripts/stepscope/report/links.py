@@ -27,6 +27,7 @@ from stepscope.report.kit.view import values_of
 MOST_CELLS = 40  # that an address names one by one
 NEUTRAL = "(none)"  # how the explorer names an empty field
 View = dict[str, str]
+Drawn = Callable[[Data], pd.DataFrame]  # the rows that a figure draws
 PARTS = "forward|backward|optimizer"
 
 
@@ -104,98 +105,91 @@ def _distinct(words: Iterable[str]) -> str:
 def figure_view(name: str, data: Data) -> View:
     """What a figure of the machine draws; the start of the explorer for one that is not here."""
     if name in OF_ALL_MACHINES:
-        return OF_ALL_MACHINES[name]
+        return OF_ALL_MACHINES[name](data)
     view = VIEWS[name](data) if name in VIEWS else {}
     return view if "cell" in view else view | {"machine": data.machine or ""}
 
 
-def _rows(table: str, frame: pd.DataFrame | None = None, **chosen: str) -> View:
-    """Rows of a table; of the cells of a frame, if one is given."""
-    cells = {} if frame is None else _chosen(list(dict.fromkeys(frame["cell"])))
-    return {"show": "rows", "table": table, **cells, **chosen}
+def _rows(table: str, drawn: Drawn | None = None, **chosen: str) -> Callable[[Data], View]:
+    """A view of rows of a table; of the cells that a figure's own rows are of, if it has some."""
+
+    def view(data: Data) -> View:
+        cells = _chosen(list(dict.fromkeys(drawn(data)["cell"]))) if drawn else {}
+        return {"show": "rows", "table": table, **cells, **chosen}
+
+    return view
 
 
-def _steps(frame: pd.DataFrame, **chosen: str) -> View:
+def _steps(drawn: Drawn, **chosen: str) -> Callable[[Data], View]:
     """Rows of whole training steps."""
-    return _rows("series", frame, mode="step", options=NEUTRAL, **chosen)
+    return _rows("series", drawn, mode="step", options=NEUTRAL, **chosen)
 
 
-def _phases(data: Data) -> View:
-    frame = places.usual_batch(places.phase_times(data))
-    return _steps(frame, quantity="time", phase=f"{PARTS}|step")
+def _usual(drawn: Drawn) -> Drawn:
+    """Those of the usual batch alone."""
+    return lambda data: places.usual_batch(drawn(data))
 
 
-def _by_context(data: Data) -> View:
-    frame = places.usual_batch(places.tried_steps(data))
-    return _over_context(_steps(frame, phase="step"), "series.time")
-
-
-def _over_context(view: View, of: str) -> View:
-    """The same rows as a chart, a panel a precision."""
-    shown = {name: each for name, each in view.items() if name != "table"}
-    axes = {"rows": "size", "columns": "context", "facet": "precision"}
-    return shown | {"show": "chart", "of": of} | axes
-
-
-def _launches(data: Data) -> View:
-    return _steps(steps.launch_rows(data), quantity="|".join(steps.WAYS), phase="step")
-
-
-def _speedups(data: Data) -> View:
-    frame = places.usual_batch(places.free_steps(data))
-    return _steps(frame, quantity="time", phase="step")
-
-
-def _growth(data: Data) -> View:
+def _peaks(data: Data) -> pd.DataFrame:
     rows, _ = places.peaks(data, "timing")
-    frame = places.usual_batch(rows)
-    quantity = next(iter(frame["quantity"]), "")
-    return _over_context(_steps(frame, phase="step"), f"series.{quantity}")
+    return rows
 
 
-def _attention(data: Data, quantity: str) -> View:
-    cell = next(iter(attention.subject_rows(data, quantity)["cell"]), "")
-    axes = {"rows": "variant", "columns": "length", "facet": "direction"}
-    return {"show": "chart", "of": f"series.{quantity}", "cell": cell} | axes
+def _over_context(drawn: Drawn) -> Callable[[Data], View]:
+    """Whole steps as a chart, a panel a precision, of the quantity that is drawn."""
+
+    def view(data: Data) -> View:
+        chosen = _steps(_usual(drawn), phase="step")(data)
+        cells = {name: each for name, each in chosen.items() if name != "table"}
+        quantity = next(iter(drawn(data)["quantity"]), "")
+        axes = {"rows": "size", "columns": "context", "facet": "precision"}
+        return cells | {"show": "chart", "of": f"series.{quantity}"} | axes
+
+    return view
+
+
+def _attention(quantity: str) -> Callable[[Data], View]:
+    def view(data: Data) -> View:
+        cell = next(iter(attention.subject_rows(data, quantity)["cell"]), "")
+        axes = {"rows": "variant", "columns": "length", "facet": "direction"}
+        return {"show": "chart", "of": f"series.{quantity}", "cell": cell} | axes
+
+    return view
 
 
 def _waterfall(data: Data) -> View:
     found = where.waterfall_of(data)
-    cells = _chosen(list(found.cells)) if found else {}
-    return _rows("categories", phase="step|optimizer") | cells
+    cells = _chosen([step.cell for step in found.steps]) if found else {}
+    return _rows("categories", phase="step|optimizer")(data) | cells
 
 
 def _checkpoint(data: Data) -> View:
-    rungs = ladder.checkpointed(data)
-    variants = _distinct(rungs["variant"])
-    return _rows("series", rungs, variant=variants, quantity="time|peak_reserved", phase="step")
+    variants = _distinct(ladder.checkpointed(data)["variant"])
+    chosen = {"variant": variants, "quantity": "time|peak_reserved", "phase": "step"}
+    return _rows("series", ladder.checkpointed, **chosen)(data)
 
 
 VIEWS: dict[str, Callable[[Data], View]] = {
     "waterfall": _waterfall,
-    "categories": lambda data: _rows(
-        "categories", mode="step", options=NEUTRAL, phase=f"inference|{PARTS}"
-    ),
-    "step_parts": _phases,
-    "time_by_context": _by_context,
-    "launches": _launches,
-    "precision_speedup": _speedups,
-    "timeline": lambda data: _rows("timeline", timeline.profiled(data)),
-    "memory_over_step": lambda data: _rows("memory_timeline", memory.recorded(data)),
-    "memory_growth": _growth,
-    "attention_time": lambda data: _attention(data, "time"),
-    "attention_rates": lambda data: _attention(data, "rate"),
-    "sums": lambda data: _rows("sums"),
-    "forced": lambda data: _rows("forced"),
-    "warmup": lambda data: _rows("warmup", start.warmed(data)),
-    "first_step": lambda data: _rows("first_step", phase="step"),
-    "ladder": lambda data: _rows(
-        "series", ladder.climbed(data), quantity="time", phase=f"{PARTS}|step"
-    ),
+    "categories": _rows("categories", mode="step", options=NEUTRAL, phase=f"inference|{PARTS}"),
+    "step_parts": _steps(_usual(places.phase_times), quantity="time", phase=f"{PARTS}|step"),
+    "time_by_context": _over_context(places.tried_steps),
+    "launches": _steps(steps.launch_rows, quantity="|".join(steps.WAYS), phase="step"),
+    "precision_speedup": _steps(_usual(places.free_steps), quantity="time", phase="step"),
+    "timeline": _rows("timeline", timeline.profiled),
+    "memory_over_step": _rows("memory_timeline", memory.recorded),
+    "memory_growth": _over_context(_peaks),
+    "attention_time": _attention("time"),
+    "attention_rates": _attention("rate"),
+    "sums": _rows("sums"),
+    "forced": _rows("forced"),
+    "warmup": _rows("warmup", start.warmed),
+    "first_step": _rows("first_step", phase="step"),
+    "ladder": _rows("series", ladder.climbed, quantity="time", phase=f"{PARTS}|step"),
     "checkpoint": _checkpoint,
-    "ranks": lambda data: _rows("ranks", parallel.most_devices(data)),
+    "ranks": _rows("ranks", parallel.most_devices),
 }
-OF_ALL_MACHINES: dict[str, View] = {
+OF_ALL_MACHINES: dict[str, Callable[[Data], View]] = {
     "machines": _rows(
         "series", study="timing", quantity="time", mode="step", phase="step", options=NEUTRAL
     ),

@@ -20,8 +20,8 @@ OF_LOSS = 0.1
 def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str, dict]:
     """What each variant computed (the record's `checks`), and `same`, differences, `tolerance`
     (None: nothing is judged) against the first that has a loss. `difference` is the larger relative
-    one of gradients' norm and sampled entries, `loss_difference` the loss's; None where a number is
-    missing or not finite, which is not the same."""
+    one of gradients' norm and sampled entries, `loss_difference` the loss's; infinite where a number
+    is missing or not finite, which is not the same."""
     with_loss = {name: one for name, one in computed.items() if one}
     if not with_loss:
         return {}
@@ -29,25 +29,22 @@ def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str,
     tolerances = {name: PRECISIONS[precisions[name]].tolerance for name in with_loss}
     found = {}
     for name, one in with_loss.items():
-        larger = _larger(tolerances[name], tolerances[first])
+        both = (tolerances[name], tolerances[first])
+        larger = None if None in both else max(both)
         found[name] = one | _against(one, with_loss[first], larger)
     return found
-
-
-def _larger(a: float | None, b: float | None) -> float | None:
-    """Of two tolerances; None where one of them judges nothing."""
-    return None if a is None or b is None else max(a, b)
 
 
 def _against(one: dict, first: dict, tolerance: float | None) -> dict:
     off = {key: _relative(one[key], first[key]) for key in ("loss", "gradient_norm")}
     apart = _distance(one["gradient_sample"], first["gradient_sample"])
     is_known = all(map(math.isfinite, (*off.values(), apart)))
-    difference = max(off["gradient_norm"], apart)
-    worst = max(off["loss"] / OF_LOSS, difference)
+    difference = max(off["gradient_norm"], apart) if is_known else math.inf
+    loss_difference = off["loss"] if is_known else math.inf
+    worst = max(loss_difference / OF_LOSS, difference)
     return {
-        "difference": difference if is_known else None,
-        "loss_difference": off["loss"] if is_known else None,
+        "difference": difference,
+        "loss_difference": loss_difference,
         "tolerance": tolerance,
         "same": is_known and (tolerance is None or worst <= tolerance),
     }

@@ -6,6 +6,8 @@ import pandas as pd
 
 from stepscope.axes import MODES
 from stepscope.measure.found import LAUNCH_LIMITED
+from stepscope.results.mapped import beside
+from stepscope.results.tables import where
 
 ALONE = "alone_time"
 HOST_FREE, BUSY = "host_free_time", "busy_time"
@@ -22,52 +24,43 @@ def times(found: pd.DataFrame, asides: set[tuple[str, str]]) -> pd.DataFrame:
     found: rows of series.csv, of which `quantity` and those of STEP are read; asides: (cell,
     variant) that stand beside a ladder, whose rungs they do not decide for.
     """
-    return _first(found, _cells_by_busy(found, asides)).assign(quantity=ALONE)
+    return best(found, _cells_by_busy(found, asides)).assign(quantity=ALONE)
 
 
-def best(found: pd.DataFrame) -> pd.Series:
-    """Seconds of each step by itself, by STEP: host-free, else busy. What limits it is judged by
-    these, since the profiler's union of kernels leaves out what the GPU needs between them."""
-    return _first(found, set()).set_index(STEP)["median"]
+def best(found: pd.DataFrame, prefers_busy: frozenset[str] = frozenset()) -> pd.DataFrame:
+    """A row of each step by itself: its host-free time before its busy time, but in cells of
+    prefers_busy. What limits a step is judged by the former, since the profiler's union of kernels
+    leaves out what the GPU needs between them."""
+    sources = where(found, quantity=[HOST_FREE, BUSY])
+    is_second = (sources["quantity"] == BUSY) != sources["cell"].isin(prefers_busy)
+    in_order = sources.loc[is_second.sort_values(kind="stable").index]
+    return in_order.drop_duplicates(STEP).sort_index()
 
 
-def _first(found: pd.DataFrame, prefers_busy: set[str]) -> pd.DataFrame:
-    """A row of each step's: its host-free time before its busy time, but in cells of
-    prefers_busy."""
-    sources = found[found["quantity"].isin([HOST_FREE, BUSY])]
-    is_busy = sources["quantity"] == BUSY
-    is_second = is_busy != sources["cell"].isin(prefers_busy)
-    in_order = sources.assign(is_second=is_second).sort_values("is_second", kind="stable")
-    return in_order.drop_duplicates(STEP).sort_index().drop(columns="is_second")
-
-
-def _cells_by_busy(found: pd.DataFrame, asides: set[tuple[str, str]]) -> set[str]:
+def _cells_by_busy(found: pd.DataFrame, asides: set[tuple[str, str]]) -> frozenset[str]:
     """Cells of which each rung has a busy time, but not each a host-free one."""
-    pairs = ["cell", "variant"]
-    having = {
-        name: set(rows[pairs].itertuples(index=False, name=None))
-        for name, rows in found.groupby("quantity")
-    }
-    rungs = having.get("time", set()) - asides
-    without = {
-        name: {cell for cell, _ in rungs - having.get(name, set())} for name in (HOST_FREE, BUSY)
-    }
-    return without[HOST_FREE] - without[BUSY]
+    numbers = pd.crosstab([found["cell"], found["variant"]], found["quantity"])
+    has = numbers.reindex(columns=["time", HOST_FREE, BUSY], fill_value=0) > 0
+    rungs = has[has["time"] & ~has.index.isin(list(asides))]
+    every = rungs.groupby("cell").all()
+    return frozenset(every.index[every[BUSY] & ~every[HOST_FREE]])
 
 
-def limits(found: pd.DataFrame, device: dict[str, str], study: dict[str, str]) -> pd.Series:
+def limits(found: pd.DataFrame) -> pd.Series:
     """What limits each free step, "" for all other rows: its time by the clock beside the one
     alone.
 
-    found: rows of series.csv; device, study: of each cell. A pass of
-    attention is queued as a whole before it begins, so that its time is the GPU's.
+    found: rows of series.csv with the `study` and the `device` of their cells. A pass of attention
+    is queued as a whole before it begins, so that its time is the GPU's.
     """
     is_whole = found["mode"].map(WHOLE).fillna(found["direction"]) == found["phase"]
-    studies = found["cell"].map(study)
-    free = found[(found["quantity"] == "time") & is_whole & (studies != "ceilings")]
-    alone = best(found).reindex(pd.MultiIndex.from_frame(free[STEP])).to_numpy(float)
-    is_attention = studies[free.index] == "attention"
-    said = np.where(free["median"] > LAUNCH_LIMITED * alone, "launches", "gpu")
-    said = np.where(np.isnan(alone), np.where(is_attention, "gpu", "unknown"), said)
-    said = np.where(free["cell"].map(device) == "cpu", "cpu", said)
-    return pd.Series(said, free.index, dtype=object).reindex(found.index).fillna("")
+    is_free = (found["quantity"] == "time") & is_whole & (found["study"] != "ceilings")
+    alone = beside(found, best(found), STEP, "median")
+    said = {
+        "": ~is_free,
+        "cpu": found["device"] == "cpu",
+        "launches": found["median"] > LAUNCH_LIMITED * alone,
+        "gpu": alone.notna() | (found["study"] == "attention"),
+    }
+    chosen = np.select(list(said.values()), list(said), "unknown")
+    return pd.Series(chosen, found.index, dtype=object)

@@ -9,14 +9,12 @@ from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES, TEXT
 
 OF_TRACE = ("kernels", "categories", "phases", "gaps", "modules", "timeline")
-OF_SNAPSHOT = (
-    "memory_summary",
-    "memory_peak",
-    "memory_timeline",
-    "memory_largest",
-    "memory_saved",
-    "memory_named",
-)
+# Analyses that are no table of their own, and the columns of them that are read.
+WITHIN = {
+    "memory_summary": ["machine", "cell", "peak"],
+    "memory_named": ["machine", "cell", "category", "part", "bytes"],
+}
+OF_SNAPSHOT = ("memory_peak", "memory_timeline", "memory_largest", "memory_saved", *WITHIN)
 NAMES = {"profile": OF_TRACE, "memory": OF_SNAPSHOT}
 # Columns of the analyses' own files that no table has: a cell has one device, its steps and events
 # are told apart by their time, the others are parts of what a column says.
@@ -41,18 +39,15 @@ def read(cells: list[MeasuredCell]) -> tuple[dict[str, pd.DataFrame], dict[str, 
     parts: dict[str, list[pd.DataFrame]] = {name: [] for names in NAMES.values() for name in names}
     damaged = {}
     for cell in cells:
-        of_study = NAMES.get(cell.place["study"], ())
-        for name in of_study if cell.record else ():
+        for name in NAMES.get(cell.place["study"], ()):
             path = cell.folder / "analysis" / f"{name}.csv"
             if not path.exists():
                 continue
             try:
-                frame = _one(path, name)
+                parts[name].append(_one(path, name).assign(**cell.key))
             except (OSError, ValueError) as error:
                 why = f"analysis/{name}.csv is damaged: {error}; delete that folder and run again"
                 damaged[cell.name] = why
-            else:
-                parts[name].append(frame.assign(machine=cell.place["machine"], cell=cell.name))
     return {name: _together(name, frames) for name, frames in parts.items()}, damaged
 
 
@@ -68,4 +63,4 @@ def _one(path: Path, name: str) -> pd.DataFrame:
 def _together(name: str, frames: list[pd.DataFrame]) -> pd.DataFrame:
     if frames:
         return pd.concat(frames, ignore_index=True)
-    return pd.DataFrame(columns=TABLES[name].names if name in TABLES else ["machine", "cell"])
+    return pd.DataFrame(columns=WITHIN.get(name) or TABLES[name].names)

@@ -7,19 +7,20 @@ import pandas as pd
 
 from stepscope.results import data_sheets
 from stepscope.results.cells import MeasuredCell
+from stepscope.results.mapped import mapped
+from stepscope.results.tables import where
 
-Least = dict[str, dict[str, float]]  # cell: seconds of its shortest operation, by variant
+RATES = ["burst", "sustained"]  # kinds of samples of ceilings, which are variants of their cell
+UNITS = {"matmul": "FLOP/s", "copy": "B/s"}
 
 
-def least_times(samples: pd.DataFrame) -> Least:
-    """Seconds of each ceiling's shortest operation: `sustained`, and `burst`: at any time."""
-    is_rate = samples["kind"].isin(["burst", "sustained"])
-    kept = samples[is_rate & ~samples["warmup"].astype(bool)]
-    by = kept.astype({"cell": "str", "kind": "str"}).groupby(["cell", "kind"])["seconds"]
-    found: Least = {}
-    for row in by.min().reset_index().to_dict("records"):
-        found.setdefault(row["cell"], {})[row["kind"]] = row["seconds"]
-    return {cell: kinds | {"burst": min(kinds.values())} for cell, kinds in found.items()}
+def least_times(samples: pd.DataFrame) -> pd.Series:
+    """Seconds of each ceiling's shortest operation, by cell and variant: `sustained`, and `burst`:
+    at any time."""
+    kept = where(samples, kind=RATES, warmup=False)
+    least = kept.groupby(["cell", "kind"])["seconds"].min().unstack().reindex(columns=RATES)
+    least = least.assign(burst=least.min(axis=1)).rename_axis(columns="variant")
+    return pd.Series(least.stack(), name="seconds").dropna()
 
 
 class Burst(NamedTuple):
@@ -33,20 +34,15 @@ UNKNOWN = Burst(None, None)
 Bursts = dict[tuple[str, str], Burst]  # by machine and precision
 
 
-def bursts(cells: list[MeasuredCell], least: Least) -> Bursts:
+def bursts(cells: list[MeasuredCell], least: pd.Series) -> Bursts:
     """Those that were measured."""
     found = {}
-    for cell in of_ceilings(cells):
-        seconds = least.get(cell.name, {}).get("burst")
+    for cell in cells:
+        seconds = least.get((cell.name, "burst"))
         if seconds and cell.spec["operation"] == "matmul":
             key = cell.place["machine"], cell.spec["precision"]
-            found[key] = Burst(work_of(cell) / seconds, cell.card)
+            found[key] = Burst(work_of(cell) / seconds, cell.hardware.get("gpu_uuid"))
     return found
-
-
-def of_ceilings(cells: list[MeasuredCell]) -> list[MeasuredCell]:
-    """The cells that measure one."""
-    return [cell for cell in cells if cell.place["study"] == "ceilings"]
 
 
 def work_of(cell: MeasuredCell) -> float:
@@ -57,32 +53,23 @@ def work_of(cell: MeasuredCell) -> float:
     return 2.0 * cell.spec["mebibytes"] * 2**20
 
 
-def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: Least) -> pd.DataFrame:
+def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> pd.DataFrame:
     """Series of rates: work over the least of the times, and beside them what the GPU's data sheet
     says. found: the series of times."""
-    made = []
-    for cell in of_ceilings(cells):
-        own = found[found["cell"] == cell.name]
-        for variant, seconds in least.get(cell.name, {}).items():
-            counted = own[own["variant"] == variant][["processes", "samples"]].max().to_dict()
-            made.append(_row(cell, variant, work_of(cell) / seconds) | counted)
-        sheet = data_sheets.rate(cell.gpu, cell.spec["operation"], cell.spec["precision"])
-        if sheet:
-            none = {"processes": 0, "samples": 0}
-            made.append(_row(cell, "datasheet", sheet) | none)
-    return pd.DataFrame(made)
+    cells = [cell for cell in cells if cell.place["study"] == "ceilings"]
+    times = where(found, cell=[cell.name for cell in cells])
+    counts = times.groupby(["cell", "variant"])[["processes", "samples"]].max()
+    rates = counts.join(least, how="inner").reset_index()
+    rates["median"] = mapped(rates, cells, work_of) / rates.pop("seconds")
+    none = {"variant": "datasheet", "processes": 0, "samples": 0}
+    sheets = pd.DataFrame([none | {"cell": cell.name} for cell in cells], columns=rates.columns)
+    sheets["median"] = mapped(sheets, cells, _sheet).astype(float)
+    made = pd.concat([rates, sheets.dropna(subset="median")], ignore_index=True)
+    unit = mapped(made, cells, lambda cell: UNITS[cell.spec["operation"]])
+    place = made.assign(mode="", phase="", length=0, direction="")
+    return place.assign(quantity="rate", unit=unit, status="ok")
 
 
-def _row(cell: MeasuredCell, variant: str, rate: float) -> dict:
-    return {
-        "cell": cell.name,
-        "variant": variant,
-        "mode": "",
-        "phase": "",
-        "length": 0,
-        "direction": "",
-        "quantity": "rate",
-        "unit": "FLOP/s" if cell.spec["operation"] == "matmul" else "B/s",
-        "status": "ok",
-        "median": rate,
-    }
+def _sheet(cell: MeasuredCell) -> float | None:
+    gpu = cell.hardware.get("gpu")
+    return data_sheets.rate(gpu, cell.spec["operation"], cell.spec["precision"])

@@ -10,18 +10,22 @@ from pathlib import Path
 import pandas as pd
 
 from stepscope.axes import option
-from stepscope.config.studies import STUDIES
 from stepscope.measure.found import STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.results import records
+from stepscope.results.schema import PLACE
 
 MISSING, NOT_MEASURED = "missing", "not measured"
 # What a spec says of how a cell is measured, not of what: where results of another run are used it
 # may differ.
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
+OF_PLAN = ("cells", "variants")  # tables with rows of what was not measured, too
+# Columns of `cells` that a record has under the same names.
+OF_HARDWARE = ("device", "gpu", "gpu_uuid", "cpu", "power_limit_w", "driver")
+OF_VERSIONS = ("torch", "triton", "python")
+OF_TELEMETRY = ("sm_clock_median_mhz", "power_max_w", "temperature_max_c", "other_processes")
 
 Rows = pd.DataFrame | Iterable[Mapping]
-OF_PROCESS = ["cell", "variant", "process"]
 
 
 class PlanError(ValueError):
@@ -30,16 +34,15 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """A cell of the plan with its record, {} where it is missing, and the text of its
-    samples.csv."""
+    """A cell of the plan with its record, {} where it is missing."""
 
     name: str
     spec: dict
     command: str
     code: str
     record: dict = field(default_factory=dict)
-    content: bytes = b""
     folder: Path = Path()
+    is_foreign: bool = False  # whether its machine's results are those of another run
     refused: str = ""  # why what is there cannot be used
 
     @cached_property
@@ -47,9 +50,8 @@ class MeasuredCell:
         """machine, study, size, context, batch, precision, options and mode, as tables have
         them."""
         machine, study, size, *rest = self.name.split("/")
-        named = [part for part in rest if "=" in part]
-        # These two have columns of their own.
-        chosen = [part for part in named if not part.startswith(("mode=", "batch="))]
+        # Mode and batch have columns of their own.
+        chosen = [part for part in rest if "=" in part and not part.startswith(("mode=", "batch="))]
         return {
             "machine": machine,
             "study": study,
@@ -62,24 +64,23 @@ class MeasuredCell:
         }
 
     @property
-    def gpu(self) -> str | None:
-        """The driver's name of the GPU that it was measured on; None without one."""
-        return self.record["provenance"]["hardware"].get("gpu") if self.record else None
+    def key(self) -> dict:
+        """machine and cell, which stand in front of the rows of most tables."""
+        return {"machine": self.place["machine"], "cell": self.name}
 
     @property
-    def card(self) -> str | None:
-        """The UUID of that GPU: one of several of its kind."""
-        return self.record["provenance"]["hardware"].get("gpu_uuid") if self.record else None
-
-    @property
-    def values(self) -> list[dict]:
-        """What the record names besides times: quantity, unit, value and place of each."""
-        return self.summary.get("values", [])
+    def hardware(self) -> dict:
+        """What the record says of the machine; empty where it is missing."""
+        return self.record["provenance"]["hardware"] if self.record else {}
 
     @property
     def summary(self) -> dict:
         """What the record says of the cell as a whole; empty where it is missing."""
         return self.record.get("summary", {})
+
+    def rows(self, table: str) -> list[dict]:
+        """Rows of a table that the record holds, with `key`."""
+        return [self.key | row for row in self.summary.get("tables", {}).get(table, [])]
 
     @cached_property
     def shape(self) -> ModelShape | None:
@@ -118,27 +119,36 @@ def precision_of(cell: MeasuredCell, variant: str) -> str:
     return cell.spec.get("precision") or own.get(variant, "fp32")
 
 
+def places(cells: list[MeasuredCell]) -> pd.DataFrame:
+    """The places of cells by their names."""
+    rows = [cell.place for cell in cells]
+    return pd.DataFrame(rows, [cell.name for cell in cells], PLACE)
+
+
 def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFrame, dict[str, str]]:
     """(cells in the plan's order, their samples, refused cells: why); what is refused counts as
     missing.
 
-    The samples have `cell` beside their own columns; they are those of the studies whose
-    samples become series. Raises PlanError.
+    The samples are records.prepared(), with `cell` beside their own columns; they are those of the
+    studies whose samples become series. Raises PlanError.
     """
-    planned, foreign = _planned(plan_path, results)
-    found, refused = [], {}
-    for cell in planned:
-        is_foreign = cell.name.partition("/")[0] in foreign
+    found, contents, refused = [], {}, {}
+    for cell in _planned(plan_path, results):
         try:
-            cell = _measured(cell, is_foreign)
+            cell = _measured(cell)
+            if cell.record:
+                content = records.content(cell.folder, cell.record["samples_sha256"])
+                if cell.place["study"] in records.SAMPLED:
+                    contents[cell.name] = content
         except records.Damaged as error:
             refused[cell.name] = str(error)
         found.append(cell)
-    studies = [study.name for study in STUDIES if study.samples_are_series]
-    sampled = [cell for cell in found if cell.record and cell.place["study"] in studies]
-    samples, damaged = records.parsed({cell.name: cell.content for cell in sampled})
-    refused |= _too_few(sampled, samples)
-    return *without(found, samples, refused | damaged), refused | damaged
+    samples, damaged = records.parsed(contents)
+    refused |= damaged
+    found, samples = without(found, samples, refused)
+    samples = records.prepared(samples)
+    too_few = _too_few([cell for cell in found if cell.name in contents], samples)
+    return *without(found, samples, too_few), refused | too_few
 
 
 def without(
@@ -148,50 +158,48 @@ def without(
     found = []
     for cell in cells:
         if cell.name in refused:
-            cell = replace(cell, record={}, content=b"", refused=refused[cell.name])
+            cell = replace(cell, record={}, refused=refused[cell.name])
         found.append(cell)
     return found, samples[~samples["cell"].isin(list(refused))]
 
 
 def _too_few(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]:
     """Cells that lack processes or steps which their spec asks for, where all is ok: why."""
-    counts: dict[str, dict[str, list[int]]] = {}
-    if len(samples):
-        kept = samples[samples["warmup"].astype(str) != "True"]
-        sizes = kept.groupby(OF_PROCESS, observed=True).size().reset_index(name="count")
-        for row in sizes.to_dict("records"):
-            of_cell = counts.setdefault(str(row["cell"]), {})
-            of_cell.setdefault(str(row["variant"]), []).append(int(row["count"]))
+    sizes = samples[~samples["warmup"]].groupby(["cell", "variant", "process"]).size()
+    counts = sizes.groupby(["cell", "variant"]).agg(list).reset_index(name="counts")
+    rows: list[dict] = list(counts.to_dict("records"))
+    none = {"variant": "no variant", "counts": []}
+    rows += [none | {"cell": cell.name} for cell in cells if cell.name not in set(counts["cell"])]
+    by_name = {cell.name: cell for cell in cells}
     found = {}
-    for cell in cells:
+    for row in rows:
+        cell, of_each = by_name[row["cell"]], row["counts"]
         processes, steps = cell.spec.get("processes", 1), cell.spec.get("steps", 1)
         if cell.place["study"] == "ceilings":  # a sustained series lasts its seconds
             steps = 1
-        of_cell = counts.get(cell.name, {"no variant": []})
-        for name, of_each in of_cell.items():
-            status, _ = cell.statuses().get(name, ("ok", ""))
-            is_enough = len(of_each) == processes and min(of_each) >= steps
-            if status == "ok" and cell.status()[0] == "ok" and not is_enough:
-                said = f"{name} has {sum(of_each)} samples of {len(of_each)} processes"
-                asked = f"the spec asks for {processes} processes of {steps} steps or more"
-                found[cell.name] = f"samples.csv is damaged: {said}, {asked}"
+        status, _ = cell.statuses().get(row["variant"], ("ok", ""))
+        is_enough = len(of_each) == processes and min(of_each) >= steps
+        if status == "ok" and cell.status()[0] == "ok" and not is_enough:
+            said = f"{row['variant']} has {sum(of_each)} samples of {len(of_each)} processes"
+            asked = f"the spec asks for {processes} processes of {steps} steps or more"
+            found[cell.name] = f"samples.csv is damaged: {said}, {asked}"
     return found
 
 
-def _planned(path: Path, results: Path) -> tuple[list[MeasuredCell], set[str]]:
-    """(cells of a plan without what was measured, labels of machines whose results are those of
-    another run). Raises PlanError."""
+def _planned(path: Path, results: Path) -> list[MeasuredCell]:
+    """The cells of a plan without what was measured. Raises PlanError."""
     try:
         plan = json.loads(path.read_text())
         machines = plan.get("machines", {})
         foreign = {name for name, machine in machines.items() if machine.get("how") == "there"}
-        cells = [
+        return [
             MeasuredCell(
                 entry["cell"],
                 entry["spec"],
                 entry["command"],
                 entry["code"],
                 folder=results / entry["cell"],
+                is_foreign=entry["cell"].partition("/")[0] in foreign,
             )
             for study in plan["studies"].values()
             for entry in study["cells"]
@@ -200,24 +208,22 @@ def _planned(path: Path, results: Path) -> tuple[list[MeasuredCell], set[str]]:
         raise PlanError(
             f"{path} is no plan of this workflow ({error!r}); delete it and run again"
         ) from None
-    return cells, foreign
 
 
-def _measured(cell: MeasuredCell, is_foreign: bool) -> MeasuredCell:
-    """The cell with its record and samples. Raises Damaged where they are not the plan's."""
+def _measured(cell: MeasuredCell) -> MeasuredCell:
+    """The cell with its record. Raises Damaged where it is not the plan's."""
     try:
         record = records.read_record(cell.folder)
     except FileNotFoundError:
         return cell
-    difference = _difference(record["spec"], cell.spec, BUDGET if is_foreign else ())
+    spec = record["spec"]
+    difference = _difference(spec, cell.spec, BUDGET if cell.is_foreign else ())
     if difference:
         raise records.Damaged(f"record.json is of another spec: {difference}")
-    records.check(record, cell.name, record["spec"] if is_foreign else cell.spec)
-    content = records.content(cell.folder, record["samples_sha256"])
-    if is_foreign:  # its budget may be another than the plan's, and so may its command
-        command = record["provenance"]["command"]
-        cell = replace(cell, spec=record["spec"], command=command)
-    return replace(cell, record=record, content=content)
+    if cell.is_foreign:  # its budget may be another than the plan's, and so may its command
+        cell = replace(cell, spec=spec, command=record["provenance"]["command"])
+    records.check(record, cell.name, cell.spec)
+    return replace(cell, record=record)
 
 
 def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> str:
@@ -230,44 +236,37 @@ def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> 
 
 def rows(cells: list[MeasuredCell]) -> list[dict]:
     """The rows of the table `cells`."""
-    return [_row(cell) for cell in cells]
-
-
-def _row(cell: MeasuredCell) -> dict:
-    status, reason = cell.status()
-    planned = {"cell": cell.name, **cell.place, "command": cell.command}
-    became = {"status": status, "reason": reason}
-    return planned | became | (_provenance(cell) if cell.record else {})
+    found = []
+    for cell in cells:
+        status, reason = cell.status()
+        row = {"cell": cell.name, **cell.place, "command": cell.command}
+        row |= {"status": status, "reason": reason}
+        found.append(row | (_provenance(cell) if cell.record else {}))
+    return found
 
 
 def _provenance(cell: MeasuredCell) -> dict:
-    record, telemetry = cell.record, cell.record["telemetry"]
+    record, hardware, telemetry = cell.record, cell.hardware, cell.record["telemetry"]
     origin = record["provenance"]
-    hardware, versions, settings = (origin[key] for key in ("hardware", "versions", "settings"))
     return {
+        **{name: hardware.get(name) for name in OF_HARDWARE},
+        **{name: origin["versions"].get(name) for name in OF_VERSIONS},
+        **{name: telemetry.get(name) for name in OF_TELEMETRY},
         "code": record["code"],
         "is_current": record["code"] == cell.code,
         "commit": origin.get("git_commit"),
-        "device": hardware.get("device"),
-        "gpu": hardware.get("gpu"),
-        "gpu_uuid": hardware.get("gpu_uuid"),
-        "cpu": hardware.get("cpu"),
         "memory": hardware.get("gpu_memory_bytes") or hardware.get("host_memory_bytes"),
-        "power_limit_w": hardware.get("power_limit_w"),
-        "threads": settings.get("threads"),
-        "driver": hardware.get("driver"),
-        "torch": versions.get("torch"),
-        "triton": versions.get("triton"),
-        "python": versions.get("python"),
+        "threads": origin["settings"].get("threads"),
         "started": origin["started"],
         "duration_s": origin["duration_s"],
         "processes": cell.spec.get("processes", 1),
-        "sm_clock_median_mhz": telemetry.get("sm_clock_median_mhz"),
-        "power_max_w": telemetry.get("power_max_w"),
-        "temperature_max_c": telemetry.get("temperature_max_c"),
         "throttle": "; ".join(telemetry.get("throttle") or []),
-        "other_processes": telemetry.get("other_processes"),
     }
+
+
+def frame(rows: Rows) -> pd.DataFrame:
+    """The rows of a table."""
+    return rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
 
 
 def untaken(cells: list[MeasuredCell], tables: Mapping[str, Rows]) -> list[str]:
@@ -275,27 +274,21 @@ def untaken(cells: list[MeasuredCell], tables: Mapping[str, Rows]) -> list[str]:
     they found would be in no report."""
     taken: set[str] = set()
     for name, table in tables.items():
-        if name not in ("cells", "variants"):  # these are of the plan
-            of_table = table if isinstance(table, pd.DataFrame) else pd.DataFrame(list(table))
-            taken |= set(of_table["cell"]) if "cell" in of_table else set()
-    measured = [cell for cell in cells if cell.status()[0] == "ok"]
-    studies = dict.fromkeys(cell.place["study"] for cell in measured)
-    seen = {cell.place["study"] for cell in measured if cell.name in taken}
-    return [study for study in studies if study not in seen]
+        if name not in OF_PLAN:
+            taken |= set(frame(table).get("cell", []))
+    measured = {cell.name: cell.place["study"] for cell in cells if cell.status()[0] == "ok"}
+    seen = {study for name, study in measured.items() if name in taken}
+    return [study for study in dict.fromkeys(measured.values()) if study not in seen]
 
 
-def mixed(rows: list[dict]) -> list[str]:
+def mixed(cells: pd.DataFrame) -> list[str]:
     """A line for each label whose cells were measured on several GPUs, processors, drivers or
-    versions of torch."""
-    found: dict[tuple[str, str], dict[str, str]] = {}
-    for row in rows:
-        for name in ("gpu", "cpu", "driver", "torch"):
-            if row.get(name):
-                own = found.setdefault((row["machine"], name), {})
-                own.setdefault(row[name], row["cell"])
+    versions of torch. cells: the table as it is read."""
+    told = cells.melt(["machine", "cell"], ["gpu", "cpu", "driver", "torch"], "name")
+    told = told[told["value"] != ""].drop_duplicates(["machine", "name", "value"])
     lines = []
-    for (machine, name), cells in found.items():
-        if len(cells) > 1:
-            values = ", ".join(f"{value} ({cell})" for value, cell in cells.items())
+    for (machine, name), own in told.groupby(["machine", "name"], sort=False):
+        if len(own) > 1:
+            values = ", ".join(own["value"] + " (" + own["cell"] + ")")
             lines.append(f"{machine}: measured with several of {name}: {values}")
     return lines

@@ -1,6 +1,5 @@
 """What the rungs of a ladder compute, beside the first one."""
 
-import math
 from collections.abc import Iterator
 
 from stepscope.results import agreement
@@ -13,14 +12,9 @@ def values(cells: list[MeasuredCell]) -> Iterator[dict]:
     for cell in cells:
         for name, check in _compared(cell).items():
             place = {"cell": cell.name, "variant": name, "mode": "step", "unit": "1"}
-            for quantity in ("difference", "loss_difference"):
-                number = check[quantity]
-                yield place | {
-                    "quantity": quantity,
-                    "value": math.inf if number is None else number,
-                }
-            if check["tolerance"] is not None:
-                yield place | {"quantity": "tolerance", "value": check["tolerance"]}
+            for quantity in ("difference", "loss_difference", "tolerance"):
+                if check[quantity] is not None:
+                    yield place | {"quantity": quantity, "value": check[quantity]}
 
 
 def differing(cells: list[MeasuredCell]) -> list[str]:

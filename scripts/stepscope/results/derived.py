@@ -7,14 +7,13 @@ from stepscope.axes import FULL
 from stepscope.formulas import flops
 from stepscope.results import alone, ceilings, data_sheets, models
 from stepscope.results.cells import MeasuredCell, precision_of
-from stepscope.results.mapped import mapped
+from stepscope.results.mapped import beside, mapped
+from stepscope.results.tables import where
 
-NUMBERS = ("median", "low", "high", "mean", "std")
+NUMBERS = ["median", "low", "high", "mean", "std"]
 
 
-def rows(
-    found: pd.DataFrame, cells: list[MeasuredCell], least: ceilings.Least
-) -> list[pd.DataFrame]:
+def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> list[pd.DataFrame]:
     """All of them. found: measured series with `alone_time`; least: ceilings.least_times()."""
     return [
         *_of_steps(found, cells, ceilings.bursts(cells, least)),
@@ -36,13 +35,9 @@ def beyond(found: pd.DataFrame) -> list[str]:
     ]
 
 
-def _tokens_of(cells: list[MeasuredCell]) -> dict[str, int]:
-    """Tokens of a step of each cell that runs a model."""
-    return {
-        cell.name: cell.spec["batch"] * cell.spec["context"]
-        for cell in cells
-        if "context" in cell.spec
-    }
+def _tokens(cell: MeasuredCell) -> float:
+    """Of a step; NaN where no model runs."""
+    return cell.spec["batch"] * cell.spec["context"] if "context" in cell.spec else np.nan
 
 
 def _of_steps(
@@ -50,44 +45,37 @@ def _of_steps(
 ) -> list[pd.DataFrame]:
     """Tokens and FLOP a second of whole steps, and the latter as shares: of the burst of a large
     product in their precision, and of the data sheet's peak."""
-    by_name, tokens_of = {cell.name: cell for cell in cells}, _tokens_of(cells)
     is_whole = found["mode"].map(alone.WHOLE) == found["phase"]
-    is_of_model = found["cell"].isin(tokens_of)
-    steps = found[(found["quantity"] == "time") & is_whole & is_of_model]
+    steps = found[(found["quantity"] == "time") & is_whole]
+    tokens = mapped(steps, cells, _tokens)
+    steps = steps[tokens.notna()]
 
-    def burst(cell: str, variant: str) -> ceilings.Burst:
-        own = by_name[cell]
-        return bursts.get((own.place["machine"], precision_of(own, variant)), ceilings.UNKNOWN)
+    def peaks(cell: MeasuredCell, variant: str) -> dict:
+        precision = precision_of(cell, variant)
+        burst = bursts.get((cell.place["machine"], precision), ceilings.UNKNOWN)
+        return {
+            "burst": burst.rate,
+            "across_cards": burst.card != cell.hardware.get("gpu_uuid"),
+            "sheet": data_sheets.peak_for_mfu(cell.hardware.get("gpu"), precision),
+        }
 
-    def sheet(cell: str, variant: str) -> float | None:
-        return data_sheets.peak_for_mfu(by_name[cell].gpu, precision_of(by_name[cell], variant))
-
-    tokens = steps["cell"].map(tokens_of)
-    work = mapped(steps, ["cell", "mode"], lambda cell, mode: models.flop(by_name[cell], mode))
-    work = work.astype(float)
-    ceiling = mapped(steps, ["cell", "variant"], burst)
-    card = steps["cell"].map({cell.name: cell.card for cell in cells})
-    is_elsewhere = ceiling.map(lambda each: each.card) != card
-    rate = ceiling.map(lambda each: each.rate).astype(float)
-    peak = mapped(steps, ["cell", "variant"], sheet).astype(float)
-    marked = steps.assign(across_cards=is_elsewhere)
+    of_steps = list(mapped(steps, cells, peaks, "variant"))
+    known = pd.DataFrame(of_steps, steps.index, ["burst", "across_cards", "sheet"])
+    burst, sheet = known["burst"].astype(float), known["sheet"].astype(float)
+    marked = steps.assign(across_cards=known["across_cards"])
+    work = mapped(steps, cells, models.flop, "mode").astype(float)
     return [
-        _rates(steps, tokens, "tokens_per_second", "token/s"),
+        _rates(steps, tokens[steps.index], "tokens_per_second", "token/s"),
         _rates(steps, work, "flops", "FLOP/s"),
-        _rates(marked, work / rate, "share_of_ceiling", "1"),
-        _rates(steps, work / peak, "mfu", "1"),
+        _rates(marked, work / burst, "share_of_ceiling", "1"),
+        _rates(steps, work / sheet, "mfu", "1"),
     ]
 
 
 def _of_passes(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
     """FLOP a second of passes of attention."""
-    by_name = {cell.name: cell for cell in cells}
     passes = found[(found["quantity"] == "time") & (found["length"] > 0)]
-    work = mapped(
-        passes,
-        ["cell", "length", "direction"],
-        lambda cell, length, direction: _attention_flops(by_name[cell], length, direction),
-    )
+    work = mapped(passes, cells, _attention_flops, "length", "direction")
     return _rates(passes, work, "rate", "FLOP/s")
 
 
@@ -121,23 +109,17 @@ def _rates(times: pd.DataFrame, work: pd.Series, quantity: str, unit: str) -> pd
 
 
 def _energy_of_tokens(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
-    tokens_of = _tokens_of(cells)
-    joules = found[(found["quantity"] == "energy") & found["cell"].isin(tokens_of)]
-    tokens = joules["cell"].map(tokens_of)
-    of_token = {name: joules[name] / tokens for name in NUMBERS}
-    return joules.assign(quantity="energy_token", **of_token)
+    joules = where(found, quantity="energy")
+    of_token = joules[NUMBERS].div(mapped(joules, cells, _tokens), axis=0)
+    return joules.assign(quantity="energy_token", **of_token).dropna(subset="median")
 
 
 def _gaps(found: pd.DataFrame) -> pd.DataFrame:
     """Seconds a launch that the whole step takes beyond what the GPU works for."""
-    of_steps = found[(found["mode"] == "step") & found["phase"].isin(["step", ""])]
-    index = ["cell", "variant"]
-    steps = of_steps[(of_steps["quantity"] == "time") & (of_steps["phase"] == "step")]
-    places = pd.MultiIndex.from_frame(steps[index])
-    counted = of_steps[of_steps["quantity"] == "launches"].drop_duplicates(index)
-    launches = counted.set_index(index)["median"].reindex(places).to_numpy()
-    times_alone = alone.best(of_steps).groupby(level=index).first().reindex(places).to_numpy()
-    gap = (steps["median"].to_numpy() - times_alone) / launches
-    unknown = dict.fromkeys(("low", "high", "mean", "std"), np.nan)
-    made = steps.assign(quantity="launch_gap", median=gap, limits="", **unknown)
+    steps = where(found, quantity="time", mode="step", phase="step")
+    launches = beside(steps, where(found, quantity="launches"), alone.STEP, "median")
+    work = beside(steps, alone.best(found), alone.STEP, "median")
+    gap = (steps["median"] - work) / launches
+    unknown = dict.fromkeys(NUMBERS, np.nan) | {"median": gap}
+    made = steps.assign(quantity="launch_gap", limits="", **unknown)
     return made[np.isfinite(gap)]

@@ -1,9 +1,15 @@
 """models.csv: what was built, a row for each model, context and batch of a machine; and its
 operations."""
 
+import dataclasses
+
+import pandas as pd
+
 from stepscope.formulas import flops
 from stepscope.results.cells import MeasuredCell
+from stepscope.results.schema import TABLES
 
+PLACE = ["machine", "size", "context", "batch"]
 FORMULA, COUNTER = "formula", "counter"
 
 
@@ -35,29 +41,22 @@ def chosen(found: dict) -> tuple[float | None, str]:
     return next(((found[name], name) for name in order if found.get(name)), (None, ""))
 
 
-def rows(cells: list[MeasuredCell]) -> list[dict]:
+def rows(cells: list[MeasuredCell]) -> pd.DataFrame:
     """In the cells' order; of several cells at one place, that with the fewest options tells."""
-    found: dict[tuple, MeasuredCell] = {}
-    for cell in sorted(cells, key=lambda each: each.name.count("=")):
-        if cell.record and "context" in cell.spec and (cell.shape or cell.own_model):
-            place = cell.place
-            key = (place["machine"], place["size"], place["context"], place["batch"])
-            found.setdefault(key, cell)
-    chosen = {cell.name for cell in found.values()}
-    return [_row(cell) for cell in cells if cell.name in chosen]
+    built = [cell for cell in cells if "context" in cell.spec and (cell.shape or cell.own_model)]
+    plainest = sorted(range(len(built)), key=lambda place: built[place].name.count("="))
+    made = [_row(built[place]) for place in plainest]
+    found = pd.DataFrame(made, plainest, TABLES["models"].names)
+    return found.drop_duplicates(PLACE).sort_index()
 
 
 def _row(cell: MeasuredCell) -> dict:
-    place = {name: cell.place[name] for name in ("machine", "size", "context", "batch")}
     if cell.shape:
-        names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "parameters")
-        of_shape = {name: getattr(cell.shape, name) for name in names}
-        of_shape |= {"key_value_heads": cell.shape.key_value_heads}
-        of_shape |= {"trained": cell.shape.parameters, "dtype": "float32"}
-        return place | of_shape | {"flop": flop(cell, "step"), "flop_from": FORMULA}
+        of_shape = dataclasses.asdict(cell.shape) | {"parameters": cell.shape.parameters}
+        found = {"trained": cell.shape.parameters, "dtype": "float32", "flop_from": FORMULA}
+        return cell.place | of_shape | found | {"flop": flop(cell, "step")}
     own = cell.own_model
     whole, source = chosen(own.get("flops") or {})
-    said = ("vocab_size", "parameters", "reference", "class", "inputs", "loss")
     found = {
         "num_layers": (own.get("blocks") or {}).get("count"),
         "flop": whole,
@@ -66,4 +65,4 @@ def _row(cell: MeasuredCell) -> dict:
         "dtype": (own.get("dtype") or "").replace("torch.", ""),
         "unknown": "; ".join(map(str, own.get("unknown") or [])),
     }
-    return place | found | {name: own.get(name) for name in said}
+    return cell.place | own | found

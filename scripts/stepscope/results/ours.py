@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from stepscope.axes import IMPLEMENTATIONS
+from stepscope.results.tables import where
 
 READ = ("series", "sums", "warmup", "kernels", "modules", "categories", "phases")
 OTHERS = "others"  # whatever implementation of attention
@@ -40,14 +41,14 @@ class Like(NamedTuple):
     quantity: str
     statistic: str
     size: str = ""
-    at: float | None = None
-    batch: float | None = None
+    at: float = 0
+    batch: float = 0
     precision: str = ""
     phase: str = ""
     mode: str = ""
     part: str = ""
     implementation: str = ""
-    options: frozenset[str] = frozenset()
+    options: str = ""  # sorted
 
 
 class Ours(NamedTuple):
@@ -55,114 +56,97 @@ class Ours(NamedTuple):
 
     value: float
     cell: str
-    implementation: str = ""
+    beside: str = ""
 
 
-Found = Iterator[tuple[Like, Ours]]
+LIKE, OURS = list(Like._fields), list(Ours._fields)
 
 
 def known(tables: Mapping[str, pd.DataFrame], machine: str) -> dict[Like, Ours]:
     """All values of a machine. tables: those that are read here, with the places of their cells."""
-    found: dict[Like, Ours] = {}
-    own = {name: frame[frame["machine"] == machine] for name, frame in tables.items()}
-    for source in (_sums, _series, _warmup, _kernels, _parts, _launches):
-        for like, ours in source(own):
-            found.setdefault(like, ours)
-    return {like: ours for like, ours in found.items() if ours.value == ours.value}
+    renamed = {name: frame.rename(columns={"context": "at"}) for name, frame in tables.items()}
+    own = {name: where(frame, machine=machine) for name, frame in renamed.items()}
+    plain = {name: where(frame, options="") for name, frame in own.items()}
+    sums = own["sums"][["cell", "variant", "sum"]].rename(columns={"variant": "part"})
+    told = [
+        *_told(sums, "sum", value=sums["sum"]),
+        *_of_series(own["series"]),
+        *_of_warmup(plain["warmup"]),
+        *_of_kernels(plain["kernels"]),
+        *_of_modules(plain["modules"]),
+        *_of_categories(plain["categories"]),
+        *_told(plain["phases"], "launches", value=plain["phases"]["kernels"]),
+    ]
+    found = pd.concat(told, ignore_index=True)
+    found = found.drop_duplicates(LIKE).dropna(subset="value")
+    likes = found[LIKE].itertuples(index=False, name=None)
+    ours = found[OURS].itertuples(index=False, name=None)
+    return {Like(*like): Ours(*each) for like, each in zip(likes, ours, strict=True)}
 
 
-def _rows(tables: Mapping[str, pd.DataFrame], name: str) -> list[dict]:
-    """The rows of plain cells, in which nothing was changed."""
-    frame = tables[name]
-    return frame[frame["options"] == ""].to_dict("records")
+def _told(
+    rows: pd.DataFrame, quantity: str | pd.Series, **numbers: pd.Series
+) -> Iterator[pd.DataFrame]:
+    """The places of rows with a number, for each statistic; what is not said is "" or 0."""
+    for statistic, value in numbers.items():
+        said = rows.assign(quantity=quantity, statistic=statistic, value=value)
+        said = said.reindex(columns=[*LIKE, *OURS])
+        yield said.fillna(Like._field_defaults | Ours._field_defaults)
 
 
-def _place(row: dict, **more: str) -> dict:
-    return {
-        "size": row["size"],
-        "at": row["context"],
-        "batch": row["batch"],
-        "precision": row["precision"],
-        "mode": row["mode"],
-        "phase": row["phase"],
-    } | more
-
-
-def _sums(tables: Mapping[str, pd.DataFrame]) -> Found:
-    for row in tables["sums"].to_dict("records"):
-        yield Like("sum", "value", part=row["variant"]), Ours(row["sum"], row["cell"])
-
-
-def _series(tables: Mapping[str, pd.DataFrame]) -> Found:
-    frame = tables["series"]
-    is_known = frame["quantity"].isin(OF_SERIES) & (frame["status"] == "ok")
-    rows = frame[is_known].to_dict("records")
+def _of_series(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    frame = where(frame, quantity=[*OF_SERIES], status="ok")
     # The fastest first, which is what an implementation that is not ours is set beside.
-    rows.sort(key=lambda row: -row["median"] if row["quantity"] == "rate" else row["median"])
-    for row in rows:
-        is_pass = row["study"] == "attention"
-        if not is_pass and (row["study"] != "timing" or row["options"]):
-            continue
-        words = [word for word in row["options"].split() if not word.startswith("tokens=")]
-        place = _place(row, implementation=row["variant"] if is_pass else "")
-        if is_pass:
-            place |= {"at": row["length"], "options": frozenset(words)}
-        numbers = {name: row[name] for name in ("mean", "median", "std")}
-        if row["unit"] == "B":
-            numbers = dict.fromkeys(ONE_NUMBER, row["median"])
-        for statistic, value in numbers.items():
-            like = Like(OF_SERIES[row["quantity"]], statistic, **place)
-            ours = Ours(value, row["cell"], row["variant"] if is_pass else "")
-            yield like, ours
-            if is_pass:
-                yield like._replace(implementation=OTHERS), ours
+    cost = frame["median"].where(frame["quantity"] != "rate", -frame["median"])
+    frame = frame.loc[cost.sort_values(kind="stable").index]
+    steps = where(frame, study="timing", options="")
+    passes = where(frame, study="attention")
+    options = passes["options"].str.replace(r"tokens=\S+", "", regex=True).str.split().map(sorted)
+    variant = passes["variant"]
+    passes = passes.assign(
+        at=passes["length"],
+        options=options.str.join(" "),
+        implementation=variant,
+        beside=variant,
+    )
+    both = pd.concat([steps, passes, passes.assign(implementation=OTHERS)], ignore_index=True)
+    quantity, median = both["quantity"].map(OF_SERIES), both["median"]
+    is_peak = both["unit"] == "B"
+    times, peaks = both[~is_peak], both[is_peak]
+    yield from _told(times, quantity, mean=times["mean"], median=median, std=times["std"])
+    yield from _told(peaks, quantity, value=median, max=median)
 
 
-def _warmup(tables: Mapping[str, pd.DataFrame]) -> Found:
-    for row in _rows(tables, "warmup"):
-        place = _place(row, part=WARM_UP.format(row["skipped"]))
-        for statistic in ("mean", "std"):
-            yield Like("time", statistic, **place), Ours(row[statistic], row["cell"])
+def _of_warmup(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    rows = rows.assign(part=rows["skipped"].map(WARM_UP.format))
+    yield from _told(rows, "time", mean=rows["mean"], std=rows["std"])
 
 
-def _kernels(tables: Mapping[str, pd.DataFrame]) -> Found:
-    for row in _rows(tables, "kernels"):
-        numbers = {
-            ("time per instance", each): row[each] for each in ("median", "min", "max", "std")
-        }
-        numbers |= {
-            ("time per instance", "mean"): row["time"] / row["calls"],
-            ("instances", "value"): row["calls"],
-            ("share of GPU time", "value"): row["share"],
-        }
-        for name in dict.fromkeys([row["full_name"], row["name"]]):
-            for (quantity, statistic), value in numbers.items():
-                yield Like(quantity, statistic, **_place(row, part=name)), Ours(value, row["cell"])
+def _of_kernels(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    for name in ("full_name", "name"):
+        own = rows.assign(part=rows[name])
+        mean = own["time"] / own["calls"]
+        others = {each: own[each] for each in ("median", "min", "max", "std")}
+        yield from _told(own, "time per instance", mean=mean, **others)
+        yield from _told(own, "instances", value=own["calls"])
+        yield from _told(own, "share of GPU time", value=own["share"])
 
 
-def _parts(tables: Mapping[str, pd.DataFrame]) -> Found:
-    """Modules of a forward pass by the call, and kinds of kernels by their share of a phase."""
-    for row in _rows(tables, "modules"):
-        row["phase"] = "forward"  # whose ranges they are
-        numbers = {
-            ("time per call", "mean"): row["host_time"] / row["calls"],
-            ("GPU time per call", "mean"): row["gpu_time"] / row["calls"],
-            ("launches per call", "value"): row["kernels"] / row["calls"],
-        }
-        for name in PARTS.get(row["module"], ()):
-            for (quantity, statistic), value in numbers.items():
-                yield Like(quantity, statistic, **_place(row, part=name)), Ours(value, row["cell"])
-    for row in _rows(tables, "categories"):
-        for name in PARTS.get(row["category"], (row["category"],)):
-            yield (
-                Like("share of GPU", "value", **_place(row, part=name)),
-                Ours(row["share"], row["cell"]),
-            )
+def _of_modules(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Modules of a forward pass by the call, whose ranges they are."""
+    rows = rows.assign(part=rows["module"].map(PARTS), phase="forward").explode("part")
+    rows = rows[rows["part"].notna()]
+    calls = rows["calls"]
+    yield from _told(rows, "time per call", mean=rows["host_time"] / calls)
+    yield from _told(rows, "GPU time per call", mean=rows["gpu_time"] / calls)
+    yield from _told(rows, "launches per call", value=rows["kernels"] / calls)
 
 
-def _launches(tables: Mapping[str, pd.DataFrame]) -> Found:
-    for row in _rows(tables, "phases"):
-        yield Like("launches", "value", **_place(row)), Ours(row["kernels"], row["cell"])
+def _of_categories(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Kinds of kernels by their share of a phase."""
+    parts = rows["category"].map(PARTS).fillna(rows["category"])
+    rows = rows.assign(part=parts).explode("part").reset_index(drop=True)
+    yield from _told(rows, "share of GPU", value=rows["share"])
 
 
 def implementation_of(name: str) -> str:

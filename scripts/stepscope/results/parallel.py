@@ -8,92 +8,75 @@ import pandas as pd
 from stepscope.model.formats import FORMATS
 from stepscope.parallel import predicted
 from stepscope.results.cells import MeasuredCell
+from stepscope.results.tables import where
 from stepscope.trace.collectives import bus_bytes
 
 DEVICES = (2, 4, 8)
+COPY = "copy"  # stands among the collectives of a record, and is none
 PHASES = ("forward", "backward", "optimizer")
 
 
-def ranks(cells: list[MeasuredCell]) -> list[dict]:
-    """A row for each variant and rank: the parts of its step under the profiler."""
-    return list(_rows(cells, "ranks"))
+def tables(cells: list[MeasuredCell], series: pd.DataFrame) -> dict[str, list[dict]]:
+    """All of them. series: by series.of()."""
+    return {
+        "ranks": _rows(cells, "ranks"),
+        "rank_memory": _rows(cells, "memory"),
+        "collectives": [
+            _collective(row) for row in _rows(cells, "collectives") if row["collective"] != COPY
+        ],
+        "parallel_predicted": [row for cell in cells for row in _predictions(cell, series)],
+    }
 
 
-def memory(cells: list[MeasuredCell]) -> list[dict]:
-    """A row for each variant and point of a step."""
-    return list(_rows(cells, "memory"))
+def _rows(cells: list[MeasuredCell], part: str) -> list[dict]:
+    own = [cell for cell in cells if cell.place["study"] == "parallel"]
+    return [{"devices": cell.spec["devices"], **row} for cell in own for row in cell.rows(part)]
 
 
-def collectives(cells: list[MeasuredCell]) -> list[dict]:
-    """A row for each collective and size."""
-    found = []
-    for row in _rows(cells, "collectives"):
-        size = row["bytes"]
-        if row["collective"] == "copy":
-            found.append(row)
-            continue
-        crossing = bus_bytes(row["collective"], size, size, row["devices"])
-        found.append(row | {"bus": crossing / row["seconds"]})
-    return found
+def _collective(row: dict) -> dict:
+    size = row["bytes"]
+    crossing = bus_bytes(row["collective"], size, size, row["devices"])
+    return row | {"bus": crossing / row["seconds"]}
 
 
-def predictions(cells: list[MeasuredCell], series: pd.DataFrame) -> list[dict]:
+def _predictions(cell: MeasuredCell, series: pd.DataFrame) -> Iterator[dict]:
     """A row for each strategy that stands in a cell as it is, and number of devices: the step that
     one device's phases and the collectives let expect, beside the measured one."""
-    found = []
-    for cell in cells:
-        times = _times(cell, series)
-        network = _network(cell)
-        if not network or not {"alone", *PHASES} <= times.keys():
-            continue
-        one = _one_device(cell, times)
-        plain = [each["name"] for each in cell.spec["variants"] if each["name"] == each["strategy"]]
-        for strategy in plain:
-            for devices in DEVICES:
-                own = (one, network, strategy, devices)
-                is_measured = devices == cell.spec["devices"]
-                found.append(
-                    _key(cell)
-                    | {
-                        "variant": strategy,
-                        "devices": devices,
-                        "predicted": predicted.step(*own),
-                        "measured": times.get(strategy) if is_measured else None,
-                        "hiding_batch": predicted.hiding_batch(*own),
-                    }
-                )
-    return found
-
-
-def _rows(cells: list[MeasuredCell], part: str) -> Iterator[dict]:
-    for cell in cells:
-        if cell.place["study"] == "parallel":
-            for row in cell.summary.get("tables", {}).get(part, []):
-                yield _key(cell) | {"devices": cell.spec["devices"]} | row
-
-
-def _key(cell: MeasuredCell) -> dict:
-    return {"machine": cell.place["machine"], "cell": cell.name}
+    network = _network(cell)
+    times = _times(cell, series) if network else {}
+    if network is None or not {"alone", *PHASES} <= times.keys():
+        return
+    one = _one_device(cell, times)
+    for variant in cell.spec["variants"]:
+        strategy = variant["strategy"]
+        for devices in DEVICES if variant["name"] == strategy else ():
+            own = (one, network, strategy, devices)
+            is_measured = devices == cell.spec["devices"]
+            yield cell.key | {
+                "variant": strategy,
+                "devices": devices,
+                "predicted": predicted.step(*own),
+                "measured": times.get(strategy) if is_measured else None,
+                "hiding_batch": predicted.hiding_batch(*own),
+            }
 
 
 def _times(cell: MeasuredCell, series: pd.DataFrame) -> dict[str, float]:
     """Seconds of the phases of one device's step, and of each variant's whole step."""
-    own = series[(series["cell"] == cell.name) & (series["quantity"] == "time")]
-    own = own[own["median"].notna()]
-    of_one = own[own["variant"] == "alone"]
-    phases = dict(zip(of_one["phase"], of_one["median"], strict=True))
-    steps = own[own["phase"] == "step"]
-    return phases | dict(zip(steps["variant"], steps["median"], strict=True))
+    own = where(series, cell=cell.name, quantity="time").dropna(subset="median")
+    phases = where(own, variant="alone").set_index("phase")["median"]
+    steps = where(own, phase="step").set_index("variant")["median"]
+    return phases.to_dict() | steps.to_dict()
 
 
 def _network(cell: MeasuredCell) -> predicted.Network | None:
-    rows = cell.summary.get("tables", {}).get("collectives", [])
+    rows = cell.rows("collectives")
     sums = [row for row in rows if row["collective"] == "all_reduce"]
     if not sums:
         return None
     largest = max(sums, key=lambda row: row["bytes"])
     slowed = largest.get("beside", largest["seconds"]) / largest["seconds"]
-    copies = [row["seconds"] / row["bytes"] for row in rows if row["collective"] == "copy"]
+    copies = [row["seconds"] / row["bytes"] for row in rows if row["collective"] == COPY]
     return predicted.Network(
         cell.spec["devices"],
         tuple(sorted((row["bytes"], row["seconds"]) for row in sums)),

@@ -12,14 +12,12 @@ FASTEST = 1e17
 
 def too_fast(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]:
     """Cells with a step that multiplies faster than any device: why."""
-    if samples.empty or "mode" not in samples:  # of ceilings alone
-        return {}
     by_name = {cell.name: cell for cell in cells}
-    whole = samples[samples["phase"].astype(str) == samples["mode"].astype(str).map(alone.WHOLE)]
-    least = whole.groupby(["cell", "mode"], observed=True)["seconds"].min().reset_index()
+    whole = samples[samples["phase"] == samples["mode"].map(alone.WHOLE)]
+    least = whole.groupby(["cell", "mode"])["seconds"].min().reset_index()
     found = {}
     for row in least.to_dict("records"):
-        cell, mode, seconds = by_name[str(row["cell"])], str(row["mode"]), float(row["seconds"])
+        cell, mode, seconds = by_name[row["cell"]], row["mode"], row["seconds"]
         work = models.flop(cell, mode) if cell.record else None
         if work and seconds < work / (cell.spec.get("devices", 1) * FASTEST):
             said = f"{mode} of {seconds:.4g} s is {work / seconds:.4g} FLOP/s"

@@ -15,22 +15,22 @@ from stepscope.results.ours import Like, Ours
 from stepscope.results.schema import TABLES
 
 SI = {  # unit of a published value: (SI unit, how many of that it is)
-    **{"s": ("s", 1.0), "ms": ("s", 1e-3), "us": ("s", 1e-6), "ns": ("s", 1e-9)},
-    **{
-        "bytes": ("B", 1.0),
-        "MB": ("B", 1e6),
-        "MiB": ("B", 2.0**20),
-        "GB": ("B", 1e9),
-        "GiB": ("B", 2.0**30),
-    },
-    **{"TFLOP/s": ("FLOP/s", 1e12), "tokens/s": ("token/s", 1.0)},
-    **{
-        "%": ("1", 0.01),
-        "share": ("1", 1.0),
-        "ratio": ("1", 1.0),
-        "count": ("1", 1.0),
-        "": ("1", 1.0),
-    },
+    "s": ("s", 1.0),
+    "ms": ("s", 1e-3),
+    "us": ("s", 1e-6),
+    "ns": ("s", 1e-9),
+    "bytes": ("B", 1.0),
+    "MB": ("B", 1e6),
+    "MiB": ("B", 2.0**20),
+    "GB": ("B", 1e9),
+    "GiB": ("B", 2.0**30),
+    "TFLOP/s": ("FLOP/s", 1e12),
+    "tokens/s": ("token/s", 1.0),
+    "%": ("1", 0.01),
+    "share": ("1", 1.0),
+    "ratio": ("1", 1.0),
+    "count": ("1", 1.0),
+    "": ("1", 1.0),
 }
 WARM = 5  # steps of warm-up from which on a mean is one of a warm step
 # Published effect: what of the figure is another in the time above the line, and below it.
@@ -39,22 +39,24 @@ EFFECTS = {
     "ratio to forward": ({}, {"phase": "forward"}),
     "change by TF32": ({}, {"precision": "fp32"}),
 }
+NOTHING = Ours(math.nan, "")
 CHANGES = ("change by TF32",)  # of which 0 is no change
 REQUIRED = ("source", "gpu", "study", "quantity", "value", "unit")
 NUMBERS = {
-    *(
-        "d_model",
-        "d_ff",
-        "num_layers",
-        "num_heads",
-        "vocab_size",
-        "context",
-        "batch",
-        "warmup",
-        "samples",
-        "value",
-    ),
-    *("d_head", "heads", "kv_heads", "length"),
+    "d_model",
+    "d_ff",
+    "num_layers",
+    "num_heads",
+    "vocab_size",
+    "context",
+    "batch",
+    "warmup",
+    "samples",
+    "value",
+    "d_head",
+    "heads",
+    "kv_heads",
+    "length",
 }
 CHOICES = {
     "study": ("timing", "warmup", "profile", "memory", "attention", "precision"),
@@ -68,20 +70,19 @@ CHOICES = {
     "impossible": ("", "True", "False", "true", "false"),
 }
 TEXTS = {
-    *(
-        "source",
-        "title",
-        "item",
-        "date",
-        "gpu",
-        "framework",
-        "size",
-        "mode",
-        "implementation",
-        "name",
-        "quantity",
-    ),
-    *("note", "doubt"),
+    "source",
+    "title",
+    "item",
+    "date",
+    "gpu",
+    "framework",
+    "size",
+    "mode",
+    "implementation",
+    "name",
+    "quantity",
+    "note",
+    "doubt",
 }
 
 
@@ -93,16 +94,14 @@ class PublishedError(ValueError):
 def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> list[dict]:
     """All files' rows in the columns of the table, one for each machine that has ours beside a
     figure. tables: those that ours.known() reads, with the places of their cells."""
-    series = tables["series"]
-    known = [ours.known(tables, machine) for machine in series["machine"].unique()]
+    machines = tables["series"]["machine"].unique()
+    known = [ours.known(tables, machine) for machine in machines]
     found = []
     for path in paths:
         for figure in read(path):
-            beside = [_match(figure, own) for own in known]
-            matches = [match for match in beside if match is not None]
-            found += [_row(figure, match) for match in matches]
-            if not matches:
-                found.append(_row(figure, None))
+            matches = [_match(figure, own) for own in known]
+            beside = [match for match in matches if match]
+            found += [_row(figure, match) for match in beside or [NOTHING]]
     return found
 
 
@@ -146,21 +145,27 @@ def _checked(where: str, values: dict) -> dict:
 
 
 def _number(where: str, text: str) -> float | None:
+    if not text:
+        return None
     try:
-        found = float(text) if text else None
+        found = float(text)
     except ValueError:
         raise PublishedError(f"{where}: {text!r} is no number") from None
-    if found is not None and not math.isfinite(found):
+    if not math.isfinite(found):
         raise PublishedError(f"{where}: {text!r} is not finite")
     return found
 
 
-def _row(figure: dict, match: Ours | None) -> dict:
+def _row(figure: dict, match: Ours) -> dict:
     unit, factor = SI[figure["unit"]]
-    value = None if figure["value"] is None else figure["value"] * factor
-    measured = match.value if match else None
+    value = math.nan if figure["value"] is None else figure["value"] * factor
     is_impossible = figure["impossible"].lower() == "true"
     doubt = figure["doubt"] or ("cannot be true" if is_impossible else "")
+    # Of changes the ratio is that of what they change to.
+    whole = 1 if figure["quantity"] in CHANGES else 0
+    measured = whole + match.value
+    # What is in doubt is listed, and compared with nothing.
+    is_compared = measured and not doubt
     made = {
         "phase": PHASES.get(figure["phase"], ""),
         "variant": figure["implementation"],
@@ -168,84 +173,69 @@ def _row(figure: dict, match: Ours | None) -> dict:
         "value": value,
         "unit": unit,
         "doubt": doubt,
-        "cell": match.cell if match else "",
-        "beside": match.implementation if match else "",
-        "measured": measured,
-        # What is in doubt is listed, and compared with nothing.
-        "ratio": None if doubt else _ratio(figure["quantity"], value, measured),
+        "measured": match.value,
+        "cell": match.cell,
+        "beside": match.beside,
+        "ratio": (whole + value) / measured if is_compared else math.nan,
     }
-    names = TABLES["published"].names
-    return {name: made[name] if name in made else figure[name] for name in names}
-
-
-def _ratio(quantity: str, value: float | None, measured: float | None) -> float | None:
-    """Published over ours; of changes that of what they change to."""
-    if value is None or measured is None:
-        return None
-    if quantity in CHANGES:
-        value, measured = 1 + value, 1 + measured
-    return value / measured if measured else None
+    row = figure | made
+    return {name: row[name] for name in TABLES["published"].names}
 
 
 def _match(figure: dict, known: dict[Like, Ours]) -> Ours | None:
     """Ours beside a figure; of an effect what the same two places of ours make of it."""
-    if figure["quantity"] not in EFFECTS:
+    quantity = figure["quantity"]
+    if quantity not in EFFECTS:
         return _first(figure, known)
-    sides = [
-        _first(figure | {"quantity": "time", "statistic": "mean"} | changed, known)
-        for changed in EFFECTS[figure["quantity"]]
-    ]
-    over, under = sides
+    time = figure | {"quantity": "time", "statistic": "mean"}
+    over, under = (_first(time | changed, known) for changed in EFFECTS[quantity])
     if over is None or under is None:
         return None
     ratio = over.value / under.value
-    return over._replace(value=ratio - 1 if figure["quantity"] in CHANGES else ratio)
+    return over._replace(value=ratio - 1 if quantity in CHANGES else ratio)
 
 
 def _first(figure: dict, known: dict[Like, Ours]) -> Ours | None:
     """Of the same mode, else of one that has the phase, too."""
-    for mode in (figure["mode"], "step", "forward-backward"):
-        found = known.get(_like(figure, mode))
-        if found:
-            return found
-    return None
+    modes = (figure["mode"], "step", "forward-backward")
+    found = (known.get(_like(figure, mode)) for mode in modes)
+    return next(filter(None, found), None)
 
 
 def _like(figure: dict, mode: str) -> Like:
     """All that ours must have in common with a figure."""
-    whole = MODES[mode].whole if mode in MODES else ""
     quantity, statistic = figure["quantity"], figure["statistic"] or "value"
     if quantity == "sum":  # of numbers: it is the same on every machine
         return Like(quantity, statistic, part=figure["name"])
-    if figure["study"] == "attention" and figure["d_head"]:
-        heads = {"heads": figure["heads"], "key_value_heads": figure["kv_heads"]}
-        options = [f"{name}={number:.0f}" for name, number in heads.items() if number]
-        if figure["causal"] == "yes":
-            options.append("mask=causal")
-        return Like(
-            quantity,
-            statistic,
-            size=f"d{figure['d_head']:.0f}",
-            at=figure["length"],
-            batch=figure["batch"],
-            precision=figure["precision"],
-            phase=figure["direction"],
-            implementation=ours.implementation_of(figure["implementation"]),
-            options=frozenset(options),
-        )
+    whole = MODES[mode].whole if mode in MODES else ""
     part = figure["name"]
     if _is_cold(figure):
         part = "?" if figure["warmup"] is None else ours.WARM_UP.format(figure["warmup"])
-    return Like(
+    like = Like(
         quantity,
         statistic,
         size=figure["size"],
-        at=figure["context"],
-        batch=figure["batch"],
+        at=figure["context"] or 0,
+        batch=figure["batch"] or 0,
         precision=figure["precision"],
         phase=PHASES.get(figure["phase"]) or whole,
         mode=mode,
         part=part,
+    )
+    if figure["study"] != "attention" or not figure["d_head"]:
+        return like
+    options = ["mask=causal"] if figure["causal"] == "yes" else []
+    for option, name in (("heads", "heads"), ("key_value_heads", "kv_heads")):
+        if figure[name]:
+            options.append(f"{option}={figure[name]:.0f}")
+    return like._replace(
+        size=f"d{figure['d_head']:.0f}",
+        at=figure["length"] or 0,
+        phase=figure["direction"],
+        mode="",
+        part="",
+        implementation=ours.implementation_of(figure["implementation"]),
+        options=" ".join(sorted(options)),
     )
 
 

@@ -6,7 +6,8 @@ import hashlib
 import io
 import json
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import fastjsonschema
@@ -16,28 +17,37 @@ import pandas as pd
 from stepscope.axes import DIRECTIONS, MODES
 from stepscope.config.studies import STUDIES
 
-_NONE = pd.DataFrame(columns=["cell"])
+SAMPLED = [study.name for study in STUDIES if study.samples_are_series]
 YEAR = 3.2e7  # s
 INSTANT = 1e-7  # s: no call takes less
-TIMES = ("seconds", "event_seconds", "launch_seconds")
+MOST = 1e9  # of what is counted
 NEEDED = {"variant", "process", "kind", "phase", "step", "warmup", "seconds"}  # of samples.csv
 LARGEST = 2**29  # bytes of a file that is read
 MOST_DIGITS = 100  # and letters of a number
-KINDS = ("free", "phased", "host-free", "busy", "burst", "sustained")
 # Column of samples.csv -> the words that it knows.
 WORDS = {
     "warmup": ("True", "False"),
-    "kind": KINDS,
+    "kind": ("free", "phased", "host-free", "busy", "burst", "sustained"),
     "mode": ("", *MODES),
     "direction": ("", *DIRECTIONS),
 }
 # Column of samples.csv -> least and most; of those of the GPU a field may be empty.
 BOUNDS = {
     "seconds": (INSTANT, YEAR),
-    **dict.fromkeys(TIMES[1:], (0, YEAR)),
-    **dict.fromkeys(("process", "round", "step", "length"), (0, 1e9)),
-    **{"sm_clock_mhz": (0, 1e5), "power_w": (0, 1e5), "temperature_c": (-273.15, 1e4)},
+    "event_seconds": (0, YEAR),
+    "launch_seconds": (0, YEAR),
+    "process": (0, MOST),
+    "round": (0, MOST),
+    "step": (0, MOST),
+    "length": (0, MOST),
+    "sm_clock_mhz": (0, 1e5),
+    "power_w": (0, 1e5),
+    "temperature_c": (-273.15, 1e4),
 }
+TEXT = ["variant", "mode", "phase", "direction"]  # of samples and of values
+# Columns that all samples have once they are prepared.
+WHOLE_NUMBERS = ["length", "round", "process", "step"]
+NUMBERS = ["seconds", "sm_clock_mhz"]
 
 
 class Damaged(ValueError):
@@ -64,8 +74,7 @@ def read_record(folder: Path) -> dict:
 @functools.cache
 def _schema() -> Callable[[dict], dict]:
     schema = json.loads(Path(__file__).with_name("record.schema.json").read_text())
-    studies = [study.name for study in STUDIES if study.samples_are_series]
-    schema["if"]["properties"]["study"] = {"enum": studies}
+    schema["if"]["properties"]["study"] = {"enum": SAMPLED}
     return fastjsonschema.compile(schema)
 
 
@@ -110,80 +119,81 @@ def parsed(contents: Mapping[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]
     be: why).
 
     contents: cell: its samples.csv. Files with the same columns are parsed at once, since a large
-    grid has thousands.
+    grid has thousands; each by itself where one of them is not even a table.
     """
     by_header: dict[bytes, dict[str, bytes]] = {}
     for cell, text in contents.items():
         by_header.setdefault(text.partition(b"\n")[0], {})[cell] = text
-    frames: list[pd.DataFrame] = []
-    damaged: dict[str, str] = {}
-    for header, alike in by_header.items():
-        table, wrong = _together(header, alike)
-        frames.append(table)
-        damaged |= wrong
-    if not frames:
-        return _NONE, damaged
+    frames, damaged = [pd.DataFrame(columns=["cell"], dtype=str)], {}
+    groups = deque(by_header.values())
+    while groups:
+        alike = groups.popleft()
+        try:
+            table = _table(alike)
+        except (ValueError, OverflowError) as error:  # a whole number may be too large for pandas
+            if len(alike) > 1:
+                groups.extend({cell: text} for cell, text in alike.items())
+            else:
+                (cell,) = alike
+                damaged[cell] = f"samples.csv is damaged: {str(error).splitlines()[0]}"
+        else:
+            frames.append(table)
+            damaged |= _impossible(table)
     return pd.concat(frames, ignore_index=True), damaged
 
 
-def _together(header: bytes, contents: dict[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]:
-    """parsed() of files with the same header; each by itself where one of them is not even a
-    table."""
-    cells = list(contents)
-    counts = [text.count(b"\n") - 1 for text in contents.values()]
+def _table(contents: dict[str, bytes]) -> pd.DataFrame:
+    """The samples of files that have the same header. Raises ValueError, OverflowError."""
+    header = next(iter(contents.values())).partition(b"\n")[0]
+    columns = {name.strip('"') for name in header.decode(errors="replace").split(",")}
+    lacking = sorted(NEEDED - columns)
+    if lacking:
+        raise ValueError(f"it has no column {', '.join(lacking)}")
     bodies = b"".join(text.partition(b"\n")[2] for text in contents.values())
-    if lacking := NEEDED - {name.strip('"') for name in header.decode(errors="replace").split(",")}:
-        said = f"samples.csv is damaged: it has no column {', '.join(sorted(lacking))}"
-        return _NONE, dict.fromkeys(cells, said)
-    try:
-        table = pd.read_csv(io.BytesIO(header + b"\n" + bodies), low_memory=False)
-        if not isinstance(table.index, pd.RangeIndex):  # pandas takes the first ones for labels
-            raise ValueError("there are more fields in a line than columns")
-        owners = np.repeat(np.arange(len(cells)), counts)
-        table = table.assign(cell=owners)
-    except (ValueError, OverflowError) as error:  # a whole number may be too large for pandas
-        if len(cells) > 1:
-            return _apart(header, contents)
-        return _NONE, {cells[0]: f"samples.csv is damaged: {str(error).splitlines()[0]}"}
-    starts = np.cumsum([0, *counts])
-    damaged: dict[str, str] = {}
-    for row, name in _impossible(table):
-        number = int(owners[row])
-        line = row - starts[number] + 2  # the first is the header
-        said = f"samples.csv is damaged: in line {line} {name} is {str(table[name][row])[:60]}"
-        damaged.setdefault(cells[number], said)
-    return table.assign(cell=pd.Categorical.from_codes(owners, pd.Index(cells))), damaged
+    table = pd.read_csv(io.BytesIO(header + b"\n" + bodies), low_memory=False)
+    if not isinstance(table.index, pd.RangeIndex):  # pandas takes the first ones for labels
+        raise ValueError("there are more fields in a line than columns")
+    lines = [text.count(b"\n") - 1 for text in contents.values()]
+    return table.assign(cell=np.repeat(list(contents), lines))
 
 
-def _apart(header: bytes, contents: dict[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]:
-    found = [_together(header, {cell: text}) for cell, text in contents.items()]
-    damaged = {cell: why for _, wrong in found for cell, why in wrong.items()}
-    return pd.concat([table for table, _ in found], ignore_index=True), damaged
-
-
-def _impossible(table: pd.DataFrame) -> Iterator[tuple[int, str]]:
-    """(row, column) of the first field of each file and column that is beyond its BOUNDS, or none
-    of its WORDS."""
-    for name, words in WORDS.items():
-        if name in table:
-            column = table[name].fillna("").astype(str)
-            wrong = table[~column.isin(words)]
-            for row in wrong.drop_duplicates("cell").index:
-                yield row, name
-    for name, (least, most) in BOUNDS.items():
+def _impossible(table: pd.DataFrame) -> dict[str, str]:
+    """Cells with a field that is none of its WORDS or beyond its BOUNDS: the first one."""
+    lines = table.groupby("cell").cumcount() + 2  # the first is the header
+    found: dict[str, str] = {}
+    for name in (*WORDS, *BOUNDS):
         if name not in table:
             continue
-        column = table[name]
-        numbers = column
-        if column.dtype.kind not in "if":
-            # As text, since a whole number of hundreds of digits has no other form here.
-            decimals = column.astype(str).where(column.astype(str).str.len() < MOST_DIGITS)
-            numbers = pd.to_numeric(decimals, errors="coerce")
-        # Only what was timed may not be missing.
-        is_given = column.notna() | (name == "seconds")
-        wrong = table[~numbers.between(least, most) & is_given]
-        for row in wrong.drop_duplicates("cell").index:
-            yield row, name
+        wrong = table[_is_wrong(name, table[name])].drop_duplicates("cell")
+        for row, cell, value in zip(wrong.index, wrong["cell"], wrong[name], strict=True):
+            said = f"in line {lines[row]} {name} is {str(value)[:60]}"
+            found.setdefault(cell, f"samples.csv is damaged: {said}")
+    return found
+
+
+def _is_wrong(name: str, column: pd.Series) -> pd.Series:
+    """Of each field of a column."""
+    if name in WORDS:
+        return ~column.fillna("").astype(str).isin(WORDS[name])
+    numbers = column
+    if column.dtype.kind not in "if":
+        # As text, since a whole number of hundreds of digits has no other form here.
+        texts = column.astype(str)
+        numbers = pd.to_numeric(texts.where(texts.str.len() < MOST_DIGITS), errors="coerce")
+    # Only what was timed may not be missing.
+    is_given = column.notna() | (name == "seconds")
+    return ~numbers.between(*BOUNDS[name]) & is_given
+
+
+def prepared(samples: pd.DataFrame) -> pd.DataFrame:
+    """Samples of parsed(), less what was refused, with all the columns that series are told apart
+    by: missing text is "", a missing whole number 0."""
+    # What was refused may have made text of a column.
+    types = dict.fromkeys([*TEXT, "kind"], "str") | dict.fromkeys(NUMBERS, "float")
+    types |= dict.fromkeys(WHOLE_NUMBERS, "int")
+    found = samples.reindex(columns=["cell", "warmup", *types])
+    found = found.fillna(dict.fromkeys([*TEXT, "kind"], "") | dict.fromkeys(WHOLE_NUMBERS, 0))
+    return found.astype(types).assign(warmup=found["warmup"].astype(str) == "True")
 
 
 def _content(path: Path) -> bytes:

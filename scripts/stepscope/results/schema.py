@@ -1,10 +1,13 @@
 """Every table of results/tables: its columns in their order, each with label, unit and meaning.
 
 Units are SI: s, B, J, W, FLOP/s, B/s; 1 is a count or a ratio; "of the row": as the row's column
-`unit` says. A column with `low` and `high` is the centre of an interval whose ends are the columns
-of these names. Standard library only.
+`unit` says. Columns that follow each other and are of one kind are declared together, a row each:
+`name="meaning"`, or `name=("label", "meaning")` where people call it otherwise. Standard library
+only.
 """
 
+import itertools
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -53,784 +56,743 @@ class Table:
         return {each.name: each for each in self.columns}
 
 
-def axis(name: str, label: str, meaning: str) -> Column:
-    """A column of text that tells rows apart."""
-    return Column(name, label, meaning, is_axis=True)
+Said = str | tuple[str, str]  # a meaning, or a label and a meaning
+Columns = tuple[Column, ...]
 
 
-def text(name: str, label: str, meaning: str) -> Column:
-    """A column of text that was found."""
-    return Column(name, label, meaning)
+def texts(**said: Said) -> Columns:
+    """Columns of text that was found."""
+    found = []
+    for name, each in said.items():
+        label, meaning = (name.replace("_", " "), each) if isinstance(each, str) else each
+        found.append(Column(name, label, meaning))
+    return tuple(found)
 
 
-def flag(name: str, label: str, meaning: str) -> Column:
-    """A column of True and False."""
-    return Column(name, label, meaning, FLAG)
+def numbers(unit: str, /, **said: Said) -> Columns:
+    """Columns of numbers."""
+    return tuple(replace(each, kind=NUMBER, unit=unit) for each in texts(**said))
 
 
-def number(name: str, label: str, unit: str, meaning: str, low: str = "", high: str = "") -> Column:
-    """A column of numbers."""
-    return Column(name, label, meaning, NUMBER, unit, low=low, high=high)
+def counts(**said: Said) -> Columns:
+    """Columns of numbers that count something."""
+    return tuple(replace(each, printed="count") for each in numbers("1", **said))
 
 
-def count(name: str, label: str, meaning: str) -> Column:
-    """A column of numbers that count something."""
-    return Column(name, label, meaning, NUMBER, "1", printed="count")
+def shares(**said: Said) -> Columns:
+    """Columns of parts of a whole, which are printed as percent."""
+    return tuple(replace(each, printed="share") for each in numbers("1", **said))
 
 
-def axis_count(name: str, label: str, meaning: str) -> Column:
-    """Such a column that tells rows apart."""
-    return replace(count(name, label, meaning), is_axis=True)
+def flags(**said: Said) -> Columns:
+    """Columns of True and False."""
+    return tuple(replace(each, kind=FLAG) for each in texts(**said))
 
 
-def share(name: str, label: str, meaning: str) -> Column:
-    """A column of parts of a whole, which are printed as percent."""
-    return Column(name, label, meaning, NUMBER, "1", printed="share")
+def axes(*columns: Column, **said: Said) -> Columns:
+    """Columns, of text if nothing else is said, that tell rows apart."""
+    return tuple(replace(each, is_axis=True) for each in (*columns, *texts(**said)))
 
 
-MACHINE = axis("machine", "machine", "label of the machine type, the first part of `cell`")
-CELL = axis("cell", "cell", "folder below `results/`")
-KEY = (MACHINE, CELL)
-SIZE = axis(
-    "size",
-    "size",
-    "name of the model's shape; of attention `d64`, of ceilings the operation, else the probe",
+def centre(unit: str, /, **said: Said) -> Columns:
+    """A column of numbers, and those with the ends of its interval."""
+    (column,) = numbers(unit, **said)
+    ends = numbers(
+        unit,
+        low="end of the 95 % interval between processes; empty with one process",
+        high="the other end",
+    )
+    return replace(column, low="low", high="high"), *ends
+
+
+MACHINE, CELL = KEY = axes(
+    machine="label of its type, the first part of `cell`",
+    cell="folder below `results/`",
 )
-CONTEXT = axis_count("context", "context", "tokens of a sequence")
-BATCH = axis_count("batch", "batch", "sequences of a batch")
-PRECISION = axis(
-    "precision", "precision", "of matrix products; empty where a cell's variants differ in it"
+STUDY, SIZE, PRECISION = axes(
+    study="kind of measurement",
+    size="of the model; attention's `d64`, a ceiling's operation, else the probe",
+    precision="of matrix products; empty where a cell's variants differ in it",
 )
-STUDY = axis("study", "study", "kind of measurement")
-OPTIONS = axis(
-    "options", "options", "those that are not neutral, without the mode: `mask=causal heads=16`"
+CONTEXT, BATCH, LENGTH = axes(
+    *counts(
+        context="tokens of a sequence",
+        batch="sequences of a batch",
+        length="of the attention study: positions",
+    )
+)
+OPTIONS, MODE, PHASE, DIRECTION = axes(
+    options="that are not neutral, without the mode: `mask=causal heads=16`",
+    mode="how far a step goes: `inference`, `forward`, `forward-backward` or `step`",
+    phase="of a step: `inference`, `forward`, `backward`, `optimizer`, `step` …",
+    direction="of the attention study: `forward` or `backward`",
 )
 OF_CELL = (MACHINE, STUDY, SIZE, CONTEXT, BATCH, PRECISION)
-MODE = axis(
-    "mode", "mode", "how far a step goes: `inference`, `forward`, `forward-backward` or `step`"
+PLACE = [each.name for each in (*OF_CELL, OPTIONS, MODE)]  # what `cells` says of each
+OF_PASS = (OPTIONS, MODE, PHASE, LENGTH, DIRECTION)
+LIMITS = texts(limits=("limited by", "a free step: `gpu`, `launches`, `cpu` or `unknown`"))
+PROCESSES = counts(processes="fresh processes that measured it")
+OF_KERNELS = (
+    *axes(category="what kind of work it is"),
+    *numbers("1", calls=("calls a step", "launches a step")),
+    *numbers("s", time=("time a step", "of all its launches")),
+    *shares(share="of kernels' time in the phase"),
 )
-PHASE = axis(
-    "phase", "phase", "what of a step: `inference`, `forward`, `backward`, `optimizer`, `step` …"
+KEPT = axes(category="what the memory is for")
+TENSOR = axes(
+    op=("operation", "that made it"),
+    shape="of the tensor",
+    dtype=("type", "of its elements"),
 )
-LENGTH = axis_count("length", "length", "positions that attention sees; of the attention study")
-DIRECTION = axis("direction", "direction", "`forward` or `backward`; of the attention study")
-LIMITS = text(
-    "limits", "limited by", "what limits a free step: `gpu`, `launches`, `cpu` or `unknown`"
-)
+FORMULA = texts(formula="of one's bytes, in terms of the shape")
+DEVICES = axes(*counts(devices="that take part"))
+STRATEGY = axes(variant=("strategy", "who sends what and when; `alone`: one device"))
 
 QUANTITIES = {  # of series.csv
     each.name: each
     for each in (
-        number(
-            "time",
-            "time",
+        *numbers(
             "s",
-            "by the clock: free steps synchronised at their end, phased ones around each phase",
+            time="by the clock, synchronised at a step's end or around each phase",
+            host_free_time=("host-free time", "of the step replayed from a CUDA graph"),
+            busy_time="union of kernels' and copies' intervals, by torch.profiler",
+            alone_time=(
+                "time without the host",
+                "host-free, else busy; in a ladder the same for all rungs",
+            ),
+            launch_gap=("gap a launch", "time less host-free, else busy time, over launches"),
         ),
-        number("host_free_time", "host-free time", "s", "of the step replayed from a CUDA graph"),
-        number(
-            "busy_time",
-            "busy time",
-            "s",
-            "union of the intervals of a step's kernels and copies, by torch.profiler",
+        *numbers("token/s", tokens_per_second=("throughput", "tokens of a batch over time")),
+        *numbers("FLOP/s", flops=("rate", "the model's FLOP over time")),
+        *shares(
+            share_of_ceiling=(
+                "of the ceiling",
+                "`flops` over the burst of a large product",
+            ),
+            mfu=(
+                "MFU",
+                "`flops`, attention in full, over the data sheet's dense peak (fp8: bf16's)",
+            ),
         ),
-        number(
-            "alone_time",
-            "time without the host",
-            "s",
-            "host-free, else busy; of a ladder one of them for all rungs that have it",
+        *numbers("FLOP/s or B/s", rate="of ceilings (by the least time) and attention"),
+        *counts(
+            launches="a step, kernels and graphs",
+            kernels="a step",
+            operators="of PyTorch, a step; without a GPU",
         ),
-        number(
-            "launch_gap", "gap a launch", "s", "time less host-free, else busy time, over launches"
+        *numbers(
+            "J",
+            energy="a step, by NVML's counter over a second of steps",
+            energy_token=("energy a token", "`energy` over tokens"),
         ),
-        number("tokens_per_second", "throughput", "token/s", "tokens of a batch over time"),
-        number("flops", "rate", "FLOP/s", "the model's FLOP over time"),
-        share(
-            "share_of_ceiling",
-            "of the ceiling",
-            "`flops` over the burst of a large product in that precision there",
-        ),
-        share(
-            "mfu",
-            "MFU",
-            "`flops`, attention in full, over the data sheet's dense peak; of fp8 over bf16's",
-        ),
-        number(
-            "rate", "rate", "FLOP/s or B/s", "of ceilings (the least of the times) and of attention"
-        ),
-        count("launches", "launches", "a step, kernels and graphs"),
-        count("kernels", "kernels", "a step"),
-        count("operators", "operators", "of PyTorch, a step; without a GPU"),
-        number("energy", "energy", "J", "a step, by NVML's counter over a second of steps"),
-        number("energy_token", "energy a token", "J", "`energy` over tokens"),
-        number("sm_clock", "SM clock", "MHz", "median of what was read before free steps"),
-        number("peak_asked", "peak, asked", "B", "what tensors asked for"),
-        number("peak_allocated", "peak, allocated", "B", "in the allocator's whole blocks"),
-        number(
-            "peak_reserved",
-            "peak, reserved",
+        *numbers("MHz", sm_clock=("SM clock", "median before free steps")),
+        *numbers(
             "B",
-            "from the driver, with CUDA graphs' pools; where others' was not used",
+            peak_asked=("peak, asked", "what tensors asked for"),
+            peak_allocated=("peak, allocated", "in the allocator's whole blocks"),
+            peak_reserved=(
+                "peak, reserved",
+                "from the driver, with CUDA graphs' pools",
+            ),
+            peak_resident=("peak, resident", "of the process; without a GPU"),
+            peak_predicted=("peak, predicted", "of what tensors ask for, in closed form"),
+            before_backward=("kept for backward", "allocated after attention's forward pass"),
+            model_bytes=("model", "in tensors of model, batch and optimizer"),
+            start_bytes=("before the step", "in tensors before the recorded step"),
+            first_step_bytes=("after the first step", "in tensors after the first step"),
         ),
-        number("peak_resident", "peak, resident", "B", "of the process; without a GPU"),
-        number("peak_predicted", "peak, predicted", "B", "of what tensors ask for, in closed form"),
-        number(
-            "before_backward", "kept for backward", "B", "allocated after attention's forward pass"
-        ),
-        number("model_bytes", "model", "B", "in tensors once model, batch and optimizer are made"),
-        number("start_bytes", "before the step", "B", "in tensors before the recorded step"),
-        number("first_step_bytes", "after the first step", "B", "in tensors after the first step"),
-        number(
-            "difference",
-            "differs by",
+        *numbers(
             "1",
-            "gradients from the ladder's first rung's, relative; inf: no number",
+            difference=(
+                "differs by",
+                "gradients from the first rung's, relative; inf: no number",
+            ),
+            loss_difference=(
+                "loss differs by",
+                "from the first rung's, relative; inf: no number",
+            ),
+            tolerance="up to which `difference` is rounding, and ten times the loss's",
         ),
-        number(
-            "loss_difference",
-            "loss differs by",
-            "1",
-            "from the first rung's, relative; inf: no number",
+        *numbers(
+            "s",
+            compile_time=("compiling", "by how much the first step took longer"),
+            capture_time=("capturing", "of forward and backward as CUDA graphs"),
+            first_step_time=("first step", "of a fresh process"),
+            host_time=("host's time", "that a call of attention keeps the host busy"),
         ),
-        number(
-            "tolerance",
-            "tolerance",
-            "1",
-            "up to which `difference` is rounding, and ten times the loss's",
-        ),
-        number("compile_time", "compiling", "s", "by how much the first step took longer"),
-        number("capture_time", "capturing", "s", "of forward and backward as CUDA graphs"),
-        number("first_step_time", "first step", "s", "of a fresh process"),
-        number("host_time", "host's time", "s", "that a call of attention keeps the host busy"),
     )
 }
 
+
+def _table(name: str, row: str, *columns: Column) -> Table:
+    return Table(name, row, columns)
+
+
+def _of_cells(name: str, row: str, *columns: Column) -> Table:
+    """One whose rows are told apart by their cell first."""
+    return Table(name, row, (*KEY, *columns))
+
+
 _ALL = (
-    Table(
+    _table(
         "series",
         "one measured quantity of a cell's variant",
-        (
-            *OF_CELL,
-            axis(
-                "variant",
-                "variant",
-                "what the cell measures in turns; `step` where there is only one",
-            ),
-            OPTIONS,
-            MODE,
-            PHASE,
-            LENGTH,
-            DIRECTION,
-            axis("quantity", "quantity", "one of QUANTITIES"),
-            text("unit", "unit", "of the numbers that follow"),
-            number(
-                "median",
-                "median",
-                OF_ROW,
-                "geometric mean of the processes' medians",
-                "low",
-                "high",
-            ),
-            number(
-                "low",
-                "low",
-                OF_ROW,
-                "lower end of the 95 % interval between processes; empty with one process",
-            ),
-            number("high", "high", OF_ROW, "upper end of that interval"),
-            number("mean", "mean", OF_ROW, "mean of the samples"),
-            number(
-                "std",
-                "std",
-                OF_ROW,
-                "standard deviation of the samples within a process, pooled over processes",
-            ),
-            count("processes", "processes", "fresh processes that measured it"),
-            count("samples", "samples", "of all processes, warm-up left out"),
-            text(
-                "status",
-                "status",
-                "`ok`, `oom`, `unsupported` or `failed`; the reason is in `cells`",
-            ),
-            CELL,
-            LIMITS,
-            flag(
-                "across_cards", "across cards", "a share of what another card of its type reached"
-            ),
+        *OF_CELL,
+        *axes(variant="measured in turns; `step` where there is only one"),
+        *OF_PASS,
+        *axes(quantity="one of those below"),
+        *texts(unit="of the numbers that follow"),
+        *centre(OF_ROW, median="geometric mean of processes' medians"),
+        *numbers(
+            OF_ROW,
+            mean="of the samples",
+            std="of the samples within a process, pooled over processes",
         ),
+        *PROCESSES,
+        *counts(samples="of all processes, warm-up left out"),
+        *texts(status="`ok`, `oom`, `unsupported` or `failed`; the reason is in `cells`"),
+        CELL,
+        *LIMITS,
+        *flags(across_cards="the ceiling is another card's"),
     ),
-    Table(
+    _table(
         "comparisons",
         "two variants of a cell, in one mode and phase",
-        (
-            *OF_CELL,
-            OPTIONS,
-            MODE,
-            PHASE,
-            LENGTH,
-            DIRECTION,
-            axis(
-                "quantity",
-                "quantity",
-                "what is compared: `time`, or `host_free_time`, replayed from a CUDA graph",
-            ),
-            axis("a", "a", "the variant that `b` is compared with"),
-            axis("b", "b", "the variant that is judged"),
-            number(
-                "ratio",
-                "times as fast",
-                "1",
-                "time of a over time of b: above 1, b is faster",
-                "low",
-                "high",
-            ),
-            number("low", "low", "1", "lower end of the 95 % interval between processes"),
-            number("high", "high", "1", "upper end of that interval"),
-            text("verdict", "verdict", "of b: `faster`, `slower`, `same` or `unclear`"),
-            number(
-                "p",
-                "p",
-                "1",
-                "of a ratio within the margin, false discoveries controlled over the family",
-            ),
-            count("processes", "processes", "fresh processes that measured both"),
-            count("rounds", "rounds", "of turns, of all processes; 0 where processes alternate"),
-            flag("in_turns", "in turns", "both were measured in turns in the same processes"),
-            LIMITS,
-            CELL,
+        *OF_CELL,
+        *OF_PASS,
+        *axes(
+            quantity="what is compared: `time` or `host_free_time`",
+            a="the variant that `b` is compared with",
+            b="the variant that is judged",
         ),
+        *centre("1", ratio=("times as fast", "time of a over time of b: above 1, b is faster")),
+        *texts(verdict="of b: `faster`, `slower`, `same` or `unclear`"),
+        *numbers(
+            "1",
+            p="of a ratio within the margin, controlled for false discoveries",
+        ),
+        *PROCESSES,
+        *counts(rounds="of turns, of all processes; 0 where processes alternate"),
+        *flags(in_turns="measured in turns in the same processes"),
+        *LIMITS,
+        CELL,
     ),
-    Table(
+    _table(
         "cells",
         "a cell of the plan",
-        (
-            MACHINE,
-            STUDY,
-            CELL,
-            SIZE,
-            CONTEXT,
-            BATCH,
-            PRECISION,
-            OPTIONS,
-            axis(
-                "mode",
-                "mode",
-                "how far the cell goes; series of lighter modes are in the same cell",
-            ),
-            text(
-                "status",
-                "status",
-                "`ok`, `oom`, `unsupported`, `failed`, `missing`: not measured, or of no use; the"
-                " worst of its variants",
-            ),
-            text("reason", "reason", "why it is not `ok`, of each variant"),
-            text("command", "command", "measures the cell again"),
-            text("code", "code", "digest of the code that measured"),
-            flag("is_current", "is current", "the code that measured is today's"),
-            text("commit", "commit", "of the checkout, with `-dirty` if it had changes"),
-            text("device", "device", "`cuda` or `cpu`"),
-            text("gpu", "GPU", "name by the driver"),
-            text("gpu_uuid", "GPU's UUID", "which of its kind"),
-            text("cpu", "CPU", "name of the processor"),
-            number("memory", "memory", "B", "of the GPU, else of the host"),
-            number("power_limit_w", "power limit", "W", "of the GPU"),
-            count("threads", "threads", "that torch may use"),
-            text("driver", "driver", "version of the GPU's driver"),
-            text("torch", "torch", "version"),
-            text("triton", "Triton", "version"),
-            text("python", "Python", "version"),
-            text("started", "started", "ISO 8601"),
-            number("duration_s", "duration", "s", "of the whole cell"),
-            count("processes", "processes", "fresh processes"),
-            number("sm_clock_median_mhz", "SM clock", "MHz", "median over the samples"),
-            number("power_max_w", "power", "W", "highest at a sample"),
-            number("temperature_max_c", "temperature", "°C", "highest at a sample"),
-            text("throttle", "throttled by", "what slowed the GPU down, joined by `; `"),
-            count("other_processes", "others", "other processes on the GPU"),
+        MACHINE,
+        STUDY,
+        CELL,
+        SIZE,
+        CONTEXT,
+        BATCH,
+        PRECISION,
+        OPTIONS,
+        *axes(mode="how far the cell goes; lighter modes are in it"),
+        *texts(
+            status="of its variants the worst; `missing`: not measured, or of no use",
+            reason="why it is not `ok`, of each variant",
+            command="measures the cell again",
+            code="digest of the code that measured",
         ),
+        *flags(is_current="the code that measured is today's"),
+        *texts(
+            commit="of the checkout, with `-dirty` if it had changes",
+            device="`cuda` or `cpu`",
+            gpu=("GPU", "name by the driver"),
+            gpu_uuid=("GPU's UUID", "which of its kind"),
+            cpu=("CPU", "name of the processor"),
+        ),
+        *numbers("B", memory="of the GPU, else of the host"),
+        *numbers("W", power_limit_w=("power limit", "of the GPU")),
+        *counts(threads="that torch may use"),
+        *texts(
+            driver="version",
+            torch="version",
+            triton=("Triton", "version"),
+            python=("Python", "version"),
+            started="ISO 8601",
+        ),
+        *numbers("s", duration_s=("duration", "of the whole cell")),
+        *PROCESSES,
+        *numbers("MHz", sm_clock_median_mhz=("SM clock", "median over the samples")),
+        *numbers("W", power_max_w=("power", "highest at a sample")),
+        *numbers("°C", temperature_max_c=("temperature", "highest at a sample")),
+        *texts(throttle=("throttled by", "what slowed the GPU down, joined by `; `")),
+        *counts(other_processes=("others", "other processes on the GPU")),
     ),
-    Table(
+    _of_cells(
         "variants",
         "a variant of a ladder, and what it changes",
-        (
-            *KEY,
-            axis("variant", "variant", "its name in `series` and `comparisons`"),
-            count("order", "order", "its place among the variants of its cell, from 0"),
-            axis("after", "after", "the variant that it changes; empty for the first"),
-            flag(
-                "is_aside", "is aside", "stands beside the ladder, whose rungs do not build on it"
-            ),
-            axis("kind", "kind", "of change: `tf32`, `sdpa`, `checkpoint 2`, `loss torch` …"),
-            text("label", "change", "what people call the change"),
-            axis("changed", "option", "that it changes, `precision` or one of the options"),
-            text("before", "from", "what that option was; empty for the first"),
-            axis("value", "to", "what that option is"),
-            text("again", "again", "timing cell that measured the same step"),
-            PRECISION,
-            axis("attention", "attention", "implementation of attention in the model"),
-            axis(
-                "compile", "compiled", "what of the model is compiled: `none`, `block`, `model` …"
-            ),
-            axis("optimizer", "optimizer", "`own`, `torch`, `fused` …"),
-            axis("loss", "loss", "implementation of the loss"),
-            count("checkpoint", "checkpoint", "blocks of a checkpoint; 0: without"),
+        *axes(variant="its name in `series` and `comparisons`"),
+        *counts(order="in its cell, from 0"),
+        *axes(after="the variant that it changes; empty for the first"),
+        *flags(is_aside="no rung builds on it"),
+        *axes(kind="of change: `tf32`, `sdpa`, `checkpoint 2`, `loss torch` …"),
+        *texts(label=("change", "what people call the change")),
+        *axes(changed=("option", "that it changes, `precision` or one of the options")),
+        *texts(before=("from", "what that option was; empty for the first")),
+        *axes(value=("to", "what that option is")),
+        *texts(again="timing cell that measured the same step"),
+        PRECISION,
+        *axes(
+            attention="implementation in the model",
+            compile=("compiled", "what of the model: `none`, `block`, `model` …"),
+            optimizer="`own`, `torch`, `fused` …",
+            loss="implementation in the model",
         ),
+        *counts(checkpoint="blocks of a checkpoint; 0: without"),
     ),
-    Table(
+    _of_cells(
         "kernels",
         "a kernel (without a GPU: an operator) of a phase of the profiled steps",
-        (
-            *KEY,
-            PHASE,
-            axis("name", "kernel", "short name; copies and sets of memory have rows, too"),
-            axis("category", "category", "what kind of work it is"),
-            number("calls", "calls a step", "1", "launches a step"),
-            number("time", "time a step", "s", "of all its launches"),
-            share("share", "share", "of kernels' time in the phase"),
-            number("median", "median", "s", "of a launch"),
-            number("min", "shortest", "s", "of a launch"),
-            number("max", "longest", "s", "of a launch"),
-            number("std", "std", "s", "of a launch"),
-            number("per_layer", "a layer", "1", "launches in each layer, where they repeat"),
-            text("layer_modules", "in a layer", "modules of a layer that launch it"),
-            text("remainder_modules", "outside", "modules of the launches that are in no layer"),
-            text("tile", "tile", "of a matrix product, by its name"),
-            text("data_type", "type", "of its operands, by its name"),
-            text("arithmetic", "arithmetic", "units of the GPU that it multiplies on, by its name"),
-            text("full_name", "full name", "as the profiler has it"),
+        PHASE,
+        *axes(name=("kernel", "short name; copies and sets of memory have rows, too")),
+        *OF_KERNELS,
+        *numbers(
+            "s",
+            median="of a launch",
+            min=("shortest", "of a launch"),
+            max=("longest", "of a launch"),
+            std="of a launch",
+        ),
+        *numbers("1", per_layer=("a layer", "launches in each layer, where they repeat")),
+        *texts(
+            layer_modules=("in a layer", "modules of a layer that launch it"),
+            remainder_modules=("outside", "modules of launches in no layer"),
+            tile="of a matrix product, by its name",
+            data_type=("type", "of its operands, by its name"),
+            arithmetic="units that multiply, by its name",
+            full_name="as the profiler has it",
         ),
     ),
-    Table(
+    _of_cells(
         "categories",
         "a kind of kernels in a phase of the profiled steps",
-        (
-            *KEY,
-            PHASE,
-            axis("category", "category", "what kind of work it is"),
-            number("calls", "calls a step", "1", "launches a step"),
-            number("time", "time a step", "s", "of all its launches"),
-            share("share", "share", "of kernels' time in the phase"),
-        ),
+        PHASE,
+        *OF_KERNELS,
     ),
-    Table(
+    _of_cells(
         "phases",
         "a phase of the profiled steps",
-        (
-            *KEY,
-            PHASE,
-            number("host_time", "host time", "s", "a step, until the host had launched it"),
-            number(
-                "host_exclusive", "host time of its own", "s", "a step, without the phases inside"
-            ),
-            number("gpu_time", "GPU time", "s", "a step, of its kernels and copies"),
-            number("host_each", "host time each", "s", "of one occurrence"),
-            number("gpu_each", "GPU time each", "s", "of one occurrence"),
-            number("memory_time", "copies' time", "s", "a step, of copies and sets of memory"),
-            number("kernels", "kernels", "1", "a step"),
-            number("memory_operations", "copies and sets", "1", "a step"),
+        PHASE,
+        *numbers(
+            "s",
+            host_time="a step, until the host had launched it",
+            host_exclusive=("host time of its own", "a step, without the phases inside"),
+            gpu_time=("GPU time", "a step, of its kernels and copies"),
+            host_each=("host time each", "of one occurrence"),
+            gpu_each=("GPU time each", "of one occurrence"),
+            memory_time=("copies' time", "a step, of copies and sets of memory"),
+        ),
+        *numbers(
+            "1",
+            kernels="a step",
+            memory_operations=("copies and sets", "a step"),
         ),
     ),
-    Table(
+    _of_cells(
         "gaps",
         "busy and idle time of a phase of the profiled steps",
-        (
-            *KEY,
-            PHASE,
-            number("wall", "wall time", "s", "a step, under the profiler"),
-            number("busy", "busy", "s", "a step: union of the intervals of kernels and copies"),
-            number("idle", "idle", "s", "a step, under the profiler"),
-            number(
-                "idle_with_host", "idle with the host's", "s", "a step, from the host's start on"
-            ),
-            number("gaps", "gaps", "1", "a step, between operations of the GPU"),
-            number("gap_median", "gap", "s", "median"),
-            number("gap_max", "longest gap", "s", "the longest"),
-            number("queue_delay_median", "queued", "s", "from a launch to its start, median"),
-            number(
-                "host_gap_median",
+        PHASE,
+        *numbers(
+            "s",
+            wall=("wall time", "a step, under the profiler"),
+            busy="a step: union of kernels' and copies' intervals",
+            idle="a step, under the profiler",
+            idle_with_host=("idle with the host's", "a step, from the host's start on"),
+        ),
+        *numbers("1", gaps="a step, between operations of the GPU"),
+        *numbers(
+            "s",
+            gap_median=("gap", "median"),
+            gap_max=("longest gap", "the longest"),
+            queue_delay_median=("queued", "from a launch to its start, median"),
+            host_gap_median=(
                 "host's gap",
-                "s",
-                "from the end of a CUDA call to the next one's start, median",
+                "between CUDA calls, median",
             ),
-            number("host_gap_max", "longest host's gap", "s", "the longest of these"),
+            host_gap_max=("longest host's gap", "the longest of these"),
         ),
     ),
-    Table(
+    _of_cells(
         "modules",
         "a module's range in the profiled steps, an operator of autograd or a CUDA call",
-        (
-            *KEY,
-            axis(
-                "kind",
-                "kind",
-                "`module`, `operator` (of autograd, where it was recorded) or `call` (of CUDA)",
-            ),
-            axis("module", "module", "name of the range; parts of attention have it as `parent`"),
-            flag("attention", "is attention", "it is the whole attention"),
-            axis("parent", "in", "the range around it"),
-            number("calls", "calls a step", "1", "a step"),
-            number("host_time", "host time", "s", "a step"),
-            number(
-                "host_exclusive", "host time of its own", "s", "a step, without the ranges inside"
-            ),
-            number("gpu_time", "GPU time", "s", "a step"),
-            number("matmul_time", "products", "s", "a step, of its matrix products"),
-            number("kernels", "kernels", "1", "a step"),
-            text("top_kernel", "longest kernel", "the kernel that takes most of it"),
-            number(
-                "backward_time",
-                "backward",
-                "s",
-                "GPU time a step of the kernels that its backward launches",
-            ),
-            number(
-                "backward_kernels", "in backward", "1", "kernels a step that its backward launches"
-            ),
-            number(
-                "backward_elementwise_time",
+        *axes(
+            kind="`module`, `operator` of autograd or `call` of CUDA",
+            module="name of the range; parts of attention have it as `parent`",
+        ),
+        *flags(attention=("is attention", "it is the whole attention")),
+        *axes(parent=("in", "the range around it")),
+        *numbers("1", calls=("calls a step", "a step")),
+        *numbers(
+            "s",
+            host_time="a step",
+            host_exclusive=("host time of its own", "a step, without the ranges inside"),
+            gpu_time=("GPU time", "a step"),
+            matmul_time=("products", "a step, of its matrix products"),
+        ),
+        *numbers("1", kernels="a step"),
+        *texts(top_kernel=("longest kernel", "the kernel that takes most of it")),
+        *numbers("s", backward_time=("backward", "a step, of what its backward launches")),
+        *numbers("1", backward_kernels=("in backward", "a step, that its backward launches")),
+        *numbers(
+            "s",
+            backward_elementwise_time=(
                 "elementwise in backward",
-                "s",
                 "of these the elementwise ones, a step",
             ),
-            number(
-                "backward_elementwise", "elementwise in backward", "1", "elementwise kernels a step"
+        ),
+        *numbers(
+            "1",
+            backward_elementwise=(
+                "elementwise in backward",
+                "of these the elementwise ones, a step",
             ),
         ),
     ),
-    Table(
+    _of_cells(
         "first_step",
         "what the first step of a fresh process spends its time on",
-        (
-            *KEY,
-            PHASE,
-            axis("part", "part", "what takes the time"),
-            number("first", "first step", "s", "in the first step"),
-            number("later", "later step", "s", "in a later one"),
-            number("first_calls", "calls, first", "1", "in the first step"),
-            number("later_calls", "calls, later", "1", "in a later one"),
+        PHASE,
+        *axes(part="what takes the time"),
+        *numbers(
+            "s",
+            first=("first step", "in the first step"),
+            later=("later step", "in a later one"),
+        ),
+        *numbers(
+            "1",
+            first_calls=("calls, first", "in the first step"),
+            later_calls=("calls, later", "in a later one"),
         ),
     ),
-    Table(
+    _of_cells(
         "timeline",
         "an interval of one profiled step",
-        (
-            *KEY,
-            axis("view", "view", "`step`: all of it; `zoom`: an excerpt of a phase"),
-            axis("lane", "lane", "row that it is drawn in"),
-            number("start", "start", "s", "since the view's start"),
-            number("end", "end", "s", "since the view's start"),
-            axis("label", "label", "name of the range or kernel"),
-            axis("category", "category", "of kernels their kind; else `range`, `api` …"),
+        *axes(
+            view="`step`: all of it; `zoom`: an excerpt of a phase",
+            lane="row that it is drawn in",
+        ),
+        *numbers(
+            "s",
+            start="since the view's start",
+            end="since the view's start",
+        ),
+        *axes(
+            label="name of the range or kernel",
+            category="of kernels their kind; else `range`, `api` …",
         ),
     ),
-    Table(
+    _of_cells(
         "memory_peak",
         "what is alive at the peak",
-        (
-            *KEY,
-            axis("category", "category", "what the memory is for"),
-            number("bytes", "bytes", "B", "asked for, alive at the peak"),
-            count("blocks", "blocks", "alive at the peak"),
-            number("predicted", "predicted", "B", "by the closed form"),
-        ),
+        *KEPT,
+        *numbers("B", bytes="asked for"),
+        *counts(blocks="alive at the peak"),
+        *numbers("B", predicted="by the closed form"),
     ),
-    Table(
+    _of_cells(
         "memory_timeline",
         "a moment of the recorded step",
-        (
-            *KEY,
-            number("time", "time", "s", "since the recording's start"),
-            PHASE,
-            axis("module", "module", "part of the model that runs"),
-            number("reserved", "reserved", "B", "by the allocator"),
-            number("parameters", "parameters", "B", "alive"),
-            number("gradients", "gradients", "B", "alive"),
-            number("optimizer_state", "optimizer state", "B", "alive"),
-            number("activations", "activations", "B", "alive"),
-            number("cast_weights", "cast weights", "B", "alive"),
-            number("other", "other", "B", "buffers, workspaces and what is not known, alive"),
+        *numbers("s", time="since the recording's start"),
+        PHASE,
+        *axes(module="part of the model that runs"),
+        *numbers(
+            "B",
+            reserved="by the allocator",
+            parameters="alive",
+            gradients="alive",
+            optimizer_state="alive",
+            activations="alive",
+            cast_weights="alive",
+            other="buffers, workspaces and unknown, alive",
         ),
     ),
-    Table(
+    _of_cells(
         "memory_largest",
         "equal tensors of the recorded step, the largest first",
-        (
-            *KEY,
-            number("bytes", "bytes", "B", "of one of them"),
-            count("count", "count", "how many equal ones were allocated"),
-            count("alive", "at the peak", "how many of them are alive at the peak"),
-            axis("category", "category", "what the memory is for"),
-            PHASE,
-            axis("module", "module", "that allocated it"),
-            axis("frame", "line", "of code that allocated it"),
-            axis("op", "operation", "that allocated it"),
-            axis("shape", "shape", "of the tensor"),
-            axis("dtype", "type", "of its elements"),
-            number(
-                "lifetime",
-                "lifetime",
-                "s",
-                "from allocation to release; empty where it outlives the recording",
-            ),
-            text("formula", "formula", "of its bytes, in terms of the shape"),
+        *numbers("B", bytes="of one of them"),
+        *counts(
+            count="how many equal ones were allocated",
+            alive=("at the peak", "of them, at the peak"),
         ),
+        *KEPT,
+        PHASE,
+        *axes(
+            module="that made it",
+            frame=("line", "of code that made it"),
+        ),
+        *TENSOR,
+        *numbers(
+            "s",
+            lifetime="until its release, if recorded",
+        ),
+        *FORMULA,
     ),
-    Table(
+    _of_cells(
         "memory_saved",
         "tensors that forward keeps for backward",
-        (
-            *KEY,
-            axis("part", "part", "`block`: one block; `rest`: all else"),
-            axis("module", "module", "that made it"),
-            axis("op", "operation", "that made it"),
-            axis("shape", "shape", "of the tensor"),
-            axis("dtype", "type", "of its elements"),
-            axis("category", "category", "what the memory is for"),
-            count("tensors", "tensors", "how many"),
-            number("bytes", "bytes", "B", "of all of them"),
-            text("formula", "formula", "of one's bytes, in terms of the shape"),
+        *axes(
+            part="`block`: one block; `rest`: all else",
+            module="that made it",
         ),
+        *TENSOR,
+        *KEPT,
+        *counts(tensors="how many"),
+        *numbers("B", bytes="of all of them"),
+        *FORMULA,
     ),
-    Table(
+    _of_cells(
         "memory_predicted",
         "a part of the memory that the closed form predicts",
-        (
-            *KEY,
-            axis("category", "category", "what the memory is for; `item`: a sum to compare"),
-            axis("module", "module", "that allocates it"),
-            axis("name", "name", "of the part"),
-            count("count", "count", "how many"),
-            number("predicted", "predicted", "B", "of all of them"),
-            number("measured", "measured", "B", "where the recording tells it apart"),
-            text("formula", "formula", "of one's bytes, in terms of the shape"),
+        *axes(
+            category="what the memory is for; `item`: a sum to compare",
+            module="that made it",
+            name="of the part",
         ),
+        *counts(count="how many"),
+        *numbers(
+            "B",
+            predicted="of all of them",
+            measured="where the recording tells it apart",
+        ),
+        *FORMULA,
     ),
-    Table(
+    _of_cells(
         "ranks",
         "a rank of a step on several devices, taken apart under the profiler",
-        (
-            *KEY,
-            axis_count("devices", "devices", "that share the step"),
-            axis("variant", "strategy", "who sends what and when; `alone`: one device"),
-            axis_count("rank", "rank", "the device's number"),
-            number("clock", "step", "s", "by the clock"),
-            number("alone", "computing alone", "s", "what one device's step computes"),
-            number("slowed", "slowed", "s", "the same kernels take longer beside communication"),
-            number("apart", "elsewhere", "s", "the same kernels take longer away from it"),
-            number("extra", "extra kernels", "s", "that one device's step has not"),
-            number("gone", "gone", "s", "at most 0: kernels that this step has not"),
-            number("at_once", "at once", "s", "at most 0: computing at the same time counts once"),
-            number("waiting", "waiting", "s", "until the last rank starts; nothing computes"),
-            number("transfer", "transfer", "s", "the rest of collectives; nothing computes"),
-            number("idle", "idle", "s", "nothing runs"),
-            number("residual", "residual", "s", "what these leave of the step"),
-            number("beside", "beside", "s", "that kernels spend beside communication"),
-            number("waited", "waiting in all", "s", "whether covered or not"),
-            number("transferred", "transfer in all", "s", "whether covered or not"),
-            number("waited_by_others", "waited for", "s", "by all others, covered or not"),
+        *DEVICES,
+        *STRATEGY,
+        *axes(*counts(rank="the device's number")),
+        *numbers(
+            "s",
+            clock=("step", "by the clock"),
+            alone=("computing alone", "what one device's step computes"),
+            slowed="the same kernels take longer beside communication",
+            apart=("elsewhere", "the same kernels take longer away from it"),
+            extra=("extra kernels", "that one device's step has not"),
+            gone="at most 0: kernels that this step has not",
+            at_once="at most 0: computing at the same time counts once",
+            waiting="until the last rank starts; nothing computes",
+            transfer="the rest of collectives; nothing computes",
+            idle="nothing runs",
+            residual="what these leave of the step",
+            beside="that kernels spend beside communication",
+            waited=("waiting in all", "whether covered or not"),
+            transferred=("transfer in all", "whether covered or not"),
+            waited_by_others=("waited for", "by all others, covered or not"),
         ),
     ),
-    Table(
+    _of_cells(
         "rank_memory",
         "what the rank that holds most holds at a point of a step on several devices",
-        (
-            *KEY,
-            axis_count("devices", "devices", "that share the step"),
-            axis("variant", "strategy", "who sends what and when"),
-            axis("point", "point", "`init`, `before optimizer` or `after`"),
-            number("held", "held", "B", "that tensors hold"),
-            number("formula", "formula", "B", "weights, gradients, moments and buckets"),
+        *DEVICES,
+        *STRATEGY,
+        *axes(point="`init`, `before optimizer` or `after`"),
+        *numbers(
+            "B",
+            held="that tensors hold",
+            formula="weights, gradients, moments and buckets",
         ),
     ),
-    Table(
+    _of_cells(
         "collectives",
         "a collective by itself",
-        (
-            *KEY,
-            axis_count("devices", "devices", "that take part"),
-            axis(
-                "collective",
-                "collective",
-                "`all_reduce`, `all_gather`, `reduce_scatter`, `copy`",
-            ),
-            number("bytes", "bytes", "B", "of the whole tensor"),
-            number("seconds", "time", "s", "on the rank that takes longest"),
-            number("beside", "beside products", "s", "of the same while products run"),
-            number("lost", "computing lost", "", "the share of that time that products lose"),
-            number("bus", "bus bandwidth", "B/s", "that crosses a device's link (nccl-tests)"),
+        *DEVICES,
+        *axes(collective="`all_reduce`, `all_gather` or `reduce_scatter`"),
+        *numbers("B", bytes="of the whole tensor"),
+        *numbers(
+            "s",
+            seconds=("time", "on the rank that takes longest"),
+            beside=("beside products", "of the same while products run"),
         ),
+        *numbers("1", lost=("computing lost", "the share of that time that products lose")),
+        *numbers("B/s", bus=("bus bandwidth", "that crosses a device's link (nccl-tests)")),
     ),
-    Table(
+    _of_cells(
         "parallel_predicted",
         "a strategy on so many devices, predicted from one device and the collectives",
-        (
-            *KEY,
-            axis("variant", "strategy", "who sends what and when"),
-            axis_count("devices", "devices", "that share the step"),
-            number("predicted", "predicted", "s", "the step"),
-            number("measured", "measured", "s", "the step, where the cell is on as many"),
-            count("hiding_batch", "hides from", "sequences a device from which 2 % show at most"),
+        *STRATEGY,
+        *DEVICES,
+        *numbers(
+            "s",
+            predicted="the step",
+            measured="the step, where the cell is on as many",
         ),
+        *counts(hiding_batch=("hides from", "sequences a device from which 2 % show at most")),
     ),
-    Table(
+    _of_cells(
         "sums",
         "a sum of many equal addends in some format",
-        (
-            *KEY,
-            axis("variant", "sum", "how it is computed"),
-            axis("sum_dtype", "sum's type", "type of the sum"),
-            axis("addend_dtype", "addend's type", "type of the addends"),
-            count("times", "addends", "how many"),
-            number("addend", "addend", "1", "its value as stored"),
-            number("sum", "sum", "1", "what comes out"),
-            number("exact", "exact", "1", "the sum of the stored addends without rounding"),
-            count("last_change", "last change", "the last addition that changed the sum"),
+        *axes(
+            variant=("sum", "how it is computed"),
+            sum_dtype=("sum's type", "type"),
+            addend_dtype=("addend's type", "type"),
         ),
+        *counts(times=("addends", "how many")),
+        *numbers(
+            "1",
+            addend="its value as stored",
+            sum="what comes out",
+            exact="without rounding",
+        ),
+        *counts(last_change="the last addition that changed the sum"),
     ),
-    Table(
+    _of_cells(
         "dtypes",
         "the types of a module or an operation under autocast",
-        (
-            *KEY,
-            axis("model", "model", "`toy`, `own`, or the operation that was run alone"),
-            axis("autocast", "autocast", "type that autocast casts to"),
-            axis(
-                "part",
-                "part",
-                "role or path of the module; of an operation the type that it is given",
-            ),
-            axis("operator", "operator", "class of the module; `result` of an operation"),
-            text("parameter", "parameter", "type of its parameters"),
-            text("input", "input", "types of its operands"),
-            text("output", "output", "type of its result"),
-            text("output_gradient", "output's gradient", "type"),
-            text("parameter_gradient", "parameter's gradient", "type"),
+        *axes(
+            model="`toy`, `own`, or the operation that was run alone",
+            autocast="type that autocast casts to",
+            part="role or path of the module; type that an operation is given",
+            operator="class of the module; `result` of an operation",
+        ),
+        *texts(
+            parameter="type",
+            input="type",
+            output="type",
+            output_gradient=("output's gradient", "type"),
+            parameter_gradient=("parameter's gradient", "type"),
         ),
     ),
-    Table(
+    _of_cells(
         "forced",
         "an operation forced into a format, beside float64",
-        (
-            *KEY,
-            axis("operation", "operation", "LayerNorm, RMSNorm, softmax, cross-entropy …"),
-            axis("way", "way", "`all in the format`, `under autocast` …"),
-            axis("format", "format", "type"),
-            axis("quantity", "varied", "what of the input is varied"),
-            number("value", "value", "1", "of what is varied"),
-            text("status", "status", "`ok` or `unsupported`"),
-            number("error", "error", "1", "relative, largest of the elements, against float64"),
-            number("inner", "inner sum", "1", "mean square, sum of exponentials … as computed"),
-            number("inner_exact", "exact inner sum", "1", "in float64"),
-            count("infinite", "infinite", "elements that are infinite"),
-            count("nan", "NaN", "elements that are not a number"),
-            count("zero", "zero", "elements that are 0"),
-            count("zero_exact", "zero, exact", "elements that are 0 in float64"),
+        *axes(
+            operation="LayerNorm, RMSNorm, softmax, cross-entropy …",
+            way="`all in the format`, `under autocast` …",
+            format="type",
+            quantity=("varied", "what of the input is varied"),
+        ),
+        *numbers("1", value="of what is varied"),
+        *texts(status="`ok` or `unsupported`"),
+        *numbers(
+            "1",
+            error="relative, largest of the elements, against float64",
+            inner=("inner sum", "mean square, sum of exponentials … as computed"),
+            inner_exact=("exact inner sum", "in float64"),
+        ),
+        *counts(
+            infinite="elements",
+            nan=("NaN", "elements"),
+            zero="elements",
+            zero_exact=("zero, exact", "elements, in float64"),
         ),
     ),
-    Table(
+    _of_cells(
         "warmup",
         "a step, or a phase of it, measured after so many steps of warm-up",
-        (
-            *KEY,
-            PHASE,
-            axis_count("skipped", "warm-up", "steps that are left out"),
-            number("mean", "mean", "s", "of the ten steps after them"),
-            number("std", "std", "s", "of these"),
-            number("first", "first step", "s", "of a fresh process"),
-            number("steady", "steady", "s", "median of the last half of the steps"),
+        PHASE,
+        *axes(*counts(skipped=("warm-up", "steps that are left out"))),
+        *numbers(
+            "s",
+            mean="of the ten steps after them",
+            std="of the ten steps after them",
+            first=("first step", "of a fresh process"),
+            steady="median of the last half of the steps",
         ),
     ),
-    Table(
+    _table(
         "models",
         "a model at a context and a batch",
-        (
-            MACHINE,
-            SIZE,
-            CONTEXT,
-            BATCH,
-            count("d_model", "d_model", "width of the residual stream"),
-            count("d_ff", "d_ff", "width inside the feed-forward network"),
-            count("num_layers", "blocks", "modules of one class that repeat"),
-            count("num_heads", "heads", "of attention, in a block"),
-            count("key_value_heads", "heads of K and V", "of a size; 0 is as many as heads"),
-            count("vocab_size", "vocabulary", "tokens"),
-            count("parameters", "parameters", "tied weights once"),
-            count("trained", "trained", "parameters that are not frozen"),
-            text("dtype", "dtype", "of the parameters, as they were built"),
-            number("flop", "FLOP", "FLOP", "of a forward and a backward pass over the batch"),
-            text("flop_from", "FLOP from", "`formula`, or `counter`: as PyTorch counts"),
-            text(
-                "reference",
-                "model",
-                "of a model of one's own what was built: `FILE:FUNCTION` or `hf:…`",
-            ),
-            text("class", "class", "of the module"),
-            text("inputs", "inputs", "what the forward pass is given, and how that was chosen"),
-            text("loss", "loss", "what is trained on, and how that was chosen"),
-            text("unknown", "unknown", "what could not be found out, joined by `; `"),
+        MACHINE,
+        SIZE,
+        CONTEXT,
+        BATCH,
+        *counts(
+            d_model=("d_model", "width of the residual stream"),
+            d_ff=("d_ff", "width inside the feed-forward network"),
+            num_layers=("blocks", "modules of one class that repeat"),
+            num_heads=("heads", "of attention, in a block"),
+            key_value_heads=("heads of K and V", "of a size; 0 is as many as heads"),
+            vocab_size=("vocabulary", "tokens"),
+            parameters="tied weights once",
+            trained="parameters that are not frozen",
+        ),
+        *texts(dtype="of the parameters, as they were built"),
+        *numbers("FLOP", flop=("FLOP", "of forward and backward over the batch")),
+        *texts(
+            flop_from=("FLOP from", "`formula`, or `counter`: as PyTorch counts"),
+            reference=("model", "of one's own what was built: `FILE:FUNCTION` or `hf:…`"),
+            **{"class": "of the module"},
+            inputs="of forward, and how they were chosen",
+            loss="and how it was chosen",
+            unknown="what could not be found out, joined by `; `",
         ),
     ),
-    Table(
+    _table(
         "published",
         "a number that somebody published, beside ours",
-        (
-            axis("source", "source", "who published it"),
-            text("title", "title", "of the publication"),
-            text("date", "date", "as far as known"),
-            axis(
-                "gpu", "GPU", "name by the driver, without the brand; empty where it is not named"
-            ),
-            text("framework", "software", "and its version, where known"),
-            STUDY,
-            SIZE,
-            CONTEXT,
-            BATCH,
-            PRECISION,
-            MODE,
-            PHASE,
-            axis("variant", "variant", "implementation of attention"),
-            LENGTH,
-            DIRECTION,
-            axis("name", "name", "the kernel, category, operation or part that it is of"),
-            axis("quantity", "quantity", "what is given"),
-            axis("statistic", "statistic", "`mean`, `median`, `std` …"),
-            number("value", "published", OF_ROW, "the number, in `unit`"),
-            text("unit", "unit", "SI"),
-            text("doubt", "doubt", "why it is not to be compared"),
-            CELL,
-            number("measured", "measured", OF_ROW, "ours, where all else is the same"),
-            text("beside", "beside", "our implementation of attention that `measured` is of"),
-            number("ratio", "published over ours", "1", "`value` over `measured`"),
+        *axes(source="who published it"),
+        *texts(
+            title="of the publication",
+            date="of the publication",
         ),
+        *axes(gpu=("GPU", "name by the driver, without the brand")),
+        *texts(framework=("software", "and its version, where known")),
+        STUDY,
+        SIZE,
+        CONTEXT,
+        BATCH,
+        PRECISION,
+        MODE,
+        PHASE,
+        *axes(variant="implementation of attention"),
+        LENGTH,
+        DIRECTION,
+        *axes(
+            name="the kernel, category, operation or part that it is of",
+            quantity="what is given",
+            statistic="`mean`, `median`, `std` …",
+        ),
+        *numbers(OF_ROW, value=("published", "the number, in `unit`")),
+        *texts(
+            unit="SI",
+            doubt="why it is not to be compared",
+        ),
+        CELL,
+        *numbers(OF_ROW, measured="ours, where all else is the same"),
+        *texts(beside="our implementation of attention that `measured` is of"),
+        *numbers("1", ratio=("published over ours", "`value` over `measured`")),
     ),
 )
 TABLES = {table.name: table for table in _ALL}
 
 
 def page() -> str:
-    """docs/tables.md in Markdown: every table, quantity and column."""
-    users: dict[Column, list[str]] = {}
-    for table in TABLES.values():
-        for each in table.columns:
-            users.setdefault(each, []).append(table.name)
-    shared = [each for each, tables in users.items() if len(tables) > 1]
+    """docs/tables.md in Markdown: every table, quantity and column; what is one in several tables
+    is told once."""
+    tables = [list(table.columns) for table in TABLES.values()]
+    users = Counter(itertools.chain(*tables))
+    shared = [each for each in users if users[each] > 1]
     parts = [_part("Columns of several tables", shared)]
     for table in TABLES.values():
-        own = [each for each, tables in users.items() if tables == [table.name]]
+        own = [each for each in table.columns if users[each] == 1]
         parts.append(_part(f"`{table.name}`: {table.row}", own))
     parts.append(_part("Quantities of `series`", list(QUANTITIES.values())))
     return "\n".join([_INTRODUCTION, *parts])
 
 
 def _part(title: str, columns: list[Column]) -> str:
-    return "\n".join([f"## {title}", *map(_line, columns), ""])
+    """A line for each column, or for several that stand together and mean alike."""
+    lines = [f"## {title}"]
+    for meaning, alike in itertools.groupby(columns, _meaning):
+        lines.append(f"- {', '.join(map(_name, alike))}: {meaning}")
+    return "\n".join([*lines, ""])
 
 
-def _line(column: Column) -> str:
-    kind = "axis" if column.is_axis and column.kind == TEXT else column.kind
-    unit = column.unit if column.kind == NUMBER else kind
-    ends = f"; interval: `{column.low}` to `{column.high}`" if column.low and column.high else ""
-    return f"- `{column.name}` ({unit}): {column.meaning}{ends}"
+def _name(column: Column) -> str:
+    """With its unit, as physicists write it: `time`/s."""
+    unit = "`unit`" if column.unit == OF_ROW else column.unit
+    ends = {TEXT: "", FLAG: " (flag)", NUMBER: f"/{unit}"}
+    name = f"`{column.name}`{ends[column.kind]}"
+    return f"**{name}**" if column.is_axis else name
+
+
+def _meaning(column: Column) -> str:
+    ends = f"; interval: `{column.low}` to `{column.high}`" if column.low else ""
+    return column.meaning + ends
 
 
 _SOURCE = "scripts/stepscope/results/schema.py"
@@ -839,9 +801,9 @@ _INTRODUCTION = f"""\
 # The tables
 
 `aggregate` writes `results/tables/*.csv` from the cells' records, samples and analyses: numbers in
-full, an empty field where there is no value. Units are SI; 1 is a count or a ratio; "of the row":
-as the row's column `unit` says. An axis is text that tells rows apart; other text says what was
-found. `stepscope.results.tables.Tables("results/tables").rows("series", quantity="time")` is a
-pandas frame in which numbers are numbers and flags flags; tables of cells get the columns of their
-place, options and mode by `cells`.
+full, an empty field where there is no value. Units are SI, as in `time`/s; 1 is a count or a ratio,
+`unit` the row's; without one it is text. **Axes** tell rows apart.
+`stepscope.results.tables.Tables("results/tables").rows("series", quantity="time")` is a pandas
+frame in which numbers are numbers and flags flags; tables of cells get the columns of their place,
+options and mode by `cells`.
 """

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from stepscope.results.schema import FLAG, NUMBER, OF_CELL, TABLES
+from stepscope.results.schema import FLAG, NUMBER, PLACE, TABLES
 
-_ADDED = [*(each.name for each in OF_CELL if each.name != "machine"), "options", "mode"]
+_ADDED = PLACE[1:]  # most tables have the machine
 
 
 class Tables:
@@ -28,17 +28,13 @@ class Tables:
             self._read[name] = self._placed(read(self.folder / f"{name}.csv", name))
         return self._read[name]
 
-    def rows(self, name: str, **where: object) -> pd.DataFrame:
+    def rows(self, name: str, **values: object) -> pd.DataFrame:
         """The rows whose columns have these values; of a list, tuple or set one of them."""
-        frame = self[name]
-        for column, value in where.items():
-            one_of = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-            frame = frame[frame[column].isin(one_of)]
-        return frame
+        return where(self[name], **values)
 
-    def row(self, name: str, **where: object) -> dict:
+    def row(self, name: str, **values: object) -> dict:
         """The first of them; an empty dictionary where there is none."""
-        return next(iter(self.rows(name, **where).head(1).to_dict("records")), {})
+        return next(iter(self.rows(name, **values).head(1).to_dict("records")), {})
 
     def cards(self, cells: Iterable[str]) -> set[str]:
         """The GPUs, by their UUIDs, that cells were measured on: a ratio of two is one of two
@@ -58,6 +54,14 @@ class Tables:
             frame = frame[frame["machine"].isin([self.machine, ""])].reset_index(drop=True)
         is_whole = "cell" not in frame or set(_ADDED) <= set(frame)
         return frame if is_whole else placed(frame, self["cells"])
+
+
+def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:
+    """The rows whose columns have these values; of a list, tuple or set one of them."""
+    for column, value in values.items():
+        one_of = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
+        frame = frame[frame[column].isin(one_of)]
+    return frame
 
 
 def placed(frame: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from stepscope.results import statistics
+
 # Of a ratio: of any pair; of one where both ran in turns and the GPU limited them.
 MARGIN, MARGIN_OF_GPU = 0.02, 0.01
 FALSE_DISCOVERIES = 0.05  # the share of `faster` and `slower`, and of `same`, that may be none
@@ -24,43 +26,29 @@ def judged(
     found: centre, error and degrees of freedom of ln(time of a / time of b) by
     statistics.between_processes().
     """
-    margin, centre, error = np.log1p(margins), found["centre"], found["error"]
+    centre, error = found["centre"].abs(), found["error"]
     degrees = found["degrees"].where(found["degrees"] > 0)
-    half = stats.t.ppf(0.975, degrees) * error
-    low, high = centre - half, centre + half
-    p = controlled(_p_within(centre, error, degrees, margin), family)
+    margin, ends = np.log1p(margins), statistics.interval(found)
+    # Of a ratio that is within the margin, and at its worst lies on one of its two ends.
+    nearer = stats.t.sf((centre - margin) / error, degrees)
+    farther = stats.t.sf((centre + margin) / error, degrees)
+    within = pd.Series(np.minimum(nearer + farther, 1), found.index)
+    beyond = pd.Series(stats.t.sf((margin - centre) / error, degrees), found.index)
+    p = controlled(within, family)
     is_real = p <= FALSE_DISCOVERIES
-    is_faster, is_slower = is_real & (low > margin), is_real & (high < -margin)
-    p_beyond = pd.Series(stats.t.sf((margin - centre.abs()) / error, degrees), found.index)
-    is_within = (low > -margin) & (high < margin)
-    is_same = is_within & (controlled(p_beyond, family) <= FALSE_DISCOVERIES)
-    words = {"faster": is_faster, "slower": is_slower, "same": is_same}
-    return pd.DataFrame(
-        {
-            "ratio": np.exp(centre),
-            "low": np.exp(low),
-            "high": np.exp(high),
-            "p": p,
-            "verdict": np.select(list(words.values()), list(words), "unclear"),
-        },
-        index=found.index,
-    )
-
-
-def _p_within(
-    centre: pd.Series, error: pd.Series, degrees: pd.Series, margin: np.ndarray
-) -> pd.Series:
-    """p of a ratio that is within the margin, and at its worst lies on one of its two ends."""
-    nearer = stats.t.sf((centre.abs() - margin) / error, degrees)
-    farther = stats.t.sf((centre.abs() + margin) / error, degrees)
-    return pd.Series(np.minimum(nearer + farther, 1), index=centre.index)
+    is_above, is_below = ends["low"] > 1 + margins, ends["high"] < 1 / (1 + margins)
+    is_inside = (ends["low"] > 1 / (1 + margins)) & (ends["high"] < 1 + margins)
+    words = {
+        "faster": is_real & is_above,
+        "slower": is_real & is_below,
+        "same": is_inside & (controlled(beyond, family) <= FALSE_DISCOVERIES),
+    }
+    verdict = np.select(list(words.values()), list(words), "unclear")
+    return ends.rename(columns={"median": "ratio"}).assign(p=p, verdict=verdict)
 
 
 def controlled(p: pd.Series, family: pd.Series | np.ndarray) -> pd.Series:
     """The least share of false discoveries at which each p would be one, within its family."""
-    known, families, found = p.notna().to_numpy(), np.asarray(family), p.copy()
-    for one in pd.unique(families):
-        members = known & (families == one)
-        if members.any():
-            found[members] = stats.false_discovery_control(p[members])
-    return found
+    is_known = p.notna().to_numpy()
+    by_family = p[is_known].groupby(np.asarray(family)[is_known])
+    return by_family.transform(stats.false_discovery_control).reindex(p.index)

@@ -6,69 +6,71 @@ import pandas as pd
 
 from stepscope.axes import MODES
 from stepscope.results.cells import MeasuredCell
+from stepscope.results.tables import where
 
 SKIPPED = (0, 1, 2, 5, 10)
 MEASURED = 10  # steps after those that are skipped, as the write-ups have it
 LEAST = 2
+KEY = ["machine", "cell"]
 SERIES = ["cell", "phase"]
+PROCESS = [*SERIES, "process"]
+OF_FIRST = {  # what a record says of a first step: column
+    "first_seconds": "first",
+    "steady_seconds": "later",
+    "calls_first": "first_calls",
+    "calls_steady": "later_calls",
+}
 
 
 def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
     """A row for each number of skipped steps, of the whole step and of each of its phases, of each
-    timing cell; samples: by series.prepared().
+    timing cell; samples: by cells.read().
 
     Phased steps are the first of a process. Mean and standard deviation are those of the processes,
     averaged (of the deviation its square).
     """
-    timing = {cell.name: cell.place["machine"] for cell in cells if cell.place["study"] == "timing"}
-    steps = _steps(samples[(samples["kind"] == "phased") & samples["cell"].isin(timing)])
-    of_process = steps.groupby([*SERIES, "process"])
+    keys = pd.DataFrame(
+        [cell.key for cell in cells if cell.place["study"] == "timing"], columns=KEY
+    )
+    steps = _steps(where(samples, kind="phased", cell=list(keys["cell"])))
+    of_process = steps.groupby(PROCESS)
     steps["place"] = of_process.cumcount()
     steps["count"] = of_process["step"].transform("size")
-    first = steps[steps["place"] == 0].groupby(SERIES)["seconds"].median()
-    late = steps[steps["place"] >= steps["count"] // 2].groupby([*SERIES, "process"])["seconds"]
-    steady = late.median().groupby(SERIES).median()
+    late = steps[steps["place"] >= steps["count"] // 2].groupby(PROCESS)["seconds"].median()
+    of_series = pd.DataFrame(
+        {
+            "first": steps[steps["place"] == 0].groupby(SERIES)["seconds"].median(),
+            "steady": late.groupby(SERIES).median(),
+        }
+    )
     means = pd.concat([_after(steps, skipped) for skipped in SKIPPED])
-    made = means.join(first.rename("first")).join(steady.rename("steady")).reset_index()
-    made.insert(0, "machine", made["cell"].map(timing))
-    order = made["cell"].map({name: place for place, name in enumerate(timing)})
-    return made.iloc[np.lexsort([made["skipped"], made["phase"], order])]
+    made = means.join(of_series, on=SERIES).sort_values(["phase", "skipped"])
+    return keys.merge(made, on="cell")
 
 
 def _steps(phased: pd.DataFrame) -> pd.DataFrame:
     """Seconds of each phase of each step, and of sums of them."""
-    plain = phased[["cell", "process", "step", "seconds"]].assign(phase=phased["phase"].astype(str))
-    passes = plain[plain["phase"].isin(["forward", "backward"])]
+    passes = where(phased, phase=["forward", "backward"])
     both = passes.assign(phase=MODES["forward-backward"].whole)
-    every = pd.concat([plain, both, plain.assign(phase=MODES["step"].whole)])
-    every["cell"] = every["cell"].astype(str)
-    return every.groupby([*SERIES, "process", "step"])["seconds"].sum().reset_index()
+    every = pd.concat([phased, both, phased.assign(phase=MODES["step"].whole)])
+    return every.groupby([*PROCESS, "step"])["seconds"].sum().reset_index()
 
 
 def _after(steps: pd.DataFrame, skipped: int) -> pd.DataFrame:
-    """By SERIES: mean and deviation of the steps that come after so many, where there are LEAST."""
-    end = skipped + MEASURED
-    is_kept = (steps["place"] >= skipped) & (steps["place"] < end)
+    """Mean and deviation, by SERIES, of the steps after so many, where there are LEAST."""
+    is_kept = steps["place"].between(skipped, skipped + MEASURED - 1)
     kept = steps[is_kept & (steps["count"] >= skipped + LEAST)]
-    of_processes = kept.groupby([*SERIES, "process"])["seconds"].agg(["mean", "var"])
+    of_processes = kept.groupby(PROCESS)["seconds"].agg(["mean", "var"])
     each = of_processes.groupby(SERIES).mean()
-    return pd.DataFrame({"skipped": skipped, "mean": each["mean"], "std": np.sqrt(each["var"])})
+    found = each.assign(skipped=skipped, std=np.sqrt(each["var"]))
+    return found.drop(columns="var").reset_index()
 
 
-def first_steps(cells: list[MeasuredCell]) -> list[dict]:
+def first_steps(cells: list[MeasuredCell]) -> pd.DataFrame:
     """What profiles of a first step, beside a later one of the same process, put its time down
     to."""
-    return [
-        {
-            "machine": cell.place["machine"],
-            "cell": cell.name,
-            "phase": "step",
-            "part": part["part"],
-            "first": part["first_seconds"],
-            "later": part["steady_seconds"],
-            "first_calls": part["calls_first"],
-            "later_calls": part["calls_steady"],
-        }
-        for cell in cells
-        for part in (cell.summary.get("first") or {}).get("parts", [])
-    ]
+    found = []
+    for cell in cells:
+        parts = (cell.summary.get("first") or {}).get("parts", [])
+        found += [cell.key | {"phase": "step"} | part for part in parts]
+    return pd.DataFrame(found).rename(columns=OF_FIRST)

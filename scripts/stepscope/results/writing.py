@@ -22,7 +22,7 @@ from stepscope.results import (
     variants,
     warmup,
 )
-from stepscope.results.cells import MeasuredCell, Rows
+from stepscope.results.cells import MeasuredCell, Rows, frame
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import placed, typed
 
@@ -39,9 +39,9 @@ def tables(
     measured = [cell for cell in found if cell.record]
     recorded, damaged = analyses.read(measured)
     snapshots = memory.Snapshots(measured, recorded)
-    samples = series.prepared(samples)
     of_series = series.of(found, samples, memory.values(measured, snapshots))
     of_cells = cells.rows(found)
+    predicted = memory.predictions(snapshots)
     made: dict[str, Rows] = {
         "series": of_series,
         "comparisons": comparisons.of(measured, samples, of_series),
@@ -49,32 +49,26 @@ def tables(
         "variants": variants.rows(found),
         **{name: recorded[name] for name in analyses.OF_TRACE},
         "first_step": warmup.first_steps(measured),
-        "memory_peak": memory.peak(recorded["memory_peak"], snapshots),
+        "memory_peak": memory.peak(recorded["memory_peak"], predicted),
         "memory_timeline": recorded["memory_timeline"],
         "memory_largest": memory.with_formulas(recorded["memory_largest"], snapshots),
         "memory_saved": memory.with_formulas(recorded["memory_saved"], snapshots),
-        "memory_predicted": memory.predictions(snapshots),
-        "ranks": parallel.ranks(measured),
-        "rank_memory": parallel.memory(measured),
-        "collectives": parallel.collectives(measured),
-        "parallel_predicted": parallel.predictions(measured, of_series),
-        "sums": precision.sums(measured),
-        "dtypes": precision.dtypes(measured),
-        "forced": precision.forced(measured),
+        "memory_predicted": predicted,
+        **parallel.tables(measured, of_series),
+        **precision.tables(measured),
         "warmup": warmup.rows(measured, samples),
         "models": models.rows(measured),
     }
-    made["published"] = published.rows(figures, _placed(made, of_cells))
+    places = typed(pd.DataFrame(of_cells), "cells")
+    made["published"] = published.rows(figures, _placed(made, places))
     check(made)
-    warnings = [*derived.beyond(of_series), *checks.differing(measured), *cells.mixed(of_cells)]
+    warnings = [*derived.beyond(of_series), *checks.differing(measured), *cells.mixed(places)]
     return made, damaged, warnings
 
 
-def _placed(made: Mapping[str, Rows], of_cells: list[dict]) -> dict[str, pd.DataFrame]:
+def _placed(made: Mapping[str, Rows], places: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The tables as a reader of them has them (tables.Tables): each with its cells' places."""
-    places = typed(pd.DataFrame(of_cells), "cells")
-    frames = {name: typed(_frame(made[name]), name) for name in ours.READ}
-    return {name: placed(frame, places) for name, frame in frames.items()}
+    return {name: placed(typed(frame(made[name]), name), places) for name in ours.READ}
 
 
 def write(folder: Path, made: Mapping[str, Rows]) -> None:
@@ -83,7 +77,7 @@ def write(folder: Path, made: Mapping[str, Rows]) -> None:
     texts = {}
     for name, rows in made.items():
         columns = TABLES[name].names
-        texts[folder / f"{name}.csv"] = [_frame(rows).reindex(columns=columns).to_csv(index=False)]
+        texts[folder / f"{name}.csv"] = [frame(rows).reindex(columns=columns).to_csv(index=False)]
     write_whole(texts)
 
 
@@ -96,13 +90,9 @@ def check(made: Mapping[str, Rows]) -> None:
     Undeclared."""
     for name, rows in made.items():
         known = set(TABLES[name].names) | analyses.LEFT_OUT.get(name, set())
-        for column in _frame(rows):
+        for column in frame(rows):
             if column not in known:
                 raise Undeclared(
                     f"{name}: column {column!r} is none of the table's; give it a row in"
                     " scripts/stepscope/results/schema.py"
                 )
-
-
-def _frame(rows: Rows) -> pd.DataFrame:
-    return rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))

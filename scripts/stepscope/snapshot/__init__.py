@@ -10,7 +10,7 @@ class SnapshotError(Exception):
 # forward pass makes and that is nothing of the others; cast weights: autocast's low-precision
 # copies; buffers: tables, masks and the batch; workspace: what backward and optimizer need besides
 # gradients, and libraries' own buffers.
-CATEGORIES: tuple[str, ...] = (
+MEMORY_CATEGORIES: tuple[str, ...] = (
     "parameters",
     "gradients",
     "optimizer state",

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from stepscope.snapshot import CATEGORIES, phases, stacks
+from stepscope.snapshot import MEMORY_CATEGORIES, phases, stacks
 from stepscope.snapshot.events import OOM
 from stepscope.snapshot.known import Known
-from stepscope.snapshot.phases import Parts
+from stepscope.snapshot.phases import Parts, changes
 from stepscope.snapshot.replay import Replay
 
 PARAMETERS, GRADIENTS, OPTIMIZER_STATE, ACTIVATIONS, CAST_WEIGHTS, BUFFERS, WORKSPACE, UNKNOWN = (
-    range(len(CATEGORIES))
+    range(len(MEMORY_CATEGORIES))
 )
 
 # Buffers that cuBLAS gets from PyTorch, one for each thread and stream, on Hopper and on everything
@@ -25,11 +25,12 @@ _OF_RANGE = {
     "forward": stacks.FORWARD,
     "inference": stacks.FORWARD,
     "backward": stacks.BACKWARD,
+    "optimizer": stacks.OPTIMIZER,
 }
-_OF_RANGE |= {"optimizer": stacks.OPTIMIZER}
 _FILLS = r"^(zeros|empty|full|ones)"
 _KEY = ["phase", "module", "bytes"]
 _ENTRY = ["op", "shape", "dtype", "cast"]
+NO_TENSOR = ("", "", "")
 
 
 @dataclass
@@ -60,32 +61,29 @@ def from_known(
     began before they were made.
     """
     part = np.where(replay.recorded, parts.of(replay.start), -1)
-    phase = np.array([*parts.phase, ""], dtype=object)[part]
+    phase = parts.told["phase"].to_numpy()[part]
+    kind = kinds[replay.stack]
+    tensor, tensors, cast = _made(replay, parts, part, known)
+    weights = {each["bytes"] for each in _parameters(known)}
+    cast |= casts[replay.stack] & _half_of(replay.size, np.array(sorted(weights), dtype=np.int64))
+
     category = np.full(len(part), UNKNOWN, dtype=np.int8)
     category[np.isin(phase, ("forward", "inference"))] = ACTIVATIONS
     category[np.isin(phase, ("backward", "optimizer"))] = WORKSPACE
-    category[(phase == "backward") & (kinds[replay.stack] == stacks.RECOMPUTED)] = ACTIVATIONS
-    tensor, tensors, cast = _made(replay, parts, part, known)
-    weights = {
-        each["bytes"] for each in known.tensors if each["category"] == CATEGORIES[PARAMETERS]
-    }
-    cast |= casts[replay.stack] & _half_of(replay.size, np.array(sorted(weights), dtype=np.int64))
-    category[cast & (category == ACTIVATIONS)] = CAST_WEIGHTS
-    if _saw_warm_up(known):
-        category[
-            _of_cublas(replay, kinds[replay.stack]) & (category == ACTIVATIONS) & (tensor == 0)
-        ] = WORKSPACE
+    category[(phase == "backward") & (kind == stacks.RECOMPUTED)] = ACTIVATIONS
+    is_activation = category == ACTIVATIONS
+    category[is_activation & cast] = CAST_WEIGHTS
+    saw_warm_up = min((each["at"] for each in _parameters(known)), default=(0, 0)) > (0, 0)
+    if saw_warm_up:  # the recording began before the libraries' own buffers were made
+        unseen = is_activation & ~cast & (tensor == 0)
+        category[unseen & _of_cublas(replay, kind)] = WORKSPACE
     blocks = Blocks(replay, parts, category, part, tensor, tensors)
     _seen(blocks, known)
     return blocks
 
 
-def _saw_warm_up(known: Known) -> bool:
-    """Whether the recording began before the model was made, and thus before the libraries' own
-    buffers."""
-    return min(
-        (each["at"] for each in known.tensors if each["category"] == "parameters"), default=(0, 0)
-    ) > (0, 0)
+def _parameters(known: Known) -> list[dict]:
+    return [each for each in known.tensors if each["category"] == MEMORY_CATEGORIES[PARAMETERS]]
 
 
 def _of_cublas(replay: Replay, kind: np.ndarray) -> np.ndarray:
@@ -105,50 +103,32 @@ def _made(
     optimizer step also made the moments, so that operators which fill a new tensor do not count
     there if there are others.
     """
-    tensors = [("", "", "")]
-    cast = np.zeros(len(part), dtype=bool)
     found = np.zeros(len(part), dtype=np.int64)
-    made = pd.DataFrame(known.made, columns=[*_KEY, *_ENTRY])
     own = np.flatnonzero(part >= 0)
+    made = pd.DataFrame(known.made, columns=[*_KEY, *_ENTRY])
     if made.empty or not len(own):
-        return found, tensors, cast
-    entries = made.groupby(_ENTRY, sort=False).ngroup().to_numpy()
-    rows = made.drop_duplicates(_ENTRY)
-    tensors += list(rows[_ENTRY[:3]].itertuples(index=False, name=None))
-    is_cast = np.append(False, rows["cast"].to_numpy(dtype=bool))
-    made = made[_KEY].assign(entry=entries + 1)
-    made["place"], made["number"] = _places(made, _KEY)
-    blocks = pd.DataFrame({"step": pd.factorize(np.array(parts.step, dtype=object)[part[own]])[0]})
-    for name in ("phase", "module"):
-        blocks[name] = np.array(getattr(parts, name), dtype=object)[part[own]]
-    blocks["bytes"] = replay.size[own]
-    blocks["place"], blocks["number"] = _places(blocks, ["step", *_KEY])
-    exact = blocks.merge(made, how="left", on=[*_KEY, "place", "number"])["entry"]
-    moments = (made["phase"] == "optimizer") & rows["op"].str.match(_FILLS).to_numpy()[
-        made["entry"] - 1
-    ]
-    others = (
-        made[~moments].merge(made[moments][_KEY].drop_duplicates(), on=_KEY)[_KEY].drop_duplicates()
+        return found, [NO_TENSOR], np.zeros(len(part), dtype=bool)
+    outputs = made[_ENTRY].drop_duplicates()
+    made = made[_KEY].assign(
+        entry=made.groupby(_ENTRY, sort=False).ngroup() + 1,
+        fills=(made["phase"] == "optimizer") & made["op"].str.match(_FILLS),
     )
-    both = (
-        made.merge(
-            others,
-            how="left",
-            on=_KEY,
-            indicator=True,
-        )["_merge"].to_numpy()
-        == "both"
-    )
-    frequent = made[~(moments & both)].groupby(_KEY)["entry"].agg(lambda each: each.mode().iloc[0])
-    likely = blocks.merge(frequent.reset_index(), how="left", on=_KEY)["entry"]
+    blocks = parts.told.iloc[part[own]].reset_index(drop=True).assign(bytes=replay.size[own])
+    exact = _placed(blocks, ["step", *_KEY]).merge(_placed(made, _KEY), how="left")["entry"]
+    only_fills = made.groupby(_KEY)["fills"].transform("all")
+    usual = made[~made["fills"] | only_fills].groupby(_KEY)["entry"]
+    frequent = usual.agg(lambda each: each.mode().iloc[0]).reset_index()
+    likely = blocks.merge(frequent, how="left", on=_KEY)["entry"]
     found[own] = exact.fillna(likely).fillna(0).to_numpy(dtype=np.int64)
-    return found, tensors, is_cast[found]
+    tensors = outputs[_ENTRY[:3]].itertuples(index=False, name=None)
+    is_cast = np.append(False, outputs["cast"].to_numpy(dtype=bool))
+    return found, [NO_TENSOR, *tensors], is_cast[found]
 
 
-def _places(table: pd.DataFrame, key: list[str]) -> tuple[pd.Series, pd.Series]:
-    """The place of each row among those with the same key, and how many there are."""
-    groups = table.groupby(key, sort=False)
-    return groups.cumcount(), groups[key[-1]].transform("size")
+def _placed(table: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    """With the place of each row among those with the same key, and how many there are."""
+    groups = table.groupby(key, sort=False, dropna=False)
+    return table.assign(place=groups.cumcount(), number=groups[key[-1]].transform("size"))
 
 
 def _seen(blocks: Blocks, known: Known) -> None:
@@ -160,7 +140,7 @@ def _seen(blocks: Blocks, known: Known) -> None:
         blocks.tensor[number] = numbers.setdefault(tensor, len(blocks.tensors))
         if numbers[tensor] == len(blocks.tensors):
             blocks.tensors.append(tensor)
-        blocks.category[number] = CATEGORIES.index(each["category"])
+        blocks.category[number] = MEMORY_CATEGORIES.index(each["category"])
 
 
 def _holding(replay: Replay, known: Known) -> Iterator[tuple[dict, int]]:
@@ -212,23 +192,20 @@ def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarr
       parameter; activations are also what an unknown line makes and the backward pass frees;
     - of the very size of cuBLAS's buffers and never freed: workspace.
     """
-    events, kind = replay.events, kinds[replay.stack]
-    stackless = replay.stack < 0
-    kind = np.where(
-        stackless & ~replay.recorded, stacks.NOTHING, kind
-    )  # its allocation was not recorded
     part = np.where(replay.recorded, parts.of(replay.start), -1)
-    phase = np.array([*parts.phase, ""], dtype=object)
-    by_range = [
-        _OF_RANGE.get(name, 0) if ranged else 0
-        for name, ranged in zip(parts.phase, parts.ranged, strict=True)
-    ]
-    kind = np.where(kind == stacks.NOTHING, np.array([*by_range, stacks.NOTHING])[part], kind)
-    lasts = replay.end >= events
-    outlives = replay.end > _end_of_turn(parts, events)[part]
-    failed = _end_of_turn(parts, events)[part] >= events
-    failed &= replay.start <= np.flatnonzero(replay.device.action == OOM).max(initial=-1)
-    freed_in_backward = ~lasts & (phase[parts.of(np.minimum(replay.end, events - 1))] == "backward")
+    phase, is_ranged = parts.told["phase"], parts.told["ranged"].astype(bool)
+    by_range = phase.map(_OF_RANGE).where(is_ranged).fillna(stacks.NOTHING).to_numpy(dtype=np.int8)
+    kind = kinds[replay.stack]
+    # of a block without a stack, whose allocation was not recorded, nothing is known
+    kind = np.where((replay.stack < 0) & ~replay.recorded, stacks.NOTHING, kind)
+    kind = np.where(kind == stacks.NOTHING, by_range[part], kind)
+    lasts = replay.end >= replay.events
+    turn = _end_of_turn(parts, replay.events)[part]
+    outlives = replay.end > turn
+    ran_out = np.flatnonzero(replay.device.action == OOM)
+    failed = (turn >= replay.events) & (replay.start <= ran_out.max(initial=-1))
+    freed_in = phase.to_numpy()[parts.of(np.minimum(replay.end, replay.events - 1))]
+    freed_in_backward = ~lasts & (freed_in == "backward")
 
     category = np.full(len(part), UNKNOWN, dtype=np.int8)
     category[(kind == stacks.NOTHING) & replay.recorded & freed_in_backward] = ACTIVATIONS
@@ -238,16 +215,14 @@ def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarr
         category[kind == which] = WORKSPACE
         category[(kind == which) & (outlives | lasts | ~replay.recorded)] = kept
         category[(kind == which) & replay.recorded & lasts & failed] = UNKNOWN
-    category[rebound(replay, parts, kind, (kind == stacks.OPTIMIZER) & (outlives | lasts))] = (
-        PARAMETERS
-    )
+    kept_by_optimizer = (kind == stacks.OPTIMIZER) & (outlives | lasts)
+    category[rebound(replay, parts, kind, kept_by_optimizer)] = PARAMETERS
     weights = (category == PARAMETERS) | (~replay.recorded & lasts)
     cast = casts[replay.stack] & _half_of(replay.size, np.unique(replay.size[weights]))
     category[cast & (category == ACTIVATIONS)] = CAST_WEIGHTS
     category[_of_cublas(replay, kind)] = WORKSPACE
-    return Blocks(
-        replay, parts, category, part, np.zeros(len(part), dtype=np.int64), [("", "", "")]
-    )
+    no_tensor = np.zeros(len(part), dtype=np.int64)
+    return Blocks(replay, parts, category, part, no_tensor, [NO_TENSOR])
 
 
 def rebound(replay: Replay, parts: Parts, kind: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -260,20 +235,20 @@ def rebound(replay: Replay, parts: Parts, kind: np.ndarray, kept: np.ndarray) ->
     """
     made = kind == stacks.MADE
     freed = np.flatnonzero((replay.end < replay.events) & (kept | made))
-    events = [
-        (int(replay.start[at]), True, int(at)) for at in np.flatnonzero(kept & replay.recorded)
-    ]
-    events += [(int(replay.end[at]), False, int(at)) for at in freed]
-    turn = _end_of_turn(parts, replay.events)
-    is_optimizer = np.array([name == "optimizer" for name in parts.phase] + [False], dtype=bool)
+    kept = np.flatnonzero(kept & replay.recorded)
+    blocks = np.concatenate([kept, freed])
+    event = np.concatenate([replay.start[kept], replay.end[freed]])
+    part = parts.of(event)
+    turn = _end_of_turn(parts, replay.events)[part]
+    is_optimizer = (parts.told["phase"] == "optimizer").to_numpy()[part]
     found = np.zeros(len(kind), dtype=bool)
     waiting: dict[tuple[int, int], list[int]] = {}  # (size, end of a turn) → blocks kept in it
-    for event, starts, at in sorted(events):
-        part = int(parts.of(np.array([event]))[0])
-        key = int(replay.size[at]), int(turn[part])
-        if starts:
+    for row in np.argsort(event, kind="stable").tolist():
+        at = blocks[row]
+        key = int(replay.size[at]), int(turn[row])
+        if row < len(kept):
             waiting.setdefault(key, []).append(at)
-        elif is_optimizer[part] and (made[at] or found[at]) and waiting.get(key):
+        elif is_optimizer[row] and (made[at] or found[at]) and waiting.get(key):
             found[[at, waiting[key].pop()]] = True
     return found
 
@@ -286,8 +261,6 @@ def _half_of(size: np.ndarray, parameters: np.ndarray) -> np.ndarray:
 def _end_of_turn(parts: Parts, events: int) -> np.ndarray:
     """For each part the first event after it and those that follow it in the same phase; 0 for the
     part -1."""
-    end = np.append(np.append(parts.first[1:], events)[: len(parts.first)], 0)
-    for number in range(len(parts.first) - 2, -1, -1):
-        if parts.phase[number] == parts.phase[number + 1]:
-            end[number] = end[number + 1]
-    return end
+    begins = changes(parts.told["phase"].to_numpy()[:-1])
+    ends = np.append(parts.first[begins][1:], events)
+    return np.append(ends[np.cumsum(begins) - 1], 0)

@@ -253,27 +253,25 @@ def _device(
         name: np.array(getattr(columns, name), dtype=kind, copy=False)[rows]
         for name, kind in _KINDS.items()
     }
+    final = np.array(blocks, dtype=np.int64).reshape(-1, len(_Block._fields)).T
+    address, size, requested, active, stack = final
     _check_sizes(
         {
             # what was asked for in vain may be any number
             "an event": own["size"][own["action"] != OOM],
-            "an allocation": np.array([each.requested for each in blocks], dtype=np.int64),
-            "a block": np.array([each.size for each in blocks], dtype=np.int64),
+            "an allocation": requested,
+            "a block": size,
             "a segment": np.array(reserved, dtype=np.int64),
         }
     )
     return Device(
         number=number,
-        action=own["action"],
-        address=own["address"],
-        size=own["size"],
-        time=own["time"],
-        stack=own["stack"],
-        block_address=np.array([each.address for each in blocks], dtype=np.int64),
-        block_size=np.array([each.size for each in blocks], dtype=np.int64),
-        block_requested=np.array([each.requested for each in blocks], dtype=np.int64),
-        block_active=np.array([each.active for each in blocks], dtype=bool),
-        block_stack=np.array([each.stack for each in blocks], dtype=np.int64),
+        **own,
+        block_address=address,
+        block_size=size,
+        block_requested=requested,
+        block_active=active.astype(bool),
+        block_stack=stack,
         reserved=sum(reserved),
     )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from stepscope.snapshot import CATEGORIES, SnapshotError
+from stepscope.snapshot import MEMORY_CATEGORIES, SnapshotError
 
 NAMES = ("known.json", "known.json.gz")
 _LARGEST = 1 << 30
@@ -102,7 +102,7 @@ def _mark(allocations: int, frees: int, step: int | None, phase: str, module: st
 
 
 def _tensor(entry: dict) -> dict:
-    if entry["category"] not in CATEGORIES:
+    if entry["category"] not in MEMORY_CATEGORIES:
         raise ValueError(f"category {entry['category']!r}")
     allocations, frees = entry["at"]
     seen = {

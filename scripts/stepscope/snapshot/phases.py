@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from stepscope.recordings import names as people
 from stepscope.snapshot import stacks
@@ -13,36 +14,56 @@ from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, Annotation, Device
 from stepscope.snapshot.known import Known
 
 _STEP = re.compile(r"^(?:ProfilerStep#|step[ _#]?)(\d{1,9})$", re.I)
+# Phase → whether a step may end with it.
+_ENDS = {"forward": False, "inference": False, "backward": True, "optimizer": True}
 
 
 @dataclass
 class Parts:
-    """Parts of a history: from event `first` on (ascending), step (None if unknown), phase and
-    module are these.
+    """Parts of a history: from event `first` on (ascending), `told` holds: a row for each with
+    step (None if unknown), phase and module, and one more for what is before all parts.
 
     ranged: whether the phase comes from a range of the program (else from stacks).
     """
 
     first: np.ndarray
-    step: Sequence[int | None]
-    phase: list[str]
-    module: list[str]
-    ranged: list[bool]
+    told: pd.DataFrame
 
     def of(self, events: np.ndarray) -> np.ndarray:
-        """The number of the part in which each event lies; -1 before all of them."""
+        """The number of the part in which each event lies; -1, the last row, before all of them."""
         return np.searchsorted(self.first, events, side="right") - 1
+
+    def at(self, event: int) -> pd.Series:
+        """What is told of one event."""
+        return self.told.iloc[self.of(np.array([event]))[0]]
+
+
+def _parts(
+    first: np.ndarray,
+    step: Sequence[int | None],
+    phase: Sequence[str],
+    module: Sequence[str],
+    ranged: Sequence[bool],
+) -> Parts:
+    columns = {
+        "step": [*step, None],
+        "phase": [*phase, ""],
+        "module": [*module, ""],
+        "ranged": [*ranged, False],
+    }
+    return Parts(first, pd.DataFrame(columns, dtype=object))
 
 
 def from_marks(known: Known, device: Device) -> Parts:
     """The parts that known.json lists."""
-    first = events_after(device, [(mark.allocations, mark.frees) for mark in known.marks])
-    return Parts(
-        first=np.maximum.accumulate(first) if len(first) else first,
-        step=[mark.step for mark in known.marks],
-        phase=[mark.phase for mark in known.marks],
-        module=[mark.module for mark in known.marks],
-        ranged=[True] * len(first),
+    marks = known.marks
+    first = events_after(device, [(mark.allocations, mark.frees) for mark in marks])
+    return _parts(
+        np.maximum.accumulate(first),
+        [mark.step for mark in marks],
+        [mark.phase for mark in marks],
+        [mark.module for mark in marks],
+        [True] * len(marks),
     )
 
 
@@ -73,30 +94,21 @@ def derived(device: Device, annotations: list[Annotation], kinds: np.ndarray) ->
     are counted: a forward pass after anything else begins one; or they have the numbers of
     torch.profiler's annotations.
     """
-    events = len(device.action)
-    if not events:
-        nothing = np.empty(0, dtype=np.int64)
-        return Parts(
-            first=nothing,
-            step=[],
-            phase=[],
-            module=[],
-            ranged=[],
-        )
     ranges, of_ranges, steps = _annotated(device, annotations)
-    of_stacks = [stacks.PHASE_OF_KIND.get(kind, "") for kind in range(len(stacks.KINDS))]
+    of_stacks = [stacks.PHASE_OF_KIND.get(kind, "") for kind in stacks.KINDS]
     names = list(dict.fromkeys([*of_ranges, *of_stacks]))
     said = _said_by_stacks(device, kinds, ranges)
     by_stack = np.array([names.index(name) for name in of_stacks])[said]
     phase = np.where(ranges >= 0, ranges, by_stack)
-    first = np.flatnonzero(_changes(phase) | _changes(steps) | _changes(ranges))
+    first = np.flatnonzero(changes(phase) | changes(steps) | changes(ranges))
     phases = [names[code] for code in phase[first]]
-    return Parts(
-        first=first,
-        step=_numbered(steps[first]) if (steps >= 0).any() else _counted(phases),
-        phase=phases,
-        module=[""] * len(first),
-        ranged=(ranges[first] >= 0).tolist(),
+    numbered = [int(number) if number >= 0 else None for number in steps[first]]
+    return _parts(
+        first,
+        numbered if (steps >= 0).any() else _counted(phases),
+        phases,
+        [""] * len(first),
+        (ranges[first] >= 0).tolist(),
     )
 
 
@@ -107,35 +119,23 @@ def _said_by_stacks(device: Device, kinds: np.ndarray, ranges: np.ndarray) -> np
     kind = np.where(allocates, kinds[device.stack], stacks.NOTHING)
     at = np.arange(len(kind))
     latest = np.maximum.accumulate(np.where(kind != stacks.NOTHING, at, -1))
-    began = np.maximum.accumulate(np.where(_changes(ranges), at, 0))
+    began = np.maximum.accumulate(np.where(changes(ranges), at, 0))
     return np.where(latest >= began, kind[latest], stacks.NOTHING)
 
 
-def _changes(values: np.ndarray) -> np.ndarray:
+def changes(values: np.ndarray) -> np.ndarray:
     """For each value whether it differs from the one before; the first always does."""
-    return np.append(True, values[1:] != values[:-1])
+    return np.append(True, values[1:] != values[:-1])[: len(values)]
 
 
-def _numbered(steps: np.ndarray) -> list[int | None]:
-    """Steps as numbers, None for -1."""
-    return [None if number == -1 else int(number) for number in steps]
-
-
-def _counted(phases: list[str]) -> list[int | None]:
+def _counted(phases: list[str]) -> Sequence[int | None]:
     """Steps of parts: a new one begins with each forward pass that follows a backward pass or an
     optimizer."""
     if not any(phases):
         return [None] * len(phases)
-    found: list[int | None] = []
-    step = 0
-    is_over = False
-    for phase in phases:
-        if is_over and phase in ("forward", "inference"):
-            step += 1
-            is_over = False
-        is_over |= phase in ("backward", "optimizer")
-        found.append(step)
-    return found
+    passes = pd.Series(phases).map(_ENDS)
+    begins = passes.eq(False) & passes.ffill().shift().eq(True)
+    return begins.cumsum().tolist()
 
 
 def _annotated(

@@ -10,6 +10,7 @@ in PyTorch's counter of active bytes.
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, FREE_REQUESTED, GROWS, SHRINKS, Device
 
@@ -85,39 +86,43 @@ def replay(device: Device) -> Replay:
     if device.block_address.size:  # a profile without a final state contradicts nothing
         contradicted |= not np.isin(pairs.open_at_end, state).all()
 
-    # Blocks of the final state that no event touches, then those of which only the end is known,
-    # then those that the history allocates; the last are sorted by their start below.
+    of_state = {
+        "address": device.block_address,
+        "size": device.block_requested,
+        "start": -1,
+        "end": events,
+        "stack": device.block_stack,
+        "taken": device.block_size,
+    }
+    of_orphans = {
+        "address": device.address[pairs.orphans],
+        "size": device.size[pairs.orphans],
+        "start": -1,
+        "end": pairs.orphans,
+        "stack": -1,
+        "taken": 0,
+    }
     first = pairs.allocations
-    second = pairs.orphans
-    unknown = np.full(len(second), -1)
-
-    def joined(known: np.ndarray, of_orphans: np.ndarray, of_state: np.ndarray) -> np.ndarray:
-        return np.concatenate([of_state[untouched], of_orphans, known])
-
     held = _in_final_state(device, device.address[first], pairs.ends)
     # Events may be recorded without stacks while blocks have them:
     # _record_memory_history(context="state").
-    stack = device.stack[first]
-    stack = np.where(stack < 0, np.append(device.block_stack, -1)[held], stack)
-    taken = np.append(device.block_size, 0)[held]
-    blocks = len(device.block_address)
-    start = joined(first, unknown, np.full(blocks, -1))
-    end = joined(pairs.ends, second, np.full(blocks, events))
-    size = joined(device.size[first], device.size[second], device.block_requested)
-    address = joined(device.address[first], device.address[second], device.block_address)
-    order = np.argsort(start, kind="stable")
-    start = start[order]
-    end = end[order]
-    size = size[order]
-    active = after_each(start, end, size, events)
+    in_state = np.append(device.block_stack, -1)[held]
+    of_history = {
+        "address": device.address[first],
+        "size": device.size[first],
+        "start": first,
+        "end": pairs.ends,
+        "stack": np.where(device.stack[first] < 0, in_state, device.stack[first]),
+        "taken": np.append(device.block_size, 0)[held],
+    }
+    parts = [pd.DataFrame(of_state).iloc[untouched]]
+    parts += [pd.DataFrame(of_orphans), pd.DataFrame(of_history)]
+    blocks = pd.concat(parts).sort_values("start", kind="stable")
+    columns = {str(name): column.to_numpy() for name, column in blocks.items()}
+    active = after_each(columns["start"], columns["end"], columns["size"], events)
     return Replay(
         device=device,
-        address=address[order],
-        size=size,
-        start=start,
-        end=end,
-        stack=joined(stack, unknown, device.block_stack)[order],
-        taken=joined(taken, np.zeros(len(second), dtype=np.int64), device.block_size)[order],
+        **columns,
         active=active,
         reserved=np.maximum(_reserved(device), active),
         contradicted=contradicted,
@@ -149,19 +154,17 @@ def _paired(device: Device) -> _Pairs:
     chosen = chosen[np.argsort(device.address[chosen], kind="stable")]
     address = device.address[chosen]
     allocates = device.action[chosen] == ALLOC
-    is_same = address[1:] == address[:-1]
-    has_next = np.append(is_same, False)[: len(chosen)]
-    has_before = np.append(False, is_same)[: len(chosen)]
+    # Whether the event before, and the one behind, is of the same address.
+    goes_on = np.concatenate([[False], address[1:] == address[:-1], [False]])[: len(chosen) + 1]
+    has_before, has_next = goes_on[:-1], goes_on[1:]
     next_event = np.append(chosen[1:], events)[: len(chosen)]
-    next_allocates = np.append(allocates[1:], False)[: len(chosen)]
-    before_allocates = np.append(False, allocates[:-1])[: len(chosen)]
-    twice = allocates & has_next & next_allocates
-    twice |= ~allocates & has_before & ~before_allocates
+    is_again = np.append(False, allocates[1:] == allocates[:-1])[: len(chosen)] & has_before
+    frees_known = ~allocates & has_before & ~is_again
     return _Pairs(
         allocations=chosen[allocates],
         ends=np.where(has_next, next_event, events)[allocates],
-        orphans=chosen[~allocates & ~(has_before & before_allocates)],
-        twice=bool(twice.any()),
+        orphans=chosen[~allocates & ~frees_known],
+        twice=bool(is_again.any()),
         address=address,
         open_at_end=address[~has_next & allocates],
         closed_at_end=address[~has_next & ~allocates],
@@ -173,15 +176,10 @@ def _in_final_state(device: Device, address: np.ndarray, end: np.ndarray) -> np.
     if not len(device.block_address):
         return np.full(len(address), -1)
     order = np.argsort(device.block_address, kind="stable")
-    place = order[
-        np.minimum(np.searchsorted(device.block_address, address, sorter=order), len(order) - 1)
-    ]
-    same = (
-        (device.block_address[place] == address)
-        & device.block_active[place]
-        & (end == len(device.action))
-    )
-    return np.where(same, place, -1)
+    place = np.searchsorted(device.block_address, address, sorter=order)
+    block = order[np.minimum(place, len(order) - 1)]
+    is_same = (device.block_address[block] == address) & device.block_active[block]
+    return np.where(is_same & (end == len(device.action)), block, -1)
 
 
 def _action_that_frees(device: Device) -> int:
@@ -207,8 +205,6 @@ def after_each(start: np.ndarray, end: np.ndarray, size: np.ndarray, events: int
 def _reserved(device: Device) -> np.ndarray:
     """Bytes that PyTorch held of the device, from what it held at the end backwards. A profile of a
     processor has no such events: what is active is then all that is known to be held."""
-    change = np.zeros(len(device.action) + 1, dtype=np.int64)
-    change[1:] += np.where(np.isin(device.action, GROWS), device.size, 0)
-    change[1:] -= np.where(np.isin(device.action, SHRINKS), device.size, 0)
-    held = change.cumsum()
+    sign = np.isin(device.action, GROWS).astype(int) - np.isin(device.action, SHRINKS)
+    held = np.append(0, np.cumsum(sign * device.size))
     return held + (device.reserved - held[-1])

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from stepscope.recordings.text import plain
-from stepscope.snapshot import CATEGORIES
+from stepscope.snapshot import MEMORY_CATEGORIES
 
 LINES = 5
 MOST_COMPARED = 15
@@ -99,7 +99,7 @@ def cautions(row: dict) -> list[str]:
 def _why(each: dict, row: dict) -> str:
     """What is known of the unknown."""
     before = row["unknown_before"]
-    if each["category"] != CATEGORIES[-1] or not before:
+    if each["category"] != MEMORY_CATEGORIES[-1] or not before:
         return ""
     return f", {_mib(before)} MiB of it allocated before the recording began"
 

@@ -5,14 +5,16 @@ number in the device's history; the state "after event -1" is that before the fi
 """
 
 import re
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from stepscope.snapshot import CATEGORIES
+from stepscope.snapshot import MEMORY_CATEGORIES
 from stepscope.snapshot.categories import UNKNOWN, Blocks
 from stepscope.snapshot.events import OOM, Snapshot
 from stepscope.snapshot.known import Known
+from stepscope.snapshot.phases import changes
 from stepscope.snapshot.replay import Replay, after_each
 from stepscope.snapshot.stacks import whole
 
@@ -41,38 +43,59 @@ class Device:
         self.lines, self.python = lines, python
         self.seconds = self.replay.device.seconds
         self.number = self.replay.device.number
-        # One number for each text, so that groups are made of numbers.
-        self.module, self.modules = _coded([collapsed(name) for name in self.parts.module])
-        self.phase, self.phases = _coded(self.parts.phase)
-        self.line, self.line_names = _coded(lines[:-1])
-        self.tensor, self.tensor_names = _coded(blocks.tensors)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row for each block; `alive` at the peak; `lifetime` of those that did not outlive the
+        recording.
+
+        Texts are pandas's categories, so that groups of millions of blocks are made of numbers.
+        """
+        replay, told = self.replay, self.parts.told
+        lifetime = np.full(len(replay.size), np.nan)
+        if self.seconds is not None:
+            ended = replay.end < replay.events
+            start = np.maximum(replay.start[ended], 0)
+            lifetime[ended] = self.seconds[replay.end[ended]] - self.seconds[start]
+        columns = {
+            "bytes": replay.size,
+            "category": pd.Categorical.from_codes(
+                self.blocks.category, pd.Index(MEMORY_CATEGORIES)
+            ),
+            "phase": _texts(told["phase"], self.blocks.part),
+            "module": _texts(told["module"].map(collapsed), self.blocks.part),
+            "frame": _texts(pd.Series(self.lines), replay.stack),
+            "tensor": pd.factorize(pd.Series(self.blocks.tensors))[0][self.blocks.tensor],
+            "stack": replay.stack,
+            "alive": replay.alive_after(replay.peak_event),
+            "lifetime": lifetime,
+        }
+        return pd.DataFrame(columns)
 
     def time(self, event: int) -> float | None:
         """Seconds since the first event; None where times were not recorded."""
         return None if self.seconds is None else float(self.seconds[max(event, 0)])
 
-    def part(self, event: int) -> tuple[object, str, str]:
-        """(step, phase, module) of an event."""
-        at = int(self.parts.of(np.array([event]))[0])
-        return (
-            (None, "", "")
-            if at < 0
-            else (self.parts.step[at], self.parts.phase[at], self.parts.module[at])
-        )
+
+def _texts(texts: pd.Series, number: np.ndarray) -> pd.Categorical:
+    """The text of each number, of -1 the last, which is none; the categories in the order of the
+    list behind none."""
+    code, known = pd.factorize(pd.concat([texts[-1:], texts]))
+    return pd.Categorical.from_codes(code[1:][number], known)
 
 
-def _coded(texts: list) -> tuple[np.ndarray, list]:
-    """(the number of each text and at the end of none, the different texts); number 0 is that of
-    none."""
-    empty = ("", "", "") if texts and isinstance(texts[0], tuple) else ""
-    names = {empty: 0}
-    return np.array([*(names.setdefault(text, len(names)) for text in texts), 0]), list(names)
+def _plain(table: pd.DataFrame, device: Device) -> pd.DataFrame:
+    """A table of a device in which texts are texts again."""
+    texts = table.select_dtypes("category").columns
+    table = table.astype(dict.fromkeys(texts, object))
+    table.insert(0, "device", device.number)
+    return table
 
 
 def summary(device: Device, cut: bool) -> pd.DataFrame:
     """One row."""
     replay, peak = device.replay, device.replay.peak_event
-    step, phase, module = device.part(peak)
+    at_peak = device.parts.at(peak)
     recorded, alive = replay.recorded, replay.alive_after(peak)
     allocated = int(replay.size[recorded].sum())
     without = int(replay.size[recorded & ~device.python[replay.stack]].sum())
@@ -87,9 +110,9 @@ def summary(device: Device, cut: bool) -> pd.DataFrame:
         "peak": replay.peak_bytes,
         "peak_event": peak,
         "peak_time": device.time(peak) if replay.events else None,
-        "peak_step": step,
-        "peak_phase": phase,
-        "peak_module": module,
+        "peak_step": at_peak["step"],
+        "peak_phase": at_peak["phase"],
+        "peak_module": at_peak["module"],
         "peak_allocated": int(allocated_bytes(replay)[alive].sum()),
         "is_allocated_known": bool((replay.taken[alive] > 0).all()),
         "peak_reserved": int(replay.reserved.max()),
@@ -116,13 +139,13 @@ def _ooms(device: Device) -> dict:
     if not len(found):
         return {"ooms": 0}
     at = found[0]
-    _, phase, module = device.part(at)
+    around = device.parts.at(at)
     return {
         "ooms": len(found),
         "oom_requested": int(events.size[at]),
         "oom_free": int(events.address[at]),
-        "oom_phase": phase,
-        "oom_module": module,
+        "oom_phase": around["phase"],
+        "oom_module": around["module"],
         "oom_frame": device.lines[events.stack[at]],
     }
 
@@ -133,59 +156,51 @@ def timeline(device: Device) -> pd.DataFrame:
     the state before the first."""
     replay, events = device.replay, device.replay.events
     borders = _borders(device)
-    borders = borders[np.linspace(0, len(borders) - 1, min(len(borders), _BOUNDARIES)).astype(int)]
+    borders = borders[_spread(0, len(borders) - 1, min(len(borders), _BOUNDARIES))]
     chosen = [borders, [-1, events - 1, replay.peak_event, int(replay.reserved.argmax()) - 1]]
-    edges = np.unique(
-        np.linspace(0, events + 1, (TIMELINE_ROWS - len(borders) - 4) // 2 + 1).astype(int)
-    )[:-1]
+    parts = (TIMELINE_ROWS - len(borders) - 4) // 2
+    edges = np.unique(_spread(0, events + 1, parts + 1))[:-1]
     for extreme in (np.maximum, np.minimum):
-        best = np.repeat(
-            extreme.reduceat(replay.active, edges), np.diff(np.append(edges, events + 1))
-        )
+        of_part = extreme.reduceat(replay.active, edges)
+        best = np.repeat(of_part, np.diff(np.append(edges, events + 1)))
         hits = np.flatnonzero(replay.active == best)
         chosen.append(hits[np.searchsorted(hits, edges)] - 1)
     at = np.unique(np.concatenate(chosen).astype(np.int64))
-    part = device.parts.of(at)
     table = pd.DataFrame({"device": device.number, "event": at})
     table["time"] = np.nan if device.seconds is None else device.seconds[np.maximum(at, 0)]
-    table["step"] = np.array([*device.parts.step, None], dtype=object)[part]
-    table["phase"] = np.array([*device.parts.phase, ""], dtype=object)[part]
-    table["module"] = np.array([*device.parts.module, ""], dtype=object)[part]
+    for name in ("step", "phase", "module"):
+        table[name] = device.parts.told[name].to_numpy()[device.parts.of(at)]
     table["active"] = replay.active[at + 1]
     table["reserved"] = replay.reserved[at + 1]
-    for code, name in enumerate([*CATEGORIES[:NAMED], "other"]):
-        own = device.blocks.category == code if code < NAMED else device.blocks.category >= NAMED
+    column = np.minimum(device.blocks.category, NAMED)
+    for code, name in enumerate([*MEMORY_CATEGORIES[:NAMED], "other"]):
+        own = column == code
         held = after_each(replay.start[own], replay.end[own], replay.size[own], events)
         table[name.replace(" ", "_")] = held[at + 1]
     return table
 
 
+def _spread(first: int, last: int, number: int) -> np.ndarray:
+    """So many whole numbers from the first to the last."""
+    return np.linspace(first, last, number).astype(int)
+
+
 def _borders(device: Device) -> np.ndarray:
     """The last event before, and the last one of, each stretch of events in one phase of one
     step."""
-    parts, events = device.parts, device.replay.events
-    full = np.flatnonzero(parts.first < np.append(parts.first, events)[1:])
-    known = [(parts.step[at], parts.phase[at]) for at in full.tolist()]
-    changes = [
-        parts.first[at]
-        for at, own, before in zip(full, known, [None, *known], strict=False)
-        if own != before
-    ]
-    return np.unique([0, *changes, events]) - 1
+    first, events = device.parts.first, device.replay.events
+    full = np.flatnonzero(first < np.append(first, events)[1:])
+    told = device.parts.told.iloc[full]
+    stretch = told.groupby(["step", "phase"], dropna=False, sort=False).ngroup().to_numpy()
+    begins = first[full][changes(stretch)]
+    return np.unique([0, *begins, events]) - 1
 
 
 def peak(device: Device) -> pd.DataFrame:
     """What is alive at the peak by category; every category has a row."""
-    replay = device.replay
-    alive = replay.alive_after(replay.peak_event)
-    category, most = device.blocks.category[alive], len(CATEGORIES)
-    held = np.bincount(category, weights=replay.size[alive], minlength=most).astype(np.int64)
-    found = {
-        "category": CATEGORIES,
-        "bytes": held,
-        "blocks": np.bincount(category, minlength=most),
-    }
-    return pd.DataFrame({"device": device.number, **found})
+    alive = device.table[device.table["alive"]]
+    held = alive.groupby("category", observed=False)["bytes"].agg(bytes="sum", blocks="size")
+    return _plain(held.reset_index(), device)
 
 
 def lines(device: Device, snapshot: Snapshot) -> pd.DataFrame:
@@ -193,90 +208,44 @@ def lines(device: Device, snapshot: Snapshot) -> pd.DataFrame:
 
     stack: the whole stack of the largest block of the row, the innermost call first.
     """
-    replay, blocks = device.replay, device.blocks
-    alive = np.flatnonzero(replay.alive_after(replay.peak_event))
-    alive = alive[
-        np.argsort(replay.size[alive], kind="stable")
-    ]  # the last of a group is its largest
-    columns = [
-        blocks.category[alive],
-        device.module[blocks.part[alive]],
-        device.line[replay.stack[alive]],
-    ]
-    keys, sizes, counts, groups = _groups(columns, replay.size[alive])
-    largest = np.zeros(len(sizes), dtype=np.int64)
-    largest[groups] = alive
-    order = np.lexsort((*keys[::-1], -sizes))[:MOST_LINES]
-    return pd.DataFrame(
-        {
-            "device": device.number,
-            "category": [CATEGORIES[each] for each in keys[0][order]],
-            "module": [device.modules[each] for each in keys[1][order]],
-            "frame": [device.line_names[each] for each in keys[2][order]],
-            "bytes": sizes[order],
-            "blocks": counts[order],
-            "stack": [whole(snapshot, number) for number in replay.stack[largest[order]]],
-        }
+    alive = device.table[device.table["alive"]].sort_values("bytes", kind="stable")
+    rows = alive.groupby(["category", "module", "frame"], observed=True).agg(
+        bytes=("bytes", "sum"), blocks=("bytes", "size"), stack=("stack", "last")
     )
+    rows = rows.sort_values("bytes", ascending=False, kind="stable").head(MOST_LINES)
+    stacks = [whole(snapshot, number) for number in rows["stack"]]
+    return _plain(rows.assign(stack=stacks).reset_index(), device)
 
 
 def largest(device: Device) -> pd.DataFrame:
-    """The largest allocations; those that are equal in all but time are one row."""
-    replay, blocks = device.replay, device.blocks
+    """The largest allocations; those that are equal in all but time are one row. lifetime: the
+    median."""
     # Only the largest sizes can be among the rows: few groups are made of millions of blocks.
-    sizes = np.unique(replay.size)[-MOST_GROUPS:]
-    own = np.flatnonzero(replay.size >= sizes[0]) if len(sizes) else np.empty(0, dtype=np.int64)
-    part = blocks.part[own]
-    columns = [-replay.size[own], blocks.category[own], device.phase[part], device.module[part]]
-    columns += [device.line[replay.stack[own]], device.tensor[blocks.tensor[own]]]
-    alive = replay.alive_after(replay.peak_event)[own]
-    keys, at_peak, counts, groups = _groups(columns, alive.astype(np.int64))
-    order = np.lexsort((*keys[:0:-1], -counts, keys[0]))[:MOST_GROUPS]
-    tensors = [device.tensor_names[each] for each in keys[5][order]]
-    return pd.DataFrame(
-        {
-            "device": device.number,
-            "rank": np.arange(1, len(order) + 1),
-            "bytes": -keys[0][order],
-            "count": counts[order],
-            "alive": at_peak[order],
-            "category": [CATEGORIES[each] for each in keys[1][order]],
-            "phase": [device.phases[each] for each in keys[2][order]],
-            "module": [device.modules[each] for each in keys[3][order]],
-            "frame": [device.line_names[each] for each in keys[4][order]],
-            **{
-                name: [each[at] for each in tensors]
-                for at, name in enumerate(("op", "shape", "dtype"))
-            },
-            "lifetime": [_lifetime(device, own[groups == at]) for at in order],
-        }
+    sizes = np.unique(device.replay.size)[-MOST_GROUPS:]
+    table = device.table[np.isin(device.replay.size, sizes)]
+    by = ["bytes", "category", "phase", "module", "frame", "tensor"]
+    rows = table.groupby(by, observed=True).agg(
+        count=("alive", "size"), alive=("alive", "sum"), lifetime=("lifetime", "median")
     )
-
-
-def _lifetime(device: Device, blocks: np.ndarray) -> float | None:
-    """The median of seconds that blocks lived, of those that did not outlive the recording."""
-    start, end = device.replay.start[blocks], device.replay.end[blocks]
-    ended = end < device.replay.events
-    if device.seconds is None or not ended.any():
-        return None
-    return float(
-        np.median(device.seconds[end[ended]] - device.seconds[np.maximum(start[ended], 0)])
+    rows = rows.sort_values(["bytes", "count"], ascending=False).head(MOST_GROUPS).reset_index()
+    tensors = pd.DataFrame(
+        pd.unique(pd.Series(device.blocks.tensors)).tolist(), columns=["op", "shape", "dtype"]
     )
+    rows = rows.join(tensors, on="tensor").drop(columns="tensor")
+    rows.insert(0, "rank", np.arange(1, len(rows) + 1))
+    return _plain(rows, device)
 
 
 def saved(known: Known) -> pd.DataFrame:
     """What autograd kept for the backward pass: of the block in the middle of the model, and
     outside all blocks."""
     table = pd.DataFrame(known.saved, columns=["module", "bytes", "op", "shape", "dtype", "cast"])
-    block, middle = _middle_block(table["module"], r"^(blocks\.\d{1,9})(?:/|$)")
-    table["part"] = np.where(block.isna(), "rest", "block")
-    table = table[block.isna() | (block == middle)]
+    table = _middle_block(table, "module", r"^(blocks\.\d{1,9})(?:/|$)")
     table = table.assign(
         module=[collapsed(name) for name in table["module"]],
         category=np.where(table["cast"].astype(bool), "cast weights", "activations"),
     )
-    by = ["part", "module", "op", "shape", "dtype", "category"]
-    groups = table.groupby(by, sort=False)["bytes"].agg(tensors="size", bytes="sum").reset_index()
+    groups = _counted(table, ["part", "module", "op", "shape", "dtype", "category"])
     return groups.sort_values("part", kind="stable")
 
 
@@ -286,36 +255,24 @@ def named(known: Known) -> pd.DataFrame:
 
     Where a storage is named several times (a gradient in each step), the last time counts.
     """
-    last = {(each["category"], each["name"], each["address"]): each for each in known.tensors}
-    named = {(each["category"], each["name"]): each["at"] for each in last.values()}
-    kept = [each for each in last.values() if each["at"] == named[each["category"], each["name"]]]
-    table = pd.DataFrame(kept, columns=["category", "name", "bytes"])
-    block, middle = _middle_block(table["name"], r"^(blocks\.\d{1,9})\.")
-    table["part"] = np.where(block.isna(), "rest", "block")
-    table = table[block.isna() | (block == middle)]
-    return (
-        table.groupby(["category", "part"], sort=False)["bytes"]
-        .agg(tensors="size", bytes="sum")
-        .reset_index()
-    )
+    table = pd.DataFrame(known.tensors, columns=["category", "name", "address", "bytes", "at"])
+    storages = table.drop_duplicates(["category", "name", "address"], keep="last")
+    last = storages.groupby(["category", "name"])["at"].transform("last")
+    kept = _middle_block(storages[storages["at"] == last], "name", r"^(blocks\.\d{1,9})\.")
+    return _counted(kept, ["category", "part"])
 
 
-def _middle_block(names: pd.Series, pattern: str) -> tuple[pd.Series, str | None]:
-    """(the block in each name, NaN for none; the block in the middle of all)."""
-    block = names.astype(str).str.extract(pattern, expand=False)
+def _middle_block(table: pd.DataFrame, column: str, pattern: str) -> pd.DataFrame:
+    """The rows of the block in the middle of all, as `part` "block", and those of none, as "rest",
+    by the names in a column."""
+    block = table[column].astype(str).str.extract(pattern, expand=False)
     found = sorted(block.dropna().unique(), key=lambda name: int(name.split(".")[1]))
-    return block, found[len(found) // 2] if found else None
+    middle = found[len(found) // 2] if found else None
+    part = np.where(block.isna(), "rest", "block")
+    return table.assign(part=part)[block.isna() | (block == middle)]
 
 
-def _groups(columns: list[np.ndarray], values: np.ndarray) -> tuple:
-    """Groups of rows that are equal in all columns: (their values there, sums, counts, group of
-    each row)."""
-    group = np.zeros(len(values), dtype=np.int64)
-    for column in columns:
-        _, code = np.unique(column, return_inverse=True)
-        _, group = np.unique(group * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
-    number = int(group.max(initial=-1)) + 1
-    one = np.zeros(number, dtype=np.int64)
-    one[group] = np.arange(len(values))
-    sums = np.bincount(group, weights=values, minlength=number).astype(np.int64)
-    return [column[one] for column in columns], sums, np.bincount(group, minlength=number), group
+def _counted(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """How many tensors are equal in these columns, and their bytes."""
+    groups = table.groupby(by, sort=False)["bytes"]
+    return groups.agg(tensors="size", bytes="sum").reset_index()

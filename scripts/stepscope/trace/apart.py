@@ -10,6 +10,7 @@ The first six are the time in which any kernel computes; waiting, transfer and i
 """
 
 import functools
+import itertools
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -91,28 +92,23 @@ ADDING_UP = (
 def take_apart(steps: list[Step], alone: list[Step]) -> list[Parts]:
     """The parts of one step, by rank. steps: the same step of every rank; alone: a step of one
     device of every rank."""
-    found = _collectives(steps)
-    instance = collectives.instances(found)
-    offsets = collectives.clock_offsets(found, instance)
-    offset = found["rank"].map(offsets)
-    by_one_clock = found.assign(start=found["start"] + offset, end=found["end"] + offset)
-    latest = pd.Series(collectives.last_starts(by_one_clock, instance)) - offset
-    latest = latest.fillna(found["start"])  # what no other rank has waits for none
-    blame = collectives.waited_for(by_one_clock, instance)
+    waits = collectives.with_waits(_collectives(steps))
+    blame = collectives.waited_for(waits)
+    # what no other rank has waits for none
+    latest = waits["until"].fillna(waits["start"])
     return [
-        _parts(step, latest[found["rank"] == rank].to_numpy(), before, blame.get(rank, 0.0))
+        _parts(step, latest[waits["rank"] == rank].to_numpy(), before, blame.get(rank, 0.0))
         for rank, (step, before) in enumerate(zip(steps, alone, strict=True))
     ]
 
 
 def _collectives(steps: list[Step]) -> pd.DataFrame:
     """Of all ranks, as stepscope.trace.collectives wants them."""
-    rows = [
-        {"rank": rank, "name": span.name, "start": span.start, "end": span.end}
+    parts = [
+        pd.DataFrame(step.collectives, columns=Span._fields).assign(rank=rank)
         for rank, step in enumerate(steps)
-        for span in step.collectives
     ]
-    found = pd.DataFrame(rows, columns=["rank", "name", "start", "end"])
+    found = pd.concat(parts, ignore_index=True)
     types = {"rank": int, "start": float, "end": float}
     return found.astype(types).assign(group="", sequence=-1)
 
@@ -213,7 +209,6 @@ def aligned(
 
 def _agreeing(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     """How many names agree from the start on."""
-    return next(
-        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
+    return len(
+        list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
     )

@@ -24,7 +24,7 @@ FORWARD = ("forward", "inference")
 def attention_code(found: Attribution) -> int | None:
     """The name code of the ranges that hold a whole attention; of several names that fit the one of
     the most time."""
-    names, codes = found.trace.names, found.trace.ranges["name"].to_numpy()
+    names, codes = found.trace.names, found.codes
     fitting = [
         code for code in np.unique(codes) if not found.operator[code] and is_attention(names[code])
     ]
@@ -47,7 +47,7 @@ def in_forward(found: Attribution) -> np.ndarray:
 
     Activation checkpointing runs a part of it again in the backward pass: that does not count.
     """
-    codes = found.trace.ranges["name"].to_numpy()
+    codes = found.codes
     phase = next(
         (phase for wanted in FORWARD for phase in found.phases if phase.lower() == wanted), None
     )
@@ -62,7 +62,7 @@ def layers(found: Attribution) -> int | None:
     code = attention_code(found)
     if code is None:
         return None
-    codes = found.trace.ranges["name"].to_numpy()
+    codes = found.codes
     own = (codes == code) & in_forward(found)
     nested = (
         climb(found.parent[own], found.parent, codes != code) >= 0

@@ -7,6 +7,7 @@ get what that thread launched while they were open. A range holds what is launch
 and before its end.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.recordings import names as people
-from stepscope.trace.events import KERNEL, MEMORY, Trace
+from stepscope.trace.events import KERNEL, MEMORY, SECOND, Trace
 from stepscope.trace.kernel_categories import CATEGORIES, category_of
 from stepscope.trace.nesting import latest_before, locate, nest
 from stepscope.trace.phase_names import named
@@ -45,6 +46,25 @@ class Attribution:
     occurrence: dict[str, np.ndarray]
     innermost_phase: np.ndarray
     given_steps: int | None = None
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """For each range the code of its name."""
+        return self.trace.ranges["name"].to_numpy()
+
+    @cached_property
+    def in_time(self) -> np.ndarray:
+        """The operations whose call is known, in the order of their launch."""
+        linked = np.flatnonzero(self.launch >= 0)
+        return linked[np.argsort(self.launch_time[linked], kind="stable")]
+
+    def a_step(self, nanoseconds):
+        """Seconds of a step, of numbers or columns of the whole trace."""
+        return nanoseconds / SECOND / self.steps
+
+    def named(self, codes: Iterable[int]) -> list[str]:
+        """Names by their codes; none for -1."""
+        return [self.trace.names[code] if code >= 0 else "" for code in codes]
 
     @cached_property
     def durations(self) -> np.ndarray:
@@ -86,9 +106,9 @@ class Attribution:
 
     @cached_property
     def _positions(self) -> dict[str, np.ndarray]:
-        codes = self.trace.ranges["name"].to_numpy()
         return {
-            phase: np.flatnonzero(codes == self.trace.names.index(phase)) for phase in self.phases
+            phase: np.flatnonzero(self.codes == self.trace.names.index(phase))
+            for phase in self.phases
         }
 
     def occurrences(self, phase: str) -> pd.DataFrame:

@@ -28,15 +28,18 @@ def of_modules(found: Attribution) -> pd.DataFrame:
     """
     in_backward, module = backward_operations(found)
     own = np.flatnonzero(in_backward)
+    if not len(own):
+        return pd.DataFrame(index=pd.Index([], name="module"))
     ns = found.durations[own]
-    kernels = found.is_kernel[own]
-    alone = kernels & (found.category[own] == CATEGORIES.index("elementwise"))
-    values = {"backward_time": ns / SECOND, "backward_kernels": kernels.astype(float)}
-    values |= {
-        "backward_elementwise_time": np.where(alone, ns, 0) / SECOND,
-        "backward_elementwise": alone.astype(float),
+    kernels = found.is_kernel[own].astype(float)
+    elementwise = kernels * (found.category[own] == CATEGORIES.index("elementwise"))
+    values = {
+        "backward_time": ns / SECOND,
+        "backward_kernels": kernels,
+        "backward_elementwise_time": ns * elementwise / SECOND,
+        "backward_elementwise": elementwise,
     }
-    names = [found.trace.names[code] if code >= 0 else NO_MODULE for code in module[own]]
+    names = [name or NO_MODULE for name in found.named(module[own])]
     return pd.DataFrame(values | {"module": names}).groupby("module").sum() / found.steps
 
 

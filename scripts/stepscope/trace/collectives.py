@@ -46,21 +46,27 @@ def clock_offsets(found: pd.DataFrame, instance: np.ndarray) -> dict[Hashable, f
     return offsets
 
 
-def last_starts(found: pd.DataFrame, instance: np.ndarray) -> np.ndarray:
-    """For each row when the last rank has started the same collective, between the row's own start
-    and end; nan where no other rank has it. Times must be by one clock."""
-    same = found["start"].groupby(instance)
-    latest = same.transform("max").clip(found["start"], found["end"])
-    return latest.where(same.transform("size") > 1).to_numpy(dtype=float)
+def with_waits(found: pd.DataFrame) -> pd.DataFrame:
+    """With three columns more: `until`, when the last rank has started the same collective, by the
+    clock of the row's own rank and between its start and end, nan where no other rank has it;
+    `last`, that rank; `members`, how many ranks have it."""
+    instance = instances(found)
+    shift = found["rank"].map(clock_offsets(found, instance)).astype(float)
+    start = found["start"] + shift
+    same = start.groupby(instance)
+    latest = same.transform("max").clip(start, found["end"] + shift) - shift
+    return found.assign(
+        until=latest.where(same.transform("size") > 1),
+        last=found["rank"].to_numpy()[same.transform("idxmax")],
+        members=found["rank"].groupby(instance).transform("nunique"),
+    )
 
 
-def waited_for(found: pd.DataFrame, instance: np.ndarray) -> dict[int, float]:
-    """Rank → how long all other ranks together wait in collectives that it was the last to
-    start."""
-    waits = last_starts(found, instance) - found["start"].to_numpy()
-    late = found["rank"].to_numpy()[found["start"].groupby(instance).transform("idxmax")]
-    total = pd.Series(waits).groupby(late).sum()
-    return {int(rank): float(total.get(rank, 0.0)) for rank in found["rank"].unique()}
+def waited_for(waits: pd.DataFrame) -> dict[int, float]:
+    """Rank → how long all other ranks together wait in collectives that it was the last to start,
+    covered by kernels or not."""
+    total = (waits["until"] - waits["start"]).groupby(waits["last"]).sum()
+    return {int(rank): float(total.get(rank, 0.0)) for rank in waits["rank"].unique()}
 
 
 def bus_bytes(name: str, given: float, got: float, ranks: int) -> float:
@@ -87,18 +93,19 @@ def parts(
 ) -> dict[str, float]:
     """What a rank's time in some windows goes to: compute, transfer, waiting, idle, each where none
     of those before it is, so that they add up to the windows. All are (starts, ends)."""
-    found = {}
-    before = 0.0
-    start = np.empty(0)
-    end = np.empty(0)
     kinds = {
         "compute": computing,
         "transfer": transferring,
         "waiting": waiting,
+        "idle": windows,
     }
+    found = {}
+    before = 0.0
+    start = np.empty(0)
+    end = np.empty(0)
     for kind, (starts, ends) in kinds.items():
         start, end = np.append(start, starts), np.append(end, ends)
         until = float(np.diff(covered(start, end, np.array(windows)), axis=0).sum())
-        found[kind], before = until - before, until
-    whole = float((windows[1] - windows[0]).sum())
-    return found | {"idle": whole - before}
+        found[kind] = until - before
+        before = until
+    return found

@@ -3,6 +3,8 @@ words."""
 
 import hashlib
 import re
+from collections.abc import Iterable
+from typing import NamedTuple
 
 TYPES = {
     "float": "fp32",
@@ -38,22 +40,29 @@ TYPES = {
 DATA_TYPES = ("fp32", "tf32", "bf16", "fp16", "fp64", "int8", "fp8")
 # How matmul libraries abbreviate types inside names.
 MATMUL_TYPES = {
-    **{
-        "f32": "fp32",
-        "tf32": "tf32",
-        "f16": "fp16",
-        "fp16": "fp16",
-        "bf16": "bf16",
-        "f64": "fp64",
-        "s8": "int8",
-    },
-    **{
-        "i8": "int8",
-        "u8": "int8",
-        "e4m3": "fp8",
-        "e5m2": "fp8",
-    },
+    "f32": "fp32",
+    "tf32": "tf32",
+    "f16": "fp16",
+    "fp16": "fp16",
+    "bf16": "bf16",
+    "f64": "fp64",
+    "s8": "int8",
+    "i8": "int8",
+    "u8": "int8",
+    "e4m3": "fp8",
+    "e5m2": "fp8",
 }
+# Words of a function's name that say nothing.
+_EMPTY_WORDS = ("kernel", "cuda", "impl", "functor", "ops", "launch")
+
+
+class Read(NamedTuple):
+    """What a reader of names finds in one: see KernelName of kernel_names.py."""
+
+    short: str
+    data_type: str = ""
+    unit: str = ""
+    tile: str = ""
 
 
 def one_spelling(full: str) -> str:
@@ -82,9 +91,8 @@ def parts_of(text: str) -> tuple[str, list[str]]:
     if not head:
         return text, []
     base = head.group().rstrip(":").rsplit("::", 1)[-1]
-    return base, template_arguments(text, head.end()) if text[
-        head.end() : head.end() + 1
-    ] == "<" else []
+    is_template = text.startswith("<", head.end())
+    return base, template_arguments(text, head.end()) if is_template else []
 
 
 def template_arguments(text: str, start: int) -> list[str]:
@@ -118,13 +126,19 @@ def data_type_of(text: str) -> str:
     return TYPES.get(text.rsplit("::", 1)[-1], "") if "<" not in text else ""
 
 
+def types_of(arguments: Iterable[str]) -> list[str]:
+    """The data types among the arguments of a template."""
+    return [found for found in map(data_type_of, arguments) if found]
+
+
+def numbers_of(arguments: Iterable[str]) -> list[str]:
+    """The numbers among the arguments of a template."""
+    return [argument for argument in arguments if argument.isdigit()]
+
+
 def words_of(identifier: str) -> str:
     """`GammaBetaBackwardKernel` as "gamma beta backward": in lower case, without words that say
     nothing ("kernel")."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_", " ", identifier)
-    kept = [
-        word
-        for word in spaced.lower().split()
-        if word not in ("kernel", "cuda", "impl", "functor", "ops", "launch")
-    ]
+    kept = [word for word in spaced.lower().split() if word not in _EMPTY_WORDS]
     return " ".join(kept).replace("soft max", "softmax") or identifier

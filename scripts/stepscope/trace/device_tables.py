@@ -8,7 +8,7 @@ import pandas as pd
 
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
-from stepscope.trace.nesting import covered, groups, locate, union
+from stepscope.trace.nesting import arrays, covered, groups, locate, reaching, union
 from stepscope.trace.phase_tables import ALL, selections
 
 # Look-ups of 0.1 us, recorded beside each launch by new drivers: a gap between both would halve the
@@ -30,52 +30,43 @@ def gaps(found: Attribution) -> pd.DataFrame:
     call's end and the next one's start on its thread. With several processes a step is one
     process's step.
     """
-    operations = found.trace.operations
-    start, end, process = (operations[key].to_numpy() for key in ("start", "end", "process"))
-    call_end = found.trace.calls["end"].to_numpy()
-    first = (
-        (found.launch >= 0)
-        & ~pd.Series(found.launch).duplicated().to_numpy()
-        & (not found.trace.device_is_host)
+    start, end, process, device = arrays(
+        found.trace.operations, "start", "end", "process", "device"
     )
+    call_end = np.append(found.trace.calls["end"].to_numpy(), 0)
+    is_first = (found.launch >= 0) & ~pd.Series(found.launch).duplicated().to_numpy()
+    is_first &= not found.trace.device_is_host
     rows = []
     for phase, mask in selections(found).items():
         of_host = host_gaps(found, phase)
-        for device, own in groups(operations["device"].to_numpy()):
+        for gpu, own in groups(device):
             users = np.unique(process[own])
             windows = _windows(found, phase, users, own)
             wall = int(np.diff(windows, axis=0).sum())
             launched = own[mask[own]]
             if not len(launched) and not wall:
                 continue
-            of_users = [found.steps_of_process.get(int(user), 0) for user in users]
-            steps = max(of_users, default=0) or found.steps
-            running = int(np.diff(covered(start[own], end[own], windows), axis=0).sum())
-            waiting = launched[first[launched]]
-            delay = (
-                np.maximum(start[waiting] - call_end[found.launch[waiting]], 0)
-                if len(waiting)
-                else np.empty(0)
-            )
+            steps = max(found.steps_of_process.get(int(user), 0) for user in users) or found.steps
+            busy = int(np.diff(covered(start[own], end[own], windows), axis=0).sum())
+            waiting = launched[is_first[launched]]
+            delay = np.maximum(start[waiting] - call_end[found.launch[waiting]], 0)
             between = _gaps(start[own], end[own], found.occurrence_in(phase)[own])
-            with_host = found.trace.end - found.trace.start - running if phase == ALL else None
-            rows.append(
-                {
-                    "phase": phase,
-                    "device": int(device),
-                    "device_name": found.trace.devices.get(int(device), ""),
-                    "wall": wall / SECOND / steps,
-                    "busy": running / SECOND / steps,
-                    "idle": (wall - running) / SECOND / steps,
-                    "gaps": len(between) / steps,
-                    "gap_median": _seconds(np.median, between),
-                    "gap_max": _seconds(np.max, between),
-                    "queue_delay_median": _seconds(np.median, delay),
-                    "host_gap_median": _seconds(np.median, of_host),
-                    "host_gap_max": _seconds(np.max, of_host),
-                    "idle_with_host": None if with_host is None else with_host / SECOND / steps,
-                }
-            )
+            times = {"wall": wall, "busy": busy, "idle": wall - busy}
+            if phase == ALL:
+                times["idle_with_host"] = found.trace.end - found.trace.start - busy
+            row = {
+                "phase": phase,
+                "device": gpu,
+                "device_name": found.trace.devices.get(gpu, ""),
+            }
+            row |= {name: time / SECOND / steps for name, time in times.items()}
+            row["gaps"] = len(between) / steps
+            row["gap_median"] = _seconds(np.median, between)
+            row["gap_max"] = _seconds(np.max, between)
+            row["queue_delay_median"] = _seconds(np.median, delay)
+            row["host_gap_median"] = _seconds(np.median, of_host)
+            row["host_gap_max"] = _seconds(np.max, of_host)
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -101,9 +92,8 @@ def _gaps(start: np.ndarray, end: np.ndarray, group: np.ndarray) -> np.ndarray:
     sorted."""
     if len(start) < 2:
         return np.empty(0)
-    reach = np.maximum.accumulate(end)
-    last = np.maximum.accumulate(np.where(end == reach, np.arange(len(end)), 0))[:-1]
-    gaps = start[1:] - reach[:-1]
+    last = reaching(end)[:-1]
+    gaps = start[1:] - end[last]
     return gaps[(gaps > 0) & (group[1:] == group[last]) & (group[1:] >= 0)]
 
 
@@ -116,13 +106,9 @@ def host_gaps(found: Attribution, phase: str) -> np.ndarray:
     calls = found.trace.calls[~look_up[found.trace.calls["name"].to_numpy()]]
     if found.trace.device_is_host or not len(calls):
         return np.empty(0)
-    calls = calls.sort_values("start", kind="stable", ignore_index=True)
-    start, end, process, thread = (
-        calls[key].to_numpy() for key in ("start", "end", "process", "thread")
-    )
+    calls = calls.sort_values("start", kind="stable")
+    start, end, process, thread = arrays(calls, "start", "end", "process", "thread")
     group = np.zeros(len(calls), dtype=np.int64)
     if phase != ALL:
-        group = locate(
-            found.occurrences(phase), process, thread, start, np.ones(len(calls), dtype=bool)
-        )
+        group = locate(found.occurrences(phase), process, thread, start, group == 0)
     return np.concatenate([_gaps(start[own], end[own], group[own]) for _, own in groups(thread)])

@@ -8,53 +8,20 @@ import pandas as pd
 
 from stepscope.recordings import names as people
 
-RANGES = {
-    "process": "int64",
-    "thread": "int64",
-    "start": "int64",
-    "end": "int64",
-    "name": "int64",
-}
-RANGES |= {
-    "nested": "bool",
-    "cut": "bool",
-    "sequence": "int64",
-}
-CALLS = {
-    "process": "int64",
-    "thread": "int64",
-    "start": "int64",
-    "end": "int64",
-    "name": "int64",
-}
-CALLS |= {"correlation": "int64"}
-OPERATIONS = {
-    "process": "int64",
-    "device": "int64",
-    "stream": "int64",
-    "correlation": "int64",
-}
-OPERATIONS |= {
-    "start": "int64",
-    "end": "int64",
-    "name": "int64",
-    "kind": "int8",
-    "bytes": "int64",
-}
-OPERATIONS |= {"shape": "int64"}
+_EVENT = ("process", "start", "end", "name")
+RANGES = (*_EVENT, "thread", "nested", "cut", "sequence")
+CALLS = (*_EVENT, "thread", "correlation")
+OPERATIONS = (*_EVENT, "device", "stream", "correlation", "kind", "bytes", "shape")
 # What a library says of a collective: the row of its operation; elements that a rank gives and
 # gets, -1 unknown; bytes of one; ranks in the group; its number in the group, -1 unknown.
-MESSAGES = {
-    "operation": "int64",
-    "collective": "object",
-    "given": "int64",
-    "got": "int64",
-}
-MESSAGES |= {
-    "item": "int64",
-    "group": "object",
-    "ranks": "int64",
-    "sequence": "int64",
+MESSAGES = ("operation", "collective", "given", "got", "item", "group", "ranks", "sequence")
+# Of columns that are no whole numbers of 64 bits.
+_TYPES = {
+    "nested": bool,
+    "cut": bool,
+    "kind": np.int8,
+    "collective": object,
+    "group": object,
 }
 
 SECOND = 1e9  # nanoseconds
@@ -136,82 +103,75 @@ class Trace:
         return self.processes.get(process, process & _PROCESS_ID)
 
     @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """All events, by the names of their fields."""
+        return {name: getattr(self, name) for name in ("ranges", "calls", "operations")}
+
+    @property
     def start(self) -> int:
         """Time of the first event."""
-        return int(min((part["start"].min() for part in self._parts), default=0))
+        return int(min((each["start"].min() for each in self._filled), default=0))
 
     @property
     def end(self) -> int:
         """Time of the last event."""
-        return int(max((part["end"].max() for part in self._parts), default=0))
+        return int(max((each["end"].max() for each in self._filled), default=0))
 
     @property
-    def _parts(self) -> list[pd.DataFrame]:
-        return [part for part in (self.ranges, self.calls, self.operations) if len(part)]
+    def _filled(self) -> list[pd.DataFrame]:
+        return [table for table in self.tables.values() if len(table)]
 
 
-def frame(columns: dict[str, str], **values) -> pd.DataFrame:
-    """A data frame with these columns and types; empty without values."""
-    data = {name: np.asarray(values.get(name, []), dtype=kind) for name, kind in columns.items()}
+def frame(columns: tuple[str, ...], known: pd.DataFrame | None = None, **values) -> pd.DataFrame:
+    """A data frame with these columns and their types, from one that has some of them, and values
+    of others; empty without both."""
+    given = pd.DataFrame() if known is None else known
+    given = given.assign(**values)
+    data = {
+        name: np.asarray(given.get(name, []), dtype=_TYPES.get(name, np.int64)) for name in columns
+    }
     return pd.DataFrame(data, copy=False)
 
 
 def moved(trace: Trace, offset: int) -> Trace:
     """A trace with all its times later by an offset."""
-
-    def later(table: pd.DataFrame) -> pd.DataFrame:
-        return table.assign(start=table["start"] + offset, end=table["end"] + offset)
-
-    return replace(
-        trace,
-        ranges=later(trace.ranges),
-        calls=later(trace.calls),
-        operations=later(trace.operations),
-    )
+    tables = trace.tables
+    for name, table in tables.items():
+        tables[name] = table.assign(start=table["start"] + offset, end=table["end"] + offset)
+    return replace(trace, **tables)
 
 
 def together(traces: list[Trace]) -> Trace:
     """The traces of one run's ranks as one: processes, threads and devices are numbered anew, so
     that none is in two of them."""
     names = Names()
-    tables: dict[str, list[pd.DataFrame]] = {
-        "ranges": [],
-        "calls": [],
-        "operations": [],
-    }
-    said = []
+    parts: list[dict[str, pd.DataFrame]] = []
+    operators: set[int] = set()
     rows = 0
     for number, trace in enumerate(traces):
         code = np.array([names.code(name) for name in trace.names], dtype=np.int64)
-        for kind, parts in tables.items():
-            own = getattr(trace, kind)
-            parts.append(own.assign(name=code[own["name"].to_numpy()], file=number))
-        said.append(trace.messages.assign(operation=trace.messages["operation"] + rows))
+        operators |= set(code[list(trace.operators)].tolist())
+        own = {
+            name: table.assign(name=code[table["name"].to_numpy()], file=number)
+            for name, table in trace.tables.items()
+        }
+        own["messages"] = trace.messages.assign(operation=trace.messages["operation"] + rows)
+        parts.append(own)
         rows += len(trace.operations)
-    every = {kind: pd.concat(parts, ignore_index=True) for kind, parts in tables.items()}
-    process = _numbered(list(every.values()), "process")
-    thread = _numbered([every["ranges"], every["calls"]], "thread")
-    device = _numbered([every["operations"]], "device")
-    if {old for _, old in device} == set(range(len(device))):  # each rank has one of its own
-        device = {key: key[1] for key in device}
-    for table in every.values():
-        for column, new in (("process", process), ("thread", thread), ("device", device)):
-            if column in table:
-                keys = zip(table["file"], table[column], strict=True)
-                table[column] = [new[key] for key in keys]
+    every = {name: pd.concat([own[name] for own in parts], ignore_index=True) for name in parts[0]}
+    messages = every.pop("messages")
+    process = _renumber(list(every.values()), "process")
+    _renumber([every["ranges"], every["calls"]], "thread")
+    device = _renumber([every["operations"]], "device")
     order = np.argsort(every["operations"]["start"].to_numpy(), kind="stable")
-    messages = pd.concat(said, ignore_index=True)
     at = np.argsort(order)[messages["operation"].to_numpy(dtype=np.int64)]
+    every["operations"] = every["operations"].iloc[order].reset_index(drop=True)
     return Trace(
         names=names.list,
-        ranges=every["ranges"],
-        calls=every["calls"],
-        operations=every["operations"].iloc[order].reset_index(drop=True),
+        **every,
         devices={new: traces[file].devices.get(old, "") for (file, old), new in device.items()},
         device_is_host=all(trace.device_is_host for trace in traces),
-        operators=frozenset(
-            names.code(trace.names[code]) for trace in traces for code in trace.operators
-        ),
+        operators=frozenset(operators),
         diagnostics=tuple(text for trace in traces for text in trace.diagnostics),
         messages=messages.assign(operation=at),
         profiler=traces[0].profiler,
@@ -220,7 +180,16 @@ def together(traces: list[Trace]) -> Trace:
     )
 
 
-def _numbered(tables: list[pd.DataFrame], column: str) -> dict[tuple[int, int], int]:
-    """(file, number there) → a number of its own."""
+def _renumber(tables: list[pd.DataFrame], column: str) -> dict[tuple[int, int], int]:
+    """Give each number of each file one of its own: (file, number there) → the new one.
+
+    Numbers that are in one file each, from 0 on, stay: those of devices, if each rank has its own.
+    """
     pairs = pd.concat([table[["file", column]] for table in tables]).drop_duplicates()
-    return {pair: at for at, pair in enumerate(pairs.itertuples(index=False, name=None))}
+    new = {pair: at for at, pair in enumerate(pairs.itertuples(index=False, name=None))}
+    if set(pairs[column]) == set(range(len(pairs))):
+        new = {pair: pair[1] for pair in new}
+    for table in tables:
+        keys = zip(table["file"], table[column], strict=True)
+        table[column] = [new[key] for key in keys]
+    return new

@@ -17,11 +17,14 @@ from stepscope.trace.cpp_names import (
     DATA_TYPES,
     MATMUL_TYPES,
     TYPES,
+    Read,
     data_type_of,
     digits,
+    numbers_of,
     one_spelling,
     parts_of,
     template_arguments,
+    types_of,
     words_of,
 )
 from stepscope.trace.kernel_categories import category_of
@@ -59,10 +62,9 @@ def describe(full: str) -> KernelName:
     reader, match = next(
         (reader, found) for pattern, reader in _READERS if (found := pattern.search(name))
     )
-    short, tile, data_type, unit = reader(name, match)
-    return KernelName(
-        _cut(short, full), category, tile, data_type if data_type in DATA_TYPES else "", unit
-    )
+    read = reader(name, match)
+    data_type = read.data_type if read.data_type in DATA_TYPES else ""
+    return KernelName(_cut(read.short, full), category, read.tile, data_type, read.unit)
 
 
 def _cut(short: str, full: str) -> str:
@@ -87,6 +89,19 @@ _POWERS = {
 }
 
 
+_WRAPPERS = ("gpu_kernel_impl", "gpu_kernel_impl_nocast", "gpu_index_kernel")
+_SIDES = {
+    "BinaryFunctor": "",
+    "AUnaryFunctor": " by left scalar",
+    "BUnaryFunctor": " by scalar",
+}
+_COPIED_TO = {
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "float8": "fp8",
+}
+
+
 def _operation(functor: str) -> tuple[str, str]:
     """What a pointwise functor computes and on which data type: ("mul by scalar", "bf16")."""
     base, arguments = parts_of(functor)
@@ -94,16 +109,11 @@ def _operation(functor: str) -> tuple[str, str]:
     signature, instance = lambdas[-1] if lambdas else ("", "")
     first = data_type_of(arguments[0]) if arguments else ""
     data_type = first or data_type_of(signature.split(",")[0])
-    if base in ("gpu_kernel_impl", "gpu_kernel_impl_nocast", "gpu_index_kernel") and arguments:
+    if base in _WRAPPERS and arguments:
         return _operation(arguments[0])
-    if base in ("BinaryFunctor", "AUnaryFunctor", "BUnaryFunctor") and arguments:
+    if base in _SIDES and arguments:
         words, inner = _operation(arguments[-1])
-        sides = {
-            "BinaryFunctor": "",
-            "AUnaryFunctor": " by left scalar",
-            "BUnaryFunctor": " by scalar",
-        }
-        return words + sides[base], data_type or inner
+        return words + _SIDES[base], data_type or inner
     if base.startswith("CUDAFunctorOnSelf_"):
         return words_of(base.removeprefix("CUDAFunctorOnSelf_")) + " scalar", data_type
     if base.startswith("CUDAFunctor_"):
@@ -111,18 +121,11 @@ def _operation(functor: str) -> tuple[str, str]:
     if base == "direct_copy_kernel_cuda":
         return "copy", data_type
     if to := re.match(r"(bfloat16|float16|float8)_copy_kernel", base):
-        target = {
-            "bfloat16": "bf16",
-            "float16": "fp16",
-            "float8": "fp8",
-        }[to.group(1)]
-        return f"copy {data_type} → {target}", ""
+        return f"copy {data_type} → {_COPIED_TO[to.group(1)]}", ""
     if base.startswith("pow_tensor_scalar_kernel"):
         return _POWERS.get(instance, "pow"), data_type
     words = words_of(base)
-    if instance not in ("", "1"):
-        words += f" #{instance}"
-    return words, data_type
+    return words if instance in ("", "1") else f"{words} #{instance}", data_type
 
 
 _HOW = {
@@ -132,12 +135,10 @@ _HOW = {
 }
 
 
-def _elementwise(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def _elementwise(name: str, match: re.Match) -> Read:
     base, arguments = parts_of(name[match.start() :])
-    functor = next(
-        (a for a in arguments if not re.fullmatch(r"-?\d+", a) and not data_type_of(a)), ""
-    )
-    words, data_type = _operation(functor) if functor else ("elementwise", "")
+    functors = [a for a in arguments if a and not re.fullmatch(r"-?\d+", a) and not data_type_of(a)]
+    words, data_type = _operation(functors[0]) if functors else ("elementwise", "")
     how = _HOW.get(base) or words_of(base.removesuffix("_kernel").replace("elementwise", ""))
     if "vectorized" in base and arguments and arguments[0].isdigit():
         how += f" x{arguments[0]}"
@@ -146,26 +147,25 @@ def _elementwise(name: str, match: re.Match) -> tuple[str, str, str, str]:
     if words == "copy" and how.endswith("cast"):
         words = "copy to"
     element = data_type or (words.split()[1] if words.startswith("copy ") else "")
-    return f"{words} {data_type} ({how})", "", element, ""
+    return Read(f"{words} {data_type} ({how})", element)
 
 
-def _reduction(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def _reduction(name: str, match: re.Match) -> Read:
     _, arguments = parts_of(name[match.start() :])
-    numbers = [a for a in arguments if a.isdigit()]
+    numbers = numbers_of(arguments)
     operation = next((a for a in arguments if not a.isdigit()), "")
     _, inner = parts_of(operation)
     data_type = data_type_of(inner[0]) if inner else ""
-    what = inner[1] if len(inner) > 1 else operation
-    base, wrapped = parts_of(what)
+    base, wrapped = parts_of(inner[1] if len(inner) > 1 else operation)
     if base == "func_wrapper_t" and len(wrapped) > 1:
         base, _ = parts_of(wrapped[1])
-    words = {"max nan": "max", "min nan": "min"}.get(words_of(base), words_of(base))
+    words = re.sub("^(max|min) nan$", r"\1", words_of(base))
     result = data_type_of(inner[3]) if len(inner) > 3 else data_type
     types = data_type if result in (data_type, "") else f"{data_type} → {result}"
-    return f"{words} {types} (reduce {'x'.join(numbers)})", "", data_type, ""
+    return Read(f"{words} {types} (reduce {'x'.join(numbers)})", data_type)
 
 
-def _scatter_gather(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def _scatter_gather(name: str, match: re.Match) -> Read:
     inner = re.search(r"_internal_kernel(<[^()]*?>)::operator\(\)<(?:[\w:]*::)?(\w+)>", name)
     if not inner:
         return _plain(name, match)
@@ -174,99 +174,89 @@ def _scatter_gather(name: str, match: re.Match) -> tuple[str, str, str, str]:
     if inner.group(2) != "TensorAssign":
         verb += " " + words_of(inner.group(2).removeprefix("Reduce"))
     data_type = data_type_of(data_type)
-    return f"{verb} {data_type}", "", data_type, ""
+    return Read(f"{verb} {data_type}", data_type)
 
 
-def _multi_tensor(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def _multi_tensor(name: str, match: re.Match) -> Read:
     _, arguments = parts_of(name[match.start() :])
-    lists = re.search(r"Metadata<(\d+)", name)
-    functor, inner = parts_of(arguments[1]) if len(arguments) > 1 else ("", [])
-    operation = (
-        words_of(parts_of(arguments[2])[0])
-        if len(arguments) > 2 and not data_type_of(arguments[2])
-        else ""
-    )
-    types = [t for t in map(data_type_of, inner) if t]
-    data_type = types[0] if types else ""
-    flags = " ".join(a for a in inner if a.isdigit())
+    _, called, applied, *_ = [*arguments, "", "", ""]
+    functor, inner = parts_of(called)
+    data_type = next(iter(types_of(inner)), "")
     if functor.startswith("FusedAdam"):  # <type, lists, ADAM_MODE, amsgrad>
         operation = "w" if inner[2:3] == ["1"] else ""
         variant = " amsgrad" if inner[3:4] == ["1"] else ""
-        return f"fused adam{operation} {data_type}{variant} (multi tensor)", "", data_type, ""
-    words = (
-        f"{words_of(functor)} {operation} {data_type} {flags} (multi"
-        f" tensor{f' {lists.group(1)}' if lists else ''})"
-    )
-    return words, "", data_type, ""
+        return Read(f"fused adam{operation} {data_type}{variant} (multi tensor)", data_type)
+    operation = "" if data_type_of(applied) else words_of(parts_of(applied)[0])
+    lists = re.search(r"Metadata<(\d+)", name)
+    how = f"multi tensor {lists.group(1)}" if lists else "multi tensor"
+    flags = " ".join(numbers_of(inner))
+    return Read(f"{words_of(functor)} {operation} {data_type} {flags} ({how})", data_type)
 
 
 # ---- everything else
 
 
-def _flash(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def _flash(name: str, match: re.Match) -> Read:
     base, arguments = parts_of(name[match.start() :])
     _, traits = parts_of(arguments[0]) if arguments else ("", [])
-    data_type = next((t for t in map(data_type_of, traits) if t in DATA_TYPES), "")
-    numbers = [t for t in traits if t.isdigit()]
+    data_type = next((each for each in types_of(traits) if each in DATA_TYPES), "")
+    numbers = numbers_of(traits)
     shape = f"d{numbers[0]} {numbers[1]}x{numbers[2]}" if len(numbers) > 2 else ""
     causal = "causal" if arguments[2:3] == ["1"] else ""
     words = words_of(base).replace(" loop seqk parallel", "")
-    return f"{words} {data_type} {shape} {causal}", "", data_type, "tensor core"
+    return Read(f"{words} {data_type} {shape} {causal}", data_type, "tensor core")
 
 
-def _flash_3(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def _flash_3(name: str, match: re.Match) -> Read:
     found = re.search(r"bfloat16_t|half_t|float_e4m3_t", name)
     data_type = TYPES[found.group()] if found else ""
-    return f"{words_of(match.group(1))} {data_type} {digits(name)}", "", data_type, "tensor core"
+    short = f"{words_of(match.group(1))} {data_type} {digits(name)}"
+    return Read(short, data_type, "tensor core")
 
 
-def _softmax(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def _softmax(name: str, match: re.Match) -> Read:
     base, arguments = parts_of(name[match.start() :])
-    types = list(dict.fromkeys(t for t in map(data_type_of, arguments) if t))
-    numbers = [a for a in arguments if a.isdigit()]
+    types = list(dict.fromkeys(types_of(arguments)))
     # softmax_warp_*<input, output, sum, log2 of the length, is_log_softmax, is_masked>
     log = "LogSoftMax" in name or (base.startswith("softmax_warp") and arguments[4:5] == ["1"])
     words = ("log " if log else "") + words_of(base)
-    return f"{words} {' '.join(types)} {' '.join(numbers[:1])}", "", "".join(types[:1]), ""
+    shown = [words, *types, *numbers_of(arguments)[:1]]
+    return Read(" ".join(shown), "".join(types[:1]))
 
 
-def _memory_efficient(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def _memory_efficient(name: str, match: re.Match) -> Read:
     data_type = MATMUL_TYPES.get(match.group("type"), "")
     unit = "tensor core" if data_type in ("fp16", "bf16") and "sm50" not in match.group() else ""
-    return match.group().replace("_", " "), "", data_type, unit
+    return Read(match.group().replace("_", " "), data_type, unit)
 
 
-def _cudnn_attention(name: str, match: re.Match) -> tuple[str, str, str, str]:
-    text = re.sub(r"_kernel0_0$", "", match.group("text"))
+def _cudnn_attention(name: str, match: re.Match) -> Read:
+    text = match.group("text").removesuffix("_kernel0_0")
     found = re.search(r"_(bf16|f16|e4m3)", text)
-    unit = "tensor core" if re.search("wgmma|mma", text) else ""
-    return (
-        "cudnn sdpa " + text.replace("_", " "),
-        "",
-        MATMUL_TYPES[found.group(1)] if found else "",
-        unit,
-    )
+    unit = "tensor core" if "mma" in text else ""
+    data_type = MATMUL_TYPES[found.group(1)] if found else ""
+    return Read("cudnn sdpa " + text.replace("_", " "), data_type, unit)
 
 
-def _nccl(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def _nccl(name: str, match: re.Match) -> Read:
     parts = [MATMUL_TYPES.get(part) or TYPES.get(part, part) for part in match.group(1).split("_")]
     data_type = next((part for part in parts if part in DATA_TYPES), "")
-    return "nccl " + " ".join(words_of(part) for part in parts), "", data_type, ""
+    return Read("nccl " + " ".join(map(words_of, parts)), data_type)
 
 
-def _memory(name: str, match: re.Match) -> tuple[str, str, str, str]:
-    return match.group(1).lower(), "", "", ""
+def _memory(name: str, match: re.Match) -> Read:
+    return Read(match.group(1).lower())
 
 
-def _as_is(name: str, match: re.Match) -> tuple[str, str, str, str]:
-    return name, "", "", ""
+def _as_is(name: str, match: re.Match) -> Read:
+    return Read(name)
 
 
 # Not the numbers in S0_ and T0_ (repetitions) and Li4E (the value 4).
 _LENGTH = re.compile(r"(?<![\dSTL])(?<!L[a-z])\d{1,3}(?!\d)")
 
 
-def _mangled(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def _mangled(name: str, match: re.Match) -> Read:
     """The identifiers of a mangled name (each stands after its length), and digits for the rest."""
     found = []
     place = 0
@@ -277,52 +267,51 @@ def _mangled(name: str, match: re.Match) -> tuple[str, str, str, str]:
         if good:
             found.append(identifier)
         place = number.end() + (length if good else 0)
-    spaces = (
-        "at",
-        "native",
-        "cutlass",
-        "at_cuda_detail",
-        "cub",
-        "detail",
-        "c10",
-        "array",
-        "binary_internal",
-    )
-    words = " ".join(
-        words_of(word) for word in found if word not in spaces and not word.startswith("_GLOBAL_")
-    )
-    return f"{words[: LONGEST - 6]} {digits(name)}" if words else name, "", "", ""
+    said = [
+        words_of(word)
+        for word in found
+        if word not in _NAMESPACES and not word.startswith("_GLOBAL_")
+    ]
+    words = " ".join(said)
+    return Read(f"{words[: LONGEST - 6]} {digits(name)}" if words else name)
 
 
+_NAMESPACES = (
+    "at",
+    "native",
+    "cutlass",
+    "at_cuda_detail",
+    "cub",
+    "detail",
+    "c10",
+    "array",
+    "binary_internal",
+)
 _NAMELESS = ("kernel", "Kernel", "Kernel2", "device_kernel", "globalKernel")
 
 
-def _plain(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def _plain(name: str, match: re.Match) -> Read:
     """Any other C++ name: the function in words, its data types and numbers in brackets."""
     base, arguments = parts_of(name)
-    types = [t for t in map(data_type_of, arguments) if t]
+    types = types_of(arguments)
     values = [
         data_type_of(a) or (a if re.fullmatch(r"-?\d+", a) else words_of(parts_of(a)[0]))
         for a in arguments
     ]
-    data_type = next(
-        (t for t in types if t in DATA_TYPES and t != "fp32"), "fp32" if "fp32" in types else ""
-    )
+    others = [each for each in types if each in DATA_TYPES and each != "fp32"]
+    data_type = (others or [each for each in types if each == "fp32"] or [""])[0]
+    words = words_of(base)
     if base in _NAMELESS:  # internal::gemvx::kernel<...>: the namespaces say what it is
-        head = re.split(r"[^\w:]", name, maxsplit=1)[0]
-        spaces = head.split("::")[:-1]
-        words = " ".join(
-            words_of(space) for space in spaces if space not in ("at", "native", "impl", "internal")
-        )
-    else:
-        words = words_of(base)
-    hidden = any("<" in argument and not data_type_of(argument) for argument in arguments)
+        spaces = re.split(r"[^\w:]", name, maxsplit=1)[0].split("::")[:-1]
+        said = [space for space in spaces if space not in ("at", "native", "impl", "internal")]
+        words = " ".join(map(words_of, said))
     words += f" ({', '.join(values)})" if values else ""
+    hidden = any("<" in argument and not data_type_of(argument) for argument in arguments)
     words += " " + digits("".join(arguments)) if hidden else ""
-    return words, "", data_type, product_names.product_unit(base)
+    return Read(words, data_type, product_names.product_unit(base))
 
 
-_Reader = Callable[[str, re.Match], tuple[str, str, str, str]]
+_Reader = Callable[[str, re.Match], Read]
 
 _READERS: tuple[tuple[re.Pattern, _Reader], ...] = tuple(
     (re.compile(pattern), reader)

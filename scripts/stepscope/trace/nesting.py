@@ -12,6 +12,11 @@ from stepscope.trace import TraceError
 MOST_OPEN = 1000  # ranges in each other: what takes time for each level would take hours
 
 
+def arrays(table: pd.DataFrame, *columns: str) -> list[np.ndarray]:
+    """Columns of a table as arrays."""
+    return [table[column].to_numpy() for column in columns]
+
+
 def groups(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """(key, its positions in ascending order) for each distinct key."""
     order = np.argsort(keys, kind="stable")
@@ -21,6 +26,16 @@ def groups(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     for part in np.split(order, starts):
         yield int(keys[part[0]]), part
+
+
+def launched_by(
+    owner: np.ndarray, of_launch: np.ndarray, launches: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """For each owner of ranges, a process or a thread: its ranges, and those of the launches, in
+    their order, that it made."""
+    made = {key: launches[part] for key, part in groups(of_launch[launches])}
+    for key, own in groups(owner):
+        yield own, made.get(key, launches[:0])
 
 
 def climb(start: np.ndarray, parent: np.ndarray, skipped: np.ndarray) -> np.ndarray:
@@ -59,11 +74,9 @@ def nest(
     """
     parent = np.full(len(ranges), -1)
     innermost = np.full(len(time), -1)
-    starts, ends, owners = (ranges[name].to_numpy() for name in ("start", "end", "thread"))
-    nested = np.flatnonzero(ranges["nested"].to_numpy())
-    launches = np.flatnonzero(linked)
-    launches_of = {owner: launches[part] for owner, part in groups(thread[launches])}
-    for owner, part in groups(owners[nested]):
+    starts, ends, owner = arrays(ranges, "start", "end", "thread")
+    nested = np.flatnonzero(ranges["nested"])
+    for part, launched in launched_by(owner[nested], thread, np.flatnonzero(linked)):
         own = nested[part]
         own = own[np.lexsort((-ends[own], starts[own]))]
         start = starts[own]
@@ -71,7 +84,6 @@ def nest(
         around = _around(start, end)
         crosses = (around >= 0) & (end > end[around])
         parent[own] = np.where((around >= 0) & ~crosses, own[around], -1)
-        launched = launches_of.get(owner, np.empty(0, dtype=np.int64))
         at = np.searchsorted(start, time[launched], "right") - 1
         closed = np.flatnonzero(at >= 0)
         while len(closed):  # from the latest start outwards to a range that is still open
@@ -120,9 +132,7 @@ def locate(
     found = np.full(len(time), -1)
     launches = np.flatnonzero(linked)
     for column, of_launch in (("process", process), ("thread", thread)):
-        launches_of = {key: launches[part] for key, part in groups(of_launch[launches])}
-        for key, part in groups(own[column].to_numpy()):
-            launched = launches_of.get(key, np.empty(0, dtype=np.int64))
+        for part, launched in launched_by(own[column].to_numpy(), of_launch, launches):
             at = containing(own.iloc[part], time[launched])
             found[launched[at >= 0]] = at[at >= 0]
     return found
@@ -131,17 +141,21 @@ def locate(
 def containing(own: pd.DataFrame, time: np.ndarray) -> np.ndarray:
     """Label of the range that holds each time, of several the one that ends last; -1 outside
     all."""
+    if own.empty:
+        return np.full(len(time), -1)
     own = own.sort_values(["start", "end"])
-    ends = own["end"].to_numpy()
-    reach = np.maximum.accumulate(ends)
-    last = np.maximum.accumulate(
-        np.where(ends == reach, np.arange(len(own)), 0)
-    )  # the range that reaches so far
-    at = np.searchsorted(own["start"].to_numpy(), time, "right") - 1
-    inside = (at >= 0) & (time < np.append(reach, 0)[at])
-    return (
-        np.where(inside, own.index.to_numpy()[last[at]], -1) if len(own) else np.full(len(time), -1)
-    )
+    start, end = arrays(own, "start", "end")
+    at = np.searchsorted(start, time, "right") - 1
+    last = reaching(end)[at]
+    inside = (at >= 0) & (time < end[last])
+    return np.where(inside, own.index.to_numpy()[last], -1)
+
+
+def reaching(end: np.ndarray) -> np.ndarray:
+    """For each interval, in the order of their starts, the position of the one that ends last of
+    all up to it."""
+    is_latest = end == np.maximum.accumulate(end)
+    return np.maximum.accumulate(np.where(is_latest, np.arange(len(end)), 0))
 
 
 def union(start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -168,23 +182,12 @@ def latest_before(entries: pd.DataFrame, asked: pd.DataFrame) -> np.ndarray:
     If all are later, the first; -1 where no entry is equal.
     """
     *key, time = entries.columns
-    entries, asked = (table.astype(np.int64).reset_index(drop=True) for table in (entries, asked))
     entries, asked = (
-        table.sort_values(time, kind="stable").reset_index(names="at") for table in (entries, asked)
+        table.astype(np.int64).reset_index(drop=True).sort_values(time, kind="stable")
+        for table in (entries, asked)
     )
-    latest = pd.merge_asof(
-        asked,
-        entries,
-        on=time,
-        by=key,
-        suffixes=("_asked", ""),
-    ).set_index("at_asked")["at"]
-    first = asked[["at", *key]].merge(
-        entries.drop_duplicates(key), how="left", on=key, suffixes=("_asked", "")
-    )
-    return (
-        latest.fillna(first.set_index("at_asked")["at"])
-        .sort_index()
-        .fillna(-1)
-        .to_numpy(dtype=np.int64)
-    )
+    entries = entries.reset_index(names="at")
+    latest = pd.merge_asof(asked, entries, on=time, by=key)["at"]
+    first = asked.merge(entries.drop_duplicates(key)[["at", *key]], how="left", on=key)["at"]
+    found = latest.fillna(first).fillna(-1).to_numpy(dtype=np.int64)
+    return found[np.argsort(asked.index)]

@@ -151,13 +151,9 @@ def _quoted(name: str) -> str:
 
 def _text(value: object) -> str:
     """A column of text may hold numbers and bytes too: SQLite's types are those of the values."""
-    return (
-        value.decode("utf-8", "replace")
-        if isinstance(value, bytes)
-        else ""
-        if value is None
-        else str(value)
-    )
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return "" if value is None else str(value)
 
 
 def _trace(database: _Database, path: Path) -> Trace:
@@ -178,8 +174,8 @@ def _trace(database: _Database, path: Path) -> Trace:
         devices=dict(gpu for table in GPUS for gpu in database.texts(table, "id", "name")),
     )
     trace.diagnostics = _diagnostics(database, trace)
-    unended = trace.ranges["cut"].to_numpy()
-    trace.ranges.loc[unended, "end"] = np.maximum(trace.ranges["start"][unended], trace.end)
+    ranges = trace.ranges
+    trace.ranges = ranges.assign(end=ranges["end"].mask(ranges["cut"], trace.end))
     return trace
 
 
@@ -205,42 +201,34 @@ def _ranges(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
         "eventType": _PUSH_POP[0],
         "globalTid": 0,
     }
-    there = database.tables.get(RANGES, set())
-    kinds = (
-        f'"eventType" IN {(*_PUSH_POP, *_START_END)}'
-        if "eventType" in there
-        else '"end" IS NOT NULL'
-    )
-    has_text = "COALESCE(text, '') != ''" if "text" in there else "0"
-    registered = "COALESCE(textId, -1)" if "textId" in there else "-1"
+    is_range = '"end" IS NOT NULL'
+    if database.has(RANGES, "eventType"):
+        is_range = f'"eventType" IN {(*_PUSH_POP, *_START_END)}'
+    has_text = "COALESCE(text, '') != ''" if database.has(RANGES, "text") else "0"
+    registered = "COALESCE(textId, -1)" if database.has(RANGES, "textId") else "-1"
     text = f"CASE WHEN {has_text} THEN {_INLINE} ELSE {registered} END"
-    found = database.integers(RANGES, columns, kinds, "ORDER BY rowid", also=text)
-    start, end, kind, thread, text = found.T
-    inline = text == _INLINE
-    cut = end < start
-    code = strings(text)
-    code, sequence = (
-        np.array([names.operator(name) for name in names.list], dtype=np.int64)
-        .reshape(-1, 2)[code]
-        .T
-    )
+    found = database.integers(RANGES, columns, is_range, "ORDER BY rowid", also=text)
+    start, end, kind, thread, text_id = found.T
+    of_known = [names.operator(name) for name in names.list]
+    read = np.array(of_known, dtype=np.int64)[strings(text_id)]
+    inline = text_id == _INLINE
     if inline.any():
         texts = database.rows(
-            f'SELECT text FROM "{RANGES}" WHERE {kinds} AND {has_text} ORDER BY rowid'
+            f'SELECT text FROM "{RANGES}" WHERE {is_range} AND {has_text} ORDER BY rowid'
         )
         pairs = itertools.chain.from_iterable(names.operator(_text(name)) for (name,) in texts)
-        of_text = np.fromiter(pairs, dtype=np.int64).reshape(-1, 2)
-        code[inline], sequence[inline] = of_text.T
+        read[inline] = np.fromiter(pairs, dtype=np.int64).reshape(-1, 2)
+    cut = end < start
     return events.frame(
         events.RANGES,
         process=thread >> _PROCESS_BITS,
         thread=thread,
         start=start,
-        end=np.where(cut, start, np.maximum(start, end)),
-        name=code,
+        end=np.where(cut, start, end),
+        name=read[:, 0],
         nested=np.isin(kind, _PUSH_POP),
         cut=cut,
-        sequence=sequence,
+        sequence=read[:, 1],
     )
 
 
@@ -274,8 +262,6 @@ def _operations(
         "deviceId": 0,
         "streamId": 0,
         "correlationId": -1,
-    }
-    common |= {
         "start": 0,
         "end": 0,
         "bytes": -1,
@@ -290,11 +276,8 @@ def _operations(
         found = pd.DataFrame(database.integers(table, columns), columns=list(columns))
         parts.append(found.assign(kind=kind, name=codes(found[column].to_numpy())))
 
-    there = database.tables.get(KERNELS, ())
-    label = next(
-        (name for name in ("demangledName", "mangledName", "shortName") if name in there),
-        "demangledName",
-    )
+    labels = ("demangledName", "mangledName", "shortName")
+    label = next((name for name in labels if database.has(KERNELS, name)), labels[0])
     copies = _COPY_KINDS | dict(database.texts("ENUM_CUDA_MEMCPY_OPER", "id", "label"))
     add(KERNELS, events.KERNEL, label, strings)
     copied = _coded(names, lambda kind: f"[CUDA memcpy {copies.get(kind, 'of unknown kind')}]")
@@ -302,20 +285,16 @@ def _operations(
     add(FILLS, events.MEMORY, "value", _coded(names, "[CUDA memset]".format))
     add(GRAPHS, events.GRAPH, "graphId", _coded(names, "[CUDA graph {}]".format))
     found = pd.concat(parts).sort_values("start", kind="stable", ignore_index=True)
+    found = found.rename(columns={"streamId": "stream", "correlationId": "correlation"})
     process = found["globalPid"].to_numpy()
     only = calls["process"].unique()
     process = np.where(process >= 0, process >> _PROCESS_BITS, only[0] if len(only) == 1 else -1)
     return events.frame(
         events.OPERATIONS,
+        found,
         process=process,
         device=_gpus(database, process, found["deviceId"].to_numpy()),
-        stream=found["streamId"],
-        correlation=found["correlationId"],
-        start=found["start"],
         end=np.maximum(found["start"], found["end"]),
-        name=found["name"],
-        kind=found["kind"],
-        bytes=found["bytes"],
         shape=found.groupby(["gridX", "gridY", "gridZ"]).ngroup(),
     )
 
@@ -324,14 +303,8 @@ def _gpus(database: _Database, process: np.ndarray, device: np.ndarray) -> np.nd
     """The number of each operation's GPU in the machine: a process may see only some, numbered anew
     from 0."""
     gpu = device.copy()
-    for number, seen, pid in database.integers(
-        "TARGET_INFO_CUDA_DEVICE",
-        {
-            "gpuId": -1,
-            "cudaId": -1,
-            "pid": -1,
-        },
-    ):
+    columns = {"gpuId": -1, "cudaId": -1, "pid": -1}
+    for number, seen, pid in database.integers("TARGET_INFO_CUDA_DEVICE", columns):
         if number >= 0:
             gpu[((process & _PID) == pid) & (device == seen)] = number
     return gpu
@@ -341,25 +314,23 @@ def _diagnostics(database: _Database, trace: Trace) -> tuple[str, ...]:
     """What the profiler itself warned of, each text once: "Not all NVTX events might have been
     collected". What it says of a process that is not in the trace, a launcher's shell, is left out.
     """
+    if not database.has(DIAGNOSTICS, "severity", "text"):
+        return ()
     levels = _SEVERITIES | dict(database.texts("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", "id", "label"))
     there = {
-        int(process) & _PID
-        for part in (trace.ranges, trace.calls, trace.operations)
-        for process in part["process"].unique()
+        process & _PID
+        for table in trace.tables.values()
+        for process in table["process"].unique().tolist()
     }
-    is_told = "globalPid" in database.tables.get(DIAGNOSTICS, set())
-    of = "globalPid" if is_told else "NULL"
-    found = (
-        database.rows(f"SELECT severity, text, {of} FROM {DIAGNOSTICS}")
-        if database.has(DIAGNOSTICS, "severity", "text")
-        else []
-    )
-    warned = {
-        _text(text): None
-        for severity, text, process in found
+    owner = "globalPid" if database.has(DIAGNOSTICS, "globalPid") else "NULL"
+    warned = [
+        _text(text)
+        for severity, text, process in database.rows(
+            f"SELECT severity, text, {owner} FROM {DIAGNOSTICS}"
+        )
         if _WARNS.search(levels.get(severity, "")) and _is_of(process, there)
-    }
-    return tuple(text for text in warned if text)[:_MOST_DIAGNOSTICS]
+    ]
+    return tuple(text for text in dict.fromkeys(warned) if text)[:_MOST_DIAGNOSTICS]
 
 
 def _is_of(process: object, there: set[int]) -> bool:
@@ -374,8 +345,7 @@ def _coded(names: Names, text: Callable[[int], str]) -> _Codes:
 
     def codes(numbers: np.ndarray) -> np.ndarray:
         known, inverse = np.unique(numbers, return_inverse=True)
-        return np.array([names.code(text(int(number))) for number in known], dtype=np.int64)[
-            inverse
-        ]
+        code = [names.code(text(number)) for number in known.tolist()]
+        return np.array(code, dtype=np.int64)[inverse]
 
     return codes

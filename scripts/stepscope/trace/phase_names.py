@@ -8,7 +8,7 @@ import pandas as pd
 
 from stepscope.recordings import names as people
 from stepscope.trace.events import Names, Trace
-from stepscope.trace.nesting import climb, groups, inside_itself
+from stepscope.trace.nesting import climb, inside_itself
 
 _ENGINE = re.compile(r"autograd::engine|CheckpointFunctionBackward")
 MOST_GUESSED = 12  # phases taken from a trace in which no range has a phase's name
@@ -46,18 +46,18 @@ def named(
     # A range within one of its own phase, whatever both are called in the file, is a part of it,
     # and would count it twice: FSDP's forward passes in each other, "step" in "iteration 3".
     # So is what autograd's engine runs again, a checkpointed module's forward pass.
-    phases = np.array([name in chosen for name in names], dtype=bool)
-    engine = np.array([bool(_ENGINE.match(name)) for name in trace.names], dtype=bool)
-    again = climb(parent, parent, ~engine[own]) >= 0
-    inner = phases[renamed] & (inside_itself(parent, renamed) | again)
+    is_phase = np.array([name in chosen for name in names], dtype=bool)
+    is_engine = np.array([bool(_ENGINE.match(name)) for name in trace.names], dtype=bool)
+    again = climb(parent, parent, ~is_engine[own]) >= 0
+    inner = is_phase[renamed] & (inside_itself(parent, renamed) | again)
     parts = {int(each): _of_a_part(trace.names[each], chosen) for each in np.unique(own[inner])}
     names, of_parts = _codes(names, parts)
-    renamed = np.where(inner, of_parts[own], renamed)
-    result = replace(trace, names=names, ranges=trace.ranges.assign(name=renamed))
-    first = _starts(result.ranges)
-    there = {name: names.index(name) for name in chosen}
-    there = {name: each for name, each in there.items() if each in first}
-    return result, sorted(there, key=lambda name: first[there[name]])
+    result = trace.ranges.assign(name=np.where(inner, of_parts[own], renamed))
+    result["length"] = result["start"] - result["end"]  # negative: the longer one first
+    first = result.groupby("name").agg({"start": "min", "length": "min"})
+    ordered = first.sort_values(["start", "length"], kind="stable").index
+    there = [names[code] for code in ordered if names[code] in chosen]
+    return replace(trace, names=names, ranges=result.drop(columns="length")), there
 
 
 def _of_a_part(name: str, phases: set[str]) -> str:
@@ -79,14 +79,9 @@ def _families(
     """Code → name, with one name for those that differ in a number alone, operators and the names
     `kept` aside."""
     label = {int(code): names[code] for code in codes}
-    members: dict[str, list[int]] = {}
-    for code, name in label.items():
-        if not operator[code] and name not in kept:
-            members.setdefault(people.family(name), []).append(code)
-    for together, own in members.items():
-        if len(own) > 1:
-            label |= dict.fromkeys(own, together)
-    return label
+    free = {code: name for code, name in label.items() if not operator[code] and name not in kept}
+    family = pd.Series({code: people.family(name) for code, name in free.items()}, dtype=object)
+    return label | family[family.duplicated(keep=False)].to_dict()
 
 
 def _codes(names: list[str], label: dict[int, str]) -> tuple[list[str], np.ndarray]:
@@ -102,22 +97,9 @@ def _outermost(
 ) -> list[int]:
     """Codes of the ranges that lie in no other one of their process, by any thread; those of the
     longest time."""
-    start, end, process = (ranges[key].to_numpy() for key in ("start", "end", "process"))
-    candidates = np.flatnonzero((parent == -1) & ~operator)
-    kept = []
-    for _, part in groups(process[candidates]):
-        own = candidates[part]
-        own = own[np.lexsort((-end[own], start[own]))]
-        reach = np.maximum.accumulate(end[own])
-        kept.append(own[np.append(True, end[own][1:] > reach[:-1])])
-    outer = np.concatenate(kept) if kept else candidates
-    time = pd.Series(end[outer] - start[outer]).groupby(codes[outer]).sum()
+    outer = ranges.assign(code=codes)[(parent == -1) & ~operator]
+    outer = outer.sort_values(["start", "end"], ascending=[True, False], kind="stable")
+    reach = outer.groupby("process")["end"].cummax().groupby(outer["process"]).shift()
+    outer = outer[~(outer["end"] <= reach)]
+    time = (outer["end"] - outer["start"]).groupby(outer["code"]).sum()
     return time.nlargest(MOST_GUESSED).index.tolist()
-
-
-def _starts(ranges: pd.DataFrame) -> dict[int, tuple[int, int]]:
-    """Name's code → (first start, minus the longest length)."""
-    length = ranges["end"] - ranges["start"]
-    first = ranges["start"].groupby(ranges["name"]).min()
-    longest = length.groupby(ranges["name"]).max()
-    return {int(code): (int(first[code]), -int(longest[code])) for code in first.index}

@@ -2,7 +2,6 @@
 step."""
 
 import math
-from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
@@ -30,37 +29,36 @@ def phases(found: Attribution) -> pd.DataFrame:
     added up. `host_each` and `gpu_each` are of one occurrence: phases need not occur once a step.
     Without any operation of a GPU its time is unknown.
     """
-    memory, durations, inside = found.moves_memory, found.durations, inner_phase_time(found)
-    is_known = len(durations) > 0
+    durations, inside = found.durations, inner_phase_time(found)
     rows = []
     for name in found.phases:
-        own = found.occurrences(name)
+        own = found.occurrences(name).index
         mask = found.members[name]
-        host = int(found.lengths[own.index].sum())
-        totals = {
-            "host_time": host / SECOND,
-            "host_exclusive": (host - int(inside[own.index].sum())) / SECOND,
+        of_host = {
+            "host_time": found.lengths[own].sum() / SECOND,
+            "host_exclusive": (found.lengths[own] - inside[own]).sum() / SECOND,
+        }
+        of_gpu = {
             "gpu_time": durations[mask].sum() / SECOND,
-            "memory_time": durations[mask & memory].sum() / SECOND,
-            "kernels": int((mask & found.is_kernel).sum()),
-            "memory_operations": int((mask & memory).sum()),
+            "memory_time": durations[mask & found.moves_memory].sum() / SECOND,
+            "kernels": (mask & found.is_kernel).sum(),
+            "memory_operations": (mask & found.moves_memory).sum(),
         }
-        of_gpu = totals.keys() - {"host_time", "host_exclusive"}
-        if not is_known:
-            totals |= dict.fromkeys(of_gpu, math.nan)
-        each = {
-            "host_each": totals["host_time"] / len(own),
-            "gpu_each": totals["gpu_time"] / len(own),
-        }
-        totals = {key: value / found.steps for key, value in totals.items()}
-        rows.append({"phase": name, "count": len(own)} | totals | each)
+        if not len(durations):
+            of_gpu = dict.fromkeys(of_gpu, math.nan)
+        totals = of_host | of_gpu
+        row = {"phase": name, "count": len(own)}
+        row |= {key: value / found.steps for key, value in totals.items()}
+        row["host_each"] = totals["host_time"] / len(own)
+        row["gpu_each"] = totals["gpu_time"] / len(own)
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
 def inner_phase_time(found: Attribution) -> np.ndarray:
     """Nanoseconds of each range that phases inside it take, on its own thread and without what is
     inside those."""
-    is_phase = found.is_phase[found.trace.ranges["name"].to_numpy()]
+    is_phase = found.is_phase[found.codes]
     own = np.flatnonzero(is_phase)
     around = climb(found.parent[own], found.parent, ~is_phase)
     inner = around >= 0
@@ -73,111 +71,89 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
     layers: blocks of the model; calls are then split into `layers * per_layer` and a remainder, and
     the modules that launched both are named. Of a launch: median, min, max, std.
     """
-    names, durations = found.trace.operations["name"].to_numpy(), found.durations
     every = pd.DataFrame(
         {
-            "name": names,
-            "ns": durations,
+            "name": found.trace.operations["name"],
+            "ns": found.durations,
             "module": module_codes(found),
+            "step": found.occurrence_in(found.step_phase),
         }
     )
-    every["step"] = found.occurrence_in(found.step_phase)
-    shown = found.is_kernel | found.moves_memory
+    described = _described(found, every["name"].unique())
     parts = []
-    once = once_a_step(found, layers)
     for phase, mask in selections(found).items():
-        own = every[mask & shown]
+        own = every[mask & (found.is_kernel | found.moves_memory)]
         if own.empty:
             continue
-        code = found.trace.names.index(phase) if phase != ALL else -1
-        own = own.assign(
-            module=own["module"].where(own["module"] != code, -1)
-        )  # a phase does not count as a module
+        # a phase does not count as a module
+        is_phase = own["module"] == (found.trace.names.index(phase) if phase != ALL else -1)
+        own = own.assign(module=own["module"].mask(is_phase, -1))
         ns = own.groupby("name")["ns"].agg(["size", "sum", "median", "min", "max", "std"])
         ns = ns.sort_values("sum", ascending=False, kind="stable")
-        counts = counts_per_step(own, found.steps) if layers else {}
-        split = [
-            composition(counts.get(code), layers, found.trace.names, once) for code in ns.index
-        ]
-        full = [found.trace.names[code] for code in ns.index]
-        described = [kernel_names.describe(name) for name in full]
-        total = durations[mask].sum()
-        part: dict[str, object] = {"phase": phase, "name": [each.short for each in described]}
-        part |= {"category": [each.category for each in described]}
-        part |= {
-            "calls": ns["size"].to_numpy() / found.steps,
-            "time": ns["sum"].to_numpy() / SECOND / found.steps,
-        }
-        part |= {"share": ns["sum"].to_numpy() / total if total else np.nan}
-        part |= {key: ns[key].to_numpy() / SECOND for key in ("median", "min", "max", "std")}
-        part |= {key: [row[key] for row in split] for key in split[0]}
-        part |= {
-            "tile": [each.tile for each in described],
-            "data_type": [each.data_type for each in described],
-        }
-        parts.append(
-            pd.DataFrame(
-                part | {"arithmetic": [each.unit for each in described], "full_name": full}
-            )
+        total = found.durations[mask].sum()
+        part = described.loc[ns.index].assign(
+            phase=phase,
+            calls=ns["size"] / found.steps,
+            time=found.a_step(ns["sum"]),
+            share=ns["sum"] / total if total else np.nan,
         )
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        part = part.join(ns[["median", "min", "max", "std"]] / SECOND)
+        parts.append(part.join(composition(found, own, layers)))
+    if not parts:
+        return pd.DataFrame()
+    table = pd.concat(parts, ignore_index=True)
+    first = ["phase", "name", "category"]
+    texts = ["layer_modules", "remainder_modules"]
+    return table[[*first, *table.columns.drop(first)]].fillna(dict.fromkeys(texts, ""))
 
 
-def counts_per_step(own: pd.DataFrame, steps: int) -> dict[int, dict[int, int]]:
-    """Kernel's name code → module's code → instances a step, for the kernels that run alike in each
-    step.
+def _described(found: Attribution, codes: np.ndarray) -> pd.DataFrame:
+    """What the names of kernels say, by their codes."""
+    full = found.named(codes)
+    told = pd.DataFrame([kernel_names.describe(name) for name in full], index=codes)
+    told = told.rename(columns={"short": "name", "unit": "arithmetic"})
+    return told.assign(full_name=full)
 
-    own: columns `name`, `module`, `step`, a row an instance. What ran outside every step (-1) is
-    not alike.
+
+def composition(found: Attribution, own: pd.DataFrame, layers: int | None) -> pd.DataFrame:
+    """How a kernel's instances in a step come about: `layers` × `per_layer` and a remainder, and
+    the modules behind both, by the kernel's code; without `layers`, or where steps differ, nothing.
+
+    own: columns `name`, `module` (codes) and `step`, a row an instance. What ran outside every step
+    (-1) is not alike in each. Of a module that is not in every layer all instances are of the
+    remainder; of the others, and of those without a module, each layer has the same whole number.
     """
+    columns = ["layers", "per_layer", "layer_modules", "remainder_modules"]
+    if not layers:
+        return pd.DataFrame(columns=columns)
     each = own.groupby(["name", "module", "step"]).size()
     alike = each.groupby(level=["name", "module"]).agg(["min", "max", "size"])
-    steady = (alike["min"] == alike["max"]) & (alike["size"] == steps)
-    outside = own["name"][own["step"] < 0].unique()
-    unsteady = set(steady[~steady].index.get_level_values("name")) | set(outside)
-    result: dict[int, dict[int, int]] = {}
-    for (name, module), count in zip(alike.index.tolist(), alike["min"].tolist(), strict=True):
-        if name not in unsteady:
-            result.setdefault(name, {})[module] = int(count)
-    return result
+    is_steady = (alike["min"] == alike["max"]) & (alike["size"] == found.steps)
+    differ = {name for name, _ in alike.index[~is_steady]} | set(own["name"][own["step"] < 0])
+    once = once_a_step(found, layers)
+    counts: dict[int, dict[int, int]] = {}
+    for (name, module), count in alike["min"].items():
+        if name not in differ:
+            counts.setdefault(name, {})[module] = int(count)
+    rows = {}
+    for name, of_module in counts.items():
+        repeated = {
+            module: 0 if module in once else count // layers for module, count in of_module.items()
+        }
+        rest = {module: count - layers * repeated[module] for module, count in of_module.items()}
+        texts = _counted(repeated, found.trace.names), _counted(rest, found.trace.names)
+        rows[name] = [layers, sum(repeated.values()), *texts]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
-def once_a_step(found: Attribution, layers: int | None) -> set[int]:
+def once_a_step(found: Attribution, layers: int) -> set[int]:
     """Name codes of the ranges that do not stand in every layer: a step does not open a multiple of
     `layers` of them.
 
     An LM head that launches a kernel as often as there are layers is not in each of them.
     """
-    codes, count = np.unique(found.trace.ranges["name"].to_numpy(), return_counts=True)
-    return set(codes[count % (found.steps * layers) != 0].tolist()) if layers else set()
-
-
-def composition(
-    counts: dict[int, int] | None, layers: int | None, names: list[str], once: Collection[int] = ()
-) -> dict:
-    """How a kernel's instances in a step come about: layers × per_layer and a remainder, and the
-    modules behind both.
-
-    counts: module's name code (-1 for none) → instances a step. once: modules that are not in every
-    layer; all their instances are of the remainder. Of the others, and of those without a module,
-    each layer has the same whole number, and what is left over is of the remainder. All empty
-    without `layers`, or if the steps differ.
-    """
-    if not layers or counts is None:
-        return {
-            "layers": None,
-            "per_layer": None,
-            "layer_modules": "",
-            "remainder_modules": "",
-        }
-    repeated = {code: 0 if code in once else count // layers for code, count in counts.items()}
-    rest = {code: count - layers * repeated[code] for code, count in counts.items()}
-    return {
-        "layers": layers,
-        "per_layer": sum(repeated.values()),
-        "layer_modules": _counted(repeated, names),
-        "remainder_modules": _counted(rest, names),
-    }
+    codes, count = np.unique(found.codes, return_counts=True)
+    return set(codes[count % (found.steps * layers) != 0].tolist())
 
 
 def _counted(counts: dict[int, int], names: list[str]) -> str:
@@ -194,7 +170,7 @@ def module_codes(found: Attribution) -> np.ndarray:
     phase inside another one (the loss in the forward pass); else, in the backward pass, the module
     whose forward operator made the backward function, if the trace says so.
     """
-    codes = found.trace.ranges["name"].to_numpy()
+    codes = found.codes
     at = climb(found.innermost, found.parent, found.operator[codes])
     named = (at >= 0) & ~np.append(_outermost_phases(found), False)[at]
     return np.where(named, np.append(codes, -1)[at], backward_operations(found)[1])
@@ -202,7 +178,7 @@ def module_codes(found: Attribution) -> np.ndarray:
 
 def _outermost_phases(found: Attribution) -> np.ndarray:
     """For each range whether it is a phase that lies in no other one, the step aside."""
-    codes = found.trace.ranges["name"].to_numpy()
+    codes = found.codes
     phase = found.is_phase[codes]
     step = codes == (found.trace.names.index(found.step_phase) if found.step_phase else -1)
     around = climb(found.parent, found.parent, ~phase | step)
@@ -212,19 +188,13 @@ def _outermost_phases(found: Attribution) -> np.ndarray:
 def categories(found: Attribution) -> pd.DataFrame:
     """A row for each category of a phase, in the order of CATEGORIES; copies and fills of memory
     included."""
-    rows = []
+    parts = []
     for phase, mask in selections(found).items():
-        total = found.durations[mask].sum()
-        count = np.bincount(found.category[mask], minlength=len(CATEGORIES))
-        ns = np.bincount(found.category[mask], found.durations[mask], len(CATEGORIES))
-        rows += [
-            {
-                "phase": phase,
-                "category": name,
-                "calls": count[at] / found.steps,
-            }
-            | {"time": ns[at] / SECOND / found.steps, "share": ns[at] / total if total else None}
-            for at, name in enumerate(CATEGORIES)
-            if count[at]
-        ]
-    return pd.DataFrame(rows)
+        ns = pd.Series(found.durations[mask]).groupby(found.category[mask]).agg(["size", "sum"])
+        part = pd.DataFrame({"phase": phase, "category": np.array(CATEGORIES)[ns.index]})
+        part["calls"] = ns["size"].to_numpy() / found.steps
+        part["time"] = found.a_step(ns["sum"].to_numpy())
+        total = ns["sum"].sum()
+        part["share"] = ns["sum"].to_numpy() / total if total else None
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)

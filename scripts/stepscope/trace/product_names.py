@@ -1,12 +1,11 @@
 """Names of matrix products, as cuBLAS, cuBLASLt and CUTLASS write them: tile, data type and unit.
 
-A reader takes a kernel's name and what a pattern found in it, and gives (short name, tile, data
-type, unit).
+A reader takes a kernel's name and what a pattern found in it.
 """
 
 import re
 
-from stepscope.trace.cpp_names import DATA_TYPES, MATMUL_TYPES, data_type_of, parts_of
+from stepscope.trace.cpp_names import DATA_TYPES, MATMUL_TYPES, Read, numbers_of, parts_of, types_of
 
 # nvjet names types by letters: input, accumulator, result; "tst" (bf16, fp32, bf16) and "hsh"
 # (fp16) are what bf16 and fp16 runs show on an H100. "qqtst" names both inputs, of 8 bits. Other
@@ -18,7 +17,7 @@ _NVJET_TYPES = {
 }
 
 
-def nvjet(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def nvjet(name: str, match: re.Match) -> Read:
     letters, shape, depth, rest = match.group("letters", "shape", "depth", "rest")
     data_type = _NVJET_TYPES.get(letters[0], "")
     types = data_type if letters in ("tst", "hsh") else f"{data_type} {letters}"
@@ -26,41 +25,34 @@ def nvjet(name: str, match: re.Match) -> tuple[str, str, str, str]:
     arch = "" if match.group("arch") in (None, "90") else f"sm{match.group('arch')}"
     if match.group("k"):  # sm120: "64x64x128_3" instead of "64x64_128x3"
         depth = f"{match.group('k')}x{depth}"
-    return (
-        f"nvjet {types} {shape} {depth} {words} {arch}",
-        f"{shape}x{depth.split('x')[0]}",
-        data_type,
-        "tensor core",
-    )
+    short = f"nvjet {types} {shape} {depth} {words} {arch}"
+    return Read(short, data_type, "tensor core", f"{shape}x{depth.split('x')[0]}")
 
 
-def xmma(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def xmma(name: str, match: re.Match) -> Read:
     arch, kind, types, layout, tile, rest = match.group(
         "arch", "kind", "types", "layout", "tile", "rest"
     )
     names = re.findall(r"tf32|bf16|f16|f32|f64|e4m3|e5m2|s8|i8|u8", types)
-    data_type = "tf32" if "tf32" in names else MATMUL_TYPES.get(names[0], "") if names else ""
-    usual = {
-        "fp32": "f32f32_f32f32_f32",
-        "tf32": "f32f32_tf32f32_f32",
-        "bf16": "bf16bf16_bf16f32_f32",
-    }
-    shown = data_type if types == {**usual, "fp16": "f16f16_f16f32_f32"}.get(data_type) else types
+    data_type = MATMUL_TYPES["tf32" if "tf32" in names else names[0]] if names else ""
+    shown = data_type if types == _XMMA_USUAL.get(data_type) else types
     m, n, k = tile.split("x")
     stage = re.search(r"stage(\d+)", rest)
     shape = f"{m}x{n} {k}x{stage.group(1)}" if stage else tile
     extras = [word for key, word in _XMMA_EXTRAS.items() if f"_{key}_" in rest]
-    unit = (
-        "SIMT"
-        if "_ffma" in rest
-        else "tensor core"
-        if re.search(r"tensor|warpgroup|mma_", rest)
-        else ""
-    )
+    unit = "tensor core" if re.search(r"tensor|warpgroup|mma_", rest) else ""
+    unit = "SIMT" if "_ffma" in rest else unit
     where = "" if arch in ("80", "90") else f"sm{arch}"
-    return f"xmma {kind} {shown} {shape} {layout} {' '.join(extras)} {where}", tile, data_type, unit
+    short = f"xmma {kind} {shown} {shape} {layout} {' '.join(extras)} {where}"
+    return Read(short, data_type, unit, tile)
 
 
+_XMMA_USUAL = {
+    "fp32": "f32f32_f32f32_f32",
+    "tf32": "f32f32_tf32f32_f32",
+    "bf16": "bf16bf16_bf16f32_f32",
+    "fp16": "f16f16_f16f32_f32",
+}
 _XMMA_EXTRAS = {
     "split_k": "split k",
     "segment_k_on": "segment k",
@@ -81,15 +73,16 @@ def _product_type(text: str) -> str:
     # fp16 or bf16 inputs.
     if alone := re.search(r"(?:^|_)s(1688|884|16816|161616)gemm", text):
         return {"1688": "tf32", "884": "fp16"}.get(alone.group(1), "")
-    for letter, data_type in {
-        "s": "fp32",
-        "d": "fp64",
-        "h": "fp16",
-        "i": "int8",
-    }.items():
-        if re.search(rf"(?:^|_){letter}\d*gemm", text):
-            return data_type
-    return ""
+    letter = re.search(r"(?:^|_)([sdhi])\d*gemm", text)
+    return _GEMMS[letter.group(1)] if letter else ""
+
+
+_GEMMS = {
+    "s": "fp32",
+    "d": "fp64",
+    "h": "fp16",
+    "i": "int8",
+}
 
 
 def product_unit(text: str) -> str:
@@ -100,30 +93,28 @@ def product_unit(text: str) -> str:
     return "SIMT" if re.search(r"simt|ffma|(^|_)[sdhcz]gemm", text) else ""
 
 
-def cutlass(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def cutlass(name: str, match: re.Match) -> Read:
     text = match.group("text")
     shape = re.search(r"_(\d+x\d+)(?:_(\d+)x\d+)?(?=_)", text)
     tile = "x".join(part for part in shape.groups() if part) if shape else ""
     arch = "" if match.group("arch") == "80" else match.group("arch")
-    words = (
-        re.sub(r"_(bf16|f16)_(\w+gemm\w*?)_\1_", r"_\1_\2_", text)
-        .removesuffix("_align1")
-        .replace("_", " ")
-    )
-    return f"cutlass {arch} {words}", tile, _product_type(text), product_unit(text)
+    words = re.sub(r"_(bf16|f16)_(\w+gemm\w*?)_\1_", r"_\1_\2_", text).removesuffix("_align1")
+    short = f"cutlass {arch} {words.replace('_', ' ')}"
+    return Read(short, _product_type(text), product_unit(text), tile)
 
 
-def by_generation(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def by_generation(name: str, match: re.Match) -> Read:
     text = match.group()
     shape = re.search(r"gemm\w*?_(\d+x\d+)", text)
     depth = re.search(r"_stages_(\d+)x\d+", text)
     tile = (shape.group(1) if shape else "") + (f"x{depth.group(1)}" if shape and depth else "")
-    return text.replace("_", " "), tile, _product_type(text.split("_", 1)[1]), product_unit(text)
+    data_type = _product_type(text.split("_", 1)[1])
+    return Read(text.replace("_", " "), data_type, product_unit(text), tile)
 
 
-def split_k_reduce(name: str, match: re.Match) -> tuple[str, str, str, str]:
+def split_k_reduce(name: str, match: re.Match) -> Read:
     _, arguments = parts_of(name[match.start() :])
-    types = list(dict.fromkeys(t for t in map(data_type_of, arguments) if t in DATA_TYPES))
-    sizes = "x".join(a for a in arguments[:2] if a.isdigit())
-    data_type = next((t for t in types if t != "fp32"), "".join(types[:1]))
-    return f"split k reduce {' '.join(types)} {sizes}", "", data_type, ""
+    types = [each for each in dict.fromkeys(types_of(arguments)) if each in DATA_TYPES]
+    sizes = "x".join(numbers_of(arguments[:2]))
+    data_type = next((each for each in types if each != "fp32"), "".join(types[:1]))
+    return Read(f"split k reduce {' '.join(types)} {sizes}", data_type)

@@ -1,17 +1,13 @@
 """What happens inside the named ranges of a step, on the host and on the GPU."""
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 import pandas as pd
 
 from stepscope.trace import attention, backward_modules, kernel_names
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
-from stepscope.trace.nesting import groups, inside_itself, union
+from stepscope.trace.nesting import arrays, groups, inside_itself, launched_by, union
 
-_TIMES = ("host", "gpu", "matmul")
 MOST_CALLS = 30
 
 
@@ -25,29 +21,19 @@ def modules(found: Attribution) -> pd.DataFrame:
     them again. `attention` is true for a whole attention. Backward columns are of the backward
     functions that the module's operators made (see backward_modules.py).
     """
-    times = range_times(found)
-    codes = found.trace.ranges["name"].to_numpy()
+    codes = found.codes
     forward = attention.in_forward(found)
     kept = ~found.is_phase[codes] & (forward | ~np.isin(codes, codes[forward]))
-    table = by_name(found, times, kept)
+    table = by_name(found, kept)
     backward = backward_modules.of_modules(found)
-    if len(backward):
-        table = table.join(backward, on="module") if len(table) else table
-        alone = backward.drop(
-            index=list(table["module"]) if len(table) else [], errors="ignore"
-        ).reset_index()
-        table = pd.concat(
-            [
-                table,
-                alone.assign(
-                    kind="module",
-                    attention=False,
-                    parent="",
-                ),
-            ],
-            ignore_index=True,
-        )
-    return pd.concat([table, cuda_calls(found)], ignore_index=True)
+    alone = backward.drop(index=list(table["module"]), errors="ignore").reset_index()
+    parts = [
+        table.join(backward, on="module"),
+        alone.assign(kind="module", attention=False, parent=""),
+        cuda_calls(found),
+    ]
+    filled = [part for part in parts if len(part)]
+    return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame()
 
 
 def cuda_calls(found: Attribution) -> pd.DataFrame:
@@ -60,11 +46,75 @@ def cuda_calls(found: Attribution) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "kind": "call",
-            "module": [found.trace.names[code] for code in length.index],
+            "module": found.named(length.index),
             "attention": False,
             "parent": "",
             "calls": length["size"].to_numpy() / found.steps,
-            "host_time": length["sum"].to_numpy() / SECOND / found.steps,
+            "host_time": found.a_step(length["sum"].to_numpy()),
+        }
+    )
+
+
+def by_name(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
+    """A row for each name of the kept ranges (a mask), in the order of their first start."""
+    if not kept.any():
+        return pd.DataFrame(columns=["module"])
+    table = range_times(found)[kept].sort_values("start", kind="stable")
+    exclusive = table.groupby("name")["host_exclusive"].sum()
+    # What lies within a range of its own name is a part of that one's time and kernels.
+    table = table[~table["inside_itself"]]
+    of_name = table.groupby("name", sort=False)
+    total = of_name[["host", "gpu", "matmul", "kernels"]].sum().assign(calls=of_name.size())
+    pairs = table.groupby(["name", "parent"]).size()
+    total["parent"] = pairs.groupby(level="name").idxmax().str[1]
+    total = total.join(top_kernels(found, kept)).fillna({"top_kernel": "", "top": 0})
+    rows = pd.DataFrame(
+        {
+            "kind": np.where(found.operator[total.index], "operator", "module"),
+            "module": found.named(total.index),
+            "attention": total.index == attention.attention_code(found),
+            "parent": found.named(total["parent"]),
+            "calls": total["calls"] / found.steps,
+            "host_time": found.a_step(total["host"]),
+            "gpu_time": found.a_step(total["gpu"]),
+            "matmul_time": found.a_step(total["matmul"]),
+            "host_exclusive": found.a_step(exclusive[total.index]),
+            "kernels": total["kernels"] / found.steps,
+            "top_kernel": total["top_kernel"],
+            "top_share": total["top"] / total["gpu"].where(total["gpu"] > 0),
+            "any_thread_gpu_time": found.a_step(by_any_thread(found, kept)[total.index]),
+        }
+    )
+    return rows.reset_index(drop=True)
+
+
+def range_times(found: Attribution) -> pd.DataFrame:
+    """For each range: its start, the codes of its name and of its parent's (-1 without one), its
+    time (ns) and kernels.
+
+    host_exclusive is without the ranges directly inside; matmul is the time of the matrix products
+    alone. gpu, matmul and kernels: what its thread launched while it was open.
+    """
+    codes, parent, inner = found.codes, found.parent, found.parent >= 0
+    start, end = arrays(found.trace.ranges, "start", "end")
+    matmul_time = found.durations * (found.category == CATEGORIES.index("matmul"))
+    launched = np.zeros((3, len(codes)), dtype=np.int64)
+    threads = found.trace.ranges["thread"].to_numpy()
+    for own, at in launched_by(threads, found.launch_thread, found.in_time):
+        values = found.is_kernel, found.durations, matmul_time
+        launched[:, own] = _sums(found.launch_time, at, (start[own], end[own]), *values)
+    inside = np.bincount(parent[inner], found.lengths[inner], len(codes)).astype(np.int64)
+    return pd.DataFrame(
+        {
+            "start": start,
+            "name": codes,
+            "parent": np.where(inner, np.append(codes, -1)[parent], -1),
+            "inside_itself": inside_itself(parent, codes),
+            "host": found.lengths,
+            "host_exclusive": found.lengths - inside,
+            "kernels": launched[0],
+            "gpu": launched[1],
+            "matmul": launched[2],
         }
     )
 
@@ -72,119 +122,28 @@ def cuda_calls(found: Attribution) -> pd.DataFrame:
 def by_any_thread(found: Attribution, kept: np.ndarray) -> np.ndarray:
     """For each name: ns of all operations that any thread of a process launched while it had a
     range of that name open, each once; of the kept ranges (a mask)."""
-    ranges = found.trace.ranges[kept]
-    code, start, end = (ranges[key].to_numpy() for key in ("name", "start", "end"))
+    code, start, end, process = arrays(found.trace.ranges[kept], "name", "start", "end", "process")
     result = np.zeros(len(found.trace.names), dtype=np.int64)
-    for own, within in _launches(found, ranges["process"], found.launch_process):
+    for own, at in launched_by(process, found.launch_process, found.in_time):
         for name, part in groups(code[own]):
-            result[name] += within(*union(start[own[part]], end[own[part]]), found.durations).sum()
+            times = union(start[own[part]], end[own[part]])
+            result[name] += _sums(found.launch_time, at, times, found.durations).sum()
     return result
 
 
-def _launches(
-    found: Attribution, owner: pd.Series, of_launch: np.ndarray
-) -> Iterator[tuple[np.ndarray, Callable]]:
-    """For each owner of ranges (a process or a thread) that launched anything: its ranges, and a
-    function from starts, ends and values of operations to the sums of what it launched in each of
-    these times, a row a value."""
-    linked = np.flatnonzero(found.launch >= 0)
-    linked = linked[np.argsort(found.launch_time[linked], kind="stable")]
-    launches_of = {key: linked[part] for key, part in groups(of_launch[linked])}
-    for key, own in groups(owner.to_numpy()):
-        launched = launches_of.get(key, linked[:0])
-        times = found.launch_time[launched]
-
-        def within(starts, ends, *values, launched=launched, times=times) -> np.ndarray:
-            first = np.searchsorted(times, starts, "left")
-            last = np.searchsorted(times, ends, "left")
-            totals = [np.append(0, np.cumsum(each[launched])) for each in values]
-            return np.array([total[last] - total[first] for total in totals])
-
-        if len(launched):
-            yield own, within
+def _sums(
+    launch_time: np.ndarray, at: np.ndarray, times: tuple[np.ndarray, np.ndarray], *values
+) -> np.ndarray:
+    """Sums of values over the operations (positions, in the order of their launch) that were
+    launched within each of some times (starts, ends): a row a value."""
+    first, last = np.searchsorted(launch_time[at], times)
+    totals = [np.append(0, np.cumsum(each[at])) for each in values]
+    return np.array([total[last] - total[first] for total in totals])
 
 
-def by_name(found: Attribution, times: pd.DataFrame, kept: np.ndarray) -> pd.DataFrame:
-    """A row for each name of the kept ranges (a mask), in the order of their first start."""
-    if not kept.any():
-        return pd.DataFrame()
-    names, whole, steps = found.trace.names, attention.attention_code(found), found.steps
-    order = np.argsort(found.trace.ranges["start"].to_numpy()[kept], kind="stable")
-    table = times[kept].iloc[order]
-    exclusive = table.groupby("name", sort=False)["host_exclusive"].sum()
-    # What lies within a range of its own name is a part of that one's time and kernels.
-    table = table[~table["inside_itself"]]
-    of_name = table.groupby("name", sort=False)
-    count = of_name.size()
-    total = of_name[[*_TIMES, "kernels"]].sum()
-    pairs = table.groupby(["name", "parent"]).size()
-    parent = pairs.groupby(level="name").idxmax().map(lambda pair: pair[1])[count.index]
-    top = top_kernels(found, kept)
-    gpu = total["gpu"].to_numpy()
-    best = np.array([top.get(code, ("", 0))[1] for code in count.index])
-    seconds = {
-        f"{key}_time": total[key].to_numpy() / SECOND / steps for key in ("host", "gpu", "matmul")
-    }
-    return pd.DataFrame(
-        {
-            "kind": np.where(found.operator[count.index], "operator", "module"),
-            "module": [names[code] for code in count.index],
-            "attention": [code == whole for code in count.index],
-            "parent": [names[code] if code >= 0 else "" for code in parent],
-            "calls": count.to_numpy() / steps,
-            **seconds,
-            "host_exclusive": exclusive[count.index].to_numpy() / SECOND / steps,
-            "kernels": total["kernels"].to_numpy() / steps,
-            "top_kernel": [top.get(code, ("", 0))[0] for code in count.index],
-            "top_share": np.divide(best, gpu, np.full(len(gpu), np.nan), where=gpu > 0),
-            "any_thread_gpu_time": by_any_thread(found, kept)[count.index] / SECOND / steps,
-        }
-    )
-
-
-def range_times(found: Attribution) -> pd.DataFrame:
-    """For each range: codes of its name and its parent's (-1 without one), and its time (ns) and
-    kernels.
-
-    host_exclusive is without the ranges directly inside; matmul is the time of the matrix products
-    alone.
-    """
-    codes, parent, inner = found.trace.ranges["name"].to_numpy(), found.parent, found.parent >= 0
-    kernels, gpu, matmul = inclusive(found)
-    inside = np.bincount(parent[inner], found.lengths[inner], len(codes)).astype(np.int64)
-    return pd.DataFrame(
-        {
-            "name": codes,
-            "parent": np.where(inner, np.append(codes, -1)[parent], -1),
-            "inside_itself": inside_itself(parent, codes),
-            "host": found.lengths,
-            "host_exclusive": found.lengths - inside,
-            "gpu": gpu,
-            "matmul": matmul,
-            "kernels": kernels,
-        }
-    )
-
-
-def inclusive(found: Attribution) -> np.ndarray:
-    """What each range's thread launched while it was open: rows of kernels, ns of all operations,
-    ns of matmul."""
-    ranges = found.trace.ranges
-    starts = ranges["start"].to_numpy()
-    ends = ranges["end"].to_numpy()
-    matmul_time = found.durations * (found.category == CATEGORIES.index("matmul"))
-    result = np.zeros((3, len(ranges)), dtype=np.int64)
-    for own, within in _launches(found, ranges["thread"], found.launch_thread):
-        result[:, own] = within(
-            starts[own], ends[own], found.is_kernel, found.durations, matmul_time
-        )
-    return result
-
-
-def top_kernels(found: Attribution, kept: np.ndarray) -> dict[int, tuple[str, int]]:
-    """Name code → (short name, nanoseconds) of the kernel that takes the most GPU time in the kept
-    ranges (a mask)."""
-    codes = found.trace.ranges["name"].to_numpy()
+def top_kernels(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
+    """Of each name's code, in the kept ranges (a mask), the kernel of the most GPU time: its short
+    name as `top_kernel`, and nanoseconds as `top`."""
     here = np.flatnonzero((found.innermost >= 0) & found.is_kernel)
     launched = pd.DataFrame(
         {
@@ -195,19 +154,15 @@ def top_kernels(found: Attribution, kept: np.ndarray) -> dict[int, tuple[str, in
     )
     alike = launched.groupby(["at", "kernel"], as_index=False)["ns"].sum()
     # A range within one of its own name counts once: the outermost is taken.
-    counts = kept & ~inside_itself(found.parent, codes)
-    parts = []
+    counts = kept & ~inside_itself(found.parent, found.codes)
+    parts = [alike[:0].assign(name=0)]
     while len(alike):
         at = alike["at"].to_numpy()
-        part = alike.assign(name=codes[at])[counts[at]]
+        part = alike.assign(name=found.codes[at])[counts[at]]
         parts.append(part.groupby(["name", "kernel"], as_index=False)["ns"].sum())
         around = found.parent[at]
         alike = alike.assign(at=around)[around >= 0]
-    if not parts:
-        return {}
-    total = pd.concat(parts).groupby(["name", "kernel"])["ns"].sum()
-    best = total.groupby(level="name").idxmax()
-    return {
-        int(name): (kernel_names.describe(found.trace.names[code]).short, int(total[name, code]))
-        for name, (_, code) in best.items()
-    }
+    total = pd.concat(parts).groupby(["name", "kernel"], as_index=False)["ns"].sum()
+    best = total.sort_values("ns", ascending=False, kind="stable").drop_duplicates("name")
+    short = [kernel_names.describe(name).short for name in found.named(best["kernel"])]
+    return pd.DataFrame({"top_kernel": short, "top": best["ns"].to_numpy()}, index=best["name"])

@@ -5,7 +5,7 @@ Seconds and counts are those of a step.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,17 +16,15 @@ from stepscope.trace import collectives, kernel_names
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import MEMORY, SECOND, Trace, moved
 from stepscope.trace.kernel_categories import CATEGORIES, category_of
-from stepscope.trace.nesting import covered, groups, union
+from stepscope.trace.nesting import arrays, covered, groups, union
 
 MOST_KERNELS = 40
 # Calls that have a collective start, and are none themselves.
 _STARTS_ONE = re.compile(r"^c10d::|^record_param_comms")
 # Which collective a kernel of NCCL and its like is, by its name.
 _KERNEL = re.compile(
-    (
-        r"(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|send_?recv|reduce"
-        r"|gather|scatter)"
-    ),
+    r"(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|send_?recv|reduce"
+    r"|gather|scatter)",
     re.IGNORECASE,
 )
 _SAID = ["given", "got", "item", "ranks", "sequence"]
@@ -34,39 +32,41 @@ _SAID = ["given", "got", "item", "ranks", "sequence"]
 
 @dataclass(frozen=True)
 class Place:
-    """A rank: its process and device in the trace, the positions of its operations, and the steps
-    of its process."""
+    """A rank: its process, the positions of its operations in the trace, the steps of its process,
+    and the first columns of what has a row for each."""
 
     rank: int
     process: int
-    device: int
     own: np.ndarray
     steps: int
+    shown: dict
 
 
-def places(found: Attribution) -> Iterator[Place]:
+def places(found: Attribution) -> list[Place]:
     """Every process on every device; their ranks are the trace's, else numbers in their order."""
     trace = found.trace
-    device = trace.operations["device"].to_numpy()
+    process, device = arrays(trace.operations, "process", "device")
+    by_process = [(number, mine) for number, mine in groups(process)]
     keys = [
-        (process, number, mine[part])
-        for process, mine in groups(trace.operations["process"].to_numpy())
-        for number, part in groups(device[mine])
+        (number, int(device[mine[part[0]]]), mine[part])
+        for number, mine in by_process
+        for _, part in groups(device[mine])
     ]
-    processes = {process for process, _, _ in keys}
-    is_told = trace.ranks.keys() >= processes and len(processes) == len(keys)
-    for at, (process, number, own) in enumerate(keys):
-        steps = found.steps_of_process.get(process, found.steps)
-        yield Place(trace.ranks[process] if is_told else at, process, number, own, steps)
-
-
-def shown(found: Attribution, place: Place) -> dict:
-    """The first columns of what has a row for each rank."""
-    return {
-        "process": found.trace.process_name(place.process),
-        "device": place.device,
-        "device_name": found.trace.devices.get(place.device, ""),
-    }
+    is_told = len(by_process) == len(keys) and all(each in trace.ranks for each, _ in by_process)
+    return [
+        Place(
+            rank=trace.ranks[number] if is_told else at,
+            process=number,
+            own=own,
+            steps=found.steps_of_process.get(number, found.steps),
+            shown={
+                "process": trace.process_name(number),
+                "device": gpu,
+                "device_name": trace.devices.get(gpu, ""),
+            },
+        )
+        for at, (number, gpu, own) in enumerate(keys)
+    ]
 
 
 class Ranks:
@@ -75,38 +75,21 @@ class Ranks:
     def __init__(self, found: Attribution) -> None:
         self.found = found
         self.places = sorted(places(found), key=lambda place: place.rank)
-        operations = found.trace.operations
-        self.name, self.start, self.end = (
-            operations[key].to_numpy() for key in ("name", "start", "end")
-        )
+        self.start, self.end = arrays(found.trace.operations, "start", "end")
         self.is_other = found.category != CATEGORIES.index("communication")
-        self.computes = self.is_other & (operations["kind"].to_numpy() != MEMORY)
+        self.computes = self.is_other & ~found.moves_memory
+
+    def computing(self, place: Place) -> np.ndarray:
+        """The operations of a rank that compute."""
+        return place.own[self.computes[place.own]]
 
     @cached_property
-    def collectives(self) -> pd.DataFrame:
-        """A row for each collective, as collectives.py asks for it, with what the library says of
-        it; `until` is when the last rank has started it, `waiting` the time until then."""
-        chosen = is_collective(self.found.trace)
-        parts = [
-            of_rank(self.found.trace, place.own[chosen[place.own]], place.rank)
-            for place in self.places
-        ]
-        own = (
-            pd.concat(parts, ignore_index=True)
-            if parts
-            else of_rank(self.found.trace, np.empty(0, dtype=np.int64), 0)
-        )
-        instance = collectives.instances(own)
-        shift = own["rank"].map(collectives.clock_offsets(own, instance)).astype(float)
-        same = own.assign(start=own["start"] + shift, end=own["end"] + shift)
-        until = collectives.last_starts(same, instance) - shift
-        return own.assign(
-            instance=instance,
-            shift=shift,
-            until=until,
-            waiting=until - own["start"],
-            members=own["rank"].groupby(instance).transform("nunique"),
-        )
+    def collectives(self) -> dict[int, pd.DataFrame]:
+        """Rank → a row for each of its collectives, with what the library says of it, and for whom
+        it waits."""
+        every = of_ranks(self.found.trace, [(place.rank, place.own) for place in self.places])
+        waits = collectives.with_waits(every)
+        return {place.rank: waits[waits["rank"] == place.rank] for place in self.places}
 
     def table(self) -> pd.DataFrame:
         """A row for each rank: its step, and what that goes to. `compute` is whatever runs on the
@@ -117,25 +100,19 @@ class Ranks:
         """
         if len(self.places) < 2:
             return pd.DataFrame()
-        every = self.collectives
-        same = every.assign(
-            start=every["start"] + every["shift"], end=every["end"] + every["shift"]
-        )
-        late = collectives.waited_for(same, every["instance"].to_numpy())
+        late = collectives.waited_for(pd.concat(self.collectives.values()))
         rows = []
         for place in self.places:
             windows = _windows(self.found, place)
             other = place.own[self.is_other[place.own]]
-            own = every[every["rank"] == place.rank]
-            start = own["start"].to_numpy()
-            end = own["end"].to_numpy()
-            until = own["until"].fillna(own["start"]).to_numpy()
+            own = self.collectives[place.rank]
+            until = own["until"].fillna(own["start"])
+            start, end, until = own["start"].to_numpy(), own["end"].to_numpy(), until.to_numpy()
             computing = self.start[other], self.end[other]
-            parts = collectives.parts(windows, computing, (start, until), (until, end))
-            whole = {"step": float((windows[1] - windows[0]).sum())}
-            times = whole | parts | {"waited_for": late.get(place.rank, 0.0)}
-            seconds = {key: value / SECOND / place.steps for key, value in times.items()}
-            rows.append({"rank": place.rank} | shown(self.found, place) | seconds)
+            times = {"step": float((windows[1] - windows[0]).sum())}
+            times |= collectives.parts(windows, computing, (start, until), (until, end))
+            times["waited_for"] = late.get(place.rank, 0.0)
+            rows.append({"rank": place.rank} | place.shown | _a_step(times, place))
         return pd.DataFrame(rows)
 
     def communication(self) -> pd.DataFrame:
@@ -149,51 +126,52 @@ class Ranks:
         """
         rows = []
         for place in self.places:
-            own = self.collectives[self.collectives["rank"] == place.rank]
+            own = self.collectives[place.rank]
             beside = self._beside(place, own["operation"].to_numpy())
             for _, part in own.groupby(["name", "given", "got", "group"], sort=False):
-                row = {"rank": place.rank} | shown(self.found, place)
-                rows.append(row | self._row(place, part, beside))
+                of_part = beside[beside["operation"].isin(part["operation"])]
+                row = {"rank": place.rank} | place.shown | self._row(place, part)
+                rows.append(row | _slowed(of_part, place))
         return pd.DataFrame(rows)
 
-    def _row(self, place: Place, part: pd.DataFrame, beside: pd.DataFrame) -> dict:
+    def _row(self, place: Place, part: pd.DataFrame) -> dict:
         """Of some collectives of a rank that are alike."""
         said = part.iloc[0]
-        at = part["operation"].to_numpy()
-        computing = place.own[self.computes[place.own]]
-        spans = np.array([self.start[at], self.end[at]])
-        of_each = np.diff(covered(self.start[computing], self.end[computing], spans), axis=0)
-        time = float((spans[1] - spans[0]).sum())
-        hidden = float(of_each.sum())
-        waiting = float(part["waiting"].sum(min_count=1))  # nan where no other rank is there
         ranks = int(said["ranks"] if said["ranks"] > 0 else said["members"])
         row = {
             "collective": said["name"],
             "group": said["group"],
             "ranks": ranks,
+            "count": len(part) / place.steps,
         }
-        row["count"] = len(part) / place.steps
+        computing = self.computing(place)
+        spans = part[["start", "end"]].to_numpy().T
+        hidden = np.diff(covered(self.start[computing], self.end[computing], spans), axis=0)
+        time = float((spans[1] - spans[0]).sum())
+        # nan where no other rank is there
+        waiting = float((part["until"] - part["start"]).sum(min_count=1))
         if said["given"] >= 0:
-            given, got = (float(said[key] * said["item"]) for key in ("given", "got"))
-            row["elements"] = max(int(said["given"]), int(said["got"]))
-            row["bytes"] = max(given, got)
+            given = float(said["given"] * said["item"])
+            got = float(said["got"] * said["item"])
             moving = time - (0.0 if np.isnan(waiting) else waiting)
             link = len(part) * collectives.bus_bytes(str(said["name"]), given, got, ranks)
+            row["elements"] = max(int(said["given"]), int(said["got"]))
+            row["bytes"] = max(given, got)
             row["bus_rate"] = link / moving * SECOND if moving else None
         times = {
             "time": time,
             "waiting": waiting,
             "transfer": time - waiting,
+            "exposed": time - float(hidden.sum()),
+            "hidden": float(hidden.sum()),
         }
-        times |= {"exposed": time - hidden, "hidden": hidden}
-        row |= {key: value / SECOND / place.steps for key, value in times.items()}
-        return row | _slowed(beside[beside["operation"].isin(at)], place.steps)
+        return row | _a_step(times, place)
 
     def _beside(self, place: Place, at: np.ndarray) -> pd.DataFrame:
         """A row for each kernel of a rank that computes beside a collective (their positions): the
         collective, of several the latest, as `operation`, the time, and the median of the same
         kernel, launched with the same grid, without any."""
-        own = place.own[self.computes[place.own]]
+        own = self.computing(place)
         start, end = self.start[own], self.end[own]
         at = at[np.argsort(self.start[at], kind="stable")]
         latest = np.searchsorted(self.start[at], end, "left") - 1
@@ -208,31 +186,29 @@ class Ranks:
     def kernels(self) -> pd.DataFrame:
         """A row for each kernel that computes on several ranks: where it is fastest and slowest, by
         the mean of its times, and what they differ by over a step; the largest first."""
-        if len(self.places) < 2:
-            return pd.DataFrame()
-        of_rank_mean = {}
-        of_rank_calls = {}
+        means = {}
+        calls = {}
         for place in self.places:
-            own = place.own[self.computes[place.own]]
-            time = pd.Series((self.end[own] - self.start[own]) / SECOND)
-            by_name = time.groupby(self.name[own])
-            of_rank_mean[place.rank] = by_name.mean()
-            of_rank_calls[place.rank] = by_name.size() / place.steps
-        means = pd.DataFrame(of_rank_mean).dropna(thresh=2)
-        calls = pd.DataFrame(of_rank_calls).max(axis=1)[means.index]
-        if means.empty:
+            own = self.computing(place)
+            names = self.found.trace.operations["name"].to_numpy()[own]
+            by_name = pd.Series(self.found.durations[own] / SECOND).groupby(names)
+            means[place.rank] = by_name.mean()
+            calls[place.rank] = by_name.size() / place.steps
+        mean = pd.DataFrame(means).dropna(thresh=2)
+        if mean.empty:
             return pd.DataFrame()
-        fastest = means.min(axis=1)
-        slowest = means.max(axis=1)
+        fastest = mean.min(axis=1)
+        slowest = mean.max(axis=1)
+        most_calls = pd.DataFrame(calls).max(axis=1)[mean.index]
         table = pd.DataFrame(
             {
-                "kernel": self._short(means.index),
-                "calls": calls,
-                "fastest_rank": means.idxmin(axis=1),
-                "slowest_rank": means.idxmax(axis=1),
+                "kernel": self._short(mean.index),
+                "calls": most_calls,
+                "fastest_rank": mean.idxmin(axis=1),
+                "slowest_rank": mean.idxmax(axis=1),
                 "fastest": fastest,
                 "slowest": slowest,
-                "difference": (slowest - fastest) * calls,
+                "difference": (slowest - fastest) * most_calls,
             }
         )
         return table.nlargest(MOST_KERNELS, "difference").reset_index(drop=True)
@@ -242,36 +218,31 @@ class Ranks:
         return [kernel_names.describe(names[code]).short for code in codes]
 
 
-def is_collective(trace: Trace) -> np.ndarray:
-    """Mask of the operations that are collectives."""
-    codes = trace.operations["name"].to_numpy()
-    known = np.zeros(len(trace.names), dtype=bool)
-    for code in np.unique(codes).tolist():
-        name = trace.names[code]
-        known[code] = category_of(name) == "communication" and not _STARTS_ONE.match(name)
-    return known[codes] & (trace.operations["kind"].to_numpy() != MEMORY)
+def _a_step(times: dict[str, float], place: Place) -> dict[str, float]:
+    """Nanoseconds of the whole trace as seconds of a step."""
+    return {name: time / SECOND / place.steps for name, time in times.items()}
 
 
-def of_rank(trace: Trace, own: np.ndarray, rank: int) -> pd.DataFrame:
-    """The collectives at some positions of the operations: what the library says of them, else what
-    the kernel's name does."""
-    operations = trace.operations.iloc[own]
-    said = trace.messages.set_index("operation").reindex(own)
-    of_kernels = [_collective(trace.names[code]) for code in operations["name"]]
-    table = (
-        said[_SAID]
-        .fillna(-1)
-        .astype(np.int64)
-        .assign(
-            operation=own,
-            rank=rank,
-            name=said["collective"].fillna(pd.Series(of_kernels, index=own, dtype=object)),
-            group=said["group"].fillna(""),
-            start=operations["start"].to_numpy(dtype=float),
-            end=operations["end"].to_numpy(dtype=float),
-        )
-    )
-    return table.reset_index(drop=True)
+def of_ranks(trace: Trace, positions: list[tuple[int, np.ndarray]]) -> pd.DataFrame:
+    """The collectives among the operations of each rank (their positions), as collectives.py asks
+    for them: what the library says of them, else what the kernel's name does."""
+    kinds = [
+        category_of(name) == "communication" and not _STARTS_ONE.match(name) for name in trace.names
+    ]
+    operations = trace.operations.join(trace.messages.set_index("operation"))
+    is_one = np.array(kinds, dtype=bool)[operations["name"]] & (operations["kind"] != MEMORY)
+    parts = [operations.iloc[own][is_one.iloc[own]].assign(rank=rank) for rank, own in positions]
+    found = pd.concat(parts or [operations[:0].assign(rank=0)])
+    of_kernels = [_collective(trace.names[code]) for code in found["name"]]
+    whole = found[_SAID].fillna(-1).astype(np.int64)
+    return whole.assign(
+        operation=found.index,
+        rank=found["rank"],
+        name=found["collective"].fillna(pd.Series(of_kernels, index=found.index, dtype=object)),
+        group=found["group"].fillna(""),
+        start=found["start"].astype(float),
+        end=found["end"].astype(float),
+    ).reset_index(drop=True)
 
 
 def _collective(kernel: str) -> str:
@@ -283,19 +254,18 @@ def aligned(traces: list[Trace]) -> list[Trace]:
     """Traces of one run, a rank each, by the clock of the first: by the ends of equal collectives,
     or where there are none by their first events."""
     parts = [
-        of_rank(trace, np.flatnonzero(is_collective(trace)), rank)
+        of_ranks(trace, [(rank, np.arange(len(trace.operations)))])
         for rank, trace in enumerate(traces)
     ]
     every = pd.concat(parts, ignore_index=True)
     offsets = collectives.clock_offsets(every, collectives.instances(every))
-    result = []
-    for rank, trace in enumerate(traces):
-        offset = offsets.get(rank, traces[0].start - trace.start)
-        result.append(moved(trace, round(offset)))
-    return result
+    return [
+        moved(trace, round(offsets.get(rank, traces[0].start - trace.start)))
+        for rank, trace in enumerate(traces)
+    ]
 
 
-def _slowed(beside: pd.DataFrame, steps: int) -> dict:
+def _slowed(beside: pd.DataFrame, place: Place) -> dict:
     """What computed beside some collectives, and how much longer than alone."""
     if beside.empty:
         return {"beside": ""}
@@ -304,7 +274,7 @@ def _slowed(beside: pd.DataFrame, steps: int) -> dict:
     alone = float(known["alone"].sum())
     return {
         "beside": beside.groupby("kernel")["time"].sum().idxmax(),
-        "slowed": longer / SECOND / steps if alone else None,
+        "slowed": longer / SECOND / place.steps if alone else None,
         "slowed_share": longer / alone if alone else None,
     }
 
@@ -312,16 +282,15 @@ def _slowed(beside: pd.DataFrame, steps: int) -> dict:
 def _windows(found: Attribution, place: Place) -> tuple[np.ndarray, np.ndarray]:
     """(starts, ends) of a rank's steps: each until what was launched in it has ended; without
     steps, from the first phase or operation to the last."""
-    end = pd.Series(found.trace.operations["end"].to_numpy()[place.own])
+    operations = found.trace.operations.iloc[place.own]
     if "step" in found.phases:
         own = found.occurrences("step")
         own = own[own["process"] == place.process]
-        last = end.groupby(found.occurrence["step"][place.own]).max().reindex(own.index).fillna(0)
-        ends = np.maximum(own["end"].to_numpy(), last.to_numpy(dtype=np.int64))
-        return union(own["start"].to_numpy(), ends)
-    start = found.trace.operations["start"].to_numpy()[place.own]
-    phases = found.trace.ranges[found.is_phase[found.trace.ranges["name"].to_numpy()]]
+        last = operations["end"].groupby(found.occurrence["step"][place.own]).max()
+        ends = np.maximum(own["end"], last.reindex(own.index).fillna(0).astype(np.int64))
+        return union(own["start"].to_numpy(), ends.to_numpy())
+    phases = found.trace.ranges[found.is_phase[found.codes]]
     phases = phases[phases["process"] == place.process]
-    first = min([start.min(), *phases["start"]])
-    last_end = max([end.max(), *phases["end"]])
+    first = min([operations["start"].min(), *phases["start"]])
+    last_end = max([operations["end"].max(), *phases["end"]])
     return np.array([first]), np.array([last_end])

@@ -13,11 +13,12 @@ from stepscope.trace.attention import attention_code
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
-from stepscope.trace.nesting import covered
+from stepscope.trace.nesting import arrays, covered
 
 PIXELS = 1200
 DEPTHS = 4  # levels of nested ranges that are shown
 _FULL = 0.999
+_COLUMNS = ["view", "lane", "start", "end", "label", "category"]
 
 
 def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
@@ -31,21 +32,23 @@ def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
     if found.step_phase is None:
         return pd.DataFrame()
     steps = found.occurrences(found.step_phase)
-    by_length = np.argsort((steps["end"] - steps["start"]).to_numpy(), kind="stable")
+    by_length = np.argsort(found.lengths[steps.index], kind="stable")
     whole = steps.iloc[by_length[(len(steps) - 1) // 2]]
-    start = int(whole["start"])
-    end = int(whole["end"])
-    views = [("step", whole, end)]
+    views = [("step", whole, int(whole["end"]))]
     ranges = found.trace.ranges
-    code = attention_code(found)
-    if code is not None:
-        own = ranges[(ranges["name"] == code) & (ranges["thread"] == whole["thread"])]
-        own = own[(own["start"] >= start) & (own["end"] <= end)].sort_values("start")
-        if len(own):
-            middle = own.iloc[len(own) // 2]
-            views.append(("attention", middle, _last_operation(found, middle)))
-    parts = [_view(found, view, at, end, pixels) for view, at, end in views if end > at["start"]]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    inside = (ranges["start"] >= whole["start"]) & (ranges["end"] <= whole["end"])
+    inside &= (ranges["name"] == attention_code(found)) & (ranges["thread"] == whole["thread"])
+    own = ranges[inside].sort_values("start")
+    if len(own):
+        middle = own.iloc[len(own) // 2]
+        views.append(("attention", middle, _last_operation(found, middle)))
+    parts = [
+        _view(found, at, end, pixels).assign(view=view)
+        for view, at, end in views
+        if end > at["start"]
+    ]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS)
+    return table[_COLUMNS]
 
 
 def _last_operation(found: Attribution, at: pd.Series) -> int:
@@ -55,123 +58,80 @@ def _last_operation(found: Attribution, at: pd.Series) -> int:
         & (found.launch_time >= at["start"])
         & (found.launch_time < at["end"])
     )
-    return int(found.trace.operations["end"].to_numpy()[launched].max(initial=at["end"]))
+    return max([at["end"], *found.trace.operations["end"][launched]])
 
 
-def _view(found: Attribution, view: str, at: pd.Series, end: int, pixels: int) -> pd.DataFrame:
-    edges = np.linspace(0, end - at["start"], pixels + 1)
+def _view(found: Attribution, at: pd.Series, end: int, pixels: int) -> pd.DataFrame:
+    """The lanes of what happens in a view, in its process or thread. at: the view's range."""
     trace = found.trace
-    parts: list[pd.DataFrame] = []
+    edges = np.linspace(0, end - at["start"], pixels + 1)
 
     def of(table: pd.DataFrame, owner: str) -> pd.DataFrame:
-        """What of a table happens in the view, in its process or thread."""
+        """By the view's clock, cut at its borders."""
         is_there = (table["start"] < end) & (table["end"] > at["start"])
-        return table[is_there & (table[owner] == at[owner])]
+        own = table[is_there & (table[owner] == at[owner])]
+        times = (own[["start", "end"]] - at["start"]).astype(float).clip(0, edges[-1])
+        return own.assign(start=times["start"], end=times["end"])
 
     ranges = of(trace.ranges, "thread")
     ranges = ranges[ranges["nested"] & ~found.operator[ranges["name"]]]
     depth = _depths(found, ranges.index.to_numpy(), at)
-    for level in range(DEPTHS):
-        own = ranges[depth == level]
-        parts.append(_ranges_lane(f"ranges {level}", own, trace.names, at, edges))
-    calls = of(trace.calls, "process") if not trace.device_is_host else trace.calls[:0]
-    by_thread = sorted(calls.groupby("thread"), key=lambda pair: pair[0] != at["thread"])
-    for number, (_, own) in enumerate(by_thread):
-        kinds = np.repeat("call", len(own))
-        parts.append(_lane(f"CUDA calls, thread {number}", own, kinds, at, edges))
-    operations = of(trace.operations, "process")
+    ranges = ranges.assign(label=found.named(ranges["name"]), category="range")
+    # Ranges are few and long, and what is shorter than a pixel would not be seen.
+    is_seen = ranges["end"] - ranges["start"] >= edges[1]
+    lanes = [
+        ranges[is_seen & (depth == level)].assign(lane=f"ranges {level}") for level in range(DEPTHS)
+    ]
+    if not trace.device_is_host:
+        by_thread = of(trace.calls, "process").groupby("thread")
+        own_first = sorted(by_thread, key=lambda pair: pair[0] != at["thread"])
+        for number, (_, own) in enumerate(own_first):
+            drawn = _by_pixel(own.assign(category="call"), edges)
+            lanes.append(drawn.assign(lane=f"CUDA calls, thread {number}"))
+    categories = np.array(CATEGORIES)[found.category]
+    operations = of(trace.operations.assign(category=categories), "process")
     for (device, stream), own in operations.groupby(["device", "stream"]):
         name = "operators" if trace.device_is_host else f"GPU {device}, stream {stream}"
-        categories = np.array(CATEGORIES)[found.category[own.index]]
-        parts.append(_lane(name, own, categories, at, edges))
-    table = pd.concat(parts, ignore_index=True)
-    table.insert(0, "view", view)
-    return table
+        lanes.append(_by_pixel(own, edges).assign(lane=name))
+    table = pd.concat(lanes, ignore_index=True)
+    seconds = (table[["start", "end"]] / SECOND).round(10)
+    return table.assign(start=seconds["start"], end=seconds["end"])
 
 
 def _depths(found: Attribution, own: np.ndarray, at: pd.Series) -> np.ndarray:
     """How many ranges lie around each, counted from the view's own range; those outside it have a
     negative depth."""
     depth = np.zeros(len(own), dtype=np.int64)
-    around = found.parent[own].copy()
+    around = found.parent[own]
     while (around >= 0).any():
         depth += around >= 0
-        around[around >= 0] = found.parent[around[around >= 0]]
+        around = np.where(around >= 0, found.parent[around], -1)
     base = depth[own == at.name]
     return depth - (int(base[0]) if len(base) else 0)
 
 
-def _ranges_lane(
-    lane: str, own: pd.DataFrame, names: list[str], at: pd.Series, edges: np.ndarray
-) -> pd.DataFrame:
-    """Rectangles with labels: ranges are few and long, and what is shorter than a pixel would not
-    be seen."""
-    start, end = _within(own, at, edges)
-    labels = [names[code] for code in own["name"]]
-    found = pd.DataFrame(
-        {
-            "start": start,
-            "end": end,
-            "label": labels,
-            "category": "range",
-        }
-    )
-    return _in_seconds(lane, found[end - start >= edges[1]])
-
-
-def _lane(
-    lane: str, own: pd.DataFrame, categories: np.ndarray, at: pd.Series, edges: np.ndarray
-) -> pd.DataFrame:
-    """Rectangles by category.
-
-    at: the view's range; edges: borders of the pixels, in nanoseconds from its start.
-    """
-    start, end = _within(own, at, edges)
-    return _in_seconds(lane, _by_pixel(start, end, categories, edges))
-
-
-def _within(own: pd.DataFrame, at: pd.Series, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(starts, ends) in nanoseconds from the view's start, cut at its borders."""
-    start, end = (
-        np.clip((own[key] - at["start"]).to_numpy(dtype=float), 0, edges[-1])
-        for key in ("start", "end")
-    )
-    return start, end
-
-
-def _in_seconds(lane: str, found: pd.DataFrame) -> pd.DataFrame:
-    times = {key: (found[key] / SECOND).round(10) for key in ("start", "end")}
-    return found.assign(**times).assign(lane=lane)[["lane", "start", "end", "label", "category"]]
-
-
-def _by_pixel(
-    start: np.ndarray, end: np.ndarray, categories: np.ndarray, edges: np.ndarray
-) -> pd.DataFrame:
-    """A rectangle a pixel; pixels beside each other that one category fills become one."""
-    names = sorted(set(categories))
+def _by_pixel(own: pd.DataFrame, edges: np.ndarray) -> pd.DataFrame:
+    """Rectangles by category, one a pixel; pixels beside each other that one category fills become
+    one. edges: borders of the pixels, in nanoseconds from the view's start."""
     pixel = edges[1]
+    by_category = dict(list(own.groupby("category")))
+    names = list(by_category)
     cover = np.array(
-        [
-            np.diff(covered(start[own], end[own], edges))
-            for own in (categories == name for name in names)
-        ]
+        [np.diff(covered(*arrays(part, "start", "end"), edges)) for part in by_category.values()]
     )
-    share = np.minimum(cover.reshape(len(names), len(edges) - 1).sum(axis=0) / pixel, 1.0)
+    share = np.minimum(cover.sum(axis=0) / pixel, 1.0)
     at = np.flatnonzero(share > 1e-3)
-    best = cover[:, at].argmax(axis=0) if len(at) else at
+    best = cover[:, at].argmax(axis=0)
     full = share[at] >= _FULL
-    goes_on = np.append(False, full[1:] & full[:-1] & (np.diff(at) == 1) & (np.diff(best) == 0))[
-        : len(at)
-    ]
-    first = np.flatnonzero(~goes_on)
+    is_next = (np.diff(at) == 1) & (np.diff(best) == 0) & full[1:] & full[:-1]
+    first = np.flatnonzero(np.append(True, ~is_next)[: len(at)])
     last = np.append(first[1:], len(at))[: len(first)] - 1
-    ends = edges[at[last]] + np.where(full[last], 1, share[at[last]]) * pixel
-    labels = [names[each] for each in best[first]]
+    width = np.where(full[last], 1, share[at[last]]) * pixel
     return pd.DataFrame(
         {
             "start": edges[at[first]],
-            "end": ends,
+            "end": edges[at[last]] + width,
             "label": "",
-            "category": labels,
+            "category": [names[each] for each in best[first]],
         }
     )

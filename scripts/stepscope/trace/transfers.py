@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import GRAPH, MEMORY, SECOND
+from stepscope.trace.events import KERNEL, MEMORY, SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
+from stepscope.trace.nesting import arrays
 from stepscope.trace.phase_tables import selections
-from stepscope.trace.ranks import places, shown
+from stepscope.trace.ranks import places
 
 # Calls in which the host waits: CUDA's and HIP's by their words, whoever else follows them (MUSA,
 # Ascend's aclrt), and Level Zero's and SYCL's own.
@@ -33,10 +34,11 @@ def processes(found: Attribution) -> pd.DataFrame:
             mine = place.own[mask[place.own]]
             if not len(mine):
                 continue
-            row = {"phase": phase} | shown(found, place)
-            row["kernels"] = found.is_kernel[mine].sum() / place.steps
-            row["gpu_time"] = found.durations[mine].sum() / SECOND / place.steps
-            rows.append(row)
+            of_step = {
+                "kernels": found.is_kernel[mine].sum() / place.steps,
+                "gpu_time": found.durations[mine].sum() / SECOND / place.steps,
+            }
+            rows.append({"phase": phase} | place.shown | of_step)
     return pd.DataFrame(rows)
 
 
@@ -47,19 +49,18 @@ def transfers(found: Attribution) -> pd.DataFrame:
     Copies stand by direction, fills by the driver and fills by kernels apart. `bytes` a step and
     `rate` (B/s) are known of the former two, if the trace has them. A wait has no device.
     """
-    operations, names = found.trace.operations, found.trace.names
-    code, kind, size = (operations[key].to_numpy() for key in ("name", "kind", "bytes"))
-    described = {each: _kind_of_transfer(names[each]) for each in np.unique(code[kind == MEMORY])}
-    by_kernel = found.category == CATEGORIES.index("memory set/copy")
-    by_kernel &= (kind != MEMORY) & (kind != GRAPH)
+    code, kind, size = arrays(found.trace.operations, "name", "kind", "bytes")
+    what = np.full(len(code), "", dtype=object)
+    is_filling = found.category == CATEGORIES.index("memory set/copy")
+    what[is_filling & (kind == KERNEL)] = FILLS_BY_KERNEL
+    copies = np.flatnonzero(kind == MEMORY)
+    what[copies] = [_kind_of_transfer(name) for name in found.named(code[copies])]
     rows = []
     for place in places(found):
-        what = np.array([described.get(code[at], "") for at in place.own], dtype=object)
-        what[by_kernel[place.own]] = FILLS_BY_KERNEL
         own_rows = []
-        for name in sorted(set(what) - {""}):
-            mine = place.own[what == name]
-            row = shown(found, place) | {"what": name, "calls": len(mine) / place.steps}
+        for name in sorted(set(what[place.own]) - {""}):
+            mine = place.own[what[place.own] == name]
+            row = place.shown | {"what": name, "calls": len(mine) / place.steps}
             row["time"] = found.durations[mine].sum() / SECOND / place.steps
             known = mine[size[mine] >= 0]
             if len(known):
@@ -68,23 +69,27 @@ def transfers(found: Attribution) -> pd.DataFrame:
                 row["bytes"] = moved / place.steps
                 row["rate"] = moved / taken if taken else None
             own_rows.append(row)
-        rows += sorted(own_rows, key=lambda row: -row["time"])
-    return pd.DataFrame(rows + _waits(found))
+        rows += sorted(own_rows, key=_longest_first)
+    return pd.DataFrame(rows + sorted(_waits(found), key=_longest_first))
+
+
+def _longest_first(row: dict) -> float:
+    return -row["time"]
 
 
 def _waits(found: Attribution) -> list[dict]:
-    calls, names = found.trace.calls, found.trace.names
-    waits = np.array([bool(_WAITS.match(name)) for name in names], dtype=bool)
-    own = calls[waits[calls["name"].to_numpy()]] if not found.trace.device_is_host else calls[:0]
+    trace = found.trace
+    if trace.device_is_host:
+        return []
+    waits = np.array([bool(_WAITS.match(name)) for name in trace.names], dtype=bool)
+    own = trace.calls[waits[trace.calls["name"].to_numpy()]]
     length = (own["end"] - own["start"]).groupby([own["process"], own["name"]])
     rows = []
-    for each in length.agg(["size", "sum"]).reset_index().to_dict("records"):
-        process = int(each["process"])
+    for process, name, calls, ns in length.agg(["size", "sum"]).reset_index().to_numpy().tolist():
         steps = found.steps_of_process.get(process, found.steps)
-        row = {"process": found.trace.process_name(process), "what": names[int(each["name"])]}
-        row |= {"calls": each["size"] / steps, "time": each["sum"] / SECOND / steps}
-        rows.append(row)
-    return sorted(rows, key=lambda row: -row["time"])
+        row = {"process": trace.process_name(process), "what": trace.names[name]}
+        rows.append(row | {"calls": calls / steps, "time": ns / SECOND / steps})
+    return rows
 
 
 def _kind_of_transfer(name: str) -> str:

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import io
 import logging
 import os
 import signal
@@ -174,6 +175,36 @@ def test_sigterm_is_handled_though_the_interrupted_code_holds_the_lock_that_its_
             signal.raise_signal(signal.SIGTERM)  # without a thread of its own it stays here
             assert not ended.is_set()
         assert ended.wait(60)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """The handler that writes what Snakemake says, into a pipe; its reader's end."""
+    from snakemake.logging import ColorizingTextHandler, logger
+
+    ended, written = os.pipe()
+    with io.TextIOWrapper(open(written, "wb", buffering=0), write_through=True) as stream:
+        handler = ColorizingTextHandler(stream=stream, nocolor=True)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        handler.name = "DefaultStreamHandler"
+        monkeypatch.setattr(logger, "handlers", [handler])
+        yield logger, ended
+
+
+@pytest.mark.parametrize("is_main", [True, False])
+def test_a_run_whose_reader_was_ended_goes_on_and_ends_as_by_sigterm(is_main, terminal):
+    logger, ended = terminal
+    signals = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
+    try:
+        run.outlive_the_reader(is_main)
+        logger.error("read")
+        assert os.read(ended, 100) == b"read\n" and not signals
+        os.close(ended)
+        logger.error("Error in rule time_step")  # Snakemake's own handler raises BrokenPipeError
+        assert signals == [signal.SIGTERM] * is_main
     finally:
         signal.signal(signal.SIGTERM, before)
 

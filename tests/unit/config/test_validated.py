@@ -3,6 +3,7 @@ something is wrong."""
 
 import copy
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from stepscope.config import ConfigError
 from stepscope.config.config import merged, validated
 from stepscope.model.chosen import PACKAGES, names
 from stepscope.model.formats import PRECISIONS
-from stepscope.yaml_files import read_yaml, unreadable
+from stepscope.yaml_files import read_yaml, unreadable, unreadable_of
 
 SCHEMA = Path(__file__).resolve().parents[3] / "rules/config.schema.yaml"
 NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
@@ -317,6 +318,27 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
     )
 
 
+def test_what_is_no_file_or_endless_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(2**40)
+    (tmp_path / "loop").symlink_to("loop")
+    assert "is a pipe or a device" in unreadable(tmp_path / "pipe")
+    assert "is a pipe or a device" in unreadable(Path("/dev/zero"))
+    assert "more than 10,000,000 bytes" in unreadable(tmp_path / "large")
+    assert "Too many levels of symbolic links" in unreadable(tmp_path / "loop")
+
+
 def test_the_projects_own_files_are_read(project_root):
     for path in (project_root / "config.yaml", *(project_root / "rules/presets").glob("*.yaml")):
         assert unreadable(path) is None
+
+
+def test_of_a_command_line_the_files_are_looked_at_and_nothing_else(tmp_path):
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text("device: cpu\n")
+    bad.write_text("a: 1\na: 2\n")
+    plain = ["-np", "--cores", "1", "report", "--config", "a=b", "--configfile", str(good)]
+    assert unreadable_of(plain) is None and unreadable_of([str(bad), "--config", str(bad)]) is None
+    for words in (["--configfiles", str(good), str(bad), "-n"], [*plain, f"--configfile={bad}"]):
+        assert unreadable_of(words) == unreadable(bad) is not None

@@ -5,6 +5,8 @@ bf16. A step takes context × (1 in fp32, 0.5 in bf16) × (1 in small, 4 in larg
 interval of ± 10 %; large at 512 in fp32 ran out of memory.
 """
 
+import itertools
+
 import matplotlib
 import pandas as pd
 from stepscope.figures import theme
@@ -14,6 +16,7 @@ from stepscope.results.tables import Tables
 
 PARAMETERS = {"small": 1e8, "large": 1e9}
 SHARES = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}  # of a step
+ALONE = {"bf16": 1.0, "sdpa": 0.5}  # seconds of the same without the host
 RUNGS = {
     "fp32": 4.0,
     "bf16": 2.0,
@@ -87,6 +90,9 @@ def ladder():
             mine | {"phase": phase, "quantity": "time", "median": share * step}
             for phase, share in SHARES.items()
         ]
+        if variant in ALONE:
+            alone = {"phase": "step", "quantity": "alone_time", "median": ALONE[variant]}
+            series.append(mine | alone)
         allocated = {"quantity": "peak_allocated", "unit": "B", "median": PEAKS[variant] * 2**30}
         series.append(mine | allocated)
         for before in dict.fromkeys([AFTER.get(variant), "fp32"] if variant in AFTER else []):

@@ -4,6 +4,8 @@ import made
 import pytest
 from stepscope.figures import ladder, timeline, where
 
+LARGE = {"size": "large", "context": 512, "batch": 4}
+
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
@@ -17,29 +19,31 @@ def test_panels_of_kinds_have_one_scale(tables):
     assert limits == (0, pytest.approx(1.3 * 450))  # forward and backward have 0.45 s of kernels
 
 
-def test_parts_add_up_to_the_step_by_the_clock(tables):
-    parts = where.parts(tables, made.PLAIN["cell"], 2.0)
-    assert (parts.products, parts.attention, parts.casts) == pytest.approx((0.4, 0.0, 0.2))
-    assert (parts.other, parts.optimizer, parts.idle) == pytest.approx((0.3, 0.1, 1.0))
-    assert parts.step == pytest.approx(2.0)
-    assert where.parts(tables, made.PLAIN["cell"], 0.8).idle == 0  # busier than the step is long
-    assert where.parts(tables, "nowhere", 1.0) is None
+def test_a_steps_parts_are_its_kernels_and_what_the_clock_exceeds_it_without_the_host(tables):
+    clock = tables.row("series", study="ladder", variant="bf16", phase="step", quantity="time")
+    cell = made.PLAIN["cell"]
+    found = where.profiled(tables, cell, clock)
+    kernels = {"products": 0.4, "attention": 0.0, "casts": 0.2, "other": 0.3, "optimizer": 0.1}
+    assert found.time == 2.0 and found.parts == pytest.approx(kernels | {"idle": 1.0})
+    # Not by the profiler's clock: its kernels take 1.0 s of a step that has 1.0 s without the host.
+    assert where.profiled(tables, cell, clock | {"median": 1.2}).parts["idle"] == pytest.approx(0.2)
+    assert where.profiled(tables, cell, clock | {"median": 0.8}).parts["idle"] == 0
+    assert where.profiled(tables, cell, clock | {"variant": "tf32"}).parts["idle"] == 0  # unknown
+    assert where.profiled(tables, "nowhere", clock) is None
 
 
 def test_bounds_are_flop_and_bytes_over_the_best_rates(tables):
-    found = where.bounds(tables, "large", 512, 4, "bf16")
+    found = where.bounds(tables, LARGE, "bf16")
     assert found["products"] == pytest.approx(1e13 / 2.5e14)
     assert found["optimizer"] == pytest.approx(1e9 * (16 + 12) / 2e12)
-    assert "products" not in where.bounds(tables, "large", 512, 4, "fp32")
-    assert where.bounds(tables, "unknown", 512, 4, "fp32") == {}
+    assert "products" not in where.bounds(tables, LARGE, "fp32")
+    assert where.bounds(tables, LARGE | {"size": "unknown"}, "fp32") == {}
 
 
 def test_the_waterfall_leads_from_the_plain_step_to_the_fastest_rung(tables):
     found = where.waterfall_of(tables)
-    assert found.row["cell"] == made.PLAIN["cell"]
-    assert found.plain.step == pytest.approx(
-        made.RUNGS["bf16"]
-    ) and found.top.step == pytest.approx(1.6)
+    assert [step.cell for step in found.steps] == [made.PLAIN["cell"], made.TOP["cell"]]
+    assert [step.time for step in found.steps] == [made.RUNGS["bf16"], made.RUNGS["sdpa"]]
     panel = made.draw(where.waterfall, tables).axes[0]
     lefts = [
         0,
@@ -61,17 +65,14 @@ def test_the_waterfall_leads_from_the_plain_step_to_the_fastest_rung(tables):
 def test_without_the_profile_of_the_top_the_waterfall_has_one_end(tmp_path):
     cells = [row for row in made.everything()["cells"] if row["cell"] != made.TOP["cell"]]
     tables = made.tables(tmp_path, cells=cells)
-    assert where.waterfall_of(tables).top is None
+    assert len(where.waterfall_of(tables).steps) == 1
     assert "all changes" not in made.texts(made.draw(where.waterfall, tables))
 
 
 def test_a_place_that_is_profiled_but_no_ladder_is_second_choice(tmp_path):
     series = [row for row in made.everything()["series"] if row["study"] != "ladder"]
     found = where.waterfall_of(made.tables(tmp_path, series=series))
-    assert (
-        found.plain.step == pytest.approx(made.step_time("large", 512, "bf16"))
-        and found.top is None
-    )
+    assert [step.time for step in found.steps] == [made.step_time("large", 512, "bf16")]
 
 
 def test_kinds_of_kernels_of_each_pass(tables):

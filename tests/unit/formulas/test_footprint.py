@@ -91,7 +91,7 @@ def _predicted(setup, casts=None):
     saved += footprint.saved_outside(setup)
     copies = footprint.all_cast_weights(setup)
     if casts is not None:
-        copies = footprint.cast_weights(setup, count=casts)
+        copies = footprint.times(casts, footprint.group(setup, "cast weights of a block"))
     return footprint.total([*saved, *copies])
 
 
@@ -130,12 +130,12 @@ def test_the_memory_efficient_kernel_rounds_its_row_statistics_up():
     shape = ModelShape(64, 128, 1, 4)
     rows = {
         precision: [
-            each.shape for each in footprint.saved_by_block(setup) if each.name == "log-sum-exp"
+            each.numbers for each in footprint.saved_by_block(setup) if each.name == "log-sum-exp"
         ]
         for precision in ("fp32", "bf16")
         for setup in [Setup(shape, 2, 33, precision, attention="sdpa")]
     }
-    assert rows == {"fp32": [(2, 4, 64)], "bf16": [(2, 4, 33)]}
+    assert rows == {"fp32": [2 * 4 * 64], "bf16": [2 * 4 * 33]}
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -154,9 +154,9 @@ def test_what_is_held_throughout(precision):
     assert footprint.parameters(setup).bytes == sum(each.nbytes for each in parameters)
     assert footprint.gradients(setup).bytes == sum(each.grad.nbytes for each in parameters)
     assert footprint.optimizer_state(setup).bytes == 2 * sum(each.nbytes for each in parameters)
-    assert footprint.total(footprint.buffers(setup)) == sum(held.values()) + mask.nbytes
+    assert footprint.total(footprint.group(setup, "buffers")) == sum(held.values()) + mask.nbytes
     block = workload.model.blocks[0]
-    assert footprint.total(footprint.gradients_of_block(setup)) == sum(
+    assert footprint.total(footprint.group(setup, "gradients of a block")) == sum(
         each.grad.nbytes for each in block.parameters()
     )
 
@@ -220,7 +220,7 @@ def test_peak_of_each_phase_in_fp32(setup, attention, peak_bytes):
         before += last
     measured["optimizer"] = measured.pop("step")
 
-    held = footprint.total([footprint.parameters(setup), *footprint.buffers(setup)])
+    held = footprint.total([footprint.parameters(setup), *footprint.group(setup, "buffers")])
     state = footprint.optimizer_state(setup).bytes
     predicted = {}
     for mode in ("inference", "step"):
@@ -238,7 +238,7 @@ def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end(p
         workload = Workload(setup)
         workload.inference()
         predicted = peak(setup, "inference")
-        held = footprint.total([footprint.parameters(setup), *footprint.buffers(setup)])
+        held = footprint.total([footprint.parameters(setup), *footprint.group(setup, "buffers")])
         assert predicted.part == part
         assert predicted.bytes - held == peak_bytes(workload.inference)[0]
 
@@ -249,7 +249,7 @@ def test_roots_of_the_optimizers(optimizer, parameters_of_roots):
     (moment,) = (each for each in moments(setup, "step") if each.phase == "optimizer")
     size = footprint.parameters(setup).bytes
     assert moment.bytes == (4 + parameters_of_roots) * size + footprint.total(
-        footprint.buffers(setup)
+        footprint.group(setup, "buffers")
     )
 
 

@@ -96,10 +96,8 @@ def bytes_held(spec, name, place):
     work = STRATEGIES[name](spec | {"strategy": name}, place)
     for phase in work.phases("step").values():
         phase()
-    optimizers = [getattr(work.optimizer, "optim", work.optimizer)]  # of ZeroRedundancyOptimizer
-    if name == "staged":
-        optimizers.append(work._others)
-    states = [own for optimizer in optimizers for own in optimizer.state.values()]
+    inner = [getattr(each, "optim", each) for each in work.optimizers]  # ZeroRedundancyOptimizer's
+    states = [own for optimizer in inner for own in optimizer.state.values()]
     state = [each for own in states for key, each in own.items() if key != "step"]
     own = [work._own, work._own.grad] if name == "sharded" else []
     gradients = [each.grad for each in work.parameters if each.grad is not None]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import jinja2
 import pytest
-from stepscope.report.kit import html, page
+from stepscope.report.kit import html, named, page
 from stepscope.report.kit.quantity import Quantity
 from stepscope.report.kit.view import table
 
@@ -15,13 +15,13 @@ NBSP = "\N{NO-BREAK SPACE}"
 @dataclass(frozen=True)
 class Facts:
     there: Quantity
-    name: page.Name
+    name: named.Name
     gone: Quantity | None = None
     by_kind: tuple = ()
 
 
 def rendered(text):
-    facts = Facts(Quantity(0.5, "s"), page.Name("<b>_x_</b> [a](b)"))
+    facts = Facts(Quantity(0.5, "s"), named.Name("<b>_x_</b> [a](b)"))
     templates = page.environment(__file__, lambda name: "figures/x.svg" if name == "x" else None)
     return page.page_of("test", templates.from_string(text).render(facts=facts))
 

@@ -31,8 +31,8 @@ def rows(root):
     for line in page(root).splitlines():
         if line.startswith("## published-"):
             seed = line[len("## published-") :][:3]
-        if line.startswith("| ") and not line.startswith("| the write-up"):
-            item, cells, where = (part.strip() for part in line.strip("|").split(" |"))
+        if line.count(" | ") == 2 and not line.startswith("the write-up"):
+            item, cells, where = (part.strip() for part in line.split(" | "))
             yield seed, item, re.findall(r"`([^`]+)`", cells), where
 
 

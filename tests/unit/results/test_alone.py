@@ -47,13 +47,14 @@ def test_rungs_are_compared_by_one_kind():
 )
 def test_launches_limit_what_takes_15_percent_longer_than_the_gpu_alone(clock, device, study, said):
     found = pd.DataFrame([row("time", clock), row("host_free_time", 1.0), row("busy_time", 0.5)])
-    limits = alone.limits(found, {CELL: device}, {CELL: study})
+    limits = alone.limits(found.assign(device=device, study=study))
     assert list(limits) == [said, "", ""]
 
 
 def test_without_a_time_alone_it_is_not_known_but_for_queued_passes_of_attention():
     found = pd.DataFrame([row("time", 1.0), row("time", 0.3, phase="forward")])
-    assert list(alone.limits(found, {CELL: "cuda"}, {CELL: "timing"})) == ["unknown", ""]
+    found = found.assign(device="cuda", study="timing")
+    assert list(alone.limits(found)) == ["unknown", ""]
     passes = {"mode": "", "phase": "forward", "direction": "forward", "length": 64}
     found = pd.DataFrame([row("time", 1.0, "naive", **passes)])
-    assert list(alone.limits(found, {CELL: "cuda"}, {CELL: "attention"})) == ["gpu"]
+    assert list(alone.limits(found.assign(device="cuda", study="attention"))) == ["gpu"]

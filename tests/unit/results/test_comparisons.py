@@ -26,7 +26,6 @@ TIMES = {"fp32": 0.1, "sdpa": 0.08, "fused": 0.08, "checkpoint=1": 0.13}
 
 def compared(results):
     found, samples, _ = reading.read(results.plan(), results.folder)
-    samples = series.prepared(samples)
     return comparisons.of(found, samples, series.of(found, samples))
 
 

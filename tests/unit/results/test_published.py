@@ -109,7 +109,7 @@ def tables(*series, **others):
 def one(path, *series, **others):
     """The only row of a file's only figure."""
     (row,) = rows([path], tables(*series, **others))
-    return row
+    return {name: None if value != value else value for name, value in row.items()}
 
 
 STEP = (

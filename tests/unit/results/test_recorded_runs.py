@@ -22,7 +22,6 @@ def run(request, tmp_path_factory):
     with zipfile.ZipFile(RUNS / f"{request.param}.zip") as archive:
         archive.extractall(folder)
     cells, samples, _ = reading.read(folder / "plan.json", folder)
-    samples = series.prepared(samples)
     found = series.of(cells, samples)
     return folder, cells, found, comparisons.of(cells, samples, found)
 

@@ -17,7 +17,7 @@ GPU = {"device": "cuda"}
 def series_of(results, missing=()):
     found, samples, refused = reading.read(results.plan(missing), results.folder)
     assert not refused
-    return series.of(found, series.prepared(samples))
+    return series.of(found, samples)
 
 
 def row(frame, quantity, **where):
@@ -217,11 +217,7 @@ def test_a_rung_that_computes_something_else_is_said(results):
     spec = SHAPE | {"variants": rungs}
     results.add("lab/ladder/nano/ctx32", spec, [sample(name) for name in far], {"checks": same})
     found, samples, _ = reading.read(results.plan(), results.folder)
-    got = (
-        series.of(found, series.prepared(samples))
-        .query("quantity == 'difference'")
-        .set_index("variant")["median"]
-    )
+    got = series.of(found, samples).query("quantity == 'difference'").set_index("variant")["median"]
     assert got.to_dict() == pytest.approx(far)
     assert [line.split()[1] for line in checks.differing(found)] == ["far", "lost"]
 

@@ -18,7 +18,7 @@ from snapshot_simulator import (
     summary_of,
     written,
 )
-from stepscope.snapshot import CATEGORIES, stacks
+from stepscope.snapshot import MEMORY_CATEGORIES, stacks
 from stepscope.snapshot.events import ACTIONS, Frame
 
 ENGINE = [python_frame("torch::autograd::Engine::evaluate_function(std::shared_ptr)", 0, "??")]
@@ -254,7 +254,7 @@ def test_a_long_timeline_keeps_the_peak_and_its_extremes(analyse):
     assert timeline["active"].tolist() == [
         simulator.active[event + 1] for event in timeline["event"]
     ]
-    categories = [*(name.replace(" ", "_") for name in CATEGORIES[:5]), "other"]
+    categories = [*(name.replace(" ", "_") for name in MEMORY_CATEGORIES[:5]), "other"]
     assert (timeline[categories].sum(axis=1) == timeline["active"]).all()
 
 

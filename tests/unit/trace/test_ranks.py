@@ -53,15 +53,14 @@ def test_clocks_over_groups_of_which_each_rank_is_in_some():
 
 def test_waiting_is_until_the_last_rank_has_started():
     found = table((0, "", "sum", -1, 0, 10), (1, "", "sum", -1, 6, 10), (2, "", "sum", -1, 4, 10))
-    instance = collectives.instances(found)
-    waits = collectives.last_starts(found, instance) - found["start"]
-    assert waits.tolist() == [6, 0, 2]
-    assert collectives.waited_for(found, instance) == {0: 0, 1: 8, 2: 0}
+    waits = collectives.with_waits(found)
+    assert (waits["until"] - waits["start"]).tolist() == [6, 0, 2]
+    assert collectives.waited_for(waits) == {0: 0, 1: 8, 2: 0}
 
 
 def test_a_collective_of_one_rank_alone_waits_for_nobody_known():
     found = table((0, "", "sum", -1, 0, 10))
-    assert np.isnan(collectives.last_starts(found, np.zeros(1))).all()
+    assert collectives.with_waits(found)["until"].isna().all()
 
 
 @pytest.mark.parametrize(

@@ -1,98 +1,78 @@
 """Does this apply to me: what limits every plain timed step, and which change helps it first."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from stepscope.report.facts.ladders import Ladder, ladders
-from stepscope.report.facts.machine import Machine, Place, place
-from stepscope.report.kit.data import Data, of_series
-from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, minus, value_of
+from stepscope.report.facts.ladders import Ladder, ladder_at
+from stepscope.report.facts.machine import Place
+from stepscope.report.facts.timed import Timed, timed
+from stepscope.report.kit.data import Data
+from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.quantity import Maybe, Quantity, minus
 from stepscope.results.option_labels import LABELS
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Applies:
-    """Places of a size that the same thing limits and the same change helps first.
+    """Places of a size that the same thing limits and the same change helps first, up to that of
+    `last`. saves: percent of the step, from the least to the most."""
 
-    step: at the last of them. saves: percent of the step, from the least to the most.
-    """
-
-    size: Name
-    parameters: Maybe
+    last: Timed
     contexts: str
-    limits: str
-    step: Maybe
     change: Name
     saves: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Judged:
-    """A plain timed step, what limits it, the kind of the change that won most or should, and what
-    that saves of the step, at least and at most."""
+    """A plain timed step, the kind of the change that won most or should, and what that saves of
+    the step, at least and at most."""
 
-    place: Place
-    step: Quantity
-    limits: str
+    timed: Timed
     change: str
     saved: tuple[float, float]
 
 
-def rows(data: Data, own: Machine) -> tuple[Applies, ...]:
+def rows(data: Data) -> tuple[Applies, ...]:
     """Every plain timed step in bf16, neighbours of a size with the same limit and first change
     joined."""
-    same = {"study": "timing", "precision": "bf16", "options": "", "mode": "step"}
-    steps = data.series(quantity="time", phase="step", **same)
-    judged = [made for row in steps if (made := _judged(data, own, row))]
-    judged.sort(key=_size)
+    steps = sorted(timed(data, precision="bf16"), key=lambda each: each.place.weight)
     groups: dict[tuple[str, str, str], list[Judged]] = {}
-    for each in judged:
-        groups.setdefault((each.place.size, each.limits, each.change), []).append(each)
+    for each in filter(None, map(_judged, steps)):
+        key = (each.timed.place.size, each.timed.limits, each.change)
+        groups.setdefault(key, []).append(each)
     return tuple(map(_joined, groups.values()))
-
-
-def _size(judged: Judged) -> tuple[float, int]:
-    return value_of(judged.place.parameters), judged.place.context
 
 
 def _joined(group: list[Judged]) -> Applies:
     last = group[-1]
-    saved = [each for judged in group for each in judged.saved]
+    saved = [round(100 * each) for judged in group for each in judged.saved]
     return Applies(
-        size=last.place.size,
-        parameters=last.place.parameters,
-        contexts=_span([each.place.context for each in group]),
-        limits=last.limits.replace("gpu", "GPU"),
-        step=last.step,
+        last=last.timed,
+        contexts=_span([each.timed.place.context for each in group]),
         change=Name(LABELS.get(last.change, last.change)),
-        saves=_span([_percent(min(saved)), _percent(max(saved))]),
+        saves=_span([min(saved), max(saved)]),
     )
 
 
 def _span(numbers: list[int]) -> str:
     """`128 to 512`, or the only one."""
-    return f"{numbers[0]:,}" if numbers[0] == numbers[-1] else f"{numbers[0]:,} to {numbers[-1]:,}"
+    ends = dict.fromkeys((numbers[0], numbers[-1]))
+    return " to ".join(f"{each:,}" for each in ends)
 
 
-def _percent(saved: float) -> int:
-    return round(100 * saved)
-
-
-def _judged(data: Data, own: Machine, row: dict) -> Judged | None:
-    where, step = place(data, own, row, row["precision"]), of_series(row)
-    if where is None or where.parameters is None or step is None:
+def _judged(step: Timed) -> Judged | None:
+    where, clock = step.place, step.step
+    if where.parameters is None or clock is None:
         return None
-    ladder = next((each for each in ladders(data, own) if each.place.key == where.key), None)
-    if row["limits"] == "launches":
-        alone = data.measured("alone_time", cell=row["cell"], mode="step", phase="step")
-        best = ("graphs", _idle([step, ladder.plain.step if ladder else None], alone))
-    else:
-        won = (_won(ladder) if ladder else None) or _spared(where)
-        best = (won[0], (won[1].value / step.value,) * 2) if won else ("", None)
-    change, saved = best
-    if saved is None:
+    ladder = ladder_at(where.data, where)
+    if step.limits == "launches":
+        saved = _idle([clock, ladder.plain.step if ladder else None], step.gpu)
+        return Judged(timed=step, change="graphs", saved=saved) if saved else None
+    won = (_won(ladder) if ladder else None) or _spared(where)
+    if won is None:
         return None
-    return Judged(place=where, step=step, limits=row["limits"], change=change, saved=saved)
+    change, seconds = won
+    return Judged(timed=step, change=change, saved=(seconds.value / clock.value,) * 2)
 
 
 def _idle(clocks: list[Maybe], alone: Maybe) -> tuple[float, float] | None:
@@ -106,17 +86,18 @@ def _idle(clocks: list[Maybe], alone: Maybe) -> tuple[float, float] | None:
 
 def _won(ladder: Ladder) -> tuple[str, Quantity] | None:
     """The change that won most in the ladder at the place."""
-    if ladder.is_starved or not ladder.gains:
+    if ladder.is_starved:
         return None
-    won = {rung.kind: ladder.beyond(rung) for rung in ladder.gains}
-    change = max(won, key=lambda kind: won[kind].value)
-    return (change, won[change]) if won[change].value > 0 else None
+    return _most({rung.kind: ladder.beyond(rung) for rung in ladder.gains})
 
 
 def _spared(where: Place) -> tuple[str, Quantity] | None:
     """The change that spares the bytes of most time."""
     optimizer = minus(where.optimizer_written, where.optimizer_fused)
-    spared = {"sdpa": where.scores, "fused": optimizer}
-    known = {change: saved for change, saved in spared.items() if saved}
-    change = max(known, key=lambda each: known[each].value, default=None)
-    return (change, known[change]) if change else None
+    return _most({"sdpa": where.scores, "fused": optimizer})
+
+
+def _most(saved: Mapping[str, Maybe]) -> tuple[str, Quantity] | None:
+    """Of changes, and what each saves, that of most; None if that is nothing."""
+    known = [(change, each) for change, each in saved.items() if each and each.value > 0]
+    return max(known, key=lambda each: each[1].value, default=None)

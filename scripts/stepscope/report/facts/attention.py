@@ -1,26 +1,27 @@
 """Attention by itself: implementations at growing lengths, what they move and keep, and which one
 is fastest."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
-from stepscope.report.facts.attention_shapes import Shape, shapes
 from stepscope.report.facts.attention_ways import (
     PLAIN,
-    HostCall,
-    Length,
     Way,
-    host_call,
     lengths,
+    naive_of,
+    others_of,
+    shapes,
     ways,
 )
-from stepscope.report.facts.machine import MIXED, SCORE_FORWARD, SCORE_MASK, Machine, machine
+from stepscope.report.facts.machine import MIXED, SCORE_FORWARD, SCORE_MASK, Chapter
 from stepscope.report.kit.data import Data, Row, grouped, of_ratio
+from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
     count,
     gap,
+    most,
+    ordered,
     over,
     plus,
     scaled,
@@ -37,12 +38,10 @@ USUAL = {"batch", "heads", "key_value_heads", "tokens", "mask"}
 DIFFERENT = 1.02
 
 
-@dataclass(frozen=True, kw_only=True)
-class Attention:
+@frozen
+class Attention(Chapter):
     """Of a cell: a head dimension in a precision, with the implementations that it measures."""
 
-    data: Data
-    machine: Machine
     cell: str
 
     # What was measured.
@@ -65,13 +64,15 @@ class Attention:
     @cached_property
     def heads(self) -> Maybe:
         """Of a sequence; None where the inputs have no dimension of heads."""
-        heads = int(self._options.get("heads", 0))
-        return count(heads) if heads else None
+        return self._heads("heads")
 
     @cached_property
     def key_value_heads(self) -> Maybe:
         """Those of keys and values, where they are fewer."""
-        heads = self._options.get("key_value_heads")
+        return self._heads("key_value_heads")
+
+    def _heads(self, option: str) -> Maybe:
+        heads = self._options.get(option)
         return count(int(heads)) if heads else None
 
     @cached_property
@@ -92,15 +93,15 @@ class Attention:
     @cached_property
     def ways(self) -> tuple[Way, ...]:
         """Each implementation there."""
-        return ways(self.data, self.machine, self._first, self._longest)
+        return ways(self.data, self.cell, self._longest)
 
     @cached_property
     def naive(self) -> Way | None:
         """Attention as it is written out."""
-        return next((way for way in self.ways if way.name == PLAIN), None)
+        return naive_of(self.ways)
 
     @cached_property
-    def lengths(self) -> tuple[Length, ...]:
+    def lengths(self) -> tuple[Row, ...]:
         """Naive attention beside the fastest other one; none of a single length."""
         return lengths(self.data, self.cell)
 
@@ -112,7 +113,7 @@ class Attention:
         return count(min(row["length"] for row in rows), self.cell) if rows else None
 
     @cached_property
-    def shapes(self) -> tuple[Shape, ...]:
+    def shapes(self) -> tuple[Row, ...]:
         """The other cells."""
         return shapes(self.data, self.cell)
 
@@ -162,10 +163,8 @@ class Attention:
     @cached_property
     def growth(self) -> Maybe:
         """How many times as long its forward pass takes at the longest length as there."""
-        same = {"variant": PLAIN, "direction": "forward"}
-        last = self._measured("time", length=self._longest, **same)
-        before = self._measured("time", length=self._shorter, **same)
-        return over(last, before)
+        shorter = naive_of(ways(self.data, self.cell, self._shorter))
+        return over(self.naive.forward, shorter.forward) if self.naive and shorter else None
 
     @cached_property
     def scores_growth(self) -> Maybe:
@@ -177,12 +176,12 @@ class Attention:
     @cached_property
     def best(self) -> Way | None:
         """The fastest forward pass but for naive attention."""
-        return self._others[0] if self._others else None
+        return next(iter(self._others), None)
 
     @cached_property
     def second(self) -> Way | None:
         """The next."""
-        return self._others[1] if len(self._others) > 1 else None
+        return next(iter(self._others[1:]), None)
 
     @cached_property
     def best_ratio(self) -> Maybe:
@@ -199,48 +198,35 @@ class Attention:
         return self._pair.get("verdict", "")
 
     @cached_property
-    def best_backward(self) -> Way | None:
-        """The fastest backward pass."""
-        return self._by_backward[0] if self._by_backward else None
+    def by_backward(self) -> list[Way]:
+        """All by their backward pass, the fastest first."""
+        return ordered(self.ways, "backward")
 
-    @cached_property
-    def second_backward(self) -> Way | None:
-        """The next."""
-        return self._by_backward[1] if len(self._by_backward) > 1 else None
-
-    @cached_property
+    @property
     def is_backward_open(self) -> bool:
-        """Whether these two were compared and not told apart."""
-        names = {str(way.name) for way in self._by_backward[:2]}
+        """Whether the first two were compared and not told apart."""
+        names = {str(way.name) for way in self.by_backward[:2]}
         same = {"cell": self.cell, "length": self._longest, "direction": "backward"}
         pairs = self.data.dicts("comparisons", verdict="unclear", **same)
         return any({row["a"], row["b"]} == names for row in pairs)
 
     @cached_property
-    def quickest(self) -> Way | None:
-        """The fastest of PyTorch's own kernels, where they differ."""
-        return self._library[0] if self._library else None
+    def library(self) -> list[Way]:
+        """PyTorch's own kernels, the fastest first; none where they hardly differ."""
+        own = ordered([way for way in self.ways if way.name.startswith("sdpa-")], "both")
+        is_wide = own and value_of(own[-1].both) > DIFFERENT * value_of(own[0].both)
+        return own if is_wide else []
 
     @cached_property
-    def slowest(self) -> Way | None:
-        """The slowest of them."""
-        return self._library[-1] if self._library else None
-
-    @cached_property
-    def host(self) -> HostCall | None:
-        """What a call costs the host."""
-        return host_call(self.data, self.cell)
+    def host(self) -> Way | None:
+        """What takes the host longest, at the shortest length at which that was measured."""
+        rows = self.data.series(cell=self.cell, quantity="host_time", direction="forward")
+        shortest = min((row["length"] for row in rows), default=0)
+        return most(ways(self.data, self.cell, shortest), "host_time")
 
     @cached_property
     def _rows(self) -> list[Row]:
         return self.data.series(cell=self.cell)
-
-    def _times(self, direction: str) -> list[Row]:
-        same = {"quantity": "time", "direction": direction}
-        return self.data.series(cell=self.cell, **same)
-
-    def _measured(self, quantity: str, **where: object) -> Maybe:
-        return self.data.measured(quantity, cell=self.cell, **where)
 
     @property
     def _first(self) -> Row:
@@ -256,9 +242,9 @@ class Attention:
 
     @cached_property
     def _longest(self) -> float:
-        times = [*self._times("forward"), *self._times("backward")]
-        naive = [row["length"] for row in self._times("backward") if row["variant"] == PLAIN]
-        return max(naive or [row["length"] for row in times])
+        times = [row for row in self._rows if row["quantity"] == "time"]
+        naive = [row for row in times if (row["variant"], row["direction"]) == (PLAIN, "backward")]
+        return max(row["length"] for row in naive or times)
 
     @cached_property
     def _shorter(self) -> float:
@@ -285,22 +271,7 @@ class Attention:
 
     @cached_property
     def _others(self) -> list[Way]:
-        others = [way for way in self.ways if way.forward and way.name != PLAIN]
-        return sorted(others, key=lambda way: value_of(way.forward))
-
-    @cached_property
-    def _by_backward(self) -> list[Way]:
-        ways = [way for way in self.ways if way.backward]
-        return sorted(ways, key=lambda way: value_of(way.backward))
-
-    @cached_property
-    def _library(self) -> list[Way]:
-        """PyTorch's own kernels by the time of both passes; none where they hardly differ."""
-        own = [way for way in self.ways if way.name.startswith("sdpa-")]
-        ways = sorted(
-            (way for way in own if way.forward and way.backward), key=lambda way: way.both
-        )
-        return ways if ways and ways[-1].both > DIFFERENT * ways[0].both else []
+        return ordered(others_of(self.ways), "forward")
 
 
 def facts(data: Data) -> Attention | None:
@@ -313,7 +284,7 @@ def facts(data: Data) -> Attention | None:
     if not cells:
         return None
     (cell,) = max(cells, key=lambda each: _order(cells[each]))
-    return Attention(data=data, machine=machine(data), cell=cell)
+    return Attention(data=data, cell=cell)
 
 
 def options_of(row: Row) -> dict[str, str]:

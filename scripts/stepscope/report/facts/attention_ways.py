@@ -1,119 +1,116 @@
-"""Implementations of attention beside each other: at one length, over all lengths, and what a call
-costs the host."""
+"""Implementations of attention beside each other: at one length, over all lengths, and the best of
+other shapes and precisions."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cached_property
 
-from stepscope.report.facts.machine import Machine
-from stepscope.report.kit.data import Data, Row, grouped, of_ratio, of_series
-from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, share, value_of
+from stepscope.report.facts.machine import machine
+from stepscope.report.kit.data import Data, Row, grouped, of_ratio
+from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.quantity import Maybe, Quantity, count, least, plus, share, value_of
 
 PLAIN = "naive"
 
 
-@dataclass(frozen=True, kw_only=True)
+def _series(quantity: str, direction: str) -> cached_property[Maybe]:
+    """The fact that is a series of an implementation."""
+
+    def measured(way: "Way") -> Maybe:
+        same = {"cell": way.cell, "variant": str(way.name), "length": way.length.value}
+        return way.data.measured(quantity, direction=direction, **same)
+
+    return cached_property(measured)
+
+
+def _gain(direction: str) -> cached_property[Maybe]:
+    """The fact that is a comparison with naive attention: times as fast."""
+
+    def compared(way: "Way") -> Maybe:
+        same = {"cell": way.cell, "length": way.length.value, "direction": direction}
+        rows = way.data.dicts("comparisons", a=PLAIN, b=str(way.name), **same)
+        return of_ratio(rows[0]) if rows else None
+
+    return cached_property(compared)
+
+
+@frozen
 class Way:
-    """An implementation at the longest length that all of the cell reached. gain: times as fast as
-    naive attention."""
+    """An implementation in a cell, at a length."""
 
-    name: Name
-    forward: Maybe
-    backward: Maybe
-    rate: Maybe
-    of_ceiling: Maybe
-    gain: Maybe
-    backward_gain: Maybe
-    kept: Maybe
-
-    @property
-    def both(self) -> float:
-        """Seconds of forward and backward together."""
-        return value_of(self.forward) + value_of(self.backward)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Length:
-    """A length: naive attention beside the fastest implementation there."""
-
-    length: Quantity
-    naive: Maybe
-    fastest: Name | None
-    time: Maybe
-    kept: Maybe
-
-
-@dataclass(frozen=True, kw_only=True)
-class HostCall:
-    """A call's forward pass: how long it keeps the host busy, and the GPU."""
-
+    data: Data
+    cell: str
     name: Name
     length: Quantity
-    time: Maybe
-    gpu: Maybe
+
+    forward = _series("time", "forward")
+    backward = _series("time", "backward")
+    rate = _series("rate", "forward")
+    kept = _series("before_backward", "backward")
+    host_time = _series("host_time", "forward")  # that a call keeps the host busy
+    gain = _gain("forward")
+    backward_gain = _gain("backward")
 
     @cached_property
-    def is_limiting(self) -> bool:
-        """Whether the host takes longer."""
-        return self.gpu is not None and self.gpu.value < value_of(self.time)
+    def of_ceiling(self) -> Maybe:
+        """The rate, of a large product's."""
+        precision = self.data.row("cells", cell=self.cell)["precision"]
+        return share(self.rate, machine(self.data).rate(precision))
+
+    @property
+    def both(self) -> Maybe:
+        """Forward and backward together."""
+        return plus(self.forward, self.backward)
+
+    @property
+    def is_host_limited(self) -> bool:
+        """Whether a call keeps the host busy for longer than the GPU."""
+        return self.forward is not None and self.forward.value < value_of(self.host_time)
 
 
-def ways(data: Data, own: Machine, cell: Row, length: float) -> tuple[Way, ...]:
-    """Each implementation of a cell, named by one of its rows, at a length."""
-    same = {"cell": cell["cell"], "length": length}
-    judged = data.dicts("comparisons", a=PLAIN, **same)
-    gains = {(row["direction"], row["b"]): of_ratio(row) for row in judged}
-    ceiling = own.rate(cell["precision"])
-    found = []
-    for name in dict.fromkeys(row["variant"] for row in data.series(cell=cell["cell"])):
-        forward = {"variant": name, "direction": "forward", **same}
-        backward = {"variant": name, "direction": "backward", **same}
-        rate = data.measured("rate", **forward)
-        way = Way(
-            name=Name(name),
-            forward=data.measured("time", **forward),
-            backward=data.measured("time", **backward),
-            rate=rate,
-            of_ceiling=share(rate, ceiling),
-            gain=gains.get(("forward", name)),
-            backward_gain=gains.get(("backward", name)),
-            kept=data.measured("before_backward", **backward),
-        )
-        if way.forward or way.backward:
-            found.append(way)
-    return tuple(found)
+def ways(data: Data, cell: str, length: float) -> tuple[Way, ...]:
+    """Each implementation of a cell that was timed at a length."""
+    rows = data.series(cell=cell, quantity="time", length=length)
+    names = dict.fromkeys(row["variant"] for row in rows)
+    at = count(length)
+    return tuple(Way(data=data, cell=cell, name=Name(name), length=at) for name in names)
 
 
-def lengths(data: Data, cell: str) -> tuple[Length, ...]:
+def naive_of(ways: Iterable[Way]) -> Way | None:
+    """Attention as it is written out."""
+    return next((way for way in ways if way.name == PLAIN), None)
+
+
+def others_of(ways: Iterable[Way]) -> list[Way]:
+    """All but that."""
+    return [way for way in ways if way.name != PLAIN]
+
+
+def lengths(data: Data, cell: str) -> tuple[Row, ...]:
     """Naive attention beside the fastest other one at every length; none of a single length."""
-    same = {"cell": cell, "quantity": "time", "direction": "forward"}
+    rows = data.series(cell=cell, quantity="time", direction="forward")
     found = []
-    for (length,), rows in sorted(grouped(data.series(**same), "length").items()):
-        others = [row for row in rows if row["variant"] != PLAIN]
-        fastest = min(others, key=lambda row: row["median"], default=None)
-        plain = {"cell": cell, "variant": PLAIN, "length": length}
-        row = Length(
-            length=count(length),
-            naive=data.measured("time", direction="forward", **plain),
-            fastest=Name(fastest["variant"]) if fastest else None,
-            time=of_series(fastest) if fastest else None,
-            kept=data.measured("before_backward", **plain),
-        )
-        found.append(row)
+    for length in sorted({row["length"] for row in rows}):
+        there = ways(data, cell, length)
+        fastest = least(others_of(there), "forward")
+        found.append({"length": count(length), "naive": naive_of(there), "fastest": fastest})
     return tuple(found) if len(found) > 1 else ()
 
 
-def host_call(data: Data, cell: str) -> HostCall | None:
-    """Of the implementation that takes the host longest, at the shortest length at which that was
-    measured."""
-    rows = data.series(cell=cell, quantity="host_time", direction="forward")
-    if not rows:
-        return None
-    row = min(rows, key=lambda row: (row["length"], -row["median"]))
-    same = {name: row[name] for name in ("cell", "variant", "length", "direction")}
-    return HostCall(
-        name=Name(row["variant"]),
-        length=count(row["length"]),
-        time=of_series(row),
-        gpu=data.measured("time", **same),
-    )
+def shapes(data: Data, shown: str) -> tuple[Row, ...]:
+    """Each other cell at its longest length, by the implementation whose passes take least
+    together, of so many."""
+    rows = [row for row in data.series(study="attention") if row["cell"] != shown]
+    found = []
+    for (cell,), own in grouped(rows, "cell").items():
+        there = ways(data, cell, max(row["length"] for row in own))
+        fastest = least(there, "both") or least(there, "forward")
+        words = [own[0]["size"], own[0]["precision"], *map(_words, own[0]["options"].split())]
+        what = Name(", ".join(words))
+        if fastest:
+            found.append({"what": what, "fastest": fastest, "ways": count(len(there))})
+    return tuple(found)
+
+
+def _words(option: str) -> str:
+    key, _, value = option.partition("=")
+    return value if key == "mask" else f"{key.replace('_', ' ')} {int(value):,}"

@@ -1,29 +1,27 @@
 """What to doubt in page one: cells that are missing or old, clocks that are known badly, formats
 that compute something else."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts import ladder as climbing
 from stepscope.report.facts import method
 from stepscope.report.facts.ladders import Ladder
-from stepscope.report.facts.machine import Machine, Place, place
+from stepscope.report.facts.machine import Chapter, Place
 from stepscope.report.facts.rungs import Rung
-from stepscope.report.kit.data import Data, of_series
-from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below
+from stepscope.report.facts.timed import Timed, timed
+from stepscope.report.kit.data import Row
+from stepscope.report.kit.named import frozen
+from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, joined
 
 LOOSE = 0.1  # half an interval that a reader should be told of
 MOST = 3  # that are told
 
 
-@dataclass(frozen=True, kw_only=True)
-class Doubts:
+@frozen
+class Doubts(Chapter):
     """Of page one's ladder and of all cells. elsewhere: where the kernels were profiled, if not at
     its place."""
 
-    data: Data
-    machine: Machine
     ladder: Ladder | None
     elsewhere: Place | None
 
@@ -34,7 +32,7 @@ class Doubts:
             "missing": self.missing,
             "older": self.older,
             "loose": self.loosest,
-            "coarse": self._is_top_coarse,
+            "coarse": self.ladder and self.ladder.top is self.ladder.coarse,
             "together": self.at_once,
             "hosts": self.hosts if not self.loosest else None,
             "elsewhere": self.elsewhere,
@@ -64,48 +62,28 @@ class Doubts:
         return method.at_once(self._cells)
 
     @property
-    def _cells(self) -> list[dict]:
+    def _cells(self) -> list[Row]:
         return self.data.dicts("cells")
 
     @cached_property
     def loosest(self) -> Maybe:
         """Half the widest interval of a rung, of its step, where that is wide."""
-        step = self._loosest.step if self._loosest else None
-        if step is None or step.half_width <= LOOSE:
+        rung = self.loosest_rung
+        if rung is None or _half_width(rung) <= LOOSE:
             return None
-        return Quantity(step.half_width, "share", cells=step.cells)
+        return Quantity(_half_width(rung), "share", cells=joined(rung.step))
 
-    @cached_property
-    def loosest_rung(self) -> Name | None:
+    @property
+    def loosest_rung(self) -> Rung | None:
         """That rung."""
-        return self._loosest.name if self._loosest else None
-
-    @property
-    def _loosest(self) -> Rung | None:
-        rungs = self.ladder.rungs if self.ladder else ()
-        return max(rungs, key=lambda rung: _half_width(rung.step), default=None)
-
-    @property
-    def _is_top_coarse(self) -> bool:
-        return self.ladder is not None and self.ladder.top is self.ladder.coarse
+        return max(self.ladder.rungs if self.ladder else (), key=_half_width, default=None)
 
     @cached_property
-    def hosts(self) -> Maybe:
+    def hosts(self) -> Timed | None:
         """The plain step that launches limit which is known worst by the clock."""
-        return of_series(self._hosts) if self._hosts else None
-
-    @cached_property
-    def hosts_place(self) -> Name | None:
-        """Where."""
-        where = place(self.data, self.machine, self._hosts, "bf16")
-        return where.name if where else None
-
-    @property
-    def _hosts(self) -> dict:
-        same = {"study": "timing", "precision": "bf16", "options": "", "limits": "launches"}
-        rows = self.data.series(quantity="time", mode="step", phase="step", **same)
-        loose = [row for row in rows if _half_width(of_series(row)) > LOOSE]
-        return max(loose, key=lambda row: _half_width(of_series(row)), default={})
+        limited = timed(self.data, precision="bf16", limits="launches")
+        loose = [each for each in limited if _half_width(each) > LOOSE]
+        return max(loose, key=_half_width, default=None)
 
     @cached_property
     def is_throttled(self) -> bool:
@@ -117,9 +95,9 @@ class Doubts:
         return clock is None or is_below(clock, climbed.highest_clock, climbing.HELD_BACK)
 
 
-def _half_width(step: Maybe) -> float:
-    return step.half_width if step else 0.0
+def _half_width(measured: Rung | Timed) -> float:
+    return measured.step.half_width if measured.step else 0.0
 
 
-def _some(rows: list[dict]) -> Maybe:
+def _some(rows: list[Row]) -> Maybe:
     return count(len(rows), *(row["cell"] for row in rows)) if rows else None

@@ -1,16 +1,25 @@
 """The ladder: each change predicted, measured and its gap; the same changes at other places; what
 compiling costs."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cached_property
 
 from stepscope.report.facts import profile
 from stepscope.report.facts.ladders import Ladder, ladders
-from stepscope.report.facts.machine import Machine, arithmetic, machine
+from stepscope.report.facts.machine import Chapter, arithmetic
 from stepscope.report.facts.rungs import Rung, alone_gain
-from stepscope.report.kit.data import Data, of_series
-from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, scaled
+from stepscope.report.kit.data import Data, Row, number, of_series
+from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.quantity import (
+    Maybe,
+    Quantity,
+    count,
+    is_below,
+    least,
+    most,
+    positive,
+    value_of,
+)
 
 PARTS = {
     "products": "matrix products",
@@ -23,7 +32,7 @@ PARTS = {
 HELD_BACK = 0.95  # of the highest clock
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Aside:
     """A variant of a rung, `before`, at a place."""
 
@@ -37,27 +46,17 @@ class Aside:
         return alone_gain(self.before, self.rung)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Reach:
     """What a rung delivers at a context and batch."""
 
     place: Name
-    context: Maybe
+    context: Quantity
     batch: int
     rung: Rung
 
-    @property
-    def megahertz(self) -> float:
-        """The clock before its steps; 0 where it is not known."""
-        return self.rung.sm_clock.value if self.rung.sm_clock else 0.0
 
-    @property
-    def tokens(self) -> float:
-        """A second; 0 where they are not known."""
-        return self.rung.tokens.value if self.rung.tokens else 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Left:
     """A part of the profiled step, plain and at the top rung, and the least that it can take
     there."""
@@ -65,77 +64,67 @@ class Left:
     part: Name
     plain: Maybe
     top: Maybe
-    bound: Maybe = None
+    bound: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
-class LadderFacts:
+@frozen
+class LadderFacts(Chapter):
     """Of `ladder`, that of the largest place, and of all others."""
 
-    data: Data
-    machine: Machine
     ladder: Ladder
 
-    @cached_property
-    def others(self) -> tuple[Rung, ...]:
-        """The rungs at the smallest place."""
-        return self._smallest.rungs if self._smallest else ()
-
-    @cached_property
-    def other(self) -> Name | None:
-        """That place."""
-        return self._smallest.place.name if self._smallest else None
-
     @property
-    def _smallest(self) -> Ladder | None:
-        rest = [each for each in ladders(self.data, self.machine)[1:] if not each.is_part]
+    def _ladders(self) -> list[Ladder]:
+        return ladders(self.data)
+
+    @cached_property
+    def other(self) -> Ladder | None:
+        """That of the smallest place."""
+        rest = [each for each in self._ladders[1:] if not each.is_part]
         return rest[-1] if rest else None
 
     @cached_property
     def asides(self) -> tuple[Aside, ...]:
         """Of all ladders."""
-        found = ladders(self.data, self.machine)
-        return tuple(aside for ladder in found for aside in _asides(ladder))
+        return tuple(
+            Aside(place=ladder.place.name, rung=rung, before=rung.before)
+            for ladder in self._ladders
+            for rung in ladder.asides
+            if rung.before
+        )
 
-    @cached_property
-    def checkpoint(self) -> Rung | None:
-        """The first of them that has checkpoints."""
-        rungs = (each.rung for each in self.asides)
-        return next((rung for rung in rungs if rung.kind.startswith("checkpoint")), None)
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether one of them has checkpoints."""
+        return any(each.rung.kind.startswith("checkpoint") for each in self.asides)
 
-    @cached_property
+    @property
     def has_turns(self) -> bool:
         """Whether rungs were measured in turns."""
         return any(row["in_turns"] for row in self._compared)
 
-    @cached_property
+    @property
     def is_apart(self) -> bool:
         """Whether none was."""
         return bool(self._compared) and not self.has_turns
 
     @property
-    def _compared(self) -> list[dict]:
-        return self.data.dicts("comparisons", cell=self.ladder.cell, phase="step")
+    def _compared(self) -> list[Row]:
+        return self.ladder.data.comparisons
 
-    @cached_property
+    @property
     def is_other_card(self) -> bool:
         """Whether ceilings were measured on another card than a ladder of the size."""
         return any(each.is_other_card for each in self._of_size)
 
     @cached_property
-    def failed(self) -> tuple[Rung, ...]:
-        """What did not run."""
-        return self.ladder.failed
-
-    @cached_property
     def failed_elsewhere(self) -> tuple[Rung, ...]:
-        """The same at other batches and contexts of the size."""
+        """What did not run at other batches and contexts of the size."""
         return tuple(rung for each in self._elsewhere for rung in each.failed)
 
     @property
     def _of_size(self) -> list[Ladder]:
-        found = ladders(self.data, self.machine)
-        return [each for each in found if each.place.size == self.ladder.place.size]
+        return [each for each in self._ladders if each.place.size == self.ladder.place.size]
 
     @property
     def _elsewhere(self) -> list[Ladder]:
@@ -146,7 +135,7 @@ class LadderFacts:
         """What each rung delivers at all places of the size, on a GPU."""
         return tuple(_reach(self._of_size)) if self.machine.is_gpu else ()
 
-    @cached_property
+    @property
     def has_energy(self) -> bool:
         """Whether joules are known of one of these."""
         return any(each.rung.energy for each in self.reach)
@@ -155,54 +144,50 @@ class LadderFacts:
     def most(self) -> Reach | None:
         """Of these that of the most tokens a second, if that is at a larger batch than the
         ladder's."""
-        most = max(_reach(self._elsewhere), key=lambda each: each.tokens, default=None)
-        if most is None or most.batch <= self.ladder.place.batch:
+        best = most(_reach(self._elsewhere), "rung.tokens")
+        if best is None or best.batch <= self.ladder.place.batch:
             return None
-        return None if is_below(most.rung.tokens, self.ladder.top.tokens) else most
-
-    @cached_property
-    def without(self) -> Rung | None:
-        """The rung before that one, at its place."""
-        return self.most.rung.before if self.most else None
+        return None if is_below(best.rung.tokens, self.ladder.top.tokens) else best
 
     @cached_property
     def held_back(self) -> Reach | None:
         """That of the lowest clock, where the power limit held it."""
-        capped = _reach([each for each in self._of_size if each.is_capped])
-        most = scaled(self.highest_clock, HELD_BACK)
-        slow = [each for each in capped if is_below(each.rung.sm_clock, most)]
-        return min(slow, key=lambda each: each.megahertz, default=None)
+        capped = [each for each in self._of_size if each.is_capped]
+        slowest = least(_reach(capped), "rung.sm_clock")
+        clock = slowest.rung.sm_clock if slowest else None
+        return slowest if is_below(clock, self.highest_clock, HELD_BACK) else None
 
     @cached_property
     def highest_clock(self) -> Maybe:
         """Of all cells."""
-        known = filter(None, map(of_series, self.data.series(quantity="sm_clock")))
-        return max(known, key=lambda each: each.value, default=None)
+        known = map(of_series, self.data.series(quantity="sm_clock"))
+        return max(known, key=value_of, default=None)
 
     @cached_property
     def power_limit(self) -> Maybe:
         """Of the card."""
-        watts = self.data.row("cells", cell=self.ladder.cell).get("power_limit_w", 0)
-        return Quantity(watts, "W") if watts > 0 else None
+        cell = self.data.row("cells", cell=self.ladder.cell)
+        return positive(number(cell, "power_limit_w", "W"))
 
     @cached_property
     def left(self) -> tuple[Left, ...]:
         """The parts of the step, plain and at the top, if both were profiled."""
         where, top = self.ladder.place, self.ladder.top
-        found = profile.profiled(self.data, self.machine)
+        found = profile.profiled(self.data)
         start = profile.plain_at(found, where, where.precision)
         end = profile.top_at(found, where)
         if start is None or end is None or end.place.precision != top.precision:
             return ()
-        idle = self.ladder.plain.idle, top.idle
         bounds = {
-            "products": arithmetic(where, top.precision, self.machine.rates, only_linear=True),
+            "products": arithmetic(where, top.precision, only_linear=True),
             "optimizer": where.optimizer_fused,
         }
         made = []
         for name, words in PARTS.items():
-            before, after = idle if name == "idle" else (getattr(start, name), getattr(end, name))
-            if any(each and each.value > 0 for each in (before, after)):
+            # What the ladder's own clock exceeds the step without the host by.
+            ends = (self.ladder.plain, top) if name == "idle" else (start, end)
+            before, after = (getattr(each, name) for each in ends)
+            if positive(before) or positive(after):
                 part = Left(part=Name(words), plain=before, top=after, bound=bounds.get(name))
                 made.append(part)
         return tuple(made)
@@ -210,18 +195,11 @@ class LadderFacts:
 
 def facts(data: Data) -> LadderFacts | None:
     """Of all ladders of the machine."""
-    own = machine(data)
-    found = ladders(data, own)
-    return LadderFacts(data=data, machine=own, ladder=found[0]) if found else None
+    found = ladders(data)
+    return LadderFacts(data=data, ladder=found[0]) if found else None
 
 
-def _asides(ladder: Ladder) -> list[Aside]:
-    name = ladder.place.name
-    pairs = [(rung, rung.before) for rung in ladder.asides]
-    return [Aside(place=name, rung=rung, before=before) for rung, before in pairs if before]
-
-
-def _reach(ladders: list[Ladder]) -> list[Reach]:
+def _reach(ladders: Iterable[Ladder]) -> list[Reach]:
     found = []
     for ladder in ladders:
         context, batch = ladder.place.context, ladder.place.batch

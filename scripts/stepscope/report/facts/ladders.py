@@ -1,27 +1,44 @@
 """Ladders: changes made one after another at a place, and which of them helped."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts import variants
-from stepscope.report.facts.machine import Machine, Place, arithmetic, place
+from stepscope.report.facts.machine import Place, arithmetic, place
 from stepscope.report.facts.rungs import Measured, Rung
 from stepscope.report.kit.data import Data, of_ratio, once
-from stepscope.report.kit.quantity import Maybe, Quantity, exact, minus, over, plus, value_of
+from stepscope.report.kit.named import frozen
+from stepscope.report.kit.quantity import (
+    Maybe,
+    Quantity,
+    exact,
+    minus,
+    over,
+    plus,
+    positive,
+    value_of,
+)
 
 SIXTEEN = ("bf16", "fp16")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen
 class Ladder:
     """The rungs of a cell. throttle: why the card lowered its clock. is_part: its first variant is
     another ladder's later rung."""
 
     data: Measured
-    place: Place
-    cell: str
     throttle: str
     is_part: bool
+
+    @property
+    def cell(self) -> str:
+        """Its name."""
+        return self.data.cell
+
+    @property
+    def place(self) -> Place:
+        """Where its variants ran."""
+        return self.data.place
 
     @cached_property
     def rungs(self) -> tuple[Rung, ...]:
@@ -55,12 +72,15 @@ class Ladder:
     @property
     def top(self) -> Rung:
         """The fastest rung."""
-        return min(self.rungs, key=lambda rung: rung.seconds)
+        return _fastest(self.rungs)
 
     @property
     def after_plain(self) -> tuple[Rung, ...]:
         """The rungs above the baseline."""
-        return self.rungs[self.rungs.index(self.plain) + 1 :]
+        return self.rungs[self._place(self.plain) + 1 :]
+
+    def _place(self, rung: Rung) -> int:
+        return self.rungs.index(rung)
 
     @property
     def gains(self) -> list[Rung]:
@@ -94,7 +114,7 @@ class Ladder:
     def clocks(self) -> list[Quantity]:
         """The rungs' SM clocks, the lowest first."""
         known = filter(None, (rung.sm_clock for rung in self.rungs))
-        return sorted(known, key=lambda each: each.value)
+        return sorted(known, key=value_of)
 
     @property
     def is_capped(self) -> bool:
@@ -154,9 +174,8 @@ class Ladder:
 
     def beyond(self, rung: Rung) -> Quantity:
         """What a rung takes less than the fastest below it, from the baseline on."""
-        below = self.rungs[self.rungs.index(self.plain) : self.rungs.index(rung)]
-        least = min(below, key=lambda each: each.seconds)
-        won = minus(least.step, rung.step)
+        below = self.rungs[self._place(self.plain) : self._place(rung)]
+        won = minus(_fastest(below).step, rung.step)
         assert won is not None, "both ran"
         return won
 
@@ -170,7 +189,7 @@ class Ladder:
     @cached_property
     def over_plain(self) -> Maybe:
         """The top rung's gain over the baseline."""
-        return over(self.plain.step, self.top.step) if self.plain is not self.top else None
+        return over(self.plain.step, self.top.step) if self.top is not self.plain else None
 
     @cached_property
     def alone_over_plain(self) -> Maybe:
@@ -180,22 +199,22 @@ class Ladder:
     @cached_property
     def won(self) -> Maybe:
         """What the top rung takes less than the baseline."""
-        return minus(self.plain.step, self.top.step) if self.plain is not self.top else None
+        return minus(self.plain.step, self.top.step)
 
     @cached_property
     def gains_won(self) -> Maybe:
         """What the gains up to the top rung won of that."""
-        return plus(*(rung.net_won for rung in self.gains if rung in self._to_top))
+        return plus(*(rung.net_won for rung in self._to_top if rung.is_gain))
 
     @property
     def has_other_changes(self) -> bool:
         """Whether the top rung has gains, and other changes stand below it."""
-        between = [rung for rung in self.after_plain if rung in self._to_top]
-        return bool(self.gains) and any(not rung.is_gain for rung in between)
+        return bool(self.gains) and any(not rung.is_gain for rung in self._to_top)
 
     @property
     def _to_top(self) -> tuple[Rung, ...]:
-        return self.rungs[: self.rungs.index(self.top) + 1]
+        """From the baseline to the fastest rung."""
+        return self.after_plain[: max(self._place(self.top) - self._place(self.plain), 0)]
 
     @property
     def recommended(self) -> Rung | None:
@@ -210,12 +229,9 @@ class Ladder:
     def not_needed(self) -> list[Rung]:
         """What the top rung has besides the gains."""
         options = self.data.options
-        in_top = [
-            rung
-            for rung in self.after_plain
-            if options[rung.variant][rung.option] == options[self.top.variant][rung.option]
-        ]
-        return [rung for rung in in_top if not rung.is_gain and rung in self._to_top]
+        others = [rung for rung in self._to_top if not rung.is_gain]
+        top = options[self.top.variant]
+        return [rung for rung in others if options[rung.variant][rung.option] == top[rung.option]]
 
     @property
     def is_other_card(self) -> bool:
@@ -226,80 +242,71 @@ class Ladder:
     def left(self) -> Maybe:
         """What the top rung takes beyond its arithmetic and the optimizer's bytes."""
         bounds = plus(self.top.arithmetic, self.place.optimizer_fused)
-        beyond = minus(self.top.step, bounds)
-        return beyond if beyond and beyond.value > 0 else None
+        return positive(minus(self.top.step, bounds))
 
     @cached_property
     def sustained(self) -> Maybe:
         """The top rung's arithmetic at the rates that large products sustain."""
-        return arithmetic(self.place, self.top.precision, self.data.machine.sustained)
+        return arithmetic(self.place, self.top.precision, "sustained")
 
 
 @once
-def ladders(data: Data, own: Machine) -> list[Ladder]:
+def ladders(data: Data) -> list[Ladder]:
     """All ladders, that of the most arithmetic first; after them those that start at a later
     rung."""
     cells = dict.fromkeys(row["cell"] for row in data.dicts("series", study="ladder"))
-    measured = {cell: made for cell in cells if (made := _measured(data, own, cell))}
+    measured = [made for cell in cells if (made := _measured(data, cell))]
     found = []
-    for cell, made in measured.items():
-        others = [each for each in measured.values() if each is not made]
-        throttle = data.row("cells", cell=cell).get("throttle", "")
-        is_part = starts_later(made, others)
-        found.append(
-            Ladder(data=made, place=made.place, cell=cell, throttle=throttle, is_part=is_part)
-        )
-    return sorted(found, key=_order)
+    for made in measured:
+        throttle = data.row("cells", cell=made.cell).get("throttle", "")
+        is_part = starts_later(made, measured)
+        found.append(Ladder(data=made, throttle=throttle, is_part=is_part))
+    return sorted(found, key=lambda ladder: (ladder.is_part, -value_of(ladder.place.flop)))
 
 
-def _order(ladder: Ladder) -> tuple[bool, float]:
-    return ladder.is_part, -value_of(ladder.place.flop)
+def ladder_at(data: Data, where: Place) -> Ladder | None:
+    """The first ladder at a place."""
+    return next((each for each in ladders(data) if each.place.key == where.key), None)
 
 
-def starts_later(made: Measured, others: list[Measured]) -> bool:
-    """Whether its first variant, run or not, is a later rung of another ladder."""
-    return any(each.changes[made.first].after for each in others if made.first in each.changes)
+def starts_later(made: Measured, ladders: list[Measured]) -> bool:
+    """Whether its first variant, run or not, is a later rung of one of the ladders."""
+    return any(made.first in each.changes and each.changes[made.first].after for each in ladders)
 
 
-def _measured(data: Data, own: Machine, cell: str) -> Measured | None:
+def _measured(data: Data, cell: str) -> Measured | None:
     """A cell of which a variant ran."""
     declared = data.dicts("variants", cell=cell)
     changes = variants.changes(declared)
-    rows = data.dicts("series", cell=cell)
-    clocks = [row for row in rows if row["quantity"] == "time" and row["phase"] == "step"]
-    ran = {row["variant"] for row in clocks if row["status"] == "ok"}
-    known = [change for name, change in changes.items() if name in ran]
+    clocks = data.series(cell=cell, quantity="time", phase="step")
+    ran = {row["variant"] for row in clocks}
+    known = [change.precision for name, change in changes.items() if name in ran]
     if not known:
         return None
     # The place's own precision is that of page one's baseline.
-    sixteen = [change for change in known if change.precision in SIXTEEN]
-    first = next(iter(changes.values()))
-    where = place(data, own, rows[0], (sixteen or [first])[0].precision)
+    sixteen = [precision for precision in known if precision in SIXTEEN]
+    first = next(iter(changes.values())).precision
+    where = place(data, clocks[0], (sixteen or [first])[0])
     assert where is not None, "a ladder has a context"
+    sheet = {"study": "ceilings", "size": "copy", "variant": "datasheet"}
+    ceilings = data.dicts("cells", study="ceilings")
     return Measured(
-        machine=own,
+        cell=cell,
         place=where,
         changes=changes,
-        rows=rows,
+        rows=data.dicts("series", cell=cell),
         comparisons=data.dicts("comparisons", cell=cell, phase="step"),
         options={row["variant"]: variants.options(row) for row in declared},
-        memory_rate=_memory_rate(data),
-        cards=_cards(data, cell=cell),
-        of_ceilings=_cards(data, study="ceilings"),
+        memory_rate=data.measured("rate", **sheet),
+        cards=data.cards([cell]),
+        of_ceilings=data.cards(row["cell"] for row in ceilings),
     )
 
 
-def _memory_rate(data: Data) -> Maybe:
-    sheet = {"study": "ceilings", "size": "copy", "variant": "datasheet"}
-    row = next(iter(data.series(quantity="rate", **sheet)), None)
-    return Quantity(row["median"], "B/s", cells=(row["cell"],)) if row else None
-
-
-def _cards(data: Data, **where: str) -> set[str]:
-    return {row["gpu_uuid"] for row in data.dicts("cells", **where)}
+def _fastest(rungs: tuple[Rung, ...]) -> Rung:
+    return min(rungs, key=lambda rung: rung.seconds)
 
 
 def _largest(known: list[Maybe]) -> Maybe:
-    sure = [each for each in known if each]
-    is_whole = len(sure) == len(known)
-    return max(sure, key=lambda each: each.value) if sure and is_whole else None
+    """None where one is not known."""
+    return max(known, key=value_of, default=None) if all(known) else None

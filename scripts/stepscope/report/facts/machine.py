@@ -1,14 +1,16 @@
 """The machine and its ceilings, and places: a size at a context and batch, with what a step must
 compute and move."""
 
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable
+from functools import cached_property
 
 from stepscope.formulas.flops import linear_step_flops
 from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
 from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
 from stepscope.report.kit.data import Data, Row, number, of_series, once
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -32,12 +34,11 @@ SCORE_FORWARD = {True: 42, False: 48}
 # 8 + 4; sum 4; the sum's gradient added 4 + 4; that of exp 8 + 4; cast 4 + 2; two products read 2.
 SCORE_BACKWARD = {True: 64, False: 60}
 SCORE_BYTES = {mixed: SCORE_FORWARD[mixed] + SCORE_BACKWARD[mixed] for mixed in (True, False)}
-SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
-# Of these: the share of the forward pass.
-SCORE_BYTES_FORWARD = {mixed: SCORE_FORWARD[mixed] / SCORE_BYTES[mixed] for mixed in SCORE_BYTES}
+STATE_BYTES = 4 * 4  # of a parameter in fp32, its gradient and two moments
+SIZES = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")  # of this project's model
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Machine:
     """rates: the most FLOP/s of a large product by precision, in a burst; sustained: over seconds.
 
@@ -70,120 +71,185 @@ def machine(data: Data) -> Machine:
     """The one machine of the tables."""
     cell = data.row("cells", status="ok") or data.row("cells")
     is_gpu = cell.get("device") == "cuda"
-    rates: dict[str, dict[str, Quantity]] = {"burst": {}, "sustained": {}}
-    for row in data.series(study="ceilings", size="matmul", quantity="rate"):
-        rates.setdefault(row["variant"], {})[row["precision"]] = measured_rate(row)
-    copies = data.series(
-        study="ceilings", size="copy", quantity="rate", variant=["burst", "sustained"]
-    )
-    copy = max(copies, key=lambda row: row["median"], default=None)
+    rates: dict[str, dict[str, Quantity]] = {"burst": {}, "sustained": {}, "datasheet": {}}
+    copies = []
+    for row in data.series(study="ceilings", quantity="rate"):
+        if row["size"] == "matmul":
+            rates[row["variant"]][row["precision"]] = measured_rate(row)
+        elif row["size"] == "copy" and row["variant"] != "datasheet":
+            copies.append(measured_rate(row))
     return Machine(
         label=Name(data.machine or cell.get("machine", "")),
-        name=Name((cell.get("gpu") if is_gpu else cell.get("cpu")) or data.machine or ""),
+        name=Name(cell.get("gpu" if is_gpu else "cpu") or data.machine or ""),
         is_gpu=is_gpu,
         threads=number(cell, "threads", "count"),
         memory=number(cell, "memory", "B"),
         rates=rates["burst"],
         sustained=rates["sustained"],
-        copy=measured_rate(copy) if copy else None,
+        copy=max(copies, key=value_of, default=None),
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
+class Chapter:
+    """What the facts of every chapter are made of: the tables of one machine."""
+
+    data: Data
+
+    @cached_property
+    def machine(self) -> Machine:
+        """Their machine."""
+        return machine(self.data)
+
+
+def _of_model(column: str, unit: str) -> cached_property[Maybe]:
+    """The fact that is a column of the table `models`."""
+
+    def of_place(where: "Place") -> Maybe:
+        return number(where._model, column, unit)
+
+    return cached_property(of_place)
+
+
+@frozen
 class Place:
-    """A size at a context and batch, in a precision.
+    """A size at a context and batch, in a precision."""
 
-    arithmetic: its FLOP at the ceiling. block_flop, head_flop: of them those of linear layers.
-    optimizer_fused, optimizer_written: AdamW's bytes at the copy's rate, in one pass and as one
-    operation after another. scores: what naive attention moves for its scores, likewise. is_own: of
-    a model of one's own.
-    """
-
+    data: Data
     size: Name
     context: int
     batch: int
     precision: str
-    parameters: Maybe
-    blocks: Maybe
-    heads: Maybe
-    flop: Maybe
-    block_flop: Maybe
-    head_flop: Maybe
-    arithmetic: Maybe
-    optimizer_fused: Maybe
-    optimizer_written: Maybe
-    scores: Maybe
-    is_own: bool
 
-    @property
+    parameters = _of_model("parameters", "parameters")
+    blocks = _of_model("num_layers", "count")
+    heads = _of_model("num_heads", "count")
+    flop = _of_model("flop", "FLOP")
+
+    @cached_property
     def name(self) -> Name:
         """`2.7B at context 1,024`: the one name of a place in all chapters."""
         return Name(f"{self.size} at context {self.context:,}")
 
     @property
-    def key(self) -> tuple[str, int, int]:
-        """What tells it from other places."""
-        return str(self.size), self.context, self.batch
+    def where(self) -> dict[str, str | int]:
+        """What tells it from other places, to select rows."""
+        return {"size": str(self.size), "context": self.context, "batch": self.batch}
 
     @property
-    def where(self) -> dict:
-        """The same, to select rows."""
-        return {"size": str(self.size), "context": self.context, "batch": self.batch}
+    def key(self) -> tuple[str | int, ...]:
+        """The same, to compare."""
+        return tuple(self.where.values())
+
+    @property
+    def weight(self) -> tuple[float, int, int]:
+        """By which places are sorted."""
+        return value_of(self.parameters), self.context, self.batch
 
     @property
     def is_mixed(self) -> bool:
         """Whether it runs under autocast."""
         return self.precision in MIXED
 
+    @cached_property
+    def _model(self) -> Row:
+        return self.data.row("models", **self.where)
+
+    @cached_property
+    def is_own(self) -> bool:
+        """Whether it is of a model of one's own."""
+        return bool(self._model.get("reference"))
+
+    @property
+    def shape(self) -> ModelShape | None:
+        """Of this project's model."""
+        known = {name: value_of(number(self._model, name, "count")) for name in SIZES}
+        if self.is_own or not all(known.values()):
+            return None
+        fewer = number(self._model, "key_value_heads", "count")  # 0: as many as heads
+        sizes = known | {"key_value_heads": value_of(fewer)}
+        return ModelShape.of({name: int(value) for name, value in sizes.items()})
+
+    @property
+    def linear(self) -> tuple[Maybe, Maybe]:
+        """FLOP of linear layers: of the blocks', and of the head."""
+        if self.shape is None:
+            return None, None
+        blocks, head = linear_step_flops(self.shape, self.batch, self.context)
+        return Quantity(float(blocks), "FLOP"), Quantity(float(head), "FLOP")
+
+    @cached_property
+    def state(self) -> Maybe:
+        """Bytes of parameters, gradients and moments."""
+        return scaled(self.parameters, STATE_BYTES, "B")
+
+    @cached_property
+    def arithmetic(self) -> Maybe:
+        """Its FLOP at the ceiling."""
+        return arithmetic(self, self.precision)
+
+    @cached_property
+    def optimizer_fused(self) -> Maybe:
+        """AdamW's bytes at the copy's rate, in one pass."""
+        return self._optimizer(OPTIMIZER_BYTES)
+
+    @cached_property
+    def optimizer_written(self) -> Maybe:
+        """The same as one operation after another."""
+        return self._optimizer(WRITTEN_OUT_BYTES)
+
+    def _optimizer(self, bytes_moved: float) -> Maybe:
+        trained = number(self._model, "trained", "parameters") or self.parameters
+        return self._copied(scaled(trained, bytes_moved, "B"))
+
+    @cached_property
+    def scores(self) -> Maybe:
+        """What naive attention moves for its scores, likewise."""
+        if self.shape is None:
+            return None
+        heads = self.shape.num_layers * self.shape.num_heads * self.batch
+        moved = heads * self.context**2 * SCORE_BYTES[self.is_mixed]
+        return self._copied(Quantity(moved, "B"))
+
+    def _copied(self, moved: Maybe) -> Maybe:
+        return time_of(moved, machine(self.data).copy)
+
 
 def arithmetic(
-    where: Place, precision: str, rates: dict[str, Quantity], only_linear: bool = False
+    where: Place, precision: str, rate: str = "rates", only_linear: bool = False
 ) -> Maybe:
-    """The place's FLOP, or those of its linear layers, at the rates of a precision: in fp8 those of
-    the blocks' linear layers, the others in bf16."""
-    flop = plus(where.block_flop, where.head_flop) if only_linear else where.flop
+    """The place's FLOP, or those of its linear layers, at the machine's `rates` of a precision, or
+    at its `sustained` ones: in fp8 those of the blocks' linear layers, the others in bf16."""
+    rates = getattr(machine(where.data), rate)
+    blocks, head = where.linear
+    flop = plus(blocks, head) if only_linear else where.flop
     other = FORMATS[precision].outside
     if not other:
         return time_of(flop, rates.get(precision))
-    outside = time_of(minus(flop, where.block_flop), rates.get(other))
-    return plus(outside, time_of(where.block_flop, rates.get(precision))) if outside else None
+    outside = time_of(minus(flop, blocks), rates.get(other))
+    return plus(outside, time_of(blocks, rates.get(precision)))
 
 
-def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
-    """The place of a row of any table with size, context and batch; None where the row has no
-    context."""
-    if not row or row["context"] != row["context"]:
+def place(data: Data, row: Row, precision: str = "") -> Place | None:
+    """The place of a row of any table with size, context and batch, in its precision if no other is
+    named; None where the row has no context."""
+    if not row or math.isnan(row["context"]):
         return None
-    where = {"size": row["size"], "context": row["context"], "batch": row["batch"]}
-    model = data.row("models", **where) or {}
-    parameters = number(model, "parameters", "parameters")
-    trained = number(model, "trained", "parameters") or parameters
-    flop = number(model, "flop", "FLOP")
-    blocks, heads = number(model, "num_layers", "count"), number(model, "num_heads", "count")
-    scores = block_flop = head_flop = None
-    if blocks and heads and not model.get("reference"):
-        fewer = value_of(number(model, "key_value_heads", "count"))  # 0: as many as heads
-        sizes = {name: int(model[name]) for name in SHAPE}
-        shape = ModelShape.of(sizes | {"key_value_heads": int(fewer)})
-        linear = linear_step_flops(shape, int(row["batch"]), int(row["context"]))
-        block_flop, head_flop = (Quantity(float(flops), "FLOP") for flops in linear)
-        elements = blocks.value * heads.value * row["batch"] * row["context"] ** 2
-        scores = time_of(Quantity(elements * SCORE_BYTES[precision in MIXED], "B"), own.copy)
-    made = Place(
+    return Place(
+        data=data,
         size=Name(row["size"]),
         context=int(row["context"]),
         batch=int(row["batch"]),
-        precision=precision,
-        parameters=parameters,
-        blocks=blocks,
-        heads=heads,
-        flop=flop,
-        block_flop=block_flop,
-        head_flop=head_flop,
-        arithmetic=None,
-        optimizer_fused=time_of(scaled(trained, OPTIMIZER_BYTES, "B"), own.copy),
-        optimizer_written=time_of(scaled(trained, WRITTEN_OUT_BYTES, "B"), own.copy),
-        scores=scores,
-        is_own=bool(model.get("reference")),
+        precision=precision or row["precision"],
     )
-    return replace(made, arithmetic=arithmetic(made, precision, own.rates))
+
+
+def placed(data: Data, rows: Iterable[Row]) -> list[tuple[Place, Row]]:
+    """Those rows that have a place, with it."""
+    found = ((place(data, row), row) for row in rows)
+    return [(where, row) for where, row in found if where]
+
+
+def largest(places: Iterable[Place]) -> Place | None:
+    """The one of the most parameters, then of the longest context, in bf16 before others."""
+    return max(places, key=lambda each: (each.precision == "bf16", *each.weight), default=None)

@@ -2,62 +2,54 @@
 predict."""
 
 from collections import Counter
-from dataclasses import dataclass
+from functools import cached_property
 
-from stepscope.report.facts.machine import Machine, Place, machine, place
-from stepscope.report.kit.data import Data, machines, of_series
-from stepscope.report.kit.page import Name
+from stepscope.report.facts.machine import Machine, machine
+from stepscope.report.facts.timed import Timed, timed
+from stepscope.report.kit.data import Data, machines
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, count, over
 
 
-@dataclass(frozen=True, kw_only=True)
-class Beside:
-    """A machine's ceilings."""
-
-    name: Name
-    memory: Maybe
-    fp32: Maybe
-    bf16: Maybe
-    copy: Maybe
-
-
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Same:
-    """A place on another machine: its step, and times as fast as on the first."""
+    """A step on another machine, beside the first one's."""
 
     machine: Name
-    place: Name
-    precision: Name
-    first: Maybe
-    step: Maybe
-    ratio: Maybe
-    products: Maybe
-    copies: Maybe
-    limits: str
+    first: Timed
+    step: Timed
+
+    @cached_property
+    def ratio(self) -> Maybe:
+        """Times as fast as there."""
+        return over(self.first.step, self.step.step)
+
+    @cached_property
+    def products(self) -> Maybe:
+        """The ratio of the ceilings."""
+        precision = self.step.place.precision
+        own, first = (machine(each.place.data).rate(precision) for each in (self.step, self.first))
+        return over(own, first)
+
+    @cached_property
+    def copies(self) -> Maybe:
+        """Likewise."""
+        own, first = (machine(each.place.data).copy for each in (self.step, self.first))
+        return over(own, first)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Machines:
-    """first: the machine that the others are compared with."""
+    """first: what the machine is called that the others are compared with."""
 
     machine: Machine
-    first: Name | None = None
-    machines: tuple[Beside, ...] = ()
-    places: tuple[Same, ...] = ()
-    left_out: Maybe = None
+    first: Name
+    machines: tuple[dict[str, object], ...]
+    places: tuple[Same, ...]
+    left_out: Maybe
 
 
 MOST = 24  # rows; more are in the tables
-Key = tuple[str, int, int, str]  # of a place: size, context, batch, precision
-
-
-@dataclass(frozen=True)
-class Step:
-    """Of a place on a machine, and what limits it."""
-
-    place: Place
-    time: Maybe
-    limits: str
 
 
 def facts(data: Data) -> Machines | None:
@@ -67,57 +59,27 @@ def facts(data: Data) -> Machines | None:
         return None
     tables = {label: Data(data.folder, label) for label in labels}
     known = {label: machine(own) for label, own in tables.items()}
-    first = data.machine or labels[0]
     counts = Counter(own.name for own in known.values())
-    names = {label: own.name if counts[own.name] == 1 else label for label, own in known.items()}
-    first_steps = _steps(tables[first], known[first])
+    names = {
+        label: own.name if counts[own.name] == 1 else Name(label) for label, own in known.items()
+    }
+    first = data.machine or labels[0]
+    first_steps = {_key(each): each for each in timed(tables[first])}
     same = []
     for label in labels:
-        steps = _steps(tables[label], known[label]) if label != first else {}
-        for key in filter(first_steps.__contains__, steps):
-            row = _same(names[label], known[label], steps[key], known[first], first_steps[key])
-            same.append(row)
+        steps = timed(tables[label]) if label != first else []
+        for step in steps:
+            if _key(step) in first_steps:
+                same.append(Same(machine=names[label], first=first_steps[_key(step)], step=step))
     left_out = len(same) - MOST
     return Machines(
         machine=known[first],
-        first=Name(names[first]),
-        machines=tuple(_beside(names[label], own) for label, own in known.items()),
+        first=names[first],
+        machines=tuple({"name": names[label], "own": own} for label, own in known.items()),
         places=tuple(same[:MOST]),
         left_out=count(left_out) if left_out > 0 else None,
     )
 
 
-def _beside(name: str, own: Machine) -> Beside:
-    return Beside(
-        name=Name(name),
-        memory=own.memory,
-        fp32=own.rate("fp32"),
-        bf16=own.rate("bf16"),
-        copy=own.copy,
-    )
-
-
-def _same(name: str, own: Machine, step: Step, first: Machine, first_step: Step) -> Same:
-    precision = step.place.precision
-    return Same(
-        machine=Name(name),
-        place=step.place.name,
-        precision=Name(precision),
-        first=first_step.time,
-        step=step.time,
-        ratio=over(first_step.time, step.time),
-        products=over(own.rate(precision), first.rate(precision)),
-        copies=over(own.copy, first.copy),
-        limits=step.limits,
-    )
-
-
-def _steps(data: Data, own: Machine) -> dict[Key, Step]:
-    """The plain steps by their place and precision."""
-    same = {"study": "timing", "mode": "step", "phase": "step", "options": ""}
-    found: dict[Key, Step] = {}
-    for row in data.series(quantity="time", **same):
-        where = place(data, own, row, row["precision"])
-        if where:
-            found[*where.key, where.precision] = Step(where, of_series(row), row["limits"])
-    return found
+def _key(step: Timed) -> tuple[object, ...]:
+    return *step.place.key, step.place.precision

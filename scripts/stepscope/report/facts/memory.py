@@ -1,22 +1,18 @@
 """What fills the memory: what is there before a step, what it adds, where the peak is, what to do
 about it."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts import profile
-from stepscope.report.facts.machine import Machine, Place, machine, place
-from stepscope.report.facts.memory_alive import Alive, categories
+from stepscope.report.facts.machine import Chapter, Place, largest, placed
 from stepscope.report.facts.memory_savings import Checkpoint, Savings, checkpoint, savings
 from stepscope.report.facts.shape import longest_context
-from stepscope.report.kit.data import Data, Row, number, total
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.data import Data, Row, number, shown, total
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
-    Quantity,
     count,
     gap,
-    is_below,
     minus,
     plus,
     scaled,
@@ -26,47 +22,55 @@ from stepscope.report.kit.quantity import (
 
 EARLY = 0.25  # of all gradients: while fewer are there, backward is near its beginning
 NUMBER = 4  # bytes of a weight, gradient or moment
-PARAMETER = 4 * NUMBER  # bytes that weight, gradient and two moments take
 STANDING = ("parameters", "optimizer state")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Growth:
-    """A context: peaks that tensors asked for, what a block keeps for backward, and the share of it
-    that grows with the square."""
+HOLDS_WITHIN = 0.01  # a prediction that is off by less holds
 
-    context: Quantity
-    kept: Maybe
-    squared: Maybe
+
+@frozen
+class Alive:
+    """A category at the peak, of bytes that tensors asked for: by the closed form, and recorded."""
+
+    category: Name
     predicted: Maybe
-    step: Maybe
-    inference: Maybe
+    measured: Maybe
+
+    @cached_property
+    def gap(self) -> Maybe:
+        """How far what was recorded is off."""
+        return gap(self.measured, self.predicted)
+
+    @property
+    def holds(self) -> bool:
+        """Whether that is next to nothing."""
+        return self.gap is not None and abs(self.gap.value) < HOLDS_WITHIN
 
 
-@dataclass(frozen=True, kw_only=True)
-class Memory:
+def _peak(quantity: str, **other: object) -> cached_property[Maybe]:
+    """The fact that is a peak of the recorded step, or of one that differs in what is named."""
+
+    def measured(facts: "Memory") -> Maybe:
+        return facts.measured(quantity, **other)
+
+    return cached_property(measured)
+
+
+@frozen
+class Memory(Chapter):
     """Of the recorded step at a place, in the place's precision."""
 
-    data: Data
-    machine: Machine
     place: Place
     cell: str
 
     # The step's peak.
 
-    @cached_property
-    def asked(self) -> Maybe:
-        """What tensors asked for."""
-        return self._of("peak_asked")
-
-    @cached_property
-    def reserved(self) -> Maybe:
-        """What the allocator took from the device."""
-        return self._of("peak_reserved")
+    asked = _peak("peak_asked")  # by tensors
+    reserved = _peak("peak_reserved")  # what the allocator took from the device
 
     @cached_property
     def unused(self) -> Maybe:
-        """What of it no tensor asked for."""
+        """What of that no tensor asked for."""
         return minus(self.reserved, self.asked) if self.machine.is_gpu else None
 
     @cached_property
@@ -74,20 +78,15 @@ class Memory:
         """The phase in which most is alive in the recorded step; without a recording of it what the
         table says."""
         rows = self.data.dicts("memory_timeline", cell=self.cell)
-        if not rows:
-            return self._peak_row["phase"]
-        return max(rows, key=_all_alive)["phase"]
+        if rows:
+            return max(rows, key=_all_alive)["phase"]
+        return self.data.row("series", quantity="peak_asked", cell=self.cell)["phase"]
 
-    @cached_property
+    @property
     def is_early(self) -> bool:
         """Whether few gradients are there at the peak."""
-        there = self._alive.get("gradients") or Quantity(0.0, "B")
-        return is_below(there, self.gradients, EARLY)
-
-    @cached_property
-    def has_gradients(self) -> bool:
-        """Whether any are."""
-        return value_of(self._alive.get("gradients")) > 0
+        there = value_of(self.of_category.get("gradients"))
+        return there < EARLY * value_of(self.gradients)
 
     # What is alive there.
 
@@ -101,7 +100,7 @@ class Memory:
         """All of it."""
         if not self._categories:
             return None
-        predicted = self._of("peak_predicted")
+        predicted = self.measured("peak_predicted")
         return Alive(category=Name("all"), predicted=predicted, measured=self.asked)
 
     @cached_property
@@ -114,32 +113,27 @@ class Memory:
         measured = plus(*(each.measured for each in own))
         return Alive(category=Name("all but workspace"), predicted=predicted, measured=measured)
 
-    @cached_property
+    @property
     def holds(self) -> bool:
         """Whether the closed form gives the peak, with and without what it takes from the
         recording."""
         known = [each for each in (self.all, self.formed) if each]
         return bool(known) and all(each.holds for each in known)
 
-    @cached_property
+    @property
     def is_renamed(self) -> bool:
         """Whether it does not give a category."""
         return not all(each.holds for each in self._categories)
 
     @cached_property
+    def of_category(self) -> dict[str, Maybe]:
+        """Category → what of it is alive."""
+        return {str(each.category): each.measured for each in self._categories}
+
+    @cached_property
     def standing(self) -> Maybe:
         """What is there before the step."""
-        return plus(*(self._alive.get(name) for name in STANDING))
-
-    @cached_property
-    def parameters(self) -> Maybe:
-        """Weights in fp32."""
-        return self._alive.get("parameters")
-
-    @cached_property
-    def state(self) -> Maybe:
-        """The optimizer's."""
-        return self._alive.get("optimizer state")
+        return plus(*(self.of_category.get(name) for name in STANDING))
 
     @cached_property
     def gradients(self) -> Maybe:
@@ -147,78 +141,57 @@ class Memory:
         return scaled(self.place.parameters, NUMBER, "B")
 
     @cached_property
-    def floor(self) -> Maybe:
-        """Weights, gradients and moments."""
-        return scaled(self.place.parameters, PARAMETER, "B")
-
-    @cached_property
-    def activations(self) -> Maybe:
-        """What backward needs."""
-        return self._alive.get("activations")
-
-    @cached_property
     def activations_share(self) -> Maybe:
-        """Of the peak."""
-        return share(self.activations, self.asked)
+        """What backward needs, of the peak."""
+        return share(self.of_category.get("activations"), self.asked)
 
     @cached_property
-    def casts(self) -> Maybe:
-        """Copies of the weights in 16 bits."""
-        return self._alive.get("cast weights") if self.place.is_mixed else None
+    def largest(self) -> Row:
+        """The largest activation."""
+        rows = self.data.dicts("memory_largest", cell=self.cell, category="activations")
+        return shown(max(rows, key=lambda row: row["bytes"])) if rows else {}
 
-    @cached_property
-    def largest(self) -> Maybe:
-        """Bytes of the largest activation."""
-        return number(self._largest, "bytes", "B")
-
-    @cached_property
-    def largest_formula(self) -> Name | None:
-        """Its size, by the model's shape."""
-        return Name(self._largest["formula"]) if self._largest.get("formula") else None
-
-    @cached_property
-    def largest_alive(self) -> Maybe:
-        """How many such are alive."""
-        return number(self._largest, "alive", "count")
-
-    @cached_property
+    @property
     def is_largest_squared(self) -> bool:
         """Whether it grows with the square of the context."""
-        return _is_squared(self._largest.get("formula", ""))
+        return _is_squared(self.largest.get("formula") or "")
 
     @cached_property
-    def growth(self) -> tuple[Growth, ...]:
-        """The size at every context; none of a single one."""
-        rows = _peaks(self.data, self.place.size)
+    def growth(self) -> tuple[Row, ...]:
+        """The size at every context: peaks that tensors asked for, what a block keeps for backward,
+        and the share of it that grows with the square; none of a single context."""
+        rows = _peaks(self.data, size=self.place.size)
         contexts = sorted({row["context"] for row in rows})
         return tuple(map(self._growth, contexts)) if len(contexts) > 1 else ()
 
-    @cached_property
-    def first(self) -> Growth | None:
-        """At the shortest context."""
-        return self.growth[0] if self.growth else None
-
-    @cached_property
-    def last(self) -> Growth | None:
-        """At the longest."""
-        return self.growth[-1] if self.growth else None
+    def _growth(self, context: float) -> Row:
+        step = self.measured("peak_asked", context=context)
+        of_block = {"part": "block", "category": "activations"}
+        cell = step.cells[0] if step else ""
+        saved = self.data.dicts("memory_saved", cell=cell, **of_block)
+        kept = total(saved, "bytes", "B")
+        squared = total([row for row in saved if _is_squared(row["formula"])], "bytes", "B")
+        return {
+            "context": count(context),
+            "kept": kept,
+            "squared": share(squared, kept),
+            "predicted": self.measured("peak_predicted", context=context),
+            "step": step,
+            "inference": self.measured("peak_asked", context=context, mode="inference"),
+        }
 
     @cached_property
     def fp32(self) -> Maybe:
         """The same step's peak in fp32."""
-        if self.place.precision == "fp32":
-            return None
-        return self._measured("peak_asked", precision="fp32")
+        is_same = self.place.precision == "fp32"
+        return None if is_same else self.measured("peak_asked", precision="fp32")
 
     @cached_property
     def fp32_change(self) -> Maybe:
         """How far the peak is off that."""
         return gap(self.asked, self.fp32)
 
-    @cached_property
-    def inference(self) -> Maybe:
-        """What a forward pass without backward asks for."""
-        return self._measured("peak_asked", mode="inference")
+    inference = _peak("peak_asked", mode="inference")  # of a forward pass without backward
 
     @cached_property
     def inference_share(self) -> Maybe:
@@ -228,101 +201,57 @@ class Memory:
     @cached_property
     def longest(self) -> Maybe:
         """The longest context that fits the device by the closed form."""
-        return self._longest("naive")
+        return longest_context(self.place, "naive")
 
     @cached_property
     def longest_fused(self) -> Maybe:
         """The same with fused attention."""
-        return self._longest("sdpa")
+        return longest_context(self.place, "sdpa")
 
     # What to do about it.
 
     @cached_property
     def savings(self) -> Savings | None:
         """By the place's ladder."""
-        return savings(self.data, self.machine, self.place)
+        return savings(self.data, self.place)
 
     @cached_property
     def checkpoint(self) -> Checkpoint | None:
         """The checkpoints that need least."""
-        return checkpoint(self.data, self.machine)
+        return checkpoint(self.data)
 
-    @property
-    def _spot(self) -> dict[str, object]:
-        same = {"study": "memory", "options": "", "mode": "step"}
-        return same | {"precision": self.place.precision} | self.place.where
-
-    def _of(self, quantity: str) -> Maybe:
-        return self.data.measured(quantity, study="memory", cell=self.cell)
-
-    def _measured(self, quantity: str, **other: object) -> Maybe:
+    def measured(self, quantity: str, **other: object) -> Maybe:
         """At the place, but for what is named."""
-        return self.data.measured(quantity, **(self._spot | other))
-
-    @cached_property
-    def _peak_row(self) -> Row:
-        return self.data.row("series", study="memory", quantity="peak_asked", cell=self.cell)
+        same = {"study": "memory", "options": "", "mode": "step"}
+        place = {"precision": self.place.precision} | self.place.where
+        return self.data.measured(quantity, **(same | place | other))
 
     @cached_property
     def _categories(self) -> list[Alive]:
-        return categories(self.data, self.cell)
-
-    @cached_property
-    def _alive(self) -> dict[str, Maybe]:
-        return {str(each.category): each.measured for each in self._categories}
-
-    @cached_property
-    def _largest(self) -> Row:
-        rows = self.data.dicts("memory_largest", cell=self.cell, category="activations")
-        return max(rows, key=lambda row: row["bytes"], default={})
-
-    def _growth(self, context: float) -> Growth:
-        step = self._measured("peak_asked", context=context)
-        of_block = {"part": "block", "category": "activations"}
-        cell = step.cells[0] if step else ""
-        saved = self.data.dicts("memory_saved", cell=cell, **of_block)
-        kept = total(saved, "bytes", "B")
-        squared = total([row for row in saved if _is_squared(row["formula"])], "bytes", "B")
-        return Growth(
-            context=count(context),
-            kept=kept,
-            squared=share(squared, kept),
-            predicted=self._measured("peak_predicted", context=context),
-            step=step,
-            inference=self._measured("peak_asked", context=context, mode="inference"),
-        )
-
-    def _longest(self, attention: str) -> Maybe:
-        if not self.machine.is_gpu:
-            return None
-        return longest_context(self.data, self.place, self.machine.memory, attention)
+        """Each of which there is anything, recorded or predicted, the most first."""
+        found = []
+        for row in self.data.dicts("memory_peak", cell=self.cell):
+            measured, predicted = (number(row, name, "B") for name in ("bytes", "predicted"))
+            if value_of(measured) or value_of(predicted):
+                name = Name(row["category"])
+                found.append(Alive(category=name, predicted=predicted, measured=measured))
+        return sorted(found, key=lambda each: -value_of(each.measured))
 
 
 def facts(data: Data) -> Memory | None:
     """Of page one's place if its memory was recorded, else of the largest recorded step, in bf16 if
     there is one."""
-    own = machine(data)
-    places = {}
-    for row in _peaks(data):
-        where = place(data, own, row, row["precision"])
-        if where:
-            places[row["cell"]] = where
-    if not places:
-        return None
-    subject = profile.subject(data, own)
-    at_subject = [cell for cell, where in places.items() if subject and where.key == subject.key]
-    cell = max(at_subject or places, key=lambda each: _order(places[each]))
-    return Memory(data=data, machine=own, place=places[cell], cell=cell)
+    cells = {where: row["cell"] for where, row in placed(data, _peaks(data))}
+    subject = profile.subject(data)
+    at_subject = [where for where in cells if subject and where.key == subject.key]
+    where = largest(at_subject or cells)
+    return Memory(data=data, place=where, cell=cells[where]) if where else None
 
 
-def _peaks(data: Data, *sizes: str) -> list[Row]:
-    """The plain steps whose memory was recorded; of these sizes, if any are named."""
+def _peaks(data: Data, **where: object) -> list[Row]:
+    """The plain steps whose memory was recorded."""
     same = {"study": "memory", "quantity": "peak_asked", "mode": "step", "options": ""}
-    return data.series(**same, **({"size": sizes} if sizes else {}))
-
-
-def _order(where: Place) -> tuple[bool, float, int]:
-    return where.precision == "bf16", value_of(where.parameters), where.context
+    return data.series(**same, **where)
 
 
 def _all_alive(row: Row) -> float:

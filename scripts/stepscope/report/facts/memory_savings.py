@@ -1,29 +1,27 @@
 """What lowers a step's peak: the changes of a place's ladder, and checkpoints."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
-from stepscope.report.facts.ladders import Ladder, ladders
-from stepscope.report.facts.machine import Machine, Place
+from stepscope.report.facts.ladders import Ladder, ladder_at, ladders
+from stepscope.report.facts.machine import Place
 from stepscope.report.facts.rungs import Rung, alone_gain
 from stepscope.report.kit.data import Data
-from stepscope.report.kit.quantity import Maybe, exact, is_below, minus, over, value_of
+from stepscope.report.kit.named import frozen
+from stepscope.report.kit.quantity import Maybe, exact, is_below, least, minus, over, positive
 
 CLEARLY = 0.99  # of the peak before: what needs less than that needs less
 JUDGED = ("faster", "slower", "same")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Remedy:
-    """A rung or aside: reserved bytes at the peak beside the closed form of what tensors ask for;
-    its price in time."""
+    """A rung or aside, and what less it reserves than plain."""
 
     rung: Rung
     saves: Maybe
-    time: Maybe
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Savings:
     """Of every change after a ladder's plain rung, by reserved bytes."""
 
@@ -48,11 +46,11 @@ class Savings:
     @cached_property
     def least(self) -> Remedy | None:
         """What reserves least, if it reserves less than plain."""
-        least = min(self.every, key=lambda each: value_of(each.rung.peak))
-        return least if value_of(least.saves) > 0 else None
+        remedy = least(self.every, "rung.peak")
+        return remedy if remedy and positive(remedy.saves) else None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Checkpoint:
     """The checkpoints on a plain step that need least, by allocated bytes: rungs in turns share
     what is reserved."""
@@ -79,10 +77,9 @@ class Checkpoint:
         return alone_gain(self.rung, self.plain)
 
 
-def savings(data: Data, own: Machine, where: Place) -> Savings | None:
+def savings(data: Data, where: Place) -> Savings | None:
     """Of the place's ladder; None where there is none, or its memory was not measured."""
-    at_place = (each for each in ladders(data, own) if each.place.key == where.key)
-    ladder = next(at_place, None)
+    ladder = ladder_at(data, where)
     if ladder is None or not ladder.plain.peak:
         return None
     plain = ladder.plain
@@ -91,22 +88,20 @@ def savings(data: Data, own: Machine, where: Place) -> Savings | None:
         place=ladder.place,
         plain=plain,
         has_graphs=ladder.rung("graphs") is not None,
-        every=tuple(
-            Remedy(rung=rung, saves=minus(plain.peak, rung.peak), time=rung.step) for rung in rungs
-        ),
+        every=tuple(Remedy(rung=rung, saves=minus(plain.peak, rung.peak)) for rung in rungs),
     )
 
 
-def checkpoint(data: Data, own: Machine) -> Checkpoint | None:
+def checkpoint(data: Data) -> Checkpoint | None:
     """Of the first ladder on whose plain step checkpoints save something."""
-    return next(filter(None, map(_checkpoint, ladders(data, own))), None)
+    return next(filter(None, map(_checkpoint, ladders(data))), None)
 
 
 def _checkpoint(ladder: Ladder) -> Checkpoint | None:
     plain = ladder.plain
     on_plain = [rung for rung in ladder.asides if rung.after == plain.variant]
-    tried = [rung for rung in on_plain if rung.kind.startswith("checkpoint") and rung.allocated]
-    least = min(tried, key=lambda rung: value_of(rung.allocated), default=None)
-    if least is None or not is_below(least.allocated, plain.allocated):
+    tried = [rung for rung in on_plain if rung.kind.startswith("checkpoint")]
+    rung = least(tried, "allocated")
+    if rung is None or not is_below(rung.allocated, plain.allocated):
         return None
-    return Checkpoint(place=ladder.place, rung=least, plain=plain)
+    return Checkpoint(place=ladder.place, rung=rung, plain=plain)

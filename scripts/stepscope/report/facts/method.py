@@ -3,13 +3,12 @@
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from stepscope.report.facts.machine import Machine, machine, measured_rate
+from stepscope.report.facts.machine import Chapter, measured_rate
 from stepscope.report.kit.data import Data, Row, grouped, number
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, value_of
 from stepscope.results.cells import NOT_MEASURED
 
@@ -19,41 +18,18 @@ COMMIT = 12  # characters of a commit that tell
 VERSIONS = {"torch": "PyTorch", "triton": "Triton", "python": "Python", "driver": "driver"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class ListedCell:
-    """A cell with what measures it."""
+def _most(column: str, unit: str) -> cached_property[Maybe]:
+    """The fact that is the largest number in a column of the cells that ran."""
 
-    cell: Name
-    reason: Name
-    command: str
+    def largest(facts: "Method") -> Maybe:
+        return max(facts.read(column, unit), key=value_of, default=None)
 
-
-@dataclass(frozen=True, kw_only=True)
-class Study:
-    """A study: its cells, and what they took."""
-
-    study: Name
-    cells: Maybe
-    processes: Maybe
-    time: Maybe
+    return cached_property(largest)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ceiling:
-    """The rates of a large product or copy."""
-
-    what: Name
-    burst: Maybe
-    sustained: Maybe
-    promised: Maybe
-
-
-@dataclass(frozen=True, kw_only=True)
-class Method:
+@frozen
+class Method(Chapter):
     """Of all cells of a machine. Versions are joined where cells differ in them."""
-
-    data: Data
-    machine: Machine
 
     @cached_property
     def cells(self) -> Maybe:
@@ -61,14 +37,9 @@ class Method:
         return _count(self._ran)
 
     @cached_property
-    def first_day(self) -> str:
-        """On which one started."""
-        return min(self._days, default="")
-
-    @cached_property
-    def last_day(self) -> str:
-        """The same."""
-        return max(self._days, default="")
+    def days(self) -> list[str]:
+        """On which they started, in order."""
+        return sorted({row["started"][:10] for row in self._ran if row["started"]})
 
     @cached_property
     def time(self) -> Maybe:
@@ -86,45 +57,34 @@ class Method:
         return versions(self._ran)
 
     @cached_property
-    def studies(self) -> tuple[Study, ...]:
-        """Each with the cells that ran."""
+    def studies(self) -> tuple[Row, ...]:
+        """Each with the cells that ran, and what they took."""
         return tuple(_study(name, rows) for (name,), rows in grouped(self._ran, "study").items())
 
     @cached_property
-    def ceilings(self) -> tuple[Ceiling, ...]:
-        """Products by precision, then copies."""
+    def ceilings(self) -> tuple[Row, ...]:
+        """Rates of large products by precision, then of copies."""
         rows = self.data.series(study="ceilings", quantity="rate")
         products = [row for row in rows if row["size"] == "matmul"]
         others = [row for row in rows if row["size"] != "matmul"]
         kinds = [*grouped(products, "precision").values(), *grouped(others, "study").values()]
         return tuple(map(_ceiling, kinds))
 
-    # What the card did.
+    # What the card did: the highest that was read, and of clocks the cells' medians.
+
+    clock = _most("sm_clock_median_mhz", "MHz")
+    power = _most("power_max_w", "W")
+    power_limit = _most("power_limit_w", "W")
+    temperature = _most("temperature_max_c", "°C")
 
     @cached_property
     def clock_low(self) -> Maybe:
-        """The lowest of the cells' median clocks."""
-        return min(self._clocks, key=value_of, default=None)
+        """The lowest of the clocks."""
+        return min(self.read("sm_clock_median_mhz", "MHz"), key=value_of, default=None)
 
-    @cached_property
-    def clock_high(self) -> Maybe:
-        """The highest."""
-        return max(self._clocks, key=value_of, default=None)
-
-    @cached_property
-    def power(self) -> Maybe:
-        """The highest that was read."""
-        return self._most("power_max_w", "W")
-
-    @cached_property
-    def power_limit(self) -> Maybe:
-        """The card's."""
-        return self._most("power_limit_w", "W")
-
-    @cached_property
-    def temperature(self) -> Maybe:
-        """The highest that was read."""
-        return self._most("temperature_max_c", "°C")
+    def read(self, column: str, unit: str) -> list[Quantity]:
+        """A column of the cells that ran."""
+        return list(filter(None, (number(row, column, unit) for row in self._ran)))
 
     @cached_property
     def throttled(self) -> Maybe:
@@ -150,10 +110,10 @@ class Method:
     @cached_property
     def cards(self) -> Maybe:
         """How many cards of the type there were; None of a single one."""
-        cards = _distinct(row["gpu_uuid"] for row in self._ran)
+        cards = self.data.cards(row["cell"] for row in self._ran)
         return count(len(cards)) if len(cards) > 1 else None
 
-    @cached_property
+    @property
     def has_doubt(self) -> bool:
         """Whether a step's time has no interval."""
         rows = self.data.series(quantity="time", study=["timing", "ladder"])
@@ -162,9 +122,9 @@ class Method:
     # What is missing.
 
     @cached_property
-    def missing(self) -> tuple[ListedCell, ...]:
+    def missing(self) -> tuple[Row, ...]:
         """Cells of the plan that were not measured, a few."""
-        return tuple(map(_listed, self._missing[:MOST]))
+        return _listed(self._missing[:MOST])
 
     @cached_property
     def more_missing(self) -> Maybe:
@@ -172,20 +132,21 @@ class Method:
         return _count(self._missing[MOST:])
 
     @cached_property
-    def refused(self) -> tuple[ListedCell, ...]:
+    def refused(self) -> tuple[Row, ...]:
         """Cells whose files cannot be used, with the reason."""
-        return tuple(map(_listed, self._refused))
+        absent = self._of("missing")
+        return _listed(row for row in absent if row not in self._missing)
 
     @cached_property
     def again(self) -> Name | None:
         """What has Snakemake measure these again, although there are records of them."""
-        records = [f"results/{row['cell']}/record.json" for row in self._refused]
+        records = [f"results/{row['cell']}/record.json" for row in self.refused]
         return Name(" ".join(["--forcerun", *records])) if records else None
 
     @cached_property
-    def older(self) -> tuple[ListedCell, ...]:
+    def older(self) -> tuple[Row, ...]:
         """Cells that other code than today's measured, a few."""
-        return tuple(map(_listed, self._older[:MOST]))
+        return _listed(self._older[:MOST])
 
     @cached_property
     def older_count(self) -> Maybe:
@@ -193,15 +154,14 @@ class Method:
         return _count(self._older)
 
     @cached_property
-    def failed(self) -> tuple[ListedCell, ...]:
+    def failed(self) -> tuple[Row, ...]:
         """Cells that could not run."""
-        failed = [row for row in self._ran if row["status"] in ("oom", "unsupported")]
-        return tuple(map(_listed, failed))
+        return _listed(self._of("oom", "unsupported"))
 
     @cached_property
-    def broken(self) -> tuple[ListedCell, ...]:
+    def broken(self) -> tuple[Row, ...]:
         """Cells that ran and computed nothing finite."""
-        return tuple(_listed(row) for row in self._ran if row["status"] == "failed")
+        return _listed(self._of("failed"))
 
     @cached_property
     def commands(self) -> dict[str, str]:
@@ -212,41 +172,25 @@ class Method:
     def _cells(self) -> list[Row]:
         return self.data.dicts("cells")
 
+    def _of(self, *statuses: str) -> list[Row]:
+        return [row for row in self._cells if row["status"] in statuses]
+
     @cached_property
     def _ran(self) -> list[Row]:
         return [row for row in self._cells if row["status"] != "missing"]
 
-    @cached_property
+    @property
     def _missing(self) -> list[Row]:
-        missing = [row for row in self._cells if row["status"] == "missing"]
-        return [row for row in missing if row["reason"] in ("", NOT_MEASURED)]
+        return [row for row in self._of("missing") if row["reason"] in ("", NOT_MEASURED)]
 
-    @cached_property
-    def _refused(self) -> list[Row]:
-        missing = [row for row in self._cells if row["status"] == "missing"]
-        return [row for row in missing if row["reason"] not in ("", NOT_MEASURED)]
-
-    @cached_property
+    @property
     def _older(self) -> list[Row]:
         return [row for row in self._ran if not row["is_current"]]
-
-    @property
-    def _days(self) -> list[str]:
-        return [row["started"][:10] for row in self._ran if row["started"]]
-
-    @property
-    def _clocks(self) -> list[Quantity]:
-        clocks = [row["sm_clock_median_mhz"] for row in self._ran]
-        return [Quantity(clock, "MHz") for clock in clocks if not math.isnan(clock)]
-
-    def _most(self, column: str, unit: str) -> Maybe:
-        known = filter(None, (number(row, column, unit) for row in self._ran))
-        return max(known, key=value_of, default=None)
 
 
 def facts(data: Data) -> Method | None:
     """Of all cells of the machine."""
-    return Method(data=data, machine=machine(data)) if data.dicts("cells") else None
+    return Method(data=data) if data.dicts("cells") else None
 
 
 def at_once(cells: list[Row]) -> Maybe:
@@ -277,9 +221,10 @@ def versions(cells: list[Row]) -> tuple[Name, ...]:
     return tuple(found)
 
 
-def _listed(row: Row) -> ListedCell:
-    reason = Name(row["reason"] or row["status"])
-    return ListedCell(cell=Name(row["cell"]), reason=reason, command=row["command"])
+def _listed(rows: Iterable[Row]) -> tuple[Row, ...]:
+    return tuple(
+        {"cell": Name(row["cell"]), "reason": Name(row["reason"] or row["status"])} for row in rows
+    )
 
 
 def _count(rows: list[Row]) -> Maybe:
@@ -301,22 +246,17 @@ def _commit(row: Row) -> str:
     return commit[:COMMIT] + dirty
 
 
-def _study(name: str, rows: list[Row]) -> Study:
+def _study(name: str, rows: list[Row]) -> Row:
     processes = [row["processes"] for row in rows if not math.isnan(row["processes"])]
-    return Study(
-        study=Name(name),
-        cells=count(len(rows)),
-        processes=count(max(processes)) if processes else None,
-        time=_minutes(rows),
-    )
+    return {
+        "study": Name(name),
+        "cells": _count(rows),
+        "processes": count(max(processes)) if processes else None,
+        "time": _minutes(rows),
+    }
 
 
-def _ceiling(rows: list[Row]) -> Ceiling:
+def _ceiling(rows: list[Row]) -> Row:
     one = rows[0]
-    rates = {row["variant"]: measured_rate(row) for row in rows}
-    return Ceiling(
-        what=Name(f"product in {one['precision']}" if one["size"] == "matmul" else "copy"),
-        burst=rates.get("burst"),
-        sustained=rates.get("sustained"),
-        promised=rates.get("datasheet"),
-    )
+    what = Name(f"product in {one['precision']}" if one["size"] == "matmul" else "copy")
+    return {"what": what} | {row["variant"]: measured_rate(row) for row in rows}

@@ -1,39 +1,28 @@
 """Precision: what a faster format brings by place, and what it does to sums, normalisations and
 softmax."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
-from stepscope.report.facts.formats import (
-    Forced,
-    Product,
-    Sum,
-    Type,
-    forced,
-    products,
-    sums,
-    types,
-)
+from stepscope.report.facts.formats import Forced, forced, products
 from stepscope.report.facts.ladders import SIXTEEN, Ladder, ladders
-from stepscope.report.facts.machine import Machine, machine, place
+from stepscope.report.facts.machine import Chapter, Place, machine
 from stepscope.report.facts.rungs import Rung
-from stepscope.report.kit.data import Data, Row, grouped, of_series
-from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, over, value_of
+from stepscope.report.facts.timed import Timed, timed, timed_at
+from stepscope.report.kit.data import Data, Row, shown
+from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.quantity import Maybe, gap, ordered, over, scaled
 
 WHOLE, AUTOCAST = "all in the format", "under autocast"
 RIGHT = 0.001  # a sum that is off by less counts as right
 WIDE = ("fp32 += bf16", "fp32 += fp16")  # sums in fp32 of addends in 16 bits
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Speed:
     """fp32 over another precision, of the same place: ratios of two cells, without verdict. alone:
     without the host."""
 
-    place: Name
-    parameters: float
-    context: int
+    place: Place
     forward: Maybe
     backward: Maybe
     step: Maybe
@@ -41,12 +30,10 @@ class Speed:
     limits: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Precision:
+@frozen
+class Precision(Chapter):
     """faster: the 16-bit format whose speeds are shown."""
 
-    data: Data
-    machine: Machine
     faster: str
 
     # What it brings.
@@ -59,10 +46,14 @@ class Precision:
     @cached_property
     def speeds(self) -> tuple[Speed, ...]:
         """The sizes at the longest context, and the contexts of the largest size."""
-        longest = max((each.context for each in self._speeds), default=0)
-        most = max((each.parameters for each in self._speeds), default=0)
+        if not self._speeds:
+            return ()
+        *_, largest = self._speeds
+        longest = max(each.place.context for each in self._speeds)
         return tuple(
-            each for each in self._speeds if each.context == longest or each.parameters == most
+            each
+            for each in self._speeds
+            if each.place.context == longest or each.place.size == largest.place.size
         )
 
     @cached_property
@@ -105,25 +96,24 @@ class Precision:
     # What it does to numbers.
 
     @cached_property
-    def sums(self) -> tuple[Sum, ...]:
-        """Of equal addends."""
-        return sums(self.data)
+    def sums(self) -> tuple[Row, ...]:
+        """Of equal addends, with how far they are off."""
+        rows = [shown(row, sum="exact", exact="exact") for row in self.data.dicts("sums")]
+        return tuple(row | {"off": scaled(gap(row["sum"], row["exact"]), 1, "off")} for row in rows)
 
     @cached_property
-    def stuck(self) -> Sum | None:
+    def stuck(self) -> Row | None:
         """The one that is furthest off."""
-        known = [each for each in self.sums if each.error]
-        worst = max(known, key=lambda each: abs(value_of(each.error)), default=None)
-        is_off = worst is not None and abs(value_of(worst.error)) > RIGHT
-        return worst if is_off else None
+        off = [row for row in self.sums if row["off"] and abs(row["off"].value) > RIGHT]
+        return max(off, key=lambda row: abs(row["off"].value), default=None)
 
     @cached_property
-    def wide(self) -> Sum | None:
+    def wide(self) -> Row | None:
         """A sum in fp32 of addends in 16 bits."""
-        return next((each for each in self.sums if each.name in WIDE), None)
+        return next((row for row in self.sums if row["variant"] in WIDE), None)
 
     @cached_property
-    def products(self) -> tuple[Product, ...]:
+    def products(self) -> tuple[Row, ...]:
         """Of linear layers."""
         return products(self.data)
 
@@ -134,95 +124,46 @@ class Precision:
         return tuple(each for each in shown if each.format in SIXTEEN)
 
     @cached_property
-    def norm(self) -> Forced | None:
-        """LayerNorm all in bf16."""
-        return self._find("LayerNorm", WHOLE, "bf16")
+    def _forced(self) -> tuple[Forced, ...]:
+        return forced(self.data)
+
+    def find(self, operation: str, way: str, precision: str) -> Forced | None:
+        """An operation computed in a way in a format."""
+        wanted = (operation, way, precision)
+        found = (each for each in self._forced if (each.operation, each.way, each.format) == wanted)
+        return next(found, None)
 
     @cached_property
-    def norm_half(self) -> Forced | None:
-        """LayerNorm all in fp16."""
-        return self._find("LayerNorm", WHOLE, "fp16")
+    def types(self) -> tuple[Row, ...]:
+        """Of the modules of a toy model under autocast, in bf16, else in fp16."""
+        for precision in SIXTEEN:
+            rows = self.data.dicts("dtypes", model="toy", autocast=precision)
+            if rows:
+                return tuple(map(shown, rows))
+        return ()
 
     @cached_property
-    def norm_autocast(self) -> Forced | None:
-        """LayerNorm under autocast."""
-        return self._find("LayerNorm", AUTOCAST, "bf16")
-
-    @cached_property
-    def softmax(self) -> Forced | None:
-        """A softmax all in fp16."""
-        return self._find("softmax", WHOLE, "fp16")
-
-    @cached_property
-    def softmax_autocast(self) -> Forced | None:
-        """A softmax under autocast."""
-        return self._find("softmax", AUTOCAST, "fp16")
-
-    @cached_property
-    def types(self) -> tuple[Type, ...]:
-        """Of the modules of a toy model under autocast."""
-        return types(self.data)
-
-    @cached_property
-    def layer_norm(self) -> Type | None:
+    def layer_norm(self) -> Row | None:
         """LayerNorm's."""
-        return next((each for each in self.types if each.operator == "LayerNorm"), None)
+        return next((row for row in self.types if row["operator"] == "LayerNorm"), None)
 
     @cached_property
     def _speeds(self) -> list[Speed]:
         """Each plain timed place that has both precisions, the smallest first."""
-        same = {"study": "timing", "mode": "step", "options": ""}
-        times = self.data.series(quantity="time", **same)
-        places = grouped(times, "size", "context", "batch").values()
-        found = filter(None, map(self._speed, places))
-        return sorted(found, key=lambda each: (each.parameters, each.context))
-
-    def _speed(self, rows: list[Row]) -> Speed | None:
-        """Of a place's times."""
-        by = {(row["precision"], row["phase"]): row for row in rows}
-
-        def gain(phase: str) -> Maybe:
-            slow, fast = (by.get((name, phase)) for name in ("fp32", self.faster))
-            return over(of_series(slow), of_series(fast)) if slow and fast else None
-
-        step = gain("step")
-        if step is None:
-            return None
-        slow, fast = (by[name, "step"] for name in ("fp32", self.faster))
-        where = place(self.data, self.machine, fast, self.faster)
-        assert where, "a timed step has a context"
-        return Speed(
-            place=where.name,
-            parameters=value_of(where.parameters),
-            context=where.context,
-            forward=gain("forward"),
-            backward=gain("backward"),
-            step=step,
-            alone=over(self._alone(slow), self._alone(fast)),
-            limits=fast["limits"].replace("gpu", "GPU"),
-        )
-
-    def _alone(self, row: Row) -> Maybe:
-        same = {"cell": row["cell"], "mode": "step", "phase": "step"}
-        return self.data.measured("alone_time", **same)
+        found = []
+        for fast in timed(self.data, precision=self.faster):
+            slow = timed_at(fast.place, "fp32")
+            if slow:
+                found.append(_speed(slow, fast))
+        return sorted(found, key=lambda each: each.place.weight)
 
     @cached_property
     def _by_gain(self) -> list[Speed]:
-        fed = [each for each in self._speeds if each.limits != "launches"]
-        return sorted(fed, key=lambda each: value_of(each.step))
+        return ordered([each for each in self._speeds if each.limits != "launches"], "step")
 
-    @cached_property
+    @property
     def _ladder(self) -> Ladder | None:
-        return next(iter(ladders(self.data, self.machine)), None)
-
-    @cached_property
-    def _forced(self) -> tuple[Forced, ...]:
-        return forced(self.data)
-
-    def _find(self, operation: str, way: str, precision: str) -> Forced | None:
-        wanted = (operation, way, precision)
-        found = (each for each in self._forced if (each.operation, each.way, each.format) == wanted)
-        return next(found, None)
+        return next(iter(ladders(self.data)), None)
 
     @property
     def has_any(self) -> bool:
@@ -230,9 +171,20 @@ class Precision:
         return any((self._speeds, self.sums, self._forced, self.types))
 
 
+def _speed(slow: Timed, fast: Timed) -> Speed:
+    return Speed(
+        place=fast.place,
+        forward=over(slow.forward, fast.forward),
+        backward=over(slow.backward, fast.backward),
+        step=over(slow.step, fast.step),
+        alone=over(slow.gpu, fast.gpu),
+        limits=fast.limits,
+    )
+
+
 def facts(data: Data) -> Precision | None:
     """Of the timing and the precision study."""
-    own = machine(data)
-    faster = next((name for name in SIXTEEN if name in own.rates), SIXTEEN[0])
-    found = Precision(data=data, machine=own, faster=faster)
+    rates = machine(data).rates
+    faster = next((name for name in SIXTEEN if name in rates), SIXTEEN[0])
+    found = Precision(data=data, faster=faster)
     return found if found.has_any else None

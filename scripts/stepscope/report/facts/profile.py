@@ -1,32 +1,43 @@
 """Profiled steps: what kernels' time is made of, what the GPU waits, and what the step takes
 without a profiler."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.axes import PLAIN_STEP
 from stepscope.report.facts import variants
 from stepscope.report.facts.ladders import ladders
-from stepscope.report.facts.machine import Machine, Place, place
-from stepscope.report.kit.data import Data, number, once
-from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, minus, over, plus, share
+from stepscope.report.facts.machine import Place, largest, placed
+from stepscope.report.facts.timed import timed
+from stepscope.report.kit.data import Data, Row, number, of_series, once, shown, total
+from stepscope.report.kit.named import frozen
+from stepscope.report.kit.quantity import (
+    Maybe,
+    Quantity,
+    least,
+    minus,
+    over,
+    plus,
+    share,
+)
 
 PRODUCTS, ATTENTION, CASTS = "matmul", "fused attention", "copy/cast"
 STEP = {"mode": "step", "phase": "step"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """A kind of kernel in a step: its time and launches."""
+def _outside_optimizer(kind: str) -> cached_property[Quantity]:
+    """The fact that is the time of a kind of kernels in forward and backward."""
 
-    name: Name
-    time: Maybe
-    calls: Maybe
-    share: Maybe
+    def spent(step: "Profiled") -> Quantity:
+        whole, of_optimizer = (
+            sum(row["time"] for row in step.kinds_in(phase) if row["category"] == kind)
+            for phase in ("step", "optimizer")
+        )
+        return Quantity(max(whole - of_optimizer, 0.0), "s", cells=(step.cell,))
+
+    return cached_property(spent)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen
 class Profiled:
     """A profiled step, of the cell `cell`. options: those that are not neutral, as text."""
 
@@ -35,56 +46,57 @@ class Profiled:
     cell: str
     options: str
 
-    @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """The kinds of kernels, that of the most time first."""
-        return tuple(map(self._part, sorted(self._kinds, key=lambda row: -row["time"])))
+    products = _outside_optimizer(PRODUCTS)
+    attention = _outside_optimizer(ATTENTION)
+    casts = _outside_optimizer(CASTS)  # between formats, and copies
 
-    def _part(self, row: dict) -> Part:
-        time = number(row, "time", "s")
-        return Part(
-            name=Name(row["category"]),
-            time=time,
-            calls=number(row, "calls", "count"),
-            share=share(time, self.kernels_time),
-        )
+    def kinds_in(self, phase: str) -> list[Row]:
+        """The kinds of kernels in a phase."""
+        return self.data.dicts("categories", cell=self.cell, phase=phase)
+
+    @cached_property
+    def parts(self) -> tuple[Row, ...]:
+        """The kinds of kernels, that of the most time first."""
+        rows = sorted(self.kinds_in("step"), key=lambda row: -row["time"])
+        return tuple(shown(row, calls="count") for row in rows)
 
     @cached_property
     def kernels_time(self) -> Maybe:
         """Of all of them together."""
-        return plus(*(number(row, "time", "s") for row in self._kinds))
-
-    @cached_property
-    def products(self) -> Maybe:
-        """Kernels of matrix products, outside the optimizer, as the next two."""
-        return self._outside_optimizer(PRODUCTS)
-
-    @cached_property
-    def attention(self) -> Maybe:
-        """Kernels of fused attention."""
-        return self._outside_optimizer(ATTENTION)
-
-    @cached_property
-    def casts(self) -> Maybe:
-        """Copies, and casts between formats."""
-        return self._outside_optimizer(CASTS)
+        return total(self.kinds_in("step"), "time", "s")
 
     @cached_property
     def optimizer(self) -> Quantity:
         """Kernels of the optimizer, of any kind."""
-        spent = plus(*(number(row, "time", "s") for row in self._of_optimizer))
+        spent = total(self.kinds_in("optimizer"), "time", "s")
         return spent or Quantity(0.0, "s", cells=(self.cell,))
 
     @cached_property
     def optimizer_kernels(self) -> Maybe:
         """Their launches."""
-        return plus(*(number(row, "calls", "count") for row in self._of_optimizer))
+        return total(self.kinds_in("optimizer"), "calls", "count")
 
     @cached_property
     def others(self) -> Maybe:
         """All else that the GPU works."""
         known = plus(self.products, self.attention, self.casts, self.optimizer)
         return _at_least_zero(minus(self.busy or self.kernels_time, known))
+
+    @cached_property
+    def products_share(self) -> Maybe:
+        """Of all kernels' time, as the next two."""
+        return share(self.products, self.kernels_time)
+
+    @cached_property
+    def optimizer_share(self) -> Maybe:
+        """The optimizer's."""
+        return share(self.optimizer, self.kernels_time)
+
+    @cached_property
+    def rest_share(self) -> Maybe:
+        """What is neither."""
+        rest = minus(self.kernels_time, plus(self.products, self.optimizer))
+        return share(rest, self.kernels_time)
 
     @property
     def not_products(self) -> Maybe:
@@ -102,20 +114,9 @@ class Profiled:
         """The step under the profiler."""
         return number(self._gaps, "wall", "s")
 
-    @cached_property
-    def clock(self) -> Maybe:
-        """The step without a profiler."""
-        return self._without_profiler("time")
-
-    @cached_property
-    def gpu(self) -> Maybe:
-        """That without the host: host-free, else busy."""
-        return self._without_profiler("alone_time")
-
-    @cached_property
-    def is_host_free(self) -> bool:
-        """Which of both it is."""
-        return self._without_profiler("host_free_time") is not None
+    @property
+    def _gaps(self) -> Row:
+        return self.data.row("gaps", cell=self.cell, phase="step")
 
     @cached_property
     def idle(self) -> Maybe:
@@ -144,42 +145,16 @@ class Profiled:
         return over(self.clock, self.launches, "s")
 
     @cached_property
-    def _kinds(self) -> list[dict]:
-        return self.data.dicts("categories", cell=self.cell, phase="step")
-
-    @cached_property
-    def _of_optimizer(self) -> list[dict]:
-        return self.data.dicts("categories", cell=self.cell, phase="optimizer")
+    def clock(self) -> Maybe:
+        """The step without a profiler: of the timing study, else of the last ladder that ran it."""
+        clocks = {"quantity": "time"} | self.place.where | STEP
+        same = {"precision": self.place.precision, "options": self.options}
+        rows = self.data.series(study="timing", **same, **clocks)
+        if not rows:
+            rows = self.data.series(study="ladder", variant=self._equal, **clocks)
+        return of_series(rows[0]) if rows else None
 
     @property
-    def _gaps(self) -> dict:
-        return self.data.row("gaps", cell=self.cell, phase="step")
-
-    def _outside_optimizer(self, kind: str) -> Quantity:
-        whole = sum(row["time"] for row in self._kinds if row["category"] == kind)
-        spent = sum(row["time"] for row in self._of_optimizer if row["category"] == kind)
-        return Quantity(max(whole - spent, 0.0), "s", cells=(self.cell,))
-
-    def _without_profiler(self, quantity: str) -> Maybe:
-        if not self._same_step:
-            return None
-        cell, variant = self._same_step
-        return self.data.measured(quantity, cell=cell, variant=variant, **STEP)
-
-    @cached_property
-    def _same_step(self) -> tuple[str, str] | None:
-        """(cell, variant) that ran the same step: of timing, else the last of a ladder."""
-        same = self.place.where | STEP
-        precision = self.place.precision
-        rows = self.data.series(
-            study="timing", precision=precision, options=self.options, **same
-        ) or [
-            row for row in self.data.series(study="ladder", **same) if row["variant"] in self._equal
-        ]
-        clocks = [row for row in rows if row["quantity"] == "time"]
-        return (clocks[0]["cell"], clocks[0]["variant"]) if clocks else None
-
-    @cached_property
     def _equal(self) -> list[str]:
         """The ladder's variants at the place that are run as this step is."""
         given = dict(word.split("=", 1) for word in self.options.split())
@@ -194,26 +169,23 @@ def _at_least_zero(time: Maybe) -> Maybe:
 
 
 @once
-def profiled(data: Data, own: Machine) -> list[Profiled]:
+def profiled(data: Data) -> list[Profiled]:
     """All profiled whole steps without more detail than kernels, that of the most parameters and
     context first."""
     found = []
-    for row in data.dicts("cells", study="profile", status="ok", mode=["step", ""]):
+    cells = data.dicts("cells", study="profile", status="ok", mode=["step", ""])
+    for where, row in placed(data, cells):
         has_more = any(word in row["options"] for word in ("detail=", "start="))
-        where = place(data, own, row, row["precision"])
-        made = where and Profiled(data=data, place=where, cell=row["cell"], options=row["options"])
-        if made and made.kernels_time and not has_more:
+        made = Profiled(data=data, place=where, cell=row["cell"], options=row["options"])
+        if made.kernels_time and not has_more:
             found.append(made)
-    return sorted(found, key=lambda each: size_of(each.place), reverse=True)
+    return sorted(found, key=lambda each: each.place.weight, reverse=True)
 
 
 def plain_at(found: list[Profiled], where: Place | None, precision: str) -> Profiled | None:
     """The step with nothing changed at a place."""
-    for each in found:
-        is_there = where is not None and each.place.key == where.key
-        if is_there and each.place.precision == precision and not each.options:
-            return each
-    return None
+    plain = [each for each in _at(found, where) if not each.options]
+    return next((each for each in plain if each.place.precision == precision), None)
 
 
 def plain_step(found: list[Profiled], where: Place | None) -> Profiled | None:
@@ -225,26 +197,16 @@ def plain_step(found: list[Profiled], where: Place | None) -> Profiled | None:
 
 def top_at(found: list[Profiled], where: Place | None) -> Profiled | None:
     """The fastest profiled step with changes at a place."""
-
-    def clock(each: Profiled) -> float:
-        return each.clock.value if each.clock else float("inf")
-
-    changed = [each for each in found if where and each.place.key == where.key and each.options]
-    return min((each for each in changed if each.clock), key=clock, default=None)
+    return least([each for each in _at(found, where) if each.options], "clock")
 
 
-def size_of(where: Place) -> tuple[float, int, int]:
-    """Its parameters, context and batch, by which places are sorted."""
-    return where.parameters.value if where.parameters else 0.0, where.context, where.batch
+def _at(found: list[Profiled], where: Place | None) -> list[Profiled]:
+    return [each for each in found if where and each.place.key == where.key]
 
 
 @once
-def subject(data: Data, own: Machine) -> Place | None:
+def subject(data: Data) -> Place | None:
     """The place of page one and of all chapters that have a choice: the largest ladder's, else the
     largest timed."""
-    found = ladders(data, own)
-    if found:
-        return found[0].place
-    rows = data.series(study="timing", quantity="time", options="", **STEP)
-    places = filter(None, (place(data, own, row, row["precision"]) for row in rows))
-    return max(places, key=lambda each: (each.precision == "bf16", *size_of(each)), default=None)
+    found = ladders(data)
+    return found[0].place if found else largest(each.place for each in timed(data))

@@ -2,82 +2,55 @@
 was measured here."""
 
 import math
-from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
-from stepscope.report.facts.machine import Machine, machine
-from stepscope.report.kit.data import Data, Row, grouped, number
-from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count
+from stepscope.report.facts.machine import Chapter
+from stepscope.report.kit.data import Data, Row, grouped, shown
+from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.quantity import Quantity, count
 
 TIMES = ("time", "rate", "tokens_per_second")
 MOST = 12
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """A publication and a study of it: its figures, those in doubt, and published over ours of
-    those compared."""
+@frozen
+class Published(Chapter):
+    """Of all published figures; those without a cell of this machine stand in the counts."""
 
-    source: Name
-    gpu: Name
-    study: Name
-    figures: Maybe
-    doubted: Maybe
-    compared: Maybe
-    low: Maybe
-    middle: Maybe
-    high: Maybe
+    @cached_property
+    def _rows(self) -> list[Row]:
+        every = Data(self.data.folder).dicts("published")
+        return [row for row in every if row["machine"] in ("", self.data.machine)]
 
+    @cached_property
+    def publications(self) -> Quantity:
+        """How many they are of."""
+        return count(len({row["source"] for row in self._rows}))
 
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """A figure of the same GPU beside ours."""
+    @cached_property
+    def counts(self) -> dict[str, Quantity]:
+        """Of the figures."""
+        return _counts(self._rows)
 
-    source: Name
-    what: Name
-    published: Maybe
-    measured: Maybe
-    ratio: Maybe
+    @cached_property
+    def sources(self) -> tuple[Row, ...]:
+        """Publications and their studies: published over ours of what is compared."""
+        groups = grouped(self._rows, "source", "gpu", "study").values()
+        return tuple(filter(None, map(_source, groups)))
 
-
-@dataclass(frozen=True, kw_only=True)
-class Published:
-    """same: figures of a GPU of this name."""
-
-    machine: Machine
-    publications: Maybe = None
-    figures: Maybe = None
-    compared: Maybe = None
-    doubted: Maybe = None
-    sources: tuple[Source, ...] = ()
-    same: tuple[Figure, ...] = ()
+    @cached_property
+    def same(self) -> tuple[Row, ...]:
+        """Figures of a GPU of this name, beside ours."""
+        gpu = self.machine.name.removeprefix("NVIDIA ")
+        compared = [row for row in self._rows if _is_compared(row) and gpu]
+        return tuple(_figure(row) for row in compared if row["gpu"] == gpu)[:MOST]
 
 
 def facts(data: Data) -> Published | None:
-    """Of all published figures; those without a cell of this machine stand in the counts."""
-    own = machine(data)
-    every = Data(data.folder).dicts("published")
-    rows = [row for row in every if row["machine"] in ("", data.machine)]
-    compared = [row for row in rows if _is_compared(row)]
-    if not compared:
-        return None
-    sources = []
-    for group in grouped(rows, "source", "gpu", "study").values():
-        ratios = [row["ratio"] for row in group if _is_compared(row)]
-        if ratios:
-            sources.append(_source(group, ratios))
-    gpu = own.name.removeprefix("NVIDIA ")
-    same = [row for row in compared if row["gpu"] and row["gpu"] == gpu]
-    return Published(
-        machine=own,
-        publications=count(len({row["source"] for row in rows})),
-        figures=count(len(rows)),
-        compared=count(len(compared)),
-        doubted=count(_doubted(rows)),
-        sources=tuple(sources),
-        same=tuple(map(_figure, same[:MOST])),
-    )
+    """None where nothing is compared."""
+    found = Published(data=data)
+    return found if found.sources else None
 
 
 def _is_compared(row: Row) -> bool:
@@ -86,26 +59,24 @@ def _is_compared(row: Row) -> bool:
     return is_known and is_middle and not row["doubt"] and row["quantity"] in TIMES
 
 
-def _doubted(rows: list[Row]) -> int:
-    return sum(bool(row["doubt"]) for row in rows)
+def _counts(rows: list[Row]) -> dict[str, Quantity]:
+    return {
+        "figures": count(len(rows)),
+        "doubted": count(sum(bool(row["doubt"]) for row in rows)),
+        "compared": count(sum(map(_is_compared, rows))),
+    }
 
 
-def _source(rows: list[Row], ratios: list[float]) -> Source:
-    one = rows[0]
-    return Source(
-        source=Name(one["source"]),
-        gpu=Name(one["gpu"]),
-        study=Name(one["study"]),
-        figures=count(len(rows)),
-        doubted=count(_doubted(rows)),
-        compared=count(len(ratios)),
-        low=Quantity(min(ratios), "1"),
-        middle=Quantity(median(ratios), "1"),
-        high=Quantity(max(ratios), "1"),
-    )
+def _source(rows: list[Row]) -> Row:
+    ratios = [row["ratio"] for row in rows if _is_compared(row)]
+    if not ratios:
+        return {}
+    ends = {"low": min(ratios), "middle": median(ratios), "high": max(ratios)}
+    told: Row = {name: Name(rows[0][name]) for name in ("source", "gpu", "study")}
+    return told | _counts(rows) | {name: Quantity(each, "1") for name, each in ends.items()}
 
 
-def _figure(row: Row) -> Figure:
+def _figure(row: Row) -> Row:
     shape = row["cell"].split("/")[2] if row["study"] == "attention" else ""
     at = row["context"] if math.isnan(row["length"]) else row["length"]
     words = [
@@ -116,10 +87,5 @@ def _figure(row: Row) -> Figure:
         row["direction"] or row["phase"],
         f"at {at:,.0f}",
     ]
-    return Figure(
-        source=Name(row["source"]),
-        what=Name(" ".join(filter(None, words))),
-        published=number(row, "value", row["unit"]),
-        measured=number(row, "measured", row["unit"]),
-        ratio=number(row, "ratio", "1"),
-    )
+    told = shown(row, value=row["unit"], measured=row["unit"])
+    return told | {"what": Name(" ".join(filter(None, words)))}

@@ -1,16 +1,14 @@
 """Rungs: what each variant of a ladder takes, what it brought, and what its mechanism predicts."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.formulas.traffic import OPTIMIZER_BYTES
 from stepscope.model.formats import PRECISIONS
-from stepscope.report.facts import predicted
-from stepscope.report.facts.machine import Machine, Place, arithmetic
+from stepscope.report.facts.machine import Place, arithmetic
 from stepscope.report.facts.variants import Change
-from stepscope.report.kit.data import of_ratio, of_series
+from stepscope.report.kit.data import Row, of_ratio, of_series
+from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -20,6 +18,7 @@ from stepscope.report.kit.quantity import (
     minus,
     over,
     plus,
+    positive,
     scaled,
     share,
     time_of,
@@ -28,7 +27,7 @@ from stepscope.report.kit.quantity import (
 from stepscope.results.agreement import OF_LOSS
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen
 class Measured:
     """A ladder's cell: its place, its variants, and its rows of series.csv and comparisons.csv.
 
@@ -36,11 +35,11 @@ class Measured:
     GPUs that it ran on; of_ceilings: those that the ceilings were measured on.
     """
 
-    machine: Machine
+    cell: str
     place: Place
     changes: dict[str, Change]
-    rows: list[dict]
-    comparisons: list[dict]
+    rows: list[Row]
+    comparisons: list[Row]
     options: dict[str, dict[str, str]]
     memory_rate: Maybe
     cards: set[str]
@@ -56,7 +55,7 @@ class Measured:
         """The first variant, run or not."""
         return next(iter(self.changes))
 
-    def row(self, variant: str, quantity: str, phase: str = "", mode: str = "") -> dict:
+    def row(self, variant: str, quantity: str, phase: str = "", mode: str = "") -> Row:
         """The first such row of series.csv, of any phase and mode where none is named; {} without
         one."""
         for row in self.rows:
@@ -65,7 +64,7 @@ class Measured:
                 return row
         return {}
 
-    def compared(self, quantity: str, a: str, b: str) -> dict:
+    def compared(self, quantity: str, a: str, b: str) -> Row:
         """The row of comparisons.csv of two variants; {} without one."""
         for row in self.comparisons:
             if (row["quantity"], row["a"], row["b"]) == (quantity, a, b):
@@ -91,17 +90,26 @@ def _error(quantity: str) -> cached_property[Maybe]:
     return cached_property(measured)
 
 
-def _ratio(quantity: str, of: Callable[["Rung"], str]) -> cached_property[Maybe]:
-    """The fact that is a comparison with another variant: times as fast."""
+def _ratio(quantity: str, over_first: bool = False) -> cached_property[Maybe]:
+    """The fact that is a comparison with the rung before, or the first one: times as fast."""
 
     def compared(rung: "Rung") -> Maybe:
-        row = rung.data.compared(quantity, of(rung), rung.variant)
+        row = rung.compared(quantity, over_first)
         return of_ratio(row) if row else None
 
     return cached_property(compared)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+def _verdict(quantity: str, over_first: bool = False) -> cached_property[str]:
+    """The fact that is the verdict of such a comparison."""
+
+    def judged(rung: "Rung") -> str:
+        return rung.compared(quantity, over_first).get("verdict", "")
+
+    return cached_property(judged)
+
+
+@frozen
 class Rung(Change):
     """A variant with what was measured of it.
 
@@ -125,9 +133,12 @@ class Rung(Change):
     difference = _error("difference")
     loss_difference = _error("loss_difference")
     # over the rung before, and over the first one; without the host where it says so
-    gain = _ratio("time", lambda rung: rung.after)
-    gpu_gain = _ratio("host_free_time", lambda rung: rung.after)
-    total_gain = _ratio("time", lambda rung: rung.data.first)
+    gain = _ratio("time")
+    verdict = _verdict("time")
+    gpu_gain = _ratio("host_free_time")
+    gpu_verdict = _verdict("host_free_time")
+    total_gain = _ratio("time", over_first=True)
+    total_verdict = _verdict("time", over_first=True)
 
     @property
     def peak(self) -> Maybe:
@@ -146,41 +157,26 @@ class Rung(Change):
         return self.step.value
 
     @cached_property
-    def verdict(self) -> str:
-        """Over the rung before, by the clock."""
-        return self._verdict("time", self.after)
-
-    @cached_property
-    def gpu_verdict(self) -> str:
-        """The same without the host."""
-        return self._verdict("host_free_time", self.after)
-
-    @cached_property
-    def total_verdict(self) -> str:
-        """Over the first rung, by the clock."""
-        return self._verdict("time", self.data.first)
-
-    @cached_property
     def limits(self) -> str:
         """What limits the step: `gpu`, `launches`, or not known."""
-        return self._step_row.get("limits", "")
+        return self.data.row(self.variant, "time", "step", "step").get("limits", "")
 
     @cached_property
     def won(self) -> Maybe:
         """Seconds of the rung before that it takes away: by the ratio of both in turns, else their
         difference."""
-        before = self.before.step if self.before else None
-        if before is None or self.gain is None:
-            return minus(before, self.step)
-        return _won(before, self.gain)
+        before = self.before
+        if before is None:
+            return None
+        return _won(before.step, self.gain) or minus(before.step, self.step)
 
     @cached_property
     def alone_won(self) -> Maybe:
         """The same without the host."""
-        before = self.before.host_free if self.before else None
-        if before is None or self.gpu_gain is None:
-            return minus(self.before.gpu, self.gpu) if self.before else None
-        return _won(before, self.gpu_gain)
+        before = self.before
+        if before is None:
+            return None
+        return _won(before.host_free, self.gpu_gain) or minus(before.gpu, self.gpu)
 
     @cached_property
     def net_won(self) -> Maybe:
@@ -199,12 +195,21 @@ class Rung(Change):
 
     @cached_property
     def predicted_won(self) -> Maybe:
-        """Seconds that its mechanism alone should win."""
-        if self.before is None:
+        """Seconds that its mechanism alone should win: what it takes away, and nothing else.
+
+        A precision: its FLOP at the other ceiling. Fused attention: the scores' bytes. The
+        optimizer in one pass: what its phase, as measured before, takes beyond its bytes. CUDA
+        graphs win what the GPU waits, which is measured, so that nothing predicts them.
+        """
+        before, where = self.before, self.data.place
+        if before is None:
             return None
-        arithmetic = (self.before.arithmetic, self.arithmetic)
-        optimizer = self.before.optimizer
-        return predicted.won(self.takes_away, self.data.place, arithmetic, optimizer)
+        saved = {
+            "arithmetic": minus(before.arithmetic, self.arithmetic),
+            "scores": where.scores,
+            "optimizer": minus(before.optimizer, where.optimizer_fused),
+        }
+        return positive(saved.get(self.takes_away))
 
     @property
     def is_held_alone(self) -> bool:
@@ -220,11 +225,6 @@ class Rung(Change):
         return self.predicted_won if self.is_held_alone else None
 
     @property
-    def predicted_clock(self) -> Maybe:
-        """The prediction, if it is one of the clock."""
-        return None if self.is_held_alone else self.predicted_won
-
-    @property
     def held_won(self) -> Maybe:
         """What was won of what the prediction speaks of."""
         return self.alone_won if self.is_held_alone else self.won
@@ -232,8 +232,7 @@ class Rung(Change):
     @cached_property
     def idle(self) -> Maybe:
         """What the clock exceeds the step without the host by."""
-        beyond = minus(self.step, self.gpu)
-        return beyond if beyond and beyond.value > 0 else None
+        return positive(minus(self.step, self.gpu))
 
     @property
     def has_verdict(self) -> bool:
@@ -244,17 +243,13 @@ class Rung(Change):
     def optimizer(self) -> Maybe:
         """Its phase; None if that were faster than the data sheet lets its bytes move."""
         phase = self.measured("time", "optimizer")
-        return None if is_below(phase, self._least_of_optimizer) else phase
-
-    @property
-    def _least_of_optimizer(self) -> Maybe:
         moved = scaled(self.data.place.parameters, OPTIMIZER_BYTES, "B")
-        return time_of(moved, self.data.memory_rate)
+        return None if is_below(phase, time_of(moved, self.data.memory_rate)) else phase
 
     @cached_property
     def arithmetic(self) -> Maybe:
         """The place's FLOP at the ceilings of the rung's precision."""
-        return arithmetic(self.data.place, self.precision, self.data.machine.rates)
+        return arithmetic(self.data.place, self.precision)
 
     @cached_property
     def of_peak(self) -> Maybe:
@@ -264,8 +259,7 @@ class Rung(Change):
     @cached_property
     def of_sustained(self) -> Maybe:
         """The same at the rates that large products sustain."""
-        rates = self.data.machine.sustained
-        return share(arithmetic(self.data.place, self.precision, rates), self.step)
+        return share(arithmetic(self.data.place, self.precision, "sustained"), self.step)
 
     @cached_property
     def sm_clock(self) -> Maybe:
@@ -307,16 +301,16 @@ class Rung(Change):
         row = self.data.row(self.variant, quantity, phase, mode)
         return of_series(row) if row.get("status") == "ok" else None
 
-    @property
-    def _step_row(self) -> dict:
-        return self.data.row(self.variant, "time", "step", "step")
-
-    def _verdict(self, quantity: str, other: str) -> str:
-        return self.data.compared(quantity, other, self.variant).get("verdict", "")
+    def compared(self, quantity: str, over_first: bool) -> Row:
+        """The comparison with the rung before, or with the first one; {} without one."""
+        other = self.data.first if over_first else self.after
+        return self.data.compared(quantity, other, self.variant)
 
 
-def _won(clock: Quantity, gain: Quantity) -> Quantity:
+def _won(clock: Maybe, gain: Maybe) -> Maybe:
     """Seconds of a clock that a gain takes away, with the gain's interval."""
+    if clock is None or gain is None:
+        return None
     won = Quantity(clock.value * (1 - 1 / gain.value), "s", cells=clock.cells)
     if gain.ends is None:
         return won

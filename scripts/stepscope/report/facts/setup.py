@@ -2,75 +2,42 @@
 one's own is."""
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.config.studies import OF_MODEL
-from stepscope.report.facts.machine import Machine, Place, machine, place
+from stepscope.report.facts.machine import STATE_BYTES, Chapter, Place, place
 from stepscope.report.facts.profile import subject
-from stepscope.report.kit.data import Data, number
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.data import Data, Row, shown
+from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, scaled
 
 AXES = ("size", "context", "batch", "precision")
-STATE_BYTES = 4 * 4  # of a parameter in fp32, its gradient and two moments
 LARGE = 0.2  # of the arithmetic
 FLOP_A_PARAMETER = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Size:
-    """A named shape."""
-
-    size: Name
-    width: Maybe
-    hidden: Maybe
-    blocks: Maybe
-    heads: Maybe
-    vocabulary: Maybe
-    parameters: Maybe
-
-    @cached_property
-    def state(self) -> Maybe:
-        """Bytes of weights, gradients and moments."""
-        return scaled(self.parameters, STATE_BYTES, "B")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Own:
-    """A model of one's own."""
-
-    size: Name
-    reference: Name
-    kind: Name
-    parameters: Maybe
-    inputs: Name
-    loss: Name
-    unknown: Name
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setup:
+@frozen
+class Setup(Chapter):
     """Of all models that a cell of the machine has; arithmetic of the place of page one."""
 
-    data: Data
-    machine: Machine
     place: Place
 
     @cached_property
-    def sizes(self) -> tuple[Size, ...]:
-        """Ours, the smallest first."""
-        return tuple(_size(row) for row in self._models if not row["reference"])
+    def sizes(self) -> tuple[Row, ...]:
+        """Ours, the smallest first, with bytes of weights, gradients and moments."""
+        ours = [row for row in self._models if not row["reference"]]
+        return tuple(row | {"state": scaled(row["parameters"], STATE_BYTES, "B")} for row in ours)
 
     @cached_property
-    def own(self) -> tuple[Own, ...]:
+    def own(self) -> tuple[Row, ...]:
         """Models of one's own."""
-        return tuple(_own(row) for row in self._models if row["reference"])
+        return tuple(row for row in self._models if row["reference"])
 
     @property
-    def _models(self) -> list[dict]:
+    def _models(self) -> list[Row]:
         first = {row["size"]: row for row in reversed(_rows(self.data))}
-        return sorted(first.values(), key=lambda row: row["parameters"])
+        rows = sorted(first.values(), key=lambda row: row["parameters"])
+        return [shown(row, parameters="parameters") for row in rows]
 
     @cached_property
     def tokens(self) -> Quantity:
@@ -114,7 +81,7 @@ class Setup:
         return len(combined) < math.prod(len(set(values)) for values in zip(*combined, strict=True))
 
     @property
-    def _timed(self) -> list[dict]:
+    def _timed(self) -> list[Row]:
         return self.data.series(study="timing", quantity="time")
 
     def _values(self, column: str) -> str | None:
@@ -127,36 +94,11 @@ def facts(data: Data) -> Setup | None:
     rows = _rows(data)
     if not rows:
         return None
-    own = machine(data)
-    where = subject(data, own) or place(data, own, rows[0], "fp32")
-    return Setup(data=data, machine=own, place=where) if where else None
+    where = subject(data) or place(data, rows[0], "fp32")
+    return Setup(data=data, place=where) if where else None
 
 
-def _rows(data: Data) -> list[dict]:
+def _rows(data: Data) -> list[Row]:
     """Models that steps were run of."""
     trained = data.rows("cells", study=list(OF_MODEL))["size"]
     return data.dicts("models", size=set(trained))
-
-
-def _size(row: dict) -> Size:
-    return Size(
-        size=Name(row["size"]),
-        width=number(row, "d_model", "count"),
-        hidden=number(row, "d_ff", "count"),
-        blocks=number(row, "num_layers", "count"),
-        heads=number(row, "num_heads", "count"),
-        vocabulary=number(row, "vocab_size", "count"),
-        parameters=number(row, "parameters", "parameters"),
-    )
-
-
-def _own(row: dict) -> Own:
-    return Own(
-        size=Name(row["size"]),
-        reference=Name(row["reference"]),
-        kind=Name(row["class"]),
-        parameters=number(row, "parameters", "parameters"),
-        inputs=Name(row["inputs"]),
-        loss=Name(row["loss"]),
-        unknown=Name(row["unknown"]),
-    )

@@ -2,36 +2,33 @@
 fused attention."""
 
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import first_context_that_fails, peak
-from stepscope.model.shape import ModelShape
-from stepscope.report.facts.machine import SHAPE, Place
-from stepscope.report.kit.data import Data
+from stepscope.report.facts.machine import Place, machine
 from stepscope.report.kit.quantity import Maybe, count
 from stepscope.results.reserve import usable
 
 
-def setup_of(data: Data, where: Place, attention: str = "naive") -> Setup | None:
-    """A place as the closed form takes it; None of a model of one's own."""
-    row = data.row("models", **where.where)
-    if not row or row["reference"] or any(row[name] != row[name] for name in SHAPE):
-        return None
-    shape = ModelShape(**{name: int(row[name]) for name in SHAPE})
-    return Setup(shape, where.batch, where.context, where.precision, attention, "own")
-
-
-def longest_context(data: Data, where: Place, memory: Maybe, attention: str) -> Maybe:
+def longest_context(where: Place, attention: str) -> Maybe:
     """The longest context whose step fits what is usable of a GPU's memory at the batch."""
-    setup = setup_of(data, where, attention)
-    return count(_longest(setup, int(usable(memory.value)))) if setup and memory else None
+    return _most(_longest, where, attention)
 
 
-def largest_batch(data: Data, where: Place, memory: Maybe, attention: str) -> Maybe:
+def largest_batch(where: Place, attention: str) -> Maybe:
     """The largest batch whose step fits that at the place's context; 0 if none does."""
-    setup = setup_of(data, where, attention)
-    return count(_largest(setup, int(usable(memory.value)))) if setup and memory else None
+    return _most(_largest, where, attention)
+
+
+def _most(fitting: Callable[[Setup, int], int], where: Place, attention: str) -> Maybe:
+    """None without a GPU, and of a model of one's own."""
+    own = machine(where.data)
+    if not own.is_gpu or own.memory is None or where.shape is None:
+        return None
+    setup = Setup(where.shape, where.batch, where.context, where.precision, attention, "own")
+    return count(fitting(setup, int(usable(own.memory.value))))
 
 
 @functools.cache
@@ -46,8 +43,7 @@ def _largest(setup: Setup, memory: int) -> int:
 
     fitting, failing = 0, 1
     while fits(failing):
-        fitting = failing
-        failing = 2 * failing
+        fitting, failing = failing, 2 * failing
     while failing - fitting > 1:
         middle = (fitting + failing) // 2
         if fits(middle):

@@ -1,14 +1,12 @@
 """The variants of a ladder's cell by what each changes."""
 
-from dataclasses import dataclass
-
 from stepscope.axes import PLAIN_STEP
 from stepscope.model.about import About, TakesAway
-from stepscope.report.kit.page import Name
+from stepscope.report.kit.named import Name, frozen
 from stepscope.results.option_labels import ABOUT
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Change:
     """A variant by what it changes.
 

@@ -7,9 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from stepscope.report.kit.named import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, within
+from stepscope.results.schema import NUMBER, TABLES, TEXT
 from stepscope.results.tables import Tables
 
+SHARES = ("share_of_ceiling", "mfu")  # quantities that are printed as percent
 Row = dict[Any, Any]  # of a table: column → text, number or flag, as the schema says
 Made = TypeVar("Made")
 Others = ParamSpec("Others")
@@ -53,19 +56,15 @@ class Data(Tables):
 
 def of_series(row: Row) -> Maybe:
     """A row of series.csv: its median, interval and cell. In doubt is a time that fewer than two
-    processes measured."""
+    processes measured, and the share of a ceiling that another card reached."""
     if math.isnan(row["median"]):
         return None
-    measured = Quantity(row["median"], _unit(row), cells=(row["cell"],), of=_of(row, "median"))
+    name = row["quantity"]
+    unit = {"1": "share" if name in SHARES else "count"}.get(row["unit"]) or row["unit"]
+    measured = Quantity(row["median"], unit, cells=(row["cell"],), of=_of(row, "median"))
     measured = within(measured, row["low"], row["high"])
-    is_time = row["quantity"] == "time"
-    return replace(measured, doubt=is_time and not measured.has_interval)
-
-
-def _unit(row: Row) -> str:
-    if row["quantity"] in ("share_of_ceiling", "mfu"):
-        return "share"
-    return "count" if row["unit"] == "1" else row["unit"]
+    is_open = name == "time" and not measured.has_interval
+    return replace(measured, doubt=is_open or bool(row.get("across_cards")))
 
 
 def of_ratio(row: Row) -> Quantity:
@@ -75,13 +74,13 @@ def of_ratio(row: Row) -> Quantity:
     return replace(ratio, doubt=not ratio.has_interval)
 
 
-def number(row: Row, column: str, unit: str, factor: float = 1.0) -> Maybe:
+def number(row: Row, column: str, unit: str) -> Maybe:
     """A number of a row as a quantity; missing where the row or the number is."""
     value = row.get(column)
     if not isinstance(value, int | float) or math.isnan(value):
         return None
     cells = (row["cell"],) if row.get("cell") else ()
-    return Quantity(float(value) * factor, unit, cells=cells, of=_of(row, column))
+    return Quantity(float(value), unit, cells=cells, of=_of(row, column))
 
 
 def _of(row: Row, column: str) -> tuple[str, ...]:
@@ -90,6 +89,19 @@ def _of(row: Row, column: str) -> tuple[str, ...]:
     if table == "series":
         return (f"series.{row['quantity']}",)
     return (f"{table}.{column}",) if table else ()
+
+
+def shown(row: Row, **units: str) -> Row:
+    """A row as pages show it: numbers as quantities, in the units of the schema unless others are
+    named, and text as that of a record."""
+    made: Row = {}
+    for column in (*TABLES["cells"].columns, *TABLES[row["table"]].columns):
+        name = column.name
+        if column.kind == NUMBER:
+            made[name] = number(row, name, units.get(name) or column.printed or column.unit)
+        elif column.kind == TEXT:
+            made[name] = Name(row[name]) if row.get(name) else None
+    return made
 
 
 def total(rows: list[Row], column: str, unit: str) -> Maybe:

@@ -1,7 +1,21 @@
-"""What an object of facts holds, by its names: what facts.json lists, and links lead to."""
+"""What facts are made of: their classes, text of records, and what an object holds by its names."""
 
 import dataclasses
 from functools import cached_property
+from typing import TypeVar, dataclass_transform
+
+Kind = TypeVar("Kind")
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
+def frozen(kind: type[Kind]) -> type[Kind]:
+    """A class of facts: a dataclass that is made by names, does not change, and equals itself
+    alone."""
+    return dataclasses.dataclass(frozen=True, kw_only=True, eq=False)(kind)
+
+
+class Name(str):
+    """Text of a record: Markdown shows it as it is, wherever a template prints it."""
 
 
 def named(facts: object) -> dict[str, object]:
@@ -10,9 +24,19 @@ def named(facts: object) -> dict[str, object]:
     What follows are its cached properties, but for those that are the module's own (`_name`).
     """
     assert dataclasses.is_dataclass(facts) and not isinstance(facts, type)
-    given = [each.name for each in dataclasses.fields(facts) if each.name != "data"]
-    derived = [
-        name for name, each in vars(type(facts)).items() if isinstance(each, cached_property)
-    ]
-    public = [name for name in derived if not name.startswith("_")]
-    return {name: getattr(facts, name) for name in given + public}
+    names = [each.name for each in dataclasses.fields(facts) if each.name != "data"]
+    for kind in reversed(type(facts).__mro__):
+        derived = [name for name, each in vars(kind).items() if isinstance(each, cached_property)]
+        names += [name for name in derived if not name.startswith("_")]
+    return {name: getattr(facts, name) for name in names}
+
+
+def value_at(row: object, path: str) -> object:
+    """What an object or dictionary has by this name, or path of names; None below what is
+    missing."""
+    value = row
+    for name in path.split("."):
+        if value is None:
+            return None
+        value = value.get(name) if isinstance(value, dict) else getattr(value, name)
+    return value

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jinja2
 
+from stepscope.report.kit.named import Name
 from stepscope.report.kit.quantity import Quantity
 from stepscope.report.kit.view import escaped, table
 
@@ -23,7 +24,8 @@ _KEEPS_LINES = ("#", "|", "![", "```", ">")  # starts of lines that Markdown rea
 
 
 class Missing(jinja2.ChainableUndefined):
-    """What stands below a fact that is None, or is no key of a dictionary, is missing too.
+    """What stands below a fact that is None, or is no key of a dictionary or no place of a list, is
+    missing too.
 
     What no fact declares is a mistake in the template: it raises jinja2.UndefinedError.
     """
@@ -41,12 +43,9 @@ class Missing(jinja2.ChainableUndefined):
         return iter(())
 
     def _declared(self) -> None:
-        if self._undefined_obj is not None and not isinstance(self._undefined_obj, dict):
+        is_item = isinstance(self._undefined_obj, dict) or isinstance(self._undefined_name, int)
+        if self._undefined_obj is not None and not is_item:
             self._fail_with_undefined_error()
-
-
-class Name(str):
-    """Text of a record: Markdown shows it as it is, wherever a template prints it."""
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,14 @@
 some are missing."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from stepscope.report.kit import number_format
+from stepscope.report.kit.named import value_at
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -152,3 +157,25 @@ def exact(quantity: Maybe) -> Maybe:
 def value_of(quantity: Maybe, missing: float = 0.0) -> float:
     """The bare number, to put things in order; `missing` where it was not measured."""
     return quantity.value if quantity else missing
+
+
+def positive(quantity: Maybe) -> Maybe:
+    """What is above 0."""
+    return quantity if value_of(quantity) > 0 else None
+
+
+def ordered(rows: Iterable[Row], path: str, reverse: bool = False) -> list[Row]:
+    """Those that have a quantity at this path, the smallest first."""
+    values = [(value_at(row, path), row) for row in rows]
+    known = [(value.value, row) for value, row in values if isinstance(value, Quantity)]
+    return [row for _, row in sorted(known, key=lambda each: each[0], reverse=reverse)]
+
+
+def most(rows: Iterable[Row], path: str) -> Row | None:
+    """The one of which that is largest."""
+    return next(iter(ordered(rows, path, reverse=True)), None)
+
+
+def least(rows: Iterable[Row], path: str) -> Row | None:
+    """The one of which it is smallest."""
+    return next(iter(ordered(rows, path)), None)

@@ -4,6 +4,7 @@ tables."""
 from collections.abc import Iterable
 
 from stepscope.report.kit import number_format
+from stepscope.report.kit.named import value_at
 from stepscope.report.kit.quantity import Quantity
 
 NOTHING = "–"
@@ -36,17 +37,9 @@ def values_of(rows: Iterable[object] | None, columns: str) -> list[tuple[str, li
     found = []
     for column in columns.split(";"):
         label, name = (part.strip() for part in column.split(":"))
-        found.append((label, [_value(row, name) for row in facts]))
+        values = [value_at(row, name) for row in facts]
+        found.append((label, [None if value == "" else value for value in values]))
     return found
-
-
-def _value(row: object, path: str) -> object:
-    value = row
-    for name in path.split("."):
-        if value is None:
-            return None
-        value = value.get(name) if isinstance(value, dict) else getattr(value, name)
-    return None if value == "" else value
 
 
 def _column(label: str, values: list) -> list[str]:

@@ -1,0 +1,1 @@
+"""What benchmarks/attack.py tries: a module for each sort of input, and how one is tried."""

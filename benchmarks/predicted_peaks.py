@@ -1,0 +1,180 @@
+"""Predicted peaks of memory beside those that records hold, cell by cell, and the median error of
+each kind.
+
+python benchmarks/predicted_peaks.py [ARCHIVE ...]     without one: the committed records
+
+Held against the prediction is what tensors asked for. cuBLAS' workspaces are counted where a
+variant is the first of its process to multiply; later ones find them there, and a record subtracts
+what was there. A variant in CUDA graphs allocates in pools of its own, of which `asked` counts
+nothing when they are replayed: its reserved memory is taken, which the allocator rounds up, and
+which is told apart. Left out are variants whose record holds less before the optimizer than
+weights, gradients and state are: what their process subtracted was freed later.
+"""
+
+import argparse
+import csv
+import io
+import json
+import statistics
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from stepscope.axes import PLAIN_STEP  # noqa: E402
+from stepscope.formulas.footprint import Setup  # noqa: E402
+from stepscope.formulas.footprint_peak import peak  # noqa: E402
+from stepscope.model.shape import ModelShape  # noqa: E402
+
+COMMITTED = (
+    "report/example/h200/cells.zip",
+    "report/reference/h100.zip",
+    "tests/data/h100_smoke.zip",
+    "tests/data/cpu_default.zip",
+)
+WORKSPACE = 32 * 2**20  # of cuBLAS on a Hopper GPU, for each thread that multiplies
+# Strategies of the parallel study that hold what others do.
+STRATEGIES = {
+    "alone": "alone",
+    "naive": "alone",
+    "flat": "alone",
+    "overlapped": "alone",
+    "staged": "alone",
+    "sharded": "sharded",
+    "ddp": "ddp",
+    "zero": "zero-1",
+    "fsdp": "fsdp",
+}
+STUDIES = ("memory", "ladder", "parallel")
+OPTIONS = ("precision", "attention", "optimizer", "loss", "compile", "checkpoint")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A variant's peak, bytes. kind: what it is told apart by."""
+
+    kind: str
+    cell: str
+    variant: str
+    mode: str
+    measured: float
+    predicted: int
+
+    @property
+    def error(self) -> float:
+        """Relative to what was measured."""
+        return self.predicted / self.measured - 1
+
+
+def main() -> None:
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument("archives", nargs="*", type=Path, help="zip files of results")
+    given = flags.parse_args()
+    archives = given.archives or [ROOT / name for name in COMMITTED]
+    found = [row for archive in archives for row in rows(archive)]
+    for row in found:
+        print(
+            f"{row.kind:18} {row.cell[:52]:52} {row.variant[:16]:16} {row.mode:9}"
+            f" {row.measured / 2**30:8.3f} {row.predicted / 2**30:8.3f} GiB {row.error:+8.3%}"
+        )
+    for kind, errors in by_kind(found).items():
+        middle, most = statistics.median(errors), max(errors)
+        print(f"{kind:18} {len(errors):4} peaks, error: median {middle:.3%}, at most {most:.2%}")
+
+
+def by_kind(found: list[Row]) -> dict[str, list[float]]:
+    """Kind -> magnitudes of its errors."""
+    errors: dict[str, list[float]] = {}
+    for row in found:
+        errors.setdefault(row.kind, []).append(abs(row.error))
+    return errors
+
+
+def rows(archive: Path) -> Iterator[Row]:
+    """Those of all cells in a zip file that have a closed form."""
+    with zipfile.ZipFile(archive) as files:
+        for name in sorted(files.namelist()):
+            if not name.endswith("record.json"):
+                continue
+            record = json.loads(files.read(name))
+            spec = record.get("spec", {})
+            if record["study"] in STUDIES and "d_model" in spec:
+                yield from _of_cell(name.removesuffix("/record.json"), record, files)
+
+
+def _of_cell(cell: str, record: dict, files: zipfile.ZipFile) -> Iterator[Row]:
+    spec = record["spec"]
+    variants = spec.get("variants", [{"name": "step"}])
+    if spec["device"] == "cpu":
+        yield from _of_cpu(cell, spec, files)
+        return
+    for at, variant in enumerate(variants):
+        options = spec | variant
+        setup = setup_of(options)
+        if setup is None or _is_impossible(record, variant["name"]):
+            continue
+        is_replayed = options.get("compile") == "graphs"
+        is_first = at == 0 or is_replayed
+        peaks = _peaks(record, variant["name"], "peak_reserved" if is_replayed else "peak_asked")
+        for mode, measured in peaks.items():
+            threads = 1 if mode == "inference" else 2
+            size = peak(setup, mode, threads * WORKSPACE if is_first else 0).bytes
+            yield Row(kind_of(options), cell, variant["name"], mode, measured, size)
+
+
+def _peaks(record: dict, variant: str, quantity: str) -> dict[str, float]:
+    """Mode -> the peak in the first process, whose first variant is the spec's."""
+    found: dict[str, float] = {}
+    for value in record["summary"]["values"]:
+        if (value["variant"], value["quantity"]) == (variant, quantity):
+            found.setdefault(value["mode"], value["value"])
+    return found
+
+
+def _of_cpu(cell: str, spec: dict, files: zipfile.ZipFile) -> Iterator[Row]:
+    """A CPU's peak is that of PyTorch's memory events, in the cell's analysis."""
+    name = f"{cell}/analysis/memory_summary.csv"
+    setup = setup_of(spec)
+    if name not in files.namelist() or setup is None:
+        return
+    (row,) = csv.DictReader(io.StringIO(files.read(name).decode()))
+    mode = str(spec.get("mode", "step"))
+    yield Row("uncompiled", cell, "step", mode, float(row["peak"]), peak(setup, mode).bytes)
+
+
+def setup_of(options: dict) -> Setup | None:
+    """None where the closed form does not know the strategy, or fp8 that is not compiled."""
+    strategy = STRATEGIES.get(options.get("strategy", "alone"))
+    values = {name: options.get(name, PLAIN_STEP.get(name)) for name in OPTIONS}
+    values = {name: value for name, value in values.items() if value is not None}
+    if strategy is None or (values["precision"] == "fp8" and "compile" not in options):
+        return None
+    devices = options.get("devices", 1)
+    shape = ModelShape.of(options)
+    batch, context = options["batch"], options["context"]
+    return Setup(shape, batch, context, **values, strategy=strategy, devices=devices)
+
+
+def kind_of(options: dict) -> str:
+    if options.get("strategy", "alone") != "alone":
+        return "sharded"
+    compiled = options.get("compile", "none")
+    return {"none": "uncompiled", "graphs": "graphs (reserved)"}.get(compiled, "compiled")
+
+
+def _is_impossible(record: dict, variant: str) -> bool:
+    held = record["summary"].get("tables", {}).get("memory", [])
+    return any(
+        row["variant"] == variant and row["held"] < row["formula"] and row["point"] != "init"
+        for row in held
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""Whether a training step fits a card, by how much, and what would make room. Standard library
+only."""
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from stepscope.formulas.architecture import Architecture
+from stepscope.formulas.flops import forward_flops
+from stepscope.formulas.footprint import Setup
+from stepscope.formulas.footprint_peak import Peak, peak
+from stepscope.formulas.options import TERMS
+
+KNOWN = tomllib.loads(Path(__file__).with_name("known.toml").read_text(encoding="utf-8"))
+CARD = TERMS["card"]
+FITS, DOUBTFUL, FAILS = "fits", "fits with doubt", "does not fit"
+MOST = 1 << 24  # sequences, or tokens of one
+
+
+def model(name: str, sizes: dict[str, dict[str, int]]) -> Architecture:
+    """The shape of a well-known model, or of one of `sizes`, by its name in any case; or of numbers
+    as "d_model=2048,num_layers=16,...".
+
+    Raises ValueError that lists what there is.
+    """
+    if "=" in name:
+        return _of_numbers(name)
+    shapes = dict(sizes)
+    for known, of_model in KNOWN["models"].items():
+        shapes[known] = of_model["shape"]
+        shapes.setdefault(of_model.get("also", known), of_model["shape"])
+    wanted = _plain(name)
+    found = next((shapes[each] for each in shapes if _plain(each) == wanted), None)
+    if found is None:
+        raise ValueError(f"no model {name!r}; there are: {', '.join(shapes)}")
+    own = {field.name for field in fields(Architecture)}
+    return Architecture(**{key: value for key, value in found.items() if key in own})
+
+
+def _of_numbers(text: str) -> Architecture:
+    """A shape from its fields."""
+    try:
+        pairs = dict(part.split("=") for part in text.split(","))
+        return Architecture(**{name: int(number) for name, number in pairs.items()})
+    except (TypeError, ValueError) as error:
+        names = ", ".join(field.name for field in fields(Architecture))
+        raise ValueError(f"size {text!r}: {error}; its numbers are {names}") from None
+
+
+def memory(text: str) -> int:
+    """Bytes of a card by its name, or of a number of GiB, with GB or GiB behind it or not, as cards
+    are sold. Raises ValueError."""
+    cards = {_plain(name): size for name, size in KNOWN["cards"].items()}
+    number = _plain(text).removesuffix("gb").removesuffix("gib")
+    try:
+        found = float(cards.get(_plain(text), number))
+    except ValueError:
+        names = ", ".join(KNOWN["cards"])
+        raise ValueError(f"memory {text!r}: say 24GB, or a card: {names}") from None
+    if not 0 <= found < 1e6:
+        raise ValueError(f"memory {text!r}: a number of GiB from 0 is wanted")
+    return int(found * 2**30)
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace(" ", "").replace("-", "")
+
+
+def check(setup: Setup) -> None:
+    """Raises ValueError, in one line, for numbers that no step has, and where no closed form is
+    known."""
+    for field in ("batch", "context", "devices"):
+        if getattr(setup, field) < 1:
+            raise ValueError(f"{field} {getattr(setup, field)}: at least 1 is wanted")
+    if setup.checkpoint < 0:
+        raise ValueError(f"checkpoint {setup.checkpoint}: 0, or every so many blocks")
+    if "fp8" in setup.flags and "compiled" not in setup.flags:
+        raise ValueError("precision fp8: say --compile block; uncompiled it has no closed form")
+    if setup.devices > 1 and setup.strategy == "alone":
+        raise ValueError(f"devices {setup.devices}: say a --strategy, as fsdp")
+
+
+@dataclass(frozen=True)
+class Room:
+    """A change of the setup, and what its peak is then."""
+
+    label: str
+    setup: Setup
+    bytes: int
+    saved: int
+
+
+def peak_of(setup: Setup) -> Peak:
+    """The peak of a whole step, with what libraries hold."""
+    return peak(setup, "step", CARD["libraries"])
+
+
+def taken(setup: Setup) -> tuple[int, int]:
+    """Bytes of a card that a step takes, the least and the most: what the allocator reserves for
+    the peak, and CUDA's context."""
+    size = peak_of(setup).bytes
+    least, most = (CARD["context"] + int(size * factor) for factor in CARD["reserved"])
+    return least, most
+
+
+def verdict(setup: Setup, capacity: int) -> str:
+    """Whether that is within `capacity` bytes."""
+    least, most = taken(setup)
+    return FITS if most <= capacity else DOUBTFUL if least <= capacity else FAILS
+
+
+def largest(setup: Setup, field: str, capacity: int) -> int:
+    """The largest batch or context that fits without doubt; 0 if none does."""
+
+    def fits(number: int) -> bool:
+        changed: dict[str, Any] = {field: number}
+        return verdict(replace(setup, **changed), capacity) == FITS
+
+    return last_that(fits)
+
+
+def last_that(holds: Callable[[int], bool]) -> int:
+    """The last number from 1 that holds, where all before it do."""
+    good, bad = 0, 1
+    while bad < MOST and holds(bad):
+        good, bad = bad, 2 * bad
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
+def room(setup: Setup) -> list[Room]:
+    """The changes that lower the peak, the largest first."""
+    before = peak_of(setup).bytes
+    candidates = [(each["label"], each["options"]) for each in TERMS["changes"]]
+    if setup.batch > 1:
+        half = {"batch": -(-setup.batch // 2), "gradients": "accumulated"}
+        candidates.append(("half the batch, accumulated over two", half))
+    found = []
+    for label, options in candidates:
+        changed = replace(setup, **options)
+        size = peak_of(changed).bytes
+        found.append(Room(label, changed, size, before - size))
+    lower = [each for each in found if each.saved > 0]
+    return sorted(lower, key=lambda each: -each.saved)
+
+
+def answer(setup: Setup, capacity: int) -> dict[str, Any]:
+    """All of it, as plain data: bytes, sequences, tokens, operations of a step. Raises ValueError
+    as check() does."""
+    check(setup)
+    moment = peak_of(setup)
+    passes = 4 if setup.checkpoint else 3  # a checkpointed step runs forward once more
+    return {
+        "verdict": verdict(setup, capacity),
+        "memory": capacity,
+        "taken": taken(setup),
+        "peak": moment.bytes,
+        "phase": moment.phase,
+        "part": moment.part,
+        "terms": [
+            {"category": each.category, "name": each.name, "formula": each.formula}
+            | {"bytes": each.bytes}
+            for each in moment.contributions
+        ],
+        "largest batch": largest(setup, "batch", capacity),
+        "longest context": largest(setup, "context", capacity),
+        "operations": passes * forward_flops(setup.shape, setup.batch, setup.context),
+        "room": [
+            {"change": each.label, "saves": each.saved, "peak": each.bytes}
+            | {"verdict": verdict(each.setup, capacity)}
+            | {"largest batch": largest(each.setup, "batch", capacity)}
+            for each in room(setup)
+        ],
+    }
+
+
+def printed(found: dict[str, Any]) -> list[str]:
+    """What answer() found, in lines for people."""
+    least, most = (size / 2**30 for size in found["taken"])
+    where = " in ".join(filter(None, (found["phase"], found["part"])))
+    lines = [
+        f"{found['verdict']}: it takes {least:.1f} to {most:.1f} GiB of"
+        f" {found['memory'] / 2**30:.1f} GiB",
+        f"peak {found['peak'] / 2**30:.2f} GiB asked for, in {where}",
+    ]
+    by_category: dict[str, int] = {}
+    for term in found["terms"]:
+        category = term["category"]
+        by_category[category] = by_category.get(category, 0) + term["bytes"]
+    for category, size in sorted(by_category.items(), key=lambda each: -each[1]):
+        lines.append(f"  {size / 2**30:8.2f} GiB  {category}")
+    lines.append("largest tensors")
+    for term in found["terms"][:8]:
+        lines.append(f"  {term['bytes'] / 2**30:8.2f} GiB  {term['name']}: {term['formula']}")
+    lines.append(
+        f"largest batch that fits: {found['largest batch']:,};"
+        f" longest context at this batch: {found['longest context']:,}"
+    )
+    lines.append("what makes room")
+    for each in found["room"]:
+        lines.append(
+            f"  {each['saves'] / 2**30:8.2f} GiB  {each['change']}: {each['verdict']},"
+            f" largest batch {each['largest batch']:,}"
+        )
+    return lines

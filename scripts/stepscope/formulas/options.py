@@ -1,0 +1,106 @@
+"""The values of options as the table of terms needs them: those of this project by what their
+modules say of themselves, others from `terms.toml`. Standard library only."""
+
+import functools
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stepscope.model.about import Attention, Loss, Optimizer
+from stepscope.model.chosen import PACKAGES, about, names, said
+from stepscope.model.formats import FORMATS
+
+
+def _terms() -> dict[str, Any]:
+    """The table, with the rows of groups that are made of others."""
+    text = Path(__file__).with_name("terms.toml").read_text(encoding="utf-8")
+    terms = tomllib.loads(text)
+    groups = terms["groups"]
+    for known in groups.values():
+        for source in known.get("of", ()):
+            for module, name, op, dims, dtype, when in groups[source]["tensors"]:
+                dtype = known.get("type", dtype)
+                row = [module, f"{name} {known['name']}", op, dims, dtype, when]
+                known.setdefault("tensors", []).append(row)
+    return terms
+
+
+TERMS = _terms()
+DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """flags: what conditions in the table ask for. types: what the table's own types stand for.
+    state, workspace: rows of an optimizer."""
+
+    label: str
+    flags: list[str] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
+    state: list[list[str]] = field(default_factory=list)
+    workspace: list[list[str]] = field(default_factory=list)
+
+
+def values(option: str) -> list[str]:
+    """All values of an option of which the closed form can know something."""
+    own = names(option) if option in PACKAGES else []
+    return [*own, *TERMS["options"].get(option, {})]
+
+
+@functools.cache
+def value(option: str, name: str) -> Value:
+    """What a value of an option is to the table.
+
+    Raises ValueError where there is no such value, or for an optimizer that does not say what it
+    keeps.
+    """
+    others = TERMS["options"].get(option, {})
+    if name in others:
+        return Value(**others[name])
+    if option not in PACKAGES:
+        raise ValueError(f"no {option} {name!r}; there are: {', '.join(values(option))}")
+    if option == "precision":
+        return _precision(name)
+    if option == "optimizer":
+        return _optimizer(name)
+    return Value(label=about(option, name).label, flags=_flags(option, name))
+
+
+def _flags(option: str, name: str) -> list[str]:
+    if option == "attention":
+        attention = said(option, name, Attention)
+        return [attention.keeps, *(["masked"] if attention.masks_window else [])]
+    if option == "loss":
+        loss = said(option, name, Loss)
+        keeps = "in-chunks" if loss.keeps == "gradients" else loss.keeps
+        return [keeps, *(["fused-loss"] if loss.is_fused else [])]
+    return [] if name == "none" else ["compiled"]
+
+
+def _precision(name: str) -> Value:
+    """Weights and moments are fp32 in all precisions of this project."""
+    label = about("precision", name).label
+    runs = FORMATS[name]
+    types = {"low": runs.dtype} | dict.fromkeys(("weight", "state", "stream", "kept"), "float32")
+    flags = ["autocast"] if runs.is_autocast else []
+    if DTYPE_BYTES[runs.dtype] == 2:
+        flags.append("16-bit")
+    if runs.outside:
+        flags.append("fp8")
+    return Value(label=label, flags=flags, types=types)
+
+
+def _optimizer(name: str) -> Value:
+    """What it keeps of each parameter, and needs in a step besides; of PyTorch's fused AdamW not
+    the step count of each parameter."""
+    says = said("optimizer", name, Optimizer)
+    if says.state is None or says.workspace is None:
+        raise ValueError(f"optimizer {name}: its state is not known to the closed form")
+    state = [_row("moments", f"{says.state} × parameters")] if says.state else []
+    workspace = [_row("denominators", says.workspace)] if says.workspace else []
+    return Value(label=says.label, state=state, workspace=workspace)
+
+
+def _row(name: str, dims: str) -> list[str]:
+    return ["optimizer", name, "", dims, "state", ""]

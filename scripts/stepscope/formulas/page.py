@@ -1,0 +1,60 @@
+"""What the page fits.html is given: the table, the options' values, what is known of models and
+cards, and how far predictions were from what was measured. Standard library only."""
+
+import tomllib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from stepscope.formulas import fits
+from stepscope.formulas.footprint import OPTIONS, Setup
+from stepscope.formulas.options import DTYPE_BYTES, TERMS, value, values
+from stepscope.model.losses import CHUNK
+
+
+def data(published: Path) -> dict[str, Any]:
+    """All of it, to be written as JSON. published: peaks of others."""
+    of_others = tomllib.loads(published.read_text(encoding="utf-8"))
+    return {
+        "terms": TERMS,
+        "options": {name: _of_option(name) for name in OPTIONS},
+        "options_in_order": OPTIONS,
+        "bytes": DTYPE_BYTES,
+        "chunk": CHUNK,
+        "known": fits.KNOWN,
+        "own": of_others["own"],
+        "published": [beside(each) for each in of_others["peaks"]],
+    }
+
+
+def _of_option(option: str) -> dict[str, dict[str, Any]]:
+    """Its values; an optimizer that does not say what it keeps is left out."""
+    found = {}
+    for name in values(option):
+        try:
+            found[name] = asdict(value(option, name))
+        except ValueError:
+            continue
+    return found
+
+
+def beside(row: dict[str, Any]) -> dict[str, Any]:
+    """A published peak with the predicted one. What it is: "asked" for, "allocated", or "reserved",
+    which is held against the middle of what the allocator reserves, or what the driver shows of the
+    "device", which has CUDA's context besides."""
+    setup = Setup(fits.model(row["model"], {}), **row["setup"])
+    size = float(fits.peak_of(setup).bytes)
+    if row["quantity"] in ("reserved", "device"):
+        size *= sum(fits.CARD["reserved"]) / 2
+    if row["quantity"] == "device":
+        size += fits.CARD["context"]
+    stated = row["peak"] * {"GiB": 2**30, "GB": 1e9}[row["unit"]]
+    told = ", ".join(f"{name} {each}" for name, each in row["setup"].items())
+    return {
+        "what": row["model"],
+        "setup": told,
+        "published": stated,
+        "predicted": int(size),
+        "error": size / stated - 1,
+        "source": row["source"],
+    }

@@ -1,0 +1,72 @@
+"""Plain steps: those of the timing study of which nothing is changed."""
+
+from functools import cached_property
+
+from stepscope.report.facts.machine import Place, place
+from stepscope.report.kit.data import Data
+from stepscope.report.kit.named import frozen
+from stepscope.report.kit.quantity import Maybe, Quantity, count, over
+
+PLAIN = {"study": "timing", "options": ""}
+
+
+def _series(quantity: str, phase: str = "step", mode: str = "step") -> cached_property[Maybe]:
+    """The fact that is a series of the plain step."""
+
+    def measured(timed: "Timed") -> Maybe:
+        same = PLAIN | {"precision": timed.place.precision} | timed.place.where
+        return timed.place.data.measured(quantity, mode=mode, phase=[phase, ""], **same)
+
+    return cached_property(measured)
+
+
+@frozen
+class Timed:
+    """A plain step at a place. limits: what limits it, as pages say it."""
+
+    place: Place
+    limits: str
+
+    step = _series("time")
+    forward = _series("time", "forward")
+    backward = _series("time", "backward")
+    optimizer = _series("time", "optimizer")
+    gpu = _series("alone_time")  # without the host: host-free, else busy
+    host_free = _series("host_free_time")
+    busy = _series("busy_time")
+    launches = _series("launches")
+    idle = _series("launch_gap")  # what the clock exceeds the GPU's own time by, for each launch
+    tokens = _series("tokens_per_second")
+    of_peak = _series("share_of_ceiling")
+    peak = _series("peak_reserved")
+    # The forward pass that keeps nothing, and that of training run by itself.
+    inference = _series("time", "inference", "inference")
+    training = _series("time", "forward", "forward")
+
+    @cached_property
+    def context(self) -> Quantity:
+        """The place's."""
+        return count(self.place.context)
+
+    @cached_property
+    def each(self) -> Maybe:
+        """The clock's time for each launch."""
+        return over(self.step, self.launches, "s")
+
+
+def timed(data: Data, **where: object) -> list[Timed]:
+    """All plain steps that were timed whole."""
+    same = PLAIN | {"quantity": "time", "mode": "step", "phase": "step"}
+    found: dict[tuple[object, ...], Timed] = {}
+    for row in data.series(**(same | where)):
+        at = place(data, row)
+        if at:
+            limits = row["limits"].replace("gpu", "GPU")
+            found.setdefault((*at.key, at.precision), Timed(place=at, limits=limits))
+    return list(found.values())
+
+
+def timed_at(where: Place, precision: str = "") -> Timed | None:
+    """The plain step at a place, in its precision if no other is named."""
+    found = timed(where.data, precision=precision or where.precision, **where.where)
+    return next(iter(found), None)

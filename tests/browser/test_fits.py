@@ -1,0 +1,142 @@
+"""The page that says what fits, in a browser: it evaluates the table as Python does, and shows what
+it was asked."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from stepscope.formulas import fits, footprint
+from stepscope.formulas.flops import step_flops
+from stepscope.formulas.footprint import OPTIONS, Setup
+from stepscope.formulas.options import values
+from stepscope.report.fits import document
+
+ROOT = Path(__file__).resolve().parents[2]
+DRAWN = "document.documentElement.dataset.drawn"
+SETUPS = 200
+LLAMA = "model=Llama 3.2 1B&card=RTX 4090"
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("fits") / "fits.html"
+    path.write_text(document(ROOT / "report"))
+    return path
+
+
+@pytest.fixture
+def viewed(opened, page_file):
+    def made(state="", width=1280, theme="light"):
+        page = opened(f"{page_file.as_uri()}#{state}", width, theme)
+        page.wait_for_function(DRAWN)
+        return page
+
+    return made
+
+
+def made_up(chosen):
+    """Any setup that has a closed form."""
+    model = fits.model(chosen.choice(list(fits.KNOWN["models"])), {})
+    options = {name: chosen.choice(values(name)) for name in OPTIONS}
+    found = Setup(
+        model,
+        chosen.randint(1, 9),
+        chosen.randint(1, 9000),
+        checkpoint=chosen.choice([0, 0, 1, 2, 3, 5, 40]),
+        devices=chosen.randint(1, 9),
+        **options,
+    )
+    is_fp8 = "fp8" in found.flags
+    return replace(found, compile="block") if is_fp8 else found
+
+
+def for_the_page(setup):
+    """A setup as the page's script has it: the sizes that do not follow from others."""
+    sizes = footprint.sizes_of(setup.shape, setup.batch, setup.context)
+    chosen = {name: getattr(setup, name) for name in (*OPTIONS, "checkpoint")}
+    return chosen | {"sizes": sizes | {"devices": setup.devices}, "window": setup.shape.window}
+
+
+def test_the_page_and_python_find_equal_bytes(viewed):
+    chosen = random.Random(60)
+    setups = [made_up(chosen) for _ in range(SETUPS)]
+    page = viewed()
+    found = page.evaluate(
+        """setups => setups.map((setup) => {
+            const { bytes, phase, part, tensors } = peakOf(setup);
+            const sum = tensors.reduce((total, each) => total + each.bytes, 0);
+            return [bytes, phase, part, sum, operationsOf(setup), takenOf(bytes)];
+        })""",
+        [for_the_page(setup) for setup in setups],
+    )
+    assert len(found) == SETUPS
+    for setup, (size, phase, part, total, operations, taken) in zip(setups, found, strict=True):
+        moment = fits.peak_of(setup)
+        assert (size, phase, part) == (moment.bytes, moment.phase, moment.part), setup
+        assert total == size
+        assert tuple(taken) == fits.taken(setup)
+        passes = 4 / 3 if setup.checkpoint else 1
+        plain = step_flops(setup.shape, setup.batch, setup.context)
+        assert operations == pytest.approx(passes * plain, rel=1e-12)
+
+
+def test_the_page_and_the_command_answer_alike(viewed):
+    setup = Setup(
+        fits.model("Llama 3.2 1B", {}), 1, 4096, "bf16", "sdpa", "8-bit", "torch", checkpoint=1
+    )
+    found = fits.answer(setup, fits.memory("RTX 4090"))
+    page = viewed(f"{LLAMA}&optimizer=8-bit&checkpoint=1")
+    assert page.get_attribute("#verdict", "data-is") == found["verdict"]
+    shown = page.locator(".facts strong").all_inner_texts()
+    assert shown[0] == f"{found['largest batch']:,}"
+    assert shown[1] == f"{found['longest context']:,}"
+    rows = page.locator("[aria-label='What makes room'] tbody tr")
+    assert rows.locator("td:first-child").all_inner_texts() == [
+        each["change"] for each in found["room"]
+    ]
+    assert rows.locator("td:last-child").all_inner_texts() == [
+        f"{each['largest batch']:,}" for each in found["room"]
+    ]
+
+
+def test_what_is_chosen_is_in_the_address_and_comes_back(viewed):
+    page = viewed(LLAMA)
+    page.locator("#control-optimizer").select_option("8-bit")
+    page.locator("#control-batch").fill("3")
+    page.keyboard.press("Tab")
+    page.wait_for_function("location.hash.includes('batch=3')")
+    assert "optimizer=8-bit" in page.url
+    again = viewed(page.url.partition("#")[2])
+    assert again.locator("#control-optimizer").input_value() == "8-bit"
+    assert again.locator("#control-batch").input_value() == "3"
+    assert page.complaints == again.complaints == []
+
+
+def test_a_change_is_a_link_that_the_keyboard_follows(viewed):
+    page = viewed(LLAMA)
+    change = page.get_by_role("link", name="8-bit AdamW")
+    change.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("location.hash.includes('optimizer=8-bit')")
+    assert page.locator("#control-optimizer").input_value() == "8-bit"
+
+
+def test_own_numbers(viewed):
+    page = viewed("model=own numbers&d_model=64&d_ff=128&num_layers=2&num_heads=4&vocab_size=100")
+    assert page.locator("#control-d_model").input_value() == "64"
+    assert "--size d_model=64,d_ff=128," in page.locator("pre").inner_text()
+
+
+@pytest.mark.parametrize("theme, width", [("light", 1280), ("dark", 1280), ("light", 390)])
+def test_everyone_can_read_it(viewed, violations, theme, width):
+    page = viewed(LLAMA, width, theme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert violations(page) == []
+
+
+def test_it_is_small_and_asks_for_nothing(page_file):
+    text = page_file.read_text()
+    assert len(text.encode()) <= 300_000
+    assert "src=" not in text
+    assert "@import" not in text

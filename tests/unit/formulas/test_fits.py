@@ -1,0 +1,167 @@
+"""What fits: named models against their published numbers of parameters, sharding and optimizers
+against sums by hand, searches against trying."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from stepscope.formulas import fits
+from stepscope.formulas.footprint import Setup, group, total
+from stepscope.model.shape import ModelShape
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = ROOT / "scripts/fits.py"
+# Billions, as the models' cards and papers state them.
+PARAMETERS = {
+    "Llama 3.2 1B": 1.24,
+    "Llama 3.2 3B": 3.21,
+    "Llama 3.1 8B": 8.03,
+    "Llama 3.1 70B": 70.6,
+    "Llama 2 7B": 6.74,
+    "Llama 2 13B": 13.0,
+    "TinyLlama 1.1B": 1.1,
+    "Mistral 7B": 7.24,
+    "Qwen3 0.6B": 0.596,
+    "Qwen3 4B": 4.02,
+    "Qwen3 8B": 8.19,
+    "Qwen3 14B": 14.8,
+    "Qwen3 32B": 32.8,
+    "Qwen2.5 7B": 7.61,
+    "Gemma 2B": 2.51,
+    "SmolLM2 135M": 0.1345,
+    "SmolLM2 1.7B": 1.71,
+    "GPT-2 124M": 0.1244,
+    "GPT-2 355M": 0.355,
+    "GPT-2 774M": 0.774,
+    "GPT-2 1.5B": 1.558,
+}
+LLAMA = Setup(fits.model("Llama 3.2 1B", {}), 1, 4096, "bf16", "sdpa", "fused", "torch")
+
+
+@pytest.mark.parametrize("name, billions", PARAMETERS.items())
+def test_parameters_of_well_known_models(name, billions):
+    setup = Setup(fits.model(name, {}), 1, 1)
+    assert setup.sizes["parameters"] / 1e9 == pytest.approx(billions, rel=0.006)
+
+
+def test_parameters_are_those_that_the_shape_counts():
+    shape = ModelShape(48, 40, 3, 4, 17, key_value_heads=2)
+    assert Setup(shape, 1, 1).sizes["parameters"] == shape.parameters
+
+
+def bytes_of(setup, name):
+    return total(group(setup, name))
+
+
+def test_weights_gradients_and_moments_by_strategy():
+    """Rajbhandari et al. 2020, figure 1, in fp32: of 4 + 4 + 8 bytes a parameter stage 1 divides
+    the last, stage 2 the last two, stage 3 all."""
+    shape = ModelShape(64, 128, 2, 4, 99)
+    count, devices = shape.parameters, 4
+    divided = {"ddp": "", "zero-1": "s", "zero-2": "gs", "fsdp": "wgs"}
+    for strategy, parts in divided.items():
+        setup = Setup(shape, 1, 8, strategy=strategy, devices=devices)
+        for key, name, each in (
+            ("w", "parameters", 4),
+            ("g", "gradients", 4),
+            ("s", "optimizer state", 8),
+        ):
+            expected = each * count / (devices if key in parts else 1)
+            assert bytes_of(setup, name) == pytest.approx(expected, abs=8)
+    assert bytes_of(Setup(shape, 1, 8, strategy="ddp", devices=devices), "buckets") == 4 * count
+
+
+@pytest.mark.parametrize(
+    "optimizer, precision, each",
+    [
+        ("fused", "bf16", 8),
+        ("fused", "pure-bf16", 4),
+        ("fused", "bf16-masters", 12),
+        ("8-bit", "bf16", 2 + 8 / 256),
+        ("sgd", "bf16", 0),
+        ("momentum", "bf16", 4),
+    ],
+)
+def test_bytes_of_state_a_parameter(optimizer, precision, each):
+    setup = replace(LLAMA, optimizer=optimizer, precision=precision)
+    size = bytes_of(setup, "optimizer state") / setup.sizes["parameters"]
+    assert size == pytest.approx(each, abs=1e-6)
+
+
+def test_muon_keeps_one_moment_of_matrices_and_two_of_the_rest():
+    shape = ModelShape(64, 128, 2, 4, 99)
+    matrices = 2 * (4 * 64 * 64 + 3 * 64 * 128)
+    expected = 4 * (matrices + 2 * (shape.parameters - matrices))
+    assert bytes_of(Setup(shape, 1, 8, optimizer="muon"), "optimizer state") == expected
+
+
+def test_accumulated_gradients_are_there_all_the_time():
+    before = fits.peak_of(LLAMA)
+    assert before.part == "loss"
+    after = fits.peak_of(replace(LLAMA, gradients="accumulated"))
+    assert after.bytes - before.bytes == 4 * LLAMA.sizes["parameters"]
+
+
+def test_the_largest_batch_and_context_are_the_last_that_fit():
+    setup = replace(LLAMA, optimizer="8-bit", checkpoint=1)
+    capacity = fits.memory("24GB")
+    for field in ("batch", "context"):
+        last = fits.largest(setup, field, capacity)
+        assert fits.verdict(replace(setup, **{field: last}), capacity) == fits.FITS
+        assert fits.verdict(replace(setup, **{field: last + 1}), capacity) != fits.FITS
+    assert fits.largest(LLAMA, "batch", 2**30) == 0
+
+
+def test_what_makes_room_is_sorted_and_true():
+    found = fits.room(replace(LLAMA, batch=4))
+    saved = [each.saved for each in found]
+    assert saved == sorted(saved, reverse=True)
+    assert min(saved) > 0
+    before = fits.peak_of(replace(LLAMA, batch=4)).bytes
+    for each in found:
+        assert before - fits.peak_of(each.setup).bytes == each.saved
+
+
+def test_verdicts_are_by_what_the_allocator_takes():
+    least, most = fits.taken(LLAMA)
+    verdicts = [fits.verdict(LLAMA, size) for size in (least - 1, least, most - 1, most)]
+    assert verdicts == [fits.FAILS, fits.DOUBTFUL, fits.DOUBTFUL, fits.FITS]
+
+
+@pytest.mark.parametrize("text", ["24GB", "24 GiB", "24", "rtx 4090", "RTX-4090"])
+def test_memory_by_number_or_card(text):
+    assert fits.memory(text) == 24 * 2**30
+
+
+def run(*flags):
+    return subprocess.run([sys.executable, PROGRAM, *flags], capture_output=True, text=True)
+
+
+def test_the_command_says_whether_by_its_exit_code():
+    fails = run("--size", "8B", "--memory", "24GB", "--json")
+    assert fails.returncode == 1
+    found = json.loads(fails.stdout)
+    assert found["peak"] == sum(each["bytes"] for each in found["terms"])
+    assert run("--size", "nano", "--memory", "24GB", "--context", "64").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "flags, told",
+    [
+        (["--size", "9Z"], "no model '9Z'; there are: nano"),
+        (["--size", "d_model=4,foo=1"], "foo"),
+        (["--memory", "much"], "say 24GB, or a card"),
+        (["--batch", "0"], "batch 0: at least 1"),
+        (["--checkpoint", "-1"], "checkpoint -1"),
+        (["--precision", "fp8"], "say --compile block"),
+        (["--devices", "2"], "say a --strategy"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(flags, told):
+    done = run(*flags)
+    assert done.returncode == 2
+    assert told in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr

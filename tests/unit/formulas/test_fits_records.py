@@ -1,0 +1,104 @@
+"""Predicted peaks against every recorded one, and what a compiler keeps against AOTAutograd's own
+joint graph."""
+
+import functools
+import statistics
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import torch
+from stepscope.formulas import page
+from stepscope.formulas.footprint import DTYPE_BYTES, Setup, group, total
+from stepscope.model.chosen import load
+from stepscope.model.shape import ModelShape
+from stepscope.model.transformer import Block, RotaryEmbedding
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import predicted_peaks  # noqa: E402
+
+# Kind -> the largest median error, and the largest of all.
+ALLOWED = {"uncompiled": (0.005, 0.005), "compiled": (0.03, 0.03), "sharded": (0.03, 0.03)}
+
+
+@pytest.fixture(scope="module")
+def errors():
+    archives = [ROOT / name for name in predicted_peaks.COMMITTED]
+    rows = [row for archive in archives for row in predicted_peaks.rows(archive)]
+    return predicted_peaks.by_kind(rows)
+
+
+@pytest.mark.parametrize("kind", ALLOWED)
+def test_peaks_of_all_records(errors, kind):
+    median, most = ALLOWED[kind]
+    assert len(errors[kind]) >= 13
+    assert statistics.median(errors[kind]) <= median
+    assert max(errors[kind]) <= most
+
+
+def kept_by_the_compiler(setup):
+    """Bytes of all tensors that a compiled block's forward pass gives to its backward pass, without
+    weights and tables: what min_cut_rematerialization_partition leaves of the joint graph. Nothing
+    is compiled, and no tensor has memory."""
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+    from torch._inductor.decomposition import select_decomp_table
+    from torch._subclasses import FakeTensorMode
+
+    shape, kept = setup.shape, {}
+
+    def forward(module, _inputs):
+        given = {node.name for node in module.graph.nodes if node.op == "placeholder"}
+        output = next(node for node in module.graph.nodes if node.op == "output")
+        _result, *saved = output.args[0]
+        for node in saved:
+            if node.name not in given:
+                storage = node.meta["val"].untyped_storage()
+                kept[storage._cdata] = storage.nbytes()
+        return module.forward
+
+    torch._dynamo.reset()
+    backend = aot_autograd(
+        fw_compiler=forward,
+        bw_compiler=lambda module, _inputs: module.forward,
+        partition_fn=functools.partial(min_cut_rematerialization_partition, compiler="inductor"),
+        decompositions=select_decomp_table(),
+    )
+    fake = FakeTensorMode()
+    low = getattr(torch, setup.low)
+    with fake:
+        rotary = RotaryEmbedding(setup.context, shape.d_head)
+        block = Block(shape, rotary, load("attention", setup.attention).attention)
+        x = torch.empty(setup.batch, setup.context, shape.d_model, requires_grad=True)
+        compiled = torch.compile(block, backend=backend, dynamic=False)
+        with torch.autocast("cpu", dtype=low) if setup.is_autocast else nullcontext():
+            y = compiled(x)
+        y.sum().backward()
+    return sum(kept.values()) + x.nbytes
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("attention, kv_heads", [("sdpa", 0), ("sdpa", 2), ("naive", 0)])
+def test_what_a_compiled_block_keeps(precision, attention, kv_heads):
+    """Contexts of whole 32s: the CPU's fused kernel writes as many row statistics as there are
+    queries."""
+    shape = ModelShape(64, 256, 1, 4, 100, key_value_heads=kv_heads)
+    setup = Setup(shape, 3, 32, precision, attention, compile="block")
+    expected = total(group(setup, "saved by a block")) + total(
+        group(setup, "cast weights of a block")
+    )
+    assert kept_by_the_compiler(setup) == expected
+
+
+def test_published_peaks_of_others():
+    found = page.data(ROOT / "report/fits/published.toml")["published"]
+    assert len(found) >= 25
+    assert all(each["source"] for each in found)
+    assert statistics.median(abs(each["error"]) for each in found) <= 0.07
+
+
+def test_types_of_the_table_are_known():
+    assert set(DTYPE_BYTES) >= set(Setup(ModelShape(8, 8, 1, 1), 1, 1).types.values())
