@@ -19,6 +19,7 @@ AXES = (
     "mode",
     "attention",
     "optimizer",
+    "loss",
     "compile",
     "checkpoint",
     "key_value_heads",

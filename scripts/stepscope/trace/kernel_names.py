@@ -137,9 +137,7 @@ _HOW = {
 
 def _elementwise(name: str, match: re.Match) -> Read:
     base, arguments = parts_of(name[match.start() :])
-    functors = [
-        a for a in arguments if a and not re.fullmatch(r"-?\d+", a) and not data_type_of(a)
-    ]
+    functors = [a for a in arguments if a and not re.fullmatch(r"-?\d+", a) and not data_type_of(a)]
     words, data_type = _operation(functors[0]) if functors else ("elementwise", "")
     how = _HOW.get(base) or words_of(base.removesuffix("_kernel").replace("elementwise", ""))
     if "vectorized" in base and arguments and arguments[0].isdigit():

@@ -10,6 +10,7 @@ from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
+    exact,
     gap,
     least,
     minus,
@@ -21,6 +22,7 @@ from stepscope.report.kit.quantity import (
     share,
     value_of,
 )
+from stepscope.results.reserve import usable
 
 ALONE = "alone"
 COSTLY = 0.05  # of a step: who waits less, and nothing computes, has nothing to gain
@@ -58,9 +60,38 @@ class Parallel(Chapter):
             "predicted": predicted,
             "gap": gap(step, predicted),
             "devices": scaled(faster, devices.value, "1") if devices else None,
+            "host_free": self._measured("host_free_time", name),
             "joules": scaled(self._measured("energy", name), 1 / tokens, "J") if tokens else None,
             "peak": self._measured("peak_allocated", name),
         }
+
+    @cached_property
+    def predictions(self) -> tuple[Row, ...]:
+        """By strategy: times the tokens of one device, by number of devices."""
+        rows = self.data.dicts("parallel_predicted", cell=self.cell)
+        one = self._measured("time", ALONE)
+        return tuple(
+            {"name": Name(name)} | {f"on{row['devices']:.0f}": _times(one, row) for row in own}
+            for (name,), own in grouped(rows, "variant").items()
+            if name != ALONE
+        )
+
+    @cached_property
+    def memory(self) -> tuple[Row, ...]:
+        """By strategy: what the rank that has most holds at each point of a step, what it has to
+        hold after it by its formula, and the largest batch a device that fits."""
+        rows = self.data.dicts("rank_memory", cell=self.cell)
+        return tuple(self._held(name, own) for (name,), own in grouped(rows, "variant").items())
+
+    def _held(self, name: str, rows: list[Row]) -> Row:
+        held = {row["point"].replace(" ", "_"): number(row, "held", "B") for row in rows}
+        each = minus(self._measured("peak_asked", name), held["after"])
+        room, largest = usable(value_of(self.machine.memory)) - value_of(held["after"]), None
+        if positive(each):
+            count = int(room / (value_of(each) / self.place.batch))
+            largest = Quantity(count, "count", cells=(self.cell,))
+        formula = number(rows[-1], "formula", "B")
+        return held | {"name": Name(name), "formula": formula, "largest": largest}
 
     def _measured(self, quantity: str, name: str) -> Maybe:
         same = {"cell": self.cell, "mode": "step", "phase": "step"}
@@ -158,6 +189,11 @@ def _rank(row: Row) -> Row:
         "computing": plus(row["alone"], row["slowed"], row["apart"], extra),
         "longer": share(row["slowed"], minus(row["beside"], row["slowed"])),
     }
+
+
+def _times(one: Maybe, row: Row) -> Maybe:
+    """Times the tokens of one device, by a predicted step."""
+    return scaled(exact(over(one, number(row, "predicted", "s"))), row["devices"], "1")
 
 
 def _collectives(rows: list[Row]) -> Row:
