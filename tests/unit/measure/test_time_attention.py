@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections import Counter
 
 import pytest
 import torch
@@ -215,8 +216,11 @@ def test_the_program_writes_a_record_and_every_sample(run_program, tmp_path):
     )
     assert record["spec"]["lengths"] == [4, 16]
     rows = list(csv.DictReader((tmp_path / "samples.csv").read_text().splitlines()))
-    assert len(rows) == 2 * 4 * (1 + 4)
-    assert {row["process"] for row in rows} == {"1", "2"}
+    keys = ("process", "length", "direction", "warmup")
+    counts = Counter(tuple(row[key] for key in keys) for row in rows)
+    assert {key[0] for key in counts} == {"1", "2"} and len(counts) == 2 * 4 * 2
+    for key, count in counts.items():  # a turn that was short for its time leaves one step more
+        assert count in ((1,) if key[-1] == "True" else (4, 5))
     assert "triton 4 forward: unsupported: triton trains on a GPU only" in out
 
 
