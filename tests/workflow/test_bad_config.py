@@ -6,7 +6,7 @@ SIZES = b"sizes: {a: {d_model: 2, d_ff: 1, num_layers: 1, num_heads: 1}}\n"
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    "content, said",
     [
         (
             b"timing:\n\twarmup: 1\n",

@@ -80,7 +80,9 @@ def write_trace(profile: "torch.profiler.profile", path: Path) -> None:
 
 def _export(profile: "torch.profiler.profile", path: Path) -> None:
     profile.export_chrome_trace(str(path))
-    with path.open("rb") as file:  # raises where Kineto has not even made the file
+    if not path.exists():  # Kineto says nothing where it cannot even make the file
+        raise _cut(path)
+    with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 64))
         if not file.read().rstrip().endswith(b"}"):
             raise _cut(path)

@@ -6,8 +6,12 @@ from stepscope.measure.found import Found, limited, median, summary
 
 def row(kind, seconds, process=1, variant="a", warmup=False, phase="step"):
     return {
-        **{"variant": variant, "process": process, "kind": kind, "phase": phase},
-        **{"warmup": warmup, "seconds": seconds},
+        "variant": variant,
+        "process": process,
+        "kind": kind,
+        "phase": phase,
+        "warmup": warmup,
+        "seconds": seconds,
     }
 
 

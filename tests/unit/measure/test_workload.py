@@ -66,10 +66,6 @@ def test_the_model_is_the_specs(tiny):
     assert isinstance(sdpa.optimizer, torch.optim.AdamW)
     assert sdpa.model.blocks[0].attention.attend is load("attention", "sdpa").attention
     assert naive.model.blocks[0].attention.attend is load("attention", "naive").attention
-    # 2 x 11 x 8 embedding and head, 2 x (4 x 64 + 3 x 8 x 16 + 2 x 8) layers, 8 of the last norm.
-    assert (
-        sum(parameter.numel() for parameter in naive.parameters) == 176 + 2 * (256 + 384 + 16) + 8
-    )
 
 
 @pytest.mark.parametrize("name, autocast", [("fp32", False), ("bf16", True)])
