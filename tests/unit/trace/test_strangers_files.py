@@ -222,12 +222,3 @@ def test_another_vendors_categories_are_no_change(analyse_json):
     )
     rows = comparison.compared(*sides)
     assert set(rows[rows["kind"] != "kernel"]["change"]) == {"same"}
-
-
-def test_who_records_with_torch_is_not_sent_to_another_profiler(analyse_json):
-    content = json.loads((FILES / "10_categories_and_waits.json").read_text())
-    events = [each for each in content["traceEvents"] if each["cat"] == "kernel"]
-    said = told(analyse_json(events))
-    assert set(said) == {"no CUDA calls", "no named ranges"}
-    assert "torch.profiler" in said["no named ranges"]
-    assert not any("nsys" in text or "nvtx" in text for text in said.values())
