@@ -36,7 +36,16 @@ from stepscope.model.losses import CHUNK
 from stepscope.model.shape import ModelShape
 
 _COMBINED: dict[str, Callable[[Iterable[int]], int]] = {"sum": sum, "min": min, "max": max}
-OPTIONS = ("precision", "attention", "optimizer", "loss", "compile", "gradients", "strategy")
+OPTIONS = (
+    "precision",
+    "attention",
+    "optimizer",
+    "loss",
+    "compile",
+    "recompute",
+    "gradients",
+    "strategy",
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,7 @@ class Setup:
     loss: str = "own"
     compile: str = "none"
     checkpoint: int = 0
+    recompute: str = "no"
     gradients: str = "kept"
     strategy: str = "alone"
     devices: int = 1

@@ -102,8 +102,8 @@ def host_gaps(found: Attribution, phase: str) -> np.ndarray:
 
     Look-ups of a kernel's name or attributes do not count as calls here.
     """
-    look_up = np.array([bool(_LOOK_UP.match(name)) for name in found.trace.names], dtype=bool)
-    calls = found.trace.calls[~look_up[found.trace.calls["name"].to_numpy()]]
+    calls = found.trace.calls
+    calls = calls[~found.trace.names_that(_LOOK_UP.match)[calls["name"]]]
     if found.trace.device_is_host or not len(calls):
         return np.empty(0)
     calls = calls.sort_values("start", kind="stable")

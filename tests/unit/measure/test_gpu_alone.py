@@ -110,7 +110,7 @@ def test_a_whole_step_is_replayed(optimizer, tiny):
 
     work = workload(tiny | {"device": "cuda", "optimizer": optimizer})
     for _ in range(2):
-        steps.whole(work, work.phases("step"))
+        steps.free(work)()
     found, samples = Found(), Samples(Telemetry(None))
     gpu_alone.host_free(work, "step", samples, found, 1.0)
     assert [(one["mode"], one["status"], one["reason"]) for one in found.statuses] == [

@@ -157,7 +157,7 @@ def test_backward_goes_through_the_parts_in_the_opposite_order(step):
 
 def test_low_precision_copies_of_weights_name_the_weight(one_thread):
     """The toy: autocast copies each of a block's matrices once, and no gain or embedding."""
-    known = memory_steps._Run(SPEC, Telemetry(None), memory_steps.Recording())
+    known = memory_steps.Recording(SPEC, Telemetry(None))
     known.prepare()
     observed = Observed(known._workload.model.named_parameters(), lambda: ("", ""))
     with torch.autocast("cpu", torch.bfloat16), observed:

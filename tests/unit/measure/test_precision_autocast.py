@@ -20,7 +20,7 @@ SPEC = {
 
 @pytest.fixture(scope="module")
 def tables():
-    return measure(SPEC)["tables"]
+    return measure(SPEC)
 
 
 def by_role(rows, name):
@@ -52,7 +52,7 @@ def test_a_missing_operator_is_unsupported_with_its_reason(monkeypatch):
         return [{"autocast": name, "status": "ok", "reason": ""}]
 
     monkeypatch.setattr(precision_autocast, "_toy", toy)
-    rows = measure(SPEC)["tables"]["toy"]
+    rows = measure(SPEC)["toy"]
     assert [(row["autocast"], row["status"]) for row in rows] == [
         ("fp16", "unsupported"),
         ("bf16", "ok"),

@@ -1,5 +1,6 @@
 """Fresh processes one after another: what they return, and how their ends are told."""
 
+import errno
 import os
 import signal
 import sys
@@ -46,6 +47,16 @@ def test_a_process_that_fails_ends_the_program_with_its_exit_code(capfd):
 def test_a_line_with_which_a_process_ends_is_said_once(capfd):
     assert ended(lambda _number: sys.exit("error: no GPU")) == 1
     assert capfd.readouterr().err == "error: no GPU\n"
+
+
+def test_a_full_disk_is_one_line(capfd):
+    def write(number):
+        raise OSError(errno.ENOSPC, "No space left on device", "scratch/trace.json")
+
+    assert ended(write) == 1
+    line = capfd.readouterr().err
+    assert line.startswith("error: cannot write scratch/trace.json: No space left on device; make")
+    assert line.count("\n") == 1
 
 
 def test_a_process_that_is_killed_is_named():

@@ -83,7 +83,7 @@ def test_a_free_step_starts_without_gradients_and_changes_the_weights(tiny):
     work = Workload(tiny)
     weight, before = work.parameters[0], work.parameters[0].detach().clone()
     weight.grad = torch.full_like(weight, 1e9)
-    steps.whole(work, work.phases("step"))
+    steps.free(work)()
     change = (weight.detach() - before).abs().max()
     assert 0 < change < 2e-3  # AdamW's first step is as large as its rate, 1e-3
     assert weight.grad.abs().max() < 1e3
@@ -91,7 +91,7 @@ def test_a_free_step_starts_without_gradients_and_changes_the_weights(tiny):
 
 def test_without_an_optimizers_state_a_step_is_the_first_again(tiny):
     work = Workload(tiny)
-    steps.whole(work, work.phases("step"))
+    steps.free(work)()
     assert work.optimizer._steps
     work.renew_optimizer()
     assert not work.optimizer._steps
@@ -144,10 +144,10 @@ def test_replayed_steps_train_as_plain_ones_do(tiny):
     losses = []
     for how in ("none", "graphs"):
         work = workload.workload(tiny | {"device": "cuda", "compile": how, "d_model": 32})
-        steps.whole(work, work.phases("forward-backward"))
+        steps.free(work, "forward-backward")()
         work.capture()
         for _ in range(5):
-            steps.whole(work, work.phases("step"))
+            steps.free(work)()
         work.phases("step")["forward"]()
         losses.append(float(work.loss.detach()))
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)

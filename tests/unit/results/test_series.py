@@ -108,6 +108,7 @@ def test_the_share_of_the_ceiling_is_of_the_least_time_of_a_burst(results):
     assert row(got, "share_of_ceiling")["median"] == pytest.approx(
         row(got, "flops")["median"] / 2e9
     )
+    assert not row(got, "share_of_ceiling")["across_cards"]  # a processor is no card
     assert derived.beyond(got) == []
 
 

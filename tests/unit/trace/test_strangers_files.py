@@ -221,4 +221,19 @@ def test_another_vendors_categories_are_no_change(analyse_json):
         analyse_json(other.replace("cudaLaunchKernel", "hipLaunchKernel")),
     )
     rows = comparison.compared(*sides)
-    assert set(rows[rows["kind"] != "kernel"]["change"]) == {"same"}
+    assert set(rows["change"]) == {"same"}
+    kernel = (
+        rows[rows["kind"] == "kernel"].set_index("name").loc["matmul, by another vendor's kernels"]
+    )
+    assert kernel[["before", "after"]].tolist() == pytest.approx([0.5e-3, 0.5e-3])
+    same = comparison.compared(sides[0], sides[0])
+    assert "by another vendor's kernels" not in " ".join(same["name"])
+
+
+def test_another_kernel_of_the_same_vendor_is_a_change(analyse_json):
+    text = (FILES / "12_list.json").read_text()
+    other = text.replace("ampere_sgemm_128x64_nn", "ampere_sgemm_64x64_nn")
+    sides = tables_of("12_list.json"), analyse_json(other)
+    rows = comparison.compared(*sides).query("kind == 'kernel'").set_index("name")
+    assert rows.loc["ampere sgemm 128x64 nn", "change"] == "went"
+    assert rows.loc["ampere sgemm 64x64 nn", "change"] == "came"

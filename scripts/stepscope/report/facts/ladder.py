@@ -135,11 +135,6 @@ class LadderFacts(Chapter):
         """What each rung delivers at all places of the size, on a GPU."""
         return tuple(_reach(self._of_size)) if self.machine.is_gpu else ()
 
-    @property
-    def has_energy(self) -> bool:
-        """Whether joules are known of one of these."""
-        return any(each.rung.energy for each in self.reach)
-
     @cached_property
     def most(self) -> Reach | None:
         """Of these that of the most tokens a second, if that is at a larger batch than the

@@ -126,7 +126,10 @@ class PageOne(Chapter):
     @cached_property
     def fits(self) -> tuple[Row, ...]:
         """The most that fits the memory by the closed form, with attention written out, then
-        fused."""
+        fused.
+
+        context: the longest at the place's batch. batch: the largest at the place's context.
+        """
         return tuple(map(self._fits, ("naive", "sdpa"))) if self.machine.is_gpu else ()
 
     def _fits(self, attention: str) -> Row:
