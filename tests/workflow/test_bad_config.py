@@ -35,7 +35,7 @@ CODE = "__use_yte__: true\n__definitions__: [\"open('made', 'w')\"]\n"
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    "content, said",
     [
         (BOMB, "more than 100,000 values"),
         ("timing: &t {grid: *t}\n", "holds itself"),
