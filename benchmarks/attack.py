@@ -109,6 +109,8 @@ def attacked(kind: str, count: int, seed: int, place: Path) -> list[tuple[str, s
         attempt = make(work, draw)
         verdict, said = tried(attempt, work)
         found.append((verdict, attempt.how, said))
+        if verdict in DEFECTS:
+            print(f"{kind} {number}: {verdict}: {attempt.how}: {said}", file=sys.stderr, flush=True)
     return found
 
 

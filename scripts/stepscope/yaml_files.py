@@ -97,12 +97,12 @@ def _complaints(root) -> list[str]:
         counts[id(node)] = 0  # until all that is inside has been counted
         inside = []
         if node.id == "mapping":
-            names: list[str] = []
+            names: set[str] = set()
             for key, value in node.value:
                 if str(key.value) in names:
                     twice = f"line {key.start_mark.line + 1}: key {str(key.value)!r}"
                     said.append(f"{twice} is there twice; remove one")
-                names.append(str(key.value))
+                names.add(str(key.value))
                 inside += [key, value]
         elif node.id == "sequence":
             inside = node.value
