@@ -39,7 +39,7 @@ CODE = "__use_yte__: true\n__definitions__: [\"open('made', 'w')\"]\n"
     [
         (BOMB, "more than 100,000 values"),
         ("timing: &t {grid: *t}\n", "holds itself"),
-        ("a: " + "[" * 20_000 + "]" * 20_000, "too many levels"),
+        ("a: " + "[" * 20_000 + "]" * 20_000, "more than 100 levels"),
         (CODE, "asks for YTE, which would run what it holds"),
         (None, "there is no such file"),
     ],
