@@ -99,7 +99,6 @@ def analyse(
     say it.
     """
     found = attribute(trace, phases, steps)
-    apart = ranks.Ranks(found)
     of_phases, modules = phase_tables.phases(found), range_tables.modules(found)
     there = cautions.ranges(found, modules, of_phases)
     return {
@@ -112,8 +111,6 @@ def analyse(
         "warnings": cautions.warnings(found, len(there) > 0),
         "ranges": there,
         "processes": transfers.processes(found),
-        "ranks": apart.table(),
-        "rank_kernels": apart.kernels(),
-        "communication": apart.communication(),
+        **ranks.tables(found),
         "transfers": transfers.transfers(found),
     }

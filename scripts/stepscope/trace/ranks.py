@@ -5,18 +5,16 @@ Seconds and counts are those of a step.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from stepscope.trace import collectives, kernel_names
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import MEMORY, SECOND, Trace, moved
 from stepscope.trace.kernel_categories import CATEGORIES, category_of
-from stepscope.trace.nesting import arrays, covered, groups, union
+from stepscope.trace.nesting import arrays, covered, union
 
 MOST_KERNELS = 40
 # Calls that have a collective start, and are none themselves.
@@ -30,213 +28,183 @@ _KERNEL = re.compile(
 _SAID = ["given", "got", "item", "ranks", "sequence"]
 
 
-@dataclass(frozen=True)
-class Place:
-    """A rank: its process, the positions of its operations in the trace, the steps of its process,
-    and the first columns of what has a row for each."""
-
-    rank: int
-    process: int
-    own: np.ndarray
-    steps: int
-    shown: dict
+SHOWN = ["process", "device", "device_name"]  # what is shown of a rank
 
 
-def places(found: Attribution) -> list[Place]:
-    """Every process on every device; their ranks are the trace's, else numbers in their order."""
+def with_ranks(found: Attribution) -> pd.DataFrame:
+    """The operations with what is SHOWN of their rank, the `steps` of its process (`owner`), and
+    two numbers: `place`, of the process and device, and `rank`, the trace's or else that."""
     trace = found.trace
-    process, device = arrays(trace.operations, "process", "device")
-    by_process = [(number, mine) for number, mine in groups(process)]
-    keys = [
-        (number, int(device[mine[part[0]]]), mine[part])
-        for number, mine in by_process
-        for _, part in groups(device[mine])
-    ]
-    is_told = len(by_process) == len(keys) and all(each in trace.ranks for each, _ in by_process)
-    return [
-        Place(
-            rank=trace.ranks[number] if is_told else at,
-            process=number,
-            own=own,
-            steps=found.steps_of_process.get(number, found.steps),
-            shown={
-                "process": trace.process_name(number),
-                "device": gpu,
-                "device_name": trace.devices.get(gpu, ""),
-            },
-        )
-        for at, (number, gpu, own) in enumerate(keys)
-    ]
+    owner = trace.operations["process"]
+    place = trace.operations.groupby(["process", "device"]).ngroup()
+    is_told = place.nunique() == owner.nunique() and set(owner) <= trace.ranks.keys()
+    is_other = found.category != CATEGORIES.index("communication")
+    return trace.operations.assign(
+        owner=owner,
+        place=place,
+        rank=owner.map(trace.ranks) if is_told else place,
+        process=owner.map(trace.process_name),
+        device_name=trace.operations["device"].map(trace.devices).fillna(""),
+        steps=owner.map(found.steps_of_process).fillna(found.steps),
+        ns=found.durations,
+        is_other=is_other,
+        computes=is_other & ~found.moves_memory,
+    )
 
 
-class Ranks:
-    """The ranks of a trace and their collectives."""
+def tables(found: Attribution) -> dict[str, pd.DataFrame]:
+    """The tables of a trace's ranks and their collectives."""
+    every = with_ranks(found)
+    waits = collectives.with_waits(of_ranks(found.trace, every["rank"].to_numpy()))
+    return {
+        "ranks": _steps(found, every, waits),
+        "rank_kernels": _kernels(found, every),
+        "communication": _communication(found, every, waits),
+    }
 
-    def __init__(self, found: Attribution) -> None:
-        self.found = found
-        self.places = sorted(places(found), key=lambda place: place.rank)
-        self.start, self.end = arrays(found.trace.operations, "start", "end")
-        self.is_other = found.category != CATEGORIES.index("communication")
-        self.computes = self.is_other & ~found.moves_memory
 
-    def computing(self, place: Place) -> np.ndarray:
-        """The operations of a rank that compute."""
-        return place.own[self.computes[place.own]]
+def _steps(found: Attribution, every: pd.DataFrame, waits: pd.DataFrame) -> pd.DataFrame:
+    """A row for each rank: its step, and what that goes to. `compute` is whatever runs on the
+    device beside collectives; those count where it does not.
 
-    @cached_property
-    def collectives(self) -> dict[int, pd.DataFrame]:
-        """Rank → a row for each of its collectives, with what the library says of it, and for whom
-        it waits."""
-        every = of_ranks(self.found.trace, [(place.rank, place.own) for place in self.places])
-        waits = collectives.with_waits(every)
-        return {place.rank: waits[waits["rank"] == place.rank] for place in self.places}
+    waited_for: how long all other ranks together wait in collectives that this one was the last
+    to start, covered by kernels or not. Empty of a trace of one rank.
+    """
+    if every["rank"].nunique() < 2:
+        return pd.DataFrame()
+    late = collectives.waited_for(waits)
+    rows = []
+    for (rank, _), part in every.groupby(["rank", "place"]):
+        windows = _windows(found, part)
+        own = waits[waits["rank"] == rank]
+        own = own.assign(until=own["until"].fillna(own["start"]))
+        start, end, until = arrays(own, "start", "end", "until")
+        computing = arrays(part[part["is_other"]], "start", "end")
+        times = {"step": float((windows[1] - windows[0]).sum())}
+        times |= collectives.parts(windows, computing, (start, until), (until, end))
+        times["waited_for"] = late.get(rank, 0.0)
+        rows.append(_shown(part) | _a_step(times, part))
+    return pd.DataFrame(rows)
 
-    def table(self) -> pd.DataFrame:
-        """A row for each rank: its step, and what that goes to. `compute` is whatever runs on the
-        device beside collectives; those count where it does not.
 
-        waited_for: how long all other ranks together wait in collectives that this one was the last
-        to start, covered by kernels or not. Empty of a trace of one rank.
-        """
-        if len(self.places) < 2:
-            return pd.DataFrame()
-        late = collectives.waited_for(pd.concat(self.collectives.values()))
-        rows = []
-        for place in self.places:
-            windows = _windows(self.found, place)
-            other = place.own[self.is_other[place.own]]
-            own = self.collectives[place.rank]
-            own = own.assign(until=own["until"].fillna(own["start"]))
-            start, end, until = arrays(own, "start", "end", "until")
-            computing = self.start[other], self.end[other]
-            times = {"step": float((windows[1] - windows[0]).sum())}
-            times |= collectives.parts(windows, computing, (start, until), (until, end))
-            times["waited_for"] = late.get(place.rank, 0.0)
-            rows.append({"rank": place.rank} | place.shown | _a_step(times, place))
-        return pd.DataFrame(rows)
+def _communication(found: Attribution, every: pd.DataFrame, waits: pd.DataFrame) -> pd.DataFrame:
+    """A row for each collective, size and group of a rank.
 
-    def communication(self) -> pd.DataFrame:
-        """A row for each collective, size and group of a rank.
+    waiting: until the last rank has started the same one; transfer: the rest (both only where
+    several ranks are in the trace). hidden: while a kernel of the rank computes; exposed: the
+    rest. beside: the kernel that computed longest beside it; slowed: how much longer all
+    kernels beside it took than the median of the same ones, on the same rank, that had none
+    beside them; slowed_share: of those. bus_rate: B/s, by the transfer, else by all the time.
+    """
+    rows = []
+    for (rank, _), part in every.groupby(["rank", "place"]):
+        own = waits[waits["rank"] == rank]
+        computing = part[part["computes"]]
+        beside = _beside(computing, own)
+        for _, alike in own.groupby(["name", "given", "got", "group"], sort=False):
+            of_alike = beside[beside["operation"].isin(alike["operation"])]
+            row = _shown(part) | _row(alike, computing, part)
+            rows.append(row | _slowed(found, of_alike, part))
+    return pd.DataFrame(rows)
 
-        waiting: until the last rank has started the same one; transfer: the rest (both only where
-        several ranks are in the trace). hidden: while a kernel of the rank computes; exposed: the
-        rest. beside: the kernel that computed longest beside it; slowed: how much longer all
-        kernels beside it took than the median of the same ones, on the same rank, that had none
-        beside them; slowed_share: of those. bus_rate: B/s, by the transfer, else by all the time.
-        """
-        rows = []
-        for place in self.places:
-            own = self.collectives[place.rank]
-            beside = self._beside(place, own["operation"].to_numpy())
-            for _, part in own.groupby(["name", "given", "got", "group"], sort=False):
-                of_part = beside[beside["operation"].isin(part["operation"])]
-                row = {"rank": place.rank} | place.shown | self._row(place, part)
-                rows.append(row | _slowed(of_part, place))
-        return pd.DataFrame(rows)
 
-    def _row(self, place: Place, part: pd.DataFrame) -> dict:
-        """Of some collectives of a rank that are alike."""
-        said = part.iloc[0]
-        ranks = int(said["ranks"] if said["ranks"] > 0 else said["members"])
-        row = {
-            "collective": said["name"],
-            "group": said["group"],
-            "ranks": ranks,
-            "count": len(part) / place.steps,
+def _row(alike: pd.DataFrame, computing: pd.DataFrame, part: pd.DataFrame) -> dict:
+    """Of some collectives of a rank that are alike. part: all its operations; computing: those that
+    do."""
+    said = alike.iloc[0]
+    ranks = int(said["ranks"] if said["ranks"] > 0 else said["members"])
+    row = {
+        "collective": said["name"],
+        "group": said["group"],
+        "ranks": ranks,
+        "count": len(alike) / part["steps"].iloc[0],
+    }
+    spans = alike[["start", "end"]].to_numpy().T
+    hidden = float(np.diff(covered(*arrays(computing, "start", "end"), spans), axis=0).sum())
+    time = float((spans[1] - spans[0]).sum())
+    # nan where no other rank is there
+    waiting = float((alike["until"] - alike["start"]).sum(min_count=1))
+    if said["given"] >= 0:
+        given, got = (float(said[way] * said["item"]) for way in ("given", "got"))
+        moving = time - np.nan_to_num(waiting)
+        link = len(alike) * collectives.bus_bytes(str(said["name"]), given, got, ranks)
+        row["elements"] = max(int(said["given"]), int(said["got"]))
+        row["bytes"] = max(given, got)
+        row["bus_rate"] = link / moving * SECOND if moving else None
+    times = {
+        "time": time,
+        "waiting": waiting,
+        "transfer": time - waiting,
+        "exposed": time - hidden,
+        "hidden": hidden,
+    }
+    return row | _a_step(times, part)
+
+
+def _beside(computing: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
+    """The kernels of a rank that compute beside one of its collectives: with that one, of several
+    the latest, as `operation`, and as `alone` the median time of the same kernel, launched with the
+    same grid, without any."""
+    own = own.sort_values("start", kind="stable")
+    start, end, operation = arrays(own, "start", "end", "operation")
+    latest = np.searchsorted(start, computing["end"], "left") - 1
+    is_beside = computing["start"] < np.append(np.maximum.accumulate(end), -np.inf)[latest]
+    same = ["name", "shape"]
+    alone = computing[~is_beside].groupby(same)["ns"].median().rename("alone")
+    beside = computing[is_beside].join(alone, on=same)
+    return beside.assign(operation=operation[latest[is_beside]])
+
+
+def _kernels(found: Attribution, every: pd.DataFrame) -> pd.DataFrame:
+    """A row for each kernel that computes on several ranks: where it is fastest and slowest, by
+    the mean of its times, and what they differ by over a step; the largest first."""
+    of_rank = every[every["computes"]].groupby(["name", "rank"])
+    mean = (of_rank["ns"].mean() / SECOND).unstack().dropna(thresh=2)
+    if mean.empty:
+        return pd.DataFrame()
+    calls = (of_rank.size() / of_rank["steps"].first()).unstack().max(axis=1)[mean.index]
+    fastest = mean.min(axis=1)
+    slowest = mean.max(axis=1)
+    table = pd.DataFrame(
+        {
+            "kernel": [_short(found, code) for code in mean.index],
+            "calls": calls,
+            "fastest_rank": mean.idxmin(axis=1),
+            "slowest_rank": mean.idxmax(axis=1),
+            "fastest": fastest,
+            "slowest": slowest,
+            "difference": (slowest - fastest) * calls,
         }
-        computing = self.computing(place)
-        spans = part[["start", "end"]].to_numpy().T
-        hidden = np.diff(covered(self.start[computing], self.end[computing], spans), axis=0)
-        time = float((spans[1] - spans[0]).sum())
-        # nan where no other rank is there
-        waiting = float((part["until"] - part["start"]).sum(min_count=1))
-        if said["given"] >= 0:
-            given = float(said["given"] * said["item"])
-            got = float(said["got"] * said["item"])
-            moving = time - (0.0 if np.isnan(waiting) else waiting)
-            link = len(part) * collectives.bus_bytes(str(said["name"]), given, got, ranks)
-            row["elements"] = max(int(said["given"]), int(said["got"]))
-            row["bytes"] = max(given, got)
-            row["bus_rate"] = link / moving * SECOND if moving else None
-        times = {
-            "time": time,
-            "waiting": waiting,
-            "transfer": time - waiting,
-            "exposed": time - float(hidden.sum()),
-            "hidden": float(hidden.sum()),
-        }
-        return row | _a_step(times, place)
-
-    def _beside(self, place: Place, at: np.ndarray) -> pd.DataFrame:
-        """A row for each kernel of a rank that computes beside a collective (their positions): the
-        collective, of several the latest, as `operation`, the time, and the median of the same
-        kernel, launched with the same grid, without any."""
-        own = self.computing(place)
-        start, end = self.start[own], self.end[own]
-        at = at[np.argsort(self.start[at], kind="stable")]
-        latest = np.searchsorted(self.start[at], end, "left") - 1
-        reach = np.append(np.maximum.accumulate(self.end[at]), np.iinfo(np.int64).min)
-        is_beside = start < reach[latest]
-        alike = self.found.trace.operations[["name", "shape"]].iloc[own]
-        table = alike.assign(time=(end - start).astype(float))
-        alone = table[~is_beside].groupby(["name", "shape"])["time"].median().rename("alone")
-        table = table[is_beside].assign(operation=at[latest[is_beside]])
-        return table.assign(kernel=self._short(table["name"])).join(alone, on=["name", "shape"])
-
-    def kernels(self) -> pd.DataFrame:
-        """A row for each kernel that computes on several ranks: where it is fastest and slowest, by
-        the mean of its times, and what they differ by over a step; the largest first."""
-        means = {}
-        calls = {}
-        for place in self.places:
-            own = self.computing(place)
-            names = self.found.trace.operations["name"].to_numpy()[own]
-            by_name = pd.Series(self.found.durations[own] / SECOND).groupby(names)
-            means[place.rank] = by_name.mean()
-            calls[place.rank] = by_name.size() / place.steps
-        mean = pd.DataFrame(means).dropna(thresh=2)
-        if mean.empty:
-            return pd.DataFrame()
-        fastest = mean.min(axis=1)
-        slowest = mean.max(axis=1)
-        most_calls = pd.DataFrame(calls).max(axis=1)[mean.index]
-        table = pd.DataFrame(
-            {
-                "kernel": self._short(mean.index),
-                "calls": most_calls,
-                "fastest_rank": mean.idxmin(axis=1),
-                "slowest_rank": mean.idxmax(axis=1),
-                "fastest": fastest,
-                "slowest": slowest,
-                "difference": (slowest - fastest) * most_calls,
-            }
-        )
-        return table.nlargest(MOST_KERNELS, "difference").reset_index(drop=True)
-
-    def _short(self, codes: Iterable[int]) -> list[str]:
-        names = self.found.trace.names
-        return [kernel_names.describe(names[code]).short for code in codes]
+    )
+    return table.nlargest(MOST_KERNELS, "difference").reset_index(drop=True)
 
 
-def _a_step(times: dict[str, float], place: Place) -> dict[str, float]:
-    """Nanoseconds of the whole trace as seconds of a step."""
-    return {name: time / SECOND / place.steps for name, time in times.items()}
+def _short(found: Attribution, code: int) -> str:
+    return kernel_names.describe(found.trace.names[code]).short
 
 
-def of_ranks(trace: Trace, positions: list[tuple[int, np.ndarray]]) -> pd.DataFrame:
-    """The collectives among the operations of each rank (their positions), as collectives.py asks
-    for them: what the library says of them, else what the kernel's name does."""
-    operations = trace.operations.join(trace.messages.set_index("operation"))
-    name, kind = arrays(operations, "name", "kind")
-    is_one = trace.names_that(_is_collective)[name] & (kind != MEMORY)
-    parts = [operations.iloc[own[is_one[own]]].assign(rank=rank) for rank, own in positions]
-    found = pd.concat(parts or [operations[:0].assign(rank=0)])
-    of_kernels = [_collective(trace.names[code]) for code in found["name"]]
+def _shown(part: pd.DataFrame) -> dict:
+    """The first columns of what has a row for a rank, from its operations."""
+    return part[["rank", *SHOWN]].iloc[0].to_dict()
+
+
+def _a_step(times: dict[str, float], part: pd.DataFrame) -> dict[str, float]:
+    """Nanoseconds of the whole trace as seconds of a step of a rank, from its operations."""
+    return {name: time / SECOND / part["steps"].iloc[0] for name, time in times.items()}
+
+
+def of_ranks(trace: Trace, rank: ArrayLike) -> pd.DataFrame:
+    """The collectives among the operations, of these ranks, as collectives.py asks for them: what
+    the library says of them, else what the kernel's name does."""
+    found = trace.operations.join(trace.messages.set_index("operation")).assign(rank=rank)
+    is_one = trace.names_that(_is_collective)[found["name"]] & (found["kind"] != MEMORY)
+    found = found[is_one].sort_values("rank", kind="stable")
+    of_kernels = pd.Series([_collective(trace.names[code]) for code in found["name"]], found.index)
     whole = found[_SAID].fillna(-1).astype(np.int64)
     return whole.assign(
         operation=found.index,
         rank=found["rank"],
-        name=found["collective"].fillna(pd.Series(of_kernels, index=found.index, dtype=object)),
+        name=found["collective"].fillna(of_kernels),
         group=found["group"].fillna(""),
         start=found["start"].astype(float),
         end=found["end"].astype(float),
@@ -255,10 +223,7 @@ def _collective(kernel: str) -> str:
 def aligned(traces: list[Trace]) -> list[Trace]:
     """Traces of one run, a rank each, by the clock of the first: by the ends of equal collectives,
     or where there are none by their first events."""
-    parts = [
-        of_ranks(trace, [(rank, np.arange(len(trace.operations)))])
-        for rank, trace in enumerate(traces)
-    ]
+    parts = [of_ranks(trace, rank) for rank, trace in enumerate(traces)]
     every = pd.concat(parts, ignore_index=True)
     offsets = collectives.clock_offsets(every, collectives.instances(every))
     return [
@@ -267,32 +232,29 @@ def aligned(traces: list[Trace]) -> list[Trace]:
     ]
 
 
-def _slowed(beside: pd.DataFrame, place: Place) -> dict:
+def _slowed(found: Attribution, beside: pd.DataFrame, part: pd.DataFrame) -> dict:
     """What computed beside some collectives, and how much longer than alone."""
     if beside.empty:
         return {"beside": ""}
+    row: dict = {"beside": _short(found, beside.groupby("name")["ns"].sum().idxmax())}
     known = beside[beside["alone"] > 0]
-    longer = float((known["time"] - known["alone"]).sum())
     alone = float(known["alone"].sum())
-    return {
-        "beside": beside.groupby("kernel")["time"].sum().idxmax(),
-        "slowed": longer / SECOND / place.steps if alone else None,
-        "slowed_share": longer / alone if alone else None,
-    }
+    if alone:
+        longer = float((known["ns"] - known["alone"]).sum())
+        row |= _a_step({"slowed": longer}, part) | {"slowed_share": longer / alone}
+    return row
 
 
-def _windows(found: Attribution, place: Place) -> tuple[np.ndarray, np.ndarray]:
-    """(starts, ends) of a rank's steps: each until what was launched in it has ended; without
-    steps, from the first phase or operation to the last."""
-    operations = found.trace.operations.iloc[place.own]
-    if "step" in found.phases:
-        own = found.occurrences("step")
-        own = own[own["process"] == place.process]
-        last = operations["end"].groupby(found.occurrence["step"][place.own]).max()
-        end = last.reindex(own.index).fillna(0).astype(np.int64).clip(lower=own["end"])
-        return union(own["start"].to_numpy(), end.to_numpy())
-    phases = found.trace.ranges[found.is_phase[found.codes]]
-    phases = phases[phases["process"] == place.process]
-    first = min([operations["start"].min(), *phases["start"]])
-    last_end = max([operations["end"].max(), *phases["end"]])
-    return np.array([first]), np.array([last_end])
+def _windows(found: Attribution, operations: pd.DataFrame) -> list[np.ndarray]:
+    """(starts, ends) of the steps of a rank, from its operations: each until what was launched in
+    it has ended; without steps, from the first phase or operation to the last."""
+    ranges = found.trace.ranges
+    has_steps = "step" in found.phases
+    own = found.occurrences("step") if has_steps else ranges[found.is_phase[found.codes]]
+    own = own[own["process"] == operations["owner"].iloc[0]]
+    if has_steps:
+        step = found.occurrence["step"][operations.index]
+        last = operations["end"].groupby(step).max().reindex(own.index).fillna(0)
+        return list(union(own["start"].to_numpy(), last.clip(lower=own["end"]).to_numpy(np.int64)))
+    every = pd.concat([operations, own])
+    return [np.array([every["start"].min()]), np.array([every["end"].max()])]

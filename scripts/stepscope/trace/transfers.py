@@ -3,15 +3,13 @@ step."""
 
 import re
 
-import numpy as np
 import pandas as pd
 
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import KERNEL, MEMORY, SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
-from stepscope.trace.nesting import arrays
 from stepscope.trace.phase_tables import selections
-from stepscope.trace.ranks import places
+from stepscope.trace.ranks import SHOWN, with_ranks
 
 # Calls in which the host waits: CUDA's and HIP's by their words, whoever else follows them (MUSA,
 # Ascend's aclrt), and Level Zero's and SYCL's own.
@@ -23,23 +21,20 @@ _WAITS = re.compile(
     r"|cnrtQueueSync"
 )
 _MEMORY = re.compile(r"^\[CUDA (?:memcpy (?P<direction>.*)|memset)\]$")
+_RANK = ["place", *SHOWN, "steps"]
 FILLS_BY_KERNEL = "fill by a kernel"
 
 
 def processes(found: Attribution) -> pd.DataFrame:
     """A row for each phase, process and device: what the process launched in the phase."""
-    rows = []
+    every = with_ranks(found).assign(kernels=found.is_kernel)
+    parts = []
     for phase, mask in selections(found).items():
-        for place in places(found):
-            mine = place.own[mask[place.own]]
-            if not len(mine):
-                continue
-            of_step = {
-                "kernels": found.is_kernel[mine].sum() / place.steps,
-                "gpu_time": found.durations[mine].sum() / SECOND / place.steps,
-            }
-            rows.append({"phase": phase} | place.shown | of_step)
-    return pd.DataFrame(rows)
+        total = every[mask].groupby(_RANK)[["kernels", "ns"]].sum().reset_index()
+        total["kernels"] /= total["steps"]
+        total["gpu_time"] = total["ns"] / SECOND / total["steps"]
+        parts.append(total.assign(phase=phase))
+    return pd.concat(parts)[["phase", *SHOWN, "kernels", "gpu_time"]]
 
 
 def transfers(found: Attribution) -> pd.DataFrame:
@@ -49,46 +44,36 @@ def transfers(found: Attribution) -> pd.DataFrame:
     Copies stand by direction, fills by the driver and fills by kernels apart. `bytes` a step and
     `rate` (B/s) are known of the former two, if the trace has them. A wait has no device.
     """
-    code, kind, size = arrays(found.trace.operations, "name", "kind", "bytes")
-    what = np.full(len(code), "", dtype=object)
+    operations = found.trace.operations
+    what = pd.Series("", operations.index, dtype=object)
     is_filling = found.category == CATEGORIES.index("memory set/copy")
-    what[is_filling & (kind == KERNEL)] = FILLS_BY_KERNEL
-    copies = np.flatnonzero(kind == MEMORY)
-    what[copies] = [_kind_of_transfer(name) for name in found.named(code[copies])]
-    rows = []
-    for place in places(found):
-        own_rows = []
-        for name in sorted(set(what[place.own]) - {""}):
-            mine = place.own[what[place.own] == name]
-            row = place.shown | {"what": name, "calls": len(mine) / place.steps}
-            row["time"] = found.durations[mine].sum() / SECOND / place.steps
-            known = mine[size[mine] >= 0]
-            if len(known):
-                moved = float(size[known].sum())
-                taken = found.durations[known].sum() / SECOND
-                row["bytes"] = moved / place.steps
-                row["rate"] = moved / taken if taken else None
-            own_rows.append(row)
-        rows += sorted(own_rows, key=_longest_first)
-    return pd.DataFrame(rows + sorted(_waits(found), key=_longest_first))
+    what[is_filling & (operations["kind"] == KERNEL)] = FILLS_BY_KERNEL
+    copies = operations["name"][operations["kind"] == MEMORY]
+    what[copies.index] = [_kind_of_transfer(name) for name in found.named(copies)]
+    every = with_ranks(found).assign(what=what)[what != ""]
+    key = [*_RANK, "what"]
+    table = every.groupby(key)["ns"].agg(calls="size", time="sum")
+    known = every[every["bytes"] >= 0].groupby(key)[["bytes", "ns"]].sum()
+    table = table.join(known.astype(float)).reset_index()
+    table["rate"] = table["bytes"] / table["ns"].where(table["ns"] > 0) * SECOND
+    table = table.sort_values(["place", "time"], ascending=[True, False], kind="stable")
+    table = pd.concat([table, _waits(found)], ignore_index=True)
+    table["time"] /= SECOND
+    for name in ("calls", "time", "bytes"):
+        table[name] /= table["steps"]
+    shown = table[[*SHOWN, "what", "calls", "time", "bytes", "rate"]]
+    return shown.dropna(axis=1, how="all")
 
 
-def _longest_first(row: dict) -> float:
-    return -row["time"]
-
-
-def _waits(found: Attribution) -> list[dict]:
-    trace = found.trace
-    if trace.device_is_host:
-        return []
-    own = trace.calls[trace.names_that(_WAITS.match)[trace.calls["name"]]]
+def _waits(found: Attribution) -> pd.DataFrame:
+    calls = found.trace.calls
+    own = calls[found.trace.names_that(_WAITS.match)[calls["name"]]]
     length = (own["end"] - own["start"]).groupby([own["process"], own["name"]])
-    rows = []
-    for process, name, calls, ns in length.agg(["size", "sum"]).reset_index().to_numpy().tolist():
-        steps = found.steps_of_process.get(process, found.steps)
-        row = {"process": trace.process_name(process), "what": trace.names[name]}
-        rows.append(row | {"calls": calls / steps, "time": ns / SECOND / steps})
-    return rows
+    table = length.agg(calls="size", time="sum").reset_index()
+    table["steps"] = table["process"].map(found.steps_of_process).fillna(found.steps)
+    table["process"] = table["process"].map(found.trace.process_name)
+    table["what"] = found.named(table["name"])
+    return table.sort_values("time", ascending=False, kind="stable")
 
 
 def _kind_of_transfer(name: str) -> str:
