@@ -6,6 +6,7 @@ Both limits grow with the file: an honest one needs less (seen: 30 s for a trace
 benchmarks/snapshot_scale.py: 90 s for 1 GB).
 """
 
+import gzip
 import multiprocessing
 import resource
 import signal
@@ -13,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from stepscope.recordings.text import reason
 
 LEAST_SECONDS = 10.0
 SECONDS_A_MB = 0.3
@@ -25,6 +28,7 @@ _LEAST_UNPACKED = 64 << 20  # bytes
 # times the processor's seconds may pass by the clock, on a machine that is busy with other things
 _WAITS = 20
 _MB = 1e6
+_GZIP = b"\x1f\x8b"
 _GB = 1e9
 
 Result = TypeVar("Result")
@@ -58,6 +62,31 @@ def limits_for(
 def most_unpacked(path: Path) -> int:
     """Bytes that a packed file may have when it is unpacked."""
     return max(_LEAST_UNPACKED, _MOST_UNPACKED * path.stat().st_size)
+
+
+def complaint(path: Path, what: str) -> str:
+    """What is wrong with a path where the file of `what` should be; empty of a file."""
+    if path.is_file():
+        return ""
+    if not path.exists():
+        return f"{path}: there is no such file; give that of {what}"
+    kind = "a folder" if path.is_dir() else "a pipe or a device"
+    return f"{path}: this is {kind}; give the file of {what}"
+
+
+def unpacked(path: Path) -> bytes:
+    """What is in a file, unpacked if it is packed. Raises ValueError where that is too much."""
+    raw = path.read_bytes()
+    if raw[:2] != _GZIP:
+        return raw
+    limit = most_unpacked(path)
+    with gzip.open(path) as file:
+        raw = file.read(limit + 1)
+    if len(raw) > limit:
+        raise ValueError(
+            f"unpacked it is larger than {limit >> 20} MB; if you trust it, gunzip it first"
+        )
+    return raw
 
 
 def within(
@@ -131,7 +160,7 @@ def _work(
     except RecursionError:
         outcome = "other", "it is nested too deeply"
     except Exception as error:  # whatever a damaged file leads to is one line
-        outcome = "other", " ".join(f"{type(error).__name__}: {error}".split())[:120]
+        outcome = "other", reason(error)
     sender.send(outcome)
     sender.close()
 

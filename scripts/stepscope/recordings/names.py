@@ -46,45 +46,20 @@ _LIBRARIES: tuple[tuple[str | None, re.Pattern[str]], ...] = tuple(
     )
 )
 # A name with words of two of these is none of them.
-_APART = ("forward", "backward", "optimizer")
-# The first that has a word of the name decides.
-_MEANINGS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("", frozenset({"zero", "zerograd"})),
-    (
-        "optimizer",
-        frozenset(
-            [
-                "optimizer",
-                "optimiser",
-                "optim",
-                "opt",
-                "update",
-                "adam",
-                "adamw",
-                "sgd",
-                "lion",
-                "lamb",
-                "muon",
-                "rmsprop",
-            ]
-        ),
-    ),
-    ("backward", frozenset({"backward", "bwd", "backprop", "backpropagation"})),
-    ("inference", frozenset({"inference", "infer"})),
-    ("forward", frozenset({"forward", "fwd"})),
-    ("loss", frozenset({"loss", "criterion", "entropy"})),
-    ("step", frozenset({"step", "iteration", "iter", "batch"})),
+_APART = {"forward", "backward", "optimizer"}
+# What a word means, and words that say nothing beside those. Of several the first here decides.
+_MEANINGS = re.compile(
+    r"(?P<between>zero(?:grad)?)"
+    r"|(?P<optimizer>optimi[sz]er|optim|opt|update|adamw?|sgd|lion|lamb|muon|rmsprop)"
+    r"|(?P<backward>backward|bwd|backprop|backpropagation)"
+    r"|(?P<inference>inference|infer)"
+    r"|(?P<forward>forward|fwd)"
+    r"|(?P<loss>loss|criterion|entropy)"
+    r"|(?P<step>step|iteration|iter|batch)"
+    r"|(?P<beside>a|all|and|call|compute|cross|do|full|grads?|gradients|main|model|my|net|network"
+    r"|of|parameters?|params|pass|phase|profiler|run|steps|the|torch|total"
+    r"|train|trainer|training|weights?|whole|with)"
 )
-# Words that say nothing beside those.
-_BESIDE = frozenset(
-    [
-        "a", "all", "and", "call", "compute", "cross", "do", "full", "grad", "grads", "gradients",
-        "main", "model", "my", "net", "network", "of", "parameter", "parameters", "params",
-        "pass", "phase", "profiler", "run", "steps", "the", "torch", "total", "train", "trainer",
-        "training", "weight", "weights", "whole", "with",
-    ]
-)  # fmt: skip
-_KNOWN = _BESIDE.union(*(words for _, words in _MEANINGS))
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 # A number by itself, or behind a word that counts: "iteration 3", "layers.3.attention", "block3";
 # not "fp16", "3x3".
@@ -112,14 +87,17 @@ def meaning(name: str) -> str | None:
             return phase
     found = words(name)
     plain = {word for word in found if not word.isdigit()}
-    if not plain or not plain <= _KNOWN:
+    meanings = [_MEANINGS.fullmatch(word) for word in plain]
+    said = {found.lastgroup for found in meanings if found}
+    if not all(meanings):
         return None
     if plain == {"batch"} and len(plain) == len(found):
         return None  # "batch" without a number is as often the loading of one
-    meant = [phase for phase, known in _MEANINGS if plain & known]
-    if sum(phase in _APART for phase in meant) > 1 and "" not in meant:
+    if "between" in said:
+        return ""
+    if len(said & _APART) > 1:
         return None
-    return meant[0] if meant else None
+    return next((phase for phase in _MEANINGS.groupindex if phase in said - {"beside"}), None)
 
 
 def is_operator(name: str) -> bool:

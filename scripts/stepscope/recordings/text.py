@@ -21,6 +21,11 @@ def plain(value: object, most: int = MOST_SHOWN) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def reason(error: BaseException) -> str:
+    """What went wrong, in some words of one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:120]
+
+
 def show(text: str) -> None:
     """Print a summary on any terminal, and into a pipe whose reader has seen enough."""
     if isinstance(sys.stdout, io.TextIOWrapper):

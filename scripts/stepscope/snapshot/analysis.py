@@ -27,11 +27,8 @@ def analyse_file(path: Path, known_path: Path | None = None) -> dict[str, pd.Dat
     """
     known_path = known_path or known.beside(path)
     side = known.read(known_path) if known_path else None
-    snapshot = loader.read(path)
     try:
-        return analyse(snapshot, side)
-    except SnapshotError as error:  # the snapshot itself has been read
-        raise SnapshotError(f"{known_path}: {error}") from None
+        return analyse(loader.read(path), side)
     except MemoryError:
         raise SnapshotError(
             f"{path}: there is not enough memory for it; record fewer steps"
@@ -42,7 +39,7 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd
     """Table name → table, one device after the other. known.json describes the device that
     allocates most.
 
-    Raises SnapshotError, without a file's name, if known.json belongs to another snapshot.
+    Raises SnapshotError if known.json belongs to another snapshot.
     """
     lines = [*stacks.user_lines(snapshot), ""]
     python = stacks.has_python(snapshot)
@@ -54,7 +51,7 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd
         cut = replayed.contradicted
         if side is not None and device is busiest:
             if not categories.belongs(replayed, side):
-                raise SnapshotError(f"it belongs to another snapshot; {known.ADVICE}")
+                raise SnapshotError(f"known.json belongs to another snapshot; {known.ADVICE}")
             blocks = categories.from_known(
                 replayed, phases.from_marks(side, device), side, kinds, casts
             )

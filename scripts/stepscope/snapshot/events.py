@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 
+from stepscope.recordings.text import reason
 from stepscope.snapshot import SnapshotError
 
 # What an event can be; its code is the place in this tuple. The last is any that a newer version
@@ -151,9 +153,10 @@ class Device:
     """One device's history and its memory at the end of it.
 
     Events, in order: action (code in ACTIONS), address (of "oom": free bytes of the device), size,
-    time and stack (number in Snapshot.stacks, -1: none). Blocks at the end: block_address,
-    block_size as the allocator took it, block_requested, block_active (waiting to be free included)
-    and block_stack. reserved: bytes of the device that PyTorch held at the end.
+    time and stack (number in Snapshot.stacks, -1: none). blocks: those that are active at the end
+    (waiting to be free included), a row each: address, size as requested, bytes taken by the
+    allocator, stack. has_state: whether any block is known. reserved: bytes of the device that
+    PyTorch held at the end.
 
     Addresses above 2^63 are negative numbers here: they are compared, and never shown.
     """
@@ -164,11 +167,8 @@ class Device:
     size: np.ndarray
     time: np.ndarray
     stack: np.ndarray
-    block_address: np.ndarray
-    block_size: np.ndarray
-    block_requested: np.ndarray
-    block_active: np.ndarray
-    block_stack: np.ndarray
+    blocks: pd.DataFrame
+    has_state: bool
     reserved: int = 0
 
     @property
@@ -206,7 +206,7 @@ def snapshot(root: object, columns: Columns) -> Snapshot:
     try:
         return _snapshot(root, columns)
     except (TypeError, ValueError, OverflowError, IndexError) as error:
-        raise SnapshotError(_WRONG.format(" ".join(str(error).split())[:120])) from None
+        raise SnapshotError(_WRONG.format(reason(error))) from None
 
 
 def _snapshot(root: object, columns: Columns) -> Snapshot:
@@ -253,25 +253,21 @@ def _device(
         name: np.array(getattr(columns, name), dtype=kind, copy=False)[rows]
         for name, kind in _KINDS.items()
     }
-    final = np.array(blocks, dtype=np.int64).reshape(-1, len(_Block._fields)).T
-    address, size, requested, active, stack = final
+    final = pd.DataFrame(blocks, columns=_Block._fields, dtype=np.int64)
     _check_sizes(
         {
             # what was asked for in vain may be any number
             "an event": own["size"][own["action"] != OOM],
-            "an allocation": requested,
-            "a block": size,
+            "an allocation": final["size"].to_numpy(),
+            "a block": final["taken"].to_numpy(),
             "a segment": np.array(reserved, dtype=np.int64),
         }
     )
     return Device(
         number=number,
         **own,
-        block_address=address,
-        block_size=size,
-        block_requested=requested,
-        block_active=active.astype(bool),
-        block_stack=stack,
+        blocks=final[final["active"] == 1].drop(columns="active"),
+        has_state=len(final) > 0,
         reserved=sum(reserved),
     )
 
@@ -307,8 +303,8 @@ class _Block(NamedTuple):
     """A block of the final state."""
 
     address: int
+    taken: int
     size: int
-    requested: int
     active: bool
     stack: int
 
@@ -327,8 +323,8 @@ def _blocks(segment: dict, columns: Columns) -> list[_Block]:
         found.append(
             _Block(
                 address=_address(block, "address", address),
-                size=size,
-                requested=requested,
+                taken=size,
+                size=requested,
                 active=_text(block, "state").startswith("active"),
                 stack=columns.number_of(block.get("frames", past.get("frames"))),
             )

@@ -6,7 +6,6 @@ on. tensors: storages that were seen at an address after so many events (`at`). 
 each operator of one whole step. saved: what autograd kept of it.
 """
 
-import gzip
 import json
 import zlib
 from collections.abc import Callable
@@ -14,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from stepscope.recordings.limits import complaint, unpacked
+from stepscope.recordings.text import reason
 from stepscope.snapshot import MEMORY_CATEGORIES, SnapshotError
 
 NAMES = ("known.json", "known.json.gz")
-_LARGEST = 1 << 30
 _MOST = 1 << 62  # of each number, and of the bytes of a list: more would not fit into 64 bits
 ADVICE = "give the one that was written with it, or omit it"
 
@@ -50,33 +50,26 @@ def beside(snapshot: Path) -> Path | None:
 
 def read(path: Path) -> Known:
     """Raises SnapshotError with one line for any other file."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise SnapshotError(f"{path}: this is a pipe or a device; {ADVICE}")
+    if wrong := complaint(path, "a side file"):
+        raise SnapshotError(wrong)
     try:
-        raw = path.read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            with gzip.open(path) as file:
-                raw = file.read(_LARGEST)
-        content = json.loads(raw)
+        return _known(json.loads(unpacked(path)))
     except OSError as error:
         raise SnapshotError(
             f"{path}: cannot be read ({error.strerror or 'damaged'}); {ADVICE}"
         ) from None
-    except (ValueError, EOFError, zlib.error, RecursionError):
-        raise SnapshotError(f"{path}: this is not JSON; {ADVICE}") from None
-    try:
-        return _known(content)
     except (
         TypeError,
         KeyError,
         ValueError,
         AttributeError,
         OverflowError,
+        EOFError,
+        zlib.error,
         RecursionError,
     ) as error:
-        reason = " ".join(str(error).split())[:120]
         raise SnapshotError(
-            f"{path}: this is not the side file of a snapshot ({reason}); {ADVICE}"
+            f"{path}: this is not the side file of a snapshot ({reason(error)}); {ADVICE}"
         ) from None
 
 

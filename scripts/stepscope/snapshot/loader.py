@@ -17,7 +17,8 @@ import zlib
 from pathlib import Path
 from typing import Any, cast
 
-from stepscope.recordings.limits import most_unpacked
+from stepscope.recordings.limits import complaint, most_unpacked
+from stepscope.recordings.text import reason
 from stepscope.snapshot import SnapshotError, events
 
 _GZIP = b"\x1f\x8b"
@@ -29,10 +30,8 @@ _LOOK_AGAIN = 1.1
 def read(path: Path) -> events.Snapshot:
     """The snapshot in a file that torch.cuda.memory._dump_snapshot wrote. Raises SnapshotError with
     one line."""
-    if path.is_dir():
-        raise SnapshotError(f"{path}: this is a folder; give the file of a snapshot")
-    if path.exists() and not path.is_file():
-        raise SnapshotError(f"{path}: this is a pipe or a device; give the file of a snapshot")
+    if wrong := complaint(path, "torch.cuda.memory._dump_snapshot"):
+        raise SnapshotError(wrong)
     collects = gc.isenabled()
     # plain data has no cycles worth collecting, and looking for them takes longer than reading
     gc.disable()
@@ -40,10 +39,6 @@ def read(path: Path) -> events.Snapshot:
         return _read(path)
     except SnapshotError as error:
         raise SnapshotError(f"{path}: {error}") from None
-    except FileNotFoundError:
-        raise SnapshotError(
-            f"{path}: there is no such file; give one of torch.cuda.memory._dump_snapshot"
-        ) from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise SnapshotError(
             f"{path}: the file is cut off or damaged; record or copy it again"
@@ -51,10 +46,6 @@ def read(path: Path) -> events.Snapshot:
     except OSError as error:
         raise SnapshotError(
             f"{path}: cannot be read ({error.strerror}); give a file that you may read"
-        ) from None
-    except MemoryError:
-        raise SnapshotError(
-            f"{path}: there is not enough memory for it; record fewer steps"
         ) from None
     finally:
         if collects:
@@ -77,9 +68,8 @@ def _read(path: Path) -> events.Snapshot:
         except (SnapshotError, EOFError, OSError, MemoryError, zlib.error):
             raise
         except Exception as error:  # whatever a damaged pickle leads to
-            told = " ".join(f"{type(error).__name__}: {error}".split())[:120]
             raise SnapshotError(
-                f"the pickle is cut off or damaged ({told}); record the snapshot again"
+                f"the pickle is cut off or damaged ({reason(error)}); record the snapshot again"
             ) from None
         return events.snapshot(root, source.columns)
 

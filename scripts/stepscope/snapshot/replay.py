@@ -81,15 +81,7 @@ def replay(device: Device) -> Replay:
     events = len(device.action)
     first, ends, orphans, contradicted = _paired(device)
     touched = device.address[np.append(first, orphans)]
-    untouched = np.flatnonzero(device.block_active & ~np.isin(device.block_address, touched))
-    of_state = {
-        "address": device.block_address,
-        "size": device.block_requested,
-        "start": -1,
-        "end": events,
-        "stack": device.block_stack,
-        "taken": device.block_size,
-    }
+    of_state = device.blocks[~device.blocks["address"].isin(touched)]
     of_orphans = {
         "address": device.address[orphans],
         "size": device.size[orphans],
@@ -98,19 +90,21 @@ def replay(device: Device) -> Replay:
         "stack": -1,
         "taken": 0,
     }
-    held = _in_final_state(device, device.address[first], ends)
-    # Events may be recorded without stacks while blocks have them:
-    # _record_memory_history(context="state").
-    in_state = np.append(device.block_stack, -1)[held]
+    known = device.blocks.drop_duplicates("address").set_index("address")
+    # no block begins at 1
+    held = known.reindex(np.where(ends == events, device.address[first], 1), fill_value=-1)
+    stack = device.stack[first]
     of_history = {
         "address": device.address[first],
         "size": device.size[first],
         "start": first,
         "end": ends,
-        "stack": np.where(device.stack[first] < 0, in_state, device.stack[first]),
-        "taken": np.append(device.block_size, 0)[held],
+        # Events may be recorded without stacks while blocks have them:
+        # _record_memory_history(context="state").
+        "stack": np.where(stack < 0, held["stack"], stack),
+        "taken": held["taken"].clip(lower=0).to_numpy(),
     }
-    parts = [pd.DataFrame(of_state).iloc[untouched]]
+    parts = [of_state.assign(start=-1, end=events)]
     parts += [pd.DataFrame(of_orphans), pd.DataFrame(of_history)]
     blocks = pd.concat(parts).sort_values("start", kind="stable")
     columns = {str(name): column.to_numpy() for name, column in blocks.items()}
@@ -121,7 +115,7 @@ def replay(device: Device) -> Replay:
         active=active,
         reserved=np.maximum(_reserved(device), active),
         contradicted=contradicted,
-        forgotten=bool((device.block_stack[untouched] >= 0).any()),
+        forgotten=bool((of_state["stack"] >= 0).any()),
     )
 
 
@@ -141,9 +135,9 @@ def _paired(device: Device) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
     has_before, has_next = goes_on[:-1], goes_on[1:]
     next_event = np.append(chosen[1:], events)[: len(chosen)]
     is_again = np.append(False, allocates[1:] == allocates[:-1])[: len(chosen)] & has_before
-    in_state = np.isin(address, device.block_address[device.block_active])
-    has_state = device.block_address.size > 0  # a profile without one contradicts nothing
-    denied = ~has_next & has_state & (allocates != in_state)
+    in_state = np.isin(address, device.blocks["address"])
+    # a profile without a final state contradicts nothing
+    denied = ~has_next & device.has_state & (allocates != in_state)
     return (
         chosen[allocates],
         np.where(has_next, next_event, events)[allocates],
@@ -152,21 +146,10 @@ def _paired(device: Device) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
     )
 
 
-def _in_final_state(device: Device, address: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """For blocks that are there to the end their number in the final state; else -1."""
-    if not len(device.block_address):
-        return np.full(len(address), -1)
-    order = np.argsort(device.block_address, kind="stable")
-    place = np.searchsorted(device.block_address, address, sorter=order)
-    block = order[np.minimum(place, len(order) - 1)]
-    is_same = (device.block_address[block] == address) & device.block_active[block]
-    return np.where(is_same & (end == len(device.action)), block, -1)
-
-
 def _action_that_frees(device: Device) -> int:
     """FREE_COMPLETED, but FREE_REQUESTED if the recording was set to skip the former."""
     requested = device.address[device.action == FREE_REQUESTED]
-    waiting = np.isin(requested, device.block_address[device.block_active])
+    waiting = np.isin(requested, device.blocks["address"])
     skipped = not (device.action == FREE_COMPLETED).any() and not waiting.all()
     return FREE_REQUESTED if skipped else FREE_COMPLETED
 

@@ -108,7 +108,6 @@ def summary(device: Device, cut: bool) -> pd.DataFrame:
     row = {
         "device": device.number,
         "events": replay.events,
-        "duration": device.time(replay.events - 1) if replay.events else None,
         "cut": cut,
         "start": int(replay.active[0]),
         "end": int(replay.active[-1]),

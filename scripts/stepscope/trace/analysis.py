@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from stepscope.recordings.limits import complaint
 from stepscope.trace import (
     TraceError,
     attention,
@@ -34,21 +35,13 @@ def readable(path: Path) -> Iterator[Path]:
 
     Raises TraceError with one line for what is no file.
     """
-    _require_file(path)
+    if reason := complaint(path, "a trace"):
+        raise TraceError(reason)
     if path.suffix in _REPORTS:
         with nsys_export.exported(path) as exported:
             yield exported
     else:
         yield path
-
-
-def _require_file(path: Path) -> None:
-    if not path.exists():
-        raise TraceError(f"{path}: there is no such file")
-    if path.is_dir():
-        raise TraceError(f"{path} is a folder; give the file of a trace")
-    if not path.is_file():
-        raise TraceError(f"{path} is a pipe or a device; give the file of a trace")
 
 
 def read(path: Path) -> Trace:

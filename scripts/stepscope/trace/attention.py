@@ -1,6 +1,8 @@
 """Which ranges are a whole attention, which lie in the forward pass, and how many blocks the model
 has."""
 
+import re
+
 import numpy as np
 
 from stepscope.recordings import names as people
@@ -9,15 +11,11 @@ from stepscope.trace.nesting import climb, inside_itself
 
 # A range holds a whole attention if its name has one of the first words and none beside the second
 # ones: "attention scores" is a part of it.
-ATTENTION = frozenset(["attention", "attn", "mha", "gqa", "mqa", "mla", "sdpa", "multihead"])
-BESIDE = frozenset(
-    [
-        "block", "blocks", "causal", "core", "cross", "decoder", "dot", "encoder", "flash",
-        "forward", "fused", "fwd", "grouped", "h", "head", "heads", "layer", "layers", "masked",
-        "model", "module", "multi", "pass", "product", "query", "scaled", "self", "sublayer",
-        "the", "transformer",
-    ]
-)  # fmt: skip
+_ATTENTION = re.compile(r"attention|attn|m[hq]a|gqa|mla|sdpa|multihead")
+_BESIDE = re.compile(
+    r"blocks?|causal|core|cross|decoder|dot|encoder|flash|forward|fused|fwd|grouped|h|heads?|layers?"
+    r"|masked|model|module|multi|pass|product|query|scaled|self|sublayer|the|transformer"
+)
 
 
 def attention_code(found: Attribution) -> int | None:
@@ -35,7 +33,8 @@ def is_attention(name: str) -> bool:
     if len(name) > people.LONGEST:
         return False
     words = {word for word in people.words(name) if not word.isdigit()}
-    return bool(words & ATTENTION) and words <= ATTENTION | BESIDE
+    others = [word for word in words if not _ATTENTION.fullmatch(word)]
+    return len(others) < len(words) and all(map(_BESIDE.fullmatch, others))
 
 
 def in_forward(found: Attribution) -> np.ndarray:

@@ -83,8 +83,6 @@ def _warnings(found: Attribution, are_listed: bool) -> Iterator[tuple[str, str]]
         )
     if counts := _counts(found):
         yield "steps", counts
-    if total and not trace.device_is_host and found.moves_memory.all():
-        yield "no kernels", f"only copies and fills are there; {record}"
     if total and has_calls and unlinked > UNLINKED * total:
         yield (
             "calls that are missing",
@@ -101,11 +99,10 @@ def _warnings(found: Attribution, are_listed: bool) -> Iterator[tuple[str, str]]
 def _launches(found: Attribution) -> str:
     """Of a trace without kernels how many calls should have launched one."""
     trace = found.trace
-    names = [trace.names[code] for code in trace.calls["name"].to_numpy()]
-    launches = [name for name in names if _LAUNCH.search(name)]
-    calls = Counter(launches or names).most_common(1)
-    what = f"{len(launches or names) / found.steps:g} calls a step"
-    what += f" ({calls[0][0]} most of all)" if calls else ""
+    names = [trace.names[code] for code in trace.calls["name"]]
+    launches = list(filter(_LAUNCH.search, names)) or names
+    what = f"{len(launches) / found.steps:g} calls a step"
+    what += f" ({Counter(launches).most_common(1)[0][0]} most of all)" if launches else ""
     return f"{what}, and no kernel, copy or fill is in the file"
 
 
@@ -136,15 +133,10 @@ def ranges(found: Attribution, modules: pd.DataFrame, phases: pd.DataFrame) -> p
     phases hold all."""
     if covered(found) >= COVERED:
         return pd.DataFrame()
-    whole = found.a_step(found.durations.sum())
-    parts = []
-    if len(phases):
-        named = {"range": phases["phase"], "count": phases["count"]}
-        parts.append(pd.DataFrame(named | {"share": phases["gpu_time"] / whole}))
-    own = modules[modules["kind"] == "module"] if len(modules) else modules
-    if len(own):
-        named = {"range": own["module"], "count": own["calls"] * found.steps}
-        parts.insert(0, pd.DataFrame(named | {"share": own["any_thread_gpu_time"] / whole}))
-    if not parts:
-        return pd.DataFrame()
-    return pd.concat(parts).sort_values("share", ascending=False, kind="stable").head(MOST_RANGES)
+    columns = ["range", "count", "share"]
+    inner = modules.reindex(columns=["kind", "module", "calls", "any_thread_gpu_time"])
+    inner = inner[inner["kind"] == "module"].drop(columns="kind").set_axis(columns, axis=1)
+    outer = phases.reindex(columns=["phase", "count", "gpu_time"]).set_axis(columns, axis=1)
+    table = pd.concat([inner.assign(count=inner["count"] * found.steps), outer])
+    table["share"] /= found.a_step(found.durations.sum())
+    return table.nlargest(MOST_RANGES, "share")

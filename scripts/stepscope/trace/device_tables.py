@@ -51,11 +51,7 @@ def gaps(found: Attribution) -> pd.DataFrame:
             waiting = launched[is_first[launched]]
             delay = np.maximum(start[waiting] - call_end[found.launch[waiting]], 0)
             between = _gaps(start[own], end[own], found.occurrence_in(phase)[own])
-            times = {
-                "wall": wall,
-                "busy": busy,
-                "idle": wall - busy,
-            }
+            times = {"wall": wall, "busy": busy, "idle": wall - busy}
             if phase == ALL:
                 times["idle_with_host"] = found.trace.end - found.trace.start - busy
             row = {
@@ -65,17 +61,13 @@ def gaps(found: Attribution) -> pd.DataFrame:
             }
             row |= {name: time / SECOND / steps for name, time in times.items()}
             row["gaps"] = len(between) / steps
-            row["gap_median"] = _seconds(np.median, between)
-            row["gap_max"] = _seconds(np.max, between)
-            row["queue_delay_median"] = _seconds(np.median, delay)
-            row["host_gap_median"] = _seconds(np.median, of_host)
-            row["host_gap_max"] = _seconds(np.max, of_host)
+            # seconds, of none nan
+            gap, queue, host = (pd.Series(ns) / SECOND for ns in (between, delay, of_host))
+            row |= {"gap_median": gap.median(), "gap_max": gap.max()}
+            row |= {"queue_delay_median": queue.median()}
+            row |= {"host_gap_median": host.median(), "host_gap_max": host.max()}
             rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _seconds(statistic, ns: np.ndarray) -> float | None:
-    return float(statistic(ns)) / SECOND if len(ns) else None
 
 
 def _windows(

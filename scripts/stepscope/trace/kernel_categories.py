@@ -35,14 +35,14 @@ CATEGORIES: tuple[str, ...] = (
 """Every category, in the order in which tables and figures show them."""
 
 
-def _only(*operators: str) -> str:
+def _only(operators: str) -> str:
     """A compiled pointwise kernel (TorchInductor names it after the operators that it fuses) of
     these operators only.
 
     Longer operators come before those that they begin with: the repetition takes the first that
     fits, for good.
     """
-    return rf"^(triton_poi|(graph_\d+_)?cpp)_fused(?:_(?:{'|'.join(operators)})(?=_|$))++(_\d+)?$"
+    return rf"^(triton_poi|(graph_\d+_)?cpp)_fused(?:_(?:{operators})(?=_|$))++(_\d+)?$"
 
 
 # Not a kernel that Inductor made of several operators: the names in it may be those of what it
@@ -81,7 +81,7 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "memory set/copy",
-        _only("zeros_like", "new_zeros", "zeros", "zero", "ones_like", "ones", "full_like", "full"),
+        _only(r"zeros_like|new_zeros|zeros|zero|ones_like|ones|full_like|full"),
     ),
     # Many tensors in one launch, but only copied.
     ("copy/cast", r"multi_tensor_apply\w*<.*\bCopy(Functor)?<|^aten::_foreach_copy_?$"),
@@ -186,35 +186,10 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         "copy/cast",
         _only(
-            "_to_copy",
-            "convert_element_type",
-            "clone",
-            "contiguous",
-            "copy_",
-            "copy",
-            "cat",
-            "stack",
-            "slice",
-            "select",
-            "split",
-            "chunk",
-            "transpose",
-            "permute",
-            "t",
-            "view",
-            "_unsafe_view",
-            "reshape",
-            "expand",
-            "unsqueeze",
-            "squeeze",
-            "constant_pad_nd",
-            "flip",
-            "roll",
-            "repeat",
-            "gather",
-            "embedding",
-            "index_select",
-            "index",
+            r"_to_copy|convert_element_type|clone|contiguous|copy_|copy|cat|stack|slice"
+            r"|select|split|chunk|transpose|permute|t|view|_unsafe_view|reshape|expand"
+            r"|unsqueeze|squeeze|constant_pad_nd|flip|roll|repeat|gather|embedding"
+            r"|index_select|index"
         ),
     ),
     (

@@ -6,7 +6,6 @@ their work themselves (all calls of one operator together), with what they call;
 collectives that a library runs on threads of its own.
 """
 
-import gzip
 import json
 import re
 import zlib
@@ -16,14 +15,14 @@ import numpy as np
 import pandas as pd
 
 from stepscope.recordings import names as people
-from stepscope.recordings.limits import most_unpacked
+from stepscope.recordings.limits import unpacked
+from stepscope.recordings.text import reason
 from stepscope.trace import TraceError, event_categories, events
 from stepscope.trace.event_categories import CALL, EITHER, MOVES, ON_DEVICE, OPERATOR, RANGE
 from stepscope.trace.events import Names, Trace
 from stepscope.trace.nesting import climb, latest_before, nest
 
 _OWN_WORK = 0.5
-_GZIP = b"\x1f\x8b"
 _MOST = 2**63
 # Column → (argument, what stands where it is none).
 _ARGUMENTS = {
@@ -63,7 +62,7 @@ def read(path: Path) -> Trace:
     """The trace in a .json or .json.gz. Raises TraceError with one line for any other file, or a
     damaged one."""
     try:
-        content = _parsed(_bytes(path))
+        content = _parsed(unpacked(path))
         if isinstance(content, list):  # the format allows the events alone
             content = {"traceEvents": content}
         found = [each for each in content["traceEvents"] if isinstance(each, dict)]
@@ -73,25 +72,9 @@ def read(path: Path) -> Trace:
     except OSError as error:
         raise TraceError(f"{path} cannot be read: {error.strerror or error}") from None
     except _DAMAGES as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:80]
         raise TraceError(
-            f"{path} is not a trace of torch.profiler, or is damaged ({reason})"
+            f"{path} is not a trace of torch.profiler, or is damaged ({reason(error)})"
         ) from None
-
-
-def _bytes(path: Path) -> bytes:
-    """What is in the file, unpacked if it is packed."""
-    with path.open("rb") as file:
-        if file.read(2) != _GZIP:
-            return path.read_bytes()
-    limit = most_unpacked(path)
-    with gzip.open(path) as unpacked:
-        raw = unpacked.read(limit + 1)
-    if len(raw) > limit:
-        raise TraceError(
-            f"{path}: unpacked it is larger than {limit >> 20} MB; if you trust it, gunzip it first"
-        )
-    return raw
 
 
 def _parsed(raw: bytes):

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
+from stepscope.recordings.text import reason
 from stepscope.trace import TraceError, events
 from stepscope.trace.events import Names, Trace
 
@@ -82,9 +83,9 @@ def read(path: Path) -> Trace:
         AttributeError,
         RecursionError,
     ) as error:
-        reason = " ".join(str(error).split())
         raise TraceError(
-            f"{path} cannot be read ({reason}); export it again with `nsys export --type sqlite`"
+            f"{path} cannot be read ({reason(error)});"
+            " export it again with `nsys export --type sqlite`"
         ) from None
 
 
@@ -98,13 +99,13 @@ class _Database:
         )
         self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         # No views: an export has none, and one without an end would be read for ever.
-        tables = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        self.tables = {
-            name: {
-                row[1] for row in self._connection.execute(f"PRAGMA table_info({_quoted(name)})")
-            }
-            for (name,) in tables.fetchall()
-        }
+        columns = self._connection.execute(
+            "SELECT main.name, info.name FROM sqlite_master AS main,"
+            " pragma_table_info(main.name) AS info WHERE main.type = 'table'"
+        )
+        self.tables: dict[str, set[str]] = {}
+        for table, column in columns:
+            self.tables.setdefault(table, set()).add(column)
 
     def integers(
         self, table: str, columns: dict[str, int], where: str = "1", order: str = "", also: str = ""
@@ -147,11 +148,6 @@ class _Database:
             (int(number), _text(text))
             for number, text in self.rows(f"SELECT {key}, {value} FROM {table}")
         ]
-
-
-def _quoted(name: str) -> str:
-    """A name as SQL has it, whatever stands in it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _text(value: object) -> str:

@@ -13,6 +13,7 @@ from stepscope.trace.events import SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.nesting import climb
 
+_MODULES = ["layer_modules", "remainder_modules"]
 ALL = "all"  # the whole capture, what lies outside every phase included
 
 
@@ -103,8 +104,7 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
         return pd.DataFrame()
     table = pd.concat(parts, ignore_index=True)
     first = ["phase", "name", "category"]
-    texts = ["layer_modules", "remainder_modules"]
-    return table[[*first, *table.columns.drop(first)]].fillna(dict.fromkeys(texts, ""))
+    return table[[*first, *table.columns.drop(first)]].fillna(dict.fromkeys(_MODULES, ""))
 
 
 def _described(found: Attribution, codes: np.ndarray) -> pd.DataFrame:
@@ -123,28 +123,21 @@ def composition(found: Attribution, own: pd.DataFrame, layers: int | None) -> pd
     (-1) is not alike in each. Of a module that is not in every layer all instances are of the
     remainder; of the others, and of those without a module, each layer has the same whole number.
     """
-    columns = ["layers", "per_layer", "layer_modules", "remainder_modules"]
     if not layers:
-        return pd.DataFrame(columns=columns)
+        return pd.DataFrame(columns=["layers", "per_layer", *_MODULES])
     each = own.groupby(["name", "module", "step"]).size()
-    alike = each.groupby(level=["name", "module"]).agg(["min", "max", "size"])
+    alike = each.groupby(level=["name", "module"]).agg(["min", "max", "size"]).reset_index()
     is_steady = (alike["min"] == alike["max"]) & (alike["size"] == found.steps)
-    unsteady = alike.index[~is_steady].get_level_values("name")
-    differ = set(unsteady) | set(own["name"][own["step"] < 0])
-    once = once_a_step(found, layers)
-    counts: dict[int, dict[int, int]] = {}
-    for name, module, count in alike["min"].reset_index().to_numpy().tolist():
-        if name not in differ:
-            counts.setdefault(name, {})[module] = count
-    rows = {}
-    for name, of_module in counts.items():
-        repeated = {
-            module: 0 if module in once else count // layers for module, count in of_module.items()
-        }
-        rest = {module: count - layers * repeated[module] for module, count in of_module.items()}
-        texts = _counted(repeated, found.trace.names), _counted(rest, found.trace.names)
-        rows[name] = [layers, sum(repeated.values()), *texts]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    differ = {*alike["name"][~is_steady], *own["name"][own["step"] < 0]}
+    alike = alike[~alike["name"].isin(differ)]
+    in_each = ~alike["module"].isin(once_a_step(found, layers))
+    repeated = (alike["min"] // layers).where(in_each, 0)
+    rest = alike["min"] - layers * repeated
+    alike = alike.assign(module=found.named(alike["module"]))
+    counted = [_counted(alike.assign(count=count)) for count in (repeated, rest)]
+    per_layer = repeated.groupby(alike["name"]).sum()
+    texts = dict(zip(_MODULES, counted, strict=True))
+    return pd.DataFrame({"layers": layers, "per_layer": per_layer} | texts)
 
 
 def once_a_step(found: Attribution, layers: int) -> set[int]:
@@ -157,11 +150,12 @@ def once_a_step(found: Attribution, layers: int) -> set[int]:
     return set(codes[count % (found.steps * layers) != 0].tolist())
 
 
-def _counted(counts: dict[int, int], names: list[str]) -> str:
-    named = [(names[code], count) for code, count in counts.items() if count and code >= 0]
-    return ", ".join(
-        f"{count} {name}" for name, count in sorted(named, key=lambda pair: (-pair[1], pair[0]))
-    )
+def _counted(alike: pd.DataFrame) -> pd.Series:
+    """The modules that launch a kernel and how often, by the kernel's code; most of all first."""
+    own = alike[(alike["count"] > 0) & (alike["module"] != "")]
+    own = own.sort_values(["count", "module"], ascending=[False, True])
+    texts = own["count"].astype(str) + " " + own["module"]
+    return texts.groupby(own["name"]).agg(", ".join)
 
 
 def module_codes(found: Attribution) -> np.ndarray:
@@ -191,11 +185,11 @@ def categories(found: Attribution) -> pd.DataFrame:
     included."""
     parts = []
     for phase, mask in selections(found).items():
-        ns = pd.Series(found.durations[mask]).groupby(found.category[mask]).agg(["size", "sum"])
-        part = pd.DataFrame({"phase": phase, "category": np.array(CATEGORIES)[ns.index]})
-        part["calls"] = ns["size"].to_numpy() / found.steps
-        part["time"] = found.a_step(ns["sum"].to_numpy())
-        total = ns["sum"].sum()
-        part["share"] = ns["sum"].to_numpy() / total if total else None
-        parts.append(part)
-    return pd.concat(parts, ignore_index=True)
+        ns = pd.Series(found.durations[mask]).groupby(found.category[mask])
+        part = ns.agg(calls="size", time="sum").rename_axis("category").reset_index()
+        parts.append(part.assign(phase=phase, share=part["time"] / part["time"].sum()))
+    table = pd.concat(parts, ignore_index=True)
+    table["category"] = np.array(CATEGORIES)[table["category"]]
+    table["calls"] /= found.steps
+    table["time"] = found.a_step(table["time"])
+    return table[["phase", "category", "calls", "time", "share"]]

@@ -236,7 +236,8 @@ def _slowed(found: Attribution, beside: pd.DataFrame, part: pd.DataFrame) -> dic
     """What computed beside some collectives, and how much longer than alone."""
     if beside.empty:
         return {"beside": ""}
-    row: dict = {"beside": _short(found, beside.groupby("name")["ns"].sum().idxmax())}
+    longest = beside.groupby("name")["ns"].sum().idxmax()
+    row: dict = {"beside": _short(found, longest), "slowed": None}
     known = beside[beside["alone"] > 0]
     alone = float(known["alone"].sum())
     if alone:

@@ -1,6 +1,7 @@
 """The tables of a trace as one Markdown page, for a terminal and for GitHub."""
 
 import math
+import re
 
 import pandas as pd
 
@@ -24,15 +25,22 @@ _SECTIONS: dict[str, tuple[str, int]] = {
     "transfers": ("Copies, fills, and calls that wait", 40),
 }
 # Columns for which a page is too narrow, or which another one says better.
-_HIDDEN = {"device_name", "attention", "matmul_time", "memory_operations", "full_name", "tile"}
-_HIDDEN |= {"data_type", "arithmetic", "layers", "per_layer", "layer_modules", "remainder_modules"}
-_HIDDEN |= {"backward_elementwise", "backward_elementwise_time", "min", "max", "std"}
-_MICROSECONDS = {"median", "min", "max", "std", "gap_median", "gap_max", "queue_delay_median"}
-_MICROSECONDS |= {"host_gap_median", "host_gap_max"}
-_MICROSECONDS |= {"fastest", "slowest", "host_each", "gpu_each"}
-_SECONDS = {"time", "wall", "busy", "idle", "hidden", "exposed", "before", "after", "difference"}
-_SECONDS |= {"host_exclusive", "idle_with_host", "step", "compute", "waiting", "transfer"}
-_SECONDS |= {"waited_for", "slowed"}
+_HIDDEN = re.compile(
+    r"device_name|attention|matmul_time|memory_operations|full_name|tile|data_type|arithmetic"
+    r"|layers|per_layer|(layer|remainder)_modules|backward_elementwise(_time)?|min|max|std"
+)
+# Columns → (unit, how many of it the table's unit is, decimals); the first that fits.
+_UNITS = (
+    (r".*(median|max|min|std|_each)|(fast|slow)est", ("µs", 1e6, 2)),
+    (
+        r"time|.*_time|host_exclusive|idle_with_host|wall|busy|idle|hidden|exposed|before|after"
+        r"|difference|step|compute|waiting|transfer|waited_for|slowed",
+        ("ms a step", 1e3, 3),
+    ),
+    (r"(bus_)?rate", ("GB/s", 1e-9, 2)),
+    (r".*share", ("%", 1e2, 1)),
+    (r".*", ("", 1.0, 0)),
+)
 _LABELS = {
     "composition": "calls a step",
     "waited_for": "others wait for it, ms a step",
@@ -58,7 +66,7 @@ def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
         shown = [
             each
             for each in table.columns.astype(str)
-            if each not in _HIDDEN and not table[each].isna().all()
+            if not _HIDDEN.fullmatch(each) and not table[each].isna().all()
         ]
         heading, *labels = (_of_host(each, is_host) for each in (heading, *map(_label, shown)))
         sides = ["---:" if pd.api.types.is_numeric_dtype(table[each]) else "---" for each in shown]
@@ -122,13 +130,7 @@ def _composition(row: dict) -> str:
 
 def _unit(column: str) -> tuple[str, float, int]:
     """(a column's unit, how many of it the table's unit is, decimals); "" of one without."""
-    if column in _MICROSECONDS:
-        return "µs", 1e6, 2
-    if column.endswith("_time") or column in _SECONDS:
-        return "ms a step", 1e3, 3
-    if column in ("rate", "bus_rate"):
-        return "GB/s", 1e-9, 2
-    return "", 1.0, 0
+    return next(unit for pattern, unit in _UNITS if re.fullmatch(pattern, column))
 
 
 def _label(column: str) -> str:
@@ -137,7 +139,7 @@ def _label(column: str) -> str:
         return _LABELS[column]
     words = column.replace("_", " ").replace("gpu", "kernel")
     unit, _, _ = _unit(column)
-    return f"{words}, {unit}" if unit else words
+    return f"{words}, {unit}" if unit.strip("%") else words
 
 
 def value_text(column: str, value: object) -> str:
@@ -148,9 +150,7 @@ def value_text(column: str, value: object) -> str:
         return str(value)
     unit, factor, decimals = _unit(column)
     if unit:
-        return f"{factor * value:,.{decimals}f}"
-    if column.endswith("share"):
-        return f"{100 * value:.1f} %"
+        return f"{factor * value:,.{decimals}f}" + " %" * (unit == "%")
     if column in ("process", "device"):
         return f"{value:.0f}"
     if column in _WHOLE:
