@@ -29,6 +29,10 @@ def analyse_file(path: Path, known_path: Path | None = None) -> dict[str, pd.Dat
     side = known.read(known_path) if known_path else None
     try:
         return analyse(loader.read(path), side)
+    except known.Foreign:
+        raise SnapshotError(
+            f"{known_path}: it belongs to another snapshot; {known.ADVICE}"
+        ) from None
     except MemoryError:
         raise SnapshotError(
             f"{path}: there is not enough memory for it; record fewer steps"
@@ -39,7 +43,7 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd
     """Table name → table, one device after the other. known.json describes the device that
     allocates most.
 
-    Raises SnapshotError if known.json belongs to another snapshot.
+    Raises known.Foreign if known.json belongs to another snapshot.
     """
     lines = [*stacks.user_lines(snapshot), ""]
     python = stacks.has_python(snapshot)
@@ -51,7 +55,7 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd
         cut = replayed.contradicted
         if side is not None and device is busiest:
             if not categories.belongs(replayed, side):
-                raise SnapshotError(f"known.json belongs to another snapshot; {known.ADVICE}")
+                raise known.Foreign
             blocks = categories.from_known(
                 replayed, phases.from_marks(side, device), side, kinds, casts
             )

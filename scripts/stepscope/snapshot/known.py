@@ -22,6 +22,10 @@ _MOST = 1 << 62  # of each number, and of the bytes of a list: more would not fi
 ADVICE = "give the one that was written with it, or omit it"
 
 
+class Foreign(Exception):
+    """The side file is that of another snapshot."""
+
+
 class Mark(NamedTuple):
     """From so many allocations and frees on, the program is in this step (None outside all), phase
     and module."""
@@ -102,7 +106,7 @@ def _mark(
 def _entry(entry: dict, *fields: str) -> dict:
     """Its fields, and those that all have; `cast` for `cast_of`."""
     found = {
-        name: _READ.get(name, _text)(entry[name]) for name in ("bytes", "shape", "dtype", *fields)
+        name: _READ.get(name, _text)(entry[name]) for name in (*fields, "bytes", "shape", "dtype")
     }
     return found | {"cast": found.pop("cast_of", False)}
 

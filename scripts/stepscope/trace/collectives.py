@@ -5,7 +5,7 @@ number), `group` and `name` (text), `sequence` (its number in the group, -1 if t
 `start` and `end` by the rank's own clock, in any unit.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -62,7 +62,7 @@ def with_waits(found: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def waited_for(waits: pd.DataFrame) -> dict[int, float]:
+def waited_for(waits: pd.DataFrame) -> dict[Hashable, float]:
     """Rank → how long all other ranks together wait in collectives that it was the last to start,
     covered by kernels or not."""
     total = (waits["until"] - waits["start"]).groupby(waits["last"]).sum()
@@ -91,10 +91,10 @@ def bus_bytes(
 
 
 def parts(
-    windows: tuple[np.ndarray, np.ndarray],
-    computing: tuple[np.ndarray, np.ndarray],
-    waiting: tuple[np.ndarray, np.ndarray],
-    transferring: tuple[np.ndarray, np.ndarray],
+    windows: Sequence[np.ndarray],
+    computing: Sequence[np.ndarray],
+    waiting: Sequence[np.ndarray],
+    transferring: Sequence[np.ndarray],
 ) -> dict[str, float]:
     """What a rank's time in some windows goes to: compute, transfer, waiting, idle, each where none
     of those before it is, so that they add up to the windows. All are (starts, ends)."""

@@ -208,7 +208,7 @@ def _operations(
 
 
 def _owner(
-    device: int | str, launched_by: np.ndarray, processes: list[int | str], are_mixed: bool
+    device: object, launched_by: np.ndarray, processes: list[int | str], are_mixed: bool
 ) -> int | np.ndarray:
     """The process that a device's events belong to, where files were merged: the one with the same
     words before the number, such as "[TP00] 0" beside "[TP00] 4711"; else the one that launched
@@ -264,7 +264,7 @@ def _key(value: object) -> int | str:
     return value if isinstance(value, int) else str(value)
 
 
-def _words(pid: int | str) -> str:
+def _words(pid: object) -> str:
     """What stands before the number in the name of a process."""
     return str(pid).rstrip("0123456789").strip()
 

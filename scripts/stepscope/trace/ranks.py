@@ -8,7 +8,6 @@ import re
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from stepscope.trace import collectives, kernel_names
 from stepscope.trace.attribution import Attribution
@@ -120,7 +119,8 @@ def _row(alike: pd.DataFrame, computing: pd.DataFrame, part: pd.DataFrame) -> di
         "count": len(alike) / part["steps"].iloc[0],
     }
     spans = alike[["start", "end"]].to_numpy().T
-    hidden = float(np.diff(covered(*arrays(computing, "start", "end"), spans), axis=0).sum())
+    start, end = arrays(computing, "start", "end")
+    hidden = float(np.diff(covered(start, end, spans), axis=0).sum())
     time = float((spans[1] - spans[0]).sum())
     # nan where no other rank is there
     waiting = float((alike["until"] - alike["start"]).sum(min_count=1))
@@ -167,7 +167,7 @@ def _kernels(found: Attribution, every: pd.DataFrame) -> pd.DataFrame:
     slowest = mean.max(axis=1)
     table = pd.DataFrame(
         {
-            "kernel": [_short(found, code) for code in mean.index],
+            "kernel": _short(found, mean.index),
             "calls": calls,
             "fastest_rank": mean.idxmin(axis=1),
             "slowest_rank": mean.idxmax(axis=1),
@@ -179,8 +179,8 @@ def _kernels(found: Attribution, every: pd.DataFrame) -> pd.DataFrame:
     return table.nlargest(MOST_KERNELS, "difference").reset_index(drop=True)
 
 
-def _short(found: Attribution, code: int) -> str:
-    return kernel_names.describe(found.trace.names[code]).short
+def _short(found: Attribution, codes: pd.Index) -> list[str]:
+    return [kernel_names.describe(name).short for name in found.named(codes)]
 
 
 def _shown(part: pd.DataFrame) -> dict:
@@ -193,7 +193,7 @@ def _a_step(times: dict[str, float], part: pd.DataFrame) -> dict[str, float]:
     return {name: time / SECOND / part["steps"].iloc[0] for name, time in times.items()}
 
 
-def of_ranks(trace: Trace, rank: ArrayLike) -> pd.DataFrame:
+def of_ranks(trace: Trace, rank: np.ndarray | int) -> pd.DataFrame:
     """The collectives among the operations, of these ranks, as collectives.py asks for them: what
     the library says of them, else what the kernel's name does."""
     found = trace.operations.join(trace.messages.set_index("operation")).assign(rank=rank)
@@ -236,8 +236,8 @@ def _slowed(found: Attribution, beside: pd.DataFrame, part: pd.DataFrame) -> dic
     """What computed beside some collectives, and how much longer than alone."""
     if beside.empty:
         return {"beside": ""}
-    longest = beside.groupby("name")["ns"].sum().idxmax()
-    row: dict = {"beside": _short(found, longest), "slowed": None}
+    longest = beside.groupby("name")["ns"].sum().nlargest(1).index
+    row: dict = {"beside": _short(found, longest)[0], "slowed": None}
     known = beside[beside["alone"] > 0]
     alone = float(known["alone"].sum())
     if alone:

@@ -49,7 +49,8 @@ def transfers(found: Attribution) -> pd.DataFrame:
     is_filling = found.category == CATEGORIES.index("memory set/copy")
     what[is_filling & (operations["kind"] == KERNEL)] = FILLS_BY_KERNEL
     copies = operations["name"][operations["kind"] == MEMORY]
-    what[copies.index] = [_kind_of_transfer(name) for name in found.named(copies)]
+    kinds = [_kind_of_transfer(name) for name in found.named(copies)]
+    what.update(pd.Series(kinds, copies.index, dtype=object))
     every = with_ranks(found).assign(what=what)[what != ""]
     key = [*_RANK, "what"]
     table = every.groupby(key)["ns"].agg(calls="size", time="sum")
