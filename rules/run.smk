@@ -1,13 +1,12 @@
 # What holds for a run as a whole: that it is alone in its folder, and what it says at its end.
 # Makes no files but what its jobs read of the machines.
-from stepscope.config.run import end_from_a_thread, forget, outlive_the_reader, speak_briefly
+from stepscope.config.run import end_from_a_thread, forget, speak_briefly, speak_safely
 from stepscope.config.run import unlockable, unwritable
-from stepscope.files import is_full
 from stepscope.machine import arrival, slurm
 from stepscope.machine.locks import lock_run
 
 MOST_NAMED = 20  # cells without a result
-outlive_the_reader(workflow.is_main_process)
+speak_safely(workflow.is_main_process)
 
 
 def refusal():
@@ -53,9 +52,6 @@ onsuccess:
 
 onerror:
     forget(records_of(workflow.dag.finished_jobs))
-    if is_full(Path("results")):
-        place = Path("results").resolve()
-        print(f"error: the disk of {place} is full; make room and run again, nothing is lost")
     if missing := CELLS.missing():
         print(f"{len(missing)} of {len(CELLS.names())} cells are without a result:")
         for name in missing[:MOST_NAMED]:

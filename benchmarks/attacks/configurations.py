@@ -81,7 +81,6 @@ TEXTS = {
 def configurations(place: Path) -> Callable:
     """A function that makes an attempt with a configuration."""
     whole = read_yaml(ROOT / "config.yaml")
-    place.mkdir()
 
     def attempt(work: Path, draw: random.Random) -> Attempt:
         file = work / "given.yaml"

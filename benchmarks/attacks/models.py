@@ -113,7 +113,6 @@ FILES = (
 
 def models(place: Path) -> Callable:
     """A function that makes an attempt with a model."""
-    place.mkdir()
 
     def attempt(work: Path, draw: random.Random) -> Attempt:
         file = work / "net.py"

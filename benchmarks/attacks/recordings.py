@@ -88,7 +88,10 @@ def traces(place: Path) -> Callable:
 def snapshots(place: Path) -> Callable:
     """A function that makes an attempt with a snapshot."""
     packed = bomb(b"\x80\x04\x8e" + (2**31).to_bytes(8, "little"), b"x")
-    paths = [*STRANGERS.glob("*.pickle"), *(TESTS / "unit/snapshot/recordings").rglob("*.pickle.gz")]
+    paths = [
+        *STRANGERS.glob("*.pickle"),
+        *(TESTS / "unit/snapshot/recordings").rglob("*.pickle.gz"),
+    ]
 
     def attempt(work: Path, draw: random.Random) -> Attempt:
         path = draw.choice(sorted(paths))

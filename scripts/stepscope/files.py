@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-LEAST_BYTES = 64 * 1024  # free on a disk that is not full
+LEAST_BYTES = 2**20  # free on a disk that is not full
 
 
 @contextlib.contextmanager
@@ -67,8 +67,7 @@ def or_one_line(place: Path | None) -> Iterator[None]:
 
 
 def is_full(folder: Path) -> bool:
-    """Whether nothing can be written to a folder any more, not even the line in a log that says
-    so."""
+    """Whether next to nothing can be written to a folder any more."""
     try:
         state = os.statvfs(folder)
     except OSError:

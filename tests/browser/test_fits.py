@@ -19,7 +19,7 @@ LLAMA = "model=Llama 3.2 1B&card=RTX 4090"
 
 
 @pytest.fixture(scope="module")
-def page_file(tmp_path_factory) -> Path:
+def page_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("fits") / "fits.html"
     path.write_text(document(ROOT / "report"))
     return path
@@ -27,7 +27,7 @@ def page_file(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def viewed(opened, page_file):
-    def made(state: str = "", width: int = 1280, theme: str = "light"):
+    def made(state="", width=1280, theme="light"):
         page = opened(f"{page_file.as_uri()}#{state}", width, theme)
         page.wait_for_function(DRAWN)
         return page
@@ -35,7 +35,7 @@ def viewed(opened, page_file):
     return made
 
 
-def made_up(chosen: random.Random) -> Setup:
+def made_up(chosen):
     """Any setup that has a closed form."""
     model = fits.model(chosen.choice(list(fits.KNOWN["models"])), {})
     options = {name: chosen.choice(values(name)) for name in OPTIONS}
@@ -51,7 +51,7 @@ def made_up(chosen: random.Random) -> Setup:
     return replace(found, compile="block") if is_fp8 else found
 
 
-def for_the_page(setup: Setup) -> dict:
+def for_the_page(setup):
     """A setup as the page's script has it: the sizes that do not follow from others."""
     sizes = footprint.sizes_of(setup.shape, setup.batch, setup.context)
     chosen = {name: getattr(setup, name) for name in (*OPTIONS, "checkpoint")}

@@ -54,7 +54,7 @@ def test_an_error_names_the_file_that_it_is_about(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "line"),
+    "code, line",
     [
         (
             errno.ENOSPC,
@@ -71,7 +71,7 @@ def test_an_error_names_the_file_that_it_is_about(tmp_path):
         (errno.ENOENT, "cannot read F: No such file or directory"),
     ],
 )
-@pytest.mark.parametrize(("name", "place"), [("F", "G"), (None, "F")])
+@pytest.mark.parametrize("name, place", [("F", "G"), (None, "F")])
 def test_a_program_ends_with_one_line(code, line, name, place):
     with pytest.raises(SystemExit) as end, files.or_one_line(place):
         raise OSError(code, os.strerror(code), name)
@@ -86,9 +86,11 @@ def test_other_errors_are_not_hidden(tmp_path):
 
 @pytest.mark.parametrize(
     ("free", "inodes", "full"),
-    [(16, (100, 1), False), (15, (100, 1), True), (16, (100, 0), True), (16, (0, 0), False)],
+    [(256, (9, 1), False), (255, (9, 1), True), (256, (9, 0), True), (256, (0, 0), False)],
 )
-def test_a_disk_without_64_kib_or_without_inodes_is_full(free, inodes, full, tmp_path, monkeypatch):
+def test_a_disk_without_a_mebibyte_or_without_inodes_is_full(
+    free, inodes, full, tmp_path, monkeypatch
+):
     state = SimpleNamespace(f_bavail=free, f_frsize=4096, f_files=inodes[0], f_favail=inodes[1])
     monkeypatch.setattr(os, "statvfs", lambda _: state)
     assert files.is_full(tmp_path) is full

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from stepscope.config import Complaints, ConfigError
+from stepscope.config import MOST_COMPLAINTS, Complaints, ConfigError
 from stepscope.config.studies import BY_NAME
 from stepscope.model import chosen
 from stepscope.model.formats import FORMATS
@@ -147,7 +147,8 @@ def _least_above_most(value: object, where: str = "") -> Iterator[str]:
 def _explained(error) -> list[str]:
     """A line, or one for each unknown key, for a jsonschema ValidationError: the key, jsonschema's
     words with the value, and what the key means."""
-    said, meaning = error.message, _meaning(error)
+    said = error.message
+    meaning = _meaning(error)
     if len(said) > MOST_SHOWN:
         said = f"{said[:80]} ... {said[-80:]}"
     told = [(said, meaning)]
@@ -157,7 +158,9 @@ def _explained(error) -> list[str]:
         told = []
         for name in error.instance:
             if name not in known and not any(each.search(name) for each in patterns):
-                hint = _alike(name, known) if known else meaning
+                # to look for one that is alike takes a while
+                alike = known and len(told) < MOST_COMPLAINTS
+                hint = _alike(name, known) if alike else meaning
                 told.append((f"unknown key {name[:MOST_SHOWN]!r}", hint))
     key = ".".join(map(str, error.absolute_path)) or "(top level)"
     lines = [f"config key {key}: {what}; {hint}".removesuffix("; ") for what, hint in told]

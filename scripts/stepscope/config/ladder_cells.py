@@ -19,7 +19,8 @@ def ladder_cells(target: Target) -> list[Cell]:
     models = models_of(config)
     cells = []
     for place in target.settings["places"][target.device]:
-        size, context = place["size"], place["context"]
+        size = place["size"]
+        context = place["context"]
         check_size(size, config, f"config key ladder.places.{target.device}")
         batch = place.get("batch", usual)
         spec = {

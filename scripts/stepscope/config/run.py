@@ -2,6 +2,7 @@
 it is, and loses no cell that was measured, however it ends."""
 
 import contextlib
+import errno
 import logging
 import os
 import shutil
@@ -77,15 +78,37 @@ class OneLineAJob(logging.Filter):
         return record.levelno > logging.INFO or event.endswith("error")
 
 
+class FullDisk(logging.Filter):
+    """For the terminal: one line that says that the disk is full, instead of all errors that come
+    of it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._is_said = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is shown as it is."""
+        is_error = record.levelno >= logging.ERROR
+        if not is_error or not (
+            os.strerror(errno.ENOSPC) in str(record.msg) or is_full(self._folder)
+        ):
+            return True
+        if not self._is_said:
+            print(f"error: {full_disk(self._folder)}", file=sys.stderr, flush=True)
+        self._is_said = True
+        return False
+
+
 def speak_briefly() -> None:
     """From now on, Snakemake says less on the terminal."""
     for handler in _shown():
         handler.addFilter(OneLineAJob())
 
 
-def outlive_the_reader(is_main: bool) -> None:
-    """From now on a run does not fail at what it cannot say; without a reader it ends as by
-    SIGTERM: what runs is finished, and nothing new begins.
+def speak_safely(is_main: bool) -> None:
+    """From now on a run does not fail at what it cannot say. A full disk is one line. Without a
+    reader the run ends as by SIGTERM: what runs is finished, and nothing new begins.
 
     Snakemake raises BrokenPipeError where it says that a job has failed, and so never notes that it
     has: it would wait for that job for ever, as where the program that reads the pipe was ended.
@@ -106,7 +129,9 @@ def outlive_the_reader(is_main: bool) -> None:
 
         return handled
 
+    logging.raiseExceptions = False  # else each line that the log file has no room for is pages
     for handler in _shown():
+        handler.addFilter(FullDisk(Path.cwd()))
         handler.handle = unfailing(handler.handle)  # type: ignore[method-assign]  # of this one
 
 
@@ -157,8 +182,13 @@ def unready(folder: Path, is_dry: bool) -> str | None:
     if not os.access(notes if notes.exists() else folder, os.W_OK):
         return f"cannot write in {folder}: make it writable, or choose another --directory"
     if is_full(folder):
-        return f"the disk of {folder} is full; make room and run again, nothing is lost"
+        return full_disk(folder)
     return None
+
+
+def full_disk(folder: Path) -> str:
+    """A line that says so."""
+    return f"the disk of {folder} is full; make room and run again, nothing is lost"
 
 
 def unwritable(

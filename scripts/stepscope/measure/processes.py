@@ -16,6 +16,7 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import TypeVar
 
+from stepscope import files
 from stepscope.machine import process
 
 Result = TypeVar("Result")
@@ -67,6 +68,8 @@ def _run(measure: Callable[[], Result], ours: Connection, theirs: Connection) ->
     error: BaseException | None = None
     try:
         theirs.send(measure())
+    except OSError as raised:  # a full disk is no defect of the program
+        error = SystemExit(f"error: {files.complaint(raised, None)}")
     except BaseException as raised:
         error = raised
     process.end_at_once(error)

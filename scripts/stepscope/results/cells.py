@@ -230,7 +230,8 @@ def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> 
     """The first key in which two specs differ, with both values; empty where they agree."""
     for key in sorted({*found, *expected} - {*without, "study"}):
         if found.get(key) != expected.get(key):
-            return f"{key} is {found.get(key)!r} there, {expected.get(key)!r} in the plan"
+            there, planned = (f"{one.get(key)!r:.200}" for one in (found, expected))
+            return f"{key} is {there} there, {planned} in the plan"
     return ""
 
 
@@ -246,6 +247,7 @@ def rows(cells: list[MeasuredCell]) -> list[dict]:
 
 
 def _provenance(cell: MeasuredCell) -> dict:
+    """What the record says of where the cell was measured, by what, and how the GPU fared."""
     record, hardware, telemetry = cell.record, cell.hardware, cell.record["telemetry"]
     origin = record["provenance"]
     return {

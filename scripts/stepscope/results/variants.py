@@ -30,6 +30,7 @@ def _step(cell: MeasuredCell, options: dict) -> tuple:
 
 
 def _rows(cell: MeasuredCell, timed: dict[tuple, str]) -> Iterator[dict]:
+    """The rungs of a cell. timed: what a timing cell runs (by _step): its name."""
     is_ladder = "context" in cell.spec and "devices" not in cell.spec
     declared = cell.spec.get("variants", []) if is_ladder else []
     after = {one["name"]: one.get("after", "") for one in declared}

@@ -125,7 +125,7 @@ def test_a_path_that_jobs_can_be_given(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "harmful"),
+    "name, harmful",
     [
         ("{wild}", "'{'"),
         ("x}", "'}'"),
@@ -194,12 +194,15 @@ def terminal(monkeypatch):
 
 
 @pytest.mark.parametrize("is_main", [True, False])
-def test_a_run_whose_reader_was_ended_goes_on_and_ends_as_by_sigterm(is_main, terminal):
+def test_a_run_whose_reader_was_ended_goes_on_and_ends_as_by_sigterm(
+    is_main, terminal, monkeypatch
+):
     logger, ended = terminal
     signals = []
+    monkeypatch.setattr(logging, "raiseExceptions", True)  # what is set is undone
     before = signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
     try:
-        run.outlive_the_reader(is_main)
+        run.speak_safely(is_main)
         logger.error("read")
         assert os.read(ended, 100) == b"read\n" and not signals
         os.close(ended)
@@ -207,6 +210,19 @@ def test_a_run_whose_reader_was_ended_goes_on_and_ends_as_by_sigterm(is_main, te
         assert signals == [signal.SIGTERM] * is_main
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_of_a_full_disk_one_line_is_said_whatever_errors_come_of_it(tmp_path, monkeypatch, capsys):
+    shown = run.FullDisk(tmp_path)
+    other = logging.makeLogRecord({"msg": "Error in rule time_step", "levelno": logging.ERROR})
+    lost = {"msg": "Error recording metadata ([Errno 28] No space left on device)"}
+    assert shown.filter(other)
+    assert not shown.filter(logging.makeLogRecord(lost | {"levelno": logging.ERROR}))
+    monkeypatch.setattr(run, "is_full", lambda folder: folder == tmp_path)
+    assert not shown.filter(other)
+    assert shown.filter(logging.makeLogRecord({"msg": "Job stats", "levelno": logging.INFO}))
+    said = f"error: the disk of {tmp_path} is full; make room and run again, nothing is lost"
+    assert capsys.readouterr().err == f"{said}\n"
 
 
 def test_a_folder_that_snakemake_cannot_write_to_is_one_line(tmp_path, monkeypatch):

@@ -52,7 +52,7 @@ def test_parameters_are_those_that_the_shape_counts():
     assert Setup(shape, 1, 1).sizes["parameters"] == shape.parameters
 
 
-def bytes_of(setup: Setup, name: str) -> int:
+def bytes_of(setup, name):
     return total(group(setup, name))
 
 
@@ -138,7 +138,7 @@ def test_memory_by_number_or_card(text):
     assert fits.memory(text) == 24 * 2**30
 
 
-def run(*flags: str) -> subprocess.CompletedProcess:
+def run(*flags):
     return subprocess.run([sys.executable, PROGRAM, *flags], capture_output=True, text=True)
 
 

@@ -65,7 +65,7 @@ def test_what_no_study_records(options, measured):
     assert peak(replace(MEDIUM, **options), "step").bytes == pytest.approx(measured, rel=1e-5)
 
 
-def kept_by_the_compiler(setup: Setup) -> int:
+def kept_by_the_compiler(setup):
     """Bytes of all tensors that a compiled block's forward pass gives to its backward pass, without
     weights and tables: what min_cut_rematerialization_partition leaves of the joint graph. Nothing
     is compiled, and no tensor has memory."""

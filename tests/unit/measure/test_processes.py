@@ -1,5 +1,6 @@
 """Fresh processes one after another: what they return, and how their ends are told."""
 
+import errno
 import os
 import signal
 import sys
@@ -28,10 +29,6 @@ def test_what_a_process_changes_is_its_own():
     assert changed == []
 
 
-def test_no_more_processes_run_than_are_asked_for():
-    assert next(processes.each(3, lambda number: number)) == 1
-
-
 def ended(measure):
     """What the program ends with."""
     with pytest.raises(SystemExit) as end:
@@ -52,15 +49,21 @@ def test_a_line_with_which_a_process_ends_is_said_once(capfd):
     assert capfd.readouterr().err == "error: no GPU\n"
 
 
+def test_a_full_disk_is_one_line(capfd):
+    def write(number):
+        raise OSError(errno.ENOSPC, "No space left on device", "scratch/trace.json")
+
+    assert ended(write) == 1
+    line = capfd.readouterr().err
+    assert line.startswith("error: cannot write scratch/trace.json: No space left on device; make")
+    assert line.count("\n") == 1
+
+
 def test_a_process_that_is_killed_is_named():
     assert (
         ended(lambda number: os.kill(os.getpid(), signal.SIGKILL))
         == "error: process 1 of 2 was killed by signal 9"
     )
-
-
-def test_a_process_that_ends_without_a_word_is_no_result():
-    assert ended(lambda _number: os._exit(0)) == "error: process 1 of 2 ended without a result"
 
 
 def sleeper(number, *, apart):
@@ -126,7 +129,7 @@ def test_processes_die_with_the_program(start_python):
     assert signal_of_end(handle)
 
 
-def signal_of_end(handle: int) -> bool:
+def signal_of_end(handle):
     """Whether the process behind a file descriptor ends within a minute."""
     import select
 
