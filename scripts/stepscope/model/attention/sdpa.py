@@ -35,7 +35,7 @@ def attention(
     queries = q.shape[-2]
     keys = k.shape[-2]
     with named("fused attention"):
-        seen = None
+        seen: Tensor | None = None
         is_plain = masks.is_plain(queries, keys, window, lower_right)
         # PyTorch's own mask gives NaN for queries that see nothing, and is for GPUs.
         if is_causal and not is_plain and window is None and queries <= keys and q.is_cuda:

@@ -4,9 +4,7 @@
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
-
-Function = TypeVar("Function", bound=Callable)
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +18,7 @@ class Compilation:
 
 
 @functools.cache
-def compiled(function: Function) -> Function:
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, compiled for each shape that it meets."""
     import torch  # which what reads of options does without
 
