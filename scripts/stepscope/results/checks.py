@@ -11,7 +11,7 @@ def values(cells: list[MeasuredCell]) -> Iterator[dict]:
     values of a record, with `cell`; inf: not a number."""
     for cell in cells:
         for name, check in _compared(cell).items():
-            place = {"cell": cell.name, "variant": name, "mode": "step", "unit": "1"}
+            place = {"cell": cell.name, "variant": name, "mode": "step"}
             for quantity in ("difference", "loss_difference", "tolerance"):
                 if check[quantity] is not None:
                     yield place | {"quantity": quantity, "value": check[quantity]}

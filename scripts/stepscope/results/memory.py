@@ -93,7 +93,7 @@ def values(cells: list[MeasuredCell], snapshots: Snapshots) -> list[dict]:
 def _value(cell: MeasuredCell, quantity: str, number: float, **place: str) -> dict:
     """A value in bytes, of the cell's own variant and mode unless its place says another."""
     where = {"cell": cell.name, "variant": "step", "mode": cell.place["mode"]} | place
-    return where | {"quantity": quantity, "unit": "B", "value": float(number)}
+    return where | {"quantity": quantity, "value": float(number)}
 
 
 def _recorded(cell: MeasuredCell, snapshots: Snapshots) -> Iterator[dict]:
