@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from stepscope.axes import DIRECTIONS, PHASES
@@ -102,11 +101,10 @@ def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """All files' rows in the columns of the table and in SI units, one for each machine that has
     ours beside a figure. tables: those that ours.known() reads, with the places of their cells."""
     read_from = [figure for path in paths for figure in read(path)]
-    figures = pd.DataFrame(read_from, columns=[*EMPTY])
+    figures = pd.DataFrame(read_from, columns=[*EMPTY]).astype(dict.fromkeys(NUMBERS, float))
     figures["statistic"] = figures["statistic"].replace("", "value")
-    of_machines = figures.reset_index().merge(
-        tables["series"]["machine"].drop_duplicates(), "cross"
-    )
+    machines = tables["series"]["machine"].drop_duplicates()
+    of_machines = figures.reset_index().merge(machines, "cross")
     matches = _beside(of_machines, ours.known(tables)).set_index(of_machines["index"])
     found = figures.join(matches.dropna(subset="measured"))
     units = found["unit"].map(SI)
@@ -115,7 +113,7 @@ def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     doubt = found["doubt"].mask((found["doubt"] == "") & is_impossible, "cannot be true")
     # Of changes the ratio is that of what they change to.
     whole = found["quantity"].isin(CHANGES).astype(float)
-    ratio = (whole + value) / (whole + found["measured"])
+    measured = (whole + found["measured"]).replace(0, math.nan)
     made = found.assign(
         phase=found["phase"].map(PHASES),
         variant=found["implementation"],
@@ -123,7 +121,7 @@ def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         unit=units.str[0],
         doubt=doubt,
         # What is in doubt is listed, and compared with nothing.
-        ratio=ratio.where((doubt == "") & np.isfinite(ratio)),
+        ratio=((whole + value) / measured).where(doubt == ""),
     )
     return made[TABLES["published"].names].fillna({"cell": "", "beside": ""})
 
