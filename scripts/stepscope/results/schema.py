@@ -330,7 +330,6 @@ _ALL = (
         axes(changed=("option", "that it changes, `precision` or one of the options")),
         texts(before=("from", "what that option was; empty for the first")),
         axes(value=("to", "what that option is")),
-        texts(again="timing cell that measured the same step"),
         PRECISION,
         axes(
             attention="implementation in the model",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from stepscope.results import alone, checks, derived, statistics, variants
+from stepscope.results import agreement, alone, derived, statistics, variants
 from stepscope.results.alone import STEP, WHOLE
 from stepscope.results.ceilings import RATES, least_times
 from stepscope.results.cells import MeasuredCell, of_study, places, precision_of, told
@@ -68,7 +68,7 @@ def of_values(cells: list[MeasuredCell], more: Sequence[dict]) -> pd.DataFrame:
     """What the records name besides times, one number a process, but for two: what was recorded
     until the memory ran out is no peak of a step, and where a rung that takes turns uses what the
     others have reserved and freed, nobody knows what it needs itself."""
-    rows = [*told(cells, "values"), *more, *checks.values(cells)]
+    rows = [*told(cells, "values"), *more, *agreement.values(cells)]
     found = where(_at_steps(rows, "value"), quantity=[*QUANTITIES]).astype({"value": float})
     lost = [cell.name for cell in of_study(cells, "memory") if cell.status()[0] != "ok"]
     is_lost = found["cell"].isin(lost) & found["quantity"].isin(PEAKS)
