@@ -66,7 +66,9 @@ def traces(place: Path) -> Callable:
         path = draw.choice(sorted(paths))
         file = work / path.name
         file.write_bytes(path.read_bytes())
-        way = draw.choice((*["inside"] * 6, "bytes", "no file", "bomb"))
+        way = draw.choice((*["inside"] * 6, "bytes", "no file"))
+        if draw.random() < 0.03:
+            way = "bomb"
         if way == "no file":
             how = no_file(file, draw)
         elif way == "bomb":
