@@ -50,9 +50,9 @@ def plant(process: type, share: float) -> None:
     """Let the variant SLOW of every process of a ladder wait at the end of its steps."""
     prepare = process._prepare
 
-    def prepare_slow(self, variant: dict) -> None:
-        prepare(self, variant)
-        if variant["name"] == SLOW:
+    def prepare_slow(self, name: str, variant: dict) -> None:
+        prepare(self, name, variant)
+        if name == SLOW:
             slow_down(self._works[SLOW], share)
 
     process._prepare = prepare_slow

@@ -38,7 +38,7 @@ from stepscope.results import statistics, verdicts
 
 PROJECT = Path(__file__).resolve().parents[1]
 WORKTREE = "worktree"
-PROGRAMS = tuple(study.file for study in STUDIES if study.is_timed)
+PROGRAMS = tuple(study.file for study in STUDIES if study.samples_are_series)
 # Columns of samples that tell series apart.
 SERIES = ["variant", "mode", "kind", "phase", "length", "direction"]
 COLUMNS = [

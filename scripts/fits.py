@@ -1,48 +1,41 @@
-"""Whether a training step of a Transformer fits a card: its peak by tensor, the largest batch and
-context, what would make room. Needs no GPU and no torch. Exit code: 0 it fits, 1 it does not or may
-not, 2 the flags are wrong."""
+"""Whether a training step fits a card: its peak by tensor, the largest batch and context, what
+would make room. Needs no GPU. Of a model or step of one's own, whose file is imported and runs as
+you, the peak by category is found by running it in shapes alone, which needs torch. Exit code: 0 it
+fits, 1 it does not or may not, 2 the flags are wrong."""
 
 import argparse
 import json
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 from stepscope.formulas import fits
-from stepscope.formulas.footprint import OPTIONS, Setup
-from stepscope.formulas.options import values
 from stepscope.yaml_files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-USUAL = {"precision": "bf16", "attention": "sdpa", "optimizer": "fused", "loss": "torch"}
-NUMBERS = {"batch": 1, "context": 4096, "checkpoint": 0, "devices": 1}
 
 
 def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__)
+    flags.add_argument("--memory", default="24GB", help="GiB as it is sold, or a card; %(default)s")
+    flags.add_argument("--reserve", default="0GB", help="of it what others hold; %(default)s")
+    fits.add_flags(flags)
+    flags.add_argument("--model", metavar="FILE:FUNCTION", help="one's own: docs/own-model.md")
     flags.add_argument(
-        "--size",
-        default="Llama 3.2 1B",
-        help="a model by name, or a size of config.yaml; %(default)s",
+        "--hf", dest="model", type="hf:{}".format, metavar="NAME", help="of transformers"
     )
-    flags.add_argument(
-        "--memory", default="24GB", help="of the card, GiB as it is sold, or its name; %(default)s"
-    )
-    flags.add_argument(
-        "--reserve", default="0GB", help="of it what others hold, as a display; %(default)s"
-    )
-    for name, usual in NUMBERS.items():
-        flags.add_argument(f"--{name}", type=int, default=usual, help=f"{usual}")
-    for name in OPTIONS:
-        usual = USUAL.get(name) or {field.name: field.default for field in fields(Setup)}[name]
-        flags.add_argument(f"--{name}", choices=values(name), default=usual, help=f"{usual}")
+    flags.add_argument("--keys", default="{}", metavar="JSON", help="what the function takes")
+    flags.add_argument("--step", metavar="FILE:FUNCTION", help="one's own: docs/fits.md")
     flags.add_argument("--json", action="store_true", help="print data instead of lines")
     given = flags.parse_args()
     try:
-        shape = fits.model(given.size, read_yaml(ROOT / "config.yaml")["sizes"])
-        options = {name: getattr(given, name) for name in (*NUMBERS, *OPTIONS)}
         capacity = fits.memory(given.memory) - fits.memory(given.reserve)
-        found = fits.answer(Setup(shape, **options), capacity)
+        if given.model or given.step:
+            from stepscope.measure import fake_peak  # and torch with it
+
+            found = fits.of_peak(capacity, *fake_peak.found(given))
+        else:
+            sizes = read_yaml(ROOT / "config.yaml")["sizes"]
+            found = fits.answer(fits.setup_of(given, sizes), capacity)
     except ValueError as error:
         flags.error(str(error))
     print(json.dumps(found, indent=2) if given.json else "\n".join(fits.printed(found)))

@@ -41,7 +41,7 @@ def main() -> None:
             "products": precision_products.measure,
         }
         try:
-            summary = probes[spec["probe"]](spec)
+            tables = probes[spec["probe"]](spec)
         except Exception as error:
             if not memory.is_out_of_memory(error):
                 raise
@@ -49,11 +49,15 @@ def main() -> None:
                 f"error: {memory.reason(error)}; look at a smaller size, or fewer tokens (config"
                 " key precision)"
             )
-        for table in summary["tables"].values():
+        rows = [row for table in tables.values() for row in table]
+        for table in tables.values():
             _say(table)
         found = Found()
-        found.status(spec["probe"], summary["status"], summary["reason"])
-        running.finish([found], [spec["probe"]], {"tables": summary["tables"]})
+        if all(row.get("status") == "unsupported" for row in rows):
+            found.status(spec["probe"], "unsupported", rows[0]["reason"])
+        else:
+            found.status(spec["probe"])
+        running.finish([found], [spec["probe"]], {"tables": tables})
 
 
 def _say(table: list[dict]) -> None:

@@ -40,7 +40,7 @@ def main() -> None:
             "known": None,
         }
         if found.snapshot:
-            about |= {"recorded": found.recorded, "recorder": found.recorder} | _write(
+            about |= {"recorded": found.recorded, "recorder": found.recorder.name} | _write(
                 running.folder, found
             )
         running.finish([found.found], [memory_steps.NAME], {"memory": about})

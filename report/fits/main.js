@@ -7,7 +7,7 @@ const COLOURS = {
 // What people train with, where the address says nothing else.
 const USUAL = {
   model: "Llama 3.2 1B", card: "RTX 4090", context: "4096", batch: "1", precision: "bf16", attention: "sdpa", loss: "torch",
-  optimizer: "fused", compile: "none", gradients: "kept", checkpoint: "0", strategy: "alone", devices: "1", reserve: "0",
+  optimizer: "fused", compile: "none", recompute: "no", gradients: "kept", checkpoint: "0", strategy: "alone", devices: "1", reserve: "0",
   machine: Object.keys(data.known.machines)[0],
 };
 const OWN_SHAPE = { d_model: "d_model", d_ff: "d_ff", num_layers: "layers", num_heads: "heads", key_value_heads: "heads of K and V", vocab_size: "vocabulary", head_width: "d_head (0: d_model / heads)", window: "window (0: none)" };
@@ -108,8 +108,8 @@ function showForm(state) {
     part("How it runs", menu(state, "precision", "precision", choicesOf("precision"), { class: "wide" }),
       menu(state, "attention", "attention", choicesOf("attention"), { class: "wide" }), menu(state, "loss", "loss", choicesOf("loss"), { class: "wide" }),
       menu(state, "optimizer", "optimizer", choicesOf("optimizer"), { class: "wide" }), menu(state, "compile", "compiled", choicesOf("compile"), { class: "wide" }),
-      menu(state, "gradients", "gradients", choicesOf("gradients"), { class: "wide" }),
-      number(state, "checkpoint", "recompute every so many blocks (0: none)", 0, { class: "wide" })),
+      menu(state, "recompute", "recomputed", choicesOf("recompute"), { class: "wide" }), menu(state, "gradients", "gradients", choicesOf("gradients"), { class: "wide" }),
+      number(state, "checkpoint", "recompute all but the input of every so many blocks (0: none)", 0, { class: "wide" })),
     part("Time", menu(state, "machine", "by the measured rates of", Object.keys(data.known.machines).map((name) => [name, name]), { class: "wide" })));
   if (focused?.startsWith("control-")) document.getElementById(focused)?.focus();
 }
@@ -165,10 +165,16 @@ function factsOf(state, setup, capacity) {
 }
 
 function showFound(state, setup, peak, capacity) {
-  const room = roomOf(setup, peak.bytes).map((each) => row(
-    [element("a", { href: addressOf({ ...state, ...Object.fromEntries(Object.entries(each.change).map(([key, value]) => [key, String(value)])) }) }, each.label)],
+  const changesOf = ({ change }) => Object.fromEntries(Object.entries(change).map(([key, value]) => [key, String(value)]));
+  const told = (each, href) => row([element("a", { href }, each.label)],
     [`−${gib(each.saved)}`, "number"], [gib(each.bytes), "number"], [verdictOf(each.bytes, capacity)],
-    [whole(largest(each.setup, "batch", capacity)), "number"]));
+    [whole(largest(each.setup, "batch", capacity)), "number"]);
+  const room = roomOf(setup, peak.bytes).map((each) => told(each, addressOf({ ...state, ...changesOf(each) })));
+  const together = togetherOf(setup, capacity).reduce(({ rows, reached }, each) => {
+    const next = { ...reached, ...changesOf(each) };
+    return { rows: [...rows, told(each, addressOf(next))], reached: next };
+  }, { rows: [], reached: state }).rows;
+  const ofChanges = [["Change"], ["GiB", "number"], ["peak", "number"], ["then it"], ["largest batch", "number"]];
   const tensors = peak.tensors.filter(({ bytes }) => bytes > 0);
   const line = (each) => row([[swatch(each.category), each.name, element("small", {}, each.category)]], [`${each.count === 1 ? "" : `${each.count} × `}${each.dims} × ${each.each} B`, "formula"], [gib(each.bytes), "number"]);
   const heads = [["Tensor"], ["Formula"], ["GiB", "number"]];
@@ -177,8 +183,9 @@ function showFound(state, setup, peak, capacity) {
   document.getElementById("found").replaceChildren(
     factsOf(state, setup, capacity),
     element("h2", {}, "What makes room"),
-    room.length ? table("What makes room", [["Change"], ["GiB", "number"], ["peak", "number"], ["then it"], ["largest batch", "number"]], room)
+    room.length ? table("What makes room", ofChanges, room)
       : element("p", { class: "note" }, "None of the known changes lowers this peak."),
+    ...(together.length ? [element("h2", {}, "One change on top of the other, on as many devices"), table("One on top of the other", ofChanges, together)] : []),
     element("h2", {}, "What is alive at the peak"),
     table("Tensors at the peak", heads, shown.map(line)),
     rest.length ? element("details", {}, element("summary", {}, `${rest.length} smaller ones, ${gib(rest.reduce((sum, { bytes }) => sum + bytes, 0))} GiB together`), table("Smaller tensors", heads, rest.map(line))) : "",
@@ -200,13 +207,13 @@ function commandOf(state, setup) {
 function showTrust() {
   const { published, own } = data;
   const rows = published.map((each) => row([each.what], [each.setup, "formula"], [gib(each.published), "number"], [gib(each.predicted), "number"],
-    [`${each.error > 0 ? "+" : "−"}${Math.abs(100 * each.error).toFixed(1)} %`, "number"], [each.source, "formula"]));
+    [`${each.error > 0 ? "+" : "−"}${Math.abs(100 * each.error).toFixed(1)} %`, "number"], [[element("span", { title: each.quote }, each.source)], "formula"]));
   const median = (values) => values.map(Math.abs).sort((a, b) => a - b)[values.length >> 1];
   document.getElementById("trust").replaceChildren(
     element("h2", {}, "How far to trust it"),
     ...own.map((text) => element("p", { class: "note" }, text)),
     ...(rows.length ? [
-      element("p", { class: "note" }, `Against ${rows.length} peaks that others published, of their own code: median error ${(100 * median(published.map(({ error }) => error))).toFixed(1)} %. Their models differ from this project's in details, and many say neither what they count nor at which step.`),
+      element("p", { class: "note" }, `Against ${rows.length} peaks that others published, of their own code: median error ${(100 * median(published.map(({ error }) => error))).toFixed(1)} %. What was published as reserved is held against the middle of what the allocator reserves. The largest difference is of attention written out with a softmax in 16 bits, which this table has in fp32; steps that are not compiled, on 8 GPUs or with one long sequence, reserve more than the middle of that range.`),
       element("details", {}, element("summary", {}, "Each of them"), table("Published peaks",
         [["Step"], ["Setup"], ["published", "number"], ["predicted", "number"], ["error", "number"], ["Source"]], rows))] : []));
 }

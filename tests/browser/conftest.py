@@ -29,7 +29,7 @@ def opened(browser):
     and what is loaded from elsewhere."""
     contexts = []
 
-    def made(address: str, width: int = 1280, theme: str = "light"):
+    def made(address, width=1280, theme="light"):
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         contexts.append(context)

@@ -19,7 +19,7 @@ DRAWN = "document.documentElement.dataset.drawn"
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory) -> Path:
+def tables(tmp_path_factory):
     """The made-up GPU and CPU, with a log of one cell."""
     folder = made_up.write_tables(tmp_path_factory.mktemp("results") / "tables", gpu=True, cpu=True)
     log = folder.parent / CELL / "measure.log"
@@ -29,7 +29,7 @@ def tables(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def example(tmp_path_factory) -> str:
+def example(tmp_path_factory):
     """Address of the explorer of the committed example's records."""
     root = tmp_path_factory.mktemp("h200")
     with zipfile.ZipFile(ROOT / "report/example/h200/cells.zip") as archive:
@@ -46,7 +46,7 @@ def example(tmp_path_factory) -> str:
 def viewed(opened, tables):
     """A view as a reader opens it by its address; `runs` beside the tables."""
 
-    def made(width: int = 1280, theme: str = "light", runs: dict | None = None, **state: str):
+    def made(width=1280, theme="light", runs=None, **state):
         path = tables.parent / "report" / ("two.html" if runs else explorer.FILE)
         path.parent.mkdir(exist_ok=True)
         if not path.exists():
@@ -54,9 +54,7 @@ def viewed(opened, tables):
                 explorer.document(runs or {"": tables}, path.parent, "snakemake", ROOT / "report")
             )
         page = opened(
-            path.as_uri() + links.explorer_link(**state).removeprefix(explorer.FILE),
-            width,
-            theme,
+            path.as_uri() + links.explorer_link(**state).removeprefix(explorer.FILE), width, theme
         )
         page.wait_for_function(DRAWN)
         return page
@@ -64,7 +62,7 @@ def viewed(opened, tables):
     return made
 
 
-def rows_of(tables: Path, name: str, **where: str) -> list[dict]:
+def rows_of(tables, name, **where):
     """Rows of a CSV, by Python's own reader."""
     with open(tables / f"{name}.csv", newline="") as file:
         return [
@@ -74,14 +72,14 @@ def rows_of(tables: Path, name: str, **where: str) -> list[dict]:
         ]
 
 
-def choose(page, name: str, value: str) -> None:
+def choose(page, name, value):
     """Choose in a menu, and wait for the view."""
     page.evaluate("delete document.documentElement.dataset.drawn")
     page.locator(f"#control-{name}").select_option(value)
     page.wait_for_function(DRAWN)
 
 
-def place(page, row: str, column: str):
+def place(page, row, column):
     """The field of the pivot at a row's and a column's heading."""
     at = page.locator("#view thead th").all_inner_texts().index(column)
     return (
@@ -248,9 +246,9 @@ def test_quantities_are_grouped_and_filters_fold_on_a_phone(viewed):
     assert page.locator("#control-phase").is_visible()  # it stays open
 
 
-@pytest.mark.parametrize(("address", "actions"), TASKS)
+@pytest.mark.parametrize("address, actions", TASKS)
 def test_ten_questions_are_answered_in_three_actions(opened, example, address, actions):
-    def seen(page) -> str:
+    def seen(page):
         page.wait_for_function(DRAWN)
         return page.locator("#view").inner_text()
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory) -> str:
+def report(tmp_path_factory):
     """Address of the page of the made-up GPU, with its figures."""
     root = tmp_path_factory.mktemp("report")
     tables = made_up.write_tables(root / "tables")

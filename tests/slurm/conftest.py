@@ -13,7 +13,7 @@ import yaml
 HERE = Path(__file__).resolve().parent
 
 
-def load(name: str, path: Path):
+def load(name, path):
     """A Python file as a module of a name of its own."""
     spec = importlib.util.spec_from_file_location(name, path)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -36,12 +36,12 @@ PAUSE = """
 class SlurmProject(workflow.Project):
     """A copy of the project on the shared file system of a lab; programs run on its login node."""
 
-    def __init__(self, folder: Path, lab):
+    def __init__(self, folder, lab):
         super().__init__(folder, lab.local)
         self.lab = lab
         self._started: list[subprocess.Popen] = []
 
-    def start(self, *words, program=sys.executable) -> subprocess.Popen:
+    def start(self, *words, program=sys.executable):
         """Start Python, or another program, on the login node."""
         command = [str(word) for word in self.lab.command([program, *words], self.folder)]
         out = {
@@ -69,7 +69,7 @@ class SlurmProject(workflow.Project):
         )
         return workflow.Run(run.code, run.text + (logs[-1].read_text() if logs else ""))
 
-    def submitting(self, *words) -> list:
+    def submitting(self, *words):
         """What `submit` starts."""
         return [
             HERE / "often.py",
@@ -80,40 +80,40 @@ class SlurmProject(workflow.Project):
             "time_step",
         ]
 
-    def shell(self, command: str) -> str:
+    def shell(self, command):
         """What a command line prints on the login node."""
         run = self.run("-c", command, program="sh")
         assert run.code == 0, run.text
         return run.text
 
-    def snakemake_of(self, process: subprocess.Popen) -> int:
+    def snakemake_of(self, process):
         """Process of the snakemake that `start` started: the child of what entered the lab."""
         return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
 
-    def records(self) -> list[Path]:
+    def records(self):
         """The record of every cell that has one."""
         return sorted(self.folder.glob("results/*/timing/**/record.json"))
 
-    def configure(self, change) -> None:
+    def configure(self, change):
         """Change config.yaml by a function of it."""
         path = self.folder / "config.yaml"
         config = yaml.safe_load(path.read_text())
         change(config)
         path.write_text(yaml.safe_dump(config, sort_keys=False))
 
-    def pause_after(self, file: str, line: str) -> None:
+    def pause_after(self, file, line):
         """Let a program wait in a file after a line, as long as the file `hold` exists."""
         self.edit(file, line, line + PAUSE)
         (self.folder / "hold").touch()
 
-    def wait_until(self, holds, what: str) -> None:
+    def wait_until(self, holds, what):
         """Ask again and again, for a minute."""
         deadline = time.monotonic() + 60
         while not holds():
             assert time.monotonic() < deadline, f"waited in vain until {what}"
             time.sleep(0.02)
 
-    def end_all(self) -> None:
+    def end_all(self):
         """Kill what was started and still runs, and let what waits in a pause go on to its end."""
         (self.folder / "hold").unlink(missing_ok=True)
         for process in self._started:
@@ -145,7 +145,7 @@ def project_in(tmp_path):
     keys."""
     made = []
 
-    def make(lab, hardware: dict, contexts: list[int], **keys) -> SlurmProject:
+    def make(lab, hardware, contexts, **keys):
         folder = tmp_path / f"project{len(made)}"
         workflow.copy_of_code(folder)
         project = SlurmProject(folder, lab)

@@ -63,7 +63,7 @@ PartitionName=t4   Nodes=n2 MaxTime=60
 """
 
 
-def cannot_run() -> str | None:
+def cannot_run():
     """Why there can be no lab here, as a reason to skip a test; None if there can."""
     lacking = [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
     if lacking:
@@ -83,7 +83,7 @@ def cannot_run() -> str | None:
 class Lab:
     """The lab from outside: `with Lab() as lab: lab.command(["sbatch", ...])`."""
 
-    def __enter__(self) -> "Lab":
+    def __enter__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-lab-"))
         self.folder.chmod(0o711)  # munge refuses folders that others may write to
         self.local = self.folder / "local"
@@ -113,12 +113,12 @@ class Lab:
             time.sleep(0.05)
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception):
         self._process.stdin.close()
         self._process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def command(self, words: list, folder: Path | str = ".") -> list[str]:
+    def command(self, words, folder="."):
         """A command line that runs a command inside the lab, in a folder."""
         inside = (
             Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
@@ -136,7 +136,7 @@ class Lab:
             *map(str, words),
         ]
 
-    def _idle_nodes(self) -> int:
+    def _idle_nodes(self):
         if not (self.folder / "started").exists():
             return 0
         asked = ["timeout", "2", "sinfo", "--noheader", "--Node", "--partition=gpu", "--format=%T"]
@@ -146,7 +146,7 @@ class Lab:
             .count("idle")
         )
 
-    def _write_files(self) -> None:
+    def _write_files(self):
         of_each_node = [f"{part}/{node}" for part in ("spool", "node") for node in NODES]
         for name in ("etc", "munge", "state", "log", "local", *of_each_node):
             (self.folder / name).mkdir(parents=True)
@@ -162,12 +162,12 @@ class Lab:
         key.write_bytes(os.urandom(1024))
 
 
-def _path() -> str:
+def _path():
     """PATH with the folders in which Debian puts the daemons."""
     return f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"
 
 
-def _ends(logs: list[Path]) -> list[str]:
+def _ends(logs):
     """The last lines of each log."""
     return [
         f"{log.name}: {line}"
@@ -176,7 +176,7 @@ def _ends(logs: list[Path]) -> list[str]:
     ]
 
 
-def run_inside(folder: Path) -> None:
+def run_inside(folder):
     """Process 1 of the lab's own namespaces: start the daemons, wait for the end of stdin. The
     kernel ends the rest."""
     deadline = time.monotonic() + SECONDS_TO_START
@@ -224,7 +224,7 @@ def run_inside(folder: Path) -> None:
     sys.stdin.read()
 
 
-def _start(folder: Path, name: str, command: list) -> None:
+def _start(folder, name, command):
     with open(folder / f"log/{name}.out", "w") as log:
         subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 

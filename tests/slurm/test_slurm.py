@@ -107,7 +107,7 @@ def test_each_bad_end_names_the_cell_and_its_log_and_the_others_go_on(lab, proje
 
 
 @pytest.mark.parametrize(
-    ("entry", "complaint"),
+    "entry, complaint",
     [
         (
             {"slurm_partition": "gpus"},

@@ -72,7 +72,7 @@ def test_the_ratio_is_of_each_round_and_its_interval_students():
 
 
 @pytest.mark.parametrize(
-    ("ratio", "noise", "limits", "verdict"),
+    "ratio, noise, limits, verdict",
     [
         (1.05, 1, "unknown", "faster"),
         (0.95, 1, "unknown", "slower"),
@@ -109,7 +109,7 @@ def test_warm_up_does_not_count(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    "words, said",
     [
         (["main", "worktree"], "give --cells, or --command"),
         (

@@ -54,7 +54,7 @@ def test_an_error_names_the_file_that_it_is_about(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "line"),
+    "code, line",
     [
         (
             errno.ENOSPC,
@@ -71,7 +71,7 @@ def test_an_error_names_the_file_that_it_is_about(tmp_path):
         (errno.ENOENT, "cannot read F: No such file or directory"),
     ],
 )
-@pytest.mark.parametrize(("name", "place"), [("F", "G"), (None, "F")])
+@pytest.mark.parametrize("name, place", [("F", "G"), (None, "F")])
 def test_a_program_ends_with_one_line(code, line, name, place):
     with pytest.raises(SystemExit) as end, files.or_one_line(place):
         raise OSError(code, os.strerror(code), name)

@@ -112,23 +112,3 @@ def test_a_planted_step_is_longer_by_its_share(share, monkeypatch):
     work._forward()
     work._optimizer()
     assert now[0] - 10 == pytest.approx(3 * (1 + share), abs=0.01)
-
-
-def test_only_the_slow_variant_is_slowed(monkeypatch):
-    slowed = []
-    monkeypatch.setattr(
-        planted_ladder, "slow_down", lambda work, share: slowed.append((work, share))
-    )
-
-    class Process:
-        def __init__(self):
-            self._works = {}
-
-        def _prepare(self, variant):
-            self._works[variant["name"]] = variant["name"].upper()
-
-    planted_ladder.plant(Process, 0.05)
-    process = Process()
-    for name in ("equal0", "slow"):
-        process._prepare({"name": name})
-    assert slowed == [("SLOW", 0.05)]

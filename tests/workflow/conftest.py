@@ -12,7 +12,7 @@ from projects import Project, copy_of_code
 
 
 @pytest.fixture(scope="module")
-def measured_once(tmp_path_factory) -> Path:
+def measured_once(tmp_path_factory):
     """A project whose report was made by a real run, whose output is in run.txt."""
     folder = tmp_path_factory.mktemp("measured") / "project"
     copy_of_code(folder)

@@ -78,7 +78,7 @@ class Run:
     text: str
 
     @property
-    def complaint(self) -> str:
+    def complaint(self):
         """What it says is wrong, where that is all that it says: one line."""
         lines = [line for line in self.text.splitlines() if not BANNER.match(line)]
         assert self.code != 0, self.text
@@ -86,7 +86,7 @@ class Run:
         return lines[0]
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self):
         """Rule → how many of its jobs a dry run plans."""
         return {
             rule: int(count)
@@ -97,14 +97,14 @@ class Run:
 class Project:
     """A copy of the project."""
 
-    def __init__(self, folder: Path, locks: Path):
+    def __init__(self, folder, locks):
         self.folder = folder
         self._environment = {
             key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "OUT")
         }
         self._environment |= {"STEPSCOPE_LOCKS": str(locks), "CUDA_VISIBLE_DEVICES": ""}
 
-    def run(self, *words, program=SNAKEMAKE, cwd=None) -> Run:
+    def run(self, *words, program=SNAKEMAKE, cwd=None):
         """Run snakemake, or another program, to its end."""
         command = [str(program), *map(str, words)]
         said = subprocess.run(
@@ -119,13 +119,13 @@ class Project:
         )
         return Run(said.returncode, said.stdout)
 
-    def edit(self, file: str, old: str, new: str) -> None:
+    def edit(self, file, old, new):
         """Replace what stands once in a file."""
         text = (self.folder / file).read_text()
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file}"
         (self.folder / file).write_text(text.replace(old, new))
 
-    def tree(self) -> dict[str, tuple[int, int]]:
+    def tree(self):
         """Every file outside Snakemake's own folder → its time and size."""
         paths = (
             path
@@ -140,7 +140,7 @@ class Project:
         }
 
 
-def copy_of_code(folder: Path) -> None:
+def copy_of_code(folder):
     """The project with the tiny grid, without any result."""
     folder.mkdir()
     leave = shutil.ignore_patterns("__pycache__", "example")

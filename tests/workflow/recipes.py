@@ -23,7 +23,7 @@ class Block:
     text: str
 
 
-def recipe(heading: str, page: str | None = None) -> list[Block]:
+def recipe(heading, page=None):
     """The blocks below a heading, to the next one of its level. Raises KeyError for no such."""
     text = page if page is not None else PAGE.read_text(encoding="utf-8")
     sections = dict(part.split("\n", 1) for part in re.split(r"^## ", text, flags=re.M)[1:])
@@ -35,7 +35,7 @@ def recipe(heading: str, page: str | None = None) -> list[Block]:
     return blocks
 
 
-def edited(text: str, diff: str, name: str) -> str:
+def edited(text, diff, name):
     """A file's text after a diff. Raises AssertionError where its place is not there once."""
     for hunk in re.split(r"^@@.*\n", diff, flags=re.M):
         lines = hunk.splitlines()
@@ -49,7 +49,7 @@ def edited(text: str, diff: str, name: str) -> str:
     return text
 
 
-def perform(blocks: list[Block], folder: Path) -> list[str]:
+def perform(blocks, folder):
     """Make and edit the files of a recipe below `folder`; returns the commands that it types."""
     commands = []
     for block in blocks:

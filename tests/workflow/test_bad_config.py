@@ -6,7 +6,7 @@ SIZES = b"sizes: {a: {d_model: 2, d_ff: 1, num_layers: 1, num_heads: 1}}\n"
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    "content, said",
     [
         (
             b"timing:\n\twarmup: 1\n",
@@ -35,7 +35,7 @@ CODE = "__use_yte__: true\n__definitions__: [\"open('made', 'w')\"]\n"
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    "content, said",
     [
         (BOMB, "more than 100,000 values"),
         ("timing: &t {grid: *t}\n", "holds itself"),

@@ -11,18 +11,11 @@ import yaml
 from projects import ROOT, SNAKEMAKE, TINY, Project, copy_of_code
 from recipes import edited, perform, recipe
 
-RECIPES = (
-    "A study",
-    "A chapter",
-    "A value of an option",
-    "A precision",
-    "A column",
-    "A GPU",
-)
+RECIPES = ("A study", "A chapter", "A value of an option", "A precision", "A column", "A GPU")
 
 
 @pytest.fixture(scope="module")
-def extended(tmp_path_factory) -> tuple[Project, dict[str, list[str]]]:
+def extended(tmp_path_factory):
     """A project in which all recipes were performed and the report was made, and the commands
     that each types."""
     folder = tmp_path_factory.mktemp("recipes") / "project"
@@ -43,12 +36,12 @@ def extended(tmp_path_factory) -> tuple[Project, dict[str, list[str]]]:
     return project, commands
 
 
-def rows(project: Project, table: str) -> list[dict]:
+def rows(project, table):
     with open(project.folder / "results/tables" / f"{table}.csv", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def typed(project: Project, command: str):
+def typed(project, command):
     """What a command of the page prints, typed in the project with this environment's programs."""
     program, *words = command.split()
     programs = {"python": sys.executable, "snakemake": SNAKEMAKE}

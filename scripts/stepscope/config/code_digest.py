@@ -9,7 +9,7 @@ that name it.
 import ast
 import functools
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stepscope.axes import IMPLEMENTATIONS, PLAIN_STEP, option
@@ -72,30 +72,33 @@ def modules_of(spec: dict) -> list[str]:
 
     A model of one's own at neutral attention runs what it was written with, none of ours.
     """
+    found = {module_of(name, value) for name, value in _chosen(spec)}
+    if spec["study"] != "precision":
+        kinds = {"model": "own", "num_layers": "transformer"}
+        found |= {f"{KINDS_OF_MODEL}.{kind}" for key, kind in kinds.items() if key in spec}
+    return sorted(found)
+
+
+def _chosen(spec: dict) -> Iterator[tuple[str, str]]:
+    """(option, value) of what a cell, or a variant of it, loads by name."""
     if spec["study"] == "precision":  # it compares formats
-        found = {module_of("precision", name) for name in names("precision")}
-        return sorted(
-            found | ({module_of("attention", "naive")} if "num_layers" in spec else set())
-        )
+        for name in names("precision"):
+            yield "precision", name
+        if "num_layers" in spec:
+            yield "attention", "naive"
+        return
     variants = spec.get("variants", [spec])
-    precisions = {
-        each.get("precision", PLAIN_STEP["precision"])
-        for each in ([spec] if "precision" in spec else variants)
-    }
-    found = {module_of("precision", name) for name in precisions}
+    for each in [spec] if "precision" in spec else variants:
+        yield "precision", each.get("precision", PLAIN_STEP["precision"])
     if spec["study"] == "attention":
         for variant in variants:
-            found.add(module_of("attention", IMPLEMENTATIONS[variant["name"]].module))
-        return sorted(found)
-    if "model" not in spec and "num_layers" not in spec:
-        return sorted(found)
-    found.add(f"{KINDS_OF_MODEL}.{'own' if 'model' in spec else 'transformer'}")
-    for variant in variants:
-        found |= {module_of(name, option(variant, name)) for name in ("optimizer", "compile")}
-        for name in ("attention", "loss"):
-            if name in variant or "model" not in spec:
-                found.add(module_of(name, option(variant, name)))
-    return sorted(found)
+            yield "attention", IMPLEMENTATIONS[variant["name"]].module
+    elif "model" in spec or "num_layers" in spec:
+        for variant in variants:
+            for name in ("optimizer", "compile", "attention", "loss"):
+                is_ours = "model" not in spec or name in ("optimizer", "compile")
+                if is_ours or name in variant:
+                    yield name, option(variant, name)
 
 
 class Sources:

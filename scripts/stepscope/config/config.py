@@ -147,7 +147,8 @@ def _least_above_most(value: object, where: str = "") -> Iterator[str]:
 def _explained(error) -> list[str]:
     """A line, or one for each unknown key, for a jsonschema ValidationError: the key, jsonschema's
     words with the value, and what the key means."""
-    said, meaning = error.message, _meaning(error)
+    said = error.message
+    meaning = _meaning(error)
     if len(said) > MOST_SHOWN:
         said = f"{said[:80]} ... {said[-80:]}"
     told = [(said, meaning)]

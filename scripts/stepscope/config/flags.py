@@ -21,6 +21,7 @@ from stepscope.machine import identity
 from stepscope.model.chosen import names
 from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
+from stepscope.yaml_files import read_yaml
 
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
 N = TypeVar("N", int, float)
@@ -112,12 +113,16 @@ class Flag(NamedTuple):
     is_neutral: bool = False
 
 
-def _option(name: str, help_: str, choices: list | tuple | dict | None = None) -> Flag:
-    return Flag(help_, str if choices else not_negative, NEUTRAL[name], choices, is_neutral=True)
+Choices = list | tuple | dict | None
 
 
-def _neutral(help_: str, default: str, choices: list | tuple | None = None) -> Flag:
-    return Flag(help_, str, default, choices, is_neutral=True)
+def _neutral(help_: str, default: object, choices: Choices = None) -> Flag:
+    kind = str if isinstance(default, str) else not_negative
+    return Flag(help_, kind, default, choices, is_neutral=True)
+
+
+def _option(name: str, help_: str, choices: Choices = None) -> Flag:
+    return _neutral(help_, NEUTRAL[name], choices)
 
 
 MODEL = (
@@ -177,8 +182,8 @@ FLAGS = {
     "d_head": Flag("dimension of a head", positive, 64),
     "lengths": Flag("sequence lengths in tokens, as a list in JSON", lengths, [256, 1024, 4096]),
     "tokens": Flag("batch x length, instead of --batch", positive),
-    "heads": Flag("0: no dimension of heads", not_negative, 0, is_neutral=True),
-    "keys": Flag("length of K and V; 0: the queries'", not_negative, 0, is_neutral=True),
+    "heads": _neutral("0: no dimension of heads", 0),
+    "keys": _neutral("length of K and V; 0: the queries'", 0),
     "mask": _neutral(
         "causal: query i sees keys 0 to i; causal-lower-right: the last query sees all keys",
         FULL,
@@ -255,7 +260,7 @@ def read(
     except identity.MachineError as error:
         parser.error(str(error))
     if given["threads"] is None:
-        given["threads"] = 1 if given["device"] == "cuda" else max(1, identity.usable_cores() - 1)
+        given["threads"] = identity.usual_threads(given["device"])
     if "size" in chosen:
         _resolve_model(given, parser.error)
     spec: dict = {"study": study.name}
@@ -282,9 +287,7 @@ def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:
     if given.get("model_keys") is not None and "model" not in named:
         error("--model-keys is of a model of one's own; give --model, too")
     if named == ["size"]:
-        import yaml
-
-        sizes = yaml.safe_load(CONFIG.read_text())["sizes"]
+        sizes = read_yaml(CONFIG)["sizes"]
         if given["size"] not in sizes:
             error(
                 f"there is no size {given['size']!r} in {CONFIG.name}; choose from"

@@ -90,16 +90,11 @@ def words_of(spec: dict) -> list[str]:
     return words
 
 
-def points(entries: list[dict], axes: Iterable[str]) -> list[dict]:
-    """The points of a grid, in its order: the product of each entry's lists, one entry after the
-    other."""
-    axes = tuple(axes)
-    found: list[dict] = []
-    for entry in entries:
-        names = [axis for axis in axes if axis in entry]
-        lists = [entry[name] for name in names]
-        found += [dict(zip(names, values, strict=True)) for values in itertools.product(*lists)]
-    return found
+def points(entry: dict, axes: Iterable[str]) -> list[dict]:
+    """The points of a grid's entry, in its order: the product of its lists."""
+    names = [axis for axis in axes if axis in entry]
+    products = itertools.product(*(entry[name] for name in names))
+    return [dict(zip(names, values, strict=True)) for values in products]
 
 
 def each_once(cells: Iterable[Cell]) -> list[Cell]:

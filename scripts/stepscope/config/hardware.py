@@ -135,7 +135,7 @@ def _device_of_records(label: str, results: Path) -> str | None:
 def _threads_here(wanted: int | str, device: str, key: str) -> int:
     """wanted: a number, or `auto`."""
     if isinstance(wanted, str):
-        return 1 if device == "cuda" else max(1, identity.usable_cores() - 1)
+        return identity.usual_threads(device)
     processors = os.cpu_count() or 1
     if wanted > processors:
         raise ConfigError(

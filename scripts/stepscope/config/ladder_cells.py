@@ -19,7 +19,8 @@ def ladder_cells(target: Target) -> list[Cell]:
     models = models_of(config)
     cells = []
     for place in target.settings["places"][target.device]:
-        size, context = place["size"], place["context"]
+        size = place["size"]
+        context = place["context"]
         check_size(size, config, f"config key ladder.places.{target.device}")
         batch = place.get("batch", usual)
         spec = {
@@ -85,15 +86,16 @@ def _asides_at(
             raise ConfigError(
                 f"{key}: there is no rung {after!r}; the rungs are {', '.join(of_rung)}"
             )
-        if not set(VARIED) & set(aside):
+        if not {*VARIED, "together"} & set(aside):
             raise ConfigError(
-                f"{key}: the aside of {after} varies nothing; give it compile or checkpoint"
+                f"{key}: the aside of {after} varies nothing; give it compile, checkpoint or"
+                " together"
             )
         for other in aside.get("size", []):
             check_size(other, config, key)
         if size not in aside.get("size", [size]):
             continue
-        changes: list[dict] = []
+        changes = [aside["together"]] if "together" in aside else []
         for option in VARIED:
             changes += [{option: value} for value in aside.get(option, [])]
         for change in changes:

@@ -109,7 +109,7 @@ def training_cells(target: Target, settings: dict) -> list[Cell]:
         for axis in entry:
             if axis not in target.axes:
                 wrong.note(f"{key}: its cells have no {axis}; remove it")
-        for point in points([entry], target.axes):
+        for point in points(entry, target.axes):
             with wrong.noted():
                 check_size(point["size"], target.config, key)
                 cells.append(_cell(target, point, models[point["size"]], settings, key))
@@ -133,8 +133,7 @@ def _cell(target: Target, point: dict, model: dict, settings: dict, key: str) ->
         "precision": precision,
         **settings,
         **target.common,
-        **{name: value for name, value in options.items() if name not in recordings.USUAL},
-        **recordings.flags(target.study, options),
+        **recordings.in_spec(target.study, options),
     }
     return target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size)
 
@@ -167,7 +166,8 @@ def _plain_heads(point: dict, model: dict, place: str) -> None:
 def check_blocks(options: dict, size: str, model: dict, key: str) -> None:
     """Raise ConfigError for a checkpoint of more blocks than the model has; of a model of one's own
     they are counted when it is built."""
-    every, blocks = options.get("checkpoint", 0), model.get("num_layers", math.inf)
+    every = options.get("checkpoint", 0)
+    blocks = model.get("num_layers", math.inf)
     if every > blocks:
         raise ConfigError(
             f"{key}: checkpoint {every} is more than the blocks of size {size} ({blocks}); use"

@@ -16,10 +16,11 @@ def attention_cells(target: Target) -> list[Cell]:
 
     Raises ConfigError for a grid that is wrong.
     """
-    study, device = target.settings, target.device
+    study = target.settings
+    device = target.device
     result = []
     for entry in study["grid"][device]:
-        for point in points([entry], target.axes):
+        for point in points(entry, target.axes):
             shape = _shape(entry, point, f"config key attention.grid.{device}")
             spec = {
                 "variants": [{"name": name} for name in entry["implementation"]],
@@ -30,14 +31,10 @@ def attention_cells(target: Target) -> list[Cell]:
                 **timed_steps(target),
                 **target.common,
             }
-            options = {
-                key: value
-                for key, value in shape.items()
-                if (key, value) != ("batch", ATTENTION_BATCH)
-            }
-            result.append(
-                target.cell(f"d{point['d_head']}/{point['precision']}{options_path(options)}", spec)
-            )
+            neutral = {"batch": ATTENTION_BATCH}
+            options = {key: value for key, value in shape.items() if value != neutral.get(key)}
+            place = f"d{point['d_head']}/{point['precision']}{options_path(options)}"
+            result.append(target.cell(place, spec))
     return each_once(result)
 
 
@@ -48,8 +45,7 @@ def _shape(entry: dict, point: dict, key: str) -> dict:
         raise ConfigError(
             f"{key}: an entry has batch, or tokens (batch × length); give one of them"
         )
-    found = {} if point.get("mask", FULL) == FULL else {"mask": point["mask"]}
-    found |= {"tokens": entry["tokens"]} if "tokens" in entry else {"batch": point["batch"]}
+    mask = point.get("mask", FULL)
     heads = entry.get("width", 0) // point["d_head"]
     if entry.get("width", 0) % point["d_head"]:
         raise ConfigError(
@@ -66,32 +62,40 @@ def _shape(entry: dict, point: dict, key: str) -> dict:
             f"{key}: key_value_heads {groups} does not divide {heads} heads (width / d_head); use a"
             " divisor"
         )
-    if point.get("window") and "mask" not in found:  # it ends at a query's own position
+    if point.get("window") and mask == FULL:  # it ends at a query's own position
         raise ConfigError(
             f"{key}: window {point['window']} needs a causal mask; add mask: [causal], or remove"
             " window"
         )
-    found |= {"heads": heads} if heads else {}
-    found |= {"key_value_heads": groups} if groups != heads else {}
-    return found | {name: point[name] for name in ("keys", "window") if point.get(name)}
+    found = {
+        "mask": mask if mask != FULL else None,
+        "tokens": entry.get("tokens"),
+        "batch": point.get("batch"),
+        "heads": heads,
+        "key_value_heads": groups if groups != heads else None,
+        "keys": point.get("keys"),
+        "window": point.get("window"),
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def ceilings_cells(target: Target) -> list[Cell]:
     """A large matrix product for each precision of the configuration, and a large copy."""
-    study, settings = target.settings, target.settings[target.device]
+    study = target.settings
+    settings = target.settings[target.device]
     matmul = {"operation": "matmul", "order": settings["matmul_order"]}
     copy = {"operation": "copy", "mebibytes": settings["copy_mebibytes"]}
-    parts = [{**matmul, "precision": precision} for precision in settings["precision"]]
-    parts.append({**copy, "precision": "fp32"})
+    parts = [matmul | {"precision": precision} for precision in settings["precision"]]
+    parts.append(copy | {"precision": "fp32"})
     until = {
         "processes": study["processes"][target.device],
         "warmup": study["warmup"][target.device],
         "steps": settings["steps"],
         "max_seconds": settings["seconds"],
     }
+    until |= target.common
     return each_once(
-        target.cell(f"{part['operation']}/{part['precision']}", {**part, **until, **target.common})
-        for part in parts
+        target.cell(f"{part['operation']}/{part['precision']}", part | until) for part in parts
     )
 
 
@@ -100,7 +104,8 @@ def precision_cells(target: Target) -> list[Cell]:
 
     Raises ConfigError for a size that the configuration does not have.
     """
-    study, config = target.settings, target.config
+    study = target.settings
+    config = target.config
     if study["size"] not in config["sizes"]:
         raise ConfigError(
             f"config key precision.size: there is no size {study['size']!r}; "

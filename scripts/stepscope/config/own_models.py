@@ -101,8 +101,8 @@ def packages_of(reference: str) -> tuple[str, ...]:
     own: set[str] = set()
     for path in _files(reference):
         own.add(path.parent.name if path.name == "__init__.py" else path.stem)
-        if path.suffix == ".py":
-            names |= _imported(path)
+        if tree := _tree(path):
+            names |= {name for name in imported(tree) if "." not in name}
     others = names - {"torch", "triton", "stepscope"} - own - sys.stdlib_module_names
     return tuple(PACKAGE + name for name in sorted(others))
 
@@ -135,19 +135,13 @@ def _digest(reference: str) -> str:
 def _content(path: Path) -> str:
     """A file of Python as parsed code, without comments and docstrings; any other as its bytes."""
     content = path.read_bytes()
-    try:
-        if path.suffix == ".py":
-            return source_digest(content)
-    except (SyntaxError, ValueError):  # the cell will say so
-        pass
-    return hashlib.sha256(content).hexdigest()
+    return source_digest(content) if _tree(path) else hashlib.sha256(content).hexdigest()
 
 
-def _imported(path: Path) -> set[str]:
-    """The top-level names of what a file imports, at any depth; none of one that cannot be
-    parsed."""
+def _tree(path: Path) -> ast.Module | None:
+    """A file of Python as parsed code; None of any other, and of one that cannot be parsed, as its
+    cell will say."""
     try:
-        names = imported(ast.parse(path.read_bytes()))
+        return ast.parse(path.read_bytes()) if path.suffix == ".py" else None
     except (SyntaxError, ValueError):
-        return set()
-    return {name for name in names if "." not in name}
+        return None

@@ -27,11 +27,12 @@ STANDS_FOR: dict[str, dict[tuple[str, str], dict]] = {
 """Study → (axis, value) → parts of the spec, as a person gives them to the program."""
 
 
-def flags(study: str, point: dict) -> dict:
-    """What a grid's point changes in the spec by the names that it has on these axes."""
-    found: dict = {}
+def in_spec(study: str, options: dict) -> dict:
+    """What stands in a spec for the options of a cell: the flags in place of names on these
+    axes."""
+    found = {name: value for name, value in options.items() if name not in USUAL}
     for name, parts in STANDS_FOR.get(study, {}).items():
-        if name in point.items():
+        if name in options.items():
             found |= parts
     return found
 

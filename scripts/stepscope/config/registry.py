@@ -39,7 +39,8 @@ class Registry:
         results: Path = Path("results"),
         scripts: Path = SCRIPTS,
     ):
-        self.config, self.results = config, results
+        self.config = config
+        self.results = results
         self.sources = Sources(scripts)
         self.machines = {one.label: one for one in machines}
         self._tools = {study.name: study.tools for study in studies}
@@ -72,14 +73,10 @@ class Registry:
         cells = study.cells(
             self.config, one.device, one.label, one.threads, one.gpus if one.measured else None
         )
-        if one.measured:
-            return cells
-        parts = ["record.json", "analysis"] if study.analysis else ["record.json"]
-
-        def is_whole(cell: Cell) -> bool:
-            return all((self.results / cell.name / part).exists() for part in parts)
-
-        return [cell for cell in cells if is_whole(cell)]
+        if not one.measured:
+            for part in ["record.json", "analysis"] if study.analysis else ["record.json"]:
+                cells = [cell for cell in cells if (self.results / cell.name / part).exists()]
+        return cells
 
     def cell(self, folder: str) -> Cell:
         """The cell whose folder is `results/NAME`. Raises ConfigError for one that no grid
@@ -90,10 +87,6 @@ class Registry:
                 f"{name} is in no grid of the configuration; add it there to measure it"
             )
         return self._cells[name]
-
-    def hardware(self, cell: Cell) -> Hardware:
-        """The machine that the cell belongs to."""
-        return self.machines[cell.label]
 
     def code(self, cell: Cell) -> str:
         """Digest of the code that the cell runs, with the files of a model of one's own."""
@@ -108,7 +101,7 @@ class Registry:
     def _reads_model(self, cell: Cell) -> bool:
         """Whether it matters what the files of the cell's own model say: not where results are used
         as they are."""
-        return "model" in cell.spec and self.hardware(cell).measured
+        return "model" in cell.spec and self.machines[cell.label].measured
 
     def machine_json(self, cell: Cell) -> str:
         """Identity of the machine at hand and its software as sorted JSON; `null` for a cell of
@@ -187,7 +180,7 @@ class Registry:
         }
         if self._packages_of(cell):
             entry["machine"] = json.loads(self.machine_json(cell))
-        if not self.hardware(cell).measured:
+        if not self.machines[cell.label].measured:
             # A copy that is put in its place may be older than the tables made of it, so that no
             # time stamp tells.
             record = (self.results / cell.name / "record.json").read_bytes()

@@ -15,9 +15,9 @@ class Study:
     program: the rule that measures a cell, and its file in scripts/.
     axes: what an entry of its grid may name. A study with `size` among them runs the model.
     expand: from the configuration to its cells.
-    samples_are_series: whether its samples become series; else a module of results/ makes its
-        tables, of records or of analyses.
-    is_timed: whether its samples are times that two versions of the code can be compared by.
+    samples_are_series: whether its samples are times, which become series, and by which two
+        versions of the code can be compared; else a module of results/ makes its tables, of records
+        or of analyses.
     start_seconds: what a process takes on a GPU besides its steps; a rough figure, for the plan.
     variant_seconds: the same, of each variant and length.
     analysis: the rule and the program that take a cell's raw output apart, where it has any.
@@ -29,7 +29,6 @@ class Study:
     axes: tuple[str, ...]
     expand: Callable[[Target], list[Cell]]
     samples_are_series: bool = False
-    is_timed: bool = False
     start_seconds: float
     variant_seconds: float = 0
     analysis: str | None = None
@@ -64,7 +63,6 @@ TIMING = Study(
     axes=model_cells.AXES,
     expand=model_cells.timing_cells,
     samples_are_series=True,
-    is_timed=True,
     start_seconds=3,
 )
 LADDER = Study(
@@ -73,7 +71,6 @@ LADDER = Study(
     axes=("size", "context", "batch"),
     expand=ladder_cells.ladder_cells,
     samples_are_series=True,
-    is_timed=True,
     start_seconds=4,
     variant_seconds=2.5,
 )
@@ -83,7 +80,6 @@ ATTENTION = Study(
     axes=operation_cells.ATTENTION_AXES,
     expand=operation_cells.attention_cells,
     samples_are_series=True,
-    is_timed=True,
     start_seconds=4,
     variant_seconds=0.5,
 )
@@ -93,7 +89,6 @@ CEILINGS = Study(
     axes=("precision",),
     expand=operation_cells.ceilings_cells,
     samples_are_series=True,
-    is_timed=True,
     start_seconds=1.5,
 )
 PROFILE = Study(
@@ -126,7 +121,6 @@ PARALLEL = Study(
     axes=(*model_cells.AXES, "devices"),
     expand=model_cells.parallel_cells,
     samples_are_series=True,
-    is_timed=True,
     start_seconds=15,
     variant_seconds=12,
 )

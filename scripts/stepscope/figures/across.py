@@ -16,7 +16,7 @@ NUMBERS = ("mean", "median", "value")  # a ratio of two standard deviations says
 
 def machines(tables: Tables) -> Figure | None:
     """A row a place and precision, a mark a machine: its step over that of the first machine."""
-    steps = places.usual_batch(places.free_steps(tables)).dropna(subset=["median"])
+    steps = places.tried_steps(tables).dropna(subset="median")
     names = [each for each in tables.machines if each in set(steps["machine"])]
     if len(names) < 2:
         return None

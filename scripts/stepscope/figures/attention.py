@@ -11,11 +11,11 @@ from stepscope.results.tables import Tables
 def subject_rows(tables: Tables, quantity: str) -> pd.DataFrame:
     """Rows of the attention cell with the most lengths: bf16 before other precisions, head
     dimension 64 before others, causal masks before none."""
-    rows = tables.rows("series", study="attention", quantity=quantity).dropna(subset=["length"])
+    rows = tables.rows("series", study="attention", quantity=quantity).dropna(subset="length")
 
     def rank(own: pd.DataFrame) -> tuple:
         first = own.iloc[0]
-        measured = own.dropna(subset=["median"])
+        measured = own.dropna(subset="median")
         is_usual = (
             first["precision"] == "bf16",
             first["size"] == "d64",
@@ -45,7 +45,7 @@ def over_length(
     unit, scale: name of the axis' unit, and its size in SI units. levels: name → value in these
     units, drawn as dashed lines.
     """
-    if rows.dropna(subset=["median"])["length"].nunique() < 2:
+    if rows.dropna(subset="median")["length"].nunique() < 2:
         return None
 
     # In the order of the colours; what has none comes last.

@@ -39,6 +39,7 @@ def curves(
     vertical one, as shares of the least and the most that is drawn. levels: name → value, dashed.
     has_base: whether a line is drawn at 1.
     """
+    levels = levels or {}
     titles = rows["panel"].unique()
     if (rows["status"] == "oom").any():
         subject += "; ✕ where memory ran out"
@@ -69,12 +70,12 @@ def curves(
             )
         lost = own[own["status"] == "oom"]
         marks.out_of_memory(panel, zip(lost[x], lost["colour"], strict=True))
-        for name, value in (levels or {}).items():
+        for name, value in levels.items():
             marks.ceiling(panel, value, name)
         named.append((panel, ends))
 
     values = rows.filter(STATISTICS)
-    drawn = [np.nanmin(values), np.nanmax(values), *(levels or {}).values()]
+    drawn = [np.nanmin(values), np.nanmax(values), *levels.values()]
     if has_base:
         drawn.append(1.0)
     marks.finish(named, rows[x], (min(drawn) * margins[0], max(drawn) * margins[1]))

@@ -62,13 +62,11 @@ def forced(tables: Tables) -> Figure | None:
         subject,
         sharey=True,
     )
-    drawn = []
 
-    for panel, ((operation, quantity), own) in zip(panels, groups, strict=True):
+    for panel, (key, own) in zip(panels, groups, strict=True):
+        operation, quantity = map(str, key)
         panel.set(yscale="log", title=operation, xlabel=quantity)
-        drawn.append((panel, _errors(panel, own)))
-
-    for panel, ends in drawn:
+        ends = _errors(panel, own)
         panel.set_ylim(LEAST / 20, 3)
         marks.log_axis(panel.yaxis, LEAST, 1, words.power_tick)
         marks.label_ends(panel, ends)

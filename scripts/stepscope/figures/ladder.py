@@ -50,7 +50,7 @@ def climbed(tables: Tables) -> pd.DataFrame:
     ladder starts later than the longest one."""
     every = rungs(tables)
     steps = every[every["changed"] != "checkpoint"]
-    measured = steps.dropna(subset=["median"])
+    measured = steps.dropna(subset="median")
     if measured.empty:
         return measured
 
@@ -120,13 +120,7 @@ def _bars(panel: Axes, steps: pd.DataFrame, phases: pd.DataFrame) -> None:
         step, low, high = row["median"], row["low"], row["high"]
         if math.isnan(step):
             told = STATUS.get(row["status"], row["status"])
-            marks.beside_bar(
-                panel,
-                0,
-                at,
-                told,
-                color=colours.MUTED,
-            )
+            marks.beside_bar(panel, 0, at, told, color=colours.MUTED)
             continue
         parts = _parts(phases[phases["variant"] == row["variant"]], step)
         told = f"{words.measured(step, low, high)} ms{_told(row)}"
@@ -158,7 +152,7 @@ def _bars(panel: Axes, steps: pd.DataFrame, phases: pd.DataFrame) -> None:
 
 def _limit(steps: pd.DataFrame) -> float:
     """Milliseconds up to which bars are drawn: all, or all but the longest."""
-    known = steps.dropna(subset=["median"]).sort_values("median")
+    known = steps.dropna(subset="median").sort_values("median")
     *shorter, longest = known["median"]
     is_cut = bool(shorter) and longest > BROKEN * shorter[-1]
     drawn = known[:-1] if is_cut else known
@@ -196,7 +190,7 @@ def _told(row: dict) -> str:
 def checkpointed(tables: Tables) -> pd.DataFrame:
     """The rungs with checkpoints at the largest place that has any, and those without that they are
     compared with."""
-    steps = rungs(tables).dropna(subset=["median"])
+    steps = rungs(tables).dropna(subset="median")
     place = places.largest(tables, steps[steps["changed"] == "checkpoint"])
     own = steps[steps["cell"].isin(place["cell"])]
     return own[own["variant"].isin({*place["variant"], *place["after"]})]
@@ -216,7 +210,7 @@ def checkpoint(tables: Tables) -> Figure | None:
         return None
 
     unit, scale = words.byte_unit(peaks.max())
-    subject = words.place(own.iloc[0].to_dict())
+    subject = words.place(own.iloc[0])
 
     figure, axes = theme.panels(
         1,

@@ -329,13 +329,7 @@ def bar(
     length = stack(panel, place, parts)
     furthest = length
     if not math.isnan(high):
-        interval(
-            panel,
-            place,
-            low,
-            high,
-            colours.INK,
-        )
+        interval(panel, place, low, high, colours.INK)
         furthest = max(length, high)
     beside_bar(
         panel,

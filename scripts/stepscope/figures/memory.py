@@ -28,7 +28,7 @@ def memory_over_step(tables: Tables) -> Figure | None:
     rows = recorded(tables)
     if rows.empty:
         return None
-    return of_recording(rows, words.place(rows.iloc[0].to_dict(), precision=True))
+    return of_recording(rows, words.place(rows.iloc[0], precision=True))
 
 
 def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
@@ -72,12 +72,7 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
         linewidth=0,
     )
     if reserved.any():
-        panel.plot(
-            time,
-            reserved,
-            label="reserved",
-            **marks.DASHED,
-        )
+        panel.plot(time, reserved, label="reserved", **marks.DASHED)
     moment = time[kept.index(peak_row)]
     marks.point(
         panel,
@@ -98,12 +93,7 @@ def _phases(panel: Axes, time: np.ndarray, phases: pd.Series) -> None:
     begins = (phases != "") & (phases != phases.shift())
 
     for start, phase in zip(time[begins], phases[begins], strict=True):
-        panel.axvline(
-            start,
-            color=colours.MUTED,
-            linewidth=0.6,
-            zorder=3,
-        )
+        panel.axvline(start, color=colours.MUTED, linewidth=0.6, zorder=3)
         panel.annotate(
             phase,
             (start, panel.get_ylim()[1]),
@@ -155,7 +145,7 @@ def memory_growth(tables: Tables) -> Figure | None:
     if rows["context"].nunique() < 2:
         return None
 
-    steps = places.usual_batch(places.free_steps(tables))
+    steps = places.tried_steps(tables)
     lost = steps[steps["status"] == "oom"]
     unit, scale = words.byte_unit(rows["median"].max())
     limit = tables.rows("cells", study="timing", device="cuda")["memory"].max()

@@ -29,7 +29,7 @@ def precisions(frame: pd.DataFrame) -> list[str]:
 
 def with_lines(frame: pd.DataFrame) -> list[str]:
     """The precisions in which a size is known at two contexts; all where none is."""
-    counts = frame.dropna(subset=["median"]).groupby(["precision", "size"])["context"].nunique()
+    counts = frame.dropna(subset="median").groupby(["precision", "size"])["context"].nunique()
     drawn = set(counts[counts > 1].index.get_level_values("precision"))
     return [each for each in precisions(frame) if each in drawn or not drawn]
 
@@ -123,7 +123,7 @@ def peaks(tables: Tables, study: str, kinds: dict[str, str] = PEAKS) -> tuple[pd
     """(rows, word) of their peaks: of the first of these kinds that is known, by default reserved,
     without a GPU resident bytes."""
     every = plain_steps(tables, study, quantity=set(kinds))
-    rows = every.dropna(subset=["median"])
+    rows = every.dropna(subset="median")
     known = set(rows["quantity"])
     quantity = min(kinds, key=lambda kind: kind not in known)  # the first one that is known
     return rows[rows["quantity"] == quantity], kinds[quantity]

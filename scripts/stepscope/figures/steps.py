@@ -28,7 +28,7 @@ def step_parts(tables: Tables) -> Figure | None:
 
     The dark bar at its end is the interval of the whole step, which is not synchronised within.
     """
-    rows = places.usual_batch(places.phase_times(tables)).dropna(subset=["median"])
+    rows = places.usual_batch(places.phase_times(tables)).dropna(subset="median")
     if rows.empty:
         return None
 
@@ -98,7 +98,7 @@ def _phase_bars(
 def time_by_context(tables: Tables) -> Figure | None:
     """A line a size over the context, a panel a precision; crosses where memory ran out."""
     rows = places.tried_steps(tables)
-    if rows.dropna(subset=["median"])["context"].nunique() < 2:
+    if rows.dropna(subset="median")["context"].nunique() < 2:
         return None
 
     return curves.over_context(
@@ -122,7 +122,7 @@ WAYS = {  # quantity → what it is called, and its marker
 def _by_ways(tables: Tables) -> pd.DataFrame:
     """The whole steps in all of these ways."""
     found = (places.usual_batch(places.free_steps(tables, quantity)) for quantity in WAYS)
-    return pd.concat(found).dropna(subset=["median"])
+    return pd.concat(found).dropna(subset="median")
 
 
 def launch_rows(tables: Tables) -> pd.DataFrame:
@@ -213,7 +213,7 @@ def _marks(
 def precision_speedup(tables: Tables) -> Figure | None:
     """How many times as fast a step is as in fp32, over the context, a panel a precision and a line
     a size."""
-    steps = places.tried_steps(tables).dropna(subset=["median"])
+    steps = places.tried_steps(tables).dropna(subset="median")
     ratios = relative(steps, steps["precision"] == "fp32", places.PLACE, power=-1.0)
     if ratios.empty:
         return None

@@ -28,8 +28,7 @@ def shorter(svg: str) -> str:
     for element in root.findall(f"{{{_SVG}}}metadata"):
         root.remove(element)
 
-    values = [value for element in root.iter() for value in element.attrib.values()]
-    referred = set(re.findall(r"#([\w.-]+)", " ".join(values)))
+    referred = set(re.findall(r"#([\w.-]+)", svg))
 
     for element in root.iter():
         if element.get("id") not in referred:

@@ -1,7 +1,7 @@
 """One look for all figures: fonts, lines, axes, panels, and the SVG that a figure becomes."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -80,7 +80,7 @@ def panels(
     rows: int,
     columns: int,
     height: float,
-    subject: str = "",
+    subject: str,
     key: dict[str, str] | None = None,
     **kwargs,
 ) -> tuple[Figure, np.ndarray]:
@@ -92,26 +92,14 @@ def panels(
     array of (rows, columns) panels.
     """
     colour_of = key or {}
-    of_key = _rows(list(colour_of), 72 * WIDTH - 8)
+    of_key = _rows(colour_of)
     height += 12 / 72 * len(of_key[1:])
     layout = ConstrainedLayoutEngine()
     figure = Figure(figsize=(WIDTH, height), layout=layout)
-    axes = figure.subplots(
-        rows,
-        columns,
-        squeeze=False,
-        **kwargs,
-    )
+    axes = figure.subplots(rows, columns, squeeze=False, **kwargs)
     top = 72 * height - 3  # in points from below, as all of the header
-    if subject:
-        _words(
-            figure,
-            4,
-            top - 5,
-            subject,
-            color=colours.MUTED,
-        )
-        top -= 13
+    _words(figure, 4, top - 5, subject, color=colours.MUTED)
+    top -= 13
 
     for row in of_key:
         x = 4.0
@@ -136,18 +124,12 @@ def panels(
 
 def single(height: float, subject: str, key: dict[str, str] | None = None) -> tuple[Figure, Axes]:
     """A figure of one panel."""
-    figure, axes = panels(
-        1,
-        1,
-        height,
-        subject,
-        key,
-    )
+    figure, axes = panels(1, 1, height, subject, key)
     return figure, axes[0, 0]
 
 
 def wrapped(
-    count: int, columns: int, height: float, subject: str = "", **kwargs
+    count: int, columns: int, height: float, subject: str, **kwargs
 ) -> tuple[Figure, list[Axes]]:
     """So many panels, filled row by row, each row of `height` inches; the places left over stay
     empty."""
@@ -166,11 +148,11 @@ def wrapped(
     return figure, list(axes.flat[:count])
 
 
-def _rows(names: list[str], width: float) -> list[list[str]]:
-    """Names of a key in as many rows as the width in points asks for."""
+def _rows(names: Iterable[str]) -> list[list[str]]:
+    """Names of a key in as many rows as the figure's width asks for."""
     rows: list[list[str]] = []
     for name in names:
-        if not rows or sum(_key_width(each) for each in (*rows[-1], name)) > width:
+        if not rows or sum(_key_width(each) for each in (*rows[-1], name)) > 72 * WIDTH - 8:
             rows.append([])
         rows[-1].append(name)
     return rows

@@ -34,7 +34,7 @@ def timeline(tables: Tables) -> Figure | None:
     rows = profiled(tables)
     if rows.empty:
         return None
-    subject = words.place(rows.iloc[0].to_dict(), precision=True)
+    subject = words.place(rows.iloc[0], precision=True)
     return of_recording(rows, f"{subject}; under the profiler")
 
 

@@ -179,7 +179,7 @@ def waterfall_of(tables: Tables) -> Waterfall | None:
 
     place = plain.iloc[0].to_dict()
     rungs, alone = (
-        places.alike(places.free_steps(tables, study=study), place).dropna(subset=["median"])
+        places.alike(places.free_steps(tables, study=study), place).dropna(subset="median")
         for study in ("ladder", "timing")
     )
     timed = pd.concat([rungs, alone])

@@ -3,6 +3,8 @@ axis."""
 
 import math
 
+import pandas as pd
+
 from stepscope.results.digits import decimals
 
 GIB = 2**30
@@ -52,13 +54,13 @@ def power_tick(value: float, _position=None) -> str:
     return digit + ending.replace("-", "−")
 
 
-def short(text: str, most: int = 30) -> str:
+def short(text: str, most: int) -> str:
     """A name cut to what an axis can hold."""
     text = " ".join(str(text).split())
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def place(row: dict, *, precision: bool = False) -> str:
+def place(row: dict | pd.Series, *, precision: bool = False) -> str:
     """`2.7B, context 1,024, batch 4, bf16`: what is known of it."""
     parts = [short(row["size"], 24)]
     parts += [

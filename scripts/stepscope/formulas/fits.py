@@ -2,6 +2,7 @@
 only."""
 
 import tomllib
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -9,14 +10,45 @@ from typing import Any
 
 from stepscope.formulas.architecture import Architecture
 from stepscope.formulas.flops import forward_flops
-from stepscope.formulas.footprint import Setup
+from stepscope.formulas.footprint import OPTIONS, Setup
 from stepscope.formulas.footprint_peak import Peak, peak
-from stepscope.formulas.options import TERMS
+from stepscope.formulas.options import TERMS, values
 
 KNOWN = tomllib.loads(Path(__file__).with_name("known.toml").read_text(encoding="utf-8"))
 CARD = TERMS["card"]
+# What people train with, where a flag says nothing else.
+USUAL: dict[str, Any] = {
+    "size": "Llama 3.2 1B",
+    "batch": 1,
+    "context": 4096,
+    "checkpoint": 0,
+    "devices": 1,
+    "precision": "bf16",
+    "attention": "sdpa",
+    "optimizer": "fused",
+    "loss": "torch",
+    "compile": "none",
+    "recompute": "no",
+    "gradients": "kept",
+    "strategy": "alone",
+}
 FITS, DOUBTFUL, FAILS = "fits", "fits with doubt", "does not fit"
 MOST = 1 << 24  # sequences, or tokens of one
+
+
+def add_flags(flags: ArgumentParser) -> None:
+    """The size, and how it is run."""
+    for name, usual in USUAL.items():
+        choices = values(name) if name in OPTIONS else None
+        flags.add_argument(
+            f"--{name}", type=type(usual), choices=choices, default=usual, help=f"{usual}"
+        )
+
+
+def setup_of(given: Namespace, sizes: dict[str, dict[str, int]]) -> Setup:
+    """What those flags say. Raises ValueError as model() does."""
+    options = {name: getattr(given, name) for name in USUAL if name != "size"}
+    return Setup(model(given.size, sizes), **options)
 
 
 def model(name: str, sizes: dict[str, dict[str, int]]) -> Architecture:
@@ -97,17 +129,16 @@ def peak_of(setup: Setup) -> Peak:
     return peak(setup, "step", CARD["libraries"])
 
 
-def taken(setup: Setup) -> tuple[int, int]:
-    """Bytes of a card that a step takes, the least and the most: what the allocator reserves for
-    the peak, and CUDA's context."""
-    size = peak_of(setup).bytes
+def taken(size: int) -> tuple[int, int]:
+    """Bytes of a card that a step with this peak takes, the least and the most: what the allocator
+    reserves, and CUDA's context."""
     least, most = (CARD["context"] + int(size * factor) for factor in CARD["reserved"])
     return least, most
 
 
-def verdict(setup: Setup, capacity: int) -> str:
+def verdict(size: int, capacity: int) -> str:
     """Whether that is within `capacity` bytes."""
-    least, most = taken(setup)
+    least, most = taken(size)
     return FITS if most <= capacity else DOUBTFUL if least <= capacity else FAILS
 
 
@@ -116,7 +147,7 @@ def largest(setup: Setup, field: str, capacity: int) -> int:
 
     def fits(number: int) -> bool:
         changed: dict[str, Any] = {field: number}
-        return verdict(replace(setup, **changed), capacity) == FITS
+        return verdict(peak_of(replace(setup, **changed)).bytes, capacity) == FITS
 
     return last_that(fits)
 
@@ -148,44 +179,74 @@ def room(setup: Setup) -> list[Room]:
     return sorted(lower, key=lambda each: -each.saved)
 
 
+def together(setup: Setup, capacity: int) -> list[Room]:
+    """Changes one on top of the other, each the best of its turn, until it fits on as many devices
+    and in the same precision; all that there are if it never does."""
+    found: list[Room] = []
+    while verdict(peak_of(setup).bytes, capacity) != FITS:
+        left = [
+            each
+            for each in room(setup)
+            if (each.setup.devices, each.setup.precision) == (setup.devices, setup.precision)
+        ]
+        if not left:
+            break
+        found.append(left[0])
+        setup = left[0].setup
+    return found
+
+
 def answer(setup: Setup, capacity: int) -> dict[str, Any]:
     """All of it, as plain data: bytes, sequences, tokens, operations of a step. Raises ValueError
     as check() does."""
     check(setup)
     moment = peak_of(setup)
     passes = 4 if setup.checkpoint else 3  # a checkpointed step runs forward once more
-    return {
-        "verdict": verdict(setup, capacity),
-        "memory": capacity,
-        "taken": taken(setup),
-        "peak": moment.bytes,
-        "phase": moment.phase,
-        "part": moment.part,
-        "terms": [
-            {"category": each.category, "name": each.name, "formula": each.formula}
-            | {"bytes": each.bytes}
-            for each in moment.contributions
-        ],
+    terms = [
+        {"category": each.category, "name": each.name, "formula": each.formula}
+        | {"bytes": each.bytes}
+        for each in moment.contributions
+    ]
+    return of_peak(capacity, moment.bytes, terms) | {
+        "where": " in ".join(filter(None, (moment.phase, moment.part))),
         "largest batch": largest(setup, "batch", capacity),
         "longest context": largest(setup, "context", capacity),
         "operations": passes * forward_flops(setup.shape, setup.batch, setup.context),
-        "room": [
-            {"change": each.label, "saves": each.saved, "peak": each.bytes}
-            | {"verdict": verdict(each.setup, capacity)}
-            | {"largest batch": largest(each.setup, "batch", capacity)}
-            for each in room(setup)
-        ],
+        "room": [_told(each, capacity) for each in room(setup)],
+        "together": [_told(each, capacity) for each in together(setup, capacity)],
+    }
+
+
+def _told(change: Room, capacity: int) -> dict[str, Any]:
+    return {
+        "change": change.label,
+        "saves": change.saved,
+        "peak": change.bytes,
+        "verdict": verdict(change.bytes, capacity),
+        "largest batch": largest(change.setup, "batch", capacity),
+    }
+
+
+def of_peak(capacity: int, size: int, terms: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a peak of so many bytes is to a card. terms: what it is made of, each with its
+    `category` and `bytes`."""
+    return {
+        "verdict": verdict(size, capacity),
+        "memory": capacity,
+        "taken": taken(size),
+        "peak": size,
+        "terms": terms,
     }
 
 
 def printed(found: dict[str, Any]) -> list[str]:
-    """What answer() found, in lines for people."""
+    """What answer() found, or of_peak(), in lines for people."""
     least, most = (size / 2**30 for size in found["taken"])
-    where = " in ".join(filter(None, (found["phase"], found["part"])))
+    where = f", in {found['where']}" if "where" in found else ""
     lines = [
         f"{found['verdict']}: it takes {least:.1f} to {most:.1f} GiB of"
         f" {found['memory'] / 2**30:.1f} GiB",
-        f"peak {found['peak'] / 2**30:.2f} GiB asked for, in {where}",
+        f"peak {found['peak'] / 2**30:.2f} GiB asked for{where}",
     ]
     by_category: dict[str, int] = {}
     for term in found["terms"]:
@@ -193,17 +254,22 @@ def printed(found: dict[str, Any]) -> list[str]:
         by_category[category] = by_category.get(category, 0) + term["bytes"]
     for category, size in sorted(by_category.items(), key=lambda each: -each[1]):
         lines.append(f"  {size / 2**30:8.2f} GiB  {category}")
-    lines.append("largest tensors")
+    return lines + (_printed_closed_form(found) if "room" in found else [])
+
+
+def _printed_closed_form(found: dict[str, Any]) -> list[str]:
+    lines = ["largest tensors"]
     for term in found["terms"][:8]:
         lines.append(f"  {term['bytes'] / 2**30:8.2f} GiB  {term['name']}: {term['formula']}")
     lines.append(
         f"largest batch that fits: {found['largest batch']:,};"
         f" longest context at this batch: {found['longest context']:,}"
     )
-    lines.append("what makes room")
-    for each in found["room"]:
-        lines.append(
-            f"  {each['saves'] / 2**30:8.2f} GiB  {each['change']}: {each['verdict']},"
-            f" largest batch {each['largest batch']:,}"
-        )
+    for title, key in (("what makes room", "room"), ("one on top of the other", "together")):
+        lines += [title] if found[key] else []
+        for each in found[key]:
+            lines.append(
+                f"  {each['saves'] / 2**30:8.2f} GiB  {each['change']}: {each['verdict']},"
+                f" largest batch {each['largest batch']:,}"
+            )
     return lines

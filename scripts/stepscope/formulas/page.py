@@ -51,10 +51,11 @@ def beside(row: dict[str, Any]) -> dict[str, Any]:
     stated = row["peak"] * {"GiB": 2**30, "GB": 1e9}[row["unit"]]
     told = ", ".join(f"{name} {each}" for name, each in row["setup"].items())
     return {
-        "what": row["model"],
+        "what": row["name"],
         "setup": told,
         "published": stated,
         "predicted": int(size),
         "error": size / stated - 1,
         "source": row["source"],
+        "quote": row["quote"],
     }

@@ -12,16 +12,23 @@ import triton
 import triton.language as tl
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language import constexpr
 from triton.experimental.gluon.language.nvidia.hopper import (
     fence_async_shared,
-    mbarrier,
-    tma,
     warpgroup_mma,
     warpgroup_mma_wait,
+)
+from triton.experimental.gluon.language.nvidia.hopper.mbarrier import arrive, expect, wait
+from triton.experimental.gluon.language.nvidia.hopper.tma import (
+    async_copy_global_to_shared,
+    async_copy_shared_to_global,
+    store_wait,
 )
 
 from stepscope.kernels.hopper_tiles import (
     PART,
+    accumulator,
+    added,
     described,
     init_barriers,
     multiplied,
@@ -33,6 +40,7 @@ from stepscope.kernels.hopper_turns import (
     begun_at,
     end_of,
     end_turn,
+    only_seen,
     tile_of,
     tiles_that_see,
     wait_for_turn,
@@ -45,10 +53,24 @@ from stepscope.kernels.rows import ROWS_OF_A_TURN as COUNTED
 from stepscope.kernels.rows import rows_of
 from stepscope.kernels.tiles import HopperBackward
 
-LITTLE = gl.constexpr(24)  # the least number of registers that a warp can keep
-ROWS = gl.constexpr(64)  # keys of a warpgroup: the height of its matrix instruction
-KEYS = gl.constexpr(128)  # of a program
-ROWS_OF_A_TURN = gl.constexpr(COUNTED)
+LITTLE = constexpr(24)  # the least number of registers that a warp can keep
+ROWS = constexpr(64)  # keys of a warpgroup: the height of its matrix instruction
+KEYS = constexpr(128)  # of a program
+ROWS_OF_A_TURN = constexpr(COUNTED)
+# Arguments that vary from call to call: code for some values of them would be other code, but no
+# faster.
+VARYING = [
+    "heads",
+    "query_tiles",
+    "counters",
+    "key_tiles",
+    "keys",
+    "sequences",
+    "together",
+    "shared_by",
+    "offset",
+    "window",
+]
 
 
 def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
@@ -145,21 +167,7 @@ def add_with(
     )
 
 
-# What varies from call to call and would change the code, but not its speed.
-@gluon.jit(
-    do_not_specialize=[
-        "heads",
-        "query_tiles",
-        "counters",
-        "key_tiles",
-        "keys",
-        "sequences",
-        "together",
-        "shared_by",
-        "offset",
-        "window",
-    ]
-)
+@gluon.jit(do_not_specialize=VARYING)
 def _backward_kernel(
     q,
     k,
@@ -183,15 +191,15 @@ def _backward_kernel(
     window,
     scale,
     scale_log2,
-    QUERIES: gl.constexpr,
-    BLOCK: gl.constexpr,
-    STAGES: gl.constexpr,
-    REGISTERS: gl.constexpr,
-    REST: gl.constexpr,
-    SHARED: gl.constexpr,
-    CAUSAL: gl.constexpr,
-    SHIFTED: gl.constexpr,
-    WINDOWED: gl.constexpr,
+    QUERIES: constexpr,
+    BLOCK: constexpr,
+    STAGES: constexpr,
+    REGISTERS: constexpr,
+    REST: constexpr,
+    SHARED: constexpr,
+    CAUSAL: constexpr,
+    SHIFTED: constexpr,
+    WINDOWED: constexpr,
 ):
     sequence, key_tile = begun_at(gl.program_id(0), together, key_tiles, sequences)
     k_tiles = gl.allocate_shared_memory(k.dtype, [2, 1, 1, ROWS, BLOCK], k.layout)
@@ -202,7 +210,7 @@ def _backward_kernel(
     )
     shift_tiles = gl.allocate_shared_memory(gl.float32, [STAGES, 1, QUERIES], shift.layout)
     delta_tiles = gl.allocate_shared_memory(gl.float32, [STAGES, 1, QUERIES], delta.layout)
-    d_scores_layout: gl.constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, QUERIES], q.dtype)
+    d_scores_layout: constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, QUERIES], q.dtype)
     d_scores_tiles = gl.allocate_shared_memory(q.dtype, [2, ROWS, QUERIES], d_scores_layout)
     d_q_parts = gl.allocate_shared_memory(gl.float32, [2, 1, PART, PART], sums.layout)
     # A buffer is ready when it is full, and free again when all of its readers are done with it.
@@ -226,8 +234,8 @@ def _backward_kernel(
     made = (d_scores_tiles, d_q_parts)
     barriers = (kv_ready, q_ready, q_free, d_scores_ready, d_scores_free, d_q_ready, d_q_free)
     numbers = (keys, offset, window, scale, scale_log2)
-    first: gl.constexpr = gl.constexpr(0)
-    second: gl.constexpr = gl.constexpr(1)
+    first: constexpr = constexpr(0)
+    second: constexpr = constexpr(1)
     # fmt: off
     gl.warp_specialize([
         (_differentiate, (first, outputs, loaded, made, barriers, place, steps, numbers,
@@ -248,22 +256,22 @@ def _load(
     barriers,
     place,
     steps,
-    QUERIES: gl.constexpr,
-    STAGES: gl.constexpr,
-    SHARED: gl.constexpr,
+    QUERIES: constexpr,
+    STAGES: constexpr,
+    SHARED: constexpr,
 ):
     """Fill the buffers: K and V once, then Q, dO and two numbers of each row, tile after tile."""
     q, k, v, d_output, shift, delta = inputs
     q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, delta_tiles = loaded
     kv_ready, q_ready, q_free, _d_scores_ready, _d_scores_free, _d_q_ready, _d_q_free = barriers
     sequence, batch, head, key_tile = place
-    mbarrier.expect(kv_ready.index(0), 4 * k.block_type.nbytes)
+    expect(kv_ready.index(0), 4 * k.block_type.nbytes)
     for group in gl.static_range(2):
         column = key_tile * KEYS + group * ROWS
-        tma.async_copy_global_to_shared(
+        async_copy_global_to_shared(
             k, [batch, head, column, 0], kv_ready.index(0), k_tiles.index(group)
         )
-        tma.async_copy_global_to_shared(
+        async_copy_global_to_shared(
             v, [batch, head, column, 0], kv_ready.index(0), v_tiles.index(group)
         )
     for n in range(steps[0], end_of(steps, SHARED)):
@@ -274,23 +282,19 @@ def _load(
         row = i * QUERIES
         query_head = head * steps[2] + member
         query_sequence = sequence * steps[2] + member
-        mbarrier.wait(q_free.index(slot), (step // STAGES & 1) ^ 1)
-        mbarrier.expect(ready, 2 * q.block_type.nbytes + 2 * shift.block_type.nbytes)
-        tma.async_copy_global_to_shared(q, [batch, query_head, row, 0], ready, q_tiles.index(slot))
-        tma.async_copy_global_to_shared(
-            shift, [query_sequence, row], ready, shift_tiles.index(slot)
-        )
-        tma.async_copy_global_to_shared(
+        wait(q_free.index(slot), (step // STAGES & 1) ^ 1)
+        expect(ready, 2 * q.block_type.nbytes + 2 * shift.block_type.nbytes)
+        async_copy_global_to_shared(q, [batch, query_head, row, 0], ready, q_tiles.index(slot))
+        async_copy_global_to_shared(shift, [query_sequence, row], ready, shift_tiles.index(slot))
+        async_copy_global_to_shared(
             d_output, [batch, query_head, row, 0], ready, d_output_tiles.index(slot)
         )
-        tma.async_copy_global_to_shared(
-            delta, [query_sequence, row], ready, delta_tiles.index(slot)
-        )
+        async_copy_global_to_shared(delta, [query_sequence, row], ready, delta_tiles.index(slot))
 
 
 @gluon.jit
 def _differentiate(
-    group: gl.constexpr,
+    group: constexpr,
     outputs,
     loaded,
     made,
@@ -298,14 +302,14 @@ def _differentiate(
     place,
     steps,
     numbers,
-    QUERIES: gl.constexpr,
-    BLOCK: gl.constexpr,
-    STAGES: gl.constexpr,
-    REST: gl.constexpr,
-    SHARED: gl.constexpr,
-    CAUSAL: gl.constexpr,
-    SHIFTED: gl.constexpr,
-    WINDOWED: gl.constexpr,
+    QUERIES: constexpr,
+    BLOCK: constexpr,
+    STAGES: constexpr,
+    REST: constexpr,
+    SHARED: constexpr,
+    CAUSAL: constexpr,
+    SHIFTED: constexpr,
+    WINDOWED: constexpr,
 ):
     """Gradients of one warpgroup's 64 keys and values, and its part of dQ in each step.
 
@@ -319,20 +323,19 @@ def _differentiate(
     kv_ready, q_ready, q_free, d_scores_ready, d_scores_free, d_q_ready, d_q_free = barriers
     _sequence, batch, head, key_tile = place
     keys, offset, window, scale, scale_log2 = numbers
-    dtype: gl.constexpr = d_k.dtype
-    SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, QUERIES, 16])
-    WIDTH: gl.constexpr = BLOCK if REST == 0 else PART
-    GRADIENT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, WIDTH, 16])
+    dtype: constexpr = d_k.dtype
+    SCORES: constexpr = accumulator(QUERIES)
+    WIDTH: constexpr = BLOCK if REST == 0 else PART
+    GRADIENT: constexpr = accumulator(WIDTH)
     # Of a tile of 64 x 128, the second warpgroup has the columns beyond 64.
-    D_Q_WIDTH: gl.constexpr = REST if REST and group == 1 else PART
-    D_Q: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D_Q_WIDTH, 16])
-    OPERAND: gl.constexpr = gl.DotOperandLayout(0, GRADIENT, 2)
-    IN_POWERS: gl.constexpr = BLOCK == PART  # what `add_to` says of the shift
+    D_Q_WIDTH: constexpr = REST if REST and group == 1 else PART
+    D_Q: constexpr = accumulator(D_Q_WIDTH)
+    OPERAND: constexpr = gl.DotOperandLayout(0, GRADIENT, 2)
+    IN_POWERS: constexpr = BLOCK == PART  # what `add_to` says of the shift
     d_k_sum = gl.zeros([ROWS, WIDTH], gl.float32, GRADIENT)
     d_v_sum = gl.zeros([ROWS, WIDTH], gl.float32, GRADIENT)
     if REST:
-        REST_GRADIENT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, REST, 16])
-        REST_OPERAND: gl.constexpr = gl.DotOperandLayout(0, REST_GRADIENT, 2)
+        REST_GRADIENT: constexpr = accumulator(REST)
         d_k_rest = gl.zeros([ROWS, REST], gl.float32, REST_GRADIENT)
         d_v_rest = gl.zeros([ROWS, REST], gl.float32, REST_GRADIENT)
     zeros = gl.zeros([ROWS, QUERIES], gl.float32, SCORES)
@@ -340,7 +343,7 @@ def _differentiate(
     column = key_tile * KEYS + group * ROWS
     columns = column + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
     keys_end_here = (key_tile + 1) * KEYS > keys
-    mbarrier.wait(kv_ready.index(0), 0)
+    wait(kv_ready.index(0), 0)
     for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
         _member, i = tile_of(n, steps, SHARED)
@@ -353,7 +356,7 @@ def _differentiate(
         nothing = step >> 30
         k_tile = k_tiles.index(group + nothing).reshape([ROWS, BLOCK])
         v_tile = v_tiles.index(group + nothing).reshape([ROWS, BLOCK])
-        mbarrier.wait(q_ready.index(slot), step // STAGES & 1)
+        wait(q_ready.index(slot), step // STAGES & 1)
         if IN_POWERS:
             scores = multiplied(k_tile, q_tile, zeros, False, REST)
         else:  # the shift is subtracted by the product itself, which starts from its negative
@@ -362,17 +365,19 @@ def _differentiate(
         d_weights = multiplied(v_tile, d_output_tile, zeros, False, REST)
         scores = warpgroup_mma_wait(2 if REST else 1, deps=(scores,))
         position = i * QUERIES + (offset if SHIFTED else 0)
-        masked = keys_end_here | (CAUSAL and position < (key_tile + 1) * KEYS)
-        if WINDOWED:
-            masked = masked | (position + QUERIES > key_tile * KEYS + window)
-        if masked:
-            positions = position + gl.arange(0, QUERIES, layout=gl.SliceLayout(0, SCORES))
-            last = gl.minimum(positions, keys - 1) if CAUSAL else positions * 0 + (keys - 1)
-            scores = gl.where(columns[:, None] <= last[None, :], scores, float("-inf"))
-            if WINDOWED:
-                scores = gl.where(
-                    columns[:, None] > positions[None, :] - window, scores, float("-inf")
-                )
+        scores = only_seen(
+            scores,
+            position,
+            columns,
+            key_tile,
+            keys,
+            keys_end_here,
+            window,
+            QUERIES,
+            KEYS,
+            CAUSAL,
+            WINDOWED,
+        )
         if IN_POWERS:
             weights = gl.exp2(scores * scale_log2 - shift_tiles.index(slot).load(SCORES))
         else:
@@ -380,25 +385,19 @@ def _differentiate(
         # This wait, needed only below, comes here for its branch: ptxas moves nothing across one.
         # Without it, it moves the exponentials behind the next wait, and the product dO V^T hides
         # none of them.
-        mbarrier.wait(d_scores_free.index(0), (step & 1) ^ 1)
+        wait(d_scores_free.index(0), (step & 1) ^ 1)
         d_weights = warpgroup_mma_wait(0, deps=(d_weights,))
         d_scores = (weights * (d_weights - delta_tiles.index(slot).load(SCORES))).to(dtype)
         operand = gl.convert_layout(weights.to(dtype), OPERAND)
         if REST:
-            d_v_sum = warpgroup_mma(
-                operand, d_output_tile.slice(0, PART, 1), d_v_sum, is_async=True
-            )
-            same = gl.convert_layout(operand, REST_OPERAND)
-            d_v_rest = warpgroup_mma(
-                same, d_output_tile.slice(PART, REST, 1), d_v_rest, is_async=True
-            )
+            d_v_sum, d_v_rest = added(d_v_sum, d_v_rest, operand, d_output_tile, REST)
         else:
             d_v_sum = warpgroup_mma(operand, d_output_tile, d_v_sum, is_async=True)
         d_scores_tiles.index(group).store(d_scores)
         fence_async_shared()
-        mbarrier.arrive(d_scores_ready.index(0))
+        arrive(d_scores_ready.index(0))
         operand = gl.convert_layout(d_scores, OPERAND)
-        mbarrier.wait(d_scores_ready.index(0), step & 1)
+        wait(d_scores_ready.index(0), step & 1)
         # dQ before dK: it has further to go.
         d_q_part = d_q_zeros
         for other in gl.static_range(2):
@@ -412,30 +411,28 @@ def _differentiate(
                 left.permute([1, 0]), right, d_q_part, use_acc=other > 0, is_async=True
             )
         if REST:
-            d_k_sum = warpgroup_mma(operand, q_tile.slice(0, PART, 1), d_k_sum, is_async=True)
-            same = gl.convert_layout(operand, REST_OPERAND)
-            d_k_rest = warpgroup_mma(same, q_tile.slice(PART, REST, 1), d_k_rest, is_async=True)
+            d_k_sum, d_k_rest = added(d_k_sum, d_k_rest, operand, q_tile, REST)
             d_v_sum, d_v_rest, d_q_part = warpgroup_mma_wait(2, deps=(d_v_sum, d_v_rest, d_q_part))
         else:
             d_k_sum = warpgroup_mma(operand, q_tile, d_k_sum, is_async=True)
             d_v_sum, d_q_part = warpgroup_mma_wait(1, deps=(d_v_sum, d_q_part))
-        mbarrier.arrive(d_scores_free.index(0))
-        mbarrier.wait(d_q_free.index(0), (step & 1) ^ 1)
+        arrive(d_scores_free.index(0))
+        wait(d_q_free.index(0), (step & 1) ^ 1)
         d_q_tile = d_q_parts.index(group).reshape([PART, PART])
         if D_Q_WIDTH < PART:
             d_q_tile = d_q_tile.slice(0, D_Q_WIDTH, 1)
         d_q_tile.store(d_q_part)
         fence_async_shared()
-        mbarrier.arrive(d_q_ready.index(0))
+        arrive(d_q_ready.index(0))
         if REST:
             d_k_sum, d_k_rest = warpgroup_mma_wait(0, deps=(d_k_sum, d_k_rest))
         else:
             d_k_sum = warpgroup_mma_wait(0, deps=(d_k_sum,))
-        mbarrier.arrive(q_free.index(slot))
+        arrive(q_free.index(slot))
 
     # The results leave through the buffers of K and V. K is read by both warpgroups: the other has
     # to be done, too.
-    mbarrier.wait(d_scores_free.index(0), ((end_of(steps, SHARED) - steps[0]) & 1) ^ 1)
+    wait(d_scores_free.index(0), ((end_of(steps, SHARED) - steps[0]) & 1) ^ 1)
     v_tile = v_tiles.index(group).reshape([ROWS, BLOCK])
     k_tile = k_tiles.index(group).reshape([ROWS, BLOCK])
     if REST:
@@ -447,9 +444,9 @@ def _differentiate(
         v_tile.store(d_v_sum.to(dtype))
         k_tile.store((d_k_sum * scale).to(dtype))
     fence_async_shared()
-    tma.async_copy_shared_to_global(d_v, [batch, head, column, 0], v_tiles.index(group))
-    tma.async_copy_shared_to_global(d_k, [batch, head, column, 0], k_tiles.index(group))
-    tma.store_wait(0)
+    async_copy_shared_to_global(d_v, [batch, head, column, 0], v_tiles.index(group))
+    async_copy_shared_to_global(d_k, [batch, head, column, 0], k_tiles.index(group))
+    store_wait(0)
 
 
 @gluon.jit
@@ -463,10 +460,10 @@ def _add_d_q(
     barriers,
     place,
     steps,
-    QUERIES: gl.constexpr,
-    BLOCK: gl.constexpr,
-    SHARED: gl.constexpr,
-    WINDOWED: gl.constexpr,
+    QUERIES: constexpr,
+    BLOCK: constexpr,
+    SHARED: constexpr,
+    WINDOWED: constexpr,
 ):
     """Add dQ of each tile of queries to its sum in memory, when it is this program's turn."""
     _d_scores_tiles, d_q_parts = made
@@ -480,21 +477,21 @@ def _add_d_q(
             begins = gl.maximum(i * QUERIES + offset - window + 1, 0) // KEYS
         query_sequence = sequence * steps[2] + member
         turn = turns + query_sequence * counters + i * (QUERIES // ROWS_OF_A_TURN)
-        mbarrier.wait(d_q_ready.index(0), step & 1)
+        wait(d_q_ready.index(0), step & 1)
         wait_for_turn(turn, key_tile - begins)
         for group in gl.static_range(2):
             row = i * QUERIES + (group * PART if BLOCK == PART else 0)
             column = 0 if BLOCK == PART else group * PART
             if key_tile == begins:
-                tma.async_copy_shared_to_global(
+                async_copy_shared_to_global(
                     sums, [query_sequence, row, column], d_q_parts.index(group)
                 )
             else:
                 async_add_shared_to_global(
                     sums, [query_sequence, row, column], d_q_parts.index(group)
                 )
-        tma.store_wait(0)  # until the buffer has been read
-        mbarrier.arrive(d_q_free.index(0))
+        store_wait(0)  # until the buffer has been read
+        arrive(d_q_free.index(0))
         end_turn(turn, i)
 
 
@@ -509,9 +506,9 @@ def _scale_kernel(
     first,
     last,
     scale,
-    ROWS: tl.constexpr,
-    D_HEAD: tl.constexpr,
-    BLOCK: tl.constexpr,
+    ROWS: constexpr,
+    D_HEAD: constexpr,
+    BLOCK: constexpr,
 ):
     """The sums times the scale, in the precision and the layout of Q. Only queries from `first` to
     `last` see a key: those of a whole tile of others have no sum."""

@@ -16,22 +16,28 @@ last to read Q and is summed where the other is.
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language import constexpr
 from triton.experimental.gluon.language._core import builtin
 from triton.experimental.gluon.language.nvidia.hopper import (
     fence_async_shared,
-    mbarrier,
-    tma,
     warpgroup_mma,
     warpgroup_mma_wait,
 )
+from triton.experimental.gluon.language.nvidia.hopper.mbarrier import arrive, expect, wait
+from triton.experimental.gluon.language.nvidia.hopper.tma import (
+    async_copy_global_to_shared,
+    async_copy_shared_to_global,
+    store_wait,
+)
 
-from stepscope.kernels.hopper_backward import LITTLE, add_with
-from stepscope.kernels.hopper_tiles import init_barriers, multiplied
+from stepscope.kernels.hopper_backward import LITTLE, VARYING, add_with
+from stepscope.kernels.hopper_tiles import accumulator, init_barriers, multiplied
 from stepscope.kernels.hopper_turns import (
     async_add_shared_to_global,
     begun_at,
     end_of,
     end_turn,
+    only_seen,
     tile_of,
     tiles_that_see,
     wait_for_turn,
@@ -40,11 +46,10 @@ from stepscope.kernels.launching import Plan
 from stepscope.kernels.masks import Mask
 from stepscope.kernels.tiles import HopperBackward
 
-ROWS = gl.constexpr(
-    64
-)  # of a tile of queries or of keys: the height of a warpgroup's matrix instruction
-BLOCK = gl.constexpr(256)  # columns of a tile
-HALF = gl.constexpr(128)  # columns of dQ that a warpgroup computes
+# Of a tile of queries or of keys: the height of a warpgroup's matrix instruction.
+ROWS = constexpr(64)
+BLOCK = constexpr(256)  # columns of a tile
+HALF = constexpr(128)  # columns of dQ that a warpgroup computes
 
 
 def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
@@ -63,21 +68,7 @@ def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
     )
 
 
-# What varies from call to call and would change the code, but not its speed.
-@gluon.jit(
-    do_not_specialize=[
-        "heads",
-        "query_tiles",
-        "counters",
-        "key_tiles",
-        "keys",
-        "sequences",
-        "together",
-        "shared_by",
-        "offset",
-        "window",
-    ]
-)
+@gluon.jit(do_not_specialize=VARYING)
 def _backward_kernel(
     q,
     k,
@@ -101,11 +92,11 @@ def _backward_kernel(
     window,
     scale,
     scale_log2,
-    REGISTERS: gl.constexpr,
-    SHARED: gl.constexpr,
-    CAUSAL: gl.constexpr,
-    SHIFTED: gl.constexpr,
-    WINDOWED: gl.constexpr,
+    REGISTERS: constexpr,
+    SHARED: constexpr,
+    CAUSAL: constexpr,
+    SHIFTED: constexpr,
+    WINDOWED: constexpr,
 ):
     sequence, key_tile = begun_at(gl.program_id(0), together, key_tiles, sequences)
     k_tiles = gl.allocate_shared_memory(k.dtype, [1, 1, 1, ROWS, BLOCK], k.layout)
@@ -114,7 +105,7 @@ def _backward_kernel(
     d_output_tiles = gl.allocate_shared_memory(q.dtype, [2, 1, 1, ROWS, BLOCK], d_output.layout)
     shift_tiles = gl.allocate_shared_memory(gl.float32, [2, 1, ROWS], shift.layout)
     delta_tiles = gl.allocate_shared_memory(gl.float32, [2, 1, ROWS], delta.layout)
-    square: gl.constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, ROWS], q.dtype)
+    square: constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, ROWS], q.dtype)
     weights_tiles = gl.allocate_shared_memory(q.dtype, [1, ROWS, ROWS], square)
     d_scores_tiles = gl.allocate_shared_memory(q.dtype, [1, ROWS, ROWS], square)
     # A buffer is ready when it is full, and free again when what it was used for last is done: see
@@ -141,8 +132,8 @@ def _backward_kernel(
     made = (weights_tiles, d_scores_tiles)
     making = (weights_ready, d_scores_ready, d_q_ready, k_free)
     numbers = (keys, offset, window, scale_log2)
-    first: gl.constexpr = gl.constexpr(0)
-    second: gl.constexpr = gl.constexpr(1)
+    first: constexpr = constexpr(0)
+    second: constexpr = constexpr(1)
     # fmt: off
     gl.warp_specialize([
         (_sum_d_v, (d_v, sums, loaded, loading, made, making, place, steps, numbers,
@@ -158,17 +149,17 @@ def _backward_kernel(
 
 
 @gluon.jit
-def _load(inputs, loaded, loading, place, steps, SHARED: gl.constexpr):
+def _load(inputs, loaded, loading, place, steps, SHARED: constexpr):
     """Fill the buffers: K and V once, then Q, dO and two numbers of each row, tile after tile."""
     q, k, v, d_output, shift, delta = inputs
     q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, delta_tiles = loaded
     kv_ready, q_ready, q_free, d_output_ready, d_output_free = loading
     sequence, batch, head, key_tile = place
-    mbarrier.expect(kv_ready.index(0), 2 * k.block_type.nbytes)
-    tma.async_copy_global_to_shared(
+    expect(kv_ready.index(0), 2 * k.block_type.nbytes)
+    async_copy_global_to_shared(
         k, [batch, head, key_tile * ROWS, 0], kv_ready.index(0), k_tiles.index(0)
     )
-    tma.async_copy_global_to_shared(
+    async_copy_global_to_shared(
         v, [batch, head, key_tile * ROWS, 0], kv_ready.index(0), v_tiles.index(0)
     )
     for n in range(steps[0], end_of(steps, SHARED)):
@@ -180,21 +171,17 @@ def _load(inputs, loaded, loading, place, steps, SHARED: gl.constexpr):
         query_head = head * steps[2] + member
         query_sequence = sequence * steps[2] + member
         ready = d_output_ready.index(slot)
-        mbarrier.wait(d_output_free.index(slot), free)
-        mbarrier.expect(ready, d_output.block_type.nbytes + delta.block_type.nbytes)
-        tma.async_copy_global_to_shared(
+        wait(d_output_free.index(slot), free)
+        expect(ready, d_output.block_type.nbytes + delta.block_type.nbytes)
+        async_copy_global_to_shared(
             d_output, [batch, query_head, row, 0], ready, d_output_tiles.index(slot)
         )
-        tma.async_copy_global_to_shared(
-            delta, [query_sequence, row], ready, delta_tiles.index(slot)
-        )
+        async_copy_global_to_shared(delta, [query_sequence, row], ready, delta_tiles.index(slot))
         ready = q_ready.index(slot)
-        mbarrier.wait(q_free.index(slot), free)
-        mbarrier.expect(ready, q.block_type.nbytes + shift.block_type.nbytes)
-        tma.async_copy_global_to_shared(q, [batch, query_head, row, 0], ready, q_tiles.index(slot))
-        tma.async_copy_global_to_shared(
-            shift, [query_sequence, row], ready, shift_tiles.index(slot)
-        )
+        wait(q_free.index(slot), free)
+        expect(ready, q.block_type.nbytes + shift.block_type.nbytes)
+        async_copy_global_to_shared(q, [batch, query_head, row, 0], ready, q_tiles.index(slot))
+        async_copy_global_to_shared(shift, [query_sequence, row], ready, shift_tiles.index(slot))
 
 
 @gluon.jit
@@ -208,10 +195,10 @@ def _sum_d_v(
     place,
     steps,
     numbers,
-    SHARED: gl.constexpr,
-    CAUSAL: gl.constexpr,
-    SHIFTED: gl.constexpr,
-    WINDOWED: gl.constexpr,
+    SHARED: constexpr,
+    CAUSAL: constexpr,
+    SHIFTED: constexpr,
+    WINDOWED: constexpr,
 ):
     """Weights of each tile of queries, the sum of dV, and the first half of the columns of dQ.
 
@@ -224,17 +211,17 @@ def _sum_d_v(
     weights_ready, d_scores_ready, d_q_ready, k_free = making
     _sequence, batch, head, key_tile = place
     keys, offset, window, scale_log2 = numbers
-    dtype: gl.constexpr = d_v.dtype
-    SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, ROWS, 16])
-    GRADIENT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK, 16])
-    OPERAND: gl.constexpr = gl.DotOperandLayout(0, GRADIENT, 2)
-    D_Q: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HALF, 16])
+    dtype: constexpr = d_v.dtype
+    SCORES: constexpr = accumulator(ROWS)
+    GRADIENT: constexpr = accumulator(BLOCK)
+    OPERAND: constexpr = gl.DotOperandLayout(0, GRADIENT, 2)
+    D_Q: constexpr = accumulator(HALF)
     d_v_sum = gl.zeros([ROWS, BLOCK], gl.float32, GRADIENT)
     zeros = gl.zeros([ROWS, ROWS], gl.float32, SCORES)
     d_q_zeros = gl.zeros([ROWS, HALF], gl.float32, D_Q)
     columns = key_tile * ROWS + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
     keys_end_here = (key_tile + 1) * ROWS > keys
-    mbarrier.wait(kv_ready.index(0), 0)
+    wait(kv_ready.index(0), 0)
     for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
         _member, i = tile_of(n, steps, SHARED)
@@ -244,31 +231,33 @@ def _sum_d_v(
         k_tile = k_tiles.index(nothing).reshape([ROWS, BLOCK])
         q_tile = q_tiles.index(slot).reshape([ROWS, BLOCK])
         d_output_tile = d_output_tiles.index(slot).reshape([ROWS, BLOCK])
-        mbarrier.wait(q_ready.index(slot), step >> 1 & 1)
+        wait(q_ready.index(slot), step >> 1 & 1)
         # The shift is subtracted by the product itself, which starts from its negative.
         scores = multiplied(k_tile, q_tile, zeros - shift_tiles.index(slot).load(SCORES), True, 0)
         scores = warpgroup_mma_wait(0, deps=(scores,))
         position = i * ROWS + (offset if SHIFTED else 0)
-        masked = keys_end_here | (CAUSAL and position < (key_tile + 1) * ROWS)
-        if WINDOWED:
-            masked = masked | (position + ROWS > key_tile * ROWS + window)
-        if masked:
-            positions = position + gl.arange(0, ROWS, layout=gl.SliceLayout(0, SCORES))
-            last = gl.minimum(positions, keys - 1) if CAUSAL else positions * 0 + (keys - 1)
-            scores = gl.where(columns[:, None] <= last[None, :], scores, float("-inf"))
-            if WINDOWED:
-                scores = gl.where(
-                    columns[:, None] > positions[None, :] - window, scores, float("-inf")
-                )
+        scores = only_seen(
+            scores,
+            position,
+            columns,
+            key_tile,
+            keys,
+            keys_end_here,
+            window,
+            ROWS,
+            ROWS,
+            CAUSAL,
+            WINDOWED,
+        )
         weights = gl.exp2(scores * scale_log2).to(dtype)
         # The weights before these have been read: the gradients of their scores have been waited
         # for.
         weights_tiles.index(0).store(weights)
-        mbarrier.arrive(weights_ready.index(0))
-        mbarrier.wait(d_output_ready.index(slot), step >> 1 & 1)
+        arrive(weights_ready.index(0))
+        wait(d_output_ready.index(slot), step >> 1 & 1)
         operand = gl.convert_layout(weights, OPERAND)
         d_v_sum = warpgroup_mma(operand, d_output_tile, d_v_sum, is_async=True)
-        mbarrier.wait(d_scores_ready.index(0), step & 1)
+        wait(d_scores_ready.index(0), step & 1)
         d_scores = d_scores_tiles.index(nothing).permute([1, 0])
         d_q = warpgroup_mma(
             d_scores, k_tile.slice(0, HALF, 1), d_q_zeros, use_acc=False, is_async=True
@@ -279,18 +268,18 @@ def _sum_d_v(
         _all_warps()
         _half_of_d_q(d_output_tiles, slot, sums).reshape([ROWS, HALF]).store(d_q)
         fence_async_shared()
-        mbarrier.arrive(d_q_ready.index(2 * slot))
+        arrive(d_q_ready.index(2 * slot))
 
-    mbarrier.arrive(k_free.index(0))
+    arrive(k_free.index(0))
     # The result leaves through the buffer of V, which the other warpgroup has read, as it has dO.
     v_tiles.index(0).reshape([ROWS, BLOCK]).store(d_v_sum.to(dtype))
     fence_async_shared()
-    tma.async_copy_shared_to_global(d_v, [batch, head, key_tile * ROWS, 0], v_tiles.index(0))
-    tma.store_wait(0)
+    async_copy_shared_to_global(d_v, [batch, head, key_tile * ROWS, 0], v_tiles.index(0))
+    store_wait(0)
 
 
 @gluon.jit
-def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHARED: gl.constexpr):
+def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHARED: constexpr):
     """Gradients of the scores of each tile of queries, the sum of dK, and the second half of the
     columns of dQ."""
     q_tiles, k_tiles, v_tiles, d_output_tiles, _shift_tiles, delta_tiles = loaded
@@ -298,15 +287,15 @@ def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHAR
     weights_tiles, d_scores_tiles = made
     weights_ready, d_scores_ready, d_q_ready, k_free = making
     _sequence, batch, head, key_tile = place
-    dtype: gl.constexpr = d_k.dtype
-    SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, ROWS, 16])
-    GRADIENT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK, 16])
-    OPERAND: gl.constexpr = gl.DotOperandLayout(0, GRADIENT, 2)
-    D_Q: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, HALF, 16])
+    dtype: constexpr = d_k.dtype
+    SCORES: constexpr = accumulator(ROWS)
+    GRADIENT: constexpr = accumulator(BLOCK)
+    OPERAND: constexpr = gl.DotOperandLayout(0, GRADIENT, 2)
+    D_Q: constexpr = accumulator(HALF)
     d_k_sum = gl.zeros([ROWS, BLOCK], gl.float32, GRADIENT)
     zeros = gl.zeros([ROWS, ROWS], gl.float32, SCORES)
     d_q_zeros = gl.zeros([ROWS, HALF], gl.float32, D_Q)
-    mbarrier.wait(kv_ready.index(0), 0)
+    wait(kv_ready.index(0), 0)
     for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
         slot = step & 1
@@ -315,12 +304,12 @@ def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHAR
         v_tile = v_tiles.index(nothing).reshape([ROWS, BLOCK])
         q_tile = q_tiles.index(slot).reshape([ROWS, BLOCK])
         d_output_tile = d_output_tiles.index(slot).reshape([ROWS, BLOCK])
-        mbarrier.wait(d_output_ready.index(slot), step >> 1 & 1)
+        wait(d_output_ready.index(slot), step >> 1 & 1)
         d_weights = multiplied(
             v_tile, d_output_tile, zeros - delta_tiles.index(slot).load(SCORES), True, 0
         )
-        mbarrier.wait(q_ready.index(slot), step >> 1 & 1)
-        mbarrier.wait(weights_ready.index(0), step & 1)
+        wait(q_ready.index(slot), step >> 1 & 1)
+        wait(weights_ready.index(0), step & 1)
         weights = weights_tiles.index(nothing).load(SCORES)
         d_weights = warpgroup_mma_wait(0, deps=(d_weights,))
         d_scores = (weights.to(gl.float32) * d_weights).to(dtype)
@@ -329,8 +318,8 @@ def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHAR
         # The other warpgroup has read those before these: it made these weights after that.
         d_scores_tiles.index(0).store(d_scores)
         fence_async_shared()
-        mbarrier.arrive(d_scores_ready.index(0))
-        mbarrier.wait(d_scores_ready.index(0), step & 1)
+        arrive(d_scores_ready.index(0))
+        wait(d_scores_ready.index(0), step & 1)
         d_scores_t = d_scores_tiles.index(nothing).permute([1, 0])
         d_q = warpgroup_mma(
             d_scores_t, k_tile.slice(HALF, HALF, 1), d_q_zeros, use_acc=False, is_async=True
@@ -340,19 +329,19 @@ def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHAR
         _all_warps()
         _half_of_d_q(q_tiles, slot, sums).reshape([ROWS, HALF]).store(d_q)
         fence_async_shared()
-        mbarrier.arrive(d_q_ready.index(2 * slot + 1))
+        arrive(d_q_ready.index(2 * slot + 1))
 
     # The result leaves through the buffer of K, which the other warpgroup reads, too.
-    mbarrier.wait(k_free.index(0), 0)
+    wait(k_free.index(0), 0)
     k_tiles.index(0).reshape([ROWS, BLOCK]).store((d_k_sum * scale).to(dtype))
     fence_async_shared()
-    tma.async_copy_shared_to_global(d_k, [batch, head, key_tile * ROWS, 0], k_tiles.index(0))
-    tma.store_wait(0)
+    async_copy_shared_to_global(d_k, [batch, head, key_tile * ROWS, 0], k_tiles.index(0))
+    store_wait(0)
 
 
 @gluon.jit
 def _add_d_q(
-    slot: gl.constexpr,
+    slot: constexpr,
     sums,
     turns,
     counters,
@@ -363,8 +352,8 @@ def _add_d_q(
     making,
     place,
     steps,
-    SHARED: gl.constexpr,
-    WINDOWED: gl.constexpr,
+    SHARED: constexpr,
+    WINDOWED: constexpr,
 ):
     """Add dQ of each tile of queries that leaves through one of the two buffers to its sum in
     memory, when it is this program's turn."""
@@ -384,15 +373,15 @@ def _add_d_q(
         for half in gl.static_range(2):
             tiles = d_output_tiles if half == 0 else q_tiles
             part = _half_of_d_q(tiles, slot, sums)
-            mbarrier.wait(d_q_ready.index(2 * slot + half), step >> 1 & 1)
+            wait(d_q_ready.index(2 * slot + half), step >> 1 & 1)
             if key_tile == begins:
-                tma.async_copy_shared_to_global(sums, [query_sequence, i * ROWS, half * HALF], part)
+                async_copy_shared_to_global(sums, [query_sequence, i * ROWS, half * HALF], part)
             else:
                 async_add_shared_to_global(sums, [query_sequence, i * ROWS, half * HALF], part)
-        tma.store_wait(1)  # until the buffer has been read
-        mbarrier.arrive(d_output_free.index(slot))
-        tma.store_wait(0)
-        mbarrier.arrive(q_free.index(slot))
+        store_wait(1)  # until the buffer has been read
+        arrive(d_output_free.index(slot))
+        store_wait(0)
+        arrive(q_free.index(slot))
         end_turn(turn, i)
 
 

@@ -3,49 +3,50 @@ keys they see."""
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import mbarrier
+from triton.experimental.gluon.language import constexpr
+from triton.experimental.gluon.language.nvidia.hopper.mbarrier import arrive, wait
 
 from stepscope.kernels.tiles import HOPPER_ROWS
 
-ROWS = gl.constexpr(HOPPER_ROWS)  # queries of a warpgroup
-TOLD = gl.constexpr(4)  # numbers that tell a block
+ROWS = constexpr(HOPPER_ROWS)  # queries of a warpgroup
+TOLD = constexpr(4)  # numbers that tell a block
 
 
 @gluon.jit
-def tell(work, work_ready, work_free, turn, block, grid, queries, GROUPS: gl.constexpr):
+def tell(work, work_ready, work_free, turn, block, grid, queries, GROUPS: constexpr):
     """Let the other warps know the number of their next block and where it lies, so that only one
     warp divides.
 
     Returns what `told` does, without the number.
     """
-    layout: gl.constexpr = gl.BlockedLayout([TOLD], [32], [1], [0])
+    layout: constexpr = gl.BlockedLayout([TOLD], [32], [1], [0])
     batch, head, row = _place(block, grid, queries, GROUPS)
     i = gl.arange(0, TOLD, layout=layout)
     numbers = gl.where(i == 0, block, gl.where(i == 1, batch, gl.where(i == 2, head, row)))
-    mbarrier.wait(work_free.index(turn & 1), (turn >> 1 & 1) ^ 1)
+    wait(work_free.index(turn & 1), (turn >> 1 & 1) ^ 1)
     work.index(turn & 1).store(numbers)
-    mbarrier.arrive(work_ready.index(turn & 1))
+    arrive(work_ready.index(turn & 1))
     return batch, head, row
 
 
 @gluon.jit
 def told(work, work_ready, work_free, turn):
     """(number, batch, head, first query) of the next block, from the loading warp."""
-    layout: gl.constexpr = gl.BlockedLayout([TOLD], [32], [4], [0])
-    mbarrier.wait(work_ready.index(turn & 1), turn >> 1 & 1)
+    layout: constexpr = gl.BlockedLayout([TOLD], [32], [4], [0])
+    wait(work_ready.index(turn & 1), turn >> 1 & 1)
     numbers = work.index(turn & 1).load(layout)
-    mbarrier.arrive(work_free.index(turn & 1))
+    arrive(work_free.index(turn & 1))
     i = gl.arange(0, TOLD, layout=layout)
     return _at(0, numbers, i), _at(1, numbers, i), _at(2, numbers, i), _at(3, numbers, i)
 
 
 @gluon.jit
-def _at(which: gl.constexpr, numbers, i):
+def _at(which: constexpr, numbers, i):
     return gl.sum(gl.where(i == which, numbers, 0), 0)
 
 
 @gluon.jit
-def _place(block, grid, queries, GROUPS: gl.constexpr):
+def _place(block, grid, queries, GROUPS: constexpr):
     """(batch, head, first query) of a block of queries. The first block may begin before the first
     query.
 
@@ -63,9 +64,7 @@ def _place(block, grid, queries, GROUPS: gl.constexpr):
 
 
 @gluon.jit
-def tiles_seen(
-    row, groups: gl.constexpr, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr
-):
+def tiles_seen(row, groups: constexpr, mask, KEYS: constexpr, CAUSAL: constexpr, LOCAL: constexpr):
     """(begin, end) of the tiles of keys that the queries of so many warpgroups see, from `row` on.
 
     Every warpgroup meets one tile at least, for queries that see no key, and those of a block lie
@@ -85,5 +84,5 @@ def tiles_seen(
 
 
 @gluon.jit
-def _tile_count(keys, KEYS: gl.constexpr):
+def _tile_count(keys, KEYS: constexpr):
     return (gl.maximum(keys, 1) + KEYS - 1) // KEYS

@@ -10,18 +10,25 @@ products hide another's exponentials.
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language import constexpr
 from triton.experimental.gluon.language.nvidia.hopper import (
     fence_async_shared,
-    mbarrier,
-    tma,
     warpgroup_mma,
     warpgroup_mma_wait,
+)
+from triton.experimental.gluon.language.nvidia.hopper.mbarrier import arrive, expect, wait
+from triton.experimental.gluon.language.nvidia.hopper.tma import (
+    async_copy_global_to_shared,
+    async_copy_shared_to_global,
+    store_wait,
 )
 
 from stepscope.kernels.hopper_blocks import TOLD, tell, tiles_seen, told
 from stepscope.kernels.hopper_softmax import finite, grown, hides, masked, rescaled
 from stepscope.kernels.hopper_tiles import (
     PART,
+    accumulator,
+    added,
     described,
     init_barriers,
     multiplied,
@@ -33,9 +40,9 @@ from stepscope.kernels.masks import Mask
 from stepscope.kernels.operands import LOG2_E, sharing, sizes
 from stepscope.kernels.tiles import HOPPER_ROWS, HopperForward
 
-LN_2 = gl.constexpr(0.6931471805599453)
-LITTLE = gl.constexpr(24)  # the least number of registers that a warp can keep
-ROWS = gl.constexpr(HOPPER_ROWS)
+LN_2 = constexpr(0.6931471805599453)
+LITTLE = constexpr(24)  # the least number of registers that a warp can keep
+ROWS = constexpr(HOPPER_ROWS)
 
 
 def add_to(plan: Plan, mask: Mask, tiles: HopperForward) -> None:
@@ -113,19 +120,19 @@ def _forward_kernel(
     offset,
     window,
     scale_log2,
-    KEYS: gl.constexpr,
-    BLOCK: gl.constexpr,
-    GROUPS: gl.constexpr,
-    STAGES: gl.constexpr,
-    REGISTERS: gl.constexpr,
-    REST: gl.constexpr,
-    CAUSAL: gl.constexpr,
-    LOCAL: gl.constexpr,
+    KEYS: constexpr,
+    BLOCK: constexpr,
+    GROUPS: constexpr,
+    STAGES: constexpr,
+    REGISTERS: constexpr,
+    REST: constexpr,
+    CAUSAL: constexpr,
+    LOCAL: constexpr,
 ):
     # Two blocks of queries: the next one comes while one is attended to. Where there is room for
     # one only, its results leave through its buffer.
-    SPARE: gl.constexpr = BLOCK <= 128
-    Q_SLOTS: gl.constexpr = 2 if SPARE else 1
+    SPARE: constexpr = BLOCK <= 128
+    Q_SLOTS: constexpr = 2 if SPARE else 1
     q_tiles = gl.allocate_shared_memory(q.dtype, [Q_SLOTS * GROUPS, 1, 1, ROWS, BLOCK], q.layout)
     k_tiles = gl.allocate_shared_memory(k.dtype, [STAGES, 1, 1, KEYS, BLOCK], k.layout)
     v_tiles = gl.allocate_shared_memory(v.dtype, [STAGES, 1, 1, KEYS, BLOCK], v.layout)
@@ -152,28 +159,24 @@ def _forward_kernel(
     barriers = (q_ready, q_free, k_ready, k_free, v_ready, v_free, work_ready, work_free)
     grid = (heads, sequences, cached, blocks)
     mask = (queries, keys, offset, window)
-    first: gl.constexpr = gl.constexpr(0)
-    second: gl.constexpr = gl.constexpr(1)
+    first: constexpr = constexpr(0)
+    second: constexpr = constexpr(1)
+    given = (output, lse, buffers, barriers, grid, mask, scale_log2)
     # fmt: off
     if GROUPS == 2:
         gl.warp_specialize([
-            (_attend, (first, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
-            (_attend, (second, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
+            (_attend, (first, given, KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
+            (_attend, (second, given, KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
             (_load, (inputs, given_out, buffers, barriers, grid, shared_by, mask,
                      Q_SLOTS, KEYS, GROUPS, STAGES, CAUSAL, LOCAL)),
         ], [4, 1], [REGISTERS, LITTLE])
     else:
         gl.static_assert(GROUPS == 3)
-        third: gl.constexpr = gl.constexpr(2)
+        third: constexpr = constexpr(2)
         gl.warp_specialize([
-            (_attend, (first, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
-            (_attend, (second, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
-            (_attend, (third, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
+            (_attend, (first, given, KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
+            (_attend, (second, given, KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
+            (_attend, (third, given, KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
             (_load, (inputs, given_out, buffers, barriers, grid, shared_by, mask,
                      Q_SLOTS, KEYS, GROUPS, STAGES, CAUSAL, LOCAL)),
         ], [4, 4, 1], [REGISTERS, REGISTERS, LITTLE])
@@ -189,12 +192,12 @@ def _load(
     grid,
     shared_by,
     mask,
-    Q_SLOTS: gl.constexpr,
-    KEYS: gl.constexpr,
-    GROUPS: gl.constexpr,
-    STAGES: gl.constexpr,
-    CAUSAL: gl.constexpr,
-    LOCAL: gl.constexpr,
+    Q_SLOTS: constexpr,
+    KEYS: constexpr,
+    GROUPS: constexpr,
+    STAGES: constexpr,
+    CAUSAL: constexpr,
+    LOCAL: constexpr,
 ):
     """Fill the buffers: Q once for each block of queries, K and V tile after tile, the last keys
     first.
@@ -212,10 +215,10 @@ def _load(
         batch, head, row = tell(work, work_ready, work_free, turn, block, grid, mask[0], GROUPS)
         for group in gl.static_range(GROUPS):
             slot = turn % Q_SLOTS * GROUPS + group
-            mbarrier.wait(q_free.index(slot), (turn // Q_SLOTS & 1) ^ 1)
-            mbarrier.expect(q_ready.index(slot), q.block_type.nbytes)
+            wait(q_free.index(slot), (turn // Q_SLOTS & 1) ^ 1)
+            expect(q_ready.index(slot), q.block_type.nbytes)
             q_row = gl.maximum(row + group * ROWS, 0)
-            tma.async_copy_global_to_shared(
+            async_copy_global_to_shared(
                 q, [batch, head, q_row, 0], q_ready.index(slot), q_tiles.index(slot)
             )
         key_head = head // shared_by
@@ -224,14 +227,14 @@ def _load(
             column = (end - 1 - j) * KEYS
             slot = loaded % STAGES
             phase = loaded // STAGES & 1
-            mbarrier.wait(k_free.index(slot), phase ^ 1)
-            mbarrier.expect(k_ready.index(slot), k.block_type.nbytes)
-            tma.async_copy_global_to_shared(
+            wait(k_free.index(slot), phase ^ 1)
+            expect(k_ready.index(slot), k.block_type.nbytes)
+            async_copy_global_to_shared(
                 k, [batch, key_head, column, 0], k_ready.index(slot), k_tiles.index(slot)
             )
-            mbarrier.wait(v_free.index(slot), phase ^ 1)
-            mbarrier.expect(v_ready.index(slot), v.block_type.nbytes)
-            tma.async_copy_global_to_shared(
+            wait(v_free.index(slot), phase ^ 1)
+            expect(v_ready.index(slot), v.block_type.nbytes)
+            async_copy_global_to_shared(
                 v, [batch, key_head, column, 0], v_ready.index(slot), v_tiles.index(slot)
             )
             loaded += 1
@@ -246,40 +249,34 @@ def _load(
 
 @gluon.jit
 def _attend(
-    group: gl.constexpr,
-    output,
-    lse,
-    buffers,
-    barriers,
-    grid,
-    mask,
-    scale_log2,
-    KEYS: gl.constexpr,
-    BLOCK: gl.constexpr,
-    GROUPS: gl.constexpr,
-    STAGES: gl.constexpr,
-    Q_SLOTS: gl.constexpr,
-    REST: gl.constexpr,
-    CAUSAL: gl.constexpr,
-    LOCAL: gl.constexpr,
+    group: constexpr,
+    given,
+    KEYS: constexpr,
+    BLOCK: constexpr,
+    GROUPS: constexpr,
+    STAGES: constexpr,
+    Q_SLOTS: constexpr,
+    REST: constexpr,
+    CAUSAL: constexpr,
+    LOCAL: constexpr,
 ):
     """Output and log-sum-exp of one warpgroup's 64 queries of every block."""
+    output, lse, buffers, barriers, grid, mask, scale_log2 = given
     q_tiles, k_tiles, v_tiles, output_tiles, work = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free, work_ready, work_free = barriers
     queries = mask[0]
-    dtype: gl.constexpr = output.dtype
-    SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, KEYS, 16])
-    WIDTH: gl.constexpr = BLOCK if REST == 0 else PART
-    OUTPUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, WIDTH, 16])
-    WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, OUTPUT, 2)
+    dtype: constexpr = output.dtype
+    SCORES: constexpr = accumulator(KEYS)
+    WIDTH: constexpr = BLOCK if REST == 0 else PART
+    OUTPUT: constexpr = accumulator(WIDTH)
+    WEIGHTS: constexpr = gl.DotOperandLayout(0, OUTPUT, 2)
     if REST:
-        REST_OUTPUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, REST, 16])
-        REST_WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, REST_OUTPUT, 2)
+        REST_OUTPUT: constexpr = accumulator(REST)
     # Whether sums are rescaled only after a maximum has grown far. On an H200, TFLOP/s of 16 x
     # 1,024, 4 x 4,096 and 1 x 16,384 tokens, causal, so and always: 32 heads of 64 355 and 351, 507
     # and 495, 580 and 561; 16 heads of 128 469 and 456, 671 and 644, 744 and 714. Without a mask,
     # three warpgroups lose 1 to 2 % by it.
-    LAZY: gl.constexpr = CAUSAL or GROUPS == 2
+    LAZY: constexpr = CAUSAL or GROUPS == 2
     zeros = gl.zeros([ROWS, KEYS], gl.float32, SCORES)
     used = 0
     turn = 0
@@ -290,8 +287,8 @@ def _attend(
         block_begin, block_end = tiles_seen(block_row, GROUPS, mask, KEYS, CAUSAL, LOCAL)
         if row < 0:  # there are no such queries
             used = _let_go(block_end - block_begin, used, barriers, STAGES)
-            mbarrier.wait(q_ready.index(q_slot), turn // Q_SLOTS & 1)
-            mbarrier.arrive(q_free.index(q_slot))
+            wait(q_ready.index(q_slot), turn // Q_SLOTS & 1)
+            arrive(q_free.index(q_slot))
         else:
             begin, end = tiles_seen(row, 1, mask, KEYS, CAUSAL, LOCAL)
             # The last tiles of the block may be seen by none of these 64 queries.
@@ -303,12 +300,12 @@ def _attend(
             slot = used % STAGES
             phase = used // STAGES & 1
             q_tile = q_tiles.index(q_slot).reshape([ROWS, BLOCK])
-            mbarrier.wait(q_ready.index(q_slot), turn // Q_SLOTS & 1)
-            mbarrier.wait(k_ready.index(slot), phase)
+            wait(q_ready.index(q_slot), turn // Q_SLOTS & 1)
+            wait(k_ready.index(slot), phase)
             k_tile = k_tiles.index(slot).reshape([KEYS, BLOCK])
             scores = multiplied(q_tile, k_tile, zeros, False, REST)
             scores = warpgroup_mma_wait(0, deps=(scores,))
-            mbarrier.arrive(k_free.index(slot))
+            arrive(k_free.index(slot))
             rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
             column = (end - 1) * KEYS
             # The branch is for the compiler: without it, it makes all comparisons before the
@@ -326,27 +323,23 @@ def _attend(
             weighted = gl.zeros([ROWS, WIDTH], gl.float32, OUTPUT)
             if REST:
                 rest = gl.zeros([ROWS, REST], gl.float32, REST_OUTPUT)
-            mbarrier.wait(v_ready.index(slot), phase)
+            wait(v_ready.index(slot), phase)
 
             for j in range(end - begin - 1):
                 used += 1
                 next_slot = used % STAGES
                 next_phase = used // STAGES & 1
-                mbarrier.wait(k_ready.index(next_slot), next_phase)
+                wait(k_ready.index(next_slot), next_phase)
                 k_tile = k_tiles.index(next_slot).reshape([KEYS, BLOCK])
                 scores = multiplied(q_tile, k_tile, zeros, False, REST)
                 v_tile = v_tiles.index(slot).reshape([KEYS, BLOCK])
                 if REST:
-                    weighted = warpgroup_mma(
-                        operand, v_tile.slice(0, PART, 1), weighted, is_async=True
-                    )
-                    same = gl.convert_layout(operand, REST_WEIGHTS)
-                    rest = warpgroup_mma(same, v_tile.slice(PART, REST, 1), rest, is_async=True)
+                    weighted, rest = added(weighted, rest, operand, v_tile, REST)
                     scores = warpgroup_mma_wait(2, deps=(scores,))
                 else:
                     weighted = warpgroup_mma(operand, v_tile, weighted, is_async=True)
                     scores = warpgroup_mma_wait(1, deps=(scores,))
-                mbarrier.arrive(k_free.index(next_slot))
+                arrive(k_free.index(next_slot))
                 if LOCAL:
                     column = (end - 2 - j) * KEYS
                     if hides(row, column, mask, KEYS, CAUSAL, LOCAL):
@@ -360,24 +353,22 @@ def _attend(
                 # This wait comes here, and not where V is needed, for its branch: ptxas moves
                 # nothing across one. Without it, it moves the exponentials below the next wait, and
                 # the product with V hides none of them.
-                mbarrier.wait(v_ready.index(next_slot), next_phase)
+                wait(v_ready.index(next_slot), next_phase)
                 if REST:
                     weighted, rest = warpgroup_mma_wait(0, deps=(weighted, rest))
                     rest = rescaled(rest, correction, LAZY)
                 else:
                     weighted = warpgroup_mma_wait(0, deps=(weighted,))
-                mbarrier.arrive(v_free.index(slot))
+                arrive(v_free.index(slot))
                 weighted = rescaled(weighted, correction, LAZY)
                 operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
                 slot = next_slot
 
             if Q_SLOTS == 2:
-                mbarrier.arrive(q_free.index(q_slot))
+                arrive(q_free.index(q_slot))
             v_tile = v_tiles.index(slot).reshape([KEYS, BLOCK])
             if REST:
-                weighted = warpgroup_mma(operand, v_tile.slice(0, PART, 1), weighted, is_async=True)
-                same = gl.convert_layout(operand, REST_WEIGHTS)
-                rest = warpgroup_mma(same, v_tile.slice(PART, REST, 1), rest, is_async=True)
+                weighted, rest = added(weighted, rest, operand, v_tile, REST)
             else:
                 weighted = warpgroup_mma(operand, v_tile, weighted, is_async=True)
             gl.store(
@@ -389,14 +380,14 @@ def _attend(
                 weighted, rest = warpgroup_mma_wait(0, deps=(weighted, rest))
             else:
                 weighted = warpgroup_mma_wait(0, deps=(weighted,))
-            mbarrier.arrive(v_free.index(slot))
+            arrive(v_free.index(slot))
             used += 1
             if LOCAL:
                 used = _let_go(begin - block_begin, used, barriers, STAGES)
             # A row of which every score is -inf has no weights; its output is 0.
             inverse = 1 / gl.where(normaliser == 0, 1.0, normaliser)
             weighted = weighted * gl.convert_layout(inverse, gl.SliceLayout(1, OUTPUT))[:, None]
-            tma.store_wait(0)  # of the block before, from the same buffer
+            store_wait(0)  # of the block before, from the same buffer
             output_tile = output_tiles.index(group).reshape([ROWS, BLOCK])
             if REST:
                 output_tile.slice(0, PART, 1).store(weighted.to(dtype))
@@ -405,27 +396,25 @@ def _attend(
             else:
                 output_tile.store(weighted.to(dtype))
             fence_async_shared()
-            tma.async_copy_shared_to_global(
-                output, [batch, head, row, 0], output_tiles.index(group)
-            )
+            async_copy_shared_to_global(output, [batch, head, row, 0], output_tiles.index(group))
             if Q_SLOTS == 1:
-                tma.store_wait(0)
-                mbarrier.arrive(q_free.index(q_slot))
+                store_wait(0)
+                arrive(q_free.index(q_slot))
         turn += 1
         block, batch, head, block_row = told(work, work_ready, work_free, turn)
-    tma.store_wait(0)
+    store_wait(0)
 
 
 @gluon.jit
-def _let_go(count, used, barriers, STAGES: gl.constexpr):
+def _let_go(count, used, barriers, STAGES: constexpr):
     """Pass over so many tiles; returns how many have been used then."""
     _q_ready, _q_free, k_ready, k_free, v_ready, v_free, _work_ready, _work_free = barriers
     for _ in range(count):
         slot = used % STAGES
         phase = used // STAGES & 1
-        mbarrier.wait(k_ready.index(slot), phase)
-        mbarrier.arrive(k_free.index(slot))
-        mbarrier.wait(v_ready.index(slot), phase)
-        mbarrier.arrive(v_free.index(slot))
+        wait(k_ready.index(slot), phase)
+        arrive(k_free.index(slot))
+        wait(v_ready.index(slot), phase)
+        arrive(v_free.index(slot))
         used += 1
     return used

@@ -3,18 +3,19 @@ maximum grows."""
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language import constexpr
 
 from stepscope.kernels.tiles import HOPPER_ROWS
 
-_ROWS = gl.constexpr(HOPPER_ROWS)  # queries of a warpgroup
+_ROWS = constexpr(HOPPER_ROWS)  # queries of a warpgroup
 # Weights are 2^(score - maximum); so much a row's maximum may have grown before its sums are
 # rescaled. In fp32 and bf16 a weight of 2^8 is as precise as one of 1, and fp16 holds it.
-_GROWTH = gl.constexpr(8.0)
+_GROWTH = constexpr(8.0)
 _ONE = "0f3F800000"  # of fp32, as PTX writes it
 
 
 @gluon.jit
-def hides(row, column, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr):
+def hides(row, column, mask, KEYS: constexpr, CAUSAL: constexpr, LOCAL: constexpr):
     """Whether some of the queries of a warpgroup, from `row` on, do not see some keys of the tile
     at `column`."""
     _queries, keys, offset, window = mask
@@ -27,9 +28,7 @@ def hides(row, column, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl
 
 
 @gluon.jit
-def masked(
-    scores, rows, column, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr
-):
+def masked(scores, rows, column, mask, KEYS: constexpr, CAUSAL: constexpr, LOCAL: constexpr):
     """The scores of `rows` and the keys from `column` on, -inf where a query does not see the
     key."""
     _queries, keys, offset, window = mask
@@ -43,7 +42,7 @@ def masked(
 
 
 @gluon.jit
-def grown(maximum, of_tile, LAZY: gl.constexpr):
+def grown(maximum, of_tile, LAZY: constexpr):
     """The maximum from which weights are made after a tile with this maximum. If lazy, the old one
     unless it is far exceeded: few maxima change then, and the sums need no rescaling after most
     tiles (FlashAttention-4, Zadouri et al. 2026, conditional rescaling)."""
@@ -60,11 +59,11 @@ def finite(maximum):
 
 
 @gluon.jit
-def rescaled(sums, factors, LAZY: gl.constexpr):
+def rescaled(sums, factors, LAZY: constexpr):
     """Rows of `sums`, (64, columns), each times its factor; if lazy, a warp whose factors are all 1
     does nothing."""
-    LAYOUT: gl.constexpr = sums.type.layout
-    VALUES: gl.constexpr = _values(sums.shape[1])
+    LAYOUT: constexpr = sums.type.layout
+    VALUES: constexpr = _values(sums.shape[1])
     factors = gl.convert_layout(factors, gl.SliceLayout(1, LAYOUT))
     if not LAZY:
         return sums * factors[:, None]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language import constexpr
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
@@ -17,7 +18,7 @@ from stepscope.kernels.operands import strides
 
 # Rows and columns of the part of a tile that one warpgroup computes, or of which the rest is
 # narrower.
-PART = gl.constexpr(64)
+PART = constexpr(64)
 _DTYPES = {torch.float32: gl.float32, torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
 
 
@@ -95,8 +96,14 @@ def _lasting_zero(device: torch.device) -> Tensor:
 _counters: dict[tuple[torch.device, int], Tensor] = {}
 
 
+@gluon.constexpr_function
+def accumulator(columns):
+    """Layout of the 64 rows of so many columns that a warpgroup's matrix instructions add up."""
+    return gl.NVMMADistributedLayout([3, 0], [4, 1], [16, columns, 16])
+
+
 @gluon.jit
-def init_barriers(number: gl.constexpr, arrivals: gl.constexpr):
+def init_barriers(number: constexpr, arrivals: constexpr):
     """`number` barriers in shared memory, each passed when `arrivals` have arrived."""
     barriers = gl.allocate_shared_memory(gl.int64, [number, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(number):
@@ -105,7 +112,16 @@ def init_barriers(number: gl.constexpr, arrivals: gl.constexpr):
 
 
 @gluon.jit
-def multiplied(left, right, start, add: gl.constexpr, REST: gl.constexpr):
+def added(sums, rest, operand, right, REST: constexpr):
+    """(sums, rest) and the product of an operand in registers and `right`, started, where only 64
+    columns and the rest beyond are not all padding (see `rest_of`)."""
+    sums = warpgroup_mma(operand, right.slice(0, PART, 1), sums, is_async=True)
+    same = gl.convert_layout(operand, gl.DotOperandLayout(0, rest.type.layout, 2))
+    return sums, warpgroup_mma(same, right.slice(PART, REST, 1), rest, is_async=True)
+
+
+@gluon.jit
+def multiplied(left, right, start, add: constexpr, REST: constexpr):
     """The product left right^T, started, of those columns that are not all padding (see `rest_of`);
     added to `start` or instead of it."""
     if REST:

@@ -12,6 +12,7 @@ at a time the one before is some steps ahead.
 from triton._C.libtriton import ir
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language import constexpr
 from triton.experimental.gluon.language._core import builtin
 
 
@@ -31,10 +32,10 @@ def tiles_that_see(
     query_tiles,
     offset,
     window,
-    QUERIES: gl.constexpr,
-    KEYS: gl.constexpr,
-    CAUSAL: gl.constexpr,
-    WINDOWED: gl.constexpr,
+    QUERIES: constexpr,
+    KEYS: constexpr,
+    CAUSAL: constexpr,
+    WINDOWED: constexpr,
 ):
     """The first tile of queries that sees a key of a tile, and the end of those that do; there may
     be none."""
@@ -51,14 +52,48 @@ def tiles_that_see(
 
 
 @gluon.jit
-def end_of(steps, SHARED: gl.constexpr):
+def only_seen(
+    scores,
+    position,
+    columns,
+    key_tile,
+    keys,
+    keys_end_here,
+    window,
+    QUERIES: constexpr,
+    KEYS: constexpr,
+    CAUSAL: constexpr,
+    WINDOWED: constexpr,
+):
+    """Transposed scores, (keys, queries), -inf where a query does not see a key.
+
+    position: of the first query. columns: the keys of this warpgroup, of the program's tile of
+    keys. keys_end_here: whether this tile reaches beyond the last key, which is known before the
+    loop over queries.
+    """
+    masked = keys_end_here | (CAUSAL and position < (key_tile + 1) * KEYS)
+    if WINDOWED:
+        masked = masked | (position + QUERIES > key_tile * KEYS + window)
+    if masked:
+        layout: constexpr = gl.SliceLayout(0, scores.type.layout)
+        positions = position + gl.arange(0, QUERIES, layout=layout)
+        last = gl.minimum(positions, keys - 1) if CAUSAL else positions * 0 + (keys - 1)
+        scores = gl.where(columns[:, None] <= last[None, :], scores, float("-inf"))
+        if WINDOWED:
+            first = positions - window
+            scores = gl.where(columns[:, None] > first[None, :], scores, float("-inf"))
+    return scores
+
+
+@gluon.jit
+def end_of(steps, SHARED: constexpr):
     """Where the count of a program's tiles of queries ends, which begins with its first one."""
     first, end, shared_by = steps
     return first + (end - first) * shared_by if SHARED else end
 
 
 @gluon.jit
-def tile_of(n, steps, SHARED: gl.constexpr):
+def tile_of(n, steps, SHARED: constexpr):
     """(which of the heads that share the keys, tile of its queries): all heads' last tiles first.
 
     One head after the other, the programs of the last keys, which are seen by few queries, would
@@ -74,7 +109,7 @@ def tile_of(n, steps, SHARED: gl.constexpr):
 # Every thread reads: one that reads for all has to tell the others, and the sooner a turn is seen
 # the less do programs wait that follow each other. On an H200, 16 heads of 128, TFLOP/s of 4 x
 # 4,096 and 1 x 16,384 tokens: 531 and 601 instead of 514 and 572.
-_UNTIL = gl.constexpr(
+_UNTIL = constexpr(
     "{ .reg .pred early; .reg .s32 taken;"
     " again: ld.acquire.gpu.global.s32 taken, [$1]; setp.lt.s32 early, taken, $2; @early bra again;"
     " mov.b32 $0, taken; }"
@@ -110,7 +145,7 @@ def async_add_shared_to_global(tensor_desc, coord, src, _semantic=None):
 
 
 @gluon.jit
-def _in_order(instruction: gl.constexpr, anything):
+def _in_order(instruction: constexpr, anything):
     """An instruction of PTX between the operations before and those after."""
     gl.inline_asm_elementwise(
         instruction + " mov.b32 $0, $1;", "=r,r", [anything], dtype=gl.int32, is_pure=False, pack=1

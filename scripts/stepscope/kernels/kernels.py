@@ -113,7 +113,7 @@ def forward_plan(
         )
         hopper_forward.add_to(plan, mask, blocks)
     else:
-        portable_forward.add_to(plan, mask, tiles.forward(q, on_hopper))
+        portable_forward.add_to(plan, mask, tiles.portable("forward", q, on_hopper))
     return plan
 
 
@@ -129,11 +129,10 @@ def backward_plan(
         module = hopper_backward if q.shape[-1] <= 128 else hopper_backward_wide
         module.add_to(plan, mask, tiles.hopper_backward(q.shape[-1]))
     elif split:
-        split_backward.add_to(plan, mask, *split)
+        split_backward.add_to(plan, mask, split)
     else:
-        portable_backward.add_to(
-            plan, mask, tiles.backward_keys(q, on_hopper), tiles.backward_queries(q, on_hopper)
-        )
+        both = (tiles.portable("keys", q, on_hopper), tiles.portable("queries", q, on_hopper))
+        portable_backward.add_to(plan, mask, both)
     return plan
 
 

@@ -2,6 +2,11 @@
 
 import triton
 import triton.language as tl
+from triton.language import constexpr
+
+# Arguments that vary from call to call: code for some values of them would be other code, but no
+# faster.
+VARYING = ["heads", "queries", "keys", "offset", "window"]
 
 
 @triton.jit
@@ -21,10 +26,10 @@ def load_tile(
     strides,
     row,
     length,
-    ROWS: tl.constexpr,
-    D_HEAD: tl.constexpr,
-    BLOCK: tl.constexpr,
-    CUT: tl.constexpr,
+    ROWS: constexpr,
+    D_HEAD: constexpr,
+    BLOCK: constexpr,
+    CUT: constexpr,
 ):
     """Rows `row` to `row` + ROWS of a head, (ROWS, BLOCK), with zeros beyond D_HEAD.
 
@@ -47,9 +52,9 @@ def store_tile(
     row,
     length,
     values,
-    ROWS: tl.constexpr,
-    D_HEAD: tl.constexpr,
-    BLOCK: tl.constexpr,
+    ROWS: constexpr,
+    D_HEAD: constexpr,
+    BLOCK: constexpr,
 ):
     """Write `values`, (ROWS, BLOCK), to the rows from `row` on, up to `length` and D_HEAD."""
     rows, columns = row + tl.arange(0, ROWS), tl.arange(0, BLOCK)

@@ -7,57 +7,67 @@ inputs give the same bits. The price is that scores and dO V^T are computed twic
 instead of 5.
 """
 
+from collections.abc import Sequence
+
 import triton
 import triton.language as tl
+from triton.language import constexpr
 
-from stepscope.kernels.launching import Kernel, Plan
+from stepscope.kernels.launching import Kernel, Plan, Slot
 from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import LOG2_E, block_of, sharing, sizes
-from stepscope.kernels.pointers import head_of, load_tile, store_tile
+from stepscope.kernels.operands import LOG2_E, sharing, sizes
+from stepscope.kernels.pointers import VARYING, head_of, load_tile, store_tile
 from stepscope.kernels.rows import rows_of
 from stepscope.kernels.seen import WHOLE, keys_seen, queries_seeing, see, seen_by
-from stepscope.kernels.tiles import Tiles, input_precision
+from stepscope.kernels.tiles import Tiles, input_precision, launch
 
 
-def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles) -> None:
+def add_to(plan: Plan, mask: Mask, tiles: tuple[Tiles, Tiles]) -> None:
     """From q, k, v, output, log-sum-exp and dO to the gradients of q, k and v; all but the
-    log-sum-exp, (batch, heads, queries), are 4D with contiguous rows."""
-    q, k, v, output, lse, d_output, d_q, d_k, d_v = plan.slots
-    sequences, heads, queries, keys = sizes(q, k)
+    log-sum-exp, (batch, heads, queries), are 4D with contiguous rows. tiles: of the kernel that
+    goes over keys, and of the one over queries."""
+    q, k, v, output, lse, d_output, *_ = plan.slots
     shift, delta, _ = rows_of(plan, output, d_output, lse)
+    kernels = (_keys_kernel, _queries_kernel)
+    add_both(plan, mask, kernels, tiles, (q, k, v, d_output), shift, delta)
+
+
+def add_both(
+    plan: Plan,
+    mask: Mask,
+    kernels: tuple[Kernel, Kernel],
+    tiles: tuple[Tiles, Tiles],
+    read: Sequence[Slot],
+    shift: Slot,
+    delta: Slot,
+    *padded_keys: int,
+) -> None:
+    """A kernel that goes over keys, for the gradients of k and v, and one over queries, for that of
+    q, as tensors of the plan.
+
+    read: q, k, v and dO as both kernels read them. shift, delta: see `rows_of`. padded_keys: given
+    where they are read in parts, the number to which those of k and v are padded.
+    """
+    q, k, _v, _output, _lse, _d_output, d_q, d_k, d_v, *_ = plan.slots
+    sequences, heads, queries, keys = sizes(q, k)
+    padded = (shift.shape[1], *padded_keys)
     scale = q.shape[-1] ** -0.5
-    shared_by = sharing(q, k)
-
-    def launch(kernel: Kernel, programs: int, sequences: int, gradients: tuple, tiles: Tiles):
-        tensors = q, k, v, d_output, *gradients
-        strides = [x.strides[:-1] for x in tensors]
-        numbers = (heads, queries, keys, mask.offset, mask.window, shift.shape[1])
-        plan.launch(
-            kernel,
-            (programs, sequences),
-            (*tensors, shift, delta, *strides, *numbers, scale, scale * LOG2_E),
-            {
-                "QUERIES": tiles.queries,
-                "KEYS": tiles.keys,
-                "D_HEAD": q.shape[-1],
-                "BLOCK": block_of(q.shape[-1]),
-                "SHARING": shared_by,
-                "CAUSAL": mask.is_causal,
-                "WINDOWED": mask.window > 0,
-                "PRECISION": input_precision(q.dtype, tiles),
-            },
-            num_warps=tiles.warps,
-            num_stages=tiles.stages,
-        )
-
-    key_tiles = triton.cdiv(keys, tiles_of_keys.keys)
-    launch(_keys_kernel, key_tiles, sequences // shared_by, (d_k, d_v), tiles_of_keys)
-    query_tiles = triton.cdiv(queries, tiles_of_queries.queries)
-    launch(_queries_kernel, query_tiles, sequences, (d_q,), tiles_of_queries)
+    numbers = (heads, queries, keys, mask.offset, mask.window, *padded, scale, scale * LOG2_E)
+    of_keys, of_queries = tiles
+    key_programs = (triton.cdiv(keys, of_keys.keys), sequences // sharing(q, k))
+    query_programs = (triton.cdiv(queries, of_queries.queries), sequences)
+    for kernel, own, programs, gradients in (
+        (kernels[0], of_keys, key_programs, (d_k, d_v)),
+        (kernels[1], of_queries, query_programs, (d_q,)),
+    ):
+        tensors = (*read, *gradients)
+        strides = [x.strides[:-1] for x in (gradients if padded_keys else tensors)]
+        constants = {} if padded_keys else {"PRECISION": input_precision(q.dtype, own)}
+        arguments = (*tensors, shift, delta, *strides, *numbers)
+        launch(plan, kernel, programs, arguments, mask, own, **constants)
 
 
-# What varies from call to call and would change the code, but not its speed.
-@triton.jit(do_not_specialize=["heads", "queries", "keys", "offset", "window"])
+@triton.jit(do_not_specialize=VARYING)
 def _keys_kernel(
     q,
     k,
@@ -81,14 +91,14 @@ def _keys_kernel(
     padded,
     scale,
     scale_log2,
-    QUERIES: tl.constexpr,
-    KEYS: tl.constexpr,
-    D_HEAD: tl.constexpr,
-    BLOCK: tl.constexpr,
-    SHARING: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    WINDOWED: tl.constexpr,
-    PRECISION: tl.constexpr,
+    QUERIES: constexpr,
+    KEYS: constexpr,
+    D_HEAD: constexpr,
+    BLOCK: constexpr,
+    SHARING: constexpr,
+    CAUSAL: constexpr,
+    WINDOWED: constexpr,
+    PRECISION: constexpr,
 ):
     """Gradients of a tile of keys and values, with the scores transposed: (keys, queries)."""
     # The first keys are seen by the most queries: they go first.
@@ -160,12 +170,12 @@ def _add_queries(
     offset,
     window,
     scale_log2,
-    QUERIES: tl.constexpr,
-    D_HEAD: tl.constexpr,
-    BLOCK: tl.constexpr,
-    WINDOWED: tl.constexpr,
-    MASKED: tl.constexpr,
-    PRECISION: tl.constexpr,
+    QUERIES: constexpr,
+    D_HEAD: constexpr,
+    BLOCK: constexpr,
+    WINDOWED: constexpr,
+    MASKED: constexpr,
+    PRECISION: constexpr,
 ):
     """What one tile of queries adds to the gradients of a tile of keys and values, each (keys,
     d_head)."""
@@ -188,7 +198,7 @@ def _add_queries(
     return d_k_tile, d_v_tile
 
 
-@triton.jit(do_not_specialize=["heads", "queries", "keys", "offset", "window"])
+@triton.jit(do_not_specialize=VARYING)
 def _queries_kernel(
     q,
     k,
@@ -210,14 +220,14 @@ def _queries_kernel(
     padded,
     scale,
     scale_log2,
-    QUERIES: tl.constexpr,
-    KEYS: tl.constexpr,
-    D_HEAD: tl.constexpr,
-    BLOCK: tl.constexpr,
-    SHARING: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    WINDOWED: tl.constexpr,
-    PRECISION: tl.constexpr,
+    QUERIES: constexpr,
+    KEYS: constexpr,
+    D_HEAD: constexpr,
+    BLOCK: constexpr,
+    SHARING: constexpr,
+    CAUSAL: constexpr,
+    WINDOWED: constexpr,
+    PRECISION: constexpr,
 ):
     """Gradient of a tile of queries."""
     row = (tl.num_programs(0) - 1 - tl.program_id(0)) * QUERIES
@@ -283,13 +293,13 @@ def _add_keys(
     keys,
     window,
     scale_log2,
-    KEYS: tl.constexpr,
-    D_HEAD: tl.constexpr,
-    BLOCK: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    WINDOWED: tl.constexpr,
-    MASKED: tl.constexpr,
-    PRECISION: tl.constexpr,
+    KEYS: constexpr,
+    D_HEAD: constexpr,
+    BLOCK: constexpr,
+    CAUSAL: constexpr,
+    WINDOWED: constexpr,
+    MASKED: constexpr,
+    PRECISION: constexpr,
 ):
     """What one tile of keys adds to the gradient of a tile of queries, (queries, d_head)."""
     k_tile = load_tile(k, k_strides, column, keys, KEYS, D_HEAD, BLOCK, MASKED)

@@ -3,15 +3,16 @@ on."""
 
 import triton
 import triton.language as tl
+from triton.language import constexpr
 
 from stepscope.kernels.launching import Plan
 from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import LOG2_E, block_of, sharing, sizes
-from stepscope.kernels.pointers import head_of, load_tile, store_tile
+from stepscope.kernels.operands import LOG2_E, sizes
+from stepscope.kernels.pointers import VARYING, head_of, load_tile, store_tile
 from stepscope.kernels.seen import WHOLE, keys_seen, see
-from stepscope.kernels.tiles import Tiles, input_precision
+from stepscope.kernels.tiles import Tiles, input_precision, launch
 
-LN_2 = tl.constexpr(0.6931471805599453)
+LN_2 = constexpr(0.6931471805599453)
 
 
 def add_to(plan: Plan, mask: Mask, tiles: Tiles) -> None:
@@ -20,7 +21,8 @@ def add_to(plan: Plan, mask: Mask, tiles: Tiles) -> None:
     q, k, v, output, lse = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
     tensors = q, k, v, output
-    plan.launch(
+    launch(
+        plan,
         _forward_kernel,
         (triton.cdiv(queries, tiles.queries), sequences),
         (
@@ -34,23 +36,13 @@ def add_to(plan: Plan, mask: Mask, tiles: Tiles) -> None:
             mask.window,
             q.shape[-1] ** -0.5 * LOG2_E,
         ),
-        {
-            "QUERIES": tiles.queries,
-            "KEYS": tiles.keys,
-            "D_HEAD": q.shape[-1],
-            "BLOCK": block_of(q.shape[-1]),
-            "SHARING": sharing(q, k),
-            "CAUSAL": mask.is_causal,
-            "WINDOWED": mask.window > 0,
-            "PRECISION": input_precision(q.dtype, tiles),
-        },
-        num_warps=tiles.warps,
-        num_stages=tiles.stages,
+        mask,
+        tiles,
+        PRECISION=input_precision(q.dtype, tiles),
     )
 
 
-# What varies from call to call and would change the code, but not its speed.
-@triton.jit(do_not_specialize=["heads", "queries", "keys", "offset", "window"])
+@triton.jit(do_not_specialize=VARYING)
 def _forward_kernel(
     q,
     k,
@@ -67,14 +59,14 @@ def _forward_kernel(
     offset,
     window,
     scale_log2,
-    QUERIES: tl.constexpr,
-    KEYS: tl.constexpr,
-    D_HEAD: tl.constexpr,
-    BLOCK: tl.constexpr,
-    SHARING: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    WINDOWED: tl.constexpr,
-    PRECISION: tl.constexpr,
+    QUERIES: constexpr,
+    KEYS: constexpr,
+    D_HEAD: constexpr,
+    BLOCK: constexpr,
+    SHARING: constexpr,
+    CAUSAL: constexpr,
+    WINDOWED: constexpr,
+    PRECISION: constexpr,
 ):
     # The last queries see the most keys: they go first, so that no long program is left when all
     # others are done.
@@ -140,13 +132,13 @@ def _attend(
     keys,
     window,
     scale_log2,
-    KEYS: tl.constexpr,
-    D_HEAD: tl.constexpr,
-    BLOCK: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    WINDOWED: tl.constexpr,
-    MASKED: tl.constexpr,
-    PRECISION: tl.constexpr,
+    KEYS: constexpr,
+    D_HEAD: constexpr,
+    BLOCK: constexpr,
+    CAUSAL: constexpr,
+    WINDOWED: constexpr,
+    MASKED: constexpr,
+    PRECISION: constexpr,
 ):
     """One tile of keys more: maximum and normaliser (queries), weighted sum of the values (queries,
     d_head).

@@ -7,8 +7,9 @@ diagonal, at the far end of the window, and the last, shorter one pay for a mask
 
 import triton
 import triton.language as tl
+from triton.language import constexpr
 
-WHOLE = tl.constexpr(1)  # the part in which every query sees every key
+WHOLE = constexpr(1)  # the part in which every query sees every key
 
 
 @triton.jit
@@ -16,10 +17,10 @@ def keys_seen(
     position,
     keys,
     window,
-    QUERIES: tl.constexpr,
-    KEYS: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    WINDOWED: tl.constexpr,
+    QUERIES: constexpr,
+    KEYS: constexpr,
+    CAUSAL: constexpr,
+    WINDOWED: constexpr,
 ):
     """(begins, ends) of the three parts of keys that the queries of a tile see, the first of which
     has this position. Without a window nothing is in the first part."""
@@ -41,10 +42,10 @@ def queries_seeing(
     queries,
     offset,
     window,
-    QUERIES: tl.constexpr,
-    KEYS: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    WINDOWED: tl.constexpr,
+    QUERIES: constexpr,
+    KEYS: constexpr,
+    CAUSAL: constexpr,
+    WINDOWED: constexpr,
 ):
     """(begins, ends) of the three parts of queries that see the keys of a tile, the first of which
     is `column`. Without a window nothing is in the last part.
@@ -63,7 +64,7 @@ def queries_seeing(
 
 
 @triton.jit
-def see(positions, columns, keys, window, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr):
+def see(positions, columns, keys, window, CAUSAL: constexpr, WINDOWED: constexpr):
     """Whether the queries at these positions see these keys, (queries, keys)."""
     seen = (columns < keys)[None, :]
     if CAUSAL:
@@ -74,7 +75,7 @@ def see(positions, columns, keys, window, CAUSAL: tl.constexpr, WINDOWED: tl.con
 
 
 @triton.jit
-def seen_by(columns, positions, window, WINDOWED: tl.constexpr):
+def seen_by(columns, positions, window, WINDOWED: constexpr):
     """Whether these keys are seen by the causal queries at these positions, (keys, queries)."""
     seen = columns[:, None] <= positions[None, :]
     if WINDOWED:

@@ -15,64 +15,29 @@ import torch
 import triton
 import triton.language as tl
 from triton import knobs
+from triton.language import constexpr
 
-from stepscope.kernels.launching import Kernel, Plan, Slot
+from stepscope.kernels.launching import Plan, Slot
 from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import LOG2_E, block_of, rounded_up, sharing, sizes
-from stepscope.kernels.pointers import head_of, load_tile, store_tile
+from stepscope.kernels.operands import block_of, rounded_up
+from stepscope.kernels.pointers import VARYING, head_of, load_tile, store_tile
+from stepscope.kernels.portable_backward import add_both
 from stepscope.kernels.rows import PADDED_TO, rows_of
 from stepscope.kernels.seen import WHOLE, keys_seen, queries_seeing, see, seen_by
 from stepscope.kernels.tiles import Tiles
 
 # Triton's interpreter multiplies tiles of bf16 as if they held integers.
-_INTERPRETED = tl.constexpr(knobs.runtime.interpret)
+_INTERPRETED = constexpr(knobs.runtime.interpret)
 _ELEMENTS_OF_A_TILE = 4096
 
 
-def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles) -> None:
+def add_to(plan: Plan, mask: Mask, tiles: tuple[Tiles, Tiles]) -> None:
     """As that of `portable_backward`, in fp32."""
-    q, k, v, output, lse, d_output, d_q, d_k, d_v = plan.slots
-    sequences, heads, queries, keys = sizes(q, k)
+    q, k, v, output, lse, d_output, *_ = plan.slots
     shift, delta, _ = rows_of(plan, output, d_output, lse)
     parts = [split(plan, x) for x in (q, k, v, d_output)]
-    scale = q.shape[-1] ** -0.5
-    shared_by = sharing(q, k)
-
-    def launch(kernel: Kernel, programs: int, sequences: int, gradients: tuple, tiles: Tiles):
-        strides = [x.strides[:-1] for x in gradients]
-        lengths = (heads, queries, keys, mask.offset, mask.window)
-        padded = (shift.shape[1], parts[1].shape[1])
-        plan.launch(
-            kernel,
-            (programs, sequences),
-            (
-                *parts,
-                *gradients,
-                shift,
-                delta,
-                *strides,
-                *lengths,
-                *padded,
-                scale,
-                scale * LOG2_E,
-            ),
-            {
-                "QUERIES": tiles.queries,
-                "KEYS": tiles.keys,
-                "D_HEAD": q.shape[-1],
-                "BLOCK": block_of(q.shape[-1]),
-                "SHARING": shared_by,
-                "CAUSAL": mask.is_causal,
-                "WINDOWED": mask.window > 0,
-            },
-            num_warps=tiles.warps,
-            num_stages=tiles.stages,
-        )
-
-    key_tiles = triton.cdiv(keys, tiles_of_keys.keys)
-    launch(_keys_kernel, key_tiles, sequences // shared_by, (d_k, d_v), tiles_of_keys)
-    query_tiles = triton.cdiv(queries, tiles_of_queries.queries)
-    launch(_queries_kernel, query_tiles, sequences, (d_q,), tiles_of_queries)
+    kernels = (_keys_kernel, _queries_kernel)
+    add_both(plan, mask, kernels, tiles, parts, shift, delta, parts[1].shape[1])
 
 
 def split(plan: Plan, x: Slot) -> Slot:
@@ -100,9 +65,9 @@ def _split_kernel(
     heads,
     length,
     padded,
-    ROWS: tl.constexpr,
-    D_HEAD: tl.constexpr,
-    BLOCK: tl.constexpr,
+    ROWS: constexpr,
+    D_HEAD: constexpr,
+    BLOCK: constexpr,
 ):
     row = tl.program_id(0) * ROWS
     sequence = tl.program_id(1)
@@ -128,27 +93,35 @@ def parts_of(x):
 
 
 @triton.jit
-def tile_of(parts, sequence, padded, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def tile_of(parts, sequence, padded, ROWS: constexpr, BLOCK: constexpr):
     """Pointers to the high parts of the first rows of a sequence, (ROWS, BLOCK)."""
     head = parts + sequence.to(tl.int64) * padded * (3 * BLOCK)
     return head + tl.arange(0, ROWS)[:, None] * (3 * BLOCK) + tl.arange(0, BLOCK)[None, :]
 
 
 @triton.jit
-def _load(tile, row, BLOCK: tl.constexpr):
-    """High, mid and low parts of a tile that begins with this row."""
+def _load(tile, row, BLOCK: constexpr):
+    """(high, mid, low) of a tile that begins with this row."""
     tile += tl.cast(row, tl.int64) * (3 * BLOCK)
     return tl.load(tile), tl.load(tile + BLOCK), tl.load(tile + 2 * BLOCK)
 
 
 @triton.jit
-def _product(a_high, a_mid, a_low, b_high, b_mid, b_low):
-    """a b, the smallest products first.
+def _transposed(parts):
+    high, mid, low = parts
+    return high.T, mid.T, low.T
+
+
+@triton.jit
+def _product(a, b):
+    """a b, each in parts, the smallest products first.
 
     Tensor cores cut off what they add to a sum below its last bit, so that an error of one sign
     grows with the number of additions: sums over many tiles add these by ordinary additions, which
     round.
     """
+    a_high, a_mid, a_low = a
+    b_high, b_mid, b_low = b
     product = _add(a_low, b_high, tl.zeros([a_low.shape[0], b_high.shape[1]], tl.float32))
     product = _add(a_mid, b_mid, product)
     product = _add(a_high, b_low, product)
@@ -165,10 +138,7 @@ def _add(a, b, added_to):
         return tl.dot(a, b, added_to)
 
 
-# What varies from call to call and would change the code, but not its speed.
-@triton.jit(
-    do_not_specialize=["heads", "queries", "keys", "offset", "window", "padded", "padded_keys"]
-)
+@triton.jit(do_not_specialize=[*VARYING, "padded", "padded_keys"])
 def _keys_kernel(
     q,
     k,
@@ -189,13 +159,13 @@ def _keys_kernel(
     padded_keys,
     scale,
     scale_log2,
-    QUERIES: tl.constexpr,
-    KEYS: tl.constexpr,
-    D_HEAD: tl.constexpr,
-    BLOCK: tl.constexpr,
-    SHARING: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    WINDOWED: tl.constexpr,
+    QUERIES: constexpr,
+    KEYS: constexpr,
+    D_HEAD: constexpr,
+    BLOCK: constexpr,
+    SHARING: constexpr,
+    CAUSAL: constexpr,
+    WINDOWED: constexpr,
 ):
     """Gradients of a tile of keys and values, with the scores transposed: (keys, queries)."""
     # The first keys are seen by the most queries: they go first.
@@ -204,8 +174,8 @@ def _keys_kernel(
     d_k = head_of(d_k, d_k_strides, sequence, heads // SHARING)
     d_v = head_of(d_v, d_v_strides, sequence, heads // SHARING)
     columns = column + tl.arange(0, KEYS)
-    k_high, k_mid, k_low = _load(tile_of(k, sequence, padded_keys, KEYS, BLOCK), column, BLOCK)
-    v_high, v_mid, v_low = _load(tile_of(v, sequence, padded_keys, KEYS, BLOCK), column, BLOCK)
+    k_parts = _load(tile_of(k, sequence, padded_keys, KEYS, BLOCK), column, BLOCK)
+    v_parts = _load(tile_of(v, sequence, padded_keys, KEYS, BLOCK), column, BLOCK)
     d_k_tile = tl.zeros([KEYS, BLOCK], tl.float32)
     d_v_tile = tl.zeros([KEYS, BLOCK], tl.float32)
 
@@ -222,12 +192,8 @@ def _keys_kernel(
                 d_k_tile, d_v_tile = _add_queries(
                     d_k_tile,
                     d_v_tile,
-                    k_high,
-                    k_mid,
-                    k_low,
-                    v_high,
-                    v_mid,
-                    v_low,
+                    k_parts,
+                    v_parts,
                     q_tile,
                     d_output_tile,
                     shift_head,
@@ -251,12 +217,8 @@ def _keys_kernel(
 def _add_queries(
     d_k_tile,
     d_v_tile,
-    k_high,
-    k_mid,
-    k_low,
-    v_high,
-    v_mid,
-    v_low,
+    k_parts,
+    v_parts,
     q_tile,
     d_output_tile,
     shift,
@@ -266,32 +228,28 @@ def _add_queries(
     offset,
     window,
     scale_log2,
-    QUERIES: tl.constexpr,
-    BLOCK: tl.constexpr,
-    WINDOWED: tl.constexpr,
-    MASKED: tl.constexpr,
+    QUERIES: constexpr,
+    BLOCK: constexpr,
+    WINDOWED: constexpr,
+    MASKED: constexpr,
 ):
     """What one tile of queries adds to the gradients of a tile of keys and values, each (keys,
     d_head)."""
     rows = row + tl.arange(0, QUERIES)
-    q_high, q_mid, q_low = _load(q_tile, row, BLOCK)
-    scores = _product(k_high, k_mid, k_low, q_high.T, q_mid.T, q_low.T)
+    q_parts = _load(q_tile, row, BLOCK)
+    scores = _product(k_parts, _transposed(q_parts))
     weights = tl.exp2((scores - tl.load(shift + rows)[None, :]) * scale_log2)
     if MASKED:
         weights = tl.where(seen_by(columns, rows + offset, window, WINDOWED), weights, 0.0)
-    o_high, o_mid, o_low = _load(d_output_tile, row, BLOCK)
-    high, mid, low = parts_of(weights)
-    d_v_tile += _product(high, mid, low, o_high, o_mid, o_low)
-    d_weights = _product(v_high, v_mid, v_low, o_high.T, o_mid.T, o_low.T)
+    d_output_parts = _load(d_output_tile, row, BLOCK)
+    d_v_tile += _product(parts_of(weights), d_output_parts)
+    d_weights = _product(v_parts, _transposed(d_output_parts))
     d_scores = weights * (d_weights - tl.load(delta + rows)[None, :])
-    high, mid, low = parts_of(d_scores)
-    d_k_tile += _product(high, mid, low, q_high, q_mid, q_low)
+    d_k_tile += _product(parts_of(d_scores), q_parts)
     return d_k_tile, d_v_tile
 
 
-@triton.jit(
-    do_not_specialize=["heads", "queries", "keys", "offset", "window", "padded", "padded_keys"]
-)
+@triton.jit(do_not_specialize=[*VARYING, "padded", "padded_keys"])
 def _queries_kernel(
     q,
     k,
@@ -310,13 +268,13 @@ def _queries_kernel(
     padded_keys,
     scale,
     scale_log2,
-    QUERIES: tl.constexpr,
-    KEYS: tl.constexpr,
-    D_HEAD: tl.constexpr,
-    BLOCK: tl.constexpr,
-    SHARING: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    WINDOWED: tl.constexpr,
+    QUERIES: constexpr,
+    KEYS: constexpr,
+    D_HEAD: constexpr,
+    BLOCK: constexpr,
+    SHARING: constexpr,
+    CAUSAL: constexpr,
+    WINDOWED: constexpr,
 ):
     """Gradient of a tile of queries."""
     row = (tl.num_programs(0) - 1 - tl.program_id(0)) * QUERIES
@@ -325,8 +283,8 @@ def _queries_kernel(
     v_tile = tile_of(v, sequence // SHARING, padded_keys, KEYS, BLOCK)
     d_q = head_of(d_q, d_q_strides, sequence, heads)
     rows = row + tl.arange(0, QUERIES)
-    q_high, q_mid, q_low = _load(tile_of(q, sequence, padded, QUERIES, BLOCK), row, BLOCK)
-    o_high, o_mid, o_low = _load(tile_of(d_output, sequence, padded, QUERIES, BLOCK), row, BLOCK)
+    q_parts = _load(tile_of(q, sequence, padded, QUERIES, BLOCK), row, BLOCK)
+    d_output_parts = _load(tile_of(d_output, sequence, padded, QUERIES, BLOCK), row, BLOCK)
     shift_rows = tl.load(shift + sequence * padded + rows)
     delta_rows = tl.load(delta + sequence * padded + rows)
     d_q_tile = tl.zeros([QUERIES, BLOCK], tl.float32)
@@ -337,12 +295,8 @@ def _queries_kernel(
         for column in range(begins[part], ends[part], KEYS):
             d_q_tile = _add_keys(
                 d_q_tile,
-                q_high,
-                q_mid,
-                q_low,
-                o_high,
-                o_mid,
-                o_low,
+                q_parts,
+                d_output_parts,
                 shift_rows,
                 delta_rows,
                 k_tile,
@@ -365,12 +319,8 @@ def _queries_kernel(
 @triton.jit
 def _add_keys(
     d_q_tile,
-    q_high,
-    q_mid,
-    q_low,
-    o_high,
-    o_mid,
-    o_low,
+    q_parts,
+    d_output_parts,
     shift_rows,
     delta_rows,
     k_tile,
@@ -380,21 +330,20 @@ def _add_keys(
     keys,
     window,
     scale_log2,
-    KEYS: tl.constexpr,
-    BLOCK: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    WINDOWED: tl.constexpr,
-    MASKED: tl.constexpr,
+    KEYS: constexpr,
+    BLOCK: constexpr,
+    CAUSAL: constexpr,
+    WINDOWED: constexpr,
+    MASKED: constexpr,
 ):
     """What one tile of keys adds to the gradient of a tile of queries, (queries, d_head)."""
-    k_high, k_mid, k_low = _load(k_tile, column, BLOCK)
-    scores = _product(q_high, q_mid, q_low, k_high.T, k_mid.T, k_low.T)
+    k_parts = _load(k_tile, column, BLOCK)
+    scores = _product(q_parts, _transposed(k_parts))
     weights = tl.exp2((scores - shift_rows[:, None]) * scale_log2)
     if MASKED:
         seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
         weights = tl.where(seen, weights, 0.0)
-    v_high, v_mid, v_low = _load(v_tile, column, BLOCK)
-    d_weights = _product(o_high, o_mid, o_low, v_high.T, v_mid.T, v_low.T)
+    v_parts = _transposed(_load(v_tile, column, BLOCK))
+    d_weights = _product(d_output_parts, v_parts)
     d_scores = weights * (d_weights - delta_rows[:, None])
-    high, mid, low = parts_of(d_scores)
-    return d_q_tile + _product(high, mid, low, k_high, k_mid, k_low)
+    return d_q_tile + _product(parts_of(d_scores), k_parts)

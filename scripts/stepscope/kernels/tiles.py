@@ -6,12 +6,14 @@ measured.
 """
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
-from stepscope.kernels.launching import Slot
-from stepscope.kernels.operands import block_of
+from stepscope.kernels.launching import Kernel, Plan, Slot
+from stepscope.kernels.masks import Mask
+from stepscope.kernels.operands import block_of, sharing
 
 HOPPER_ROWS = 64  # queries of a warpgroup: the height of its matrix instruction
 
@@ -172,7 +174,7 @@ def input_precision(dtype: torch.dtype, tiles: Tiles) -> str:
     there fp32 is multiplied without tensor cores.
     """
     kind = _kind(dtype)
-    return tiles.parts if kind == "parts" else "ieee" if kind == "ieee" else "tf32"
+    return {"parts": tiles.parts, "ieee": "ieee"}.get(kind, "tf32")
 
 
 def _kind(dtype: torch.dtype) -> str:
@@ -183,19 +185,44 @@ def _kind(dtype: torch.dtype) -> str:
     return "parts" if torch.version.hip is None else "ieee"
 
 
-def forward(q: Slot, on_hopper: bool) -> Tiles:
-    """Tiles of the forward pass."""
-    return _for("forward", q, on_hopper)
+def launch(
+    plan: Plan,
+    kernel: Kernel,
+    grid: tuple[int, int],
+    arguments: Sequence,
+    mask: Mask,
+    tiles: Tiles,
+    **constants: str,
+) -> None:
+    """Launch a kernel with tiles through pointers. The plan begins with q and k; `constants` are
+    those that the kernel has at compile time after those that shapes, mask and tiles decide."""
+    q, k = plan.slots[:2]
+    of_all = {
+        "QUERIES": tiles.queries,
+        "KEYS": tiles.keys,
+        "D_HEAD": q.shape[-1],
+        "BLOCK": block_of(q.shape[-1]),
+        "SHARING": sharing(q, k),
+        "CAUSAL": mask.is_causal,
+        "WINDOWED": mask.window > 0,
+    }
+    plan.launch(
+        kernel,
+        grid,
+        arguments,
+        of_all | constants,
+        num_warps=tiles.warps,
+        num_stages=tiles.stages,
+    )
 
 
-def backward_keys(q: Slot, on_hopper: bool) -> Tiles:
-    """Tiles of the backward pass for K and V."""
-    return _for("keys", q, on_hopper)
-
-
-def backward_queries(q: Slot, on_hopper: bool) -> Tiles:
-    """Tiles of the backward pass for Q."""
-    return _for("queries", q, on_hopper)
+def portable(kernel: str, q: Slot, on_hopper: bool) -> Tiles:
+    """Tiles of the kernels for any GPU: `forward`, or of the backward pass `keys` and `queries`."""
+    width = max(128, block_of(q.shape[-1]) * q.itemsize)
+    kind = _kind(q.dtype)
+    if kind == "ieee":
+        return _WITHOUT_TENSOR_CORES[kernel][width]
+    return (on_hopper and _ON_HOPPER.get((kernel, kind, width))) or _TILES[kernel][width]
 
 
 def split_backward(q: Slot, on_hopper: bool) -> tuple[Tiles, Tiles] | None:
@@ -204,15 +231,6 @@ def split_backward(q: Slot, on_hopper: bool) -> tuple[Tiles, Tiles] | None:
     if not on_hopper or _kind(q.dtype) != "parts":
         return None
     return next((found for largest, found in _SPLIT.items() if q.shape[-1] <= largest), None)
-
-
-def _for(kernel: str, q: Slot, on_hopper: bool) -> Tiles:
-    """The entry of one of the tables for rows of `q`."""
-    width = max(128, block_of(q.shape[-1]) * q.itemsize)
-    kind = _kind(q.dtype)
-    if kind == "ieee":
-        return _WITHOUT_TENSOR_CORES[kernel][width]
-    return (on_hopper and _ON_HOPPER.get((kernel, kind, width))) or _TILES[kernel][width]
 
 
 def hopper_forward(

@@ -53,7 +53,8 @@ def _quickest(usable: set[int]) -> int:
 
 
 def _loop() -> float:
-    start, total = time.perf_counter(), 0
+    start = time.perf_counter()
+    total = 0
     for turn in range(TURNS):
         total += turn & 7
     return time.perf_counter() - start

@@ -27,7 +27,7 @@ def visible_gpus() -> list[Gpu]:
     if wanted is None:
         return gpus
     chosen = []
-    for entry in (entry.strip() for entry in wanted.split(",")):
+    for entry in map(str.strip, wanted.split(",")):
         found = [
             gpu
             for i, gpu in enumerate(gpus)

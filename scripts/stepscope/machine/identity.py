@@ -17,6 +17,7 @@ from pathlib import Path
 from stepscope.machine import gpus
 
 PROC = Path("/proc")
+NO_GPU = "device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu"
 PACKAGE = "python:"  # before the name of a tool that is a package of Python
 
 
@@ -38,6 +39,11 @@ def cpu_name() -> str:
 def usable_cores() -> int:
     """Processor cores that this process may run on."""
     return len(os.sched_getaffinity(0))
+
+
+def usual_threads(device: str) -> int:
+    """Threads of what is measured: all cores of a CPU but one, of a GPU's host one."""
+    return 1 if device == "cuda" else max(1, usable_cores() - 1)
 
 
 @functools.cache
@@ -91,15 +97,14 @@ def choose_device(wanted: str) -> str:
     """
     if wanted == "cpu":
         return "cpu"
-    visible, version = gpus.visible_gpus(), torch_version()
+    visible = gpus.visible_gpus()
+    version = torch_version()
     if visible and (torch_has_cuda() or version is None):
         return "cuda"
     if wanted == "auto":
         return "cpu"
     if not visible:
-        raise MachineError(
-            "device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu"
-        )
+        raise MachineError(NO_GPU)
     raise MachineError(
         f"device: cuda, but the installed torch {version} was built without CUDA; install a CUDA"
         " build"
@@ -124,17 +129,15 @@ def identity(
     if device == "cuda":
         visible = gpus.visible_gpus()
         if not visible:
-            raise MachineError(
-                "device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu"
-            )
+            raise MachineError(NO_GPU)
         found |= {"gpu": visible[0].name, "driver": visible[0].driver}
         if visible[0].memory_mib:
             found["gpu_memory_mib"] = visible[0].memory_mib
         versions["triton"] = package_version("triton")
     else:
         found["cpu"] = cpu_name()
-    programs = sorted(name for name in tools if not name.startswith(PACKAGE))
     libraries = sorted(name.removeprefix(PACKAGE) for name in tools if name.startswith(PACKAGE))
+    programs = sorted(set(tools) - {PACKAGE + name for name in libraries})
     of_libraries = {name: package_version(name) for name in libraries}
     if packages is not None:  # what is not pinned there cannot be known here
         known = ("python", "torch", "triton")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from stepscope.machine import gpus
 
-PROC, GROUP = Path("/proc"), Path("/sys/fs/cgroup")
+PROC = Path("/proc")
+GROUP = Path("/sys/fs/cgroup")
 
 
 def capacity(device: str) -> int | None:
@@ -20,24 +21,31 @@ def capacity(device: str) -> int | None:
 
 def host_memory() -> int | None:
     """Bytes of the host's memory, or what its control group may take of them."""
-    try:
-        total = re.search(r"^MemTotal:\s+(\d+) kB", (PROC / "meminfo").read_text(), re.MULTILINE)
-    except OSError:
-        return None
-    limits = [int(total[1]) * 1024] if total else []
-    with contextlib.suppress(OSError, ValueError):  # no control group, or "max"
-        limits.append(int((GROUP / "memory.max").read_text()))
+    limits = []
+    with contextlib.suppress(OSError):
+        limits.append(_said("MemTotal"))
+    if limits:
+        with contextlib.suppress(OSError, ValueError):  # no control group, or "max"
+            limits.append(_of_group("max"))
     return min(limits, default=None)
 
 
 def available_memory() -> int:
     """Bytes that this process may still take: the machine's available memory or its control group's
     rest."""
-    said = (PROC / "meminfo").read_text()
-    available = re.search(r"^MemAvailable:\s+(\d+) kB", said, re.MULTILINE)
-    assert available is not None, "Linux has said that since 3.14 (proc_meminfo(5))"
-    limits = [int(available[1]) * 1024]
+    limits = [_said("MemAvailable")]
     with contextlib.suppress(OSError, ValueError):  # no control group, or "max"
-        most, taken = (int((GROUP / f"memory.{name}").read_text()) for name in ("max", "current"))
-        limits.append(most - taken)
+        limits.append(_of_group("max") - _of_group("current"))
     return min(limits)
+
+
+def _said(name: str) -> int:
+    """Bytes that the kernel tells under a name (proc_meminfo(5)). Raises OSError without /proc."""
+    said = (PROC / "meminfo").read_text()
+    found = re.search(rf"^{name}:\s+(\d+) kB", said, re.MULTILINE)
+    assert found is not None, "Linux has said that since 3.14"
+    return int(found[1]) * 1024
+
+
+def _of_group(name: str) -> int:
+    return int((GROUP / f"memory.{name}").read_text())

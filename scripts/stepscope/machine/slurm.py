@@ -26,13 +26,8 @@ def complaint(machines: list[Hardware], folder: Path, settings) -> str | None:
             "Slurm does not answer here (sinfo fails); run where it does, on a login node of the"
             " cluster"
         )
-    return (
-        wrong_partition(machines)
-        or wrong_gpu_model(machines)
-        or wrong_account(machines)
-        or unseen_end(settings)
-        or left_over(folder)
-    )
+    wrong = wrong_partition(machines) or wrong_gpu_model(machines) or wrong_account(machines)
+    return wrong or unseen_end(settings) or left_over(folder)
 
 
 def unseen_end(settings) -> str | None:
@@ -47,9 +42,8 @@ def unseen_end(settings) -> str | None:
     if shown is None:
         return None
     age = int(shown.group(1))
-    by_sacct = (
-        settings.status_command == "sacct" or age < 3 * settings.init_seconds_before_status_checks
-    )
+    pauses = 3 * settings.init_seconds_before_status_checks
+    by_sacct = settings.status_command == "sacct" or age < pauses
     if by_sacct and _run("sacct", "-X", "--noheader") is None:
         return (
             f"sacct does not answer here, and Slurm forgets a job {age} s after its end"
@@ -82,20 +76,15 @@ def left_over(folder: Path) -> str | None:
 
 def wrong_partition(machines: list[Hardware]) -> str | None:
     """A partition that the cluster does not have."""
-    return _wrong(
-        machines,
-        "slurm_partition",
-        "partition",
-        _lines("sinfo", "--all", "--noheader", "--format=%R"),
-    )
+    known = _lines("sinfo", "--all", "--noheader", "--format=%R")
+    return _wrong(machines, "slurm_partition", "partition", known)
 
 
 def wrong_gpu_model(machines: list[Hardware]) -> str | None:
     """A type of GPU that no node has. Not asked where nodes have GPUs without a type."""
     listed = "\n".join(_lines("sinfo", "--all", "--noheader", "--format=%G"))
-    return _wrong(
-        machines, "gpu_model", "type of GPU", re.findall(r"gpu:([A-Za-z][^:,(\s]*)", listed)
-    )
+    known = re.findall(r"gpu:([A-Za-z][^:,(\s]*)", listed)
+    return _wrong(machines, "gpu_model", "type of GPU", known)
 
 
 def wrong_account(machines: list[Hardware]) -> str | None:
@@ -120,10 +109,11 @@ def _wrong(machines: list[Hardware], key: str, what: str, known: list[str]) -> s
     """The first machine whose key names none of what is known, in any case; None where nothing is
     known."""
     names = sorted({name.strip() for name in known})
+    there = {"", *map(str.lower, names)}
     for one in machines:
-        asked = one.asked.get(key) if one.by_jobs else None
+        asked = one.asked.get(key) if one.by_jobs and names else None
         for name in re.split(r"[,\s]+", asked or ""):
-            if names and name and name.lower() not in (known.lower() for known in names):
+            if name.lower() not in there:
                 return (
                     f"config key hardware.{one.label}.{key}: there is no {what} {name!r}; "
                     f"choose from {', '.join(names)}"

@@ -11,24 +11,22 @@ issued one after the other without waiting for the GPU, in turns, and the host's
 before and after.
 """
 
-import functools
 import re
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS, LOWER_RIGHT
-from stepscope.measure import memory, precision
-from stepscope.measure.clock import Clock, time_queued
-from stepscope.measure.found import Found, Place
+from stepscope.measure import memory, precision, steps
+from stepscope.measure.clock import time_queued
+from stepscope.measure.found import Found, Outcome, Place
 from stepscope.measure.models import Unsupported
-from stepscope.measure.samples import Budget, PhaseTimes, Samples, Step, take_turns
-from stepscope.measure.steps import Outcome, caught
+from stepscope.measure.samples import PhaseTimes, Step, take_turns
+from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import no_compiler
 from stepscope.model.chosen import load
@@ -54,31 +52,30 @@ def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
     return run.found
 
 
-class _Process:
+class _Process(steps.Process):
     def __init__(self, spec: dict, telemetry: Telemetry, process: int):
-        self._spec, self._device = spec, spec["device"]
-        self._budget = Budget.of(spec)
+        super().__init__(spec, telemetry, process)
         self._names = [variant["name"] for variant in spec["variants"]]
-        self._samples = Samples(telemetry, process)
-        self.found = Found(process, self._samples.rows)
-        # (name, direction) -> the length that failed first, and why
-        self._gone: dict[tuple[str, str], tuple[int, Outcome]] = {}
+        # (name, direction) -> what failed, and is so expected of longer sequences
+        self._gone: dict[tuple[str, str], Outcome] = {}
         self._functions: dict[str, Callable[..., Tensor]] = {}
         precision.configure(spec["precision"])
         refused = precision.unsupported(spec["precision"], self._device)
         for name in self._names:
-            outcome = Outcome("unsupported", refused) if refused else Outcome()
+            outcome = Outcome()
             with caught(outcome):
-                if not refused:
-                    self._functions[name] = function(name, self._device)
-            if outcome.status != "ok":
-                self._gone[name, "forward"] = (0, outcome)
+                if refused:
+                    raise Unsupported(refused)
+                self._functions[name] = function(name, self._device)
+            if not outcome.is_ok:
+                self._gone[name, "forward"] = outcome
         self._flush = _flusher(self._device)
+        self._after_forward = 0  # bytes that were allocated before the last backward pass
         _open_libraries(self._device)
 
     def measure(self, length: int, direction: str) -> None:
         """All implementations at one length and in one direction."""
-        place: Place = {"length": length, "direction": direction}
+        place: Place = {"length": length, "direction": direction, "kind": "free"}
         inputs: list[Tensor] = []
         full = Outcome()
         with caught(full):
@@ -86,9 +83,9 @@ class _Process:
         outcomes: dict[str, Outcome] = {}
         turns: dict[str, Callable[[int], None]] = {}
         for name in self._names:
-            outcome = replace(full) if full.reason else self._earlier(name, direction)
+            outcome = self._expected(name, direction) if full.is_ok else full
             outcomes[name] = outcome
-            if outcome.status != "ok":
+            if not outcome.is_ok:
                 continue
             step = partial(self._step, name, inputs, direction)
             with caught(outcome):
@@ -97,30 +94,25 @@ class _Process:
             memory.release(self._device)
         take_turns(turns, self._budget)
         if self._device == "cuda" and length == min(self._spec["lengths"]):
-            measured = [name for name in turns if outcomes[name].status == "ok"]
-            self._host(measured, inputs, place)
+            self._host([name for name in turns if outcomes[name].is_ok], inputs, place)
         for name, outcome in outcomes.items():
-            if outcome.status != "ok":
-                self._gone.setdefault((name, direction), (length, outcome))
             self.found.status(name, outcome.status, outcome.reason, **place)
+            if outcome.status == "oom":
+                outcome = Outcome("oom", f"length {length} ran out of memory")
+            if not outcome.is_ok:
+                self._gone.setdefault((name, direction), outcome)
         memory.release(self._device)
 
-    def _earlier(self, name: str, direction: str) -> Outcome:
-        """What an implementation's shorter sequences, or its forward passes, leave to be expected
-        of this one."""
-        gone = self._gone.get((name, direction)) or self._gone.get((name, "forward"))
-        if gone is None:
-            return Outcome()
-        length, outcome = gone
-        said = f"length {length} ran out of memory" if outcome.status == "oom" else outcome.reason
-        return Outcome(outcome.status, said)
+    def _expected(self, name: str, direction: str) -> Outcome:
+        """What shorter sequences of an implementation, or its forward passes, leave to expect."""
+        of_forward = self._gone.get((name, "forward"))
+        return self._gone.get((name, direction)) or of_forward or Outcome()
 
-    def _warm_up(self, name: str, step: Callable, inputs: list[Tensor], place: Place) -> None:
+    def _warm_up(self, name: str, step: Step, inputs: list[Tensor], place: Place) -> None:
         """The first passes, and in the last of them the memory that the implementation takes beside
         what was there."""
-        free: Place = {**place, "kind": "free"}
         for _ in range(self._spec["warmup"]):
-            self._samples.run(name, step, warmup=True, **free)
+            self._samples.run(name, step, warmup=True, **place)
         if self._device == "cpu":
             return
         for tensor in inputs:
@@ -129,42 +121,36 @@ class _Process:
         of_inputs = sum(tensor.untyped_storage().nbytes() for tensor in inputs)
         before = memory.held(self._device)
         memory.reset_peaks(self._device)
-        after_forward: list[int] = []
-        self._samples.run(name, partial(step, after_forward), warmup=True, **free)
-        for quantity, size in memory.peaks(self._device, before).items():
-            self.found.value(name, quantity, "B", size + of_inputs, **place)
+        self._samples.run(name, step, warmup=True, **place)
+        taken = memory.peaks(self._device, before)
         if place["direction"] == "backward":
-            size = after_forward[0] - before["peak_allocated"] + of_inputs
-            self.found.value(name, "before_backward", "B", size, **place)
+            taken["before_backward"] = self._after_forward - before["peak_allocated"]
+        with_inputs = {quantity: size + of_inputs for quantity, size in taken.items()}
+        self.found.sizes(name, with_inputs, **place)
 
     def _turn(self, name: str, step: Step, place: Place, outcome: Outcome, number: int) -> None:
-        free: Place = {**place, "kind": "free", "round": number}
-        if outcome.status == "ok":
+        in_round: Place = {**place, "round": number}
+        if outcome.is_ok:
             with caught(outcome):
-                self._samples.run(name, step, **free)
+                self._samples.run(name, step, **in_round)
 
-    def _step(
-        self,
-        name: str,
-        inputs: list[Tensor],
-        direction: str,
-        after_forward: list[int] | None = None,
-    ) -> PhaseTimes:
-        """A timed pass; of a backward pass the forward one before it is not timed. Appends to
-        `after_forward` the bytes that are allocated between the two."""
+    def _step(self, name: str, inputs: list[Tensor], direction: str) -> PhaseTimes:
+        """A timed pass; of a backward pass the forward one before it is not timed."""
         if direction == "forward":
             kept: list[Tensor] = []  # so that the graph is let go of after the clock has stopped
             return [(direction, self._time(lambda: kept.append(self._attend(name, inputs))))]
         for tensor in inputs:
             tensor.grad = None
         result = self._attend(name, inputs)
-        if after_forward is not None:
-            after_forward.append(torch.cuda.memory_allocated())
+        if self._device == "cuda":
+            self._after_forward = torch.cuda.memory_allocated()
         gradient = torch.randn_like(result)
         return [(direction, self._time(lambda: result.backward(gradient)))]
 
     def _time(self, work: Callable[[], object]) -> float:
-        return time_queued(work, self._flush) if self._device == "cuda" else Clock("cpu").time(work)
+        if self._device == "cuda":
+            return time_queued(work, self._flush)
+        return self._clock.time(work)
 
     def _attend(self, name: str, inputs: list[Tensor]) -> Tensor:
         mask = self._spec.get("mask", FULL)
@@ -208,8 +194,8 @@ def function(name: str, device: str) -> Callable[..., Tensor]:
     if module == "naive":
         return attention
     if module == "sdpa":
-        return functools.partial(_with_backend, attention, how)
-    return functools.partial(_with_heads, attention)
+        return partial(_with_backend, attention, how)
+    return partial(_with_heads, attention)
 
 
 def _with_backend(
@@ -246,10 +232,8 @@ def _inputs(spec: dict, length: int) -> list[Tensor]:
     of_keys = (spec.get("key_value_heads", heads), spec.get("keys", length))
     made = []
     for number, rows in [(heads, length), of_keys, of_keys]:
-        shape = [batch_of(spec, length), rows, spec["d_head"]]
-        if number:
-            shape.insert(1, number)
-        made.append(torch.randn(shape, device=spec["device"]).to(dtype).requires_grad_())
+        shape = filter(None, (batch_of(spec, length), number, rows, spec["d_head"]))
+        made.append(torch.randn([*shape], device=spec["device"]).to(dtype).requires_grad_())
     return made
 
 
@@ -265,9 +249,9 @@ def _flusher(device: str) -> Callable[[], object]:
 def _open_libraries(device: str) -> None:
     """A small product, forward and backward, so that cuBLAS takes its workspaces before memory is
     counted."""
-    if device == "cuda":
-        for dtype in (torch.float32, torch.bfloat16, torch.float16):
-            small = torch.zeros(16, 16, device=device, dtype=dtype, requires_grad=True)
+    if device == "cpu":
+        return
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        for shape in ((16, 16), (2, 16, 16)):
+            small = torch.zeros(shape, device=device, dtype=dtype, requires_grad=True)
             (small @ small).sum().backward()
-            batched = torch.zeros(2, 16, 16, device=device, dtype=dtype, requires_grad=True)
-            (batched @ batched).sum().backward()

@@ -31,7 +31,8 @@ ELEMENT = 4  # bytes of fp32, which is copied
 def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
     """Bursts, then the sustained series; `oom` where the operands do not fit."""
     samples = Samples(telemetry, process)
-    found, outcome = Found(process, samples.rows), Outcome()
+    found = Found(process, samples.rows)
+    outcome = Outcome()
     reason = precision.unsupported(spec["precision"], spec["device"]) or _wrong_order(spec)
     if reason:
         outcome = Outcome("unsupported", reason)

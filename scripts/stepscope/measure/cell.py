@@ -23,6 +23,7 @@ from stepscope.measure import printing, processes, record, scratch
 from stepscope.measure.found import BESIDE, Found, rows_of, summary
 from stepscope.measure.telemetry import Telemetry
 
+Measure = Callable[[dict, Telemetry, int], Found]  # of a spec, in the process of a number
 EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that counts as empty
 
 
@@ -46,28 +47,37 @@ class Measurement(contextlib.AbstractContextManager):
         files: str | None = None,
     ):
         self.spec = spec
-        self._settings, self._tools, self._files = settings, tools, files
+        self._settings = settings
+        self._tools = tools
+        self._files = files
         self._command = command_of(program, spec)
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
         self._code = Sources().digest(program, modules_of(spec), measured=True)
         self._open = contextlib.ExitStack()
+        self._more: dict = {}  # parts of the summary, whatever the study
+        self._versions: dict = {}
 
     def __enter__(self) -> "Measurement":
         process.die_with_parent()
         process.adopt_orphans()
         self._others = process.children()
-        self._gpu = self._first_gpu()
+        visible = [] if self._device == "cpu" else gpus.visible_gpus()
+        self._gpu = visible[0].uuid if visible else None
         device = self._gpu or "cpu"
         self._open.enter_context(locks.hold(device))
         # For programs that measure under this one's lock.
         self.environment_of_helpers = {locks.HELD: device}
         process.limit_time(self._settings.time_limit)
         process.set_environment(self.spec["threads"])
-        self._look_for_others()
+        before = Telemetry(self._gpu)
+        self._used_before = before.memory_used() or 0
+        self._others_before = before.processes() or 0
+        before.close()
         _import_torch(self.spec)
         growing = self._open.enter_context(_growing(self._settings.out))
-        self.folder, beside = growing / "files", growing / "scratch"
+        self.folder = growing / "files"
+        beside = growing / "scratch"
         self.folder.mkdir()
         beside.mkdir()
         os.environ[scratch.PLACE] = str(beside)
@@ -76,19 +86,6 @@ class Measurement(contextlib.AbstractContextManager):
         if "processes" not in self.spec:
             self._prepare()
         return self
-
-    def _first_gpu(self) -> str | None:
-        """The UUID of the GPU to measure on; None on a CPU."""
-        if self._device == "cpu":
-            return None
-        return next((gpu.uuid for gpu in gpus.visible_gpus()), None)
-
-    def _look_for_others(self) -> None:
-        """Note what other programs have on the GPU before this one begins."""
-        watching = Telemetry(self._gpu)
-        self._used_before = watching.memory_used() or 0
-        self._others_before = watching.processes()
-        watching.close()
 
     def _prepare(self) -> None:
         """Make the process that measures ready for it."""
@@ -105,7 +102,7 @@ class Measurement(contextlib.AbstractContextManager):
             process.limit_address_space()
             process.keep_memory()
 
-    def in_processes(self, measure: Callable[[dict, Telemetry, int], Found]) -> list[Found]:
+    def in_processes(self, measure: Measure) -> list[Found]:
         """What `measure`, called with the spec, the telemetry and the process's number from 1,
         finds in each of the spec's processes. Where nothing ran in one, no other is tried."""
         found = []
@@ -116,9 +113,7 @@ class Measurement(contextlib.AbstractContextManager):
                 break
         return found
 
-    def _one(
-        self, measure: Callable[[dict, Telemetry, int], Found], number: int
-    ) -> tuple[Found, dict]:
+    def _one(self, measure: Measure, number: int) -> tuple[Found, dict]:
         """What one process found, and what it saw of the machine."""
         print(f"process {number} of {self.spec['processes']}", flush=True)
         self._prepare()
@@ -155,7 +150,7 @@ class Measurement(contextlib.AbstractContextManager):
         return {
             "origin": provenance.describe(self._device, self._command, self.telemetry),
             "throttle": self.telemetry.throttle(),
-            "others": None if now is None else max(self._others_before or 0, now - 1, 0),
+            "others": None if now is None else max(self._others_before, now - 1),
         }
 
     def finish(
@@ -169,7 +164,8 @@ class Measurement(contextlib.AbstractContextManager):
         the study's own parts of the summary; `versions`: of its own tools."""
         from stepscope.measure import provenance
 
-        rows, content = rows_of(found), summary(found, variants, self._device) | (more or {})
+        rows = rows_of(found)
+        content = summary(found, variants, self._device) | (more or {}) | self._more
         printing.summary(rows, content)
         if self._settings.out is None:
             return
@@ -177,7 +173,7 @@ class Measurement(contextlib.AbstractContextManager):
             _keep(self.folder, self._settings.out / self._files)
         seen = self._seen or [self._sight()]
         origin = seen[0]["origin"] | provenance.times()
-        origin["versions"] |= versions or {}
+        origin["versions"] |= self._versions | (versions or {})
         parts = {
             "study": self.spec["study"],
             "spec": self.spec,

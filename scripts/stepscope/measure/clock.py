@@ -37,7 +37,8 @@ def time_queued(work: Callable[[], object], before: Callable[[], object]) -> flo
     The GPU runs `before` and then waits until all of the work is in its queue, so that it never
     waits for the host while it works. Waits for the GPU before and after.
     """
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start = torch.cuda.Event(enable_timing=True)
+    end = torch.cuda.Event(enable_timing=True)
     torch.cuda.synchronize()
     before()
     torch.cuda._sleep(PAUSE_CYCLES)

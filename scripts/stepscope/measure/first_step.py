@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import torch
 
+from stepscope.measure.scratch import profiler
+
 # Part -> names of host events, the first pattern that matches counts; the rest of the operators is
 # a part of its own.
 PARTS = {
@@ -40,7 +42,8 @@ PARTS = {
     "compiled code": r"nvrtc\w+|.*([Cc]ompil|[Aa]utotun|Inductor|triton)\w*",
     "other API calls": r"(cuda|cu)[A-Z]\w+",
 }
-OPERATORS, REST = "operators", "Python and the rest"
+OPERATORS = "operators"
+REST = "Python and the rest"
 
 
 class Profile(NamedTuple):
@@ -52,9 +55,7 @@ class Profile(NamedTuple):
 
 def profiled(step: Callable[[], object], device: str) -> Profile:
     """What the host does in a step."""
-    kinds = torch.profiler.ProfilerActivity
-    activities = [kinds.CPU, *([kinds.CUDA] if device == "cuda" else [])]
-    with torch.profiler.profile(activities=activities) as profile:
+    with profiler(device) as profile:
         start = time.perf_counter()
         step()
         seconds = time.perf_counter() - start
@@ -78,7 +79,8 @@ def compared(first: Profile, steady: Profile) -> dict:
     part.
     """
     profiles = {"first": first, "steady": steady}
-    parts, rest = [], {f"{which}_seconds": profile.seconds for which, profile in profiles.items()}
+    parts = []
+    rest = {f"{which}_seconds": profile.seconds for which, profile in profiles.items()}
     for part in (*PARTS, OPERATORS):
         row: dict = {"part": part}
         for which, profile in profiles.items():

@@ -2,12 +2,17 @@
 library only."""
 
 import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict, Unpack
 
 STATUSES = ("ok", "unsupported", "oom", "failed")  # the worst last
 BESIDE = ("host-free", "busy")  # modes in statuses that say nothing of the variant itself
 LAUNCH_LIMITED = 1.15  # clock over host-free time, or over busy time, from which on launches limit
+
+
+OF_STATUS = ("mode", "length", "direction")  # what of a place a value or a status tells
 
 
 class Place(TypedDict, total=False):
@@ -18,6 +23,18 @@ class Place(TypedDict, total=False):
     round: int | None
     length: int
     direction: str
+
+
+@dataclass
+class Outcome:
+    """What became of something, one of STATUSES, and why."""
+
+    status: str = "ok"
+    reason: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        return self.status == "ok"
 
 
 @dataclass
@@ -48,38 +65,37 @@ class Found:
         process."""
         if not value:
             return
-        self.values.append(
-            {
-                "variant": variant,
-                "process": None if once else self.process,
-                "quantity": quantity,
-                "unit": unit,
-                "value": value,
-                "mode": place.get("mode"),
-                "phase": phase,
-                "length": place.get("length"),
-                "direction": place.get("direction"),
-            }
-        )
+        found: dict = {
+            "variant": variant,
+            "process": None if once else self.process,
+            "quantity": quantity,
+            "unit": unit,
+            "value": value,
+            "phase": phase,
+        }
+        self.values.append(found | {key: place.get(key) for key in OF_STATUS})
 
-    def status(self, variant: str, status: str, reason: str, **place: Unpack[Place]) -> None:
+    def sizes(
+        self,
+        variant: str,
+        sizes: Mapping[str, int],
+        phase: str | None = None,
+        **place: Unpack[Place],
+    ) -> None:
+        """Note what takes memory, in bytes by quantity."""
+        for quantity, size in sizes.items():
+            self.value(variant, quantity, "B", size, phase=phase, **place)
+
+    def status(
+        self, variant: str, status: str = "ok", reason: str = "", **place: Unpack[Place]
+    ) -> None:
         """Note what became of a mode, or of a length and direction."""
-        self.statuses.append(
-            {
-                "variant": variant,
-                "status": status,
-                "reason": reason,
-                "mode": place.get("mode"),
-                "length": place.get("length"),
-                "direction": place.get("direction"),
-            }
-        )
+        found: dict = {"variant": variant, "status": status, "reason": reason}
+        self.statuses.append(found | {key: place.get(key) for key in OF_STATUS})
 
-    def is_ok(self, variant: str | None = None) -> bool:
-        """Whether anything was measured, or anything of a variant."""
-        return any(
-            one["status"] == "ok" for one in self.statuses if variant in (None, one["variant"])
-        )
+    def is_ok(self) -> bool:
+        """Whether anything was measured."""
+        return any(one["status"] == "ok" for one in self.statuses)
 
 
 def rows_of(found: list[Found]) -> list[dict]:
@@ -149,13 +165,16 @@ def limited(rows: list[dict], variant: str) -> str | None:
     return "launches" if clock > LAUNCH_LIMITED * alone else "gpu"
 
 
-def median(rows: list[dict], variant: str, kind: str, phase: str = "step") -> float | None:
-    """The median of the processes' medians, in seconds; None without samples."""
-    place = {"variant": variant, "kind": kind, "phase": phase, "warmup": False}
-    by_process: dict[int, list[float]] = {}
-    for row in rows:
-        if all(row.get(key) == value for key, value in place.items()):
-            by_process.setdefault(row["process"], []).append(row["seconds"])
+def median(rows: list[dict], variant: str, kind: str) -> float | None:
+    """The median of the processes' medians of a step, in seconds; None without samples."""
+    by_process: dict[int, list[float]] = defaultdict(list)
+    for row in chosen(rows, variant=variant, kind=kind, phase="step", warmup=False):
+        by_process[row["process"]].append(row["seconds"])
     if not by_process:
         return None
     return statistics.median(map(statistics.median, by_process.values()))
+
+
+def chosen(rows: Iterable[dict], **place: object) -> list[dict]:
+    """Those of the samples that are at a place."""
+    return [row for row in rows if all(row.get(key) == value for key, value in place.items())]

@@ -20,11 +20,13 @@ from stepscope.measure import memory, steps
 from stepscope.measure.clock import Clock, time_in_a_row
 from stepscope.measure.found import Found
 from stepscope.measure.samples import Samples
-from stepscope.measure.scratch import events_of
+from stepscope.measure.scratch import events_of, profiler
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, aside
 
-REPLAYS, WARM_REPLAYS, LEAST_REPLAYS = 10, 3, 3
+REPLAYS = 10
+WARM_REPLAYS = 3
+LEAST_REPLAYS = 3
 PROFILED = 3  # steps
 LEAST_SECONDS = 1.0  # of a series whose energy is read
 _LAUNCHES = re.compile(r"(cuda|cu)(LaunchKernel|LaunchCooperativeKernel|GraphLaunch)")
@@ -107,14 +109,16 @@ def energy(run: Callable[[], object], name: str, found: Found, telemetry: Teleme
     before = _moved(telemetry)
     if before is None:
         return
-    start, count = time.perf_counter(), 0
+    start = time.perf_counter()
+    count = 0
     while time.perf_counter() - start < LEAST_SECONDS:
         run()
         count += 1
     torch.cuda.synchronize()
     ran = time.perf_counter() - start
     time.sleep(0.2)  # the counter is late
-    after, later = _moved(telemetry), _moved(telemetry)
+    after = _moved(telemetry)
+    later = _moved(telemetry)
     if after is None or later is None:
         return
     idle_power = (later.joules - after.joules) / (later.at - after.at)
@@ -131,7 +135,8 @@ class _Reading(NamedTuple):
 
 def _moved(telemetry: Telemetry) -> _Reading | None:
     """The counter as it moves next; None if it does not within a second."""
-    first, start = telemetry.energy(), time.perf_counter()
+    first = telemetry.energy()
+    start = time.perf_counter()
     while first is not None:
         now = time.perf_counter()
         if now - start >= 1:
@@ -161,15 +166,14 @@ def counted(work: Workload, name: str, samples: Samples, found: Found, device: s
 
 def _profiled(work: Workload, count: int, device: str) -> list[dict]:
     """The events of so many steps, after one that is not profiled."""
-    phases, clock = work.phases("step"), Clock(device)
-    steps.whole(work, phases)
+    step = steps.free(work)
+    clock = Clock(device)
+    step()
     work.drop_graph()
     clock.synchronize()
-    kinds = torch.profiler.ProfilerActivity
-    activities = [kinds.CUDA if device == "cuda" else kinds.CPU]
-    with torch.profiler.profile(activities=activities) as profile:
+    with profiler(device, with_host=False) as profile:
         for _ in range(count):
-            steps.whole(work, phases)
+            step()
             work.drop_graph()
         clock.synchronize()
     return events_of(profile)
@@ -202,7 +206,8 @@ def busy(events: list[dict], count: int) -> list[float]:
 
 def union(spans: list[tuple[float, float]]) -> float:
     """Length of the union of intervals (start, end), which are sorted."""
-    length, reached = 0.0, float("-inf")
+    length = 0.0
+    reached = float("-inf")
     for start, end in spans:
         length += max(0.0, end - max(start, reached))
         reached = max(reached, end)

@@ -20,10 +20,9 @@ from stepscope.axes import option
 from stepscope.formulas import footprint, footprint_peak
 from stepscope.machine.process import available_memory
 from stepscope.measure import gpu_alone, memory, models, steps
-from stepscope.measure.clock import Clock
-from stepscope.measure.found import Found, Place
-from stepscope.measure.samples import Budget, Samples, series, take_turns
-from stepscope.measure.steps import Outcome, caught
+from stepscope.measure.found import Found, Outcome, chosen
+from stepscope.measure.samples import Budget, series, take_turns
+from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, compiled_loss, is_compiled, unsupported, workload
 from stepscope.model.about import Optimizer
@@ -31,7 +30,8 @@ from stepscope.model.chosen import load, said
 from stepscope.model.shape import ModelShape
 
 # Least steps, and most seconds beyond them, of the series beside the turns.
-SHORT, SHORT_SECONDS = 2, 0.25
+SHORT = 2
+SHORT_SECONDS = 0.25
 KEPT = 3 * 4  # bytes a parameter between two steps: itself and the optimizer's two moments in fp32
 HEADROOM = 0.9  # of the memory that is free
 
@@ -52,16 +52,16 @@ def fit_together(spec: dict, free: int) -> bool:
         return True
     shape = ModelShape.of(spec)
     of_weights = KEPT * shape.parameters
-    kept, transient = 0, []
+    kept = 0
+    transient = []
     for variant in spec["variants"]:
         options = spec_of(spec, variant)
-        attention = "naive" if option(options, "attention") == "naive" else "sdpa"
         setup = footprint.Setup(
             shape,
             spec["batch"],
             spec["context"],
-            precision=options["precision"],
-            attention=attention,
+            options["precision"],
+            attention="naive" if option(options, "attention") == "naive" else "sdpa",
             optimizer=_known_optimizer(option(options, "optimizer")),
             loss=option(options, "loss"),
         )
@@ -93,15 +93,11 @@ class _NoRoomError(Exception):
     """Memory ran out while several rungs shared it: they have to be measured one after another."""
 
 
-class _Process:
+class _Process(steps.Process):
     def __init__(self, spec: dict, telemetry: Telemetry, process: int, together: bool):
-        self._spec, self._device = spec, spec["device"]
-        self._telemetry, self._together = telemetry, together
-        self._is_first, self._is_last = process == 1, process == spec["processes"]
-        self._samples = Samples(telemetry, process)
-        self._clock = Clock(self._device)
-        self._budget = Budget.of(spec)
-        self._found = Found(process, self._samples.rows)
+        super().__init__(spec, telemetry, process)
+        self._together = together
+        self._is_first = process == 1
         self._variants = ordered(spec["variants"], process)
         self._outcomes = {variant["name"]: Outcome() for variant in self._variants}
         self._works: dict[str, Workload] = {}  # that are in memory now
@@ -110,40 +106,39 @@ class _Process:
 
     def measure(self) -> Found:
         """Raises _NoRoomError where memory ran out while variants shared it."""
-        if self._together:
-            self._group(self._variants)
-        else:
-            for variant in self._variants:
-                self._group([variant])
+        for variants in groups(self._variants, self._together):
+            self._group(variants)
         if self._is_last and not self._together:
             # What a profiler slows down comes after all that is timed.
             for variant in self._variants:
                 self._try(variant["name"], self._built_again, variant)
                 self._forget()
         for name, outcome in self._outcomes.items():
-            self._found.status(name, outcome.status, outcome.reason, mode="step")
-        return self._found
+            self.found.status(name, outcome.status, outcome.reason, mode="step")
+        return self.found
 
     def _group(self, variants: list[dict]) -> None:
         """Measure variants that are in memory at once."""
         for variant in variants:
             self._try(variant["name"], self._prepare, variant)
         for name in list(self._works):  # memory given back is asked for again
-            self._try(name, partial(self._turn, name, warmup=True), 0)
-        turns = {name: partial(self._try, name, partial(self._turn, name)) for name in self._works}
-        take_turns(turns, self._budget)
+            self._try(name, self._turn, 0, True)
+        take_turns(
+            {name: partial(self._try, name, self._turn) for name in self._works}, self._budget
+        )
         for name in self._works:  # no variable may hold the last one beyond _forget()
             steps.tidy(self._works[name], self._device)
         for part in self._beside_the_turns():
             for name in list(self._works):
-                self._try(name, part, name)
+                self._try(name, part)
                 steps.tidy(self._works.get(name), self._device)
         self._forget()
 
     def _beside_the_turns(self) -> list[Callable[[str], None]]:
         """What is measured of each variant after the turns."""
         is_gpu = self._device == "cuda"
-        parts: list[Callable[[str], None]] = [self._phased, self._forward_backward]
+        phased = partial(self._series, mode="step", kind="phased")
+        parts: list[Callable[[str], None]] = [phased, self._forward_backward]
         if is_gpu and self._is_last:
             parts.append(self._energy)
         if is_gpu and (self._is_last or self._together):  # else it takes too long
@@ -152,17 +147,17 @@ class _Process:
             parts.append(self._counted)
         return parts
 
-    def _try(self, name: str, part: Callable, argument: object) -> None:
+    def _try(self, name: str, part: Callable[..., None], *arguments: object) -> None:
         """Run a part of a variant's measurement, unless the variant has failed; let go of one that
         fails."""
         outcome = self._outcomes[name]
-        if outcome.status != "ok":
+        if not outcome.is_ok:
             return
         with caught(outcome):
             if name in self._works:
                 self._works[name].use()
-            part(argument)
-        if outcome.status != "ok":
+            part(name, *arguments)
+        if not outcome.is_ok:
             work = self._works.pop(name, None)
             if outcome.status == "oom" and self._works:
                 raise _NoRoomError
@@ -173,51 +168,50 @@ class _Process:
         gc.collect()
         memory.release(self._device)
 
-    def _prepare(self, variant: dict) -> None:
+    def _prepare(self, name: str, variant: dict) -> None:
         """Build a variant and run its first steps; its peak is that of one step after them."""
-        name, spec = variant["name"], spec_of(self._spec, variant)
+        spec = spec_of(self._spec, variant)
         if reason := unsupported(spec):
             raise models.Unsupported(reason)
         memory.release(self._device)
         before = memory.held(self._device)
         work = self._works[name] = workload(spec)
         for _ in range(max(1, self._spec["warmup"])):
-            self._run(name, "forward-backward", "free", warmup=True)
+            self._run(name, "forward-backward", warmup=True)
         if checked := steps.computed(work):
-            self._found.checks[name] = checked
-        self._run(name, "step", "free", warmup=True)
+            self.found.checks[name] = checked
+        self._run(name, warmup=True)
         start = time.perf_counter()
         if work.capture():
             took = time.perf_counter() - start
-            self._found.value(name, "capture_time", "s", took, mode="forward-backward")
+            self.found.value(name, "capture_time", "s", took, mode="forward-backward")
         steps.tidy(work, self._device)
         memory.reset_peaks(self._device)
-        self._run(name, "step", "free", warmup=True)
+        self._run(name, warmup=True)
         # A CPU's process does not give back what another variant has freed.
         if self._device == "cuda":
-            for quantity, size in memory.peaks(self._device, before).items():
-                self._found.value(name, quantity, "B", size, mode="step", phase="step")
+            peaks = memory.peaks(self._device, before)
+            self.found.sizes(name, peaks, mode="step", phase="step")
         steps.tidy(work, self._device)
 
     def _run(
-        self, name: str, mode: str, kind: str, warmup: bool = False, number: int | None = None
+        self,
+        name: str,
+        mode: str = "step",
+        kind: str = "free",
+        warmup: bool = False,
+        number: int | None = None,
     ) -> None:
         """One step, in a round of this number if there are any."""
         step = steps.timed(self._works[name], mode, kind, self._clock)
-        place: Place = {"mode": mode, "kind": kind}
-        if number is not None:
-            place["round"] = number
-        self._samples.run(name, step, warmup, **place)
+        self._samples.run(name, step, warmup, mode=mode, kind=kind, round=number)
 
     def _turn(self, name: str, number: int, warmup: bool = False) -> None:
         if name != self._at_turn:  # the gradients of all variants need not be there at once
             for work in self._works.values():
                 work.clear_gradients()
             self._at_turn = name
-        self._run(name, "step", "free", warmup, number if self._together else None)
-
-    def _phased(self, name: str) -> None:
-        self._series(name, "step", "phased")
+        self._run(name, warmup=warmup, number=number if self._together else None)
 
     def _series(self, name: str, mode: str, kind: str) -> None:
         self._run(name, mode, kind, warmup=True)
@@ -233,31 +227,26 @@ class _Process:
         if not code or not self._is_first or code in self._compiled:
             return
         self._compiled.add(code)
-        first = next(
-            row["seconds"]
-            for row in self._samples.rows
-            if (row["variant"], row["mode"]) == (name, mode)
-        )
+        first = chosen(self._samples.rows, variant=name, mode=mode)[0]["seconds"]
         later = statistics.median(self._samples.of(name, mode=mode))
-        self._found.value(name, "compile_time", "s", max(0.0, first - later), mode=mode)
+        self.found.value(name, "compile_time", "s", max(0.0, first - later), mode=mode)
 
     def _energy(self, name: str) -> None:
-        work = self._works[name]
-        step = partial(steps.whole, work, work.phases("step"))
-        gpu_alone.energy(step, name, self._found, self._telemetry)
+        step = steps.free(self._works[name])
+        gpu_alone.energy(step, name, self.found, self._telemetry)
 
     def _host_free(self, name: str) -> None:
-        work, seconds = self._works[name], self._budget.seconds
-        gpu_alone.host_free(work, name, self._samples, self._found, seconds)
+        work = self._works[name]
+        seconds = self._budget.seconds
+        gpu_alone.host_free(work, name, self._samples, self.found, seconds)
 
     def _counted(self, name: str) -> None:
-        gpu_alone.counted(self._works[name], name, self._samples, self._found, self._device)
+        gpu_alone.counted(self._works[name], name, self._samples, self.found, self._device)
 
-    def _built_again(self, variant: dict) -> None:
+    def _built_again(self, name: str, variant: dict) -> None:
         """Count what a variant launches, after it was let go of."""
-        name = variant["name"]
         work = self._works[name] = workload(spec_of(self._spec, variant))
-        steps.whole(work, work.phases("step"))
+        steps.free(work)()
         work.drop_graph()
         work.capture()
         self._counted(name)
@@ -270,6 +259,11 @@ def compiled_code(spec: dict) -> tuple:
     rest = (spec.get(key) for key in ("precision", "attention", "checkpoint"))
     code = (how.parts, str(how.arguments), compiled_loss(spec), *rest)
     return code if is_compiled(spec) else ()
+
+
+def groups(variants: list[dict], together: bool) -> list[list[dict]]:
+    """What is in memory at once: all of the variants, or each by itself."""
+    return [variants] if together else [[variant] for variant in variants]
 
 
 def ordered(variants: list[dict], process: int) -> list[dict]:

@@ -30,7 +30,8 @@ def reason(error: BaseException) -> str:
 def require_room(shape: ModelShape, device: str) -> None:
     """Raise MemoryError, in one line, if a model's parameters in fp32 take more than all memory
     that there is: to fill it with what cannot fit would take minutes."""
-    wanted, room = FP32_BYTES * shape.parameters, capacity(device)
+    wanted = FP32_BYTES * shape.parameters
+    room = capacity(device)
     if wanted > room:
         sizes = [f"{size / 2**30:,.1f} GiB" for size in (wanted, room)]
         raise MemoryError(

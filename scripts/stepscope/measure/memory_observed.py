@@ -134,7 +134,8 @@ class Parts:
     def watch_backward(self, loss: Tensor) -> None:
         """From now on each node of the loss's graph tells its part before it runs."""
         assert loss.grad_fn is not None, "a loss without a graph has no backward pass"
-        waiting, seen = [loss.grad_fn], {loss.grad_fn}
+        waiting = [loss.grad_fn]
+        seen = {loss.grad_fn}
         while waiting:
             node = waiting.pop()
             if not hasattr(node, "variable"):  # of a parameter: it makes nothing of its own

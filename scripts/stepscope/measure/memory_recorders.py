@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from stepscope.measure.scratch import events_of
+from stepscope.measure.scratch import events_of, profiler
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 Mark = list[int]  # [allocations, frees]
@@ -75,9 +75,7 @@ class CpuRecorder:
         """Record from here on, and forget what was recorded before."""
         self.abandon()
         self._count = 0
-        self._profile = torch.profiler.profile(
-            activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, with_stack=True
-        )
+        self._profile = profiler("cpu", profile_memory=True, with_stack=True)
         self._profile.__enter__()
 
     def mark(self) -> int:
@@ -114,7 +112,8 @@ def from_profile(events: list[dict]) -> tuple[dict, list[Mark]]:
     trace: list[dict] = []
     counts = [[0, 0]]  # allocations and frees before each event, and after the last
     for event in memory:
-        address, size = event["args"]["Addr"], event["args"]["Bytes"]
+        address = event["args"]["Addr"]
+        size = event["args"]["Bytes"]
         entry = {"addr": address, "stream": 0, "time_us": int(event["ts"]), "pool_id": (0, 0)}
         allocations, frees = counts[-1]
         if size > 0:
@@ -153,28 +152,18 @@ def add_segments(snapshot: dict, before: Iterable[tuple[int, int]]) -> None:
         elif entry["action"] == "free_completed":
             alive.pop(entry["addr"], None)
     for address, (size, frames) in sorted(alive.items()):
-        block = {
-            "address": address,
-            "size": size,
-            "requested_size": size,
-            "state": "active_allocated",
-            "frames": frames,
+        own = {"address": address, "requested_size": size}
+        block = own | {"size": size, "state": "active_allocated", "frames": frames}
+        segment = own | {
+            "device": 0,
+            "stream": 0,
+            "segment_type": "large",
+            "segment_pool_id": (0, 0),
+            "is_expandable": False,
+            "blocks": [block],
         }
-        snapshot["segments"].append(
-            {
-                "device": 0,
-                "address": address,
-                "stream": 0,
-                "segment_type": "large",
-                "segment_pool_id": (0, 0),
-                "total_size": size,
-                "allocated_size": size,
-                "active_size": size,
-                "requested_size": size,
-                "is_expandable": False,
-                "blocks": [block],
-            }
-        )
+        sizes = dict.fromkeys(("total_size", "allocated_size", "active_size"), size)
+        snapshot["segments"].append(segment | sizes)
 
 
 class _Stacks:
@@ -190,7 +179,8 @@ class _Stacks:
 
     def at(self, thread: int, time: float) -> list[dict]:
         """Frames of a thread, innermost first; must be asked in the order of time."""
-        stack, waiting = self._open[thread], self._waiting[thread]
+        stack = self._open[thread]
+        waiting = self._waiting[thread]
         while waiting and waiting[0]["ts"] <= time:
             stack.append(waiting.popleft())
         stack[:] = [call for call in stack if call["ts"] + call["dur"] >= time]

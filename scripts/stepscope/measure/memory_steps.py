@@ -4,18 +4,18 @@ them."""
 import contextlib
 import gc
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from functools import partial
 
 from torch import Tensor
 
 from stepscope.axes import MODES, option
 from stepscope.measure import memory, models
 from stepscope.measure.clock import Clock
-from stepscope.measure.found import Found
+from stepscope.measure.found import Found, Outcome
 from stepscope.measure.memory_observed import Observed, Parts, address, described
 from stepscope.measure.memory_recorders import add_segments, recorder
 from stepscope.measure.samples import PhaseTimes, Samples
-from stepscope.measure.steps import Outcome, caught
+from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, unsupported
 from stepscope.model import ranges
@@ -59,32 +59,18 @@ def _held(value: object, owner: str, names: dict[Tensor, str]) -> Iterator[tuple
             yield from _held(inner, owner, names)
 
 
-@dataclass
-class Recording:
-    """What came of a cell: samples and status, the snapshot, what is known of it, bytes at its
-    landmarks."""
-
-    outcome: Outcome = field(default_factory=Outcome)
-    found: Found = field(default_factory=Found)
-    snapshot: dict = field(default_factory=dict)
-    known: dict = field(default_factory=dict)
-    baselines: dict = field(default_factory=dict)
-    recorded: str = "warm-up"
-    recorder: str = ""
-
-
-def measure(spec: dict, telemetry: Telemetry) -> Recording:
+def measure(spec: dict, telemetry: Telemetry) -> "Recording":
     """Warm up, then run the spec's steps with the recorder on, the device waited for around each
     phase.
 
     Running out of memory is an `oom` outcome with the recording so far; other errors pass through.
     """
     models.preload(spec)
-    recording, mode = Recording(), option(spec, "mode")
-    run = _Run(spec, telemetry, recording)
+    run = Recording(spec, telemetry)
+    mode = option(spec, "mode")
     memory.reset_peaks(spec["device"])
     try:
-        with caught(recording.outcome):
+        with caught(run.outcome):
             reason = COMPILED if option(spec, "compile") != "none" else unsupported(spec)
             if reason:
                 raise models.Unsupported(reason)
@@ -99,26 +85,35 @@ def measure(spec: dict, telemetry: Telemetry) -> Recording:
         raise
     finally:
         ranges.turn_on(None)
-    for quantity, size in memory.peaks(spec["device"]).items():
-        recording.found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
-    recording.found.status(NAME, recording.outcome.status, recording.outcome.reason, mode=mode)
-    if recording.outcome.status == "unsupported":  # nothing ran
+    peaks = memory.peaks(spec["device"])
+    run.found.sizes(NAME, peaks, mode=mode, phase=MODES[mode].whole)
+    run.found.status(NAME, run.outcome.status, run.outcome.reason, mode=mode)
+    if run.outcome.status == "unsupported":  # nothing ran
         run.recorder.abandon()
     else:
         run.end()
-    return recording
+    return run
 
 
-class _Run:
-    """The steps of one cell, with the marks that say what ran when."""
+class Recording:
+    """The steps of one cell, with the marks that say what ran when, and what came of them.
 
-    def __init__(self, spec: dict, telemetry: Telemetry, recording: Recording):
-        self._spec, self._recording = spec, recording
-        self._mode, self._device = option(spec, "mode"), spec["device"]
-        self._samples, self._steps = Samples(telemetry), 0
-        recording.found.rows = self._samples.rows
+    found: samples and status. snapshot: the recorder's. known: what is known of it. baselines:
+    bytes at its landmarks. recorded: which steps.
+    """
+
+    def __init__(self, spec: dict, telemetry: Telemetry):
+        self._spec = spec
+        self._device = spec["device"]
+        self._samples = Samples(telemetry)
+        self._steps = 0
+        self.outcome = Outcome()
+        self.found = Found(rows=self._samples.rows)
+        self.snapshot: dict = {}
+        self.known: dict = {}
+        self.baselines: dict = {}
+        self.recorded = "warm-up"
         self.recorder = recorder(self._device)
-        recording.recorder = self.recorder.name
         self._built: Workload | None = None
         self._observed: Observed | None = None
         self._begin()
@@ -133,22 +128,24 @@ class _Run:
         self._marks: list[tuple[int, int, str, str]] = []  # (mark, step, phase, module)
         # (mark, tensor); None: from before the recording
         self._seen: list[tuple[int | None, dict]] = []
-        self._phase, self._module = "", ""
+        self._part = "", ""  # the phase and the module that run
         self.recorder.start()
 
     def prepare(self) -> None:
         """Make the model, its batch and its optimizer."""
         self._built = Workload(self._spec)
         self._clock = Clock(self._device)
-        blocks = self._workload.model.blocks
-        self._parts = Parts(blocks, lambda module: self._tell(self._phase, module))
+        blocks = self._built.model.blocks
+        self._parts = Parts(blocks, lambda module: self._tell(self._part[0], module))
         ranges.turn_on(self._parts.open)
         self._note_all(before=False)
-        self._recording.baselines["model"] = self.recorder.allocated()
+        self.baselines["model"] = self.recorder.allocated()
 
     def one(self, warmup: bool) -> None:
         """Run a step, and keep its samples."""
-        self._samples.run(NAME, self.step, warmup=warmup, mode=self._mode, kind="phased")
+        mode = option(self._spec, "mode")
+        step = partial(self.step, mode)
+        self._samples.run(NAME, step, warmup=warmup, mode=mode, kind="phased")
         self._steps += 1
 
     def begin_measured(self) -> None:
@@ -157,22 +154,22 @@ class _Run:
         memory.reset_peaks(self._device)
         self._begin()
         self._note_all(before=True)
-        self._recording.baselines["start"] = self.recorder.allocated()
-        self._recording.recorded = "measured steps"
+        self.baselines["start"] = self.recorder.allocated()
+        self.recorded = "measured steps"
 
-    def step(self) -> PhaseTimes:
+    def step(self, mode: str) -> PhaseTimes:
         """One step, phase by phase; the first of all is looked at operator by operator too."""
-        workload, is_first = self._workload, self._steps == 0
+        workload = self._workload
+        is_first = self._steps == 0
         self._parts.forget()
         self._tell("", "")
         workload.clear_gradients()
         observing: contextlib.AbstractContextManager = contextlib.nullcontext()
         if is_first:
             parameters = workload.model.named_parameters()
-            self._observed = Observed(parameters, lambda: (self._phase, self._module))
-            observing = self._observed
+            observing = self._observed = Observed(parameters, lambda: self._part)
         with observing:
-            for name, phase in workload.phases(self._mode).items():
+            for name, phase in workload.phases(mode).items():
                 if name == "backward":
                     self._parts.watch_backward(workload.loss)
                 self._tell(name, "")
@@ -184,12 +181,12 @@ class _Run:
         workload.drop_graph()
         if is_first:
             workload.clear_gradients()
-            self._recording.baselines["first_step"] = self.recorder.allocated()
+            self.baselines["first_step"] = self.recorder.allocated()
 
     def end(self) -> None:
         """Take the snapshot, and put down what is known of it."""
         if self._built is not None:
-            if self._recording.outcome.status == "oom":
+            if self.outcome.status == "oom":
                 self._note("gradients", gradients(self._built))
             known = {tensor["category"] for _, tensor in self._seen}
             if "optimizer state" not in known:  # made in the recording
@@ -202,11 +199,11 @@ class _Run:
         before = {one["address"]: one["bytes"] for one in tensors if one["at"] == start}
         if not snapshot["segments"]:
             add_segments(snapshot, before.items())
-        self._recording.snapshot = snapshot
-        self._recording.known = {
+        self.snapshot = snapshot
+        self.known = {
             "schema_version": 1,
             "device": self._device,
-            "mode": self._mode,
+            "mode": option(self._spec, "mode"),
             "marks": [[*places[mark], *rest] for mark, *rest in self._marks],
             "tensors": tensors + _others(snapshot, set(before)),
             "made": self._observed.made if self._observed else [],
@@ -218,7 +215,7 @@ class _Run:
         now = (self._steps, phase, module)
         if not self._marks or now != self._marks[-1][1:]:
             self._marks.append((self.recorder.mark(), *now))
-        _, self._phase, self._module = now
+        self._part = phase, module
 
     def _note(self, category: str, tensors: list[tuple[str, Tensor]], before: bool = False) -> None:
         """Remember where tensors are now, or were already when the recording began."""

@@ -65,17 +65,16 @@ def record(
                 sys.exit(f"error: the profiled program failed (exit code {code}): {said}")
             rows, inner_record = cell_record.read(place)
             summary = inner_record["summary"]
-            if any(one["status"] != "ok" for one in summary["statuses"]):
+            found = Found(1, rows, summary["values"], summary["statuses"])
+            if any(one["status"] != "ok" for one in found.statuses):
                 report.unlink(missing_ok=True)
-                return Found(1, rows, summary["values"], summary["statuses"])
+                return found
             gave = _captured(report, folder / "trace.sqlite")
             trace["attempts"].append({"tried": name, "gave": gave or "kernels"})
             if gave is None:
-                trace |= {
-                    "file": "trace.sqlite",
-                    "options": " ".join(f"--{k}={v}" for k, v in chosen.items()),
-                }
-                return Found(1, rows, summary["values"], summary["statuses"])
+                trace["file"] = "trace.sqlite"
+                trace["options"] = " ".join(_flags(chosen))
+                return found
             print(f"nsys, {name}: {gave}", flush=True)
     for full in filter(files.is_full, (folder, Path(tempfile.gettempdir()))):
         sys.exit(
@@ -98,21 +97,22 @@ def _captured(report: Path, path: Path) -> str | None:
         nsys_export.export(report, path)
     except TraceError as error:
         return str(error).removeprefix(f"{report}: ")[:200]
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        try:
-            (count,) = database.execute(
-                "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"
-            ).fetchone()
-        except sqlite3.Error:
-            count = 0
-    return None if count else "an empty capture"
+    with contextlib.closing(sqlite3.connect(path)) as database, contextlib.suppress(sqlite3.Error):
+        # An error: there is no such table.
+        kernels = database.execute("SELECT 1 FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1")
+        if kernels.fetchone():
+            return None
+    return "an empty capture"
 
 
 def command(program: str, chosen: dict[str, str], report: Path, inner: list[str]) -> list[str]:
     """`nsys profile` with its options in front of the inner command; the report goes to
     report.nsys-rep."""
-    words = [f"--{key}={value}" for key, value in chosen.items()]
-    return [program, "profile", *words, f"--output={report}", *inner]
+    return [program, "profile", *_flags(chosen), f"--output={report}", *inner]
+
+
+def _flags(chosen: dict[str, str]) -> list[str]:
+    return [f"--{key}={value}" for key, value in chosen.items()]
 
 
 def run(

@@ -6,7 +6,6 @@ is not touched, and nothing has run in the process that measures.
 
 import os
 import sys
-from collections.abc import Callable
 from types import ModuleType
 
 from stepscope.config import own_models
@@ -15,9 +14,8 @@ from stepscope.machine import process
 from stepscope.machine.identity import PACKAGE, package_version
 from stepscope.machine.locks import HELD
 from stepscope.measure import processes
-from stepscope.measure.cell import Measurement
+from stepscope.measure.cell import Measure, Measurement
 from stepscope.measure.found import Found
-from stepscope.measure.telemetry import Telemetry
 
 
 def cell(program: str, spec: dict, settings: Settings, **more) -> Measurement:
@@ -26,7 +24,7 @@ def cell(program: str, spec: dict, settings: Settings, **more) -> Measurement:
 
 
 class OwnMeasurement(Measurement):
-    """A cell whose spec names a model of one's own.
+    """A cell whose spec names a model of one's own. What was built is `model` in the summary.
 
     A model that cannot be built or run ends the program with one line.
     """
@@ -34,29 +32,29 @@ class OwnMeasurement(Measurement):
     def __init__(
         self, program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), **more
     ):
-        self._description: dict | None = None
         try:
-            self._packages = own_models.packages_of(spec["model"])
-            super().__init__(program, spec, settings, (*tools, *self._packages), **more)
+            packages = own_models.packages_of(spec["model"])
+            super().__init__(program, spec, settings, (*tools, *packages), **more)
             self._code = own_models.with_files(self._code, spec["model"])
         except own_models.package().ModelError as error:
             sys.exit(f"error: {error}")
+        names = [name.removeprefix(PACKAGE) for name in packages]
+        self._versions = {name: found for name in names if (found := package_version(name))}
+        self._more = {"model": None}
 
     def __enter__(self) -> "OwnMeasurement":
         super().__enter__()
         if HELD in os.environ:  # the program that measures through this one has shown it
             return self
         try:
-            (self._description,) = processes.each(1, lambda _: looked_at(self.spec))
+            (found,) = processes.each(1, lambda _: looked_at(self.spec))
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise
-        found = self._description
-        said = (
-            f"{found['parameters']:,} parameters"
-            if found
-            else "not looked at: the host's memory does not hold it"
-        )
+        self._more["model"] = found
+        said = "not looked at: the host's memory does not hold it"
+        if found:
+            said = f"{found['parameters']:,} parameters"
         print(f"model       {self.spec['model']}, {said}", flush=True)
         return self
 
@@ -65,34 +63,13 @@ class OwnMeasurement(Measurement):
         _end(error)
         return None
 
-    def in_processes(self, measure: Callable[[dict, Telemetry, int], Found]) -> list[Found]:
+    def _one(self, measure: Measure, number: int) -> tuple[Found, dict]:
         """As Measurement has it; a model that fails ends the process with one line."""
-
-        def measured(*arguments) -> Found:
-            try:
-                return measure(*arguments)
-            except Exception as error:
-                _end(error)
-                raise
-
-        return super().in_processes(measured)
-
-    def finish(
-        self,
-        found: list[Found],
-        variants: list[str],
-        more: dict | None = None,
-        versions: dict | None = None,
-    ) -> None:
-        """As Measurement has it, with what was built as `model` in the summary."""
-        names = [name.removeprefix(PACKAGE) for name in self._packages]
-        packages = {name: version for name in names if (version := package_version(name))}
-        super().finish(
-            found,
-            variants,
-            (more or {}) | {"model": self._description},
-            packages | (versions or {}),
-        )
+        try:
+            return super()._one(measure, number)
+        except Exception as error:
+            _end(error)
+            raise
 
 
 def _end(error: BaseException | None) -> None:
@@ -108,7 +85,8 @@ def looked_at(spec: dict) -> dict | None:
     """
     from stepscope.measure import memory
 
-    own, keys = own_models.package(), own_models.keys_of(spec)
+    own = own_models.package()
+    keys = own_models.keys_of(spec)
     process.limit_address_space()
     try:
         found = own.describe(spec["model"], keys, spec["context"], spec["batch"], spec["seed"])

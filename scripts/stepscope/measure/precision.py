@@ -14,12 +14,8 @@ from stepscope.model.formats import FORMATS
 CPUINFO = Path("/proc/cpuinfo")
 # Of several precisions whose results have one type the first: it is no more than that type.
 _NAMES = {getattr(torch, one.dtype): name for name, one in reversed(FORMATS.items())}
-_LACKING = (
-    "not implemented for",
-    "not supported",
-    "does not support",
-    "unsupported",
-)  # said of an operator
+# Said of an operator.
+_LACKING = ("not implemented for", "not supported", "does not support", "unsupported")
 Result = TypeVar("Result")
 
 
@@ -29,13 +25,12 @@ def unsupported(precision: str, device: str) -> str | None:
         return "TF32 is a format of NVIDIA's tensor cores; a CPU has none"
     if device == "cpu":
         return None if has_instructions(precision) else f"no {precision} instructions"
-    own, least = torch.cuda.get_device_capability(), FORMATS[precision].capability
+    own = torch.cuda.get_device_capability()
+    least = FORMATS[precision].capability
     if own >= least:
         return None
-    name, needed, has = (
-        torch.cuda.get_device_name(),
-        *("{}.{}".format(*each) for each in (least, own)),
-    )
+    needed, has = ("{}.{}".format(*each) for each in (least, own))
+    name = torch.cuda.get_device_name()
     return f"{precision} needs compute capability {needed} or more; {name} has {has}"
 
 
@@ -73,26 +68,28 @@ def autocast(precision: str, device: str) -> contextlib.AbstractContextManager:
     return contextlib.nullcontext()
 
 
-def name_of(dtype: torch.dtype) -> str:
-    """Short name of a dtype, as `fp32`; torch's own of one that is no precision."""
-    return _NAMES.get(dtype, str(dtype).removeprefix("torch."))
-
-
 def names_of(value: object) -> str:
-    """The dtypes of the tensors in nested arguments, each once, in their order, joined by ` + `."""
-    found = (name_of(leaf.dtype) for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
-    return " + ".join(dict.fromkeys(found))
+    """The dtypes of the tensors in nested arguments, each once, in their order, joined by ` + `:
+    short names, as `fp32`; torch's own of one that is no precision."""
+    kinds = [leaf.dtype for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    names = [_NAMES.get(kind, str(kind).removeprefix("torch.")) for kind in kinds]
+    return " + ".join(dict.fromkeys(names))
 
 
-def attempt(call: Callable[[], Result], under: str, device: str) -> tuple[Result | None, str]:
-    """(what `call` gives, ""); or (None, why not) where the device lacks an operator for a dtype,
-    or is a GPU without autocast to `under` ("": none is used). A CPU without a format's
+def attempt(call: Callable[[], Result], under: str, device: str) -> tuple[Result | None, dict]:
+    """(what `call` gives, {}); or (None, status and reason) where the device lacks an operator for
+    a dtype, or is a GPU without autocast to `under` ("": none is used). A CPU without a format's
     instructions is only slow."""
-    if under and device == "cuda" and (refused := unsupported(under, device)):
-        return None, refused
+    if under and device == "cuda" and (reason := unsupported(under, device)):
+        return None, refused(reason)
     try:
-        return call(), ""
+        return call(), {}
     except RuntimeError as error:  # NotImplementedError is one
         if not any(part in str(error).lower() for part in _LACKING):
             raise
-        return None, memory.reason(error)
+        return None, refused(memory.reason(error))
+
+
+def refused(reason: str) -> dict:
+    """Status and reason of a row of what cannot be had."""
+    return {"status": "unsupported", "reason": reason}

@@ -19,24 +19,25 @@ VARIANTS = (
 )
 
 
-def measure(spec: dict) -> dict:
+def measure(spec: dict) -> dict[str, list[dict]]:
     """The last sum of each variant, with the addend as it was rounded and the last addition,
     counted from 1, that changed the sum: later ones were rounded away."""
     table = []
     for name, into, of, cast in VARIANTS:
         addend = torch.tensor(ADDEND, dtype=dtype(of), device=spec["device"])
         sums = running_sums(dtype(into), addend.to(dtype(into)) if cast else addend)
-        table.append(
-            {
-                "variant": name,
-                "sum_dtype": into,
-                "addend_dtype": of,
-                "times": TIMES,
-                "addend": addend.item(),
-            }
-            | {"sum": sums[-1], "exact": ADDEND * TIMES, "last_change": 1 + sums.index(sums[-1])}
-        )
-    return {"status": "ok", "reason": "", "tables": {"accumulation": table}}
+        row = {
+            "variant": name,
+            "sum_dtype": into,
+            "addend_dtype": of,
+            "times": TIMES,
+            "addend": addend.item(),
+            "sum": sums[-1],
+            "exact": ADDEND * TIMES,
+            "last_change": 1 + sums.index(sums[-1]),
+        }
+        table.append(row)
+    return {"accumulation": table}
 
 
 def running_sums(kind: torch.dtype, addend: torch.Tensor) -> list[float]:

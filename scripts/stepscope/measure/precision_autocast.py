@@ -9,11 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from stepscope.measure import memory, precision
-from stepscope.measure.precision import attempt, name_of, names_of
+from stepscope.measure import precision
+from stepscope.measure.models.transformer import Model
+from stepscope.measure.precision import attempt, names_of
 from stepscope.model.losses.own import cross_entropy
-from stepscope.model.shape import ModelShape
-from stepscope.model.transformer import build_model, random_batch
 
 FORMATS = ("fp16", "bf16")
 
@@ -31,23 +30,26 @@ def toy_model(device: str) -> nn.Module:
     return nn.Sequential(OrderedDict(layers))
 
 
+FIELDS = ("parameter", "input", "output", "output_gradient", "parameter_gradient")
+
+
 class Watch:
     """Dtypes that pass through modules and functions, a row a role: `rows[role]` with each field's
     dtypes in order."""
 
     def __init__(self) -> None:
         self.rows: dict[str, dict] = {}
+        self._modules: list[tuple[str, nn.Module]] = []
 
     def module(self, role: str, module: nn.Module) -> None:
         """Note what goes into the module and comes out of it; several modules may have one role."""
-        row = self._row(role, type(module).__name__)
-        for each in module.parameters(recurse=False):
-            row["parameter"].setdefault(name_of(each.dtype))
+        self._add_row(role, type(module).__name__)
+        self._modules.append((role, module))
         module.register_forward_hook(lambda _, inputs, output: self.passed(role, inputs, output))
 
     def function(self, role: str, of: str, call):
         """`call` with what goes in and comes out noted; `of` names what it computes."""
-        self._row(role, of)
+        self._add_row(role, of)
 
         def watched(*inputs):
             output = call(*inputs)
@@ -58,70 +60,61 @@ class Watch:
 
     def passed(self, role: str, inputs: object, output: Tensor) -> None:
         """Note one call, and the dtype of the gradient that will come back to its output."""
-        row = self.rows[role]
-        row["input"].setdefault(names_of(inputs))
-        row["output"].setdefault(names_of(output))
-
-        def note(gradient: Tensor) -> None:
-            row["output_gradient"].setdefault(name_of(gradient.dtype))
-
+        self._note(role, "input", names_of(inputs))
+        self._note(role, "output", names_of(output))
         if output.requires_grad:
-            output.register_hook(note)
+            output.register_hook(
+                lambda gradient: self._note(role, "output_gradient", names_of(gradient))
+            )
 
-    def gradients(self, role: str, module: nn.Module) -> None:
-        """Note the dtypes of the gradients that its parameters got."""
-        for each in module.parameters(recurse=False):
-            if each.grad is not None:
-                self.rows[role]["parameter_gradient"].setdefault(name_of(each.grad.dtype))
+    def _add_row(self, role: str, kind: str) -> None:
+        # Dtypes in the order in which they came, each once.
+        fields: dict = {field: {} for field in FIELDS}
+        self.rows.setdefault(role, {"kind": kind} | fields)
 
-    def _row(self, role: str, kind: str) -> dict:
-        row: dict = {"kind": kind}
-        for key in ("parameter", "input", "output", "output_gradient", "parameter_gradient"):
-            row[key] = {}  # dtypes in the order in which they came, each once
-        return self.rows.setdefault(role, row)
+    def _note(self, role: str, field: str, name: str) -> None:
+        self.rows[role][field].setdefault(name)
 
     def table(self, name: str) -> list[dict]:
-        """The rows of autocast in a format as plain values; where calls differ, their dtypes are
-        joined by ` or `."""
-
-        def plain(value: str | dict) -> str:
-            return " or ".join(value) if isinstance(value, dict) else value
-
+        """The rows of autocast in a format as plain values, those of parameters and their gradients
+        with them; where calls differ, their dtypes are joined by ` or `."""
+        for role, module in self._modules:
+            for each in module.parameters(recurse=False):
+                self._note(role, "parameter", names_of(each))
+                if each.grad is not None:
+                    self._note(role, "parameter_gradient", names_of(each.grad))
         found = []
         for role, row in self.rows.items():
             key = {"autocast": name, "status": "ok", "reason": "", "role": role}
-            found.append(key | {field: plain(value) for field, value in row.items()})
+            dtypes = {field: " or ".join(row[field]) for field in FIELDS}
+            found.append(key | {"kind": row["kind"]} | dtypes)
         return found
 
 
-def measure(spec: dict) -> dict:
+def measure(spec: dict) -> dict[str, list[dict]]:
     """For each format the dtypes of both models."""
     tables: dict[str, list[dict]] = {"toy": [], "model": []}
     for name in FORMATS:
         for table, probe in (("toy", _toy), ("model", _model)):
-            found, reason = attempt(partial(probe, spec, name), name, spec["device"])
-            failed = {"autocast": name, "status": "unsupported", "reason": reason}
-            tables[table] += found or [failed]
-    tried = tables["toy"] + tables["model"]
-    if any(row["status"] == "ok" for row in tried):
-        return {"status": "ok", "reason": "", "tables": tables}
-    return {"status": "unsupported", "reason": tried[0]["reason"], "tables": tables}
+            found, refusal = attempt(partial(probe, spec, name), name, spec["device"])
+            tables[table] += found or [{"autocast": name} | refusal]
+    return tables
 
 
 def _toy(spec: dict, name: str) -> list[dict]:
     """The toy model's layers, in their order, and its loss."""
     torch.manual_seed(spec["seed"])
-    device, watch = spec["device"], Watch()
-    model, loss = toy_model(device), nn.CrossEntropyLoss()
-    layers = {**dict(model.named_children()), "loss": loss}
-    for role, layer in layers.items():
+    device = spec["device"]
+    watch = Watch()
+    model = toy_model(device)
+    loss = nn.CrossEntropyLoss()
+    for role, layer in [*model.named_children(), ("loss", loss)]:
         watch.module(role, layer)
-    inputs, targets = torch.randn(8, 20, device=device), torch.randint(5, (8,), device=device)
-    with torch.autocast(device, dtype=precision.dtype(name)):
+    inputs = torch.randn(8, 20, device=device)
+    targets = torch.randint(5, (8,), device=device)
+    with precision.autocast(name, device):
         value = loss(model(inputs), targets)
     value.backward()
-    for role, layer in layers.items():
-        watch.gradients(role, layer)
     return watch.table(name)
 
 
@@ -130,25 +123,18 @@ def _model(spec: dict, name: str) -> list[dict]:
 
     Raises MemoryError for a model that the memory does not hold.
     """
-    shape, device, seed = ModelShape.of(spec), spec["device"], spec["seed"]
+    device = spec["device"]
     watch = Watch()
-    memory.require_room(shape, device)
-    model = build_model(shape, spec["context"], "naive", device, seed)
-    tokens, targets = random_batch(shape.vocab_size, spec["batch"], spec["context"], device, seed)
-    members = []
-    for path, module in model.named_modules():
+    model = Model(spec)
+    for path, module in model.module.named_modules():
         if path and not isinstance(module, nn.ModuleList):
-            members.append((re.sub(r"^blocks\.\d+", "blocks.*", path), module))
-    for role, module in members:
-        watch.module(role, module)
+            watch.module(re.sub(r"^blocks\.\d+", "blocks.*", path), module)
     for block in model.blocks:
         attention: Any = block.attention  # one of ours, whose core is a plain attribute
         role = "blocks.*.attention.attend"
         attention.attend = watch.function(role, "attention core", attention.attend)
     loss = watch.function("loss", "cross-entropy", cross_entropy)
     with precision.autocast(name, device):
-        value = loss(model(tokens), targets)
+        value = loss(model.outputs(), model.targets)
     value.backward()
-    for role, module in members:
-        watch.gradients(role, module)
     return watch.table(name)

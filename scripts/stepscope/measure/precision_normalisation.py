@@ -3,7 +3,7 @@ forced on them."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -26,7 +26,8 @@ ROWS_OF_EQUALS = (128, 1024, 8192, 65536, 131072)
 LARGEST_LOGITS = (1.0, 8.0, 11.0, 12.0, 80.0, 100.0)
 FORMATS = ("fp32", "fp16", "bf16")
 UNDER_AUTOCAST = ("fp16", "bf16")
-PLAIN, AUTOCAST = "all in the format", "under autocast"
+PLAIN = "all in the format"
+AUTOCAST = "under autocast"
 
 # Takes (rows, width) and returns the result and the intermediate that decides over it, both in the
 # dtype of x: every step of it is rounded to that dtype. Within one operator torch may add up in
@@ -34,32 +35,23 @@ PLAIN, AUTOCAST = "all in the format", "under autocast"
 Forced = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
-def measure(spec: dict) -> dict:
-    """The types under autocast, and the forced results against float64."""
-    tables = {"operators": _operators(spec), "forced": list(_forced(spec))}
-    return {"status": "ok", "reason": "", "tables": tables}
+def measure(spec: dict) -> dict[str, list[dict]]:
+    """Tables of the types under autocast, and of the forced results against float64."""
+    return {"operators": _operators(spec["device"]), "forced": list(_forced(spec))}
 
 
-def _operators(spec: dict) -> list[dict]:
+def _operators(device: str) -> list[dict]:
     """The type that each operation gives under autocast, for an input in 16 bits and for one in
     fp32."""
-    device = spec["device"]
     rows = []
     for name, given in itertools.product(UNDER_AUTOCAST, ("", "fp32")):
         given = given or name
+        x = torch.ones(2, WIDTH, device=device, dtype=precision.dtype(given))
         for operation, call in _under_autocast(device).items():
-            x = torch.ones(2, WIDTH, device=device, dtype=precision.dtype(given))
-            output, reason = attempt(partial(_type_given, name, call, x), name, device)
-            row: dict = {
-                "operation": operation,
-                "autocast": name,
-                "given": given,
-                "operator": "result",
-            }
-            if reason:
-                rows.append(row | {"status": "unsupported", "reason": reason})
-            else:
-                rows.append(row | {"input_dtypes": given, "output_dtype": output})
+            output, refusal = attempt(partial(_type_given, name, call, x), name, device)
+            row: dict = {"operation": operation, "autocast": name, "given": given}
+            types = {"input_dtypes": given, "output_dtype": output}
+            rows.append(row | {"operator": "result"} | (refusal or types))
     return rows
 
 
@@ -70,7 +62,8 @@ def _type_given(name: str, call: Callable[[Tensor], Tensor], x: Tensor) -> str:
 
 def _under_autocast(device: str) -> dict[str, Callable[[Tensor], Tensor]]:
     """Operations on (rows, width) as a model calls them; torch's own, and those of our model."""
-    weight, bias = torch.ones(WIDTH, device=device), torch.zeros(WIDTH, device=device)
+    weight = torch.ones(WIDTH, device=device)
+    bias = torch.zeros(WIDTH, device=device)
     own_norm = RMSNorm(WIDTH, eps=EPS).to(device)
     targets = torch.zeros(2, dtype=torch.int64, device=device)
     return {
@@ -110,58 +103,80 @@ def softmax_of(x: Tensor, is_shifted: bool = True) -> tuple[Tensor, Tensor]:
 
 
 @dataclass(frozen=True)
+class _Operation:
+    """ways: to compute it, by name, the first as float64 does, too; None stands for autocast, which
+    runs the operation `autocast`."""
+
+    name: str
+    autocast: str
+    ways: Mapping[str, Forced | None]
+
+    def exact(self, x: Tensor) -> Tensor:
+        """The result, of x in float64."""
+        call = self.ways[PLAIN]
+        assert call is not None, "all operations have it"
+        return call(x.double())[0]
+
+
+RMS_NORM = _Operation("RMSNorm", "own RMSNorm", {PLAIN: rms_norm, AUTOCAST: None})
+LAYER_NORM = _Operation(
+    "LayerNorm",
+    "torch LayerNorm",
+    {
+        PLAIN: layer_norm,
+        "variance as mean(x²) − mean(x)²": partial(layer_norm, of_squares=True),
+        AUTOCAST: None,
+    },
+)
+SOFTMAX = _Operation("softmax", "own softmax", {PLAIN: softmax_of, AUTOCAST: None})
+UNSHIFTED = {"without the maximum": partial(softmax_of, is_shifted=False)}
+
+
+@dataclass(frozen=True)
 class _Case:
-    """An input (1, width) in float64, what was varied to make it, and the ways to compute it.
+    """An input (1, width) in float64 of an operation, and what was varied to make it."""
 
-    exact: what float64 runs. ways: by their names; None stands for autocast, which runs the
-    operation `autocast`.
-    """
-
-    operation: str
+    operation: _Operation
     quantity: str
     value: float
     x: Tensor
-    exact: Forced
-    ways: dict[str, Forced | None]
-    autocast: str
 
 
 def _forced(spec: dict) -> Iterator[dict]:
     """One row a case, way of computing and format."""
     device = spec["device"]
     for case in _cases(spec["seed"]):
-        for way, call in case.ways.items():
+        for way, call in case.operation.ways.items():
+            compute = partial(_in_format, call) if call else _autocast
             for name in FORMATS if call else UNDER_AUTOCAST:
-                if call:
-                    outcome, under = partial(_in_format, case, call, name, device), ""
-                else:
-                    outcome, under = partial(_autocast, case, name, device), name
+                under = "" if call else name
+                found, refusal = attempt(partial(compute, case, name, device), under, device)
                 row = {
-                    "operation": case.operation,
+                    "operation": case.operation.name,
                     "way": way,
                     "format": name,
                     "quantity": case.quantity,
                     "value": case.value,
                 }
-                found, reason = attempt(outcome, under, device)
-                yield row | (found or {"status": "unsupported", "reason": reason})
+                yield row | (found or refusal)
 
 
 # The input is rounded first, so that the error is that of the arithmetic.
-def _in_format(case: _Case, call: Forced, name: str, device: str) -> dict:
+def _in_format(call: Forced, case: _Case, name: str, device: str) -> dict:
     """What `call` makes of x rounded to a format, beside what float64 makes of that."""
     low = case.x.to(precision.dtype(name))
     result, inner = (each.double().cpu() for each in call(low.to(device)))
     inners = {"inner": str(inner.item()), "inner_exact": call(low.double())[1].item()}
-    return against(case.exact(low.double())[0], result) | inners
+    return against(case.operation.exact(low), result) | inners
 
 
 def _autocast(case: _Case, name: str, device: str) -> dict:
     """The same of the case's operation under autocast."""
     low = case.x.to(precision.dtype(name))
+    operation = case.operation
     with torch.autocast(device, dtype=precision.dtype(name)):
-        result = _under_autocast(device)[case.autocast](low.to(device))
-    return against(case.exact(low.double())[0], result.double().cpu())
+        result = _under_autocast(device)[operation.autocast](low.to(device))
+    return against(operation.exact(low), result.double().cpu())
 
 
 def _cases(seed: int) -> Iterator[_Case]:
@@ -169,37 +184,18 @@ def _cases(seed: int) -> Iterator[_Case]:
     normal = torch.randn(1, WIDTH, dtype=torch.float64)
     normal = (normal - normal.mean()) / normal.std(correction=0)
     of_largest = normal / normal.abs().max()
-    for largest in LARGEST:
-        yield _rms_norm(largest, largest * of_largest)
-    for largest in LARGEST:
-        yield _layer_norm("largest |x|", largest, largest * of_largest)
+    for operation in (RMS_NORM, LAYER_NORM):
+        for largest in LARGEST:
+            yield _Case(operation, "largest |x|", largest, largest * of_largest)
     for mean in MEANS:
-        yield _layer_norm("mean of x", mean, mean + normal)
+        yield _Case(LAYER_NORM, "mean of x", mean, mean + normal)
     for length in ROWS_OF_EQUALS:
-        logits = torch.zeros(1, length, dtype=torch.float64)
-        yield _softmax("equal logits", float(length), logits, {})
-    unshifted = {"without the maximum": partial(softmax_of, is_shifted=False)}
+        equal = torch.zeros(1, length, dtype=torch.float64)
+        yield _Case(SOFTMAX, "equal logits", float(length), equal)
+    with_unshifted = replace(SOFTMAX, ways={**SOFTMAX.ways, **UNSHIFTED})
     for largest in LARGEST_LOGITS:
-        yield _softmax("largest logit", largest, largest * normal / normal.max(), unshifted)
-
-
-def _rms_norm(largest: float, x: Tensor) -> _Case:
-    ways: dict[str, Forced | None] = {PLAIN: rms_norm, AUTOCAST: None}
-    return _Case("RMSNorm", "largest |x|", largest, x, rms_norm, ways, "own RMSNorm")
-
-
-def _layer_norm(quantity: str, value: float, x: Tensor) -> _Case:
-    ways: dict[str, Forced | None] = {
-        PLAIN: layer_norm,
-        "variance as mean(x²) − mean(x)²": partial(layer_norm, of_squares=True),
-        AUTOCAST: None,
-    }
-    return _Case("LayerNorm", quantity, value, x, layer_norm, ways, "torch LayerNorm")
-
-
-def _softmax(quantity: str, value: float, x: Tensor, more: Mapping[str, Forced]) -> _Case:
-    ways: dict[str, Forced | None] = {PLAIN: softmax_of, AUTOCAST: None, **more}
-    return _Case("softmax", quantity, value, x, softmax_of, ways, "own softmax")
+        logits = largest * normal / normal.max()
+        yield _Case(with_unshifted, "largest logit", largest, logits)
 
 
 def against(exact: Tensor, result: Tensor) -> dict:

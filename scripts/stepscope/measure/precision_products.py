@@ -9,13 +9,13 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor
 
-from stepscope.measure import memory, precision
-from stepscope.measure.precision import attempt
+from stepscope.measure import precision
+from stepscope.measure.models.transformer import Model
+from stepscope.measure.precision import attempt, refused
 from stepscope.measure.precision_normalisation import PLAIN, against
-from stepscope.model.losses.own import cross_entropy
 from stepscope.model.precisions import fp8
 from stepscope.model.shape import ModelShape
-from stepscope.model.transformer import Linear, build_model, random_batch
+from stepscope.model.transformer import Linear
 
 PRODUCTS = ("output of a linear layer", "gradient of its input", "gradient of its weight")
 # x (tokens, d_in), weight (d_out, d_in) -> (tokens, d_out)
@@ -31,19 +31,22 @@ class Factors(NamedTuple):
     gradient: Tensor
 
 
-def measure(spec: dict) -> dict:
+def measure(spec: dict) -> dict[str, list[dict]]:
     """Each linear layer of the blocks in its order, with a row for each of its products and each
     format."""
-    shape, device = ModelShape.of(spec), spec["device"]
-    refused = fp8.unsupported(shape, spec["batch"] * spec["context"])
+    device = spec["device"]
+    tokens = spec["batch"] * spec["context"]
+    reason = fp8.unsupported(ModelShape.of(spec), tokens)
     calls = {"bf16": _rounded("bf16"), "fp16": _rounded("fp16"), "fp8": fp8.linear}
     rows = []
-    for number, factors in enumerate(_factors(spec, shape), start=1):
+    for number, factors in enumerate(_factors(spec), start=1):
         exact = products(F.linear, *(factor.double() for factor in factors))
         for name, call in calls.items():
-            found, reason = None, refused
-            if name != "fp8" or not refused:
-                found, reason = attempt(partial(products, call, *factors), name, device)
+            if name == "fp8" and reason:
+                found = None
+                refusal = refused(reason)
+            else:
+                found, refusal = attempt(partial(products, call, *factors), name, device)
             for i, operation in enumerate(PRODUCTS):
                 row = {
                     "operation": operation,
@@ -52,11 +55,8 @@ def measure(spec: dict) -> dict:
                     "quantity": "layer",
                     "value": float(number),
                 }
-                if found:
-                    rows.append(row | against(exact[i], found[i].double()))
-                else:
-                    rows.append(row | {"status": "unsupported", "reason": reason})
-    return {"status": "ok", "reason": "", "tables": {"forced": rows}}
+                rows.append(row | (against(exact[i], found[i].double()) if found else refusal))
+    return {"forced": rows}
 
 
 def products(
@@ -64,7 +64,8 @@ def products(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The layer's output, and the gradients of x and of the weight that come of the output's
     `gradient`."""
-    x, weight = x.clone().requires_grad_(), weight.clone().requires_grad_()
+    x = x.clone().requires_grad_()
+    weight = weight.clone().requires_grad_()
     output = call(x, weight)
     output.backward(gradient.to(output.dtype))
     assert x.grad is not None and weight.grad is not None, "both want gradients"
@@ -75,20 +76,19 @@ def _rounded(name: str) -> Product:
     return lambda x, weight: F.linear(x.to(precision.dtype(name)), weight.to(precision.dtype(name)))
 
 
-def _factors(spec: dict, shape: ModelShape) -> list[Factors]:
+def _factors(spec: dict) -> list[Factors]:
     """Those of each linear layer in a step of the untrained model, in fp32.
 
     Raises MemoryError for a model that the memory does not hold.
     """
-    device, seed = spec["device"], spec["seed"]
     found: dict[int, Factors] = {}  # by the layer's number in the forward pass
     waiting = itertools.count()
-    memory.require_room(shape, device)
-    model = build_model(shape, spec["context"], "naive", device, seed)
+    model = Model(spec)
 
     def noted(layer: Linear, inputs: tuple[Tensor], output: Tensor) -> None:
         number = next(waiting)
-        x, weight = inputs[0].detach().flatten(0, -2), layer.weight.detach()
+        x = inputs[0].detach().flatten(0, -2)
+        weight = layer.weight.detach()
 
         def note(gradient: Tensor) -> None:
             found[number] = Factors(x, weight, gradient.flatten(0, -2))
@@ -97,6 +97,5 @@ def _factors(spec: dict, shape: ModelShape) -> list[Factors]:
 
     for layer in (module for module in model.blocks.modules() if isinstance(module, Linear)):
         layer.register_forward_hook(noted)
-    tokens, targets = random_batch(shape.vocab_size, spec["batch"], spec["context"], device, seed)
-    cross_entropy(model(tokens), targets).backward()
+    model.loss().backward()
     return [found[number] for number in sorted(found)]

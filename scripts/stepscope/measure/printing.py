@@ -1,7 +1,9 @@
 """What a measuring program shows on the terminal. Standard library only."""
 
 import statistics
+from collections import defaultdict
 
+from stepscope.measure.found import chosen
 from stepscope.model.shape import ModelShape
 
 LARGE = {"B": (2**20, "MiB"), "s": (1e-3, "ms"), "J": (1, "J"), "1": (1, "")}
@@ -20,10 +22,9 @@ def configuration(spec: dict) -> None:
 def summary(rows: list[dict], content: dict) -> None:
     """A line for each series of samples, then the values, and what is not ok."""
     series(rows)
-    found: dict[tuple, list[float]] = {}
+    found: dict[tuple, list[float]] = defaultdict(list)
     for one in content["values"]:
-        key = _place(one), one["quantity"], one["unit"]
-        found.setdefault(key, []).append(one["value"])
+        found[_place(one), one["quantity"], one["unit"]].append(one["value"])
     for (place, quantity, unit), numbers in found.items():
         scale, shown = LARGE.get(unit, (1, unit))
         number = f"{statistics.median(numbers) / scale:,.6g}"
@@ -37,11 +38,9 @@ def summary(rows: list[dict], content: dict) -> None:
 def series(rows: list[dict]) -> None:
     """Mean, standard deviation and median of each series without its warm-up, and each process's
     median, in ms."""
-    found: dict[str, dict[int, list[float]]] = {}
-    for row in rows:
-        if not row["warmup"]:
-            processes = found.setdefault(_place(row), {})
-            processes.setdefault(row["process"], []).append(1000 * row["seconds"])
+    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in chosen(rows, warmup=False):
+        found[_place(row)][row["process"]].append(1000 * row["seconds"])
     if not found:
         return
     width = max(map(len, found)) + 2

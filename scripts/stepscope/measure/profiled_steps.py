@@ -12,9 +12,9 @@ from stepscope.axes import MODES, option
 from stepscope.measure import memory, scratch
 from stepscope.measure.clock import Clock
 from stepscope.measure.first_step import compared, profiled
-from stepscope.measure.found import Found
+from stepscope.measure.found import Found, Outcome
 from stepscope.measure.samples import PhaseTimes, Samples
-from stepscope.measure.steps import Outcome, caught
+from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, workload
 from stepscope.model import ranges
@@ -52,10 +52,7 @@ class TorchProfiler(Profiler):
         self._path = path
 
     def __enter__(self) -> "TorchProfiler":
-        kinds = torch.profiler.ProfilerActivity
-        self._profile = torch.profiler.profile(
-            activities=[kinds.CPU, *([kinds.CUDA] if self._cuda else [])]
-        )
+        self._profile = scratch.profiler("cuda" if self._cuda else "cpu")
         self._profile.__enter__()
         return self
 
@@ -76,8 +73,10 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
     (what was found, what the first step contains where the spec's start is `cold`:
     first_step.compared). Running out of memory is `oom` with the rows so far; other errors pass.
     """
-    mode, device = option(spec, "mode"), spec["device"]
-    samples, outcome = Samples(telemetry), Outcome()
+    mode = option(spec, "mode")
+    device = spec["device"]
+    samples = Samples(telemetry)
+    outcome = Outcome()
     found = Found(1, samples.rows)
     first = None
     memory.reset_peaks(device)
@@ -85,8 +84,7 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
         with caught(outcome):
             before = memory.held(device)
             first = _profiled(spec, samples, profiler)
-            for quantity, size in memory.peaks(device, before).items():
-                found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
+            found.sizes(NAME, memory.peaks(device, before), mode=mode, phase=MODES[mode].whole)
     finally:
         ranges.turn_on(None)
     found.status(NAME, outcome.status, outcome.reason, mode=mode)
@@ -95,9 +93,11 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
 
 def _profiled(spec: dict, samples: Samples, profiler: Profiler) -> dict | None:
     """Run all steps; what the very first one contains, of a cold start."""
-    mode, device = option(spec, "mode"), spec["device"]
+    mode = option(spec, "mode")
+    device = spec["device"]
     is_cold = spec.get("start") == "cold"
-    work, clock = workload(spec), Clock(device)
+    work = workload(spec)
+    clock = Clock(device)
 
     def run(named: Callable, warmup: bool) -> None:
         step = partial(_step, work, mode, clock, named)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Unpack
 
 from stepscope.machine import cores
-from stepscope.measure.found import Place
+from stepscope.measure.found import Place, chosen
 from stepscope.measure.telemetry import READINGS, Telemetry
 
 COLUMNS = [  # of samples.csv
@@ -72,7 +72,8 @@ class Samples:
     process."""
 
     def __init__(self, telemetry: Telemetry, process: int = 1):
-        self._telemetry, self._process = telemetry, process
+        self._telemetry = telemetry
+        self._process = process
         self._steps: Counter[str] = Counter()
         self.rows: list[dict] = []
 
@@ -83,14 +84,9 @@ class Samples:
         number = self._steps[variant]
         try:
             for phase, seconds in step():
-                where = {
-                    "variant": variant,
-                    "process": self._process,
-                    "step": number,
-                    "phase": phase,
-                    "warmup": warmup,
-                }
-                self.rows.append({**where, **place, "seconds": seconds, **before})
+                where = {"variant": variant, "process": self._process, "step": number, **place}
+                took = {"phase": phase, "warmup": warmup, "seconds": seconds}
+                self.rows.append(where | took | before)
         except NotFiniteError as error:
             raise NotFiniteError(f"{error} at step {number}") from None
         self._steps[variant] += 1
@@ -108,12 +104,8 @@ class Samples:
 
     def of(self, variant: str, **place: object) -> list[float]:
         """Seconds of a variant's samples at a place so far, warm-up left out."""
-        chosen = {"variant": variant, "warmup": False, **place}
-        return [
-            row["seconds"]
-            for row in self.rows
-            if all(row.get(key) == value for key, value in chosen.items())
-        ]
+        found = chosen(self.rows, variant=variant, warmup=False, **place)
+        return [row["seconds"] for row in found]
 
 
 def series(
@@ -121,12 +113,8 @@ def series(
 ) -> int:
     """Run until the budget is used up, on a core of its own where one thread is all; how often that
     was."""
-    count, start = 0, clock()
     with cores.own_core():
-        while not budget.ended(count, clock() - start):
-            run()
-            count += 1
-    return count
+        return _until(budget, run, clock)
 
 
 def take_turns(
@@ -143,21 +131,23 @@ def take_turns(
         return 0
     forwards = list(runs)
     backwards = forwards[::-1]
+    turn = Budget(1, max(1, min(TURN, budget.least // 2)), budget.turn)
     steps = dict.fromkeys(runs, 0)
-    number, start = 0, clock()
+    number = 0
+    start = clock()
     with cores.own_core():
         while not budget.ended(min(steps.values()), (clock() - start) / len(runs)):
             number += 1
             for name in forwards if number % 2 else backwards:
-                steps[name] += _turn(partial(runs[name], number), budget, clock)
+                steps[name] += _until(turn, partial(runs[name], number), clock)
     return number
 
 
-def _turn(run: Callable[[], object], budget: Budget, clock: Callable[[], float]) -> int:
-    """Run the steps of a turn; their number."""
-    most = max(1, min(TURN, budget.least // 2))
-    count, start = 0, clock()
-    while count < most and not (count and clock() - start >= budget.turn):
+def _until(budget: Budget, run: Callable[[], object], clock: Callable[[], float]) -> int:
+    """Run until the budget is used up; how often that was."""
+    count = 0
+    start = clock()
+    while not budget.ended(count, clock() - start):
         run()
         count += 1
     return count

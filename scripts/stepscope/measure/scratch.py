@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what makes the folder has not imported it yet
     import torch
@@ -29,16 +29,35 @@ def folder() -> Iterator[Path]:
         yield Path(made)
 
 
+def profiler(device: str, with_host: bool = True, **more: Any) -> "torch.profiler.profile":
+    """torch's profiler of a device, and of the host's operators, which slow down what launches
+    limit; a CPU has these alone."""
+    from torch.profiler import ProfilerActivity, profile
+
+    kinds = [ProfilerActivity.CUDA] if device == "cuda" else []
+    if with_host or not kinds:
+        kinds.append(ProfilerActivity.CPU)
+    return profile(activities=kinds, **more)
+
+
 def events_of(profile: "torch.profiler.profile") -> list[dict]:
     """The events of a profile as a Chrome trace has them. Raises OSError where they cannot be
     written."""
+    return trace_of(profile)["traceEvents"]
+
+
+def trace_of(profile: "torch.profiler.profile") -> dict:
+    """A profile as a Chrome trace. Raises OSError where it cannot be written."""
     with folder() as place:
         path = place / "trace.json"
         _export(profile, path)
         try:
-            return json.loads(path.read_text(encoding="utf-8", errors="replace"))["traceEvents"]
-        except (ValueError, KeyError, TypeError):
+            found = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        except ValueError:
             raise _cut(path) from None
+    if "traceEvents" not in found:
+        raise _cut(path)
+    return found
 
 
 def write_trace(profile: "torch.profiler.profile", path: Path) -> None:

@@ -8,26 +8,32 @@ loop runs. Gradients are cleared outside the phases and inside the free step.
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
 
 import torch
 
 from stepscope.axes import MODES
 from stepscope.measure import memory, models
 from stepscope.measure.clock import Clock
-from stepscope.measure.samples import NotFiniteError, PhaseTimes, Step
+from stepscope.measure.found import Found, Outcome
+from stepscope.measure.samples import Budget, NotFiniteError, PhaseTimes, Samples, Step
+from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload
 
 SAMPLED = 2048  # gradient entries that are kept, at even distances over all parameters
 
 
-@dataclass
-class Outcome:
-    """What became of something, one of found.STATUSES, and why."""
+class Process:
+    """One of a cell's processes: what it measures with, and what it has found."""
 
-    status: str = "ok"
-    reason: str = ""
+    def __init__(self, spec: dict, telemetry: Telemetry, number: int):
+        self._spec = spec
+        self._device = spec["device"]
+        self._telemetry = telemetry
+        self._is_last = number == spec["processes"]
+        self._samples = Samples(telemetry, number)
+        self._clock = Clock(self._device)
+        self._budget = Budget.of(spec)
+        self.found = Found(number, self._samples.rows)
 
 
 @contextlib.contextmanager
@@ -38,10 +44,20 @@ def caught(outcome: Outcome) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        is_known = isinstance(error, (models.Unsupported, NotFiniteError))
-        if not is_known and not memory.is_out_of_memory(error):
+        status = _known(error)
+        if status is None:
             raise
-        outcome.status, outcome.reason = why(error)
+        outcome.status = status
+        outcome.reason = memory.reason(error)
+
+
+def _known(error: Exception) -> str | None:
+    """The status of what ends with an error that is a result; None of any other."""
+    if memory.is_out_of_memory(error):
+        return "oom"
+    if isinstance(error, NotFiniteError):
+        return "failed"
+    return "unsupported" if isinstance(error, models.Unsupported) else None
 
 
 def why(error: Exception) -> tuple[str, str]:
@@ -49,10 +65,7 @@ def why(error: Exception) -> tuple[str, str]:
     of that: an OSError is raised again."""
     if isinstance(error, OSError):
         raise error
-    if memory.is_out_of_memory(error):
-        return "oom", memory.reason(error)
-    status = "failed" if isinstance(error, NotFiniteError) else "unsupported"
-    return status, memory.reason(error)
+    return _known(error) or "unsupported", memory.reason(error)
 
 
 def check_finite(**numbers: float) -> None:
@@ -71,7 +84,7 @@ def timed(work: Workload, mode: str, kind: str, clock: Clock) -> Step:
             work.clear_gradients()
             times = [(name, clock.time(phase)) for name, phase in work.phases(mode).items()]
         else:
-            times = [(MODES[mode].whole, clock.time(partial(whole, work, work.phases(mode))))]
+            times = [(MODES[mode].whole, clock.time(free(work, mode)))]
         if mode != "inference":
             check_finite(loss=float(work.loss.detach()))
         work.drop_graph()
@@ -80,11 +93,16 @@ def timed(work: Workload, mode: str, kind: str, clock: Clock) -> Step:
     return step
 
 
-def whole(work: Workload, phases: dict[str, Callable[[], None]]) -> None:
-    """One step, not timed."""
-    work.clear_gradients()
-    for phase in phases.values():
-        phase()
+def free(work: Workload, mode: str = "step") -> Callable[[], None]:
+    """What runs a step as a training loop does, not timed."""
+    phases = work.phases(mode).values()
+
+    def step() -> None:
+        work.clear_gradients()
+        for phase in phases:
+            phase()
+
+    return step
 
 
 def tidy(work: Workload | None, device: str) -> None:
@@ -101,7 +119,7 @@ def computed(work: Workload) -> dict:
     some of their entries, the same ones whatever the options. Empty for a model that draws random
     numbers, as for dropout: each pass gives others. Raises NotFiniteError."""
     before = _random_state()
-    whole(work, work.phases("forward-backward"))
+    free(work, "forward-backward")()
     if _random_state() != before:
         work.drop_graph()
         return {}
@@ -119,16 +137,17 @@ def computed(work: Workload) -> dict:
 
 def _random_state() -> list[bytes]:
     """Of torch's generators, of the processor and, where it is in use, of the GPU."""
-    states = [torch.get_rng_state()] + (
-        [torch.cuda.get_rng_state()] if torch.cuda.is_initialized() else []
-    )
+    states = [torch.get_rng_state()]
+    if torch.cuda.is_initialized():
+        states.append(torch.cuda.get_rng_state())
     return [state.numpy().tobytes() for state in states]
 
 
 def sample(tensors: list[torch.Tensor], count: int) -> list[float]:
     """Entries at even distances over all tensors laid end to end: at most `count`."""
     every = max(1, math.ceil(sum(tensor.numel() for tensor in tensors) / count))
-    found, passed = [], 0
+    found = []
+    passed = 0
     for tensor in tensors:
         found += tensor.flatten()[-passed % every :: every].float().tolist()
         passed += tensor.numel()

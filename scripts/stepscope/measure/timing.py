@@ -7,14 +7,14 @@ the optimizer's state is let go of, so that each mode's peak is its own.
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 from stepscope.axes import MODES, modes_up_to, option
 from stepscope.measure import gpu_alone, memory, steps
-from stepscope.measure.clock import Clock
-from stepscope.measure.found import Found
-from stepscope.measure.samples import Budget, Samples, series
-from stepscope.measure.steps import Outcome, caught
+from stepscope.measure.found import Found, Outcome, chosen
+from stepscope.measure.samples import series
+from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, unsupported, workload
 
@@ -27,14 +27,9 @@ def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
     return _Process(spec, telemetry, process).run()
 
 
-class _Process:
+class _Process(steps.Process):
     def __init__(self, spec: dict, telemetry: Telemetry, process: int):
-        self._spec, self._device, self._telemetry = spec, spec["device"], telemetry
-        self._is_last = process == spec["processes"]
-        self._samples = Samples(telemetry, process)
-        self._clock = Clock(self._device)
-        self._budget = Budget.of(spec)
-        self._found = Found(process, self._samples.rows)
+        super().__init__(spec, telemetry, process)
         self._modes = list(reversed(modes_up_to(option(spec, "mode"))))  # the heaviest first
         self._built: Workload | None = None
 
@@ -46,16 +41,16 @@ class _Process:
     def run(self) -> Found:
         if reason := unsupported(self._spec):
             for mode in self._modes:
-                self._found.status(NAME, "unsupported", reason, mode=mode)
-            return self._found
+                self.found.status(NAME, "unsupported", reason, mode=mode)
+            return self.found
         self._before = memory.held(self._device)
         failed = self._phased()
         for mode in self._modes:
             outcome = failed.get(mode) or self._free(mode)
-            self._found.status(NAME, outcome.status, outcome.reason, mode=mode)
+            self.found.status(NAME, outcome.status, outcome.reason, mode=mode)
         if self._modes[0] == "step" and "step" not in failed:
             self._alone()
-        return self._found
+        return self.found
 
     def _phased(self) -> dict[str, Outcome]:
         """Phased steps of the heaviest mode that can be had; what became of the heavier ones."""
@@ -64,7 +59,7 @@ class _Process:
             outcome = Outcome()
             with caught(outcome):
                 self._from_the_first_step(mode)
-            if outcome.status == "ok":
+            if outcome.is_ok:
                 break
             failed[mode] = outcome
             if self._built:
@@ -76,15 +71,12 @@ class _Process:
         """Phased steps, from the building of the model on."""
         if self._built is None:
             self._built = workload(self._spec)
-        step = steps.timed(self._work, mode, "phased", self._clock)
-        run = partial(self._samples.run, NAME, step, mode=mode, kind="phased")
+        run = self._runner(mode, "phased")
         for _ in range(self._spec["warmup"]):
             run(warmup=True)
         series(run, self._budget.scaled(2))
-        first = [
-            row["seconds"] for row in self._samples.rows if (row["step"], row["mode"]) == (0, mode)
-        ]
-        self._found.value(NAME, "first_step_time", "s", math.fsum(first), mode=mode)
+        first = [row["seconds"] for row in chosen(self._samples.rows, step=0, mode=mode)]
+        self.found.value(NAME, "first_step_time", "s", math.fsum(first), mode=mode)
 
     def _free(self, mode: str) -> Outcome:
         """Free steps of a mode, with its peak."""
@@ -93,25 +85,29 @@ class _Process:
             self._work.renew_optimizer()
         steps.tidy(self._work, self._device)
         memory.reset_peaks(self._device)
-        step = steps.timed(self._work, mode, "free", self._clock)
-        run = partial(self._samples.run, NAME, step, mode=mode, kind="free")
+        run = self._runner(mode, "free")
         with caught(outcome):
             run(warmup=True)
             series(run, self._budget.scaled(1 if mode == self._modes[0] else 0.5))
-            for quantity, size in memory.peaks(self._device, self._before).items():
-                self._found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
+            peaks = memory.peaks(self._device, self._before)
+            self.found.sizes(NAME, peaks, mode=mode, phase=MODES[mode].whole)
         steps.tidy(self._work, self._device)
         return outcome
+
+    def _runner(self, mode: str, kind: str) -> Callable[..., None]:
+        """What takes a sample of a step."""
+        step = steps.timed(self._work, mode, kind, self._clock)
+        return partial(self._samples.run, NAME, step, mode=mode, kind=kind)
 
     def _alone(self) -> None:
         """What the host cannot change of the whole step; what a profiler slows down comes last."""
         if self._device == "cuda":
-            step = partial(steps.whole, self._work, self._work.phases("step"))
+            step = steps.free(self._work)
             with caught(Outcome()):
                 step()  # the optimizer's state is gone
                 if self._is_last:
-                    gpu_alone.energy(step, NAME, self._found, self._telemetry)
+                    gpu_alone.energy(step, NAME, self.found, self._telemetry)
             steps.tidy(self._work, self._device)
-            gpu_alone.host_free(self._work, NAME, self._samples, self._found, self._budget.seconds)
+            gpu_alone.host_free(self._work, NAME, self._samples, self.found, self._budget.seconds)
         if self._is_last:
-            gpu_alone.counted(self._work, NAME, self._samples, self._found, self._device)
+            gpu_alone.counted(self._work, NAME, self._samples, self.found, self._device)

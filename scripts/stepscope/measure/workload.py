@@ -156,7 +156,8 @@ class GraphedWorkload(Workload):
         self.clear_gradients()
         self.drop_graph()
         torch.cuda.empty_cache()
-        forward, backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        forward = torch.cuda.CUDAGraph()
+        backward = torch.cuda.CUDAGraph()
         with torch.cuda.graph(forward):
             self._forward()
         with torch.cuda.graph(backward, pool=forward.pool()):

@@ -119,7 +119,8 @@ class CausalSelfAttention(nn.Module):
 
     def __init__(self, shape: ModelShape, rotary: "RotaryEmbedding", attention: Attention) -> None:
         super().__init__()
-        self.num_heads, self.kv_heads = shape.num_heads, shape.kv_heads
+        self.num_heads = shape.num_heads
+        self.kv_heads = shape.kv_heads
         self.rotary = rotary
         self.attend = attention
         # Q, K and V projections, stacked into one matrix: one product instead of three.
@@ -145,7 +146,8 @@ class CausalSelfAttention(nn.Module):
 
     def _projected(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Q, K and V, each (batch, length, its heads, d_head)."""
-        heads, kv_heads = self.num_heads, self.kv_heads
+        heads = self.num_heads
+        kv_heads = self.kv_heads
         if heads == kv_heads:
             pattern = "batch length (three heads d_head) -> three batch length heads d_head"
             return tuple(rearrange(self.qkv(x), pattern, three=3, heads=heads))

@@ -3,6 +3,7 @@ of the cell is a rank on each."""
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from stepscope.measure.found import Found
 from stepscope.measure.telemetry import Telemetry
 from stepscope.parallel import ranks
 from stepscope.parallel.place import Place
+
+Work = Callable[[Place, Telemetry], object]  # of a rank
 
 
 class ParallelMeasurement(Measurement):
@@ -41,9 +44,7 @@ class ParallelMeasurement(Measurement):
             found.status(variant["name"], "unsupported", reason, mode="step")
         return [found]
 
-    def together(
-        self, work: Callable[[Place, Telemetry], object], seconds: float | None = None
-    ) -> list:
+    def together(self, work: Work, seconds: float | None = None) -> list:
         """What `work` returns on each rank, by rank. Raises what ranks.together() raises; running
         out of memory on a GPU that others had filled ends the program."""
         with tempfile.TemporaryDirectory(prefix="ranks.") as folder:
@@ -56,9 +57,7 @@ class ParallelMeasurement(Measurement):
         self._seen += [seen for _, seen in answers]
         return [found for found, _ in answers]
 
-    def _rank(
-        self, work: Callable[[Place, Telemetry], object], file: Path, rank: int
-    ) -> tuple[object, dict]:
+    def _rank(self, work: Work, file: Path, rank: int) -> tuple[object, dict]:
         """What one rank returns, and what it saw of its device."""
         import torch
 
@@ -77,22 +76,14 @@ class ParallelMeasurement(Measurement):
 def combined(found: list[Found]) -> Found:
     """What all ranks found as one: a step takes as long as on the rank that takes longest, its
     memory is the largest, its energy that of all devices."""
-    first = found[0]
-    rows = [
-        same[0] | {"seconds": max(row["seconds"] for row in same)}
-        for same in zip(*(one.rows for one in found), strict=True)
-    ]
-    return Found(first.process, rows, _values(found), first.statuses, first.checks)
-
-
-def _values(found: list[Found]) -> list[dict]:
-    by_place: dict[tuple, list[dict]] = {}
-    for one in found:
-        for value in one.values:
-            place = tuple(value[key] for key in value if key != "value")
-            by_place.setdefault(place, []).append(value)
-    join = {"J": sum}
-    return [
-        same[0] | {"value": join.get(same[0]["unit"], max)(one["value"] for one in same)}
-        for same in by_place.values()
-    ]
+    rows = []
+    for first, *others in zip(*(one.rows for one in found), strict=True):
+        slowest = max(row["seconds"] for row in (first, *others))
+        rows.append(first | {"seconds": slowest})
+    values: dict[tuple, dict] = {}
+    for value in (value for one in found for value in one.values):
+        place = tuple(value[key] for key in value if key != "value")
+        known = values.setdefault(place, value | {"value": 0})
+        join = sum if value["unit"] == "J" else max
+        known["value"] = join((known["value"], value["value"]))
+    return replace(found[0], rows=rows, values=list(values.values()))

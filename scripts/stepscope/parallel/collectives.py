@@ -20,7 +20,8 @@ SIZES = {  # bytes of the whole tensor: the first shows the latency
     "cuda": [4096, *(MIB * 4**power for power in range(6))],
     "cpu": [4096, MIB // 4, MIB, 4 * MIB],
 }
-ROUNDS, IN_A_ROW = 5, 4
+ROUNDS = 5
+IN_A_ROW = 4
 PRODUCT = {"cuda": 8192, "cpu": 256}  # rows and columns of a product that runs beside
 OUTLASTING = 4  # times as long as the all-reduce beside them are the products
 
@@ -28,7 +29,8 @@ OUTLASTING = 4  # times as long as the all-reduce beside them are the products
 def measured(place: Place, telemetry: Telemetry) -> list[dict]:
     """A row for each collective and size, each step of which every rank takes: seconds of one of a
     few in a row, the median of a few such rounds."""
-    clock, rows = Clock(place.device), []
+    clock = Clock(place.device)
+    rows = []
     for size in SIZES[place.device]:
         count = size // 4 // place.devices * place.devices
         whole = torch.zeros(count, device=place.device)

@@ -11,9 +11,10 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 
+import pandas as pd
 import torch
 import torch.distributed as dist
 
@@ -22,8 +23,8 @@ from stepscope.machine import gpus
 from stepscope.machine.memory import available_memory
 from stepscope.measure import gpu_alone, ladder, memory, models, steps
 from stepscope.measure.clock import Clock
-from stepscope.measure.found import Found
-from stepscope.measure.samples import Budget, Samples, take_turns
+from stepscope.measure.found import Found, Outcome
+from stepscope.measure.samples import Samples, take_turns
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import unsupported
 from stepscope.model.chosen import load
@@ -56,21 +57,20 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
     """(what each process found, the study's own part of the summary: checks and tables)."""
     if reason := cell.missing():
         return cell.refuse(reason), {}
-    spec, failed = cell.spec, dict[str, VariantError]()
+    spec = cell.spec
+    failed = dict[str, VariantError]()
     if spec["device"] == "cpu":  # imports torch's compiler, once for all ranks
         load("optimizer", option(spec, "optimizer")).make([torch.zeros(1)])
 
     def together(work: Callable, seconds: float | None = None) -> list:
         """Of the variants that have not failed; again without the one that fails now."""
-        while True:
-            left = [one for one in spec["variants"] if one["name"] not in failed]
-            if not left:
-                return []
+        while left := [one for one in spec["variants"] if one["name"] not in failed]:
             try:
                 return cell.together(partial(work, spec | {"variants": left}), seconds)
             except VariantError as error:
                 print(f"{error.variant}: {error.status}: {error.reason}", flush=True)
                 failed[error.variant] = error
+        return []
 
     sent = cell.together(collectives.measured)
     found = []
@@ -79,46 +79,53 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
         if of_ranks := together(partial(timed, process)):
             found.append(combined(of_ranks))
     examined: list[Examined] = together(examine)
-    if not examined:
-        found = [Found()]
-    else:
-        found.append(combined([one.found for one in examined]))
+    last = combined([one.found for one in examined]) if examined else Found()
+    found = [*found, last] if examined else [last]
     if examined and spec["device"] == "cuda":
         try:
             found.append(combined(together(replayed, CAPTURE_SECONDS)))
         except (LateError, SystemExit) as given_up:  # what cannot be had may not fail the cell
-            found[-1].status(ALONE, "unsupported", str(given_up), mode="host-free")
+            last.status(ALONE, "unsupported", str(given_up), mode="host-free")
     for name, why in failed.items():
-        found[-1].status(name, why.status, why.reason, mode="step")
+        last.status(name, why.status, why.reason, mode="step")
     tables = {
         "collectives": collectives.largest(sent, "seconds"),
         "ranks": rank_rows(examined),
         "memory": collectives.largest([one.memory for one in examined], "held"),
     }
-    return found, {"checks": examined[0].found.checks if examined else {}, "tables": tables}
+    return found, {"checks": last.checks, "tables": tables}
 
 
 @contextlib.contextmanager
 def attempt(name: str) -> Iterator[None]:
-    """Within it running out of memory, or an option that cannot be had, is the variant's."""
-    outcome = steps.Outcome()
+    """Within it what a variant cannot have is its result: it runs out of memory, has not an option,
+    or its loss is no finite number."""
+    outcome = Outcome()
     with steps.caught(outcome):
         yield
-    if outcome.status != "ok":
+    if not outcome.is_ok:
         raise VariantError(name, outcome.status, outcome.reason)
 
 
 def built(spec: dict, variant: dict, place: Place) -> Replica:
-    """A variant's replica on a rank, after its first steps."""
+    """A variant's replica on a rank, ready for its first step."""
     options = ladder.spec_of(spec, {"precision": spec["precision"]} | variant)
     if reason := unsupported(options):
         raise models.Unsupported(reason)
-    return STRATEGIES[options["strategy"]](options, place)
+    work = STRATEGIES[options["strategy"]](options, place)
+    work.use()
+    return work
+
+
+def warm_up(work: Replica) -> None:
+    """The steps before those that are looked at."""
+    for _ in range(max(1, work.spec["warmup"])):
+        whole_step(work)
 
 
 def whole_step(work: Replica) -> None:
     """One step, not timed."""
-    steps.whole(work, work.phases("step"))
+    steps.free(work)()
     work.drop_graph()
 
 
@@ -132,40 +139,54 @@ def forget(device: str) -> None:
 
 
 def timed(process: int, spec: dict, place: Place, telemetry: Telemetry) -> Found:
-    """One process of a rank: all variants in turns where they fit the memory together, else one
-    after another, in another order in the next process."""
-    samples, clock, budget = Samples(telemetry, process), Clock(place.device), Budget.of(spec)
-    found = Found(process, samples.rows)
-    is_together = fit_together(spec)
-    variants = ladder.ordered(spec["variants"], process)
-    works: dict[str, Replica] = {}
+    """One process of a rank."""
+    return _Process(process, spec, place, telemetry).measure()
 
-    def run(name: str, number: int = 0, kind: str = "free", is_warmup: bool = False) -> None:
-        for other in works.values():
-            if other is not works[name]:  # the gradients of all need not be there at once
-                other.clear_gradients()
-        turn = number if is_together else 0
-        step = steps.timed(works[name], "step", kind, clock)
-        with attempt(name):
-            works[name].use()
-            samples.run(name, step, warmup=is_warmup, mode="step", kind=kind, round=turn or None)
 
-    for group in [variants] if is_together else [[variant] for variant in variants]:
-        for variant in group:
-            with attempt(variant["name"]):
-                works[variant["name"]] = built(spec, variant, place)
-            for _ in range(max(1, spec["warmup"])):
-                run(variant["name"], is_warmup=True)
-        turns: dict[str, Callable] = {name: partial(run, name) for name in works}
-        take_turns(turns, budget, clock=lambda: place.agreed(time.perf_counter()))
-        if ALONE in works:  # what the prediction begins with; the same number on all ranks
+class _Process(steps.Process):
+    """All variants in turns where they fit the memory together, else one after another, in another
+    order in the next process."""
+
+    def __init__(self, process: int, spec: dict, place: Place, telemetry: Telemetry):
+        super().__init__(spec, telemetry, process)
+        self._place = place
+        self._together = fit_together(spec)
+        self._variants = ladder.ordered(spec["variants"], process)
+        self._works: dict[str, Replica] = {}
+
+    def measure(self) -> Found:
+        for variants in ladder.groups(self._variants, self._together):
+            self._group(variants)
+            self._works.clear()
+            forget(self._device)
+        for variant in self._variants:
+            self.found.status(variant["name"], mode="step")
+        return self.found
+
+    def _group(self, variants: list[dict]) -> None:
+        for variant in variants:
+            name = variant["name"]
+            with attempt(name):
+                self._works[name] = built(self._spec, variant, self._place)
+            for _ in range(max(1, self._spec["warmup"])):
+                self._run(name, is_warmup=True)
+        turns: dict[str, Callable] = {name: partial(self._run, name) for name in self._works}
+        agreed = self._place.agreed
+        take_turns(turns, self._budget, clock=lambda: agreed(time.perf_counter()))
+        if ALONE in self._works:  # what the prediction begins with; the same number on all ranks
             for _ in range(PHASED):
-                run(ALONE, kind="phased")
-        works.clear()
-        forget(place.device)
-    for variant in variants:
-        found.status(variant["name"], "ok", "", mode="step")
-    return found
+                self._run(ALONE, kind="phased")
+
+    def _run(self, name: str, number: int = 0, kind: str = "free", is_warmup: bool = False) -> None:
+        own = self._works[name]
+        for work in self._works.values():
+            if work is not own:  # the gradients of all need not be there at once
+                work.clear_gradients()
+        turn = number if self._together else 0
+        step = steps.timed(own, "step", kind, self._clock)
+        with attempt(name):
+            own.use()
+            self._samples.run(name, step, is_warmup, mode="step", kind=kind, round=turn or None)
 
 
 def fit_together(spec: dict) -> bool:
@@ -185,36 +206,35 @@ def free_memory(spec: dict) -> float:
 def examine(spec: dict, place: Place, telemetry: Telemetry) -> Examined:
     """Each variant by itself: what it computes, its memory, its energy, and steps under a
     profiler, which slows down all that comes after it, so that nothing here is timed."""
-    found = Examined(Found(spec["processes"]))
+    examined = Examined(Found(spec["processes"]))
     for variant in spec["variants"]:
         name = variant["name"]
         with attempt(name):
-            _examine(spec, variant, place, telemetry, found)
+            _examine(spec, variant, place, telemetry, examined)
         forget(place.device)
-        found.found.status(name, "ok", "", mode="step")
-    return found
+        examined.found.status(name, mode="step")
+    return examined
 
 
 def _examine(
     spec: dict, variant: dict, place: Place, telemetry: Telemetry, examined: Examined
 ) -> None:
-    name, is_gpu = variant["name"], place.device == "cuda"
+    name = variant["name"]
+    found = examined.found
+    is_gpu = place.device == "cuda"
     before = memory.held(place.device)
     work = built(spec, variant, place)
-    work.use()
     held = {"init": _held(before)} if is_gpu else {}
-    examined.found.checks[name] = computed(work)
-    for _ in range(max(1, spec["warmup"])):
-        whole_step(work)
+    found.checks[name] = computed(work)
+    warm_up(work)
     if is_gpu:
-        held |= _points(work, before)
+        held |= points(work, partial(_held, before))
         memory.reset_peaks(place.device)
         whole_step(work)
-        for quantity, size in memory.peaks(place.device, before).items():
-            examined.found.value(name, quantity, "B", size, mode="step", phase="step")
-        _energy(work, name, place, telemetry, examined.found)
+        found.sizes(name, memory.peaks(place.device, before), mode="step", phase="step")
+        _energy(work, name, place, telemetry, found)
+    count = ModelShape.of(spec).parameters
     for point, size in held.items():
-        count = ModelShape.of(spec).parameters
         formula = footprint.held(variant["strategy"], count, place.devices, point)
         row = {"variant": name, "point": point, "held": size, "formula": formula}
         examined.memory.append(row)
@@ -229,23 +249,24 @@ def _held(before: dict[str, int]) -> int:
     return memory.held("cuda")[name] - before[name]
 
 
-def _points(work: Replica, before: dict[str, int]) -> dict[str, int]:
+def points(work: Replica, held: Callable[[], int]) -> dict[str, int]:
     """Bytes that are held before the optimizer of a step, and after it."""
     found = {}
     work.clear_gradients()
     for name, phase in work.phases("step").items():
         if name == "optimizer":
             work.drop_graph()
-            found["before optimizer"] = _held(before)
+            found["before optimizer"] = held()
         phase()
-    found["after"] = _held(before)
+    found["after"] = held()
     return found
 
 
 def computed(work: Replica) -> dict:
     """What a strategy computes, as the ladder's checks have it: gradients of the whole batch, and
     the loss that it has once they have updated the weights."""
-    squares, sample = 0.0, []
+    squares = 0.0
+    sample = []
     work.clear_gradients()
     work.whole()
     entries = math.ceil(steps.SAMPLED / len(work.parameters))  # of each
@@ -285,9 +306,7 @@ def replayed(spec: dict, place: Place, telemetry: Telemetry) -> Found:
     for variant in spec["variants"]:
         if STRATEGIES[variant["strategy"]].is_capturable:
             work = built(spec, variant, place)
-            work.use()
-            for _ in range(max(1, spec["warmup"])):
-                whole_step(work)
+            warm_up(work)
             # No time for more than the fewest replays, whose number is the same on all ranks.
             gpu_alone.host_free(work, variant["name"], samples, found, seconds=0.0)
             del work
@@ -304,17 +323,16 @@ def rank_rows(examined: list[Examined]) -> list[dict]:
     references = [_typical(one.recordings[ALONE].steps) for one in examined]
     for name in examined[0].recordings:
         recordings = [one.recordings[name] for one in examined]
-        each = list(zip(*(one.steps for one in recordings), strict=True))
-        parts = [apart.take_apart(list(step), references) for step in each]
+        of_ranks = zip(*(one.steps for one in recordings), strict=True)
+        parts = [apart.take_apart(list(step), references) for step in of_ranks]
         for rank, recording in enumerate(recordings):
-            means = {
-                part: statistics.fmean(getattr(step[rank], part) for step in parts)
-                for part in apart.Parts.__dataclass_fields__
-            }
+            own = [step[rank] for step in parts]
+            means = pd.DataFrame(map(asdict, own)).mean()
             clock = statistics.fmean(recording.clock)
-            total = sum(means[part] for part in apart.ADDING_UP)
-            means["residual"] = clock - total - recording.outside / len(recording.steps)
-            rows.append({"variant": name, "rank": rank, "clock": clock} | means)
+            total = statistics.fmean(one.total for one in own)
+            residual = clock - total - recording.outside / len(own)
+            row = {"variant": name, "rank": rank, "clock": clock, **means.to_dict()}
+            rows.append(row | {"residual": residual})
     return rows
 
 

@@ -79,15 +79,18 @@ class OneDevice:
     def with_batch(self, batch: int) -> "OneDevice":
         """The same with another batch: what computes takes as much longer as it is larger."""
         more = batch / self.batch
-        forward, backward = more * self.forward, more * self.backward
+        forward = more * self.forward
+        backward = more * self.backward
         return replace(self, batch=batch, forward=forward, backward=backward)
 
 
 def sizes_of(shape: ModelShape) -> list[tuple[int, bool]]:
     """(number of entries, whether it is a matrix of a product) of each parameter, in the order of
     the forward pass."""
-    width, hidden = shape.d_model, shape.d_ff
-    gain, head = (width, False), shape.vocab_size * width
+    width = shape.d_model
+    hidden = shape.d_ff
+    gain = (width, False)
+    head = shape.vocab_size * width
     products = [shape.qkv_width * width, width * width, *[hidden * width] * 3]
     block = [gain, gain, *((count, True) for count in products)]
     return [(head, False), *block * shape.num_layers, gain, (head, True)]
@@ -98,7 +101,8 @@ def gradients_of(sizes: list[tuple[int, bool]]) -> tuple[Gradient, ...]:
     whether it is a matrix of a product). The backward pass takes time for products alone, and of
     each as much as it has entries."""
     total = sum(count for count, is_product in sizes if is_product)
-    done, found = 0, []
+    done = 0
+    found = []
     for count, is_product in reversed(sizes):
         done += count if is_product else 0
         found.append(Gradient(4 * count, done / total))
@@ -136,10 +140,14 @@ def _sent(
 ) -> tuple[float, list[float]]:
     """Seconds from the start of the backward pass (until it ends, until each has been sent): each
     starts once it is there and the one before has been sent."""
-    now, computed, ended, done = 0.0, 0.0, 0.0, []
+    now = 0.0
+    computed = 0.0
+    ended = 0.0
+    done = []
     for size, ready in sent:
         if (missing := ready * one.backward - computed) > 0:
-            now, computed = now + missing, ready * one.backward
+            now = now + missing
+            computed = ready * one.backward
         left = network.all_reduce(size, devices)
         both = min(left * network.slowed, (one.backward - computed) / (1 - network.lost))
         computed += both * (1 - network.lost)

@@ -10,7 +10,8 @@ def tables(more: dict, devices: int) -> None:
     """Collectives; then the parts of each rank's step in ms; then memory in MiB."""
     found = more.get("tables", {})
     for row in found.get("collectives", []):
-        size, took = row["bytes"] / 2**20, 1e6 * row["seconds"]
+        size = row["bytes"] / 2**20
+        took = 1e6 * row["seconds"]
         bus = bus_bytes(row["collective"], row["bytes"], row["bytes"], devices) / row["seconds"]
         print(f"{row['collective']} of {size:,.3f} MiB: {took:,.1f} µs, {bus / 1e9:,.1f} GB/s")
     if found.get("ranks"):
@@ -19,5 +20,6 @@ def tables(more: dict, devices: int) -> None:
         numbers = "".join(f"{1e3 * row[name]:>10.3f}" for name in SHOWN)
         print(f"{row['variant']:<22}rank {row['rank']:<1}{numbers}")
     for row in found.get("memory", []):
-        held, formula = row["held"] / 2**20, row["formula"] / 2**20
+        held = row["held"] / 2**20
+        formula = row["formula"] / 2**20
         print(f"{row['variant']} {row['point']}: {held:,.0f} MiB, by formula {formula:,.0f}")

@@ -24,7 +24,9 @@ class VariantError(Exception):
 
     def __init__(self, variant: str, status: str, reason: str):
         super().__init__(variant, status, reason)  # all of them: it is pickled
-        self.variant, self.status, self.reason = variant, status, reason
+        self.variant = variant
+        self.status = status
+        self.reason = reason
 
 
 class LateError(Exception):

@@ -5,16 +5,12 @@ operators that the program itself calls stand for kernels, and gloo says in its 
 does.
 """
 
-import json
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-import torch
-
+from stepscope.measure import scratch
 from stepscope.measure.clock import Clock
 from stepscope.trace.apart import Span, Step
 
@@ -35,20 +31,17 @@ def recorded(step: Callable[[], None], count: int, device: str, meet: Callable) 
     """So many steps under the profiler, each waited for; before each all ranks meet. It looks at
     the GPU alone where there is one: to record the host's operators, too, would slow down what
     launches limit."""
-    kinds, clock = torch.profiler.ProfilerActivity, Clock(device)
-    windows, times = [], []
-    kind = kinds.CUDA if device == "cuda" else kinds.CPU
-    with torch.profiler.profile(activities=[kind], acc_events=True) as seen:  # else it warns
+    clock = Clock(device)
+    windows = []
+    times = []
+    with scratch.profiler(device, with_host=False, acc_events=True) as seen:  # else it warns
         for _ in range(count):
             clock.synchronize()
             meet(0.0)
             begin = time.time_ns()
             times.append(clock.time(step))
             windows.append((begin, time.time_ns()))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        seen.export_chrome_trace(str(path))
-        content = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    content = scratch.trace_of(seen)
     base = content.get("baseTimeNanoseconds", 0)
     events = [event for event in content["traceEvents"] if event.get("ph") == "X"]
     kernels, collectives = on_gpu(events) if device == "cuda" else on_cpu(events, os.getpid())

@@ -40,7 +40,8 @@ class Replica(Workload):
     def __init__(self, spec: dict, place: Place):
         if "model" in spec:
             raise models.Unsupported("several devices run the sizes of this project alone")
-        self._place, self._group = place, place.group(spec.get("ctas", 0))
+        self._place = place
+        self._group = place.group(spec.get("ctas", 0))
         super().__init__(spec | {"batch": spec["batch"] * place.devices})
         self.spec = spec
         self._take(place.rank)
@@ -159,7 +160,8 @@ class Staged(Overlapped):
         """Two of them, each without state: all other weights' and the last gradient's."""
         make = load("optimizer", str(option(self.spec, "optimizer"))).make
         last, *others = self.parameters
-        self._others, self.optimizer = make(others), make([last])
+        self._others = make(others)
+        self.optimizer = make([last])
 
     @property
     def optimizers(self) -> list[torch.optim.Optimizer]:
@@ -261,11 +263,14 @@ class Fsdp(Replica):
         from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-        precision, whole = FORMATS[self.spec["precision"]], self.model.module
+        precision = FORMATS[self.spec["precision"]]
+        whole = self.model.module
         mesh = DeviceMesh.from_group(self._group, self._place.device)
-        low, wide = None, None
+        low = None
+        wide = None
         if precision.is_autocast:
-            low, wide = getattr(torch, precision.dtype), torch.float32
+            low = getattr(torch, precision.dtype)
+            wide = torch.float32
         # The residual stream stays in fp32, as under autocast: inputs are not cast, and neither is
         # the embedding.
         policy = MixedPrecisionPolicy(low, wide, cast_forward_inputs=False)

@@ -114,7 +114,12 @@ def _too_long(named: str, limits: Limits) -> str:
     )
 
 
-def _work(limits: Limits, work: Callable, sender, passed_on: tuple[type[Exception], ...]) -> None:
+def _work(
+    limits: Limits,
+    work: Callable,
+    sender,
+    passed_on: tuple[type[Exception], ...],
+) -> None:
     """In the child: limit this process, work, and send what came of it."""
     _limit(limits)
     try:

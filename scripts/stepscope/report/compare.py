@@ -81,9 +81,12 @@ class Run:
 
 @frozen
 class Compared:
-    """pairs: of what is exact, the worst first; times: by the clock; kernels: whose time a step
-    differs; changed: what is different about the runs themselves; only_*: series of one run
-    alone."""
+    """Both runs, and what of them differs.
+
+    pairs: series of what is exact, the worst first. times: those by the clock, that of the largest
+    change first. kernels: those whose time a step differs. changed: what is different about the
+    runs themselves. only_before, only_after: how many series one run alone has.
+    """
 
     before: Run
     after: Run
@@ -111,8 +114,12 @@ class Compared:
     @property
     def counts(self) -> dict[str, Quantity]:
         """How many are what."""
-        lists = {"worse": self.worse, "better": self.better, "same": self.of("same")}
-        return {name: count(len(pairs)) for name, pairs in (lists | {"times": self.times}).items()}
+        return {
+            "worse": count(len(self.worse)),
+            "better": count(len(self.better)),
+            "same": count(len(self.of("same"))),
+            "times": count(len(self.times)),
+        }
 
     @property
     def shortest(self) -> Pair | None:
@@ -139,9 +146,10 @@ class Compared:
 
 
 def compared(before: Path, after: Path, paired: dict[str, str], scratch: Path) -> Compared:
-    """Two folders `results`, or folders that hold one, or archives of one. paired: label of a
-    machine before → after, where they differ. scratch: a folder for the tables of those that have
-    cells alone.
+    """Two folders `results`, or folders that hold one, or archives of one.
+
+    paired: label of a machine before → after, where they differ. scratch: a folder for the tables
+    of those that have cells alone.
 
     Raises CompareError where one has neither tables nor cells, machines cannot be told, or no
     series is in both.
@@ -232,12 +240,13 @@ def _made(results: Path, scratch: Path) -> Path:
 def _run(name: Path, data: Data, cells: pd.DataFrame) -> Run:
     ran = cells[cells["status"] != "missing"]
     days = sorted(started[:10] for started in ran["started"] if started)
+    first_and_last = dict.fromkeys([days[0], days[-1]]) if days else ()
     commits = [commit[: LONGEST["commit"]] for commit in ran["commit"] if commit]
     return Run(
         name=Name(name),
         tables=data.folder,
         cells=count(len(ran)),
-        days=tuple(dict.fromkeys([days[0], days[-1]])) if days else (),
+        days=tuple(first_and_last),
         versions=versions(ran.to_dict("records")),
         commits=tuple(map(Name, dict.fromkeys(commits))),
     )
@@ -315,7 +324,8 @@ def _kernels(runs: Runs) -> list[Row]:
         for frame in runs.placed("kernels", phase="step")
     )
     in_both = set(old.index.get_level_values(0)) & set(new.index.get_level_values(0))
-    table = pd.concat([old, new], axis=1, keys=["before", "after"]).fillna(0.0).reset_index()
+    both = pd.concat([old, new], axis=1, keys=["before", "after"])
+    table = both.fillna(0.0).reset_index()
     table = table[table["place"].isin(in_both)]
     steps = table.groupby("place")["before"].transform("sum")
     table = table.assign(more=table["after"] - table["before"])
@@ -325,6 +335,7 @@ def _kernels(runs: Runs) -> list[Row]:
 
 
 def _kernel(row: Row) -> Row:
+    """Seconds a step of a kernel in both runs, and how much more that is."""
     seconds = {name: Quantity(row[name], "s") for name in ("before", "after", "more")}
     return seconds | {"cell": Name(row["place"]), "name": Name(row["name"])}
 
@@ -335,8 +346,12 @@ def _changed(before: pd.DataFrame, after: pd.DataFrame) -> list[Row]:
     for column in SOFTWARE:
         old, new = (set(cells[column]) - {""} for cells in (before, after))
         if old != new:
-            lists = {"before": _listed(old, new, column), "after": _listed(new, old, column)}
-            found.append({"what": column} | lists)
+            changed = {
+                "what": column,
+                "before": _listed(old, new, column),
+                "after": _listed(new, old, column),
+            }
+            found.append(changed)
     return found
 
 

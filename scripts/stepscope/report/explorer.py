@@ -25,6 +25,8 @@ from stepscope.report.kit.number_format import UNITS
 from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, axes
 from stepscope.results.tables import Tables
 
+Runs = dict[str, Tables]  # by what they are called; no name where there is one
+Ranks = dict[str, dict[str, float]]  # column → value → its place
 FILE = "explorer.html"
 FAINT = ("pale", "yellow")  # colours that no line can be told by
 DIGITS = 5
@@ -46,9 +48,19 @@ SORTED = {
 (RUN,) = axes(run="which of the results beside each other")
 
 
-def document(runs: dict[str, Path], out: Path, command: str, folder: Path, where: str = "") -> str:
-    """The whole page. runs: name → tables, no name where there is one; out: its folder; folder:
-    that of its parts; where: what readers are told of the tables' place, if not the first run's."""
+def document(
+    runs: dict[str, Path],
+    out: Path,
+    command: str,
+    folder: Path,
+    where: str = "",
+) -> str:
+    """The whole page.
+
+    runs: name → folder of tables, no name where there is one. out: the page's folder, from which
+    its links start. command: what makes it, for its readers. folder: of its template, styles and
+    scripts. where: what readers are told of the tables' place, if not the first run's.
+    """
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((folder / "explorer/page.html").read_text())
     tables = {run: Tables(path) for run, path in runs.items()}
@@ -63,7 +75,9 @@ def document(runs: dict[str, Path], out: Path, command: str, folder: Path, where
         "tables": held.tables,
         "quantities": {each.name: _as_shown(each) for each in shown_quantities},
         "left_out": held.left_out,
-        "units": {name: {"scales": u.scales, "digits": u.digits} for name, u in UNITS.items()},
+        "units": {
+            name: {"scales": unit.scales, "digits": unit.digits} for name, unit in UNITS.items()
+        },
         "colours": [f"var(--figure-{name})" for name in colours.OKABE_ITO if name not in FAINT],
     }
     styles = [(folder / name).read_text() for name in ("style.css", "explorer/style.css")]
@@ -81,8 +95,11 @@ def document(runs: dict[str, Path], out: Path, command: str, folder: Path, where
 
 @dataclass
 class Held:
-    """What the page holds. tables: as the script has to know them; data: table → its columns,
-    packed; more: cell → table → how many rows; left_out: files of tables too large."""
+    """What the page holds.
+
+    tables: as the script has to know them. data: table → its columns, packed. more: cell → table →
+    how many rows. left_out: files of tables that are too large.
+    """
 
     tables: dict[str, Row] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)
@@ -90,7 +107,7 @@ class Held:
     left_out: list[str] = field(default_factory=list)
 
 
-def _held(runs: dict[str, Tables]) -> Held:
+def _held(runs: Runs) -> Held:
     """As many tables as MOST_BYTES holds."""
     ranks, labels = _ranks(runs), _labels(runs)
     held = Held()
@@ -101,7 +118,9 @@ def _held(runs: dict[str, Tables]) -> Held:
         if frame.empty:
             continue
         columns = _shown(name, frame)
-        values = [_values(each, list(frame[each["name"]]), ranks) for each in columns]
+        values = []
+        for column in columns:
+            values.append(_values(column, list(frame[column["name"]]), ranks))
         packed = _packed(_json(values).encode())
         if size + len(packed) > MOST_BYTES:
             held.left_out.append(f"{name}.csv")
@@ -124,7 +143,7 @@ def _held(runs: dict[str, Tables]) -> Held:
     return held
 
 
-def _together(name: str, runs: dict[str, Tables]) -> pd.DataFrame:
+def _together(name: str, runs: Runs) -> pd.DataFrame:
     """A table of all runs, with the places of its cells."""
     frames = [tables[name].assign(run=run) for run, tables in runs.items()]
     return pd.concat(frames, ignore_index=True)
@@ -152,16 +171,17 @@ def _as_shown(column: Column) -> Row:
     return dataclasses.asdict(column) | {"unit": unit, "chosen": is_chosen_by}
 
 
-def _ranks(runs: dict[str, Tables]) -> dict[str, dict[str, float]]:
+def _ranks(runs: Runs) -> Ranks:
     """Column → value → its place: sizes by their parameters, rungs as ladders have them."""
     sizes: dict[str, float] = {}
     for each in runs.values():
         sizes |= places.parameters(each)
-    rungs = _together("variants", runs).groupby("variant")["order"].max().to_dict()
+    orders = _together("variants", runs).groupby("variant")["order"].max()
+    rungs = dict(zip(orders.index, orders, strict=True))
     return {"size": sizes, **dict.fromkeys(RUNGS, rungs)}
 
 
-def _labels(runs: dict[str, Tables]) -> dict[str, str]:
+def _labels(runs: Runs) -> dict[str, str]:
     """Rung → what the report calls it; with its own name behind where the attention study has one
     of that name, too."""
     series = _together("series", runs)
@@ -171,19 +191,21 @@ def _labels(runs: dict[str, Tables]) -> dict[str, str]:
     return {name: f"{label} ({name})" if name in alike else label for name, label in found.items()}
 
 
-def _values(column: Row, values: list, ranks: dict[str, dict[str, float]]) -> list:
+def _values(column: Row, values: list, ranks: Ranks) -> list:
     """`[values, indices]` of a column that rows are chosen by, else the numbers; null where there
     is none. What has no rank stands in the order of the rows, behind what has one."""
     if column["kind"] != NUMBER:
         words = [str(value) for value in values]
         rank = ranks.get(column["name"], {})
-        known = dict.fromkeys(words)
-        return _indexed(words, sorted(known, key=lambda word: rank.get(word, math.inf)))
+        known: list = list(dict.fromkeys(words))
+        known = sorted(known, key=lambda word: rank.get(word, math.inf))
+        return _indexed(words, known)
     numbers = [_short(value) for value in values]
     if not column["chosen"]:
         return numbers
     keys = ["" if number is None else number for number in numbers]
-    return _indexed(keys, sorted(set(keys), key=lambda key: -math.inf if key == "" else key))
+    known = sorted(set(keys), key=lambda key: -math.inf if key == "" else key)
+    return _indexed(keys, known)
 
 
 def _indexed(values: list, known: list) -> list:
@@ -207,7 +229,7 @@ def _packed(content: bytes) -> str:
     return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
-def _files(runs: dict[str, Tables], out: Path) -> dict[str, dict[str, str]]:
+def _files(runs: Runs, out: Path) -> dict[str, dict[str, str]]:
     """Cell → file → its path from `out`, of what is there beside the tables."""
     found = {}
     for run, tables in runs.items():
@@ -215,6 +237,7 @@ def _files(runs: dict[str, Tables], out: Path) -> dict[str, dict[str, str]]:
             folder = tables.folder.parent / cell
             parts = [each for each in folder.glob("*/") if "=" not in each.name]  # not other cells
             paths = [part / name for part in (folder, *parts) for name in FILES]
-            there = [path for path in paths if path.exists()]
-            found[_identity(run, cell)] = {path.name: os.path.relpath(path, out) for path in there}
+            found[_identity(run, cell)] = {
+                path.name: os.path.relpath(path, out) for path in paths if path.exists()
+            }
     return found

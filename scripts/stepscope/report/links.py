@@ -27,6 +27,7 @@ from stepscope.report.kit.view import values_of
 MOST_CELLS = 40  # that an address names one by one
 NEUTRAL = "(none)"  # how the explorer names an empty field
 View = dict[str, str]
+Viewed = Callable[[Data], View]  # what a figure of a machine shows
 Drawn = Callable[[Data], pd.DataFrame]  # the rows that a figure draws
 PARTS = "forward|backward|optimizer"
 
@@ -110,7 +111,7 @@ def figure_view(name: str, data: Data) -> View:
     return view if "cell" in view else view | {"machine": data.machine or ""}
 
 
-def _rows(table: str, drawn: Drawn | None = None, **chosen: str) -> Callable[[Data], View]:
+def _rows(table: str, drawn: Drawn | None = None, **chosen: str) -> Viewed:
     """A view of rows of a table; of the cells that a figure's own rows are of, if it has some."""
 
     def view(data: Data) -> View:
@@ -120,7 +121,7 @@ def _rows(table: str, drawn: Drawn | None = None, **chosen: str) -> Callable[[Da
     return view
 
 
-def _steps(drawn: Drawn, **chosen: str) -> Callable[[Data], View]:
+def _steps(drawn: Drawn, **chosen: str) -> Viewed:
     """Rows of whole training steps."""
     return _rows("series", drawn, mode="step", options=NEUTRAL, **chosen)
 
@@ -135,7 +136,7 @@ def _peaks(data: Data) -> pd.DataFrame:
     return rows
 
 
-def _over_context(drawn: Drawn) -> Callable[[Data], View]:
+def _over_context(drawn: Drawn) -> Viewed:
     """Whole steps as a chart, a panel a precision, of the quantity that is drawn."""
 
     def view(data: Data) -> View:
@@ -148,7 +149,7 @@ def _over_context(drawn: Drawn) -> Callable[[Data], View]:
     return view
 
 
-def _attention(quantity: str) -> Callable[[Data], View]:
+def _attention(quantity: str) -> Viewed:
     def view(data: Data) -> View:
         cell = next(iter(attention.subject_rows(data, quantity)["cell"]), "")
         axes = {"rows": "variant", "columns": "length", "facet": "direction"}
@@ -169,7 +170,7 @@ def _checkpoint(data: Data) -> View:
     return _rows("series", ladder.checkpointed, **chosen)(data)
 
 
-VIEWS: dict[str, Callable[[Data], View]] = {
+VIEWS: dict[str, Viewed] = {
     "waterfall": _waterfall,
     "categories": _rows("categories", mode="step", options=NEUTRAL, phase=f"inference|{PARTS}"),
     "step_parts": _steps(_usual(places.phase_times), quantity="time", phase=f"{PARTS}|step"),
@@ -189,7 +190,7 @@ VIEWS: dict[str, Callable[[Data], View]] = {
     "checkpoint": _checkpoint,
     "ranks": _rows("ranks", parallel.most_devices),
 }
-OF_ALL_MACHINES: dict[str, Callable[[Data], View]] = {
+OF_ALL_MACHINES: dict[str, Viewed] = {
     "machines": _rows(
         "series", study="timing", quantity="time", mode="step", phase="step", options=NEUTRAL
     ),

@@ -20,8 +20,8 @@ OF_LOSS = 0.1
 def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str, dict]:
     """What each variant computed (the record's `checks`), and `same`, differences, `tolerance`
     (None: nothing is judged) against the first that has a loss. `difference` is the larger relative
-    one of gradients' norm and sampled entries, `loss_difference` the loss's; infinite where a number
-    is missing or not finite, which is not the same."""
+    one of gradients' norm and sampled entries, `loss_difference` the loss's; both are infinite
+    where a number is missing or not finite, which is not the same."""
     with_loss = {name: one for name, one in computed.items() if one}
     if not with_loss:
         return {}
@@ -30,12 +30,13 @@ def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str,
     found = {}
     for name, one in with_loss.items():
         both = (tolerances[name], tolerances[first])
-        larger = None if None in both else max(both)
+        larger = None if None in both else max(filter(None, both))
         found[name] = one | _against(one, with_loss[first], larger)
     return found
 
 
 def _against(one: dict, first: dict, tolerance: float | None) -> dict:
+    """How far a variant's loss and gradients are from the first one's, relative."""
     off = {key: _relative(one[key], first[key]) for key in ("loss", "gradient_norm")}
     apart = _distance(one["gradient_sample"], first["gradient_sample"])
     is_known = all(map(math.isfinite, (*off.values(), apart)))
@@ -51,6 +52,7 @@ def _against(one: dict, first: dict, tolerance: float | None) -> dict:
 
 
 def _relative(value: float, reference: float) -> float:
+    """NaN beside a reference of 0."""
     return abs(value - reference) / abs(reference or math.nan)
 
 

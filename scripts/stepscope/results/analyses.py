@@ -61,6 +61,7 @@ def _one(path: Path, name: str) -> pd.DataFrame:
 
 
 def _together(name: str, frames: list[pd.DataFrame]) -> pd.DataFrame:
+    """A table of all cells; without files an empty one with the columns that are read."""
     if frames:
         return pd.concat(frames, ignore_index=True)
     return pd.DataFrame(columns=WITHIN.get(name) or TABLES[name].names)

@@ -71,5 +71,6 @@ def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> pd
 
 
 def _sheet(cell: MeasuredCell) -> float | None:
+    """FLOP/s or B/s of the data sheet; None for a GPU that has no row there."""
     gpu = cell.hardware.get("gpu")
     return data_sheets.rate(gpu, cell.spec["operation"], cell.spec["precision"])

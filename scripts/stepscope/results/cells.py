@@ -247,6 +247,7 @@ def rows(cells: list[MeasuredCell]) -> list[dict]:
 
 
 def _provenance(cell: MeasuredCell) -> dict:
+    """What the record says of where the cell was measured, by what, and how the GPU fared."""
     record, hardware, telemetry = cell.record, cell.hardware, cell.record["telemetry"]
     origin = record["provenance"]
     return {

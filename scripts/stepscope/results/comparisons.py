@@ -72,15 +72,14 @@ def _limits(found: pd.DataFrame, series: pd.DataFrame) -> pd.Series:
 def pairs(cells: list[MeasuredCell]) -> pd.DataFrame:
     """cell, a, b: of variants that change one another (a ladder's) each with the one that it comes
     after and with the first; of others (attention's) all."""
-    rows = []
+    found: list[tuple[str, str, str]] = []
     for cell in cells:
         variants = cell.spec.get("variants", [])
         names = [one["name"] for one in variants]
-        changes = [(one["after"], one["name"]) for one in variants if one.get("after") in names]
-        if changes:
-            with_first = [(names[0], name) for name in names[1:]]
-            chosen = dict.fromkeys([*changes, *with_first])
+        chosen = [(one["after"], one["name"]) for one in variants if one.get("after") in names]
+        if chosen:
+            chosen += [(names[0], name) for name in names[1:]]
         else:
-            chosen = dict.fromkeys(itertools.combinations(names, 2))
-        rows += [(cell.name, a, b) for a, b in chosen]
-    return pd.DataFrame(rows, columns=PAIR)
+            chosen = list(itertools.combinations(names, 2))
+        found += [(cell.name, *pair) for pair in chosen]
+    return pd.DataFrame(found, columns=PAIR).drop_duplicates()

@@ -51,6 +51,7 @@ def _of_steps(
     steps = steps[tokens.notna()]
 
     def peaks(cell: MeasuredCell, variant: str) -> dict:
+        """What the precision of a variant can reach at most, measured and by the data sheet."""
         precision = precision_of(cell, variant)
         burst = bursts.get((cell.place["machine"], precision), ceilings.UNKNOWN)
         return {
@@ -80,6 +81,7 @@ def _of_passes(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
 
 
 def _attention_flops(cell: MeasuredCell, length: int, direction: str) -> float:
+    """FLOP of a pass over so many positions; a spec may give tokens in place of a batch."""
     spec = cell.spec
     return flops.attention_flops(
         spec["batch"] if "batch" in spec else max(1, spec["tokens"] // length),
@@ -109,6 +111,7 @@ def _rates(times: pd.DataFrame, work: pd.Series, quantity: str, unit: str) -> pd
 
 
 def _energy_of_tokens(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
+    """Joules a token, of cells that run a model."""
     joules = where(found, quantity="energy")
     of_token = joules[NUMBERS].div(mapped(joules, cells, _tokens), axis=0)
     return joules.assign(quantity="energy_token", **of_token).dropna(subset="median")

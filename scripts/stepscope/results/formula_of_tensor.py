@@ -72,6 +72,7 @@ def formula_of(
 
 
 def _sizes_of(setup: Setup, pattern: str) -> tuple[int, ...]:
+    """The dimensions that a pattern stands for in this model."""
     known = setup.sizes | {"pairs": setup.shape.d_head // 2, "1": 1, "2": 2, "3": 3}
     dims = (dim.split("·") for dim in pattern.split(" × "))
     return tuple(math.prod(known[name] for name in merged) for merged in dims)

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pandas as pd
 
@@ -74,7 +75,7 @@ def setup_of(cell: MeasuredCell, spec: dict) -> Setup | None:
     if cell.shape is None:
         return None
     options = ("precision", "attention", "optimizer", "loss")
-    values = {name: str(spec.get(name, PLAIN_STEP[name])) for name in options}
+    values: dict[str, Any] = {name: spec.get(name, PLAIN_STEP[name]) for name in options}
     setup = Setup(cell.shape, spec["batch"], spec["context"], **values)
     return setup if setup.is_known else None
 
@@ -90,6 +91,7 @@ def values(cells: list[MeasuredCell], snapshots: Snapshots) -> list[dict]:
 
 
 def _value(cell: MeasuredCell, quantity: str, number: float, **place: str) -> dict:
+    """A value in bytes, of the cell's own variant and mode unless its place says another."""
     where = {"cell": cell.name, "variant": "step", "mode": cell.place["mode"]} | place
     return where | {"quantity": quantity, "unit": "B", "value": float(number)}
 
@@ -133,6 +135,7 @@ def with_formulas(rows: pd.DataFrame, snapshots: Snapshots) -> pd.DataFrame:
     tensors = rows.assign(bytes=rows["bytes"] // rows.get("tensors", 1))
 
     def formula(cell: MeasuredCell, size: float, shape: object, dtype: str, category: str) -> str:
+        """Of the one tensor, "" where its shape is none of the model's."""
         setup = setup_of(cell, cell.spec)
         if setup is None or not isinstance(shape, str):
             return ""
@@ -157,6 +160,7 @@ def predictions(snapshots: Snapshots) -> pd.DataFrame:
 
 
 def _contribution(each: Contribution) -> dict:
+    """The columns of memory_predicted, less those of the cell."""
     names = ("category", "module", "name", "count", "formula")
     return {"predicted": each.bytes, **{name: getattr(each, name) for name in names}}
 

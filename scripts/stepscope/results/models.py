@@ -20,14 +20,13 @@ def flop(cell: MeasuredCell, mode: str) -> float | None:
     Forward is a third of forward and backward, as in flops.backward_flops(), where the record does
     not say it: weights that are frozen have no gradient.
     """
-    whole: float | None
-    if cell.shape is None:
-        whole = chosen(cell.own_model.get("flops") or {})[0]
-    else:
+    own = cell.own_model.get("flops") or {}
+    whole = chosen(own)[0]
+    if cell.shape:
         whole = flops.step_flops(cell.shape, cell.spec["batch"], cell.spec["context"])
     if mode not in ("inference", "forward") or not whole:
         return whole
-    return (cell.own_model.get("flops") or {}).get("forward") or whole / 3
+    return own.get("forward") or whole / 3
 
 
 def chosen(found: dict) -> tuple[float | None, str]:
@@ -51,6 +50,7 @@ def rows(cells: list[MeasuredCell]) -> pd.DataFrame:
 
 
 def _row(cell: MeasuredCell) -> dict:
+    """Columns of a model's row; place and shape have more, which the table does not take."""
     if cell.shape:
         of_shape = dataclasses.asdict(cell.shape) | {"parameters": cell.shape.parameters}
         found = {"trained": cell.shape.parameters, "dtype": "float32", "flop_from": FORMULA}

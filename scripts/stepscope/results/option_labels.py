@@ -13,6 +13,7 @@ def kind_of(option: str, value: str | int) -> str:
 
 
 def _every() -> dict[str, About]:
+    """What each implementation that can be chosen says of itself, by its kind."""
     found = {}
     for option in PACKAGES:
         for name in names(option):

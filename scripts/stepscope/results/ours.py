@@ -10,7 +10,6 @@ from stepscope.results.tables import where
 
 READ = ("series", "sums", "warmup", "kernels", "modules", "categories", "phases")
 OTHERS = "others"  # whatever implementation of attention
-ONE_NUMBER = ("value", "max")  # how a peak is given, which does not vary from step to step
 WARM_UP = "after {:.0f} steps of warm-up"
 # Our quantity: the published one.
 OF_SERIES = {
@@ -35,13 +34,13 @@ PARTS = {
 
 
 class Like(NamedTuple):
-    """What two numbers must have in common. at: positions of a sequence; part: a kernel, module,
-    kind of kernels or warm-up."""
+    """What two numbers must have in common. context: positions of a sequence; part: a kernel,
+    module, kind of kernels or warm-up."""
 
     quantity: str
     statistic: str
     size: str = ""
-    at: float = 0
+    context: float = 0
     batch: float = 0
     precision: str = ""
     phase: str = ""
@@ -64,8 +63,7 @@ LIKE, OURS = list(Like._fields), list(Ours._fields)
 
 def known(tables: Mapping[str, pd.DataFrame], machine: str) -> dict[Like, Ours]:
     """All values of a machine. tables: those that are read here, with the places of their cells."""
-    renamed = {name: frame.rename(columns={"context": "at"}) for name, frame in tables.items()}
-    own = {name: where(frame, machine=machine) for name, frame in renamed.items()}
+    own = {name: where(frame, machine=machine) for name, frame in tables.items()}
     plain = {name: where(frame, options="") for name, frame in own.items()}
     sums = own["sums"][["cell", "variant", "sum"]].rename(columns={"variant": "part"})
     told = [
@@ -95,6 +93,8 @@ def _told(
 
 
 def _of_series(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Steps of plain timing cells, and passes of attention: of their own implementation, and of
+    whichever is the fastest."""
     frame = where(frame, quantity=[*OF_SERIES], status="ok")
     # The fastest first, which is what an implementation that is not ours is set beside.
     cost = frame["median"].where(frame["quantity"] != "rate", -frame["median"])
@@ -104,7 +104,7 @@ def _of_series(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
     options = passes["options"].str.replace(r"tokens=\S+", "", regex=True).str.split().map(sorted)
     variant = passes["variant"]
     passes = passes.assign(
-        at=passes["length"],
+        context=passes["length"],
         options=options.str.join(" "),
         implementation=variant,
         beside=variant,
@@ -118,11 +118,13 @@ def _of_series(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def _of_warmup(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Means over the first steps of a process, by how many are left out."""
     rows = rows.assign(part=rows["skipped"].map(WARM_UP.format))
     yield from _told(rows, "time", mean=rows["mean"], std=rows["std"])
 
 
 def _of_kernels(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Kernels by the call, under both of their names."""
     for name in ("full_name", "name"):
         own = rows.assign(part=rows[name])
         mean = own["time"] / own["calls"]

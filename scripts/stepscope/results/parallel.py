@@ -29,11 +29,13 @@ def tables(cells: list[MeasuredCell], series: pd.DataFrame) -> dict[str, list[di
 
 
 def _rows(cells: list[MeasuredCell], part: str) -> list[dict]:
+    """Rows of a table of the study's records, with the devices of their cells."""
     own = [cell for cell in cells if cell.place["study"] == "parallel"]
     return [{"devices": cell.spec["devices"], **row} for cell in own for row in cell.rows(part)]
 
 
 def _collective(row: dict) -> dict:
+    """A row with the bandwidth that crosses a link, as nccl-tests counts."""
     size = row["bytes"]
     crossing = bus_bytes(row["collective"], size, size, row["devices"])
     return row | {"bus": crossing / row["seconds"]}
@@ -70,6 +72,7 @@ def _times(cell: MeasuredCell, series: pd.DataFrame) -> dict[str, float]:
 
 
 def _network(cell: MeasuredCell) -> predicted.Network | None:
+    """What the cell's collectives say of its links; None where none was measured."""
     rows = cell.rows("collectives")
     sums = [row for row in rows if row["collective"] == "all_reduce"]
     if not sums:
@@ -87,6 +90,7 @@ def _network(cell: MeasuredCell) -> predicted.Network | None:
 
 
 def _one_device(cell: MeasuredCell, times: dict[str, float]) -> predicted.OneDevice:
+    """Seconds and bytes of one device's step, as predictions of several start from."""
     assert cell.shape is not None, "the study runs sizes alone"
     phases = [times[name] for name in PHASES]
     # Phases that are waited for one by one take together longer than a step, or shorter.

@@ -128,6 +128,7 @@ def read(path: Path) -> list[dict]:
 
 
 def _checked(where: str, values: dict) -> dict:
+    """A row's fields as numbers and text. Raises PublishedError; where: file and line."""
     if None in values or None in values.values():
         raise PublishedError(f"{where}: has not as many fields as the first line")
     row = {name: text.strip() for name, text in values.items()}
@@ -145,6 +146,7 @@ def _checked(where: str, values: dict) -> dict:
 
 
 def _number(where: str, text: str) -> float | None:
+    """Of a field; None where it is empty. Raises PublishedError."""
     if not text:
         return None
     try:
@@ -157,6 +159,7 @@ def _number(where: str, text: str) -> float | None:
 
 
 def _row(figure: dict, match: Ours) -> dict:
+    """A figure in the table's columns and in SI units, beside ours."""
     unit, factor = SI[figure["unit"]]
     value = math.nan if figure["value"] is None else figure["value"] * factor
     is_impossible = figure["impossible"].lower() == "true"
@@ -215,7 +218,7 @@ def _like(figure: dict, mode: str) -> Like:
         quantity,
         statistic,
         size=figure["size"],
-        at=figure["context"] or 0,
+        context=figure["context"] or 0,
         batch=figure["batch"] or 0,
         precision=figure["precision"],
         phase=PHASES.get(figure["phase"]) or whole,
@@ -230,7 +233,7 @@ def _like(figure: dict, mode: str) -> Like:
             options.append(f"{option}={figure[name]:.0f}")
     return like._replace(
         size=f"d{figure['d_head']:.0f}",
-        at=figure["length"] or 0,
+        context=figure["length"] or 0,
         phase=figure["direction"],
         mode="",
         part="",

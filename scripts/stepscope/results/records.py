@@ -73,12 +73,14 @@ def read_record(folder: Path) -> dict:
 
 @functools.cache
 def _schema() -> Callable[[dict], dict]:
+    """What checks a record by record.schema.json, compiled once."""
     schema = json.loads(Path(__file__).with_name("record.schema.json").read_text())
     schema["if"]["properties"]["study"] = {"enum": SAMPLED}
     return fastjsonschema.compile(schema)
 
 
 def _no_number(text: str) -> None:
+    """For NaN and the infinities, which JSON does not have. Raises Damaged."""
     raise Damaged(f"record.json is damaged: it holds {text}, which is no number")
 
 
@@ -197,6 +199,7 @@ def prepared(samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def _content(path: Path) -> bytes:
+    """A file's bytes. Raises FileNotFoundError, Damaged for what is no plain file of some size."""
     try:
         state = path.stat()
         if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):

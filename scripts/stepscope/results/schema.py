@@ -140,9 +140,9 @@ OF_KERNELS = (
 )
 KEPT = axes(category="what the memory is for")
 TENSOR = axes(
-    op=("operation", "that made it"),
+    op="that made it",
     shape="of the tensor",
-    dtype=("type", "of its elements"),
+    dtype="of its elements",
 )
 FORMULA = texts(formula="of one's bytes, in terms of the shape")
 DEVICES = axes(*counts(devices="that take part"))
@@ -154,21 +154,18 @@ QUANTITIES = {  # of series.csv
         *numbers(
             "s",
             time="by the clock, synchronised at a step's end or around each phase",
-            host_free_time=("host-free time", "of the step replayed from a CUDA graph"),
+            host_free_time="of the step replayed from a CUDA graph",
             busy_time="union of kernels' and copies' intervals, by torch.profiler",
             alone_time=(
                 "time without the host",
                 "host-free, else busy; in a ladder the same for all rungs",
             ),
-            launch_gap=("gap a launch", "time less host-free, else busy time, over launches"),
+            launch_gap="time less host-free, else busy time, over launches",
         ),
         *numbers("token/s", tokens_per_second=("throughput", "tokens of a batch over time")),
         *numbers("FLOP/s", flops=("rate", "the model's FLOP over time")),
         *shares(
-            share_of_ceiling=(
-                "of the ceiling",
-                "`flops` over the burst of a large product",
-            ),
+            share_of_ceiling="`flops` over the burst of a large product",
             mfu=(
                 "MFU",
                 "`flops`, attention in full, over the data sheet's dense peak (fp8: bf16's)",
@@ -188,43 +185,35 @@ QUANTITIES = {  # of series.csv
         *numbers("MHz", sm_clock=("SM clock", "median before free steps")),
         *numbers(
             "B",
-            peak_asked=("peak, asked", "what tensors asked for"),
-            peak_allocated=("peak, allocated", "in the allocator's whole blocks"),
-            peak_reserved=(
-                "peak, reserved",
-                "from the driver, with CUDA graphs' pools",
-            ),
-            peak_resident=("peak, resident", "of the process; without a GPU"),
-            peak_predicted=("peak, predicted", "of what tensors ask for, in closed form"),
+            peak_asked="what tensors asked for",
+            peak_allocated="in the allocator's whole blocks",
+            peak_reserved="from the driver, with CUDA graphs' pools",
+            peak_resident="of the process; without a GPU",
+            peak_predicted="of what tensors ask for, in closed form",
             before_backward=("kept for backward", "allocated after attention's forward pass"),
-            model_bytes=("model", "in tensors of model, batch and optimizer"),
+            model_bytes="in tensors of model, batch and optimizer",
             start_bytes=("before the step", "in tensors before the recorded step"),
             first_step_bytes=("after the first step", "in tensors after the first step"),
         ),
         *numbers(
             "1",
-            difference=(
-                "differs by",
-                "gradients from the first rung's, relative; inf: no number",
-            ),
-            loss_difference=(
-                "loss differs by",
-                "from the first rung's, relative; inf: no number",
-            ),
+            difference="gradients from the first rung's, relative; inf: no number",
+            loss_difference="from the first rung's, relative; inf: no number",
             tolerance="up to which `difference` is rounding, and ten times the loss's",
         ),
         *numbers(
             "s",
-            compile_time=("compiling", "by how much the first step took longer"),
-            capture_time=("capturing", "of forward and backward as CUDA graphs"),
+            compile_time="by how much the first step took longer",
+            capture_time="of forward and backward as CUDA graphs",
             first_step_time=("first step", "of a fresh process"),
-            host_time=("host's time", "that a call of attention keeps the host busy"),
+            host_time="that a call of attention keeps the host busy",
         ),
     )
 }
 
 
 def _table(name: str, row: str, *columns: Column) -> Table:
+    """One whose columns are all named."""
     return Table(name, row, columns)
 
 
@@ -301,7 +290,7 @@ _ALL = (
             device="`cuda` or `cpu`",
             gpu=("GPU", "name by the driver"),
             gpu_uuid=("GPU's UUID", "which of its kind"),
-            cpu=("CPU", "name of the processor"),
+            cpu=("CPU", "its name"),
         ),
         *numbers("B", memory="of the GPU, else of the host"),
         *numbers("W", power_limit_w=("power limit", "of the GPU")),
@@ -318,8 +307,8 @@ _ALL = (
         *numbers("MHz", sm_clock_median_mhz=("SM clock", "median over the samples")),
         *numbers("W", power_max_w=("power", "highest at a sample")),
         *numbers("°C", temperature_max_c=("temperature", "highest at a sample")),
-        *texts(throttle=("throttled by", "what slowed the GPU down, joined by `; `")),
-        *counts(other_processes=("others", "other processes on the GPU")),
+        *texts(throttle="what slowed the GPU, joined by `; `"),
+        *counts(other_processes="on the GPU"),
     ),
     _of_cells(
         "variants",
@@ -337,7 +326,7 @@ _ALL = (
         PRECISION,
         *axes(
             attention="implementation in the model",
-            compile=("compiled", "what of the model: `none`, `block`, `model` …"),
+            compile="what of the model: `none`, `block`, `model` …",
             optimizer="`own`, `torch`, `fused` …",
             loss="implementation in the model",
         ),
@@ -352,16 +341,16 @@ _ALL = (
         *numbers(
             "s",
             median="of a launch",
-            min=("shortest", "of a launch"),
-            max=("longest", "of a launch"),
+            min="of a launch",
+            max="of a launch",
             std="of a launch",
         ),
         *numbers("1", per_layer=("a layer", "launches in each layer, where they repeat")),
         *texts(
-            layer_modules=("in a layer", "modules of a layer that launch it"),
-            remainder_modules=("outside", "modules of launches in no layer"),
+            layer_modules="modules of a layer that launch it",
+            remainder_modules="modules of launches in no layer",
             tile="of a matrix product, by its name",
-            data_type=("type", "of its operands, by its name"),
+            data_type="of its operands, by its name",
             arithmetic="units that multiply, by its name",
             full_name="as the profiler has it",
         ),
@@ -397,22 +386,19 @@ _ALL = (
         PHASE,
         *numbers(
             "s",
-            wall=("wall time", "a step, under the profiler"),
+            wall="a step, under the profiler",
             busy="a step: union of kernels' and copies' intervals",
             idle="a step, under the profiler",
-            idle_with_host=("idle with the host's", "a step, from the host's start on"),
+            idle_with_host="a step, from the host's start on",
         ),
         *numbers("1", gaps="a step, between operations of the GPU"),
         *numbers(
             "s",
-            gap_median=("gap", "median"),
-            gap_max=("longest gap", "the longest"),
-            queue_delay_median=("queued", "from a launch to its start, median"),
-            host_gap_median=(
-                "host's gap",
-                "between CUDA calls, median",
-            ),
-            host_gap_max=("longest host's gap", "the longest of these"),
+            gap_median="median",
+            gap_max="the longest",
+            queue_delay_median="from a launch to its start, median",
+            host_gap_median="between CUDA calls, median",
+            host_gap_max="the longest of these",
         ),
     ),
     _of_cells(
@@ -430,25 +416,19 @@ _ALL = (
             host_time="a step",
             host_exclusive=("host time of its own", "a step, without the ranges inside"),
             gpu_time=("GPU time", "a step"),
-            matmul_time=("products", "a step, of its matrix products"),
+            matmul_time="a step, of its matrix products",
         ),
         *numbers("1", kernels="a step"),
-        *texts(top_kernel=("longest kernel", "the kernel that takes most of it")),
+        *texts(top_kernel="the kernel that takes most of it"),
         *numbers("s", backward_time=("backward", "a step, of what its backward launches")),
         *numbers("1", backward_kernels=("in backward", "a step, that its backward launches")),
         *numbers(
             "s",
-            backward_elementwise_time=(
-                "elementwise in backward",
-                "of these the elementwise ones, a step",
-            ),
+            backward_elementwise_time="of these the elementwise ones, a step",
         ),
         *numbers(
             "1",
-            backward_elementwise=(
-                "elementwise in backward",
-                "of these the elementwise ones, a step",
-            ),
+            backward_elementwise="of these the elementwise ones, a step",
         ),
     ),
     _of_cells(
@@ -458,13 +438,13 @@ _ALL = (
         *axes(part="what takes the time"),
         *numbers(
             "s",
-            first=("first step", "in the first step"),
-            later=("later step", "in a later one"),
+            first="in the first step",
+            later="in a later one",
         ),
         *numbers(
             "1",
-            first_calls=("calls, first", "in the first step"),
-            later_calls=("calls, later", "in a later one"),
+            first_calls="in the first step",
+            later_calls="in a later one",
         ),
     ),
     _of_cells(
@@ -579,9 +559,9 @@ _ALL = (
             idle="nothing runs",
             residual="what these leave of the step",
             beside="that kernels spend beside communication",
-            waited=("waiting in all", "whether covered or not"),
-            transferred=("transfer in all", "whether covered or not"),
-            waited_by_others=("waited for", "by all others, covered or not"),
+            waited="whether covered or not",
+            transferred="whether covered or not",
+            waited_by_others="by all others, covered or not",
         ),
     ),
     _of_cells(
@@ -620,15 +600,15 @@ _ALL = (
             predicted="the step",
             measured="the step, where the cell is on as many",
         ),
-        *counts(hiding_batch=("hides from", "sequences a device from which 2 % show at most")),
+        *counts(hiding_batch="sequences a device from which 2 % show at most"),
     ),
     _of_cells(
         "sums",
         "a sum of many equal addends in some format",
         *axes(
             variant=("sum", "how it is computed"),
-            sum_dtype=("sum's type", "type"),
-            addend_dtype=("addend's type", "type"),
+            sum_dtype="type",
+            addend_dtype="type",
         ),
         *counts(times=("addends", "how many")),
         *numbers(
@@ -652,8 +632,8 @@ _ALL = (
             parameter="type",
             input="type",
             output="type",
-            output_gradient=("output's gradient", "type"),
-            parameter_gradient=("parameter's gradient", "type"),
+            output_gradient="type",
+            parameter_gradient="type",
         ),
     ),
     _of_cells(
@@ -677,7 +657,7 @@ _ALL = (
             infinite="elements",
             nan=("NaN", "elements"),
             zero="elements",
-            zero_exact=("zero, exact", "elements, in float64"),
+            zero_exact="elements, in float64",
         ),
     ),
     _of_cells(
@@ -689,7 +669,7 @@ _ALL = (
             "s",
             mean="of the ten steps after them",
             std="of the ten steps after them",
-            first=("first step", "of a fresh process"),
+            first="of a fresh process",
             steady="median of the last half of the steps",
         ),
     ),
@@ -791,6 +771,7 @@ def _name(column: Column) -> str:
 
 
 def _meaning(column: Column) -> str:
+    """What is told behind the name, the interval with it."""
     ends = f"; interval: `{column.low}` to `{column.high}`" if column.low else ""
     return column.meaning + ends
 
@@ -800,8 +781,8 @@ _INTRODUCTION = f"""\
 <!-- Made by `python scripts/aggregate.py --describe > docs/tables.md` from {_SOURCE}. -->
 # The tables
 
-`aggregate` writes `results/tables/*.csv` from the cells' records, samples and analyses: numbers in
-full, an empty field where there is no value. Units are SI, as in `time`/s; 1 is a count or a ratio,
+`aggregate` writes `results/tables/*.csv` from the cells' records, samples and analyses: full
+numbers, an empty field for no value. Units are SI, as in `time`/s; 1 is a count or a ratio,
 `unit` the row's; without one it is text. **Axes** tell rows apart.
 `stepscope.results.tables.Tables("results/tables").rows("series", quantity="time")` is a pandas
 frame in which numbers are numbers and flags flags; tables of cells get the columns of their place,

@@ -48,6 +48,7 @@ class Tables:
         return list(dict.fromkeys(self["cells"]["machine"]))
 
     def _placed(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A table as it was read, of this machine, with the places of its cells."""
         if "machine" not in frame:  # published figures: "" where nothing of ours is beside one
             frame = frame.assign(machine=frame["cell"].str.split("/").str[0])
         if self.machine:
@@ -92,6 +93,7 @@ def typed(frame: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def _as(kind: str, values: pd.Series) -> pd.Series:
+    """Values as the column's kind has them."""
     if kind == NUMBER:
         return pd.to_numeric(values, errors="coerce").astype(float)
     if kind == FLAG:

@@ -30,6 +30,7 @@ def _step(cell: MeasuredCell, options: dict) -> tuple:
 
 
 def _rows(cell: MeasuredCell, timed: dict[tuple, str]) -> Iterator[dict]:
+    """The rungs of a cell. timed: what a timing cell runs (by _step): its name."""
     is_ladder = "context" in cell.spec and "devices" not in cell.spec
     declared = cell.spec.get("variants", []) if is_ladder else []
     after = {one["name"]: one.get("after", "") for one in declared}
@@ -39,7 +40,9 @@ def _rows(cell: MeasuredCell, timed: dict[tuple, str]) -> Iterator[dict]:
         before = options.get(after[name], PLAIN_STEP)
         changed = _changed(name, options[name], before, is_first=not after[name])
         value = options[name][changed]
-        kind, is_checkpoint = kind_of(changed, value), changed == "checkpoint"
+        kind = kind_of(changed, value)
+        several = [option for option in PLAIN_STEP if options[name][option] != before[option]]
+        labels = [_label(option, options[name][option], name) for option in several]
         yield {
             "machine": cell.place["machine"],
             "cell": cell.name,
@@ -48,13 +51,21 @@ def _rows(cell: MeasuredCell, timed: dict[tuple, str]) -> Iterator[dict]:
             "after": after[name],
             "is_aside": name not in ladder,
             "kind": kind,
-            "label": f"checkpoint every {value}" if is_checkpoint else LABELS.get(kind, name),
+            "label": ", ".join(labels) if after[name] else _label(changed, value, name),
             "changed": changed,
             "before": before[changed] if after[name] else "",
             "value": value,
             "again": timed.get(_step(cell, options[name]), ""),
             **options[name],
         }
+
+
+def _label(option: str, value: str, name: str) -> str:
+    """What a value of an option is called, in a variant of a name."""
+    is_checkpoint = option == "checkpoint"
+    return (
+        f"checkpoint every {value}" if is_checkpoint else LABELS.get(kind_of(option, value), name)
+    )
 
 
 def _options(declared: dict) -> dict:

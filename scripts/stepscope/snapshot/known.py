@@ -96,7 +96,13 @@ def _known(content: dict) -> Known:
     return found
 
 
-def _mark(allocations: int, frees: int, step: int | None, phase: str, module: str) -> Mark:
+def _mark(
+    allocations: int,
+    frees: int,
+    step: int | None,
+    phase: str,
+    module: str,
+) -> Mark:
     number = None if step is None else _count(step)
     return Mark(_count(allocations), _count(frees), number, _text(phase), _text(module))
 

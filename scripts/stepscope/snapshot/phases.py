@@ -15,7 +15,12 @@ from stepscope.snapshot.known import Known
 
 _STEP = re.compile(r"^(?:ProfilerStep#|step[ _#]?)(\d{1,9})$", re.I)
 # Phase → whether a step may end with it.
-_ENDS = {"forward": False, "inference": False, "backward": True, "optimizer": True}
+_ENDS = {
+    "forward": False,
+    "inference": False,
+    "backward": True,
+    "optimizer": True,
+}
 
 
 @dataclass

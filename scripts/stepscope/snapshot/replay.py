@@ -190,7 +190,12 @@ def _action_that_frees(device: Device) -> int:
     return FREE_REQUESTED if skipped else FREE_COMPLETED
 
 
-def after_each(start: np.ndarray, end: np.ndarray, size: np.ndarray, events: int) -> np.ndarray:
+def after_each(
+    start: np.ndarray,
+    end: np.ndarray,
+    size: np.ndarray,
+    events: int,
+) -> np.ndarray:
     """(events + 1) bytes of these blocks that are there before the first event and after each
     one."""
     change = np.zeros(events + 1, dtype=np.int64)

@@ -5,7 +5,7 @@ import numpy as np
 
 from stepscope.recordings import names as people
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.nesting import climb
+from stepscope.trace.nesting import climb, inside_itself
 
 # A range holds a whole attention if its name has one of the first words and none beside the second
 # ones: "attention scores" is a part of it.
@@ -18,27 +18,23 @@ BESIDE = frozenset(
         "the", "transformer",
     ]
 )  # fmt: skip
-FORWARD = ("forward", "inference")
 
 
 def attention_code(found: Attribution) -> int | None:
     """The name code of the ranges that hold a whole attention; of several names that fit the one of
     the most time."""
-    names, codes = found.trace.names, found.codes
-    fitting = [
-        code for code in np.unique(codes) if not found.operator[code] and is_attention(names[code])
-    ]
-    return max(fitting, key=lambda code: int(found.lengths[codes == code].sum()), default=None)
+    fits = ~found.operator & found.trace.names_that(is_attention)
+    time = np.bincount(found.codes, found.lengths, len(fits))
+    there = [code for code in np.unique(found.codes).tolist() if fits[code]]
+    return max(there, key=lambda code: time[code], default=None)
 
 
 def is_attention(name: str) -> bool:
     """Whether this is what people call a whole attention: "self_attn", "scaled dot product
     attention"."""
-    words = (
-        {word for word in people.words(name) if not word.isdigit()}
-        if len(name) <= people.LONGEST
-        else set()
-    )
+    if len(name) > people.LONGEST:
+        return False
+    words = {word for word in people.words(name) if not word.isdigit()}
     return bool(words & ATTENTION) and words <= ATTENTION | BESIDE
 
 
@@ -47,13 +43,11 @@ def in_forward(found: Attribution) -> np.ndarray:
 
     Activation checkpointing runs a part of it again in the backward pass: that does not count.
     """
-    codes = found.codes
-    phase = next(
-        (phase for wanted in FORWARD for phase in found.phases if phase.lower() == wanted), None
-    )
+    of = {phase.lower(): phase for phase in reversed(found.phases)}
+    phase = of.get("forward", of.get("inference"))
     if phase is None:
-        return np.ones(len(codes), dtype=bool)
-    return climb(found.parent, found.parent, codes != found.trace.names.index(phase)) >= 0
+        return np.ones(len(found.codes), dtype=bool)
+    return climb(found.parent, found.parent, found.codes != found.trace.names.index(phase)) >= 0
 
 
 def layers(found: Attribution) -> int | None:
@@ -62,10 +56,6 @@ def layers(found: Attribution) -> int | None:
     code = attention_code(found)
     if code is None:
         return None
-    codes = found.codes
-    own = (codes == code) & in_forward(found)
-    nested = (
-        climb(found.parent[own], found.parent, codes != code) >= 0
-    )  # one within another of its name
-    count = int(own.sum() - nested.sum())
+    is_outer = ~inside_itself(found.parent, found.codes)
+    count = int(((found.codes == code) & in_forward(found) & is_outer).sum())
     return count // found.steps if count and count % found.steps == 0 else None

@@ -17,7 +17,7 @@ import pandas as pd
 from stepscope.recordings import names as people
 from stepscope.trace.events import KERNEL, MEMORY, SECOND, Trace
 from stepscope.trace.kernel_categories import CATEGORIES, category_of
-from stepscope.trace.nesting import latest_before, locate, nest
+from stepscope.trace.nesting import arrays, latest_before, locate, nest
 from stepscope.trace.phase_names import named
 
 
@@ -96,8 +96,7 @@ class Attribution:
     @cached_property
     def is_phase(self) -> np.ndarray:
         """For each name, whether it is a phase's."""
-        chosen = set(self.phases)
-        return np.array([name in chosen for name in self.trace.names], dtype=bool)
+        return self.trace.names_that(self.phases.__contains__)
 
     @cached_property
     def members(self) -> dict[str, np.ndarray]:
@@ -237,9 +236,9 @@ def operator_names(trace: Trace) -> np.ndarray:
     """For each name whether its ranges are autograd's: it looks so, they are numbered, or the trace
     says so."""
     operator = np.zeros(len(trace.names), dtype=bool)
-    codes = trace.ranges["name"].to_numpy()
+    codes, sequence = arrays(trace.ranges, "name", "sequence")
     for code in np.unique(codes):
         operator[code] = people.is_operator(trace.names[code])
-    operator[codes[trace.ranges["sequence"].to_numpy() >= 0]] = True
+    operator[codes[sequence >= 0]] = True
     operator[list(trace.operators)] = True
     return operator

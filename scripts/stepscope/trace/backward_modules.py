@@ -12,7 +12,7 @@ import pandas as pd
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
-from stepscope.trace.nesting import climb, latest_before
+from stepscope.trace.nesting import arrays, climb, latest_before
 
 NO_MODULE = "no module (gradients added up)"
 _ENGINE = "autograd::engine"
@@ -49,20 +49,14 @@ def backward_operations(found: Attribution) -> tuple[np.ndarray, np.ndarray]:
 
     Nothing is in the backward pass if the trace has no sequence numbers.
     """
-    ranges, names = found.trace.ranges, found.trace.names
-    nothing = np.zeros(len(found.launch), dtype=bool), np.full(len(found.launch), -1)
-    if not len(ranges) or (ranges["sequence"] < 0).all():
-        return nothing
-    codes = ranges["name"].to_numpy()
-    sequence = ranges["sequence"].to_numpy()
-    used = np.unique(codes)
-    function = np.zeros(len(names), dtype=bool)
-    engine = np.zeros(len(names), dtype=bool)
-    function[used] = [is_backward(names[code]) for code in used]
-    engine[used] = [names[code].startswith(_ENGINE) for code in used]
-    numbered = function[codes] & (sequence >= 0)
+    codes, sequence = arrays(found.trace.ranges, "name", "sequence")
+    if (sequence < 0).all():
+        return np.zeros(len(found.launch), dtype=bool), np.full(len(found.launch), -1)
+    function = found.trace.names_that(is_backward)[codes]
+    engine = found.trace.names_that(lambda name: name.startswith(_ENGINE))[codes]
+    numbered = function & (sequence >= 0)
     at = climb(found.innermost, found.parent, ~numbered)
-    in_backward = climb(found.innermost, found.parent, ~(engine | function)[codes]) >= 0
+    in_backward = climb(found.innermost, found.parent, ~(engine | function)) >= 0
     module = np.append(_modules_of_functions(found, function, numbered), -1)[at]
     return in_backward, np.where(in_backward & (at >= 0), module, -1)
 
@@ -78,17 +72,14 @@ def is_backward(name: str) -> bool:
 def _modules_of_functions(
     found: Attribution, function: np.ndarray, numbered: np.ndarray
 ) -> np.ndarray:
-    """For each range that is a backward function (`numbered`) the name code of the module that made
-    it, else -1."""
-    ranges = found.trace.ranges
-    codes = ranges["name"].to_numpy()
-    sequence = ranges["sequence"].to_numpy()
-    forward = np.flatnonzero((sequence >= 0) & ~function[codes])
-    inside = climb(found.parent[forward], found.parent, ~function[codes])
-    again = np.array([name == _RUNS_AGAIN for name in found.trace.names] + [True], dtype=bool)
-    forward = forward[
-        again[np.append(codes, -1)[inside]]
-    ]  # outside of every function, or run again
+    """For each range that is a backward function with a number the name code of the module that
+    made it, else -1. function, numbered: masks of the ranges."""
+    ranges, codes = found.trace.ranges, found.codes
+    forward = np.flatnonzero((ranges["sequence"] >= 0) & ~function)
+    inside = climb(found.parent[forward], found.parent, ~function)
+    # outside of every function, or run again
+    counts = np.append(found.trace.names_that(_RUNS_AGAIN.__eq__)[codes], True)
+    forward = forward[counts[inside]]
     wanted = np.flatnonzero(numbered)
     numbers = ranges[["process", "sequence", "start"]]
     made = latest_before(numbers.iloc[forward], numbers.iloc[wanted])

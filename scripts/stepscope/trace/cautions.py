@@ -3,12 +3,13 @@ phases."""
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 import pandas as pd
 
 from stepscope.trace import TraceError
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import MEMORY, SECOND, Trace
+from stepscope.trace.events import Trace
 
 COVERED = 0.9  # of the GPU time: phases that hold less do not tell of the program
 UNLINKED = 0.01  # of the GPU time
@@ -41,49 +42,59 @@ def require_operations(trace: Trace, named: str) -> None:
 
 def warnings(found: Attribution, are_listed: bool) -> pd.DataFrame:
     """Rows `about, text`, the gravest first. are_listed: whether a table lists the ranges."""
+    return pd.DataFrame(_warnings(found, are_listed), columns=["about", "text"])
+
+
+def _warnings(found: Attribution, are_listed: bool) -> Iterator[tuple[str, str]]:
     trace, record = found.trace, _RECORD[found.trace.profiler]
     total = found.durations.sum()
-    rows = []
+    share = covered(found)
+    unlinked = found.durations[found.launch < 0].sum()
+    cut = int(trace.ranges["cut"].sum())
+    has_calls = len(trace.calls) > 0
     if not len(trace.operations):
-        rows.append(
-            ("GPU time unknown", f"{_launches(found)}; {record}, where the profiler may see")
-        )
+        yield "GPU time unknown", f"{_launches(found)}; {record}, where the profiler may see"
     if trace.device_is_host:
-        text = "no GPU was recorded: where kernels would stand are operators of the processor"
-        rows.append((ON_HOST, text))
-    rows += [("profiler", text) for text in trace.diagnostics]
-    if not trace.device_is_host and not len(trace.calls):
-        text = f"no kernel can be assigned to a range or a phase without them; {record}"
-        rows.append(("no CUDA calls", text))
+        yield (
+            ON_HOST,
+            "no GPU was recorded: where kernels would stand are operators of the processor",
+        )
+    for text in trace.diagnostics:
+        yield "profiler", text
+    if not trace.device_is_host and not has_calls:
+        yield (
+            "no CUDA calls",
+            f"no kernel can be assigned to a range or a phase without them; {record}",
+        )
     if not len(trace.ranges):
         name = _NAME[trace.profiler]
-        text = f"there are no phases; name them in the program with {name} and {record}"
-        rows.append(("no named ranges", text))
-    elif total and len(trace.calls) and (share := covered(found)) < COVERED:
+        yield (
+            "no named ranges",
+            f"there are no phases; name them in the program with {name} and {record}",
+        )
+    elif total and has_calls and share < COVERED:
         listed = "; the ranges that are there are listed below, and" if are_listed else ";"
         phases = ", ".join(found.phases) or "none"
-        text = (
+        yield (
+            "phases",
             f"the phases ({phases}) hold {100 * share:.1f} % of the GPU time{listed} --phase NAME"
-            " chooses one (repeat it for several)"
+            " chooses one (repeat it for several)",
         )
-        rows.append(("phases", text))
-    counts = _counts(found)
-    if counts:
-        rows.append(("steps", counts))
-    if not trace.device_is_host and (trace.operations["kind"] == MEMORY).all() and total:
-        rows.append(("no kernels", f"only copies and fills are there; {record}"))
-    unlinked = found.durations[found.launch < 0].sum()
-    if total and len(trace.calls) and unlinked > UNLINKED * total:
-        text = (
+    if counts := _counts(found):
+        yield "steps", counts
+    if total and not trace.device_is_host and found.moves_memory.all():
+        yield "no kernels", f"only copies and fills are there; {record}"
+    if total and has_calls and unlinked > UNLINKED * total:
+        yield (
+            "calls that are missing",
             f"{100 * unlinked / total:.1f} % of the GPU time belongs to no call, and thus to no"
-            " range and no phase"
+            " range and no phase",
         )
-        rows.append(("calls that are missing", text))
-    cut = int(trace.ranges["cut"].sum())
     if cut:
-        text = f"{cut:,} ranges had not ended when the recording did: they end with it"
-        rows.append(("ranges without an end", text))
-    return pd.DataFrame(rows, columns=["about", "text"])
+        yield (
+            "ranges without an end",
+            f"{cut:,} ranges had not ended when the recording did: they end with it",
+        )
 
 
 def _launches(found: Attribution) -> str:
@@ -121,23 +132,17 @@ def covered(found: Attribution) -> float:
 def ranges(found: Attribution, modules: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
     """The ranges with the most GPU time, launched by any thread while they were open; empty where
     phases hold all."""
-    own = modules[modules["kind"] == "module"] if len(modules) else modules
-    if covered(found) >= COVERED or (own.empty and phases.empty):
+    if covered(found) >= COVERED:
         return pd.DataFrame()
-    whole = found.durations.sum() / SECOND / found.steps
-    times = []
-    if len(own):
-        times.append((own["module"], own["calls"] * found.steps, own["any_thread_gpu_time"]))
+    whole = found.a_step(found.durations.sum())
+    parts = []
     if len(phases):
-        times.append((phases["phase"], phases["count"], phases["gpu_time"]))
-    rows = [
-        pd.DataFrame(
-            {
-                "range": name,
-                "count": count,
-                "share": time / whole,
-            }
-        )
-        for name, count, time in times
-    ]
-    return pd.concat(rows).sort_values("share", ascending=False, kind="stable").head(MOST_RANGES)
+        named = {"range": phases["phase"], "count": phases["count"]}
+        parts.append(pd.DataFrame(named | {"share": phases["gpu_time"] / whole}))
+    own = modules[modules["kind"] == "module"] if len(modules) else modules
+    if len(own):
+        named = {"range": own["module"], "count": own["calls"] * found.steps}
+        parts.insert(0, pd.DataFrame(named | {"share": own["any_thread_gpu_time"] / whole}))
+    if not parts:
+        return pd.DataFrame()
+    return pd.concat(parts).sort_values("share", ascending=False, kind="stable").head(MOST_RANGES)

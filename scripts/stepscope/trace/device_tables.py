@@ -51,7 +51,11 @@ def gaps(found: Attribution) -> pd.DataFrame:
             waiting = launched[is_first[launched]]
             delay = np.maximum(start[waiting] - call_end[found.launch[waiting]], 0)
             between = _gaps(start[own], end[own], found.occurrence_in(phase)[own])
-            times = {"wall": wall, "busy": busy, "idle": wall - busy}
+            times = {
+                "wall": wall,
+                "busy": busy,
+                "idle": wall - busy,
+            }
             if phase == ALL:
                 times["idle_with_host"] = found.trace.end - found.trace.start - busy
             row = {
@@ -102,8 +106,8 @@ def host_gaps(found: Attribution, phase: str) -> np.ndarray:
 
     Look-ups of a kernel's name or attributes do not count as calls here.
     """
-    look_up = np.array([bool(_LOOK_UP.match(name)) for name in found.trace.names], dtype=bool)
-    calls = found.trace.calls[~look_up[found.trace.calls["name"].to_numpy()]]
+    calls = found.trace.calls
+    calls = calls[~found.trace.names_that(_LOOK_UP.match)[calls["name"]]]
     if found.trace.device_is_host or not len(calls):
         return np.empty(0)
     calls = calls.sort_values("start", kind="stable")

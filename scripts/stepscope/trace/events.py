@@ -1,6 +1,6 @@
 """What a trace consists of, whichever profiler wrote it. Times are in nanoseconds on one clock."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -102,6 +102,10 @@ class Trace:
         """What a process is called in tables."""
         return self.processes.get(process, process & _PROCESS_ID)
 
+    def names_that(self, holds: Callable[[str], object]) -> np.ndarray:
+        """For each name whether something holds of it."""
+        return np.array([bool(holds(name)) for name in self.names], dtype=bool)
+
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """All events, by the names of their fields."""
@@ -135,10 +139,13 @@ def frame(columns: tuple[str, ...], known: pd.DataFrame | None = None, **values)
 
 def moved(trace: Trace, offset: int) -> Trace:
     """A trace with all its times later by an offset."""
-    tables = trace.tables
-    for name, table in tables.items():
-        tables[name] = table.assign(start=table["start"] + offset, end=table["end"] + offset)
-    return replace(trace, **tables)
+    later = {
+        name: table.assign(start=table["start"] + offset, end=table["end"] + offset)
+        for name, table in trace.tables.items()
+    }
+    return replace(
+        trace, ranges=later["ranges"], calls=later["calls"], operations=later["operations"]
+    )
 
 
 def together(traces: list[Trace]) -> Trace:
@@ -168,7 +175,9 @@ def together(traces: list[Trace]) -> Trace:
     every["operations"] = every["operations"].iloc[order].reset_index(drop=True)
     return Trace(
         names=names.list,
-        **every,
+        ranges=every["ranges"],
+        calls=every["calls"],
+        operations=every["operations"],
         devices={new: traces[file].devices.get(old, "") for (file, old), new in device.items()},
         device_is_host=all(trace.device_is_host for trace in traces),
         operators=frozenset(operators),

@@ -178,7 +178,14 @@ def _by_kind(found: list[dict]) -> dict[int, list[dict]]:
             kind = OPERATOR if people.is_operator(name) else RANGE
         said = event.get("args")
         arguments = said if isinstance(said, dict) else {}
-        by_kind[kind].append(event | {"name": name, "args": arguments, "moves": kind == MOVES})
+        by_kind[kind].append(
+            event
+            | {
+                "name": name,
+                "args": arguments,
+                "moves": kind == MOVES,
+            }
+        )
     return by_kind
 
 

@@ -134,7 +134,12 @@ class _Database:
         """The rows of any query."""
         return self._connection.execute(query)
 
-    def texts(self, table: str, key: str, value: str) -> list[tuple[int, str]]:
+    def texts(
+        self,
+        table: str,
+        key: str,
+        value: str,
+    ) -> list[tuple[int, str]]:
         """Each row's number and text; none without the table or the columns."""
         if not self.has(table, key, value):
             return []
@@ -271,7 +276,12 @@ def _operations(
     }
     parts = []
 
-    def add(table: str, kind: int, column: str, codes: _Codes) -> None:
+    def add(
+        table: str,
+        kind: int,
+        column: str,
+        codes: _Codes,
+    ) -> None:
         columns = common | {column: -1}
         found = pd.DataFrame(database.integers(table, columns), columns=list(columns))
         parts.append(found.assign(kind=kind, name=codes(found[column].to_numpy())))
@@ -303,7 +313,11 @@ def _gpus(database: _Database, process: np.ndarray, device: np.ndarray) -> np.nd
     """The number of each operation's GPU in the machine: a process may see only some, numbered anew
     from 0."""
     gpu = device.copy()
-    columns = {"gpuId": -1, "cudaId": -1, "pid": -1}
+    columns = {
+        "gpuId": -1,
+        "cudaId": -1,
+        "pid": -1,
+    }
     for number, seen, pid in database.integers("TARGET_INFO_CUDA_DEVICE", columns):
         if number >= 0:
             gpu[((process & _PID) == pid) & (device == seen)] = number

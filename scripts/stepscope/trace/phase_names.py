@@ -46,10 +46,9 @@ def named(
     # A range within one of its own phase, whatever both are called in the file, is a part of it,
     # and would count it twice: FSDP's forward passes in each other, "step" in "iteration 3".
     # So is what autograd's engine runs again, a checkpointed module's forward pass.
-    is_phase = np.array([name in chosen for name in names], dtype=bool)
-    is_engine = np.array([bool(_ENGINE.match(name)) for name in trace.names], dtype=bool)
-    again = climb(parent, parent, ~is_engine[own]) >= 0
-    inner = is_phase[renamed] & (inside_itself(parent, renamed) | again)
+    again = climb(parent, parent, ~trace.names_that(_ENGINE.match)[own]) >= 0
+    is_phase = np.isin(renamed, [names.index(name) for name in chosen])
+    inner = is_phase & (inside_itself(parent, renamed) | again)
     parts = {int(each): _of_a_part(trace.names[each], chosen) for each in np.unique(own[inner])}
     names, of_parts = _codes(names, parts)
     result = trace.ranges.assign(name=np.where(inner, of_parts[own], renamed))
@@ -81,7 +80,8 @@ def _families(
     label = {int(code): names[code] for code in codes}
     free = {code: name for code, name in label.items() if not operator[code] and name not in kept}
     family = pd.Series({code: people.family(name) for code, name in free.items()}, dtype=object)
-    return label | family[family.duplicated(keep=False)].to_dict()
+    shared = family[family.duplicated(keep=False)]
+    return label | dict(zip(shared.index.tolist(), shared.tolist(), strict=True))
 
 
 def _codes(names: list[str], label: dict[int, str]) -> tuple[list[str], np.ndarray]:

@@ -129,12 +129,13 @@ def composition(found: Attribution, own: pd.DataFrame, layers: int | None) -> pd
     each = own.groupby(["name", "module", "step"]).size()
     alike = each.groupby(level=["name", "module"]).agg(["min", "max", "size"])
     is_steady = (alike["min"] == alike["max"]) & (alike["size"] == found.steps)
-    differ = {name for name, _ in alike.index[~is_steady]} | set(own["name"][own["step"] < 0])
+    unsteady = alike.index[~is_steady].get_level_values("name")
+    differ = set(unsteady) | set(own["name"][own["step"] < 0])
     once = once_a_step(found, layers)
     counts: dict[int, dict[int, int]] = {}
-    for (name, module), count in alike["min"].items():
+    for name, module, count in alike["min"].reset_index().to_numpy().tolist():
         if name not in differ:
-            counts.setdefault(name, {})[module] = int(count)
+            counts.setdefault(name, {})[module] = count
     rows = {}
     for name, of_module in counts.items():
         repeated = {

@@ -106,8 +106,8 @@ class Ranks:
             windows = _windows(self.found, place)
             other = place.own[self.is_other[place.own]]
             own = self.collectives[place.rank]
-            until = own["until"].fillna(own["start"])
-            start, end, until = own["start"].to_numpy(), own["end"].to_numpy(), until.to_numpy()
+            own = own.assign(until=own["until"].fillna(own["start"]))
+            start, end, until = arrays(own, "start", "end", "until")
             computing = self.start[other], self.end[other]
             times = {"step": float((windows[1] - windows[0]).sum())}
             times |= collectives.parts(windows, computing, (start, until), (until, end))
@@ -226,12 +226,10 @@ def _a_step(times: dict[str, float], place: Place) -> dict[str, float]:
 def of_ranks(trace: Trace, positions: list[tuple[int, np.ndarray]]) -> pd.DataFrame:
     """The collectives among the operations of each rank (their positions), as collectives.py asks
     for them: what the library says of them, else what the kernel's name does."""
-    kinds = [
-        category_of(name) == "communication" and not _STARTS_ONE.match(name) for name in trace.names
-    ]
     operations = trace.operations.join(trace.messages.set_index("operation"))
-    is_one = np.array(kinds, dtype=bool)[operations["name"]] & (operations["kind"] != MEMORY)
-    parts = [operations.iloc[own][is_one.iloc[own]].assign(rank=rank) for rank, own in positions]
+    name, kind = arrays(operations, "name", "kind")
+    is_one = trace.names_that(_is_collective)[name] & (kind != MEMORY)
+    parts = [operations.iloc[own[is_one[own]]].assign(rank=rank) for rank, own in positions]
     found = pd.concat(parts or [operations[:0].assign(rank=0)])
     of_kernels = [_collective(trace.names[code]) for code in found["name"]]
     whole = found[_SAID].fillna(-1).astype(np.int64)
@@ -243,6 +241,10 @@ def of_ranks(trace: Trace, positions: list[tuple[int, np.ndarray]]) -> pd.DataFr
         start=found["start"].astype(float),
         end=found["end"].astype(float),
     ).reset_index(drop=True)
+
+
+def _is_collective(name: str) -> bool:
+    return category_of(name) == "communication" and not _STARTS_ONE.match(name)
 
 
 def _collective(kernel: str) -> str:
@@ -287,8 +289,8 @@ def _windows(found: Attribution, place: Place) -> tuple[np.ndarray, np.ndarray]:
         own = found.occurrences("step")
         own = own[own["process"] == place.process]
         last = operations["end"].groupby(found.occurrence["step"][place.own]).max()
-        ends = np.maximum(own["end"], last.reindex(own.index).fillna(0).astype(np.int64))
-        return union(own["start"].to_numpy(), ends.to_numpy())
+        end = last.reindex(own.index).fillna(0).astype(np.int64).clip(lower=own["end"])
+        return union(own["start"].to_numpy(), end.to_numpy())
     phases = found.trace.ranges[found.is_phase[found.codes]]
     phases = phases[phases["process"] == place.process]
     first = min([operations["start"].min(), *phases["start"]])

@@ -33,7 +33,14 @@ _MICROSECONDS |= {"fastest", "slowest", "host_each", "gpu_each"}
 _SECONDS = {"time", "wall", "busy", "idle", "hidden", "exposed", "before", "after", "difference"}
 _SECONDS |= {"host_exclusive", "idle_with_host", "step", "compute", "waiting", "transfer"}
 _SECONDS |= {"waited_for", "slowed"}
-_WHOLE = {"process", "device", "count", "bytes", "elements", "rank", "fastest_rank", "slowest_rank"}
+_LABELS = {
+    "composition": "calls a step",
+    "waited_for": "others wait for it, ms a step",
+    "bus_rate": "bus bandwidth, GB/s",
+    "bytes": "B a step",
+    "rate": "GB/s",
+}
+_WHOLE = {"count", "bytes", "elements", "rank", "fastest_rank", "slowest_rank"}
 
 
 def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
@@ -113,17 +120,24 @@ def _composition(row: dict) -> str:
     return text + (f" ({row['remainder_modules']})" if row["remainder_modules"] else "")
 
 
+def _unit(column: str) -> tuple[str, float, int]:
+    """(a column's unit, how many of it the table's unit is, decimals); "" of one without."""
+    if column in _MICROSECONDS:
+        return "µs", 1e6, 2
+    if column.endswith("_time") or column in _SECONDS:
+        return "ms a step", 1e3, 3
+    if column in ("rate", "bus_rate"):
+        return "GB/s", 1e-9, 2
+    return "", 1.0, 0
+
+
 def _label(column: str) -> str:
     """A column's name with its unit; all but counts of the whole trace are of a step."""
-    words = column.replace("_", " ").replace("gpu", "kernel").replace("composition", "calls a step")
-    words = {"waited for": "others wait for it", "bus rate": "bus bandwidth"}.get(words, words)
-    if column in _MICROSECONDS:
-        return f"{words}, µs"
-    if column.endswith("_time") or column in _SECONDS:
-        return f"{words}, ms a step"
-    if column == "bus_rate":
-        return f"{words}, GB/s"
-    return {"bytes": "B a step", "rate": "GB/s"}.get(column, words)
+    if column in _LABELS:
+        return _LABELS[column]
+    words = column.replace("_", " ").replace("gpu", "kernel")
+    unit, _, _ = _unit(column)
+    return f"{words}, {unit}" if unit else words
 
 
 def value_text(column: str, value: object) -> str:
@@ -132,14 +146,13 @@ def value_text(column: str, value: object) -> str:
         return "–"
     if not isinstance(value, int | float):
         return str(value)
-    if column in _MICROSECONDS:
-        return f"{1e6 * value:,.2f}"
-    if column.endswith("_time") or column in _SECONDS:
-        return f"{1e3 * value:,.3f}"
+    unit, factor, decimals = _unit(column)
+    if unit:
+        return f"{factor * value:,.{decimals}f}"
     if column.endswith("share"):
         return f"{100 * value:.1f} %"
-    if column in ("rate", "bus_rate"):
-        return f"{value / 1e9:,.2f}"
+    if column in ("process", "device"):
+        return f"{value:.0f}"
     if column in _WHOLE:
-        return f"{value:,.0f}" if column not in ("process", "device") else f"{value:.0f}"
+        return f"{value:,.0f}"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -13,7 +13,7 @@ from stepscope.trace.attention import attention_code
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
-from stepscope.trace.nesting import arrays, covered
+from stepscope.trace.nesting import covered
 
 PIXELS = 1200
 DEPTHS = 4  # levels of nested ranges that are shown
@@ -61,7 +61,12 @@ def _last_operation(found: Attribution, at: pd.Series) -> int:
     return max([at["end"], *found.trace.operations["end"][launched]])
 
 
-def _view(found: Attribution, at: pd.Series, end: int, pixels: int) -> pd.DataFrame:
+def _view(
+    found: Attribution,
+    at: pd.Series,
+    end: int,
+    pixels: int,
+) -> pd.DataFrame:
     """The lanes of what happens in a view, in its process or thread. at: the view's range."""
     trace = found.trace
     edges = np.linspace(0, end - at["start"], pixels + 1)
@@ -114,14 +119,15 @@ def _by_pixel(own: pd.DataFrame, edges: np.ndarray) -> pd.DataFrame:
     """Rectangles by category, one a pixel; pixels beside each other that one category fills become
     one. edges: borders of the pixels, in nanoseconds from the view's start."""
     pixel = edges[1]
-    by_category = dict(list(own.groupby("category")))
-    names = list(by_category)
-    cover = np.array(
-        [np.diff(covered(*arrays(part, "start", "end"), edges)) for part in by_category.values()]
-    )
-    share = np.minimum(cover.sum(axis=0) / pixel, 1.0)
+    cover = {
+        name: np.diff(covered(part["start"].to_numpy(), part["end"].to_numpy(), edges))
+        for name, part in own.groupby("category")
+    }
+    names = list(cover)
+    by_category = np.array(list(cover.values()))
+    share = np.minimum(by_category.sum(axis=0) / pixel, 1.0)
     at = np.flatnonzero(share > 1e-3)
-    best = cover[:, at].argmax(axis=0)
+    best = by_category[:, at].argmax(axis=0)
     full = share[at] >= _FULL
     is_next = (np.diff(at) == 1) & (np.diff(best) == 0) & full[1:] & full[:-1]
     first = np.flatnonzero(np.append(True, ~is_next)[: len(at)])

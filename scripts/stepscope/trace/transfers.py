@@ -81,8 +81,7 @@ def _waits(found: Attribution) -> list[dict]:
     trace = found.trace
     if trace.device_is_host:
         return []
-    waits = np.array([bool(_WAITS.match(name)) for name in trace.names], dtype=bool)
-    own = trace.calls[waits[trace.calls["name"].to_numpy()]]
+    own = trace.calls[trace.names_that(_WAITS.match)[trace.calls["name"]]]
     length = (own["end"] - own["start"]).groupby([own["process"], own["name"]])
     rows = []
     for process, name, calls, ns in length.agg(["size", "sum"]).reset_index().to_numpy().tolist():

@@ -11,7 +11,7 @@ def test_a_path_has_a_slash_or_is_there(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("baseline", "compares", "reports", "words"),
+    "baseline, compares, reports, words",
     [
         (None, True, False, "compare needs a results folder"),
         ("h100", True, False, "'h100' is a machine, but compare needs"),

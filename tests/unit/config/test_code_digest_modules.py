@@ -77,25 +77,6 @@ def test_what_cannot_change_a_number_does_not_count_for_a_measurement(scripts):
     assert scripts.measured_digest() != measured
 
 
-@pytest.mark.parametrize(
-    "module, is_counted",
-    [
-        ("time_step.py", True),
-        ("stepscope", False),
-        ("stepscope.model", True),
-        ("stepscope.model.transformer", True),
-        ("stepscope.model.attention.sdpa", True),
-        ("stepscope.formulas.flops", False),
-        ("stepscope.measure.steps", True),
-        ("stepscope.measure.record", False),
-        ("stepscope.config.grid", False),
-        ("stepscope.measured.record", True),  # declared by no entry
-    ],
-)
-def test_the_longest_declared_name_decides_and_what_is_not_declared_counts(module, is_counted):
-    assert counts(module) is is_counted
-
-
 def test_each_module_that_a_measurement_loads_is_declared():
     loaded = set()
     for program in MEASURING:

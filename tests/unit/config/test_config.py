@@ -20,7 +20,7 @@ def test_merging_goes_key_by_key_and_replaces_lists():
 
 
 @pytest.mark.parametrize(
-    ("over", "words"),
+    "over, words",
     [
         (
             {"batch": [8], "tokens": 64},

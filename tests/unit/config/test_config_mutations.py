@@ -18,74 +18,57 @@ from stepscope.yaml_files import read_yaml
 pytestmark = pytest.mark.usefixtures("no_gpu")
 ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = [
-    *(
-        None,
-        True,
-        False,
-        0,
-        -1,
-        1,
-        2,
-        3,
-        7,
-        1.0,
-        0.5,
-        -0.0,
-        1e-9,
-        1e300,
-        math.nan,
-        math.inf,
-        -math.inf,
-    ),
-    *(10**9, 10**15, -(10**15), 10**30, 2**63, 10**4300),
-    *(
-        "",
-        " ",
-        "\n",
-        "x\n",
-        "a" * 300,
-        "../up",
-        "/etc",
-        "~",
-        "#",
-        "'",
-        '"',
-        "`id`",
-        "$(id)",
-        "${HOME}",
-        "{wild}",
-        "%s",
-    ),
-    *(
-        "<b>",
-        "ü",
-        "\x00",
-        "\ud800",
-        "-n",
-        "--help",
-        "nan",
-        "1e3",
-        "nano",
-        "cuda",
-        "auto",
-        "none",
-        "fp32",
-        "default",
-    ),
-    *(
-        b"bytes",
-        datetime.date(2026, 2, 3),
-        {1, 2},
-        [],
-        {},
-        [[]],
-        [{}],
-        {"": 1},
-        {"x": {}},
-        {1: 2},
-        {None: 1},
-    ),
-    *([None], [1, 1], [1, 1.0], [{"a": 1}], list(range(200))),
+    None,
+    True,
+    -1,
+    0,
+    1,
+    7,
+    0.5,
+    -0.0,
+    1e-9,
+    1e300,
+    math.nan,
+    math.inf,
+    10**15,
+    10**4300,
+    "",
+    " ",
+    "x\n",
+    "a" * 300,
+    "../up",
+    "~",
+    "#",
+    "'",
+    '"',
+    "$(id)",
+    "{wild}",
+    "%s",
+    "<b>",
+    "ü",
+    "\x00",
+    "\ud800",
+    "-n",
+    "nan",
+    "1e3",
+    "nano",
+    "cuda",
+    "none",
+    "fp32",
+    b"bytes",
+    datetime.date(2026, 2, 3),
+    {1, 2},
+    [],
+    {},
+    [[]],
+    [{}],
+    {"": 1},
+    {"x": {}},
+    {None: 1},
+    [None],
+    [1, 1.0],
+    [{"a": 1}],
+    list(range(200)),
 ]
 NAMES = [value for value in HOSTILE if value is None or isinstance(value, str | bool | float)]
 
@@ -98,13 +81,9 @@ def default():
 def places(value, path=()):
     """Where something stands in a configuration: keys of mappings and numbers in lists, at every
     depth."""
-    members = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
+    members = ()
+    if isinstance(value, dict | list):
+        members = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in members:
         yield (*path, key)
         yield from places(item, (*path, key))
@@ -118,9 +97,7 @@ def mutated(config, chance):
     parent = config
     for key in way:
         parent = parent[key]
-    match chance.choice(
-        ["replace", "replace", "replace", "remove", "rename", "wrap", "repeat", "swap"]
-    ):
+    match chance.choice(["replace", "replace", "remove", "rename", "wrap", "repeat", "swap"]):
         case "replace":
             parent[last] = copy.deepcopy(chance.choice(HOSTILE))
         case "remove":

@@ -52,7 +52,7 @@ def test_the_baseline_comes_first(make_config):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    "given, said",
     [
         (
             {"hardware": {"x": {"gpu_model": "x"}}, "baseline": "d"},
@@ -162,13 +162,13 @@ def test_what_a_job_asks_for(make_config):
         if value is not None
     }
     assert found == {
-        **{
-            "gpu": 1,
-            "gpu_model": "h100",
-            "slurm_account": "us",
-            "slurm_extra": "--nice --exclusive",
-        },
-        **{"minutes": 40, "runtime": 45, "mem_mb": 48 * 1024},
+        "gpu": 1,
+        "gpu_model": "h100",
+        "slurm_account": "us",
+        "slurm_extra": "--nice --exclusive",
+        "minutes": 40,
+        "runtime": 45,
+        "mem_mb": 48 * 1024,
     }
     assert (
         job_resources(one, config, "timing", "small")["minutes"] == config["timing"]["time_limit"]
@@ -215,8 +215,13 @@ def test_rules_name_the_resources_that_some_machine_asks_for():
         Hardware("c", "cuda", 1, here=False, asked={"gpu_model": "y", "exclusive": True}),
     ]
     assert asked_of_any([*jobs, here]) == [
-        *("gpu", "minutes", "runtime", "mem_mb"),
-        *("gpu_model", "constraint", "slurm_extra"),
+        "gpu",
+        "minutes",
+        "runtime",
+        "mem_mb",
+        "gpu_model",
+        "constraint",
+        "slurm_extra",
     ]
 
 

@@ -19,7 +19,16 @@ def test_each_rung_changes_one_thing_of_the_one_before(make_config):
     assert cell.name == "machine/ladder/small/ctx128"
     rungs = cell.spec["variants"]
     assert [rung["name"] for rung in rungs] == [
-        *("fp32", "tf32", "bf16", "sdpa", "triton", "block", "graphs", "torch", "fused", "fp8")
+        "fp32",
+        "tf32",
+        "bf16",
+        "sdpa",
+        "triton",
+        "block",
+        "graphs",
+        "torch",
+        "fused",
+        "fp8",
     ]
     assert [rung.get("after") for rung in rungs] == [None, *(rung["name"] for rung in rungs[:-1])]
     assert rungs[0] == {"name": "fp32", "precision": "fp32"}

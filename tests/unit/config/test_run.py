@@ -125,7 +125,7 @@ def test_a_path_that_jobs_can_be_given(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "harmful"),
+    "name, harmful",
     [
         ("{wild}", "'{'"),
         ("x}", "'}'"),

@@ -2,7 +2,6 @@
 something is wrong."""
 
 import copy
-import datetime
 import math
 import os
 from pathlib import Path
@@ -45,20 +44,11 @@ MISTAKES = {
     ),
     "a misspelt key": ({"modle": {}}, ["unknown key 'modle'", "did you mean 'model'?"]),
     "a key like none": ({"xyzzy": 1}, ["'xyzzy'", "known keys: preset, measure"]),
-    "a misspelt key further down": (
-        {"timing": {"warm_up": {}}},
-        ["timing", "did you mean 'warmup'?"],
-    ),
     "a misspelt axis": (
         grid(attenton=["sdpa"]),
         ["timing.grid.cpu.0", "did you mean 'attention'?"],
     ),
     "a key that is a number": ({1: 2}, ["(top level)", "1 is not a usable name"]),
-    "a number deep inside": (
-        {"timing": {"grid": {"cpu": [{1: 2}]}}},
-        ["timing.grid.cpu.0", "1 is not a usable"],
-    ),
-    "a number for a name": ({"preset": 5}, ["preset", "5 is not of type 'string'"]),
     "a limit for no study": (
         {"limits": [{"minutes": 1}, {"study": ["timing", "speed"]}]},
         ["limits.1.study", "no study 'speed'; choose from timing, ladder"],
@@ -67,7 +57,6 @@ MISTAKES = {
         {"limits": [{"size": ["nan"]}]},
         ["limits.0.size", "no size 'nan'; choose from nano"],
     ),
-    "no value": ({"timing": None}, ["timing", "None is not of type 'object'"]),
     "not above zero": (
         {"timing": {"steps": {"cpu": {"seconds": 0}}}},
         ["timing.steps.cpu.seconds", "0 is less than or equal to the minimum of 0"],
@@ -84,10 +73,6 @@ MISTAKES = {
         {"model": {"batch": 2.5}},
         ["model.batch", "2.5 is not of type 'integer'"],
     ),
-    "a date": (
-        {"timing": {"time_limit": datetime.date(2026, 1, 1)}},
-        ["timing.time_limit", "2026, 1, 1", "integer"],
-    ),
     "a size without a key": (
         {"sizes": {"a": {"d_model": 2, "num_layers": 1, "num_heads": 1}}},
         ["sizes.a", "'d_ff' is a required property"],
@@ -101,31 +86,21 @@ MISTAKES = {
         ["timing.grid.cpu.0.context.0", "inf is not a finite number"],
     ),
     "5000 digits": ({"model": {"seed": 16**5000}}, ["model.seed", "too large"]),
-    "threads without end": (
-        {"threads": 10**6},
-        ["threads", "1000000 is greater than the maximum of 4096"],
-    ),
     "no threads": (
         {"threads": 0},
         ["threads", "0 is less than the minimum of 1", "auto is one on a GPU"],
     ),
     "threads in a word": ({"threads": "many"}, ["threads", "many", "auto is one on a GPU"]),
     "a new line in a name": ({"sizes": {"a\n": NANO}}, ["sizes", "'a\\n'", "letters, digits"]),
-    "a space in a name": ({"sizes": {"a b": NANO}}, ["sizes", "'a b'", "letters, digits"]),
     "a way out of the folder": (
         {"sizes": {"../up": NANO}},
         ["sizes", "'../up'", "letters, digits"],
     ),
     "a name that no file can have": ({"sizes": {"a" * 65: NANO}}, ["sizes", "at most 64 letters"]),
-    "a machine that is no name": (
-        {"hardware": {"h100\n": {}}},
-        ["hardware", "'h100\\n'", "letters, digits"],
-    ),
     "an axis that is no list": (
         grid(size="nano"),
         ["timing.grid.cpu.0.size", "'nano' is not of type 'array'"],
     ),
-    "an empty axis": (grid(size=[]), ["timing.grid.cpu.0.size", "[] should be non-empty"]),
     "an unknown precision": (
         grid(precision=["fp4"]),
         ["timing.grid.cpu.0.precision.0", "'fp4'", str(sorted(PRECISIONS))],
@@ -133,10 +108,6 @@ MISTAKES = {
     "a value twice": (
         grid(context=[8, 8]),
         ["timing.grid.cpu.0.context", "[8, 8] has non-unique elements"],
-    ),
-    "a long value twice": (
-        grid(size=["x" * 60] * 4),
-        ["timing.grid.cpu.0.size", "xxx ... xxx", "non-unique"],
     ),
     "an entry without an axis": (
         {"timing": {"grid": {"cpu": [{"size": ["nano"], "context": [1]}]}}},
@@ -146,14 +117,10 @@ MISTAKES = {
         {"timing": {"steps": {"cpu": {"min": 9, "max": 2, "seconds": 1}}}},
         ["timing.steps.cpu", "min 9 is more than max 2", "raise max"],
     ),
-    "text for a number": (
-        {"timing": {"time_limit": "7x"}},
-        ["timing.time_limit", "'7x' is not of type 'integer'"],
-    ),
 }
 
 
-@pytest.mark.parametrize(("over", "shown"), MISTAKES.values(), ids=MISTAKES)
+@pytest.mark.parametrize("over, shown", MISTAKES.values(), ids=MISTAKES)
 def test_each_mistake_is_one_line_with_key_value_and_remedy(over, shown, project_root):
     with pytest.raises(ConfigError) as error:
         validated(merged(read_yaml(project_root / "config.yaml"), over), SCHEMA)
@@ -217,7 +184,7 @@ def test_every_key_has_a_description(schema):
 
 
 @pytest.mark.parametrize(
-    ("written", "key", "value"),
+    "written, key, value",
     [
         ("hardware={gpu: {measure: false}}", ("hardware", "gpu", "measure"), False),
         ("hardware={gpu: {threads: 4}}", ("hardware", "gpu", "threads"), 4),
@@ -268,12 +235,10 @@ UNREADABLE = {
     "a tab": (b"timing:\n\tx: 1\n", ", line 2: found character that cannot start any token"),
     "binary": (bytes(range(256)), " is not text in UTF-8 (byte 128); save it as UTF-8"),
     "control characters": (b"a: \x01", " is not usable YAML: "),
-    "UTF-16": ("a: 1\n".encode("utf-16"), " is not text in UTF-8 (byte 0); save it as UTF-8"),
     "a mapping that holds itself": (
         b"a: 1\nb: &x {b: *x}\n",
         " is not usable YAML: what begins in line 2 holds itself; correct it",
     ),
-    "a list that holds itself": (b"a: &x [*x]\n", " is not usable YAML: what begins in line 1"),
     "10 to the 9 values by aliases": (
         b"a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
         + b"".join(b"a%d: &a%d [%s]\n" % (n, n, b"*a%d, " % (n - 1) * 10) for n in range(1, 9)),
@@ -293,8 +258,6 @@ UNREADABLE = {
         " is not usable YAML: more than 100 levels",
     ),
     "a list": (b"- 1\n", " holds no keys at its top level"),
-    "nothing": (b"", " holds no keys at its top level"),
-    "an unknown alias": (b"a: *x\n", ", line 1: found undefined alias"),
     "Python": (
         b"a: !!python/object/apply:os.system [id]\n",
         ", line 1: could not determine a constructor",
@@ -313,7 +276,7 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize(("content", "said"), UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("content, said", UNREADABLE.values(), ids=UNREADABLE)
 def test_a_file_that_cannot_be_read_is_one_line(content, said, tmp_path):
     path = tmp_path / "config.yaml"
     path.write_bytes(content)

@@ -5,7 +5,7 @@ bf16. A step takes context × (1 in fp32, 0.5 in bf16) × (1 in small, 4 in larg
 interval of ± 10 %; large at 512 in fp32 ran out of memory.
 """
 
-from pathlib import Path
+import itertools
 
 import matplotlib
 import pandas as pd
@@ -28,19 +28,17 @@ AFTER = {"bf16": "fp32", "sdpa": "bf16", "checkpoint=1": "bf16", "checkpoint=2":
 PEAKS = {"fp32": 40, "bf16": 30, "sdpa": 20, "checkpoint=1": 10, "checkpoint=2": 12}  # GiB
 
 
-def step_time(size: str, context: float, precision: str) -> float:
+def step_time(size, context, precision):
     """Seconds."""
     return 1e-3 * context * {"fp32": 1, "bf16": 0.5}[precision] * {"small": 1, "large": 4}[size]
 
 
-def interval(median: float, width: float = 0.1) -> dict:
+def interval(median, width=0.1):
     """The three columns."""
     return {"median": median, "low": median * (1 - width), "high": median * (1 + width)}
 
 
-def place(
-    study: str, size: str, context: float, precision: str, options: str = "", machine: str = "big"
-) -> dict:
+def place(study, size, context, precision, options="", machine="big"):
     """The columns of a cell's place."""
     end = f"/{options}" if options else ""
     own = f"/{precision}" if precision else ""
@@ -56,40 +54,32 @@ def place(
     }
 
 
-def timing(machine: str = "big", factor: float = 1.0) -> list[dict]:
+def timing(machine="big", factor=1.0):
     """Series of the timing study."""
     rows = []
-    for size in PARAMETERS:
-        for context in (128, 512):
-            for precision in ("fp32", "bf16"):
-                own = place("timing", size, context, precision, machine=machine)
-                own |= {
-                    "variant": "step",
-                    "mode": "step",
-                    "unit": "s",
-                    "limits": "launches" if context == 128 else "gpu",
-                }
-                step = factor * step_time(size, context, precision)
-                if (size, context, precision) == ("large", 512, "fp32"):
-                    rows.append(own | {"phase": "step", "quantity": "time", "status": "oom"})
-                    continue
-                own |= {"status": "ok"}
-                rows.append(own | {"phase": "step", "quantity": "time"} | interval(step))
-                rows.append(
-                    own | {"phase": "step", "quantity": "host_free_time"} | interval(0.5 * step)
-                )
-                rows.append(
-                    own | {"phase": "step", "quantity": "launches", "unit": "1", "median": 1000}
-                )
-                rows.append(
-                    own | {"quantity": "peak_reserved", "unit": "B", "median": 2**30 * context / 64}
-                )
-                for phase, share in SHARES.items():
-                    rows.append(own | {"phase": phase, "quantity": "time"} | interval(share * step))
+    for size, context, precision in itertools.product(PARAMETERS, (128, 512), ("fp32", "bf16")):
+        own = place("timing", size, context, precision, machine=machine)
+        own |= {"variant": "step", "mode": "step", "unit": "s", "status": "ok"}
+        own |= {"limits": "launches" if context == 128 else "gpu"}
+        time = own | {"quantity": "time"}
+        step = factor * step_time(size, context, precision)
+        if (size, context, precision) == ("large", 512, "fp32"):
+            rows.append(time | {"phase": "step", "status": "oom"})
+            continue
+        free = {"phase": "step", "quantity": "host_free_time"}
+        launched = {"phase": "step", "quantity": "launches", "unit": "1", "median": 1000}
+        reserved = {"quantity": "peak_reserved", "unit": "B", "median": 2**30 * context / 64}
+        rows += [
+            time | {"phase": "step"} | interval(step),
+            own | free | interval(0.5 * step),
+            own | launched,
+            own | reserved,
+        ]
+        rows += [time | {"phase": each} | interval(of * step) for each, of in SHARES.items()]
     return rows
 
 
-def ladder() -> tuple[list[dict], list[dict]]:
+def ladder():
     """(series, comparisons) of a ladder at large, 512."""
     own = place("ladder", "large", 512, "") | {"mode": "step", "unit": "s", "status": "ok"}
     series, comparisons = [], []
@@ -117,7 +107,7 @@ def ladder() -> tuple[list[dict], list[dict]]:
     ]
 
 
-def variants() -> list[dict]:
+def variants():
     """What the rungs and asides of that ladder change."""
     cell = place("ladder", "large", 512, "")["cell"]
     return [
@@ -135,7 +125,7 @@ def variants() -> list[dict]:
     ]
 
 
-def attention() -> list[dict]:
+def attention():
     """Series of the attention study: naive takes length² ns and is out of memory at 4096; triton
     takes a tenth."""
     rows = []
@@ -154,34 +144,15 @@ def attention() -> list[dict]:
     return rows
 
 
-def ceilings() -> list[dict]:
+def ceilings():
     """250 TFLOP/s in bf16 and 2 TB/s in a burst; 200 TFLOP/s sustained."""
-    own = {
-        "machine": "big",
-        "study": "ceilings",
-        "variant": "sustained",
-        "quantity": "rate",
-        "status": "ok",
-    }
-    product = own | {
-        "size": "matmul",
-        "precision": "bf16",
-        "unit": "FLOP/s",
-        "median": 2e14,
-        "cell": "big/c/m",
-    }
-    burst = product | {"variant": "burst", "median": 2.5e14}
+    own = {"machine": "big", "study": "ceilings", "quantity": "rate", "status": "ok"}
+    product = own | {"size": "matmul", "precision": "bf16", "unit": "FLOP/s", "cell": "big/c/m"}
+    copy = own | {"size": "copy", "precision": "fp32", "unit": "B/s", "cell": "big/c/c"}
     return [
-        product,
-        burst,
-        burst
-        | {
-            "size": "copy",
-            "precision": "fp32",
-            "unit": "B/s",
-            "median": 2e12,
-            "cell": "big/c/c",
-        },
+        product | {"variant": "sustained", "median": 2e14},
+        product | {"variant": "burst", "median": 2.5e14},
+        copy | {"variant": "burst", "median": 2e12},
     ]
 
 
@@ -191,7 +162,7 @@ COLD = place("profile", "small", 128, "fp32", "start=cold")
 MEMORY = place("memory", "large", 512, "bf16")
 
 
-def kernels(cell: str, factor: float) -> list[dict]:
+def kernels(cell, factor):
     """Categories of a profiled step: outside the optimizer 0.4 s of products, 0.2 s of casts, 0.3 s
     of others, of which the forward pass has half; 0.1 s of the optimizer."""
     kinds = {"matmul": 0.4, "copy/cast": 0.2, "elementwise": 0.3}
@@ -217,7 +188,7 @@ def kernels(cell: str, factor: float) -> list[dict]:
     ]
 
 
-def rank(variant: str, number: int) -> dict:
+def rank(variant, number):
     """A rank's step of 120 ms on two devices."""
     parts = {"alone": 0.09, "slowed": 0.01, "apart": -0.002, "extra": 0.004, "gone": 0.0}
     parts |= {"at_once": -0.002, "waiting": 0.005, "transfer": 0.01, "idle": 0.005}
@@ -225,92 +196,49 @@ def rank(variant: str, number: int) -> dict:
     return where | {"variant": variant, "rank": number, "clock": 0.12} | parts
 
 
-def everything() -> dict[str, list[dict]]:
+def everything():
     """All tables by name."""
     series, comparisons = ladder()
     series = [*timing(), *timing("other", 2.0), *series, *attention(), *ceilings()]
     series += [COLD | {"quantity": "launches", "status": "ok"}]
     cells = {row["cell"]: {name: row.get(name) for name in PLAIN} for row in series}
     cells |= {each["cell"]: each for each in (PLAIN, TOP, COLD, MEMORY)}
-    cells = [
-        row | {"mode": "step", "status": "ok", "device": "cuda", "memory": 80 * 2**30}
-        for row in cells.values()
-    ]
-    profiled = [{"machine": "big", "cell": each["cell"]} for each in (PLAIN, TOP)]
-    event = {"machine": "big", "cell": PLAIN["cell"], "view": "step"}
-    moment = {
-        "machine": "big",
-        "cell": MEMORY["cell"],
-        "reserved": 30 * 2**30,
-        "parameters": 10 * 2**30,
-    }
-    cold = {"machine": "big", "cell": COLD["cell"], "phase": "step"}
-    rounding = {
-        "machine": "big",
-        "cell": "big/precision/accumulation",
-        "times": 1000,
-        "exact": 10.0,
-    }
-    steady = {
-        "machine": "big",
-        "cell": place("timing", "small", 128, "fp32")["cell"],
-        "steady": 0.1,
-    }
-    forced = {
-        "machine": "big",
-        "cell": "big/precision/softmax",
-        "operation": "softmax",
-        "quantity": "largest logit",
-    }
-    theirs = {
-        "source": "write-up 1",
-        "gpu": "T4",
-        "study": "timing",
-        "quantity": "time",
-        "statistic": "mean",
-    }
+    measured = {"mode": "step", "status": "ok", "device": "cuda", "memory": 80 * 2**30}
+
+    def of(cell, **more):
+        return {"machine": "big", "cell": cell} | more
+
+    event = of(PLAIN["cell"], view="step")
+    gpu = event | {"lane": "GPU 0, stream 7"}
+    moment = of(MEMORY["cell"], reserved=30 * 2**30, parameters=10 * 2**30)
+    cold = of(COLD["cell"], phase="step")
+    rounding = of("big/precision/accumulation", times=1000, exact=10.0)
+    warm = place("timing", "small", 128, "fp32")["cell"]
+    steady = of(warm, phase="step", steady=0.1)
+    forced = of("big/precision/softmax", operation="softmax", quantity="largest logit")
+    theirs = {"source": "write-up 1", "gpu": "T4", "study": "timing"}
+    theirs |= {"quantity": "time", "statistic": "mean", "measured": 0.1, "cell": warm}
     return {
         "series": series,
         "comparisons": comparisons,
         "variants": variants(),
-        "cells": cells,
+        "cells": [row | measured for row in cells.values()],
         "models": [
-            {
-                "machine": "big",
-                "size": size,
-                "context": context,
-                "batch": 4,
-                "parameters": number,
-                "trained": number,
-                "flop": number * 1e4,
-            }
+            {"machine": "big", "size": size, "context": context, "batch": 4}
+            | {"parameters": number, "trained": number, "flop": number * 1e4}
             for size, number in PARAMETERS.items()
             for context in (128, 512)
         ],
         "categories": [*kernels(PLAIN["cell"], 1.0), *kernels(TOP["cell"], 0.5)],
         "gaps": [
-            row | {"phase": "step", "busy": busy}
-            for row, busy in zip(profiled, (1.0, 0.5), strict=True)
+            of(PLAIN["cell"], phase="step", busy=1.0),
+            of(TOP["cell"], phase="step", busy=0.5),
         ],
         "timeline": [
             event
             | {"lane": "ranges 0", "start": 0.0, "end": 1.0, "label": "step", "category": "range"},
-            event
-            | {
-                "lane": "GPU 0, stream 7",
-                "start": 0.1,
-                "end": 0.4,
-                "label": "gemm",
-                "category": "matmul",
-            },
-            event
-            | {
-                "lane": "GPU 0, stream 7",
-                "start": 0.5,
-                "end": 0.9,
-                "label": "add",
-                "category": "elementwise",
-            },
+            gpu | {"start": 0.1, "end": 0.4, "label": "gemm", "category": "matmul"},
+            gpu | {"start": 0.5, "end": 0.9, "label": "add", "category": "elementwise"},
         ],
         "memory_timeline": [
             moment | {"time": 0.0, "phase": "forward", "activations": 0},
@@ -322,8 +250,8 @@ def everything() -> dict[str, list[dict]]:
             cold | {"part": "module loading", "first": 0.2, "later": 0.0},
         ],
         "warmup": [
-            steady | {"phase": "step", "skipped": skipped, "mean": mean, "std": std}
-            for skipped, mean, std in ((0, 0.2, 0.05), (2, 0.1, 0.01))
+            steady | {"skipped": 0, "mean": 0.2, "std": 0.05},
+            steady | {"skipped": 2, "mean": 0.1, "std": 0.01},
         ],
         "ranks": [rank(variant, number) for variant in ("alone", "ddp") for number in (0, 1)],
         "sums": [
@@ -335,14 +263,11 @@ def everything() -> dict[str, list[dict]]:
             for way in ("all in the format", "under autocast")
             for value, error in ((1, 1e-3), (10, 0.0))
         ],
-        "published": [
-            theirs | {"value": value, "measured": 0.1, "ratio": value / 0.1, "cell": steady["cell"]}
-            for value in (0.2, 0.4)
-        ],
+        "published": [theirs | {"value": at, "ratio": at / 0.1} for at in (0.2, 0.4)],
     }
 
 
-def folder(path: Path, without: tuple[str, ...] = (), **instead: list[dict]) -> Path:
+def folder(path, without=(), **instead):
     """All tables in a folder, but those named; `instead` has other rows for some."""
     rows = {name: own for name, own in (everything() | instead).items() if name not in without}
     path.mkdir(parents=True, exist_ok=True)
@@ -353,14 +278,12 @@ def folder(path: Path, without: tuple[str, ...] = (), **instead: list[dict]) -> 
     return path
 
 
-def tables(
-    path: Path, machine: str | None = "big", without: tuple[str, ...] = (), **instead: list[dict]
-) -> Tables:
+def tables(path, machine="big", without=(), **instead):
     """The same, read."""
     return Tables(folder(path, without, **instead), machine)
 
 
-def draw(function, of: Tables):
+def draw(function, of):
     """The figure, laid out as when it is written; None where there is none."""
     with matplotlib.rc_context(theme.STYLE):
         figure = function(of)
@@ -369,7 +292,7 @@ def draw(function, of: Tables):
     return figure
 
 
-def texts(artist) -> list[str]:
+def texts(artist):
     """All visible words."""
     return [
         each.get_text()
@@ -378,12 +301,12 @@ def texts(artist) -> list[str]:
     ]
 
 
-def panels(figure) -> dict[str, object]:
+def panels(figure):
     """Title → panel."""
     return {each.get_title(loc="left"): each for each in figure.axes if each.get_visible()}
 
 
-def lines(panel) -> dict[str, list[tuple[float, float]]]:
+def lines(panel):
     """Label → points of the lines that have one, rounded to nine digits."""
     found = {each.get_label(): each for each in panel.lines if not each.get_label().startswith("_")}
     return {
@@ -392,13 +315,13 @@ def lines(panel) -> dict[str, list[tuple[float, float]]]:
     }
 
 
-def bars(panel, at: float) -> list[tuple[float, float]]:
+def bars(panel, at):
     """(left end, width) of the bars at a place, rounded to nine digits."""
     own = [each for each in panel.patches if abs(each.get_y() + each.get_height() / 2 - at) < 1e-6]
     return [(round(each.get_x(), 9), round(each.get_width(), 9)) for each in own]
 
 
-def spans(panel, horizontal: bool = False) -> list[tuple[float, float, float]]:
+def spans(panel, horizontal=False):
     """(place, low, high) of the intervals that are drawn."""
     found = []
     for each in panel.lines:
@@ -412,6 +335,6 @@ def spans(panel, horizontal: bool = False) -> list[tuple[float, float, float]]:
     return found
 
 
-def crosses(panel) -> list[float]:
+def crosses(panel):
     """Places where memory ran out."""
     return [float(each.get_xdata()[0]) for each in panel.lines if each.get_label() == "_oom"]

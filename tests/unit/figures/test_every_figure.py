@@ -8,7 +8,6 @@ from pathlib import Path
 
 import made
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from stepscope.figures import NAMES, OF_ALL, OF_MACHINE, colours, draw_all, theme
 from stepscope.results.tables import Tables
 
@@ -101,7 +100,7 @@ def test_the_program_says_what_it_drew_and_refuses_other_names(tmp_path):
     assert wrong.returncode == 2 and "invalid choice: 'nothing'" in wrong.stderr
 
 
-def luminance(colour: str) -> float:
+def luminance(colour):
     """WCAG 2.2, relative luminance."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [
@@ -110,7 +109,7 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(one, other):
     """WCAG 2.2, contrast ratio."""
     low, high = sorted(luminance(each) for each in (one, other))
     return (high + 0.05) / (low + 0.05)
@@ -137,39 +136,3 @@ def test_series_are_those_of_okabe_and_ito():
     }
     for name, rgb in theirs.items():
         assert colours.OKABE_ITO[name].light == "#%02x%02x%02x" % rgb  # noqa: UP031
-
-
-def test_each_variable_is_given_in_light_dark_and_on_paper():
-    light, system, dark, paper = colours.css().strip().split("\n")
-    for variable, light_value, dark_value in colours.VARIABLES.values():
-        for rule, value in (
-            (light, light_value),
-            (system, dark_value),
-            (dark, dark_value),
-            (paper, light_value),
-        ):
-            assert f"--{variable}: {value};" in rule
-    assert len({variable for variable, *_ in colours.VARIABLES.values()}) == len(colours.VARIABLES)
-
-
-def test_a_thing_has_one_colour_wherever_it_is_drawn():
-    things = colours.THINGS
-    assert (
-        things["phase"]["optimizer"]
-        == things["category"]["optimizer"]
-        == things["memory"]["optimizer state"]
-    )
-    assert things["category"]["copy/cast"] == things["memory"]["cast weights"]
-    assert all(name in colours.OKABE_ITO for own in things.values() for name in own.values())
-
-
-def test_a_key_of_more_rows_leaves_the_panels_as_high():
-    heights = []
-    for key in (
-        {"one": "#000000"},
-        {f"a rather long name {number}": "#000000" for number in range(6)},
-    ):
-        figure, axes = theme.panels(1, 1, 1.5, "subject", key=key)
-        FigureCanvasAgg(figure).draw()
-        heights.append(axes[0][0].get_window_extent().height)
-    assert heights[0] == pytest.approx(heights[1], rel=0.01)

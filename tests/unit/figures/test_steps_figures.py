@@ -55,14 +55,6 @@ def test_what_ran_out_of_memory_has_a_cross_and_no_mark(tables):
     assert low < 0.9 * 64 and high > 1126.4 and panels["bf16"].get_yscale() == "log"
 
 
-def test_without_a_crossing_the_subject_does_not_speak_of_crosses(tmp_path):
-    rows = [row for row in made.timing() if row["status"] == "ok"]
-    assert not any(
-        "✕" in word
-        for word in made.texts(made.draw(steps.time_by_context, made.tables(tmp_path, series=rows)))
-    )
-
-
 def test_launches_compares_the_clock_with_the_step_without_the_host(tables):
     panel = made.draw(steps.launches, tables).axes[0]
     assert [each.get_text() for each in panel.get_yticklabels()] == [

@@ -13,7 +13,7 @@ from stepscope.figures import svg, theme
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
-def drawn() -> str:
+def drawn():
     """Of matplotlib: lines, broken and dashed ones, round markers, bars, hatches, text upright and
     turned, clips."""
     random = np.random.default_rng(0)
@@ -34,7 +34,7 @@ def drawn() -> str:
     return written.getvalue()
 
 
-def points(path: str) -> list[tuple]:
+def points(path):
     """What a path draws: (command, absolute numbers), H and V as lines, as SVG 1.1, section 8.3,
     says."""
     found, at, start = [], np.zeros(2), np.zeros(2)
@@ -66,9 +66,9 @@ def points(path: str) -> list[tuple]:
     return found
 
 
-def shapes(text: str) -> list[tuple]:
-    """Of each element that draws: its kind, place, words, declarations, and what it refers to,
-    resolved."""
+def shapes(text):
+    """Of each element that draws: what it says, and its numbers, those of what it refers to among
+    them."""
     root = ElementTree.fromstring(text)
     sheet = "".join(x.text for x in root.iter(f"{NAMESPACE}style"))
     rules = dict(re.findall(r"\.(\w+)\{([^}]*)\}", sheet))
@@ -79,27 +79,17 @@ def shapes(text: str) -> list[tuple]:
         if kind not in ("path", "use", "text", "rect"):
             continue
         style = rules[element.get("class")] if element.get("class") else element.get("style", "")
-        declared = {
-            tuple(part.strip() for part in each.split(":", 1))
-            for each in style.split(";")
-            if each.strip()
-        }
+        declared = {tuple(map(str.strip, each.split(":", 1))) for each in style.split(";") if each}
         href = element.get("{http://www.w3.org/1999/xlink}href")
         clip = re.fullmatch(r"url\(#(.*)\)", element.get("clip-path", ""))
-        found.append(
-            {
-                "kind": kind,
-                "path": points(element.get("d", "")),
-                "place": [float(element.get(x, 0)) for x in ("x", "y", "width", "height")],
-                "words": (element.text or "").strip(),
-                "style": {each for each in declared if "url(" not in each[1]},
-                "transform": element.get("transform") or "",
-                "of": points(named[href[1:]].get("d")) if href else None,
-                "clip": [float(named[clip[1]][0].get(x)) for x in ("x", "y", "width", "height")]
-                if clip
-                else None,
-            }
-        )
+        drawn = points(element.get("d", "")) + points(named[href[1:]].get("d") if href else "")
+        boxes = [element, named[clip[1]][0]] if clip else [element]
+        turned = re.sub(r"rotate\(-?0 [^)]*\)$", "", element.get("transform", ""))
+        numbers = [float(x) for x in re.findall(r"-?[\d.]+", turned)]
+        numbers += [float(each.get(x, 0)) for each in boxes for x in ("x", "y", "width", "height")]
+        said = [kind, (element.text or "").strip(), bool(href), re.findall(r"[a-z]+", turned)]
+        said += [{each for each in declared if "url(" not in each[-1]}, [x for x, *_ in drawn]]
+        found.append((said, numbers + [x for _, *part in drawn for x in part]))
     return found
 
 
@@ -122,26 +112,10 @@ def close(one, other):
 def test_every_shape_is_where_it_was_and_looks_as_it_did(original, shortened):
     before, after = shapes(original), shapes(shortened)
     assert len(before) == len(after) > 60
-    for one, other in zip(before, after, strict=True):
-        assert (one["kind"], one["words"], one["style"]) == (
-            other["kind"],
-            other["words"],
-            other["style"],
-        )
-        assert close(one["path"], other["path"]), (one["path"], other["path"])
-        assert np.allclose(one["place"], other["place"], atol=0.011)
-        assert (one["of"] is None) == (other["of"] is None) and close(
-            one["of"] or [], other["of"] or []
-        )
-        assert (one["clip"] is None) == (other["clip"] is None)
-        assert one["clip"] is None or np.allclose(one["clip"], other["clip"], atol=0.011)
-        one, other = (
-            re.sub(r"rotate\(-?0 [^)]*\)$", "", each["transform"]) for each in (one, other)
-        )
-        assert re.findall(r"[a-z]+", one) == re.findall(r"[a-z]+", other)
-        numbers = [[float(x) for x in re.findall(r"-?[\d.]+", each)] for each in (one, other)]
-        assert np.allclose(*numbers, rtol=0, atol=0.011)
-    assert any("rotate" in each["transform"] for each in after)
+    for (said, numbers), (said_again, others) in zip(before, after, strict=True):
+        assert said == said_again
+        assert np.allclose(numbers, others, rtol=0, atol=0.011), said
+    assert any("rotate" in said[3] for said, _ in after)
 
 
 def test_what_refers_to_its_own_figure_is_no_class_of_all(shortened):

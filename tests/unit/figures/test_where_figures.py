@@ -103,14 +103,6 @@ def test_a_strangers_trace_is_drawn_with_its_own_views():
     assert timeline.of_recording(frame[:0], "") is None
 
 
-def test_a_short_range_has_no_name(tmp_path):
-    rows = made.everything()["timeline"]
-    rows.append(rows[0] | {"lane": "ranges 1", "start": 0.0, "end": 0.01, "label": "embedding"})
-    assert "embedding" not in made.texts(
-        made.draw(timeline.timeline, made.tables(tmp_path, timeline=rows))
-    )
-
-
 def test_rungs_know_the_one_before_and_what_is_an_aside(tables):
     rows = ladder.rungs(tables).set_index("variant")
     assert rows["after"].to_dict() == {"fp32": ""} | made.AFTER

@@ -39,7 +39,7 @@ def test_peaks_of_all_records(errors, kind):
     assert max(errors[kind]) <= most
 
 
-def kept_by_the_compiler(setup: Setup) -> int:
+def kept_by_the_compiler(setup):
     """Bytes of all tensors that a compiled block's forward pass gives to its backward pass, without
     weights and tables: what min_cut_rematerialization_partition leaves of the joint graph. Nothing
     is compiled, and no tensor has memory."""

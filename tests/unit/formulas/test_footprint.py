@@ -5,6 +5,7 @@ import csv
 import gzip
 import itertools
 import json
+import math
 import pickle
 from contextlib import nullcontext
 from dataclasses import replace
@@ -84,6 +85,16 @@ def _saved_bytes(setup):
     return sum(size for address, size in storages.items() if address not in addresses)
 
 
+def _predicted(setup, casts=None):
+    """What autograd keeps by the closed form; casts: as many blocks' copies of weights."""
+    saved = [*footprint.saved_by_block(setup, setup.shape.num_layers)]
+    saved += footprint.saved_outside(setup)
+    copies = footprint.all_cast_weights(setup)
+    if casts is not None:
+        copies = footprint.times(casts, footprint.group(setup, "cast weights of a block"))
+    return footprint.total([*saved, *copies])
+
+
 # The operators of CUDA's and the CPU's autocast differ in addcmul, exp, log, sum, rsqrt and
 # reciprocal: here those are given fp32 anyway, or (addcmul) save nothing but tables, so that both
 # save the same.
@@ -91,9 +102,7 @@ def _saved_bytes(setup):
 @pytest.mark.parametrize("shape, batch, context", SHAPES)
 def test_saved_by_naive_attention(shape, batch, context, precision):
     setup = Setup(shape, batch, context, precision)
-    layers = shape.num_layers
-    saved = [*footprint.saved_by_block(setup, layers), *footprint.saved_outside(setup)]
-    assert footprint.total([*saved, *footprint.all_cast_weights(setup)]) == _saved_bytes(setup)
+    assert _predicted(setup) == _saved_bytes(setup)
 
 
 @pytest.mark.parametrize("precision, contexts", [("fp32", (32, 64)), ("bf16", (32, 21))])
@@ -103,11 +112,7 @@ def test_saved_by_fused_attention(shape, batch, _, precision, contexts):
     # round either.
     for context in contexts:
         setup = Setup(shape, batch, context, precision, attention="sdpa")
-        saved = [
-            *footprint.saved_by_block(setup, shape.num_layers),
-            *footprint.saved_outside(setup),
-        ]
-        assert footprint.total([*saved, *footprint.all_cast_weights(setup)]) == _saved_bytes(setup)
+        assert _predicted(setup) == _saved_bytes(setup)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -117,11 +122,8 @@ def test_saved_by_each_loss(loss, numbers, precision):
     shape, batch, context = SHAPES[0]
     setup = Setup(shape, batch, context, precision, loss=loss)
     _saved_bytes(setup)  # compiles
-    saved = [*footprint.saved_by_block(setup, shape.num_layers), *footprint.saved_outside(setup)]
-    casts = footprint.all_cast_weights(setup)
-    if loss == "chunked":
-        casts = footprint.times(shape.num_layers, footprint.group(setup, "cast weights of a block"))
-    assert footprint.total([*saved, *casts]) + 4 * numbers == _saved_bytes(setup)
+    casts = shape.num_layers if loss == "chunked" else None
+    assert _predicted(setup, casts) + 4 * numbers == _saved_bytes(setup)
 
 
 def test_the_memory_efficient_kernel_rounds_its_row_statistics_up():
@@ -398,41 +400,30 @@ def test_a_peak_is_the_sum_of_what_it_names():
     assert weights.bytes == 24 * 4 * 16 * 512 * 512 * 2
 
 
-def test_formulas():
-    setup = Setup(ModelShape(1024, 4096, 24, 16), 4, 1024, "bf16")
-    assert (
-        formula_of(setup, 2**28, (4, 16, 1024, 1024), "float32")
-        == "batch × heads × context × context × 4 B"
-    )
-    assert (
-        formula_of(setup, 2**27, [64, 1024, 1024], "torch.bfloat16")
-        == "batch × heads × context × context × 2 B"
-    )
-    assert formula_of(setup, 2**24, (4, 1024, 1024), "float32") == "batch × context × d_model × 4 B"
-    assert (
-        formula_of(setup, 2**23, (4, 1024, 16, 32, 2), "bfloat16")
-        == "batch × context × heads × d_head × 2 B"
-    )
-    # batch × context = d_ff
-    assert formula_of(setup, 2**24, (4096, 1024), "float32", "gradients") == "d_ff × d_model × 4 B"
-    assert (
-        formula_of(setup, 2**24, (4096, 1024), "float32", "workspace")
-        == "batch × context × d_model × 4 B"
-    )
-    assert (
-        formula_of(setup, 4 * 10**7 + 960_000, (10_000, 1024), "float32")
-        == "vocabulary × d_model × 4 B"
-    )
-    assert formula_of(setup, 28, (7,), "float32") is None
-    one_head = Setup(ModelShape(64, 128, 2, 1, 50), batch=4, context=33)
-    assert (
-        formula_of(one_head, 4 * 33 * 64 * 4, (4, 33, 64), "float32")
-        == "batch × context × d_model × 4 B"
-    )
-    assert (
-        formula_of(one_head, 4 * 33 * 33 * 4, (4, 33, 33), "float32")
-        == "batch × context × context × 4 B"
-    )
-    assert (
-        formula_of(setup, 3 * 2**23, (4, 16, 1024, 64), "bfloat16") is None
-    )  # a view of Q, K and V together
+LARGE = Setup(ModelShape(1024, 4096, 24, 16), 4, 1024, "bf16")
+ONE_HEAD = Setup(ModelShape(64, 128, 2, 1, 50), batch=4, context=33)
+
+
+@pytest.mark.parametrize(
+    "setup, shape, dtype, category, formula",
+    [
+        (LARGE, (4, 16, 1024, 1024), "float32", "", "batch × heads × context × context × 4 B"),
+        (LARGE, [64, 1024, 1024], "torch.bfloat16", "", "batch × heads × context × context × 2 B"),
+        (LARGE, (4, 1024, 1024), "float32", "", "batch × context × d_model × 4 B"),
+        (LARGE, (4, 1024, 16, 32, 2), "bfloat16", "", "batch × context × heads × d_head × 2 B"),
+        # batch × context = d_ff
+        (LARGE, (4096, 1024), "float32", "gradients", "d_ff × d_model × 4 B"),
+        (LARGE, (4096, 1024), "float32", "workspace", "batch × context × d_model × 4 B"),
+        (LARGE, (10_000, 1024), "float32", "", "vocabulary × d_model × 4 B"),
+        (LARGE, (7,), "float32", "", None),
+        (ONE_HEAD, (4, 33, 64), "float32", "", "batch × context × d_model × 4 B"),
+        (ONE_HEAD, (4, 33, 33), "float32", "", "batch × context × context × 4 B"),
+    ],
+)
+def test_formulas(setup, shape, dtype, category, formula):
+    size = math.prod(shape) * (4 if dtype == "float32" else 2)
+    assert formula_of(setup, size, shape, dtype, *filter(None, [category])) == formula
+
+
+def test_a_view_of_q_k_and_v_together_has_no_formula():
+    assert formula_of(LARGE, 3 * 2**23, (4, 16, 1024, 64), "bfloat16") is None

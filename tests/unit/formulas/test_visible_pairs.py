@@ -3,12 +3,8 @@
 import itertools
 
 import pytest
-import torch
 from stepscope.axes import MASKS
 from stepscope.formulas import flops
-from torch.nn.attention.bias import causal_lower_right, causal_upper_left
-
-CORNERS = {"causal": causal_upper_left, "causal-lower-right": causal_lower_right}
 
 
 def seen_one_by_one(queries, keys, mask, window):
@@ -27,15 +23,6 @@ def test_visible_pairs_are_those_that_are_counted_one_by_one(mask):
         assert flops.visible_pairs(queries, keys, mask, window) == expected, (queries, keys, window)
 
 
-@pytest.mark.parametrize("mask", CORNERS)
-@pytest.mark.parametrize("queries, keys", [(3, 7), (7, 7), (5, 6), (1, 9)])
-def test_corners_are_pytorchs(mask, queries, keys):
-    seen = CORNERS[mask](queries, keys)._materialize()
-    assert flops.visible_pairs(queries, keys, mask) == int(
-        (seen if seen.dtype == torch.bool else seen == 0).sum()
-    )
-
-
 def test_of_a_plain_causal_mask_half_is_counted_as_papers_do():
     assert (
         flops.attention_flops(2, 3, 100, 16, "causal", "forward") == 4 * 2 * 3 * 100 * 100 / 2 * 16
@@ -43,7 +30,7 @@ def test_of_a_plain_causal_mask_half_is_counted_as_papers_do():
     assert flops.attention_flops(2, 3, 100, 16, "causal", "forward", keys=100) == 1_920_000
 
 
-@pytest.mark.parametrize(("direction", "times"), [("forward", 1), ("backward", 2.5)])
+@pytest.mark.parametrize("direction, times", [("forward", 1), ("backward", 2.5)])
 def test_operations_of_other_masks_are_of_the_pairs_that_are_seen(direction, times):
     """Two products, 2 operations each, for each of 2 x 3 heads, each pair and each of 16
     channels."""

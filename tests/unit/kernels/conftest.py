@@ -10,6 +10,9 @@ import torch
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 HAS_TRITON = importlib.util.find_spec("triton") is not None  # it exists for Linux only
 collect_ignore_glob = [] if HAS_TRITON else ["test_flash_*.py"]
+# Error of an output relative to its norm: fp32 sums of products, or the rounding of weights and of
+# the result to half precision (11 and 8 bits).
+TOLERANCE = {torch.float32: 3e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 
 
 @pytest.fixture
@@ -25,21 +28,19 @@ def random_tensors():
     def make(batch, queries, keys, d_head, dtype, scale=1.0, sharing=1):
         generator = torch.Generator().manual_seed(0)
         of_keys = (*batch[:-1], batch[-1] // sharing) if sharing > 1 else batch
-        lengths = (queries, keys, keys, queries)
-        shapes = [
-            (*b, n, d_head) for b, n in zip((batch, of_keys, of_keys, batch), lengths, strict=True)
-        ]
-        tensors = [torch.randn(shape, generator=generator) for shape in shapes]
+        shapes = [(*batch, queries), (*of_keys, keys), (*of_keys, keys), (*batch, queries)]
+        tensors = [torch.randn(*shape, d_head, generator=generator) for shape in shapes]
         return [(scale * x).to(DEVICE, dtype) for x in tensors[:3]] + [tensors[3].to(DEVICE, dtype)]
 
     return make
 
 
-def _sees(query, key, queries, keys, window, lower_right):
+def _seen(queries, keys, window, lower_right):
     """As PyTorch's causal_upper_left and causal_lower_right say, and as many keys as the window,
     the latest."""
-    last = query if not lower_right else query + keys - queries
-    return key <= last and (window is None or key > last - window)
+    query, key = torch.arange(queries, device=DEVICE)[:, None], torch.arange(keys, device=DEVICE)
+    last = query + (keys - queries if lower_right else 0)
+    return (key <= last) & (key > last - (window or math.inf))
 
 
 @pytest.fixture
@@ -52,27 +53,17 @@ def exact():
         q, k, v = inputs
         if q.ndim > 2:
             k, v = (x.repeat_interleave(q.shape[-3] // x.shape[-3], -3) for x in (k, v))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-        lse = torch.logsumexp(scores, -1)
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)
         if is_causal:
-            queries, keys = scores.shape[-2:]
-            sees = [
-                [_sees(i, j, queries, keys, window, lower_right) for j in range(keys)]
-                for i in range(queries)
-            ]
-            sees = torch.tensor(sees, device=scores.device)
-            lse = torch.logsumexp(scores.masked_fill(~sees, -math.inf), -1)
-            # The output of a query that sees nothing is 0, whatever it would have been.
-            some = sees.any(-1)
-            scores = scores.masked_fill(~sees & some[:, None], -math.inf)
-            output = (torch.softmax(scores, -1) * some[:, None]) @ v
-        else:
-            output = torch.softmax(scores, -1) @ v
-        return (
-            output.detach(),
-            lse.detach(),
-            *torch.autograd.grad(output, inputs, d_output.double()),
-        )
+            seen = _seen(*seen.shape, window, lower_right)
+        lse = torch.logsumexp(scores.masked_fill(~seen, -math.inf), -1)
+        # The output of a query that sees nothing is 0, whatever it would have been.
+        some = seen.any(-1)[:, None]
+        weights = torch.softmax(scores.masked_fill(~seen & some, -math.inf), -1)
+        output = (weights * some) @ v
+        gradients = torch.autograd.grad(output, inputs, d_output.double())
+        return output.detach(), lse.detach(), *gradients
 
     return compute
 
@@ -99,11 +90,16 @@ def run():
 @pytest.fixture
 def assert_close():
     """Assert that (output, lse, dq, dk, dv) are off by at most `tolerance` relative to their norm,
-    lse by far less."""
+    lse by far less; a query that sees nothing has the output 0 and an lse of -inf."""
 
     def check(got, expected, tolerance):
+        unseen = torch.isneginf(expected[1])
+        assert torch.equal(torch.isneginf(got[1]), unseen)
+        assert got[0][unseen].count_nonzero() == 0
         for name, a, b in zip(("output", "lse", "dq", "dk", "dv"), got, expected, strict=True):
             assert a.shape == b.shape, name
+            if name == "lse":
+                a, b = a[~unseen], b[~unseen]
             # Where terms cancel, as those of dq with one key, the error is that of the terms.
             norm = max(b.norm().item(), 0.1 * math.sqrt(b.numel()))
             error = (a.double() - b).norm().item() / norm
@@ -112,3 +108,50 @@ def assert_close():
             )
 
     return check
+
+
+@pytest.fixture
+def agree(random_tensors, run, exact, assert_close):
+    """Assert that the kernels agree with `exact`, and give the same bits again so many times;
+    returns what they gave. With `projected`, q, k and v are cut out of one tensor."""
+
+    def check(
+        queries,
+        keys,
+        d_head,
+        dtype=torch.float32,
+        is_causal=True,
+        batch=(1, 2),
+        sharing=1,
+        scale=1.0,
+        tolerance=None,
+        again=0,
+        projected=False,
+        **mask,
+    ):
+        given = random_tensors(batch, queries, keys, d_head, dtype, scale, sharing)
+        inputs = given
+        if projected:  # batch, length, three, heads, d_head
+            together = torch.stack(given[:3]).permute(1, 3, 0, 2, 4).contiguous()
+            d_output = given[3].transpose(1, 2).contiguous().transpose(1, 2)
+            inputs = [*together.permute(2, 0, 3, 1, 4), d_output]
+        got = run(*inputs, is_causal, **mask)
+        tolerance = tolerance or TOLERANCE[dtype]
+        # With one key the weights are 1, whatever the scores: the gradients of q and k are 0, and
+        # what is left of the terms is larger beside that.
+        if keys == 1 or mask.get("window") == 1:
+            tolerance *= 10
+        assert_close(got, exact(*given, is_causal, **mask), tolerance)
+        for _ in range(again):
+            assert all(map(torch.equal, got, run(*inputs, is_causal, **mask)))
+        return got
+
+    return check
+
+
+@pytest.fixture
+def set_precision():
+    """torch.set_float32_matmul_precision, until the test ends."""
+    before = torch.get_float32_matmul_precision()
+    yield torch.set_float32_matmul_precision
+    torch.set_float32_matmul_precision(before)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 import torch
-from stepscope.kernels import fused
+from stepscope.kernels import fused, kernels
 from triton import knobs
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -21,12 +21,12 @@ def both(random_tensors):
     """A call that makes both passes of causal attention, of inputs made once: output and gradients
     of q, k and v."""
 
-    def make(batch, length, d_head, dtype=torch.bfloat16, sharing=1, **mask):
-        q, k, v, d_output = random_tensors(batch, length, length, d_head, dtype, sharing=sharing)
-        inputs = [x.requires_grad_() for x in (q, k, v)]
+    def make(batch, length, d_head, dtype=torch.bfloat16):
+        *inputs, d_output = random_tensors(batch, length, length, d_head, dtype)
+        inputs = [x.requires_grad_() for x in inputs]
 
         def call():
-            output = fused.attention(*inputs, True, **mask)
+            output = fused.attention(*inputs, True)
             return output.detach(), *torch.autograd.grad(output, inputs, d_output)
 
         call.inputs, call.d_output = inputs, d_output
@@ -41,15 +41,8 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("d_head, sharing", [(64, 1), (80, 4), (96, 1), (128, 4), (256, 1)])
-def test_calls_made_again_give_the_same(both, exact, dtype, d_head, sharing):
-    call = both((2, 8), 300, d_head, dtype, sharing, window=100)
-    first = call()
-    for _ in range(3):
-        assert_same(first, call())
-    right = exact(*call.inputs, call.d_output, True, 100)
-    for got, expected in zip(first, (right[0], *right[2:]), strict=True):
-        error = (got.double() - expected).norm() / expected.norm()
-        assert error < (1e-5 if dtype == torch.float32 else 1.6e-2)
+def test_calls_made_again_give_the_same(agree, dtype, d_head, sharing):
+    agree(300, 300, d_head, dtype, batch=(2, 8), sharing=sharing, window=100, again=3)
 
 
 @pytest.mark.parametrize("d_head", [64, 128, 256])
@@ -143,42 +136,50 @@ def test_kernels_run_on_the_device_of_their_tensors_not_on_the_current_one(
 
 @needs_hopper
 @pytest.mark.parametrize(
-    "heads, sharing, queries, keys, d_head, dtype, is_causal, mask",
+    "queries, keys, d_head, dtype, is_causal, more",
     [
-        (2, 1, 1000, 1000, 256, torch.bfloat16, True, {}),
-        (2, 1, 700, 900, 256, torch.bfloat16, False, {}),
-        (2, 1, 900, 700, 192, torch.float16, True, {}),
-        (4, 2, 500, 900, 256, torch.bfloat16, True, {"lower_right": True}),
-        (4, 2, 900, 500, 136, torch.float16, True, {"lower_right": True}),
-        (4, 4, 700, 700, 160, torch.bfloat16, True, {"window": 100}),
-        (2, 1, 700, 1000, 256, torch.bfloat16, True, {"window": 300, "lower_right": True}),
-        (3, 1, 1, 77, 256, torch.float16, False, {}),
-        (3, 1, 129, 1, 248, torch.float16, True, {}),
+        (1000, 1000, 256, torch.bfloat16, True, {}),
+        (700, 900, 256, torch.bfloat16, False, {}),
+        (900, 700, 192, torch.float16, True, {}),
+        (500, 900, 256, torch.bfloat16, True, {"sharing": 2, "lower_right": True}),
+        (900, 500, 136, torch.float16, True, {"sharing": 2, "lower_right": True}),
+        (700, 700, 160, torch.bfloat16, True, {"sharing": 4, "window": 100}),
+        (700, 1000, 256, torch.bfloat16, True, {"window": 300, "lower_right": True}),
+        (1, 77, 256, torch.float16, False, {}),
+        (129, 1, 248, torch.float16, True, {}),
     ],
 )
-def test_wide_gradients(
-    random_tensors,
-    run,
-    exact,
-    assert_close,
-    heads,
-    sharing,
-    queries,
-    keys,
-    d_head,
-    dtype,
-    is_causal,
-    mask,
-):
-    q, k, v, d_output = random_tensors((2, heads), queries, keys, d_head, dtype, sharing=sharing)
-    got = run(q, k, v, d_output, is_causal, **mask)
-    right = exact(q, k, v, d_output, is_causal, **mask)
-    unseen = torch.isneginf(right[1])  # by which queries
-    assert torch.equal(torch.isneginf(got[1]), unseen)
-    seen = [(one[0], one[1].masked_fill(unseen, 0), *one[2:]) for one in (got, right)]
-    assert_close(
-        *seen, {torch.float16: 2e-3, torch.bfloat16: 1.6e-2}[dtype] * (10 if keys == 1 else 1)
-    )
-    for _ in range(5):
-        again = run(q, k, v, d_output, is_causal, **mask)
-        assert all(torch.equal(a, b) for a, b in zip(got, again, strict=True))
+def test_wide_gradients(agree, queries, keys, d_head, dtype, is_causal, more):
+    agree(queries, keys, d_head, dtype, is_causal, batch=(2, 4), again=5, **more)
+
+
+@pytest.mark.parametrize("d_head", [64, 80, 128])
+@pytest.mark.parametrize("is_causal", [True, False])
+def test_the_portable_kernels_on_a_hopper_gpu_too(monkeypatch, agree, d_head, is_causal):
+    monkeypatch.setattr(kernels, "_is_hopper", lambda device: False)
+    agree(300, 300, d_head, torch.bfloat16, is_causal)
+
+
+@pytest.mark.parametrize("d_head", [64, 128])
+@pytest.mark.parametrize("batch, length", [((1, 3), 5000), ((40, 5), 200), ((1, 1), 9000)])
+def test_more_blocks_than_multiprocessors(agree, batch, length, d_head):
+    agree(length, length, d_head, torch.bfloat16, batch=batch)
+
+
+def test_nothing_waits_for_the_device(both):
+    call = both((1, 2), 300, 64)
+    call()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        call()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_tf32_is_used_only_when_allowed(agree, set_precision):
+    set_precision("highest")
+    wide = agree(300, 300, 64)
+    set_precision("high")
+    narrow = agree(300, 300, 64, tolerance=1e-2)
+    error = (narrow[0] - wide[0]).norm() / wide[0].norm()
+    assert 1e-5 < error < 2e-3

@@ -5,8 +5,6 @@ import pytest
 import torch
 from stepscope.kernels import kernels, split_backward, tiles
 
-TOLERANCE = 3e-6
-
 
 @pytest.fixture(autouse=True)
 def taken_apart(monkeypatch):
@@ -35,45 +33,13 @@ def taken_apart(monkeypatch):
         (1, 90, 16, 1, False, {}),
     ],
 )
-def test_gradients(
-    taken_apart,
-    random_tensors,
-    run,
-    exact,
-    assert_close,
-    queries,
-    keys,
-    d_head,
-    sharing,
-    is_causal,
-    mask,
-):
-    q, k, v, d_output = random_tensors(
-        (1, 2), queries, keys, d_head, torch.float32, sharing=sharing
-    )
-    got = run(q, k, v, d_output, is_causal, **mask)
+def test_gradients(taken_apart, agree, queries, keys, d_head, sharing, is_causal, mask):
+    agree(queries, keys, d_head, is_causal=is_causal, sharing=sharing, **mask)
     assert len(taken_apart) == 1
-    right = exact(q, k, v, d_output, is_causal, **mask)
-    assert torch.equal(got[1].isneginf(), right[1].isneginf())  # queries that see nothing
-    seen = ~right[1].isneginf()
-    assert_close(
-        (got[0], got[1][seen], *got[2:]), (right[0], right[1][seen], *right[2:]), TOLERANCE
-    )
 
 
-def test_heads_cut_out_of_a_projection(random_tensors, run, exact, assert_close):
-    q, k, v, d_output = random_tensors((2, 3), 70, 70, 32, torch.float32)
-    projected = (
-        torch.stack([q, k, v]).permute(1, 3, 0, 2, 4).contiguous()
-    )  # batch, length, three, heads, d_head
-    got = run(*projected.permute(2, 0, 3, 1, 4), d_output, True)
-    assert_close(got, exact(q, k, v, d_output, True), TOLERANCE)
-
-
-def test_the_same_bits_again(random_tensors, run):
-    q, k, v, d_output = random_tensors((1, 2), 140, 140, 64, torch.float32)
-    first, again = (run(q, k, v, d_output, True) for _ in range(2))
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+def test_heads_cut_out_of_a_projection_give_the_same_bits_again(agree):
+    agree(70, 70, 32, batch=(2, 3), projected=True, again=1)
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
@@ -92,36 +58,27 @@ def test_what_is_not_finite_stays_so(random_tensors, run, value):
 
 
 @pytest.mark.parametrize(
-    "d_head, dtype, on_hopper, taken",
+    "d_head, dtype, on_hopper, precision, taken",
     [
-        (64, torch.float32, True, True),
-        (128, torch.float32, True, True),
-        (136, torch.float32, True, False),
-        (64, torch.bfloat16, True, False),
-        (64, torch.float32, False, False),
+        (64, torch.float32, True, "highest", True),
+        (128, torch.float32, True, "highest", True),
+        (136, torch.float32, True, "highest", False),
+        (64, torch.bfloat16, True, "highest", False),
+        (64, torch.float32, False, "highest", False),
+        (64, torch.float32, True, "high", False),
     ],
 )
-def test_where_it_is_taken(monkeypatch, d_head, dtype, on_hopper, taken):
+def test_where_it_is_taken(monkeypatch, set_precision, d_head, dtype, on_hopper, precision, taken):
     monkeypatch.undo()
     monkeypatch.setattr(torch.version, "hip", None)
-    assert (
-        tiles.split_backward(torch.empty(1, 1, 8, d_head, dtype=dtype), on_hopper) is not None
-    ) == taken
-
-
-def test_tf32_is_not_taken_apart():
-    before = torch.get_float32_matmul_precision()
-    try:
-        torch.set_float32_matmul_precision("high")
-        assert tiles.split_backward(torch.empty(1, 1, 8, 64), True) is None
-    finally:
-        torch.set_float32_matmul_precision(before)
+    set_precision(precision)
+    found = tiles.split_backward(torch.empty(1, 1, 8, d_head, dtype=dtype), on_hopper)
+    assert (found is not None) == taken
 
 
 @pytest.mark.skipif(
     not torch.cuda.is_available(), reason="tensor cores cut off where the CPU rounds"
 )
 @pytest.mark.parametrize("d_head", [64, 128])
-def test_errors_do_not_grow_with_the_length(random_tensors, run, exact, assert_close, d_head):
-    q, k, v, d_output = random_tensors((1, 2), 4096, 4096, d_head, torch.float32)
-    assert_close(run(q, k, v, d_output, False), exact(q, k, v, d_output, False), TOLERANCE)
+def test_errors_do_not_grow_with_the_length(agree, d_head):
+    agree(4096, 4096, d_head, is_causal=False)

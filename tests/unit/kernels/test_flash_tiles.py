@@ -31,7 +31,7 @@ MEASURED = {
 }
 
 
-@pytest.mark.parametrize(("sequences", "queries"), MEASURED)
+@pytest.mark.parametrize("sequences, queries", MEASURED)
 def test_no_more_than_3_percent_slower_than_the_best(sequences, queries):
     chosen = tiles.hopper_forward(64, queries, sequences, is_causal=False, multiprocessors=132)
     times = dict(zip((2, 3), MEASURED[sequences, queries], strict=True))
@@ -54,7 +54,7 @@ TOGETHER = {
 }
 
 
-@pytest.mark.parametrize(("sequences", "tokens", "sharing"), TOGETHER)
+@pytest.mark.parametrize("sequences, tokens, sharing", TOGETHER)
 def test_as_many_sequences_take_turns_as_is_best(sequences, tokens, sharing):
     measured = TOGETHER[sequences, tokens, sharing]
     of = tiles.hopper_backward(256)

@@ -8,32 +8,41 @@ import torch
 import torch.nn.functional as F
 from stepscope.kernels import fused, kernels, operands
 from stepscope.kernels.launching import Plan
-from stepscope.model.chosen import load
 from torch._subclasses.fake_tensor import FakeTensorMode
+
+ALIKE = "alike but for the length of q"
 
 
 @pytest.mark.parametrize(
-    "shapes, dtypes, message",
+    "of_q, of_keys, message",
     [
-        ([(2, 8, 16)] * 3, ["float32", "float16", "float16"], "one dtype"),
-        ([(2, 8, 16)] * 3, ["float64"] * 3, "no torch.float64"),
-        ([(2, 8, 12)] * 3, ["float32"] * 3, "multiple of 8, at most 256, not 12"),
-        ([(2, 8, 264)] * 3, ["float32"] * 3, "at most 256, not 264"),
-        ([(2, 8, 16), (2, 9, 16), (2, 8, 16)], ["float32"] * 3, "alike but for the length of q"),
-        ([(2, 8, 16), (3, 8, 16), (3, 8, 16)], ["float32"] * 3, "alike but for the length of q"),
-        ([(2, 8, 16), (2, 8, 24), (2, 8, 24)], ["float32"] * 3, "alike but for the length of q"),
-        ([(8, 16), (1, 8, 16), (1, 8, 16)], ["float32"] * 3, "alike but for the length of q"),
-        ([(16,)] * 3, ["float32"] * 3, "alike but for the length of q"),
+        ((2, 8, 12), (2, 8, 12), "multiple of 8, at most 256, not 12"),
+        ((2, 8, 264), (2, 8, 264), "at most 256, not 264"),
+        ((2, 8, 16), (3, 8, 16), ALIKE),
+        ((2, 8, 16), (2, 8, 24), ALIKE),
+        ((8, 16), (1, 8, 16), ALIKE),
+        ((16,), (16,), ALIKE),
+        ((6, 8, 16), (4, 8, 16), "a multiple of that of k and v"),
     ],
 )
-def test_what_the_kernels_cannot_run_is_an_error_of_one_line(device, shapes, dtypes, message):
-    tensors = [
-        torch.zeros(s, dtype=getattr(torch, t), device=device)
-        for s, t in zip(shapes, dtypes, strict=True)
-    ]
+def test_shapes_that_the_kernels_cannot_run_are_an_error_of_one_line(
+    device, of_q, of_keys, message
+):
+    q, k = torch.zeros(of_q, device=device), torch.zeros(of_keys, device=device)
     with pytest.raises(ValueError, match=message) as error:
-        fused.attention(*tensors, True)
+        fused.attention(q, k, k, True)
     assert "\n" not in str(error.value)
+
+
+def test_formats_and_lengths_that_the_kernels_cannot_run_are_errors(device):
+    q = torch.zeros(2, 8, 16, device=device)
+    for given, message in (
+        ((q, q.half(), q.half()), "one dtype"),
+        ((q.double(), q.double(), q.double()), "no torch.float64"),
+        ((q, torch.zeros(2, 9, 16, device=device), q), ALIKE),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fused.attention(*given, True)
 
 
 def test_a_cpu_is_an_error_unless_interpreted(monkeypatch):
@@ -44,14 +53,6 @@ def test_a_cpu_is_an_error_unless_interpreted(monkeypatch):
             fused.attention(*torch.zeros(3, 2, 8, 16), True)
     finally:
         kernels.unsupported.cache_clear()
-
-
-def test_adapter_takes_what_the_model_gives_it(random_tensors, device):
-    q, k, v, _ = random_tensors((2, 3), 50, 50, 16, torch.float32)
-    got = load("attention", "triton").attention(q, k, v, True)
-    torch.testing.assert_close(
-        got, F.scaled_dot_product_attention(q, k, v, is_causal=True), rtol=1e-4, atol=1e-4
-    )
 
 
 def test_autocast_lowers_the_precision_as_it_does_for_pytorchs_own(random_tensors, device):
@@ -95,98 +96,46 @@ def test_only_what_cannot_be_addressed_is_copied(device):
     assert operands.strides(one_row.shape, one_row.stride()) == (16, 16, 16, 1)
 
 
-def test_torch_compile_sees_one_operator_each_way(random_tensors, device):
-    q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float32)
-    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() for x in (q, k, v))
-    compiled = torch.compile(
-        lambda q, k, v: 2 * fused.attention(q, k, v, True), backend="aot_eager", fullgraph=True
-    )
-    output, expected = compiled(q, k, v), 2 * fused.attention(q, k, v, True)
-    assert torch.equal(output, expected)
-    for a, b in zip(
-        *(torch.autograd.grad(x, (q, k, v), d_output) for x in (output, expected)), strict=True
-    ):
-        assert torch.equal(a, b)
-    narrow = [x.detach() for x in (q, k, v)]
-    torch.library.opcheck(
-        torch.ops.stepscope.flash_forward.default, (*narrow, True), test_utils="test_faketensor"
-    )
+def compiled(function):
+    torch._dynamo.reset()
+    return torch.compile(function, backend="aot_eager", fullgraph=True)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs tensor cores")
-def test_tf32_is_used_only_when_allowed(random_tensors, run, exact, assert_close):
-    q, k, v, d_output = random_tensors((1, 2), 300, 300, 64, torch.float32)
-    right = exact(q, k, v, d_output, True)
-    before = torch.get_float32_matmul_precision()
-    try:
-        torch.set_float32_matmul_precision("highest")
-        assert_close(run(q, k, v, d_output, True), right, 3e-6)
-        torch.set_float32_matmul_precision("high")
-        low = run(q, k, v, d_output, True)
-    finally:
-        torch.set_float32_matmul_precision(before)
-    error = (low[0].double() - right[0]).norm() / right[0].norm()
-    assert 1e-5 < error < 2e-3
+@pytest.mark.parametrize("sharing, mask", [(1, (True,)), (2, (True, 9, True))])
+def test_torch_compile_sees_one_operator_each_way(random_tensors, sharing, mask):
+    *given, d_output = random_tensors((1, 4), 40, 60, 16, torch.float32, sharing=sharing)
+    given = [x.transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() for x in given]
+
+    def attend(q, k, v):
+        return 2 * fused.attention(q, k, v, *mask)
+
+    outputs = [function(*given) for function in (compiled(attend), attend)]
+    assert torch.equal(*outputs)
+    gradients = [torch.autograd.grad(output, given, d_output) for output in outputs]
+    assert all(map(torch.equal, *gradients))
+    inputs = (*(x.detach() for x in given), *mask)
+    operator = torch.ops.stepscope.flash_forward.default
+    torch.library.opcheck(operator, inputs, test_utils="test_faketensor")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("d_head", [64, 80, 128])
-@pytest.mark.parametrize("is_causal", [True, False])
-def test_the_portable_kernels_on_a_hopper_gpu_too(
-    monkeypatch, random_tensors, run, exact, assert_close, d_head, is_causal
-):
-    q, k, v, d_output = random_tensors((1, 2), 300, 300, d_head, torch.bfloat16)
-    monkeypatch.setattr(kernels, "_is_hopper", lambda device: False)
-    assert_close(run(q, k, v, d_output, is_causal), exact(q, k, v, d_output, is_causal), 1.6e-2)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("d_head", [64, 128])
-@pytest.mark.parametrize("batch, length", [((1, 3), 5000), ((40, 5), 200), ((1, 1), 9000)])
-def test_more_blocks_than_multiprocessors(
-    random_tensors, run, exact, assert_close, batch, length, d_head
-):
-    q, k, v, d_output = random_tensors(batch, length, length, d_head, torch.bfloat16)
-    assert_close(run(q, k, v, d_output, True), exact(q, k, v, d_output, True), 1.6e-2)
-
-
-def test_nothing_waits_for_the_device(random_tensors, device):
-    if device == "cpu":
-        pytest.skip("needs a GPU")
-    q, k, v, d_output = random_tensors((1, 2), 300, 300, 64, torch.bfloat16)
-    q.requires_grad_()
-    torch.autograd.grad(fused.attention(q, k, v, True), q, d_output)
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        torch.autograd.grad(fused.attention(q, k, v, True), q, d_output)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-
-
-def heads_of_a_projection(device, lengths=(1, 16, 2, 16)):
-    """q, k and v as views of one tensor, with gaps between their rows."""
-    batch, length, heads, d_head = lengths
-    whole = torch.randn(
-        batch, length, 3 * heads * d_head, generator=torch.Generator().manual_seed(0)
-    ).to(device)
+def gradient_of_a_projection(device, attend):
+    """Of one tensor of which q, k and v are views, with gaps between their rows."""
+    whole = torch.randn(1, 16, 96, generator=torch.Generator().manual_seed(0)).to(device)
     whole.requires_grad_()
-    return whole, *(x.view(lengths).transpose(1, 2) for x in whole.split(heads * d_head, -1))
+    q, k, v = (x.view(1, 16, 2, 16).transpose(1, 2) for x in whole.split(32, -1))
+    attend(q, k, v, is_causal=True).square().sum().backward()
+    return whole.grad
 
 
 @pytest.mark.parametrize("order", [(False, True, False), (True, False)])
 def test_what_is_saved_may_come_back_with_other_strides(device, order):
     """As it does from torch.autograd.graph.save_on_cpu, and again as it was in the next step."""
-    whole, q, k, v = heads_of_a_projection(device)
-    F.scaled_dot_product_attention(
-        q.double(), k.double(), v.double(), is_causal=True
-    ).square().sum().backward()
+    expected = gradient_of_a_projection(device, F.scaled_dot_product_attention)
     for has_hooks in order:
-        own, q, k, v = heads_of_a_projection(device)
         hooks = torch.autograd.graph.saved_tensors_hooks(lambda x: x.clone(), lambda x: x)
         with hooks if has_hooks else contextlib.nullcontext():
-            output = fused.attention(q, k, v, True)
-        output.square().sum().backward()
-        torch.testing.assert_close(own.grad, whole.grad, rtol=1e-4, atol=2e-5)
+            found = gradient_of_a_projection(device, fused.attention)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-5)
 
 
 def not_aligned(device):
@@ -229,13 +178,9 @@ def test_what_is_called_in_a_mode_leaves_nothing_of_it_behind(device, mode, expe
     kernels.forward_plan.cache_clear()
     with mode(), expected:
         fused.attention(*(torch.zeros(1, 2, 16, 16, device=device) for _ in range(3)), True)
-    whole, q, k, v = heads_of_a_projection(device)
-    F.scaled_dot_product_attention(
-        q.double(), k.double(), v.double(), is_causal=True
-    ).square().sum().backward()
-    own, q, k, v = heads_of_a_projection(device)
-    fused.attention(q, k, v, True).square().sum().backward()
-    torch.testing.assert_close(own.grad, whole.grad, rtol=1e-4, atol=2e-5)
+    attends = fused.attention, F.scaled_dot_product_attention
+    found, expected = (gradient_of_a_projection(device, attend) for attend in attends)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-5)
 
 
 @pytest.mark.parametrize("what", ["output", "log-sum-exp"])
@@ -278,23 +223,6 @@ def test_rows_that_overlap(device):
     torch.testing.assert_close(gradients[0].double(), gradients[1], rtol=1e-4, atol=1e-4)
 
 
-def compiled(function):
-    torch._dynamo.reset()
-    return torch.compile(function, backend="aot_eager", fullgraph=True)
-
-
-def test_torch_compile_of_a_mask(random_tensors):
-    """Of a window of 9 keys at the lower right corner."""
-    q, k, v, d_output = (
-        x.requires_grad_() for x in random_tensors((1, 4), 40, 60, 16, torch.float32, sharing=2)
-    )
-    output = compiled(lambda q, k, v: fused.attention(q, k, v, True, 9, True))(q, k, v)
-    expected = fused.attention(q, k, v, True, 9, True)
-    assert torch.equal(output, expected)
-    found, right = (torch.autograd.grad(of, (q, k, v), d_output) for of in (output, expected))
-    assert all(torch.equal(*both) for both in zip(found, right, strict=True))
-
-
 def test_torch_compile_of_the_backward_pass_alone_and_of_functional_gradients(random_tensors):
     q, k, v, _ = (x.requires_grad_() for x in random_tensors((1, 2), 24, 24, 16, torch.float32))
     right = torch.autograd.grad(fused.attention(q, k, v, True).square().sum(), q)[0]
@@ -306,22 +234,18 @@ def test_torch_compile_of_the_backward_pass_alone_and_of_functional_gradients(ra
     torch.testing.assert_close(compiled(of_q)(*(x.detach() for x in (q, k, v))), right)
 
 
-def test_the_precision_of_now_decides(device, monkeypatch):
+def test_the_precision_of_now_decides(device, monkeypatch, set_precision):
     """A backward pass under another precision leaves nothing behind for the next."""
     q, k, v = (torch.randn(1, 1, 40, 16, device=device).requires_grad_() for _ in range(3))
-    before = torch.get_float32_matmul_precision()
     ran, told = [], []
     run = Plan.run
     monkeypatch.setattr(Plan, "run", lambda plan, tensors: (ran.append(plan), run(plan, tensors)))
-    try:
-        for forward, backward in (("highest", "high"), ("highest", "highest")):
-            torch.set_float32_matmul_precision(forward)
-            output = fused.attention(q, k, v, True)
-            torch.set_float32_matmul_precision(backward)
-            torch.autograd.grad(output.sum(), (q, k, v))
-            told.append({launch.constants.get("PRECISION") for launch in ran[-1].launches} - {None})
-    finally:
-        torch.set_float32_matmul_precision(before)
+    for backward in ("high", "highest"):
+        set_precision("highest")
+        output = fused.attention(q, k, v, True)
+        set_precision(backward)
+        torch.autograd.grad(output.sum(), (q, k, v))
+        told.append({launch.constants.get("PRECISION") for launch in ran[-1].launches} - {None})
     assert told[0] == {"tf32"} and "tf32" not in told[1]
 
 
@@ -331,27 +255,19 @@ def test_launches_are_worked_out_once_a_shape(random_tensors):
     for plans in (kernels.forward_plan, kernels.backward_plan):
         plans.cache_clear()
 
-    def made(mask=(True, None, False), sharing=1, transposed=False):
+    def made(*mask, sharing=1, transposed=False):
         for _ in range(2):
             q, k, v, d_output = random_tensors((1, 2), 24, 24, 16, torch.float32, sharing=sharing)
             q = q.transpose(1, 2).contiguous().transpose(1, 2) if transposed else q
             torch.autograd.grad(fused.attention(q.requires_grad_(), k, v, *mask), q, d_output)
-        return [
-            plans.cache_info().currsize for plans in (kernels.forward_plan, kernels.backward_plan)
-        ]
+        forward, backward = kernels.forward_plan.cache_info(), kernels.backward_plan.cache_info()
+        assert forward.currsize == backward.currsize
+        return forward.currsize
 
-    assert made() == [1, 1] and made((True, 24, True)) == [
-        1,
-        1,
-    ]  # a window and a corner that change nothing
-    assert made((True, 5, False)) == [2, 2] and made((False, None, False)) == [3, 3]
-    assert made(sharing=2) == [4, 4] and made(transposed=True) == [5, 5] and made() == [5, 5]
-
-
-def test_a_window_is_a_number_of_keys(device):
-    q, k, v = (torch.randn(1, 1, 40, 16, device=device) for _ in range(3))
-    with pytest.raises(ValueError, match=r"at least 1, not 2\.5"):
-        fused.attention(q, k, v, True, 2.5)
+    # A window and a corner that change nothing are the same shape.
+    assert made(True) == made(True, 24, True) == 1
+    assert (made(True, 5), made(False)) == (2, 3)
+    assert (made(True, sharing=2), made(True, transposed=True), made(True)) == (4, 5, 5)
 
 
 def test_a_negation_that_is_only_noted_is_made(random_tensors, exact, assert_close):

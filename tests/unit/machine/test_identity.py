@@ -167,7 +167,7 @@ def test_only_the_visible_gpus_count_in_their_order(visible, expected, nvml, mon
 
 
 @pytest.mark.parametrize(
-    ("version", "cuda"), [("2.13.0+cu130", "13.0"), ("2.13.0+cpu", None), (None, None)]
+    "version, cuda", [("2.13.0+cu130", "13.0"), ("2.13.0+cpu", None), (None, None)]
 )
 def test_the_version_of_torch_is_read_without_importing_it(version, cuda, torch_of, monkeypatch):
     if version:
@@ -210,14 +210,13 @@ def test_the_identity_is_of_the_type_of_gpu_not_of_the_one_at_hand(nvml, torch_o
     monkeypatch.setattr(identity, "package_version", {"triton": "3.5.0"}.get)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     assert identity.identity("cuda") == {
-        **{
-            "device": "cuda",
-            "python": python,
-            "gpu": A.name,
-            "gpu_memory_mib": 81559,
-            "driver": "580.65.06",
-        },
-        **{"triton": "3.5.0", "torch": "2.13.0+cu130"},
+        "device": "cuda",
+        "python": python,
+        "gpu": A.name,
+        "gpu_memory_mib": 81559,
+        "driver": "580.65.06",
+        "triton": "3.5.0",
+        "torch": "2.13.0+cu130",
     }
     assert identity.identity("cpu").keys() == {"device", "python", "cpu", "torch"}
 

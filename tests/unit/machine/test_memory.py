@@ -18,7 +18,7 @@ def host(tmp_path, monkeypatch):
     return write
 
 
-@pytest.mark.parametrize(("limit", "bytes_"), [(None, 1024_000), ("max", 1024_000), ("5000", 5000)])
+@pytest.mark.parametrize("limit, bytes_", [(None, 1024_000), ("max", 1024_000), ("5000", 5000)])
 def test_a_hosts_memory_is_what_its_control_group_may_take(host, limit, bytes_):
     host(1000, limit)
     assert memory.capacity("cpu") == bytes_

@@ -126,7 +126,7 @@ def test_machines_that_are_not_measured_are_not_asked_for(programs):
 
 
 @pytest.mark.parametrize(
-    ("age", "command", "accounting", "complaint"),
+    "age, command, accounting, complaint",
     [
         (300, "squeue", False, None),
         (300, "sacct", True, None),

@@ -1,33 +1,36 @@
 """Helpers for the tests of measuring: running a program in a process of its own, and a tiny
 cell."""
 
+import csv
+import hashlib
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TINY = {
-    **{
-        "study": "timing",
-        "d_model": 8,
-        "d_ff": 16,
-        "num_layers": 2,
-        "num_heads": 2,
-        "vocab_size": 11,
-    },
-    **{
-        "context": 6,
-        "batch": 2,
-        "precision": "fp32",
-        "warmup": 1,
-        "steps": 2,
-        "max_steps": 3,
-        "max_seconds": 0.0,
-    },
-    **{"processes": 1, "seed": 0, "threads": 1, "device": "cpu"},
+    "study": "timing",
+    "d_model": 8,
+    "d_ff": 16,
+    "num_layers": 2,
+    "num_heads": 2,
+    "vocab_size": 11,
+    "context": 6,
+    "batch": 2,
+    "precision": "fp32",
+    "warmup": 1,
+    "steps": 2,
+    "max_steps": 3,
+    "max_seconds": 0.0,
+    "processes": 1,
+    "seed": 0,
+    "threads": 1,
+    "device": "cpu",
 }
 
 
@@ -58,5 +61,23 @@ def run_program():
             command, env=os.environ | environment, capture_output=True, text=True, timeout=120
         )
         return shown.returncode, shown.stdout, shown.stderr
+
+    return run
+
+
+@pytest.fixture
+def measured_cell(run_program, tmp_path):
+    """Run a program that has to succeed without a word of error, for a cell in a folder; gives the
+    folder, the record, the rows of samples and what was printed."""
+
+    def run(program, words, **environment):
+        folder = tmp_path / "cell"
+        code, out, err = run_program(program, f"{words} --out {folder}", **environment)
+        assert (code, err) == (0, "")
+        record = json.loads((folder / "record.json").read_text())
+        samples = (folder / "samples.csv").read_bytes()
+        assert record["samples_sha256"] == hashlib.sha256(samples).hexdigest()
+        rows = list(csv.DictReader(samples.decode().splitlines()))
+        return SimpleNamespace(folder=folder, record=record, rows=rows, out=out)
 
     return run

@@ -11,15 +11,17 @@ from stepscope.measure.telemetry import Telemetry
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 SPEC = {
-    **{
-        "study": "ceilings",
-        "operation": "matmul",
-        "order": 32,
-        "precision": "fp32",
-        "processes": 1,
-        "warmup": 2,
-    },
-    **{"steps": 3, "max_seconds": 0.0, "seed": 0, "threads": 1, "device": "cpu"},
+    "study": "ceilings",
+    "operation": "matmul",
+    "order": 32,
+    "precision": "fp32",
+    "processes": 1,
+    "warmup": 2,
+    "steps": 3,
+    "max_seconds": 0.0,
+    "seed": 0,
+    "threads": 1,
+    "device": "cpu",
 }
 COPY = {key: value for key, value in SPEC.items() if key != "order"} | {
     "operation": "copy",

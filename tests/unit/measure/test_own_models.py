@@ -1,9 +1,6 @@
 """Cells of models of one's own: what is measured of them, and how a bad one ends."""
 
-import contextlib
-import json
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -44,13 +41,9 @@ def wrong_output(context):
 def without_parameters(context):
     return nn.Identity()
 
-
-def too_large(context):
-    raise MemoryError("no room")
 """
 LADDER = {"study": "ladder", "variants": [{"name": "fp32"}]}
 PARAMETERS = 9 * 4 + 3 * (4 * 4 + 4) + 4 * 9
-MEMORY_FLAGS = "--device cpu --threads 1 --context 6 --batch 2 --warmup 1 --steps 1"
 FLAGS = (
     "--device cpu --threads 1 --context 6 --batch 2 --warmup 1 --steps 2 --processes 1"
     " --max-seconds 0"
@@ -174,40 +167,9 @@ def test_a_bad_model_is_one_line_and_a_failure(function, model, run_program, tmp
     assert not (tmp_path / "cell/record.json").exists()
 
 
-def test_a_model_that_does_not_fit_is_a_result(model, run_program, tmp_path):
-    code, out, err = run_program(
-        "time_step.py", f"--model {model}too_large {FLAGS} --out {tmp_path}/cell"
-    )
-    assert (code, err) == (0, "")
-    assert "not looked at: the host's memory does not hold it" in out
-    summary = json.loads((tmp_path / "cell/record.json").read_text())["summary"]
-    assert {one["status"] for one in summary["statuses"]} == {"oom"} and len(
-        summary["statuses"]
-    ) == 4
-    assert summary["variants"]["step"]["reason"] == "no room" and summary["model"] is None
-
-
-HOSTILE = """
-import os, resource, signal, threading
+ENDLESS = """
+import resource
 from pathlib import Path
-
-from net import Net
-
-
-def threaded(context):
-    threading.Thread(target=threading.Event().wait).start()
-    return Net(4)
-
-
-def forked(context):
-    if os.fork() == 0:
-        os.setsid()
-        signal.pause()
-    return Net(4)
-
-
-def interrupted(context):
-    raise KeyboardInterrupt
 
 
 def endless(context):
@@ -217,74 +179,21 @@ def endless(context):
     kept = []
     while True:
         kept.append(bytearray(2**24))
-
-
-def threaded_and_wrong(context):
-    threaded(context)
-    raise ValueError("wrong")
 """
 
 
-@pytest.fixture
-def hostile(model, tmp_path, run_program, monkeypatch):
-    """What becomes of a program with a hostile model; its children must not be left."""
+def test_memory_without_end_is_out_of_memory(measured_cell, tmp_path):
     path = tmp_path / "hostile.py"
-    path.write_text(HOSTILE)
-
-    def run(function, program="time_step.py", flags=FLAGS):
-        words = f"--model {path}:{function} {flags} --out {tmp_path}/cell"
-        return run_program(program, words, PYTHONPATH=str(tmp_path))
-
-    return run
+    path.write_text(ENDLESS)
+    cell = measured_cell("time_step.py", f"--model {path}:endless {FLAGS}")
+    assert {one["status"] for one in cell.record["summary"]["statuses"]} == {"oom"}
 
 
-def left_behind(folder):
-    """Processes whose command names a folder."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if str(folder).encode() in path.read_bytes():
-                found.append(path)
-    return found
-
-
-@pytest.mark.parametrize("function", ["threaded", "forked"])
-def test_what_a_model_leaves_behind_ends_with_the_cell(function, hostile, tmp_path):
-    code, _, err = hostile(function)
-    assert (code, err) == (0, "")
-    assert json.loads((tmp_path / "cell/record.json").read_text())["summary"]["model"]
-    assert left_behind(tmp_path) == []
-
-
-@pytest.mark.parametrize("program", ["time_step.py", "snapshot_memory.py"])
-def test_a_wrong_model_is_told_although_its_thread_goes_on(program, hostile, tmp_path):
-    flags = FLAGS if program == "time_step.py" else MEMORY_FLAGS
-    code, _, err = hostile("threaded_and_wrong", program, flags)
-    assert code == 1 and err.count("\n") == 1 and "ValueError: wrong" in err
-    assert left_behind(tmp_path) == []
-
-
-def test_an_interrupt_is_one_line(hostile):
-    code, _, err = hostile("interrupted")
-    assert code == 1 and err == "error: interrupted\n"
-
-
-def test_memory_without_end_is_out_of_memory(hostile, tmp_path):
-    code, _, err = hostile("endless")
-    assert (code, err) == (0, "")
-    statuses = json.loads((tmp_path / "cell/record.json").read_text())["summary"]["statuses"]
-    assert {one["status"] for one in statuses} == {"oom"}
-
-
-def test_the_record_says_what_was_built(model, run_program, tmp_path):
-    words = (
-        f'--model {model}build --model-keys {{"width":4}} {FLAGS} --mode forward --out'
-        f" {tmp_path}/cell"
-    )
-    code, out, err = run_program("time_step.py", words)
-    assert (code, err) == (0, "")
-    assert f"{PARAMETERS} parameters\n" in out
-    record = json.loads((tmp_path / "cell/record.json").read_text())
+def test_the_record_says_what_was_built(model, measured_cell):
+    words = f'--model {model}build --model-keys {{"width":4}} {FLAGS} --mode forward'
+    cell = measured_cell("time_step.py", words)
+    assert f"{PARAMETERS} parameters\n" in cell.out
+    record = cell.record
     assert (record["spec"]["model"], record["spec"]["model_keys"]) == (
         f"{model}build",
         '{"width":4}',
@@ -295,34 +204,4 @@ def test_the_record_says_what_was_built(model, run_program, tmp_path):
         PARAMETERS,
         3,
         9,
-    )
-
-
-WRONG_FLAGS = {
-    "--model net.py": "model 'net.py': write FILE.py:FUNCTION",
-    "--model a.py:b --size nano": "give --model or --size, not both",
-    "--model a.py:b --d-model 8": "give --model or --d-model, not both",
-    "--model a.py:b --model-keys [1]": "'[1]' is no mapping in JSON",
-    '--size nano --model-keys {"a":1}': (
-        "--model-keys is of a model of one's own; give --model, too"
-    ),
-}
-
-
-@pytest.mark.parametrize("words", WRONG_FLAGS)
-def test_wrong_flags_of_a_model_are_one_line(words, run_program):
-    code, out, err = run_program("time_step.py", f"{words} --device cpu")
-    assert (code, out) == (2, "")
-    assert (
-        err.splitlines()[-1].startswith("time_step.py: error: ")
-        and WRONG_FLAGS[words] in err.splitlines()[-1]
-    )
-
-
-def test_a_file_that_is_not_there_is_one_line(run_program):
-    code, out, err = run_program("time_step.py", f"--model no/such.py:build {FLAGS}")
-    assert (code, out) == (1, "")
-    assert (
-        err.startswith("error: no/such.py:build: there is no file no/such.py")
-        and err.count("\n") == 1
     )

@@ -1,30 +1,26 @@
 """Dtypes under autocast on a CPU, and what the program writes."""
 
-import json
-
 import pytest
 import torch
 from stepscope.measure import precision_autocast
-from stepscope.measure.precision import names_of
 from stepscope.measure.precision_autocast import Watch, measure
 
 SPEC = {
-    **{
-        "d_model": 16,
-        "d_ff": 32,
-        "num_layers": 2,
-        "num_heads": 2,
-        "vocab_size": 11,
-        "context": 6,
-        "batch": 2,
-    },
-    **{"device": "cpu", "seed": 0},
+    "d_model": 16,
+    "d_ff": 32,
+    "num_layers": 2,
+    "num_heads": 2,
+    "vocab_size": 11,
+    "context": 6,
+    "batch": 2,
+    "device": "cpu",
+    "seed": 0,
 }
 
 
 @pytest.fixture(scope="module")
 def tables():
-    return measure(SPEC)["tables"]
+    return measure(SPEC)
 
 
 def by_role(rows, name):
@@ -56,7 +52,7 @@ def test_a_missing_operator_is_unsupported_with_its_reason(monkeypatch):
         return [{"autocast": name, "status": "ok", "reason": ""}]
 
     monkeypatch.setattr(precision_autocast, "_toy", toy)
-    rows = measure(SPEC)["tables"]["toy"]
+    rows = measure(SPEC)["toy"]
     assert [(row["autocast"], row["status"]) for row in rows] == [
         ("fp16", "unsupported"),
         ("bf16", "ok"),
@@ -81,24 +77,18 @@ def test_calls_that_differ_are_both_named():
     assert (row["input"], row["output"]) == ("fp32 or bf16", "fp32 or bf16")
 
 
-def test_dtypes_are_named_once():
-    x = torch.ones(2, dtype=torch.float16)
-    assert names_of([x, {"out": [x.float()]}, 3, torch.arange(3)]) == "fp16 + fp32 + int64"
-
-
 def test_the_program_writes_tables_and_no_samples_and_refuses_a_shape_elsewhere(
-    run_program, tmp_path
+    measured_cell, run_program
 ):
     shape = (
         "--d-model 8 --d-ff 16 --num-layers 1 --num-heads 2 --vocab-size 11 --context 4 --batch 1"
     )
-    flags = f"--probe autocast {shape} --device cpu --threads 1 --out {tmp_path}/cell"
-    code, out, err = run_program("probe_precision.py", flags)
-    assert (code, err) == (0, "")
-    record = json.loads((tmp_path / "cell/record.json").read_text())
+    flags = f"--probe autocast {shape} --device cpu --threads 1"
+    cell = measured_cell("probe_precision.py", flags)
+    record = cell.record
     assert record["spec"]["probe"] == "autocast" and record["spec"]["precision"] == "fp32"
-    assert len((tmp_path / "cell/samples.csv").read_text().splitlines()) == 1
+    assert cell.rows == []
     assert record["summary"]["variants"]["autocast"]["status"] == "ok"
-    assert "layer_norm" in out
+    assert "layer_norm" in cell.out
     code, _, err = run_program("probe_precision.py", f"--probe accumulation {shape} --device cpu")
     assert code == 2 and "unrecognized arguments: --d-model 8" in err

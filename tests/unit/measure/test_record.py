@@ -1,7 +1,6 @@
 """Results are written whole or not at all."""
 
 import csv
-import errno
 import hashlib
 import json
 import os
@@ -49,56 +48,6 @@ def test_the_record_comes_last_and_both_are_on_the_disk_before(tmp_path, monkeyp
     assert [name for name in events if name != "sync"] == ["samples.csv", "record.json"]
     assert events.count("sync") == 2
     assert events[0] == "sync"
-
-
-def failing(number, error):
-    """An os.fsync that fails at the nth call."""
-    calls = []
-
-    def fsync(descriptor):
-        calls.append(descriptor)
-        if len(calls) == number:
-            raise OSError(error, os.strerror(error))
-
-    return fsync
-
-
-@pytest.mark.parametrize("file", [1, 2])
-def test_a_failing_write_leaves_nothing(file, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", failing(file, errno.ENOSPC))
-    with pytest.raises(record.WriteError):
-        record.write(tmp_path / "cell", ROWS, {})
-    assert list((tmp_path / "cell").iterdir()) == []
-
-
-@pytest.mark.parametrize("file", [1, 2])
-def test_a_failing_write_keeps_what_was_there_before(file, tmp_path, monkeypatch):
-    record.write(tmp_path, ROWS, {"run": 1})
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    monkeypatch.setattr(os, "fsync", failing(file, errno.ENOSPC))
-    with pytest.raises(record.WriteError):
-        record.write(tmp_path, ROWS * 2, {"run": 2})
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-@pytest.mark.parametrize(
-    "error, remedy",
-    [
-        (errno.ENOSPC, "make room and run again"),
-        (errno.EDQUOT, "make room and run again"),
-        (errno.EACCES, "make the folder writable"),
-        (errno.EROFS, "make the folder writable"),
-        (errno.EIO, "Input/output error"),
-    ],
-)
-def test_the_error_is_one_line_that_says_what_to_do(error, remedy, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", failing(1, error))
-    with pytest.raises(record.WriteError) as raised:
-        record.write(tmp_path, ROWS, {})
-    line = str(raised.value)
-    assert line.startswith(f"cannot write {tmp_path / 'samples.csv'}: {os.strerror(error)}")
-    assert remedy in line
-    assert "\n" not in line
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):

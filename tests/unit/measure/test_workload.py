@@ -66,10 +66,6 @@ def test_the_model_is_the_specs(tiny):
     assert isinstance(sdpa.optimizer, torch.optim.AdamW)
     assert sdpa.model.blocks[0].attention.attend is load("attention", "sdpa").attention
     assert naive.model.blocks[0].attention.attend is load("attention", "naive").attention
-    # 2 x 11 x 8 embedding and head, 2 x (4 x 64 + 3 x 8 x 16 + 2 x 8) layers, 8 of the last norm.
-    assert (
-        sum(parameter.numel() for parameter in naive.parameters) == 176 + 2 * (256 + 384 + 16) + 8
-    )
 
 
 @pytest.mark.parametrize("name, autocast", [("fp32", False), ("bf16", True)])
@@ -87,7 +83,7 @@ def test_a_free_step_starts_without_gradients_and_changes_the_weights(tiny):
     work = Workload(tiny)
     weight, before = work.parameters[0], work.parameters[0].detach().clone()
     weight.grad = torch.full_like(weight, 1e9)
-    steps.whole(work, work.phases("step"))
+    steps.free(work)()
     change = (weight.detach() - before).abs().max()
     assert 0 < change < 2e-3  # AdamW's first step is as large as its rate, 1e-3
     assert weight.grad.abs().max() < 1e3
@@ -95,7 +91,7 @@ def test_a_free_step_starts_without_gradients_and_changes_the_weights(tiny):
 
 def test_without_an_optimizers_state_a_step_is_the_first_again(tiny):
     work = Workload(tiny)
-    steps.whole(work, work.phases("step"))
+    steps.free(work)()
     assert work.optimizer._steps
     work.renew_optimizer()
     assert not work.optimizer._steps
@@ -148,10 +144,10 @@ def test_replayed_steps_train_as_plain_ones_do(tiny):
     losses = []
     for how in ("none", "graphs"):
         work = workload.workload(tiny | {"device": "cuda", "compile": how, "d_model": 32})
-        steps.whole(work, work.phases("forward-backward"))
+        steps.free(work, "forward-backward")()
         work.capture()
         for _ in range(5):
-            steps.whole(work, work.phases("step"))
+            steps.free(work)()
         work.phases("step")["forward"]()
         losses.append(float(work.loss.detach()))
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)

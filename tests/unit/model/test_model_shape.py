@@ -41,7 +41,7 @@ def test_each_field_must_be_a_positive_integer(field, value):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    "given, said",
     [
         ((100, 16, 1, 3), "d_model = 100 is not divisible by num_heads = 3"),
         ((9, 16, 1, 3), "head dimension d_model / num_heads = 9 / 3 = 3 must be even"),

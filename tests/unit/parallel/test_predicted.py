@@ -36,7 +36,7 @@ def test_an_all_reduce_is_latency_then_bandwidth_and_grows_with_devices():
 
 
 @pytest.mark.parametrize(
-    ("strategy", "seconds"),
+    "strategy, seconds",
     [
         ("alone", 0.17),
         ("naive", 0.17 + 4 * 0.010),
@@ -59,7 +59,7 @@ SLOWED = replace(NETWORK, lost=0.2, slowed=1.5, copying=1e-11)
 
 
 @pytest.mark.parametrize(
-    ("strategy", "seconds"),
+    "strategy, seconds",
     [
         ("naive", 0.17 + 4 * 0.010),
         ("flat", 0.17 + 0.040 + 0.004),

@@ -18,7 +18,7 @@ def test_each_rank_returns_what_it_found_in_order():
 
 
 @pytest.mark.parametrize(
-    ("fail", "said"),
+    "fail, said",
     [
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "rank 1 of 3 was killed by signal 9"),
         (lambda: 1 / 0, "rank 1 of 3 failed"),

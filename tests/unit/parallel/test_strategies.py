@@ -7,8 +7,9 @@ from functools import partial
 
 import pytest
 import torch
-from stepscope.parallel.footprint import held
-from stepscope.parallel.measuring import whole_step
+from stepscope.model.shape import ModelShape
+from stepscope.parallel.footprint import POINTS, held
+from stepscope.parallel.measuring import points, whole_step
 from stepscope.parallel.strategies import STRATEGIES
 
 NAMES = [*STRATEGIES]
@@ -91,37 +92,39 @@ def test_gradients_sent_in_bf16_differ_by_its_rounding_alone(tiny, on_ranks):
         assert (torch.from_numpy(own) != expected).any()
 
 
-def bytes_held(spec, name, place):
-    """Bytes of weights, gradients and state that a rank holds after a step, each storage once."""
-    work = STRATEGIES[name](spec | {"strategy": name}, place)
-    for phase in work.phases("step").values():
-        phase()
-    inner = [getattr(each, "optim", each) for each in work.optimizers]  # ZeroRedundancyOptimizer's
-    states = [own for optimizer in inner for own in optimizer.state.values()]
-    state = [each for own in states for key, each in own.items() if key != "step"]
-    own = [work._own, work._own.grad] if name == "sharded" else []
-    gradients = [each.grad for each in work.parameters if each.grad is not None]
+def bytes_of_tensors():
+    """Bytes of all tensors of this process, each storage once; torch's buckets it does not show."""
     found = {}
-    for tensor in [*work.parameters, *gradients, *state, *own]:
-        local = getattr(tensor, "_local_tensor", tensor)
-        storage = local.untyped_storage()
-        found[storage.data_ptr()] = storage.nbytes()
+    for tensor in gc.get_objects():
+        if isinstance(tensor, torch.Tensor):
+            gradient = tensor.grad if tensor.is_leaf else None
+            for each in (tensor, gradient):
+                storage = getattr(each, "_local_tensor", each)
+                if storage is not None:
+                    whole = storage.untyped_storage()
+                    found[whole.data_ptr()] = whole.nbytes()
     return sum(found.values())
+
+
+def held_at_points(spec, name, place):
+    """What a rank holds more than before, as its replica is there and within a later step."""
+    before = bytes_of_tensors()
+    work = STRATEGIES[name](spec | {"strategy": name}, place)
+    found = {"init": bytes_of_tensors() - before}
+    whole_step(work)
+    return found | points(work, lambda: bytes_of_tensors() - before)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_rank_holds_is_what_the_formula_says(name, tiny, on_ranks):
     torch.set_default_dtype(torch.float32)
-    spec = tiny | {"d_model": 64, "d_ff": 128}
-    found = on_ranks(2, lambda place: bytes_held(spec, name, place))
-    from stepscope.model.shape import ModelShape
-
+    spec = tiny | {"d_model": 64, "d_ff": 128, "vocab_size": 101}
     parameters = ModelShape.of(spec).parameters
-    buckets = (
-        4 * parameters if name in ("ddp", "zero") else 0
-    )  # torch's own, which it does not show
-    for own in found:
-        assert own == pytest.approx(held(name, parameters, 2, "after") - buckets, rel=0.02)
+    buckets = 4 * parameters if name in ("ddp", "zero") else 0
+    for own in on_ranks(2, lambda place: held_at_points(spec, name, place)):
+        assert list(own) == list(POINTS)
+        for point, found in own.items():
+            assert found == pytest.approx(held(name, parameters, 2, point) - buckets, rel=0.03)
 
 
 def is_freed(spec, name, place):

@@ -15,7 +15,6 @@ import signal
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 from stepscope import snapshot, trace
@@ -52,7 +51,7 @@ class TooLongError(Exception):
     """A damaged file took more than SECONDS."""
 
 
-def damaged_bytes(raw: bytes, chance: random.Random) -> bytes:
+def damaged_bytes(raw, chance):
     """Bytes flipped, cut off, doubled, moved or overwritten."""
     data = bytearray(raw)
     for _ in range(chance.choice((1, 1, 2, 8, 50))):
@@ -73,7 +72,7 @@ def damaged_bytes(raw: bytes, chance: random.Random) -> bytes:
     return bytes(data) or b"\0"
 
 
-def damaged_values(content: object, chance: random.Random) -> object:
+def damaged_values(content, chance):
     """A few values, anywhere in lists and dicts, replaced or removed."""
     content = copy.deepcopy(content)
     for _ in range(chance.choice((1, 1, 3, 20))):
@@ -90,7 +89,7 @@ def damaged_values(content: object, chance: random.Random) -> object:
     return content
 
 
-def damage_database(path: Path, chance: random.Random) -> None:
+def damage_database(path, chance):
     """A few values of an SQLite file replaced, of any type, and now and then a table or a column
     taken away."""
     database = sqlite3.connect(path)
@@ -117,7 +116,7 @@ def damage_database(path: Path, chance: random.Random) -> None:
     database.close()
 
 
-def kinds() -> dict[str, tuple[str, Callable[[Path, random.Random], None]]]:
+def kinds():
     """Kind of file and damage → (ending, what writes one damaged so)."""
     database = TRACES / "two_layers_bf16.sqlite"
     events = json.loads(gzip.decompress((TRACES / "two_layers_bf16_torch.json.gz").read_bytes()))
@@ -126,11 +125,11 @@ def kinds() -> dict[str, tuple[str, Callable[[Path, random.Random], None]]]:
     plain = gzip.decompress(packed)
     content = pickle.loads(plain)
 
-    def in_database(path: Path, chance: random.Random) -> None:
+    def in_database(path, chance):
         shutil.copyfile(database, path)
         damage_database(path, chance)
 
-    def of_bytes(raw: bytes) -> Callable[[Path, random.Random], None]:
+    def of_bytes(raw):
         return lambda path, chance: path.write_bytes(damaged_bytes(raw, chance)) and None
 
     whole = json.dumps(events).encode()
@@ -156,7 +155,7 @@ def kinds() -> dict[str, tuple[str, Callable[[Path, random.Random], None]]]:
     }
 
 
-def analysed(path: Path) -> str:
+def analysed(path):
     """What becomes of a file: analysed, refused, or the name of another exception; TooLongError
     beyond SECONDS."""
     try:
@@ -186,7 +185,7 @@ def analysed(path: Path) -> str:
         return f"{type(error).__name__}: {error}"[:100]
 
 
-def run(kind: tuple[str, Callable], damages: int) -> Counter:
+def run(kind, damages):
     """How many of a kind's damages came to what."""
 
     def stop(*_):

@@ -38,7 +38,7 @@ def test_what_is_made_or_raised_comes_back():
 
 
 @pytest.mark.parametrize(
-    ("most", "work", "told"),
+    "most, work, told",
     [
         (Limits(1, 2), endless, "file: reading it takes more than 1 s"),
         (Limits(60, 0.1), fills, "file: reading it takes more than 0.1 GB"),

@@ -31,7 +31,7 @@ def test_names_that_utf_8_does_not_hold(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("program", "name"),
+    "program, name",
     [
         ("analyze_nsys.py", "12_list.json"),
         ("analyze_nsys.py", "15_diagnostics.sqlite"),

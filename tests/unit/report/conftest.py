@@ -45,7 +45,7 @@ def request_for(tmp_path):
     """A report's request for a folder of tables, of which some are left out; with a figure of each
     name."""
 
-    def made(tables: Path, *left_out: str) -> Request:
+    def made(tables, *left_out):
         kept = tmp_path / "tables"
         shutil.copytree(
             tables,

@@ -7,7 +7,6 @@ tenth of it in both. The processor: 100 GFLOP/s, 10 GB/s, size `nano`: 1e6 param
 step.
 """
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -39,29 +38,32 @@ PEAKS = {
 SHAPE = {"d_model": 1024, "d_ff": 4096, "num_layers": 8, "num_heads": 16, "vocab_size": 10_000}
 
 
-def write_tables(folder: Path, gpu: bool = True, cpu: bool = False) -> Path:
+def write_tables(folder, gpu=True, cpu=False):
     """Write all tables of the machines that are wanted; returns the folder."""
     machines = [made for made, is_wanted in ((_gpu(), gpu), (_cpu(), cpu)) if is_wanted]
-    merged: dict[str, list[dict]] = {}
-    for tables in machines:
-        for name, rows in tables.items():
-            merged.setdefault(name, []).extend(rows)
+    merged = _joined(*machines)
     merged["series"] += _alone(merged["series"], merged["variants"])
     folder.mkdir(parents=True, exist_ok=True)
     write(folder, merged)
     return folder
 
 
-def _alone(series: list[dict], of_ladders: list[dict]) -> list[dict]:
+def _joined(*tables):
+    made = {}
+    for each in tables:
+        for name, own in each.items():
+            made.setdefault(name, []).extend(own)
+    return made
+
+
+def _alone(series, of_ladders):
     """What follows of host-free and busy times, as aggregate makes it."""
     asides = {(row["cell"], row["variant"]) for row in of_ladders if row["is_aside"]}
     missing = dict.fromkeys(alone.STEP, "")
     return alone.times(pd.DataFrame([missing | row for row in series]), asides).to_dict("records")
 
 
-def series(
-    cell: str, quantity: str, median: float, unit: str = "s", spread: float = 0.01, **more: object
-) -> dict:
+def series(cell, quantity, median, unit="s", spread=0.01, **more):
     """A row of series.csv; times have an interval of ± `spread`."""
     machine, study, *_ = cell.split("/")
     ends = (
@@ -88,7 +90,7 @@ def series(
     return row | ends | more
 
 
-def cell(name: str, machine: dict, **more: object) -> dict:
+def cell(name, machine, **more):
     """A row of cells.csv."""
     label, study, *_ = name.split("/")
     row = {
@@ -109,349 +111,231 @@ def cell(name: str, machine: dict, **more: object) -> dict:
     return row | machine | more
 
 
-def place(size: str, context: int, precision: str = "bf16", batch: int = 4) -> dict:
+def place(size, context, precision="bf16", batch=4):
     """Columns of a place."""
     return {"size": size, "context": context, "batch": batch, "precision": precision}
 
 
-def ladder(
-    folder: str, where: dict, rungs: dict, limits: str, launches: dict, machine: dict
-) -> tuple[dict, list, list, list]:
-    """(row of cells, rows of series, rows of comparisons, rows of variants) of a ladder's place."""
-    full: dict[str, dict] = {}
+def _phases(name, step, at, optimizer=None):
+    """Times of a step and its phases: forward 0.3 of it, backward 0.6 and optimizer 0.1."""
+    parts = {"step": step, "forward": step * 0.3, "backward": step * 0.6}
+    parts["optimizer"] = step * 0.1 if optimizer is None else optimizer
+    return [series(name, "time", time, **at | {"phase": phase}) for phase, time in parts.items()]
+
+
+def _ladder(folder, where, rungs, limits, launches, machine):
+    """Tables of a ladder's place."""
+    full = {}
     for name, (what, after, *_) in rungs.items():
         full[name] = full.get(after, {}) | {"name": name, "after": after} | what
     where = {**where, "precision": ""}
     about = cell(folder, machine, **where)
     spec = {"context": where["context"], "variants": list(full.values())}
-    machine_ = {"machine": about["machine"]}
-    declared = variants.rows(
-        [SimpleNamespace(name=folder, spec=spec, place=machine_ | where | {"study": "ladder"})]
-    )
-    rows, pairs = [], []
+    place = {"machine": about["machine"], "study": "ladder"} | where
+    declared = variants.rows([SimpleNamespace(name=folder, spec=spec, place=place)])
+    made, pairs = [], []
     first = next(iter(rungs))
     for name, (_, after, seconds, verdict) in rungs.items():
         own = {**where, "variant": name, "limits": limits}
+        whole = own | {"phase": ""}
         allocated, reserved = PEAKS.get(name, (80e9, 90e9))
-        optimizer = 0.01 if name == "fused" else 0.05
-        rows += [
-            series(folder, "time", seconds, **own),
-            series(folder, "time", seconds * 0.3, **own | {"phase": "forward"}),
-            series(folder, "time", seconds * 0.6, **own | {"phase": "backward"}),
-            series(folder, "time", optimizer, **own | {"phase": "optimizer"}),
+        made += [
+            *_phases(folder, seconds, own, 0.01 if name == "fused" else 0.05),
             series(folder, "tokens_per_second", 4096 / seconds, "token/s", **own),
             series(folder, "launches", launches.get(name, 1000), "1", **own),
-            series(folder, "peak_allocated", allocated, "B", **own | {"phase": ""}),
-            series(folder, "peak_reserved", reserved, "B", **own | {"phase": ""}),
+            series(folder, "peak_allocated", allocated, "B", **whole),
+            series(folder, "peak_reserved", reserved, "B", **whole),
         ]
         if name in ("block", "graphs"):
-            rows += [
-                series(folder, "compile_time", 8.0, **own | {"phase": ""}),
+            made += [
+                series(folder, "compile_time", 8.0, **whole),
                 series(folder, "host_free_time", 0.27, **own),
             ]
         for other in dict.fromkeys((after, first)):
             if other and other != name:
-                ratio = rungs[other][2] / seconds
                 word = verdict if other == after else "faster"
-                pairs.append(
-                    {
-                        **_key(about),
-                        "mode": "step",
-                        "phase": "step",
-                        "quantity": "time",
-                        "a": other,
-                        "b": name,
-                        "ratio": ratio,
-                        "low": ratio * 0.98,
-                        "high": ratio * 1.02,
-                        "verdict": word,
-                        "p": 0.001,
-                        "processes": 3,
-                        "rounds": 12,
-                        "in_turns": True,
-                        "limits": limits,
-                    }
-                )
-    return about, rows, pairs, declared
+                key = _key(about) | {"mode": "step", "phase": "step", "p": 0.001, "rounds": 12}
+                ratio = rungs[other][2] / seconds
+                pairs.append(_compared(key, other, name, ratio, 0.02, word, limits))
+    return {"cells": [about], "series": made, "comparisons": pairs, "variants": declared}
 
 
-def _key(about: dict) -> dict:
-    return {
-        name: about[name]
-        for name in ("machine", "study", "cell", "size", "context", "batch", "precision")
-    }
+def _key(about):
+    names = ("machine", "study", "cell", "size", "context", "batch", "precision")
+    return {name: about[name] for name in names}
 
 
-def _timing(
-    name: str, where: dict, step: float, machine: dict, limits: str, **alone: float
-) -> tuple[dict, list]:
-    """A timing cell: inference 0.2, forward 0.3, backward 0.6 and optimizer 0.1 of the step."""
+def _compared(key, a, b, ratio, spread, verdict, limits):
+    """A row of comparisons.csv."""
+    ends = {"ratio": ratio, "low": ratio * (1 - spread), "high": ratio * (1 + spread)}
+    about = {"quantity": "time", "processes": 3, "in_turns": True, "limits": limits}
+    return key | {"a": a, "b": b, "verdict": verdict} | ends | about
+
+
+def _timing(label, where, step, machine, limits, refused=None, **alone):
+    """A timing cell: inference 0.2 of the step; without series where it was `refused`."""
+    name = f"{label}/timing/{where['size']}/ctx{where['context']}/{where['precision']}"
+    if refused:
+        return {"cells": [cell(name, machine, **where, **refused)]}
     at = {**where, "limits": limits}
-    rows = [
-        series(name, "time", step, **at),
-        series(name, "time", step * 0.3, **at | {"phase": "forward"}),
-        series(name, "time", step * 0.6, **at | {"phase": "backward"}),
-        series(name, "time", step * 0.1, **at | {"phase": "optimizer"}),
+    tokens = where["context"] * where["batch"]
+    made = [
+        *_phases(name, step, at),
         series(name, "time", step * 0.3, **at | {"mode": "forward", "phase": "forward"}),
         series(name, "time", step * 0.2, **at | {"mode": "inference", "phase": "inference"}),
-        series(
-            name, "tokens_per_second", where["context"] * where["batch"] / step, "token/s", **at
-        ),
+        series(name, "tokens_per_second", tokens / step, "token/s", **at),
         series(name, "share_of_ceiling", 0.2, "1", **at),
         series(name, "peak_reserved", 90e9, "B", **at | {"phase": ""}),
     ]
-    rows += [
+    made += [
         series(name, quantity, value, "1" if quantity == "launches" else "s", **at)
         for quantity, value in alone.items()
     ]
-    return cell(name, machine, **where), rows
+    return {"cells": [cell(name, machine, **where)], "series": made}
 
 
-def _ceilings(machine: dict, label: str, rates: dict[str, float], copy: float) -> tuple[list, list]:
+def rows(key, names, *values):
+    """A row for each tuple of values, which the names are of; all with the key."""
+    return [key | dict(zip(names.split(), each, strict=True)) for each in values]
+
+
+def _ceilings(machine, label, rates, copy):
     """A burst at each rate, nine tenths of it sustained."""
-    cells, rows = [], []
-    what = [("matmul", precision, rate, "FLOP/s") for precision, rate in rates.items()] + [
-        ("copy", "fp32", copy, "B/s")
-    ]
-    for operation, precision, rate, unit in what:
+    cells, made = [], []
+    products = [("matmul", precision, rate, "FLOP/s") for precision, rate in rates.items()]
+    for operation, precision, rate, unit in [*products, ("copy", "fp32", copy, "B/s")]:
         name = f"{label}/ceilings/{operation}/{precision}"
-        at = {"size": operation, "precision": precision, "mode": "", "phase": ""}
-        cells.append(cell(name, machine, size=operation, precision=precision, mode=""))
-        rows += [
-            series(name, "rate", rate * part, unit, variant=kind, **at)
+        at = {"size": operation, "precision": precision, "mode": ""}
+        cells.append(cell(name, machine, **at))
+        made += [
+            series(name, "rate", rate * part, unit, variant=kind, phase="", **at)
             for kind, part in (("burst", 1), ("sustained", 0.9))
         ]
-    return cells, rows
+    return {"cells": cells, "series": made}
 
 
-def _profile(
-    name: str,
-    where: dict,
-    machine: dict,
-    seconds: dict[str, float],
-    launches: int,
-    options: str = "",
-) -> dict:
+KINDS = ("matmul", "elementwise", "copy/cast", "reduction", "optimizer")
+
+
+def _profile(label, where, machine, seconds, launches, options=""):
     """Tables of a profiled step. seconds: kind → time; `optimizer` is elementwise time of that
     phase."""
-    about = cell(name, machine, **where, options=options)
-    key = {"machine": about["machine"], "cell": name}
-    optimizer = seconds.pop("optimizer")
-    whole = seconds | {"elementwise": seconds["elementwise"] + optimizer}
+    name = f"{label}/profile/{where['size']}/ctx{where['context']}/{where['precision']}"
+    about = cell(name + "/top" * bool(options), machine, **where, options=options)
+    key = {"machine": label, "cell": about["cell"]}
+    whole = {kind: time for kind, time in seconds.items() if kind != "optimizer"}
+    whole["elementwise"] += seconds["optimizer"]
     total = sum(whole.values())
-    rows = [
-        {
-            **key,
-            "phase": "step",
-            "category": kind,
-            "calls": 100,
-            "time": time,
-            "share": time / total,
-        }
+    step = key | {"phase": "step"}
+    kinds = [
+        step | {"category": kind, "calls": 100, "time": time, "share": time / total}
         for kind, time in whole.items()
     ]
-    rows.append(
-        {
-            **key,
-            "phase": "optimizer",
-            "category": "elementwise",
-            "calls": 90,
-            "time": optimizer,
-            "share": 1.0,
-        }
-    )
+    optimizer = {"phase": "optimizer", "calls": 90, "time": seconds["optimizer"], "share": 1.0}
     kernels = [
-        {
-            **key,
-            "phase": "step",
-            "name": f"{kind} kernel <x>|y",
-            "category": kind,
-            "calls": 100,
-            "time": time,
-            "share": time / total,
-            "median": time / 100,
-        }
-        for kind, time in whole.items()
+        row | {"name": f"{row['category']} kernel <x>|y", "median": row["time"] / 100}
+        for row in kinds
     ]
     return {
         "cells": [about],
-        "categories": rows,
+        "categories": [*kinds, key | {"category": "elementwise"} | optimizer],
         "kernels": kernels,
-        "phases": [
-            {**key, "phase": "step", "host_time": 0.3, "gpu_time": total, "kernels": launches}
-        ],
-        "gaps": [{**key, "phase": "step", "wall": total * 2, "busy": total, "idle": total}],
+        "phases": [step | {"host_time": 0.3, "gpu_time": total, "kernels": launches}],
+        "gaps": [step | {"wall": total * 2, "busy": total, "idle": total}],
     }
 
 
-def _memory(
-    label: str, size: str, machine: dict, precision: str, contexts: dict[int, float]
-) -> dict:
+SQUARED = "batch × heads × context × context × 4 B"
+
+
+def _memory(label, size, machine, precision, contexts):
     """Recorded peaks by context, all of them as predicted; 40 % activations, half of these context
     × context."""
-    made: dict[str, list] = {
-        "cells": [],
-        "series": [],
-        "memory_peak": [],
-        "memory_saved": [],
-        "memory_largest": [],
-    }
+    made = []
+    parts = {"parameters": 0.1, "optimizer state": 0.2, "activations": 0.4, "cast weights": 0.3}
     for context, peak in contexts.items():
-        for mode, part in (("step", 1.0), ("inference", 0.25)):
-            name = f"{label}/memory/{size}/ctx{context}/{precision}" + f"/mode={mode}" * (
-                mode != "step"
-            )
+        for mode, part in (("step", peak), ("inference", peak * 0.25)):
+            name = f"{label}/memory/{size}/ctx{context}/{precision}"
+            name += f"/mode={mode}" * (mode != "step")
             where = {**place(size, context, precision), "mode": mode}
-            key = {"machine": label, "cell": name}
-            made["cells"].append(cell(name, machine, **where))
-            made["series"] += [
-                series(name, "peak_asked", peak * part, "B", **where | {"phase": "backward"}),
-                series(name, "peak_predicted", peak * part, "B", **where | {"phase": "backward"}),
-                series(name, "peak_allocated", peak * part * 1.001, "B", **where | {"phase": ""}),
-                series(name, "peak_reserved", peak * part * 1.1, "B", **where | {"phase": ""}),
+            backward = where | {"phase": "backward"}
+            sizes = [
+                series(name, "peak_asked", part, "B", **backward),
+                series(name, "peak_predicted", part, "B", **backward),
+                series(name, "peak_allocated", part * 1.001, "B", **where | {"phase": ""}),
+                series(name, "peak_reserved", part * 1.1, "B", **where | {"phase": ""}),
             ]
-            if mode == "step":
-                parts = {
-                    "parameters": 0.1,
-                    "optimizer state": 0.2,
-                    "activations": 0.4,
-                    "cast weights": 0.3,
-                }
-                made["memory_peak"] += [
-                    {
-                        **key,
-                        "category": kind,
-                        "bytes": peak * of,
-                        "blocks": 9,
-                        "predicted": peak * of,
-                    }
+            made.append({"cells": [cell(name, machine, **where)], "series": sizes})
+        key = {"machine": label, "cell": f"{label}/memory/{size}/ctx{context}/{precision}"}
+        kept = key | {"category": "activations"}
+        saved = kept | {"part": "block", "tensors": 1, "bytes": peak * 0.02}
+        made.append(
+            {
+                "memory_peak": [
+                    key
+                    | {"category": kind, "bytes": peak * of, "predicted": peak * of, "blocks": 9}
                     for kind, of in parts.items()
-                ]
-                made["memory_saved"] += [
-                    {
-                        **key,
-                        "part": "block",
-                        "category": "activations",
-                        "tensors": 1,
-                        "bytes": peak * 0.02,
-                        "formula": formula,
-                    }
-                    for formula in (
-                        "batch × context × d_model × 4 B",
-                        "batch × heads × context × context × 4 B",
-                    )
-                ]
-                made["memory_largest"].append(
-                    {
-                        **key,
-                        "bytes": peak * 0.03,
-                        "count": 8,
-                        "alive": 7,
-                        "category": "activations",
-                        "formula": "batch × heads × context × context × 4 B",
-                    }
-                )
-    return made
+                ],
+                "memory_saved": rows(
+                    saved, "formula", ("batch × context × d_model × 4 B",), (SQUARED,)
+                ),
+                "memory_largest": [
+                    kept | {"bytes": peak * 0.03, "count": 8, "alive": 7, "formula": SQUARED}
+                ],
+            }
+        )
+    return _joined(*made)
 
 
-def _models(
-    label: str, sizes: dict[str, tuple[float, float]], contexts: tuple[int, ...]
-) -> list[dict]:
+def _models(label, sizes, contexts):
     """FLOP grow with the context: `sizes` has those at context 1,024 (64 on the processor)."""
+    about = {"machine": label, "batch": 4, **SHAPE, "flop_from": "formula"}
     return [
-        {
-            "machine": label,
-            "size": size,
-            "context": context,
-            "batch": 4,
-            **SHAPE,
-            "parameters": parameters,
-            "flop": flop * context / contexts[-1],
-            "flop_from": "formula",
-        }
-        for size, (parameters, flop) in sizes.items()
-        for context in contexts
+        about
+        | {"size": size, "context": at, "parameters": number, "flop": flop * at / contexts[-1]}
+        for size, (number, flop) in sizes.items()
+        for at in contexts
     ]
 
 
-def _attention(label: str, machine: dict, naive: bool = True) -> dict:
+def _attention(label, machine):
     """d64 at lengths 1,024 and 2,048: naive takes 4 and 16 ms forward, cuDNN 0.1 and 0.4, Triton
     0.2 and 0.5."""
     name = f"{label}/attention/d64/bf16"
     where = {"size": "d64", "precision": "bf16", "batch": 8, "mode": ""}
     times = {"naive": (4e-3, 16e-3), "sdpa-cudnn": (1e-4, 4e-4), "triton": (2e-4, 5e-4)}
-    rows, pairs = [], []
-    for variant, both in times.items():
-        for length, seconds in zip((1024, 2048), both, strict=True):
-            for direction, factor in (("forward", 1), ("backward", 2)):
-                at = {
-                    **where,
-                    "variant": variant,
-                    "length": length,
-                    "direction": direction,
-                    "phase": direction,
-                    "limits": "gpu",
-                }
-                rows += [
+    both = {"forward": 1, "backward": 2}
+    about = cell(name, machine, **where)
+    made, pairs = [], []
+    for variant, of_lengths in times.items():
+        for length, seconds in zip((1024, 2048), of_lengths, strict=True):
+            kept = 6 * 8 * length**2 if variant == "naive" else 1e6
+            for direction, factor in both.items():
+                at = where | {"variant": variant, "length": length, "limits": "gpu"}
+                at |= {"direction": direction, "phase": direction}
+                made += [
                     series(name, "time", seconds * factor, **at),
                     series(name, "rate", 4 * 8 * length**2 * 64 / seconds, "FLOP/s", **at),
-                    series(
-                        name,
-                        "before_backward",
-                        (6 * 8 * length**2 if variant == "naive" else 1e6),
-                        "B",
-                        **at,
-                    ),
+                    series(name, "before_backward", kept, "B", **at),
                     series(name, "host_time", 3e-4, **at),
                 ]
-    about = cell(name, machine, **where)
-    for direction in ("forward", "backward"):
+    for direction in both:
+        key = _key({"context": "", **about}) | {"mode": "", "length": 2048}
+        key |= {"direction": direction, "phase": direction}
         for a, b in (("naive", "sdpa-cudnn"), ("naive", "triton"), ("triton", "sdpa-cudnn")):
-            ratio = times[a][1] / times[b][1]
-            pairs.append(
-                {
-                    **_key({"context": "", **about}),
-                    "mode": "",
-                    "phase": direction,
-                    "length": 2048,
-                    "direction": direction,
-                    "quantity": "time",
-                    "a": a,
-                    "b": b,
-                    "ratio": ratio,
-                    "low": ratio * 0.99,
-                    "high": ratio * 1.01,
-                    "verdict": "faster",
-                    "processes": 3,
-                    "in_turns": True,
-                    "limits": "gpu",
-                }
-            )
-    oom = series(
-        name,
-        "time",
-        float("nan"),
-        spread=0,
-        **where,
-        variant="naive",
-        length=4096,
-        direction="forward",
-    )
+            pairs.append(_compared(key, a, b, times[a][1] / times[b][1], 0.01, "faster", "gpu"))
+    oom = {"variant": "naive", "length": 4096, "direction": "forward", "status": "oom"}
     causal = f"{label}/attention/d128/bf16/mask=causal"
-    more = {"size": "d128", "precision": "bf16", "batch": 4, "mode": "", "options": "mask=causal"}
-    rows += [
-        oom | {"status": "oom"},
-        series(causal, "time", 1e-3, **more, variant="triton", length=2048, direction="forward"),
+    more = where | {"size": "d128", "batch": 4, "options": "mask=causal"}
+    long = more | {"variant": "triton", "length": 2048, "direction": "forward"}
+    made += [
+        series(name, "time", float("nan"), spread=0, **where, **oom),
+        series(causal, "time", 1e-3, **long),
     ]
-    return {"cells": [about, cell(causal, machine, **more)], "series": rows, "comparisons": pairs}
+    return {"cells": [about, cell(causal, machine, **more)], "series": made, "comparisons": pairs}
 
 
-def rows(key: dict, names: str, *values: tuple) -> list[dict]:
-    """A row for each tuple of values, which the names are of; all with the key."""
-    return [key | dict(zip(names.split(), each, strict=True)) for each in values]
-
-
-def _formats(label: str, machine: dict) -> dict:
+def _formats(label, machine):
     """A bf16 sum that stops at 4 of 10; LayerNorm that breaks down in fp16 at 256."""
     name = f"{label}/precision/all"
     key = {"machine": label, "cell": name}
@@ -492,7 +376,7 @@ def _formats(label: str, machine: dict) -> dict:
     }
 
 
-def _cold(label: str, size: str, context: int, timing: str, machine: dict) -> dict:
+def _cold(label, size, context, timing, machine):
     """First step 3 s, steady 0.5 s; the means after 0, 1, 2, 5 and 10 steps."""
     name = f"{label}/profile/{size}/ctx{context}/fp32/start=cold"
     series = {"machine": label, "cell": timing, "std": 0.01, "first": 3.0, "steady": 0.5}
@@ -516,132 +400,51 @@ def _cold(label: str, size: str, context: int, timing: str, machine: dict) -> di
     }
 
 
-def _joined(*tables: dict) -> dict:
-    made: dict[str, list] = {}
-    for each in tables:
-        for name, rows in each.items():
-            made.setdefault(name, []).extend(rows)
-    return made
-
-
-def _gpu() -> dict:
-    machine = {
-        **{
-            "device": "cuda",
-            "gpu": "Accelerator <A>",
-            "cpu": "Host CPU",
-            "memory": 100e9,
-            "threads": 1,
-        },
-        **{"driver": "1.0", "torch": "2.11", "triton": "3.6", "python": "3.12"},
-        **{
-            "power_limit_w": 700,
-            "power_max_w": 690,
-            "sm_clock_median_mhz": 1900,
-            "temperature_max_c": 60,
-        },
-    }
-    cells, ceilings = _ceilings(machine, GPU, {"fp32": 50e12, "tf32": 250e12, "bf16": 500e12}, 4e12)
-    top = "attention=sdpa compile=graphs optimizer=fused"
+def _gpu():
+    machine = {"device": "cuda", "gpu": "Accelerator <A>", "cpu": "Host CPU", "memory": 100e9}
+    machine |= {"threads": 1, "driver": "1.0", "torch": "2.11", "triton": "3.6", "python": "3.12"}
+    machine |= {"power_limit_w": 700, "power_max_w": 690}
+    machine |= {"sm_clock_median_mhz": 1900, "temperature_max_c": 60}
+    rates = {"fp32": 50e12, "tf32": 250e12, "bf16": 500e12}
     launches = {"bf16": 3000, "sdpa": 2500, "block": 1200, "graphs": 400, "fused": 100}
-    big = ladder(f"{GPU}/ladder/big/ctx1024", place("big", 1024), LADDER, "gpu", launches, machine)
-    little = ladder(
-        f"{GPU}/ladder/little/ctx256", place("little", 256), LADDER, "launches", launches, machine
-    )
-    big[0]["throttle"] = "power cap"
+    large, short, little = place("big", 1024), place("big", 256), place("little", 256)
+    fp32 = {"precision": "fp32"}
+    big = _ladder(f"{GPU}/ladder/big/ctx1024", large, LADDER, "gpu", launches, machine)
+    big["cells"][0]["throttle"] = "power cap"
     starved = {"host_free_time": 0.015, "busy_time": 0.01, "launches": 3000}
-    timed = [
-        _timing(f"{GPU}/timing/big/ctx1024/bf16", place("big", 1024), 0.5, machine, "gpu"),
-        _timing(f"{GPU}/timing/big/ctx1024/fp32", place("big", 1024, "fp32"), 2.0, machine, "gpu"),
-        _timing(f"{GPU}/timing/big/ctx256/bf16", place("big", 256), 0.2, machine, "gpu"),
-        _timing(f"{GPU}/timing/big/ctx256/fp32", place("big", 256, "fp32"), 0.5, machine, "gpu"),
-        _timing(
-            f"{GPU}/timing/little/ctx256/bf16",
-            place("little", 256),
-            0.06,
-            machine,
-            "launches",
-            **starved,
-        ),
-        _timing(
-            f"{GPU}/timing/little/ctx256/fp32",
-            place("little", 256, "fp32"),
-            0.06,
-            machine,
-            "launches",
-        ),
-    ]
-    missing = cell(
-        f"{GPU}/timing/huge/ctx1024/bf16",
-        machine,
-        **place("huge", 1024),
-        status="missing",
-        started="",
-        duration_s=float("nan"),
-    )
-    older = cell(f"{GPU}/memory/old", machine, is_current=False)
-    figure = {
-        **{
-            "source": "Somebody",
-            "gpu": "Accelerator <A>",
-            "study": "timing",
-            "size": "big",
-            "context": 1024,
-        },
-        **{
-            "precision": "bf16",
-            "mode": "step",
-            "phase": "step",
-            "quantity": "time",
-            "statistic": "mean",
-            "unit": "s",
-        },
-        **{"machine": GPU, "cell": f"{GPU}/timing/big/ctx1024/bf16", "measured": 0.5},
-    }
-    doubtful = (9.0, "headed by another unit", 18.0)
-    published = rows(figure, "value doubt ratio", (0.6, "", 1.2), (1.0, "", 2.0), doubtful)
-    kinds = {
-        "matmul": 0.11,
-        "elementwise": 0.15,
-        "copy/cast": 0.06,
-        "reduction": 0.02,
-        "optimizer": 0.02,
-    }
-    halves = {key: value / 2 for key, value in kinds.items()}
-    small = {
-        "matmul": 0.002,
-        "elementwise": 0.005,
-        "copy/cast": 0.001,
-        "reduction": 0.001,
-        "optimizer": 0.001,
-    }
-    fp32 = {
-        "matmul": 1.2,
-        "elementwise": 0.2,
-        "copy/cast": 0.01,
-        "reduction": 0.02,
-        "optimizer": 0.02,
-    }
+    missing = {"status": "missing", "started": "", "duration_s": float("nan")}
+    damaged = missing | {"reason": "record.json is damaged"}
+    failed = {"status": "failed", "reason": "loss is NaN at step 3"}
+    figure = {"source": "Somebody", "gpu": "Accelerator <A>", "study": "timing", "unit": "s"}
+    figure |= {"mode": "step", "phase": "step", "quantity": "time", "statistic": "mean"}
+    figure |= {"size": "big", "context": 1024, "precision": "bf16", "measured": 0.5}
+    figure |= {"machine": GPU, "cell": f"{GPU}/timing/big/ctx1024/bf16"}
+    printed = (0.6, "", 1.2), (1.0, "", 2.0), (9.0, "headed by another unit", 18.0)
+    seconds = dict(zip(KINDS, (0.11, 0.15, 0.06, 0.02, 0.02), strict=True))
+    small = dict(zip(KINDS, (0.002, 0.005, 0.001, 0.001, 0.001), strict=True))
+    slow = dict(zip(KINDS, (1.2, 0.2, 0.01, 0.02, 0.02), strict=True))
+    fast = {"matmul": 0.11, "fused attention": 0.02, "elementwise": 0.04, "optimizer": 0.01}
     return _joined(
-        {"cells": [*cells, big[0], little[0], missing, older, *(about for about, _ in timed)]},
-        {"series": [*ceilings, *big[1], *little[1], *(row for _, rows in timed for row in rows)]},
-        {"comparisons": [*big[2], *little[2]], "published": published},
-        {"variants": [*big[3], *little[3]]},
+        _ceilings(machine, GPU, rates, 4e12),
+        big,
+        _ladder(f"{GPU}/ladder/little/ctx256", little, LADDER, "launches", launches, machine),
+        _timing(GPU, place("huge", 1024), 0, machine, "", refused=missing),
+        _timing(GPU, place("huge", 512), 0, machine, "", refused=damaged),
+        _timing(GPU, place("huge", 256), 0, machine, "", refused=failed),
+        {"cells": [cell(f"{GPU}/memory/old", machine, is_current=False)]},
+        _timing(GPU, large, 0.5, machine, "gpu"),
+        _timing(GPU, large | fp32, 2.0, machine, "gpu"),
+        _timing(GPU, short, 0.2, machine, "gpu"),
+        _timing(GPU, short | fp32, 0.5, machine, "gpu"),
+        _timing(GPU, little, 0.06, machine, "launches", **starved),
+        _timing(GPU, little | fp32, 0.06, machine, "launches"),
+        {"published": rows(figure, "value doubt ratio", *printed)},
         {"models": _models(GPU, {"little": (1e8, 5e12), "big": (1e9, 50e12)}, (256, 1024))},
-        _profile(f"{GPU}/profile/big/ctx1024/bf16", place("big", 1024), machine, dict(kinds), 3000),
-        _profile(
-            f"{GPU}/profile/big/ctx1024/fp32", place("big", 1024, "fp32"), machine, fp32, 2500
-        ),
-        _profile(
-            f"{GPU}/profile/big/ctx1024/bf16/top",
-            place("big", 1024),
-            machine,
-            {"matmul": 0.11, "fused attention": 0.02, "elementwise": 0.04, "optimizer": 0.01},
-            100,
-            top,
-        ),
-        _profile(f"{GPU}/profile/big/ctx256/bf16", place("big", 256), machine, halves, 3000),
-        _profile(f"{GPU}/profile/little/ctx256/bf16", place("little", 256), machine, small, 3000),
+        _profile(GPU, large, machine, seconds, 3000),
+        _profile(GPU, large | fp32, machine, slow, 2500),
+        _profile(GPU, large, machine, fast, 100, "attention=sdpa compile=graphs optimizer=fused"),
+        _profile(GPU, short, machine, {kind: time / 2 for kind, time in seconds.items()}, 3000),
+        _profile(GPU, little, machine, small, 3000),
         _memory(GPU, "big", machine, "bf16", {256: 20e9, 1024: 50e9}),
         _memory(GPU, "big", machine, "fp32", {1024: 60e9}),
         _attention(GPU, machine),
@@ -650,51 +453,20 @@ def _gpu() -> dict:
     )
 
 
-def _cpu() -> dict:
-    machine = {
-        "device": "cpu",
-        "cpu": "Processor B",
-        "memory": 16e9,
-        "threads": 3,
-        "torch": "2.13",
-        "python": "3.12",
-    }
-    cells, ceilings = _ceilings(machine, CPU, {"fp32": 100e9}, 10e9)
-    climbed = ladder(
-        f"{CPU}/ladder/nano/ctx64", place("nano", 64, "fp32"), CPU_LADDER, "cpu", {}, machine
-    )
-    timed = [
-        _timing(
-            f"{CPU}/timing/nano/ctx{context}/fp32",
-            place("nano", context, "fp32"),
-            step,
-            machine,
-            "cpu",
-        )
-        for context, step in ((32, 0.012), (64, 0.02))
-    ]
-    refused = cell(
-        f"{CPU}/timing/nano/ctx64/bf16",
-        machine,
-        **place("nano", 64),
-        status="unsupported",
-        reason="no bf16 instructions",
-    )
+def _cpu():
+    machine = {"device": "cpu", "cpu": "Processor B", "memory": 16e9, "threads": 3}
+    machine |= {"torch": "2.13", "python": "3.12"}
+    where = place("nano", 64, "fp32")
+    refused = {"status": "unsupported", "reason": "no bf16 instructions"}
+    seconds = {"matmul": 0.01, "elementwise": 0.006, "reduction": 0.002, "optimizer": 0.002}
     return _joined(
-        {"cells": [*cells, climbed[0], refused, *(about for about, _ in timed)]},
-        {
-            "series": [*ceilings, *climbed[1], *(row for _, rows in timed for row in rows)],
-            "comparisons": climbed[2],
-            "variants": climbed[3],
-        },
+        _ceilings(machine, CPU, {"fp32": 100e9}, 10e9),
+        _ladder(f"{CPU}/ladder/nano/ctx64", where, CPU_LADDER, "cpu", {}, machine),
+        _timing(CPU, place("nano", 64), 0, machine, "", refused=refused),
+        _timing(CPU, where | {"context": 32}, 0.012, machine, "cpu"),
+        _timing(CPU, where, 0.02, machine, "cpu"),
         {"models": _models(CPU, {"nano": (1e6, 1e9)}, (32, 64))},
-        _profile(
-            f"{CPU}/profile/nano/ctx64/fp32",
-            place("nano", 64, "fp32"),
-            machine,
-            {"matmul": 0.01, "elementwise": 0.006, "reduction": 0.002, "optimizer": 0.002},
-            300,
-        ),
+        _profile(CPU, where, machine, seconds, 300),
         _memory(CPU, "nano", machine, "fp32", {32: 30e6, 64: 50e6}),
         _formats(CPU, machine),
         _cold(CPU, "nano", 64, f"{CPU}/timing/nano/ctx64/fp32", machine),

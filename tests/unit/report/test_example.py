@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +26,7 @@ def rendered(tmp_path_factory):
     records."""
     made = {}
 
-    def render(name: str) -> Path:
+    def render(name):
         if name not in made:
             made[name] = tmp_path_factory.mktemp(name)
             path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -69,7 +68,7 @@ def test_every_number_leads_to_the_command_that_measured_it(name):
         assert len(named) > 5 and named <= chapters["method"]["commands"].keys()
 
 
-def cells_below(facts: object) -> Iterator[str]:
+def cells_below(facts):
     """Cells of all quantities in facts."""
     if isinstance(facts, dict):
         yield from facts["cells"] if "text" in facts and "cells" in facts else ()

@@ -20,17 +20,17 @@ DOCUMENTED = re.findall(r"`(#[^`]+)`", (ROOT / "docs/report.md").read_text())
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory):
     return made_up.write_tables(tmp_path_factory.mktemp("results") / "tables", gpu=True, cpu=True)
 
 
-def contents(page: str, name: str) -> list:
+def contents(page, name):
     """The columns of a table as the page holds them."""
     packed = re.search(rf'<script type="text/plain" id="data-{name}">([^<]+)</script>', page)[1]
     return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
-def about(page: str) -> dict:
+def about(page):
     return json.loads(re.search(r'id="about">(.+?)</script>', page)[1])
 
 

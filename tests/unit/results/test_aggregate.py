@@ -8,11 +8,11 @@ from pathlib import Path
 
 import aggregate
 import pytest
-from stepscope.results import analyses, writing
+from stepscope.results import writing
 from stepscope.results.schema import TABLES, page
 from stepscope.results.tables import Tables
 
-from tests.unit.results.cells import SHAPE, Results, sample, turns, value
+from tests.unit.results.cells import SHAPE, Results, sample, turns
 
 ROOT = Path(__file__).resolve().parents[3]
 TIMING = "lab/timing/nano/ctx32/fp32"
@@ -32,7 +32,7 @@ def results(tmp_path):
     return made
 
 
-def run(results: Results, monkeypatch, plan: Path | None = None) -> Tables:
+def run(results, monkeypatch, plan=None):
     out = results.folder / "tables"
     plan = plan or results.plan()
     flags = ["--plan", plan, "--results", results.folder, "--out", out, "--published"]
@@ -41,7 +41,7 @@ def run(results: Results, monkeypatch, plan: Path | None = None) -> Tables:
     return Tables(out)
 
 
-def refused(results: Results, monkeypatch, capsys) -> tuple[Tables, str, str]:
+def refused(results, monkeypatch, capsys):
     """(the tables, the lines about cells, the last line) of a run that cannot use a cell."""
     tables = run(results, monkeypatch)
     *lines, last = capsys.readouterr().err.splitlines(keepends=True)
@@ -99,7 +99,7 @@ def test_the_status_of_a_cell_is_ok_if_any_variant_is(results, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("edit", "told"),
+    "edit, told",
     [
         (
             lambda record: record["spec"].update(context=64),
@@ -191,37 +191,6 @@ def test_own_models_have_the_operations_of_the_record(tmp_path, monkeypatch):
     assert tables.row("series", quantity="tokens_per_second")["median"] == pytest.approx(18 / 0.5)
 
 
-def test_probes_of_formats_have_their_tables(tmp_path, monkeypatch):
-    results = Results(tmp_path)
-    found = {
-        "accumulation": [{"variant": "fp16 += fp16", "sum": 9.95, "exact": 10.0, "times": 1000}],
-        "toy": [
-            {
-                "autocast": "bf16",
-                "status": "ok",
-                "role": "linear_1",
-                "kind": "Linear",
-                "output": "bf16",
-            }
-        ],
-        "operators": [
-            {"autocast": "fp16", "operation": "own softmax", "given": "fp16", "operator": "sub"}
-            | {"input_dtypes": "fp16", "output_dtype": "fp32"}
-        ],
-        "forced": [
-            {"operation": "RMSNorm", "format": "bf16", "error": 0.003, "inner": None, "elements": 9}
-        ],
-    }
-    results.add("lab/precision/autocast", {"probe": "autocast"}, summary={"tables": found})
-    tables = run(results, monkeypatch)
-    assert tables.row("sums")["sum"] == 9.95
-    assert tables["dtypes"][["model", "part", "operator", "output"]].to_numpy().tolist() == [
-        ["toy", "linear_1", "Linear", "bf16"],
-        ["own softmax", "fp16", "sub", "fp32"],
-    ]
-    assert tables.row("forced")["error"] == 0.003
-
-
 def test_warm_up_is_read_off_the_steps_from_the_very_first_one(tmp_path, monkeypatch):
     """Steps of 8, 4, 2, 2, … s in two processes, forward and optimizer half each."""
     results, rows = Results(tmp_path), []
@@ -239,28 +208,6 @@ def test_warm_up_is_read_off_the_steps_from_the_very_first_one(tmp_path, monkeyp
     assert set(got["steady"]) == {2.0}
     assert tables.row("warmup", phase="forward", skipped=0)["mean"] == 1.4
     assert set(tables["warmup"]["phase"]) == {"step", "forward", "forward+backward", "optimizer"}
-
-
-def test_the_first_steps_parts_come_from_the_record(tmp_path, monkeypatch):
-    results = Results(tmp_path)
-    part = {
-        "part": "memory allocation",
-        "first_seconds": 0.2,
-        "steady_seconds": 0.0,
-        "calls_first": 303,
-        "calls_steady": 0,
-    }
-    summary = {"first": {"parts": [part]}}
-    results.add(
-        "lab/profile/nano/ctx32/fp32/start=cold", SHAPE | {"precision": "fp32"}, summary=summary
-    )
-    row = run(results, monkeypatch).row("first_step")
-    assert (row["part"], row["first"], row["first_calls"], row["options"]) == (
-        "memory allocation",
-        0.2,
-        303,
-        "start=cold",
-    )
 
 
 def test_a_cells_place_stands_in_tables_that_do_not_say_it(tmp_path, monkeypatch):
@@ -307,28 +254,7 @@ def test_a_table_that_is_not_there_is_an_empty_one(tmp_path):
     assert tables.machines == []
 
 
-def test_one_machine_is_read_alone(results, monkeypatch):
-    results.add(
-        "other/timing/nano/ctx32/fp32",
-        SHAPE | {"precision": "fp32"},
-        [sample()],
-        {"values": [value("energy", "J", 1.0)]},
-    )
-    run(results, monkeypatch)
-    folder = results.folder / "tables"
-    assert Tables(folder).machines == ["lab", "other"]
-    other = Tables(folder, "other")
-    assert set(other["series"]["machine"]) == {"other"}
-    assert other["published"].empty
-
-
 def test_a_column_that_the_schema_lacks_is_refused_by_name():
     row = {"machine": "lab", "cell": TIMING, "skipped": 0, "madian": 1.0}
     with pytest.raises(writing.Undeclared, match="warmup: column 'madian'"):
         writing.check({"warmup": [row]})
-
-
-def test_what_an_analysis_holds_beside_the_schemas_columns_is_named():
-    """Columns of recorded analyses are declared, or said to be left out; none is both."""
-    for name, columns in analyses.LEFT_OUT.items():
-        assert not columns & set(TABLES[name].names)

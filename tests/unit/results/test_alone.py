@@ -8,11 +8,11 @@ CELL = "gpu/ladder/nano/ctx32"
 STEP = {"cell": CELL, "mode": "step", "phase": "step", "length": 0, "direction": ""}
 
 
-def row(quantity: str, median: float, variant: str = "step", **more: object) -> dict:
+def row(quantity, median, variant="step", **more):
     return STEP | {"variant": variant, "quantity": quantity, "median": median} | more
 
 
-def times(rows: list[dict], asides: set[tuple[str, str]] = frozenset()) -> dict[str, float]:
+def times(rows, asides=frozenset()):
     found = alone.times(pd.DataFrame(rows), set(asides))
     assert set(found["quantity"]) <= {"alone_time"}
     return dict(zip(found["variant"], found["median"], strict=True))
@@ -37,7 +37,7 @@ def test_rungs_are_compared_by_one_kind():
 
 
 @pytest.mark.parametrize(
-    ("clock", "device", "study", "said"),
+    "clock, device, study, said",
     [
         (1.14, "cuda", "timing", "gpu"),
         (1.16, "cuda", "timing", "launches"),

@@ -36,7 +36,7 @@ def test_hostile_files_are_refused_or_do_no_harm(kind, attack, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    "spoil, said",
     [
         (lambda cell: cell.write_rows(cell.samples[:1]), "the spec asks for"),
         (lambda cell: scaled(cell, 1e-12), "seconds is"),

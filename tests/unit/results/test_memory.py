@@ -57,9 +57,7 @@ def results(tmp_path):
     return Results(tmp_path)
 
 
-def recorded(
-    results: Results, name: str = NAME, about: dict = ABOUT, summary: dict | None = None, **spec
-) -> None:
+def recorded(results, name=NAME, about=ABOUT, summary=None, **spec):
     folder = (
         results.add(name, SPEC | spec, summary={"memory": about} | (summary or {})) / "analysis"
     )
@@ -68,7 +66,7 @@ def recorded(
         (folder / f"{table}.csv").write_text(text)
 
 
-def tables_of(results: Results) -> dict[str, pd.DataFrame]:
+def tables_of(results):
     found, samples, _ = reading.read(results.plan(), results.folder)
     made, damaged, _ = writing.tables(found, samples, [])
     assert not damaged
@@ -78,7 +76,7 @@ def tables_of(results: Results) -> dict[str, pd.DataFrame]:
     }
 
 
-def items(results: Results) -> dict[str, tuple]:
+def items(results):
     rows = tables_of(results)["memory_predicted"].query("category == 'item'").astype(object)
     rows = rows.where(rows.notna(), None)
     return {row["name"]: (row["predicted"], row["measured"]) for row in rows.to_dict("records")}

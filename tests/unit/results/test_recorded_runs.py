@@ -26,9 +26,9 @@ def run(request, tmp_path_factory):
     return folder, cells, found, comparisons.of(cells, samples, found)
 
 
-def medians(path: Path, kind: str) -> list[float]:
+def medians(path, kind):
     """Of each process the median of a cell's measured whole steps, in seconds."""
-    processes: dict[str, list[float]] = {}
+    processes = {}
     for row in csv.DictReader(io.StringIO(path.read_text())):
         if row["kind"] == kind and row["mode"] == "step" and row["warmup"] == "False":
             processes.setdefault(row["process"], []).append(float(row["seconds"]))

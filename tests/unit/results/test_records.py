@@ -16,7 +16,6 @@ CEILING = "ceilings/copy/fp32"
 MEMORY = "memory/medium/ctx512/fp32"
 PRECISION = "precision/normalisation"
 MEASURED = (TIMING, LADDER, ATTENTION, CEILING, MEMORY, PRECISION)
-NUMBERS = (None, 0, -1, 1e308, math.nan, math.inf, "1.5", True, [])
 VALUE = value("launches", "1", 2364)
 CHECK = {"loss": 4.6, "gradient_norm": 1.5, "gradient_sample": [0.5] * 8, "same": True}
 SUMMARIES = {
@@ -81,24 +80,12 @@ def test_what_was_measured_is_read(name, cell):
     assert list(samples_of(folder)["seconds"]) == pytest.approx([0.1] * 3 + [0.2] * 3 + [0.3] * 3)
 
 
-@pytest.mark.parametrize("value", NUMBERS, ids=map(repr, NUMBERS))
-def test_a_time_that_cannot_be_is_named(value, cell):
-    folder = cell(TIMING)
-    edit(folder, ("summary", "values", 0), VALUE | {"unit": "s", "value": value})
-    line = complaint(folder)
-    assert line.startswith("record.json is damaged: ")
-    if not (isinstance(value, float) and not math.isfinite(value)):
-        assert "values[0].value must be" in line
-
-
 @pytest.mark.parametrize(
-    ("name", "way"),
+    "name, way",
     [
         (TIMING, ("summary", "values", 0, "value")),
-        (LADDER, ("summary", "checks", "bf16", "loss")),
         (LADDER, ("summary", "checks", "bf16", "gradient_sample", 7)),
         (MEMORY, ("summary", "memory", "baselines", "model")),
-        (TIMING, ("telemetry", "power_max_w")),
         (TIMING, ("provenance", "duration_s")),
         (PRECISION, ("summary", "tables", "forced", 0, "value")),
     ],
@@ -111,7 +98,7 @@ def test_a_number_beyond_all_bounds_is_refused_wherever_it_stands(name, way, val
 
 
 @pytest.mark.parametrize(
-    ("name", "way", "value"),
+    "name, way, value",
     [
         (MEMORY, ("summary", "memory", "baselines", "start"), -1),
         (MEMORY, ("summary", "memory", "baselines", "start"), 1.1e15),  # more than a petabyte
@@ -119,7 +106,10 @@ def test_a_number_beyond_all_bounds_is_refused_wherever_it_stands(name, way, val
         (TIMING, ("summary",), []),
         *((TIMING, ("summary", part), ...) for part in ("variants", "values", "statuses")),
         *((TIMING, ("summary", "variants", "step", key), "lunch") for key in ("status", "limited")),
-        *((TIMING, ("summary", "values", 0, "value"), number) for number in (None, -1)),
+        *(
+            (TIMING, ("summary", "values", 0, "value"), number)
+            for number in (None, -1, "1.5", True, [])
+        ),
         (TIMING, ("summary", "values", 0, "unit"), ...),
         *(
             (TIMING, ("summary", "values", 0), VALUE | {"unit": unit, "value": number})

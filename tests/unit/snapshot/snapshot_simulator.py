@@ -8,7 +8,6 @@ gone.
 import copy
 import gzip
 import pickle
-from pathlib import Path
 
 SEGMENT, SLOT, BASE = 64 << 20, 1 << 20, 0x7F00_0000_0000
 
@@ -34,7 +33,7 @@ CAST = [
     python_frame("at::autocast::cached_cast(c10::ScalarType)", 0, "autocast_mode.cpp"),
     *FORWARD,
 ]
-AUTOGRAD: list = []  # the backward pass has a thread of its own, without Python
+AUTOGRAD = []  # the backward pass has a thread of its own, without Python
 BATCH = [USER]
 
 
@@ -131,18 +130,14 @@ class Simulator:
                 }
             )
         return {
-            **{
-                "device": self.device,
-                "address": self.base,
-                "total_size": self.reserved,
-                "stream": 0,
-            },
-            **{
-                "segment_type": "large",
-                "segment_pool_id": (0, 0),
-                "is_expandable": False,
-                "frames": [],
-            },
+            "device": self.device,
+            "address": self.base,
+            "total_size": self.reserved,
+            "stream": 0,
+            "segment_type": "large",
+            "segment_pool_id": (0, 0),
+            "is_expandable": False,
+            "frames": [],
             "blocks": blocks,
         }
 
@@ -163,7 +158,7 @@ class Simulator:
         }
 
 
-def written(content, path: Path, protocol=4) -> Path:
+def written(content, path, protocol=4):
     """Write any object as a snapshot's file, packed if the name ends so."""
     raw = pickle.dumps(content, protocol)
     path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
@@ -182,3 +177,13 @@ def runs(found):
     return groups.agg(**columns, end=("event", "last"), active=("active", "last")).reset_index(
         drop=True
     )
+
+
+def at_peak(found):
+    """Category → bytes at the peak."""
+    return found["memory_peak"].set_index("category")["bytes"]
+
+
+def summary_of(found):
+    """The row of the first device."""
+    return found["memory_summary"].iloc[0]

@@ -10,8 +10,10 @@ from snapshot_simulator import (
     MADE,
     OPTIMIZER,
     Simulator,
+    at_peak,
     python_frame,
     runs,
+    summary_of,
     written,
 )
 from stepscope.recordings.tables import write_tables
@@ -22,8 +24,13 @@ WEIGHT, GRADIENT, MOMENT, CAST, OUTPUT, SCRATCH = 4096, 4096, 8192, 2048, 4096, 
 
 def entry(phase, module, op, size, cast_of=None):
     return {
-        **{"phase": phase, "module": module, "op": op, "bytes": size, "cast_of": cast_of},
-        **{"shape": [size // 4], "dtype": "float32"},
+        "phase": phase,
+        "module": module,
+        "op": op,
+        "bytes": size,
+        "cast_of": cast_of,
+        "shape": [size // 4],
+        "dtype": "float32",
     }
 
 
@@ -58,8 +65,13 @@ class Program:
     def seen(self, category, name, address, size):
         self.tensors.append(
             {
-                **{"category": category, "name": name, "address": address, "bytes": size},
-                **{"shape": [size // 4], "dtype": "float32", "at": list(self.counts)},
+                "category": category,
+                "name": name,
+                "address": address,
+                "bytes": size,
+                "shape": [size // 4],
+                "dtype": "float32",
+                "at": list(self.counts),
             }
         )
 
@@ -142,12 +154,15 @@ def test_every_byte_has_its_category(run):
     # After the forward pass of the first step: two events.
     assert timeline.loc[
         1, ["parameters", "optimizer_state", "activations", "cast_weights", "gradients"]
-    ].tolist() == [*(WEIGHT, MOMENT, OUTPUT, CAST, 0)]
+    ].tolist() == [WEIGHT, MOMENT, OUTPUT, CAST, 0]
     assert timeline.loc[3, ["activations", "cast_weights", "gradients", "other"]].tolist() == [
-        *(OUTPUT, CAST, GRADIENT, SCRATCH)
+        OUTPUT,
+        CAST,
+        GRADIENT,
+        SCRATCH,
     ]
-    assert found["memory_peak"].set_index("category")["bytes"]["unknown"] == 0
-    peak = found["memory_summary"].iloc[0]
+    assert at_peak(found)["unknown"] == 0
+    peak = summary_of(found)
     assert peak["peak"] == WEIGHT + MOMENT + OUTPUT + CAST + GRADIENT + SCRATCH
     assert (peak["peak_event"], peak["peak_step"], peak["peak_phase"]) == (3, 0, "backward")
     assert peak["peak_module"] == "blocks.0/FFN" and not peak["cut"]
@@ -160,7 +175,9 @@ def test_operators_are_matched_by_order_or_by_the_most_frequent(run):
     rows = run(Program())["memory_largest"].set_index(["phase", "bytes"])
     assert rows.loc[("forward", OUTPUT), "op"] == "mm"
     assert rows.loc[("forward", CAST), ["op", "category", "module"]].tolist() == [
-        *("_to_copy", "cast weights", "blocks.*/FFN")
+        "_to_copy",
+        "cast weights",
+        "blocks.*/FFN",
     ]
     assert (
         rows.loc[("optimizer", WEIGHT), "op"] == "sqrt"
@@ -176,7 +193,7 @@ def test_what_checkpointing_makes_again_is_an_activation(run):
     program.mark(0, "backward", "blocks.0")
     program.alloc(700, [*FORWARD, checkpoint])
     program.alloc(70, AUTOGRAD)
-    held = run(program)["memory_peak"].set_index("category")["bytes"]
+    held = at_peak(run(program))
     assert held[["activations", "workspace"]].tolist() == [700, 70]
 
 
@@ -204,7 +221,7 @@ def test_what_autograd_saved_is_of_the_middle_block_and_outside(run):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    "text, told",
     [
         ("{", "not JSON"),
         ("[" * 100_000, "not JSON"),
@@ -255,7 +272,7 @@ def test_names_of_any_kind_can_be_written(run, tmp_path):
 def test_a_step_may_be_unknown(run):
     program = Program()
     program.marks = [[*mark[:2], None, *mark[3:]] for mark in program.marks]
-    assert run(program)["memory_summary"].iloc[0]["peak_step"] is None
+    assert summary_of(run(program))["peak_step"] is None
 
 
 def moved(program):
@@ -294,6 +311,6 @@ def test_cublas_buffers_are_workspace_where_the_recording_saw_the_model_being_ma
         program.mark(0, "forward", "blocks.0")
         program.alloc(buffer, FORWARD)
         program.alloc(OUTPUT, FORWARD)
-        held = run(program, first=first)["memory_peak"].set_index("category")["bytes"]
+        held = at_peak(run(program, first=first))
         assert held["activations"] == OUTPUT + buffer * weights_before
         assert held["workspace"] == buffer * (not weights_before)

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from snapshot_simulator import runs
+from snapshot_simulator import at_peak, runs, summary_of
 from stepscope.snapshot import SnapshotError, analysis
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -31,7 +31,7 @@ def tables(name):
 
 
 def summary(name):
-    return tables(name)["memory_summary"].iloc[0]
+    return summary_of(tables(name))
 
 
 def truth(name):
@@ -39,7 +39,7 @@ def truth(name):
 
 
 def peak(name):
-    return tables(name)["memory_peak"].set_index("category")["bytes"]
+    return at_peak(tables(name))
 
 
 @pytest.mark.parametrize("name", [*OURS, "out_of_memory", "step_fp32_out_of_memory"])
@@ -135,18 +135,6 @@ def test_the_backward_pass_has_modules_though_it_has_no_frames():
     assert 0.4 < summary("step_fp32")["without_frames"] < 0.8
 
 
-@pytest.mark.parametrize("name", STEPS)
-def test_the_residual_stream_is_batch_by_context_by_d_model_in_fp32(name):
-    """The sums that a block's two norms keep are its versions in the block."""
-    found = tables(name)["memory_saved"]
-    versions = found[
-        (found["part"] == "block") & (found["op"] == "add") & found["module"].str.endswith("norm")
-    ]
-    assert versions["module"].tolist() == ["blocks.*/attention norm", "blocks.*/FFN norm"]
-    assert versions["bytes"].tolist() == [BATCH * CONTEXT * D_MODEL * FP32] * 2
-    assert versions["shape"].tolist() == [f"{BATCH}×{CONTEXT}×{D_MODEL}"] * 2
-
-
 def test_out_of_memory_is_told():
     found = summary("out_of_memory")
     assert found["ooms"] == 1
@@ -203,7 +191,7 @@ def test_stacks_alone_tell_the_phases(tmp_path):
     content["external_annotations"] = []
     (tmp_path / "a.pickle").write_bytes(pickle.dumps(content))
     found = analysis.analyse_file(tmp_path / "a.pickle")
-    phases, held = runs(found), found["memory_peak"].set_index("category")["bytes"]
+    phases, held = runs(found), at_peak(found)
     assert (
         phases.loc[phases["phase"] != "", "phase"].tolist()
         == ["forward", "backward", "optimizer"] * 2
@@ -218,7 +206,7 @@ def test_our_own_program_without_its_side_file(tmp_path):
     path = tmp_path / "snapshot.pickle.gz"
     path.write_bytes((RECORDINGS / "step_fp32" / "snapshot.pickle.gz").read_bytes())
     found = analysis.analyse_file(path)
-    held, phases = found["memory_peak"].set_index("category")["bytes"], runs(found)
+    held, phases = at_peak(found), runs(found)
     assert PARAMETERS * FP32 <= held["parameters"] < 1.01 * PARAMETERS * FP32
     assert held["optimizer state"] == 2 * PARAMETERS * FP32
     assert held["gradients"] == peak("step_fp32")["gradients"]
@@ -228,7 +216,7 @@ def test_our_own_program_without_its_side_file(tmp_path):
         phases[phases["phase"] != ""]["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
     )
     assert bool(
-        found["memory_summary"].iloc[0]["cut"]
+        summary_of(found)["cut"]
     )  # its first part was cleared, which only known.json can explain
     assert "memory_saved" not in found
 
@@ -237,7 +225,7 @@ WITH_SIDE_FILE = (*OURS, "step_fp32_out_of_memory")
 FOREIGN = [(one, other) for one in WITH_SIDE_FILE for other in WITH_SIDE_FILE if one != other]
 
 
-@pytest.mark.parametrize(("name", "other"), FOREIGN)
+@pytest.mark.parametrize("name, other", FOREIGN)
 def test_the_side_file_of_another_snapshot_is_refused(name, other):
     path = RECORDINGS / other / "known.json.gz"
     with pytest.raises(SnapshotError) as error:

@@ -2,7 +2,6 @@
 
 import random
 
-import numpy as np
 import pytest
 from snapshot_simulator import BASE, FORWARD, SEGMENT, SLOT, Simulator, written
 from stepscope.snapshot import loader, replay
@@ -69,15 +68,6 @@ def test_a_peak_before_the_first_event(replayed):
     assert found.active.tolist() == [7000, 7000, 0]
 
 
-def test_a_block_is_there_until_its_free_is_completed(replayed):
-    simulator = Simulator()
-    block = simulator.alloc(1 << 19)
-    simulator.free(block, completes=False)
-    assert replayed(simulator.snapshot()).active.tolist() == [0, 0, 1 << 19, 1 << 19]
-    simulator.complete(block)
-    assert replayed(simulator.snapshot()).active[-1] == 0
-
-
 def test_a_history_without_completed_frees_is_replayed_from_the_requests(replayed):
     """torch.cuda.memory._record_memory_history(skip_actions=["free_completed"])."""
     simulator = busy()
@@ -141,20 +131,3 @@ def test_a_block_with_a_stack_but_no_allocation_was_forgotten(replayed):
     found = replayed(content)
     assert found.forgotten and not found.contradicted
     assert found.active[0] == 1000
-
-
-def test_two_devices_have_the_same_addresses(tmp_path):
-    first, second = Simulator(), Simulator(device=1)
-    for simulator, size in ((first, 100), (second, 900)):
-        simulator.free(simulator.alloc(size))
-    one, two = first.snapshot(), second.snapshot()
-    content = one | {"segments": one["segments"] + two["segments"]}
-    content["device_traces"] = [one["device_traces"][0], two["device_traces"][1]]
-    devices = loader.read(written(content, tmp_path / "snapshot.pickle")).devices
-    assert [replay.replay(device).peak_bytes for device in devices] == [100, 900]
-    assert [device.reserved for device in devices] == [SEGMENT, SEGMENT]
-
-
-def test_after_each_is_a_difference_of_lives():
-    found = replay.after_each(np.array([-1, 1]), np.array([2, 4]), np.array([10, 5]), events=4)
-    assert found.tolist() == [10, 10, 15, 5, 5]

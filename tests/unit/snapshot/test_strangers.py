@@ -14,15 +14,13 @@ from snapshot_simulator import (
     OPTIMIZER,
     USER,
     Simulator,
+    at_peak,
     python_frame,
+    summary_of,
     written,
 )
 from stepscope.snapshot import SnapshotError, analysis, stacks, summary
 from stepscope.snapshot.events import Frame, Snapshot
-
-
-def peak(found):
-    return found["memory_peak"].set_index("category")["bytes"]
 
 
 @pytest.mark.parametrize("midway", [0, 3])
@@ -34,7 +32,7 @@ def test_casts_of_activations_are_no_cast_weights(analyse, midway):
     simulator.alloc(3000, MADE)
     for size in (500, 1500, 700, 1000, 499):
         simulator.alloc(size, CAST)
-    held = peak(analyse(simulator.snapshot(first=midway)))
+    held = at_peak(analyse(simulator.snapshot(first=midway)))
     assert (held["cast weights"], held["activations"]) == (2000, 700 + 1000 + 499)
 
 
@@ -61,7 +59,7 @@ def rebinding(steps, moment=False):
     return simulator
 
 
-@pytest.mark.parametrize(("steps", "moment"), [(1, False), (3, False), (1, True), (3, True)])
+@pytest.mark.parametrize("steps, moment", [(1, False), (3, False), (1, True), (3, True)])
 def test_parameters_that_an_optimizer_rebinds_stay_parameters(analyse, steps, moment):
     timeline = analyse(rebinding(steps, moment).snapshot())["memory_timeline"].set_index("event")
     assert timeline.loc[3, ["parameters", "other"]].tolist() == [
@@ -99,7 +97,7 @@ def test_a_folder_called_optimization_makes_nothing_an_optimizers(analyse):
     simulator.alloc(600, in_folder(FORWARD))
     simulator.alloc(50, in_folder(BATCH))
     simulator.alloc(70, AUTOGRAD)
-    held = peak(analyse(simulator.snapshot()))
+    held = at_peak(analyse(simulator.snapshot()))
     kinds = ["parameters", "activations", "gradients", "unknown", "optimizer state"]
     assert held[kinds].tolist() == [1000, 600, 70, 50, 0]
 
@@ -108,7 +106,7 @@ WRAPPER = python_frame("wrapper", 500, "/usr/lib/python3.12/site-packages/torch/
 
 
 @pytest.mark.parametrize(
-    ("frames", "kind"),
+    "frames, kind",
     [
         ([python_frame("step", 58, "/home/user/own.py"), USER], stacks.OPTIMIZER),
         ([python_frame("_update", 64), python_frame("step", 58), USER], stacks.OPTIMIZER),
@@ -132,7 +130,7 @@ def test_a_step_that_calls_the_model_is_a_step_of_training(analyse):
     simulator.alloc(300, [trainer | {"line": 41}, USER])
     simulator.alloc(500, [FORWARD[0], CALL, trainer | {"line": 42}, USER])
     simulator.alloc(80, OPTIMIZER)
-    held = peak(analyse(simulator.snapshot()))
+    held = at_peak(analyse(simulator.snapshot()))
     assert held[["unknown", "activations", "optimizer state"]].tolist() == [300, 500, 80]
 
 
@@ -141,10 +139,7 @@ def test_what_was_allocated_before_the_recording_is_told(analyse):
     simulator.alloc(1 << 19)
     simulator.alloc(1 << 18, BATCH)
     found = analyse(simulator.snapshot(first=2))
-    assert (
-        found["memory_summary"].iloc[0]["unknown_before"] == 1 << 19
-        and peak(found)["unknown"] == 3 << 18
-    )
+    assert summary_of(found)["unknown_before"] == 1 << 19 and at_peak(found)["unknown"] == 3 << 18
     assert "unknown, 0.5 MiB of it allocated before" in summary.text(found)
 
 
@@ -152,11 +147,11 @@ def test_the_peak_is_told_in_requested_and_in_rounded_bytes(analyse):
     simulator = Simulator()
     for size in (1, 512, 513):
         simulator.alloc(size)
-    row = analyse(simulator.snapshot())["memory_summary"].iloc[0]
+    row = summary_of(analyse(simulator.snapshot()))
     assert (row["peak"], row["peak_allocated"]) == (1026, 512 + 512 + 1024)
 
 
-@pytest.mark.parametrize(("without", "said"), [(90, False), (91, True)])
+@pytest.mark.parametrize("without, said", [(90, False), (91, True)])
 def test_frames_that_are_missing_are_said(analyse, without, said):
     simulator = Simulator()
     simulator.alloc(1000 * (100 - without), BATCH)
@@ -234,7 +229,7 @@ def test_control_characters_never_reach_the_terminal(run_analyze, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("inner", "outer"), [("<lambda>", "cuda"), ("convert", "to"), ("<lambda>", "bfloat16")]
+    "inner, outer", [("<lambda>", "cuda"), ("convert", "to"), ("<lambda>", "bfloat16")]
 )
 def test_what_moves_a_module_to_its_device_makes_parameters(analyse, inner, outer):
     """`model.cuda()` outside every constructor: the innermost frame is a function within torch's
@@ -244,5 +239,5 @@ def test_what_moves_a_module_to_its_device_makes_parameters(analyse, inner, oute
     simulator = Simulator()
     simulator.alloc(3000, [*(python_frame(name, 900, module) for name in names), USER])
     simulator.alloc(500, FORWARD)
-    held = peak(analyse(simulator.snapshot()))
+    held = at_peak(analyse(simulator.snapshot()))
     assert (held["parameters"], held["activations"]) == (3000, 500)

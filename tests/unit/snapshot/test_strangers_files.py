@@ -26,7 +26,7 @@ def mended(tmp_path, name, change):
 
 
 @pytest.mark.parametrize(
-    ("name", "peak", "blocks"),
+    "name, peak, blocks",
     [
         ("01_line.pickle", 40.0, 2),
         ("02_no_history.pickle", 41.0, 2),

@@ -1,5 +1,6 @@
 """Synthetic exports of Nsight Systems, and running the program."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -31,6 +32,20 @@ def analyse(tmp_path):
         return analysis.analyse(
             analysis.read(export.write(tmp_path / "trace.sqlite")), phases, layers
         )
+
+    return run
+
+
+@pytest.fixture
+def analyse_json(tmp_path):
+    """Writes a trace of torch.profiler, as bytes, as text or as what JSON is made of, and analyses
+    it."""
+
+    def run(content, *given):
+        content = content if isinstance(content, str | bytes) else json.dumps(content)
+        path = tmp_path / "trace.json"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return analysis.analyse(analysis.read(path), *given)
 
     return run
 

@@ -5,8 +5,8 @@ User Guide 2025.3), as far as the analysis reads them. Times are nanoseconds.
 """
 
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 PUSH_POP, START_END, MARK, DOMAIN = 59, 60, 34, 75  # ENUM_NSYS_EVENT_TYPE
 HOST_TO_DEVICE, DEVICE_TO_DEVICE = 1, 8  # ENUM_CUDA_MEMCPY_OPER
@@ -23,34 +23,33 @@ class Layout:
     text: str
     missing_end: object = None
     enums: bool = True
-    event_type: bool = True
-    global_pid: bool = True
     devices: bool = True
     dropped: tuple[str, ...] = ()  # columns
 
 
+OLD = ("graphNodeId", "mangledName")
 LAYOUTS = {
     "2025.3": Layout("2025.3.2.0", "mixed"),
-    "2023.4": Layout("2023.4.4.54", "mixed", dropped=("graphNodeId", "mangledName")),
+    "2023.4": Layout("2023.4.4.54", "mixed", dropped=OLD),
     "2026": Layout("2026.1.0", "table"),
-    "2021.5": Layout(
-        "2021.5.1", "filled", missing_end=-1, enums=False, dropped=("graphNodeId", "mangledName")
-    ),
+    "2021.5": Layout("2021.5.1", "filled", missing_end=-1, enums=False, dropped=OLD),
     "inline": Layout("2022.1", "inline", missing_end=0, enums=False),
     "bare": Layout(
-        *(None, "inline"),
-        **{"enums": False, "event_type": False, "global_pid": False, "devices": False},
-        dropped=("graphNodeId", "mangledName", "shortName", "domainId", "textId"),
+        None,
+        "inline",
+        enums=False,
+        devices=False,
+        dropped=(*OLD, "shortName", "domainId", "textId", "eventType", "globalPid"),
     ),
 }
 
 
-def process(pid: int) -> int:
+def process(pid):
     """A global process id: machine, process, thread 0."""
     return (1 << 48) | (pid << 24)
 
 
-def thread(pid: int, tid: int | None = None) -> int:
+def thread(pid, tid=None):
     """A global thread id; the main thread without `tid`."""
     return process(pid) | (pid if tid is None else tid)
 
@@ -71,42 +70,29 @@ def totals(tables, column):
 class Export:
     """Rows of an export; write() makes the file."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout):
         self.layout = layout
         self.strings: dict[str, int] = {}
         self.rows: dict[str, list[dict]] = {}
         self.correlation = 0
 
-    def string(self, text: str) -> int:
+    def string(self, text):
         """Its id in the table of strings."""
         return self.strings.setdefault(text, len(self.strings) + 1)
 
-    def add(self, table: str, **row) -> None:
+    def add(self, table, **row):
         self.rows.setdefault(table, []).append(row)
 
-    def range(self, name, start, end, tid, registered=False, kind=PUSH_POP, domain=0) -> None:
+    def range(self, name, start, end, tid, registered=False, kind=PUSH_POP, domain=0):
         """A named range; an `end` of None was cut off."""
         by_id = {"table": True, "inline": False}.get(self.layout.text, registered)
-        empty = ("", 0) if self.layout.text == "filled" else (None, None)
+        row = {"text": "", "textId": 0} if self.layout.text == "filled" else {}
+        row |= {"textId": self.string(name)} if by_id else {"text": name}
         end = self.layout.missing_end if end is None else end
-        text = (
-            {"text": empty[0], "textId": self.string(name)}
-            if by_id
-            else {"text": name, "textId": empty[1]}
-        )
-        self.add(
-            "NVTX_EVENTS",
-            start=start,
-            end=end,
-            eventType=kind,
-            globalTid=tid,
-            domainId=domain,
-            **text,
-        )
+        row |= {"start": start, "end": end, "eventType": kind, "globalTid": tid}
+        self.add("NVTX_EVENTS", **{"text": None, "textId": None, "domainId": domain} | row)
 
-    def call(
-        self, start, end, tid, correlation=None, name="cudaLaunchKernel_v7000", driver=False
-    ) -> int:
+    def call(self, start, end, tid, correlation=None, name="cudaLaunchKernel_v7000", driver=False):
         """A CUDA call; returns its correlation id."""
         if correlation is None:
             self.correlation += 1
@@ -116,75 +102,41 @@ class Export:
         self.add(table, **row, nameId=self.string(name))
         return correlation
 
-    def _operation(self, table, start, end, correlation, pid, device, stream, **more) -> None:
-        row = {
-            "start": start,
-            "end": end,
-            "deviceId": device,
-            "streamId": stream,
-            "correlationId": correlation,
-        }
-        self.add(table, **row, globalPid=process(pid), **more)
+    def _operation(self, kind, start, end, correlation, pid=1, device=0, stream=7, **more):
+        row = {"start": start, "end": end, "correlationId": correlation}
+        row |= {"deviceId": device, "streamId": stream, "globalPid": process(pid)}
+        self.add(f"CUPTI_ACTIVITY_KIND_{kind}", **row, **more)
 
-    def kernel(self, name, start, end, correlation, pid=1, device=0, stream=7, node=None) -> None:
+    def kernel(self, name, *when, node=None, **where):
+        """When it starts and ends, by which correlation id; where: pid, device, stream."""
         names = {"demangledName": self.string(name), "shortName": self.string("Kernel2")}
         names |= {"mangledName": self.string("_Z" + name), "graphNodeId": node}
-        self._operation(
-            "CUPTI_ACTIVITY_KIND_KERNEL", start, end, correlation, pid, device, stream, **names
-        )
+        self._operation("KERNEL", *when, **where, **names)
 
-    def copy(self, kind, start, end, correlation, pid=1, device=0, stream=7) -> None:
-        self._operation(
-            "CUPTI_ACTIVITY_KIND_MEMCPY",
-            start,
-            end,
-            correlation,
-            pid,
-            device,
-            stream,
-            copyKind=kind,
-            bytes=4,
-        )
+    def copy(self, kind, *when, **where):
+        self._operation("MEMCPY", *when, **where, copyKind=kind, bytes=4)
 
-    def fill(self, start, end, correlation, pid=1, device=0, stream=7) -> None:
-        self._operation(
-            "CUPTI_ACTIVITY_KIND_MEMSET",
-            start,
-            end,
-            correlation,
-            pid,
-            device,
-            stream,
-            value=0,
-            bytes=4,
-        )
+    def fill(self, *when, **where):
+        self._operation("MEMSET", *when, **where, value=0, bytes=4)
 
-    def graph(self, start, end, correlation, pid=1, device=0, stream=7) -> None:
+    def graph(self, *when, **where):
         """A CUDA graph traced as a whole."""
-        row = {"graphId": 3, "graphExecId": 4}
-        self._operation(
-            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start, end, correlation, pid, device, stream, **row
-        )
+        self._operation("GRAPH_TRACE", *when, **where, graphId=3, graphExecId=4)
 
-    def launch(self, name, at, start, end, tid=None, pid=1, device=0, stream=7) -> None:
+    def launch(self, name, at, start, end, tid=None, pid=1, device=0, stream=7):
         """A kernel that runs from start to end, and its call at `at`, which takes 1 ns."""
         correlation = self.call(at, at + 1, thread(pid) if tid is None else tid)
         self.kernel(name, start, end, correlation, pid, device, stream)
 
-    def write(self, path: Path) -> Path:
-        layout = self.layout
+    def write(self, path):
         tables = {name: [dict(row) for row in rows] for name, rows in self.rows.items()}
-        if layout.version:
-            tables["META_DATA_EXPORT"] = [
-                {"name": "EXPORT_PRODUCT_VERSION", "value": layout.version}
-            ]
-        else:
-            tables.setdefault("StringIds", [])
-        if layout.devices:
-            tables["TARGET_INFO_GPU"] = [
-                {"id": number, "name": f"Made-up GPU {number}"} for number in range(2)
-            ]
-        if layout.enums:
+        if self.layout.version:
+            version = {"name": "EXPORT_PRODUCT_VERSION", "value": self.layout.version}
+            tables["META_DATA_EXPORT"] = [version]
+        if self.layout.devices:
+            names = [{"id": number, "name": f"Made-up GPU {number}"} for number in range(2)]
+            tables["TARGET_INFO_GPU"] = names
+        if self.layout.enums:
             tables["ENUM_CUDA_MEMCPY_OPER"] = [
                 {"id": HOST_TO_DEVICE, "name": "CUDA_MEMCPY_KIND_HTOD", "label": "Host-to-Device"},
                 {
@@ -196,22 +148,14 @@ class Export:
         tables["StringIds"] = [
             {"id": number, "value": text} for text, number in self.strings.items()
         ]
-        dropped = set(layout.dropped)
-        dropped |= (set() if layout.event_type else {"eventType"}) | (
-            set() if layout.global_pid else {"globalPid"}
-        )
         path.unlink(missing_ok=True)
-        with sqlite3.connect(path) as database:
+        with closing(sqlite3.connect(path)) as database, database:
             for name, rows in tables.items():
-                columns = [
-                    column
-                    for column in (rows[0] if rows else {"id": 0, "value": ""})
-                    if column not in dropped
-                ]
-                quoted = ", ".join(f'"{column}"' for column in columns)
+                columns = rows[0] if rows else ("id", "value")
+                kept = [column for column in columns if column not in self.layout.dropped]
+                quoted = ", ".join(f'"{column}"' for column in kept)
                 database.execute(f"CREATE TABLE {name} ({quoted})")
-                places = ", ".join("?" for _ in columns)
-                values = [[row[column] for column in columns] for row in rows]
+                places = ", ".join("?" for _ in kept)
+                values = [[row[column] for column in kept] for row in rows]
                 database.executemany(f"INSERT INTO {name} VALUES ({places})", values)
-        database.close()
         return path

@@ -212,11 +212,6 @@ def hostile(folder):
         for at in range(200_000)
     ]
     deep.launch("k", 10, 20, 30)
-    numbers = Export(LAYOUTS["2025.3"])
-    numbers.range("step", 0, 100, MAIN)
-    numbers.range(5, 0, 100, MAIN)
-    numbers.launch("k", 10, 20, 30)
-    numbers.strings[7.5] = 99
     endless = Export(LAYOUTS["2025.3"]).write(folder / "endless.sqlite")
     with sqlite3.connect(endless) as database:
         rows = (
@@ -230,7 +225,6 @@ def hostile(folder):
     return {
         long.write(folder / "long.sqlite"): None,
         deep.write(folder / "nested.sqlite"): "lie in each other; end each with range_pop()",
-        numbers.write(folder / "numbers.sqlite"): None,
         endless: "it has no kernels",
         folder / "deep.json": "is not a trace of torch.profiler",
         folder / "pipe.sqlite": "is a pipe or a device",
@@ -248,7 +242,7 @@ def test_files_that_were_made_to_hang(run_analyze, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    "words, told",
     [
         (["--phases", " ,"], "names no range"),
         (["--layers", 0], "use at least 1"),

@@ -46,20 +46,14 @@ def test_every_layout_tells_the_same(layout, tmp_path):
     assert phases["memory_operations"].to_dict() == {"step": 1, "forward": 1, "backward": 0}
     kernels = read[layout]["kernels"]
     assert set(kernels["full_name"]) == {
-        *("void gemm<float>(int)", "void add<float>(int)", "[CUDA memcpy Host-to-Device]")
+        "void gemm<float>(int)",
+        "void add<float>(int)",
+        "[CUDA memcpy Host-to-Device]",
     }
     assert set(kernels["layers"].dropna()) == {1}
 
 
 def test_a_tables_absence_says_that_nothing_was_recorded(tmp_path):
-    export = program(LAYOUTS["2025.3"])
-    for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"):
-        del export.rows[table]
-    tables = analysis.analyse(analysis.read(export.write(tmp_path / "no_kernels.sqlite")))
-    assert tables["phases"]["gpu_time"].isna().all()  # not 0: it is unknown
-    assert tables["warnings"]["about"].iloc[0] == "GPU time unknown"
-    assert tables["kernels"].empty and tables["categories"].empty and tables["gaps"].empty
-    assert set(tables["modules"]["kind"]) >= {"call"}
     export = program(LAYOUTS["2025.3"])
     del export.rows["NVTX_EVENTS"]
     tables = analysis.analyse(analysis.read(export.write(tmp_path / "no_ranges.sqlite")))

@@ -64,7 +64,7 @@ def test_a_collective_of_one_rank_alone_waits_for_nobody_known():
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "got", "expected"),
+    "name, given, got, expected",
     [
         ("allreduce", 8, 8, 8 * 2 * 3 / 4),
         ("all_gather_into_tensor_coalesced", 2, 8, 8 * 3 / 4),
@@ -84,8 +84,7 @@ def test_the_parts_of_any_step_add_up_to_it():
         start = np.sort(random.uniform(-5, 100, (3, 20)))
         end = start + random.exponential(4, start.shape)
         parts = collectives.parts(
-            (np.array([0.0, 60.0]), np.array([50.0, 90.0])),
-            *zip(start, end, strict=True),
+            (np.array([0.0, 60.0]), np.array([50.0, 90.0])), *zip(start, end, strict=True)
         )
         assert sum(parts.values()) == pytest.approx(80) and min(parts.values()) >= 0
 
@@ -93,8 +92,14 @@ def test_the_parts_of_any_step_add_up_to_it():
 def event(category, name, start, length, **arguments):
     pid, tid = arguments.pop("at", (1, 1))
     return {
-        **{"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid},
-        **{"ts": start, "dur": length, "args": arguments},
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": pid,
+        "tid": tid,
+        "ts": start,
+        "dur": length,
+        "args": arguments,
     }
 
 
@@ -164,15 +169,12 @@ def test_each_collective_of_a_rank_has_a_row(ranks):
     assert rows["slowed_share"].tolist() == pytest.approx([0.5, 0.5])
 
 
-def test_kernels_of_another_grid_are_not_compared(tmp_path):
+def test_kernels_of_another_grid_are_not_compared(analyse_json):
     content = rank_of(0, 0, 0)
     for each in content["traceEvents"]:
         if each["dur"] == 150:
             each["args"]["grid"] = [2, 1, 1]
-    (tmp_path / "a.json").write_text(json.dumps(content))
-    (row,) = analysis.analyse(analysis.read(tmp_path / "a.json"))["communication"].to_dict(
-        "records"
-    )
+    (row,) = analyse_json(content)["communication"].to_dict("records")
     assert row["beside"] == "ampere sgemm" and row["slowed"] is None
 
 

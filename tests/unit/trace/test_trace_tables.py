@@ -100,41 +100,11 @@ def test_what_is_not_in_every_layer_is_the_remainder(export, analyse):
     assert (gemm["layer_modules"].count("LM head"), gemm["remainder_modules"]) == (0, "7 LM head")
 
 
-def test_a_phase_inside_another_is_named_as_a_module(export, analyse):
-    for step in (0, 1000):
-        export.range("step", step, step + 900, MAIN)
-        export.range("forward", step + 10, step + 500, MAIN)
-        export.range("loss", step + 300, step + 400, MAIN)
-        for at in (100, 200, 310, 600):
-            export.launch(ADD, step + at, step + at + 5, step + at + 7)
-    kernels = analyse(export, layers=2)["kernels"].set_index("phase")
-    assert kernels.loc["forward", ["calls", "per_layer", "remainder_modules"]].tolist() == [
-        3,
-        1,
-        "1 loss",
-    ]
-    assert kernels.loc["step", ["calls", "per_layer", "remainder_modules"]].tolist() == [
-        4,
-        1,
-        "1 loss",
-    ]
-    assert kernels.loc["loss", ["calls", "per_layer", "remainder_modules"]].tolist() == [1, 0, ""]
-
-
 def test_no_composition_where_steps_differ(export, analyse):
     model(export, extra=2)  # 9 and 11 additions: 20 / 2 would look like 10 in each
     kernels = analyse(export)["kernels"].set_index(["phase", "full_name"])
     assert np.isnan(kernels.loc[("forward", ADD), "layers"])
     assert kernels.loc[("forward", EXP), ["calls", "layers", "per_layer"]].tolist() == [3, 3, 1]
-
-
-def test_layers_may_be_given(export, analyse):
-    for at in range(7):
-        export.launch(GEMM, 10 * at, 10 * at + 100, 10 * at + 105)
-    kernels = analyse(export, layers=3)["kernels"]
-    assert kernels[["phase", "calls", "layers", "per_layer"]].to_numpy().tolist() == [
-        ["all", 7, 3, 2]
-    ]
 
 
 def test_attention_and_its_parts(export, analyse):
@@ -178,20 +148,14 @@ def test_recomputed_attention_is_none_of_the_forward_pass(export, analyse, attri
     assert whole["gpu_time"] == pytest.approx(10e-9) and whole["kernels"] == 1
 
 
-def test_categories_add_up_to_the_phases_time(export, analyse):
+def test_copies_are_a_category_of_their_phase(export, analyse):
     model(export)
     export.copy(HOST_TO_DEVICE, 5, 25, export.call(1, 2, MAIN))
     export.copy(DEVICE_TO_DEVICE, 5, 15, export.call(3, 4, MAIN))
     tables = analyse(export)
-    table = tables["categories"]
-    shares = table.groupby("phase")["share"].sum()
-    assert shares.to_dict() == pytest.approx({"all": 1, "step": 1, "forward": 1})
-    phases = tables["phases"].set_index("phase")["gpu_time"]
-    assert table.groupby("phase")["time"].sum()[phases.index].to_dict() == pytest.approx(
-        phases.to_dict()
-    )
-    moved = table[(table["phase"] == "step") & (table["category"] == "memory set/copy")].iloc[0]
-    assert moved["calls"] == 1 and moved["time"] == pytest.approx(15e-9)  # two in two steps
+    table = tables["categories"].set_index(["phase", "category"])
+    moved = table.loc["step", "memory set/copy"]
+    assert (moved["calls"], moved["time"]) == (1, pytest.approx(15e-9))  # two in two steps
     assert tables["phases"].set_index("phase").loc["step", "memory_time"] == pytest.approx(15e-9)
 
 
@@ -397,19 +361,5 @@ def test_strange_names_reach_every_table_whole(export, analyse, tmp_path):
     write_tables(tables, folder)
     read = pd.read_csv(folder / "kernels.csv")
     assert set(read["full_name"]) == set(names)
-    assert read["name"].str.len().max() <= 60 and read[read["phase"] == "all"][
-        "name"
-    ].nunique() == len(names)
-    text = summary.markdown(tables, "x|y")
-    rows = [line for line in text.splitlines() if line.startswith("|")]
-    plain = [line.replace("\\\\", "").replace("\\|", "") for line in rows]
-    widths = {
-        line.count("|") for line in plain if "long" in line or "Straße" in line or "slash" in line
-    }
-    assert len(widths) == 1 and "a\\|b &lt;c&gt;" in text
-
-
-def test_tables_without_rows_are_not_written(tmp_path):
-    for table in (pd.DataFrame({"x": [1]}), pd.DataFrame()):
-        write_tables({"phases": table}, tmp_path)
-        assert len(list(tmp_path.iterdir())) == len(table)
+    shown = read[read["phase"] == "all"]["name"]
+    assert shown.str.len().max() <= 60 and shown.nunique() == len(names)

@@ -11,10 +11,14 @@ from stepscope.model.transformer import build_model, random_batch
 
 
 class Model:
-    """The Transformer of a spec's shape, with the attention that it names."""
+    """The Transformer of a spec's shape, with the attention that it names.
+
+    targets: (batch, context), what the loss compares with.
+    """
 
     def __init__(self, spec: dict):
-        device, shape = spec["device"], ModelShape.of(spec)
+        device = spec["device"]
+        shape = ModelShape.of(spec)
         memory.require_room(shape, device)
         self.module = build_model(
             shape, spec["context"], option(spec, "attention"), device, spec["seed"]
@@ -32,7 +36,7 @@ class Model:
 
     def choose(self, sequences: slice) -> None:
         """Go on with these sequences of the batch."""
-        self._tokens, self._targets = (part[sequences] for part in self._batch)
+        self._tokens, self.targets = (part[sequences] for part in self._batch)
 
     @property
     def blocks(self) -> nn.ModuleList:
@@ -49,7 +53,7 @@ class Model:
 
     def loss(self) -> Tensor:
         """The forward pass with the loss, a scalar."""
-        return self._loss(self.module, self._tokens, self._targets)
+        return self._loss(self.module, self._tokens, self.targets)
 
 
 def preload(spec: dict) -> None:

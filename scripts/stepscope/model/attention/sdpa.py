@@ -32,7 +32,8 @@ def attention(
     """
     masks.check(is_causal, window, lower_right)
     grouped = q.ndim > 2 and q.shape[-3] != k.shape[-3]
-    queries, keys = q.shape[-2], k.shape[-2]
+    queries = q.shape[-2]
+    keys = k.shape[-2]
     with named("fused attention"):
         if not is_causal or masks.is_plain(queries, keys, window, lower_right):
             return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, enable_gqa=grouped)

@@ -39,7 +39,10 @@ class AdamW:
         if not all(0 <= beta < 1 for beta in betas):
             raise ValueError(f"betas must lie in [0, 1): {betas}")
         self._parameters = list(parameters)
-        self._lr, self._betas, self._eps, self._weight_decay = lr, betas, eps, weight_decay
+        self._lr = lr
+        self._betas = betas
+        self._eps = eps
+        self._weight_decay = weight_decay
         self._moments: dict[Tensor, tuple[Tensor, Tensor]] = {}
         # Counts live on the host: corrections computed from them are plain numbers, nothing waits
         # for the device.

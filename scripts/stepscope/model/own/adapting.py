@@ -30,7 +30,8 @@ def adapt(own: "assembled.OwnModel", spec: dict) -> None:
     """
     if own.refused:
         raise Unsupported(own.refused)
-    attention, every = option(spec, "attention"), option(spec, "checkpoint")
+    attention = option(spec, "attention")
+    every = option(spec, "checkpoint")
     compiled = option(spec, "compile")
     compilation = load("compile", compiled).COMPILATION
     if attention != PLAIN_STEP["attention"]:

@@ -98,8 +98,13 @@ class OwnModel:
         device: torch.device,
         seed: int,
     ):
-        self.reference, self.keys, self.module = reference, keys, module
-        self.context, self.batch, self.device, self.seed = context, batch, device, seed
+        self.reference = reference
+        self.keys = keys
+        self.module = module
+        self.context = context
+        self.batch = batch
+        self.device = device
+        self.seed = seed
         self.takes_tokens = fed.vocab_size is not None
         self.attention: AbstractContextManager = nullcontext()
         self._fed: inputs.Fed = fed
@@ -199,18 +204,15 @@ class OwnModel:
 
     def _described(self) -> dict:
         """All of the description that the module itself shows."""
-        module, blocks = self.module, self.found_blocks
+        module = self.module
+        blocks = self.found_blocks
         fed, loss = self._fed.told
         return {
             "reference": self.reference.text,
             "keys": self.keys,
             "class": type(module).__name__,
-            "parameters": structure.parameters(module),
-            "trainable_parameters": structure.trained(module),
-            "parameters_bytes": structure.parameter_bytes(module),
-            "trained_bytes": structure.parameter_bytes(module, only_trained=True),
+            **structure.sizes(module),
             "tied": structure.tied(module),
-            "buffers_bytes": structure.buffer_bytes(module),
             "dtype": structure.dtypes(module),
             "inputs": fed,
             "loss": loss,
@@ -234,10 +236,10 @@ class OwnModel:
             if not fnmatch.filter(paths, pattern)
         ]
         if self.found_blocks is None:
-            lines += [
+            lines.append(
                 "blocks: no list of modules of one class holds half of the parameters beside"
                 " embeddings and head"
-            ]
+            )
         if not self.has_own_ranges:
             missing = [name for name in ("attention", "FFN") if name not in self.parts.values()]
             lines += [

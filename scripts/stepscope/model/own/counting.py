@@ -27,7 +27,8 @@ def convolution_backward(gradient: Shape, x: Shape, weight: Shape, *rest, **_) -
     torch's own formula takes groups for one. rest: sizes of bias, stride, padding, dilation,
     whether it is transposed, its output's padding, groups, and which gradients are asked for.
     """
-    is_transposed, mask = rest[4], rest[7]
+    is_transposed = rest[4]
+    mask = rest[7]
     positions = math.prod((x if is_transposed else gradient)[2:])
     return 2 * gradient[0] * positions * math.prod(weight) * sum(mask[:2])
 

@@ -67,10 +67,12 @@ def _imported(path: Path, folder: Path) -> list[Path]:
     found: list[Path] = []
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            base, names = folder, [alias.name for alias in node.names]
+            base = folder
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             prefix = f"{node.module}." if node.module else ""
-            base, names = folder, [prefix + alias.name for alias in node.names]
+            base = folder
+            names = [prefix + alias.name for alias in node.names]
             if node.level:  # `.` is the file's folder, each dot more one further up
                 up = path.parent.joinpath(*[os.pardir] * (node.level - 1)).resolve()
                 if not up.is_relative_to(folder.resolve()):

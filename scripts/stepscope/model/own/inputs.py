@@ -18,6 +18,11 @@ from stepscope.model.own.reference import ModelError, Reference
 from stepscope.model.ranges import named
 
 LABELS = ("labels", "targets")  # parameters of a forward() that returns its loss
+LOSSES = {  # in words, by the parameter that takes the targets
+    "labels": "the model's own: .loss of its output, given labels = the same tokens",
+    "targets": "the model's own, given targets = the tokens one position later",
+    None: "cross-entropy of the logits, in nats, with the tokens one position later",
+}
 
 
 @dataclass(frozen=True)
@@ -43,45 +48,35 @@ class Tokens:
         passed = "".join(f", {key}={value}" for key, value in self.fixed.items())
         inputs = (
             f"random tokens {self.first}: (batch, context) int64, below {self.vocab_size:,}"
-            f" ({self.vocab_from})"
+            f" ({self.vocab_from}){passed}"
         )
-        if self.labels == "labels":
-            return (
-                inputs + passed,
-                "the model's own: .loss of its output, given labels = the same tokens",
-            )
-        if self.labels == "targets":
-            return inputs + passed, "the model's own, given targets = the tokens one position later"
-        return (
-            inputs + passed,
-            "cross-entropy of the logits, in nats, with the tokens one position later",
-        )
+        return inputs, LOSSES[self.labels]
 
     def make(
         self, batch: int, context: int, device, generator: torch.Generator
     ) -> dict[str, Tensor]:
         """Tokens, and as targets the tokens one position later, or the same where the model moves
         them itself."""
-        row = torch.randint(
-            self.vocab_size, (batch, context + 1), generator=generator, device=device
-        )
+        size = (batch, context + 1)
+        row = torch.randint(self.vocab_size, size, generator=generator, device=device)
         tokens = row[:, :-1].contiguous()
-        return {
-            "tokens": tokens,
-            "targets": tokens if self.labels == "labels" else row[:, 1:].contiguous(),
-        }
+        later = tokens if self.labels == "labels" else row[:, 1:].contiguous()
+        return {"tokens": tokens, "targets": later}
 
     def call(self, module: nn.Module, batch: Any, with_loss: bool) -> object:
-        given = {self.labels: batch["targets"]} if with_loss and self.labels else {}
+        given = dict(self.fixed)
+        if with_loss and self.labels:
+            given[self.labels] = batch["targets"]
         if self.is_keyword:
-            return module(**{self.first: batch["tokens"]}, **given, **self.fixed)
-        return module(batch["tokens"], **given, **self.fixed)
+            return module(**{self.first: batch["tokens"]}, **given)
+        return module(batch["tokens"], **given)
 
     def loss(self, output: object, batch: Any) -> Tensor:
         found = _own_loss(output) if self.labels else None
         if found is not None:
             return found
-        logits, targets = _logits(output), batch["targets"]
+        logits = _logits(output)
+        targets = batch["targets"]
         if (
             logits is None
             or logits.shape[:-1] != targets.shape
@@ -114,11 +109,9 @@ class Brought:
     @property
     def told(self) -> tuple[str, str]:
         """(what goes in, what the loss is), each in words."""
-        loss = (
-            "the user's loss(outputs, batch)"
-            if self.own_loss
-            else "the model's own: .loss of its output"
-        )
+        loss = "the model's own: .loss of its output"
+        if self.own_loss:
+            loss = "the user's loss(outputs, batch)"
         return "the user's make_batch(batch, context, device, generator)", loss
 
     def call(self, module: nn.Module, batch: object, with_loss: bool) -> object:
@@ -145,7 +138,9 @@ Fed = Tokens | Brought
 def chosen(reference: Reference, built: object) -> tuple[nn.Module, Fed]:
     """The module and its inputs of what the user's function returned. Raises ModelError for
     anything else."""
-    module, make_batch, loss = built, None, None
+    module = built
+    make_batch = None
+    loss = None
     if isinstance(built, (tuple, list)):
         if len(built) != 3:
             raise ModelError(
@@ -190,24 +185,25 @@ def _tokens(reference: Reference, module: nn.Module, loss: Callable | None) -> T
 
 def _vocabulary(module: nn.Module) -> tuple[int, str] | None:
     """(size, where it was found)."""
-    for value, where in (
-        (getattr(getattr(module, "config", None), "vocab_size", None), "module.config.vocab_size"),
-        (getattr(module, "vocab_size", None), "module.vocab_size"),
-    ):
+    configuration = getattr(module, "config", None)
+    for where, holder in {"module.config": configuration, "module": module}.items():
+        value = getattr(holder, "vocab_size", None)
         if isinstance(value, int) and value > 0:
-            return value, where
-    tables = [
-        (name, part) for name, part in module.named_modules() if isinstance(part, nn.Embedding)
-    ]
-    if not tables:
-        return None
-    name, table = tables[0]
-    return table.num_embeddings, f"rows of the first nn.Embedding, {name}"
+            return value, f"{where}.vocab_size"
+    for name, part in module.named_modules():
+        if isinstance(part, nn.Embedding):
+            return part.num_embeddings, f"rows of the first nn.Embedding, {name}"
+    return None
+
+
+def _item(output: object, name: str) -> Any:
+    """What an output has under a name; None if nothing."""
+    return output.get(name) if isinstance(output, dict) else getattr(output, name, None)
 
 
 def _own_loss(output: object) -> Tensor | None:
     """The loss that an output carries: its .loss or ["loss"], or the one scalar among its items."""
-    found = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
+    found = _item(output, "loss")
     if found is None and isinstance(output, (tuple, list)):
         scalars = [each for each in output if isinstance(each, Tensor) and each.ndim == 0]
         found = scalars[0] if len(scalars) == 1 else None
@@ -216,7 +212,7 @@ def _own_loss(output: object) -> Tensor | None:
 
 def _logits(output: object) -> Tensor | None:
     """The logits of an output: its .logits, itself, or its first item."""
-    found = output.get("logits") if isinstance(output, dict) else getattr(output, "logits", None)
+    found = _item(output, "logits")
     if found is None and isinstance(output, (tuple, list)) and output:
         found = output[0]
     found = output if found is None else found

@@ -144,7 +144,8 @@ def _config(transformers: ModuleType, reference: Reference, keys: dict):
     does not have."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-    name, auto = reference.name, transformers.AutoConfig
+    name = reference.name
+    auto = transformers.AutoConfig
     with named_errors(reference, "its configuration is not valid"):
         if reference.folder is None and name in CONFIG_MAPPING_NAMES:
             make = functools.partial(auto.for_model, name)

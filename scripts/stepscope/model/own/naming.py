@@ -56,7 +56,8 @@ class Names:
     turned on or off."""
 
     def __init__(self, module: nn.Module, parts: dict[str, str]):
-        self._module, self._parts = module, parts
+        self._module = module
+        self._parts = parts
         self._handles: list = []
         self._backward = _Backward()
 

@@ -30,7 +30,8 @@ class InPlaceOfSdpa(AbstractContextManager):
         for names in (vars(home), *(vars(sys.modules[file]) for file in files)):
             same = [key for key, value in list(names.items()) if value is original]
             self._places += [(names, key) for key in same]
-        self._attention, self._original = attention, original
+        self._attention = attention
+        self._original = original
 
     def __enter__(self) -> None:
         for names, key in self._places:

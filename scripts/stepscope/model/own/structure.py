@@ -2,7 +2,8 @@
 norm and so on."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -22,6 +23,11 @@ class Blocks:
         return len(self.container)
 
     @property
+    def parameters(self) -> int:
+        """Numbers in them."""
+        return numbers(self.container.parameters())
+
+    @property
     def modules(self) -> list[nn.Module]:
         return list(self.container)
 
@@ -30,39 +36,42 @@ class Blocks:
         return type(self.container[0]).__name__
 
 
-def parameters(module: nn.Module) -> int:
-    """Number of parameters, those that several modules share once."""
-    return sum(each.numel() for each in module.parameters())
+def sizes(module: nn.Module) -> dict[str, int]:
+    """Numbers and bytes of parameters, of those of them that have a gradient, and of buffers; what
+    several modules share counts once."""
+    trained = [each for each in module.parameters() if each.requires_grad]
+    return {
+        "parameters": numbers(module.parameters()),
+        "trainable_parameters": numbers(trained),
+        "parameters_bytes": _bytes(module.parameters()),
+        "trained_bytes": _bytes(trained),
+        "buffers_bytes": _bytes(module.buffers()),
+    }
 
 
-def trained(module: nn.Module) -> int:
-    """Number of those that have a gradient."""
-    return sum(each.numel() for each in module.parameters() if each.requires_grad)
+def numbers(tensors: Iterable[Tensor]) -> int:
+    """How many numbers they hold."""
+    return sum(each.numel() for each in tensors)
 
 
-def parameter_bytes(module: nn.Module, only_trained: bool = False) -> int:
-    """Bytes of all parameters, or of those that have a gradient."""
-    return sum(
-        each.numel() * each.element_size()
-        for each in module.parameters()
-        if each.requires_grad or not only_trained
-    )
+def _bytes(tensors: Iterable[Tensor]) -> int:
+    return sum(each.numel() * each.element_size() for each in tensors)
 
 
 def dtypes(module: nn.Module) -> str:
     """The types of parameters, that of most numbers first: "torch.bfloat16 + torch.float32"."""
-    found: dict[str, int] = {}
+    found: Counter[str] = Counter()
     for each in module.parameters():
-        found[str(each.dtype)] = found.get(str(each.dtype), 0) + each.numel()
-    return " + ".join(sorted(found, key=lambda name: -found[name]))
+        found[str(each.dtype)] += each.numel()
+    return " + ".join(name for name, _ in found.most_common())
 
 
 def refused(module: nn.Module) -> str | None:
     """Why the model cannot be measured, in one line: numbers that our counts, losses and optimizers
     do not take. None if it can."""
     for name, each in module.named_parameters():
-        kind = "complex" if each.is_complex() else "sparse" if each.is_sparse else ""
-        if kind:
+        if each.is_complex() or each.is_sparse:
+            kind = "complex" if each.is_complex() else "sparse"
             return f"parameter {name} is {kind}; only dense real ones are measured"
     return None
 
@@ -72,16 +81,9 @@ def tied(module: nn.Module) -> list[str]:
     first: dict[Tensor, str] = {}
     found = []
     for name, each in module.named_parameters(remove_duplicate=False):
-        if each in first:
+        if first.setdefault(each, name) != name:
             found.append(f"{name} = {first[each]}")
-        else:
-            first[each] = name
     return found
-
-
-def buffer_bytes(module: nn.Module) -> int:
-    """Bytes of all buffers."""
-    return sum(each.numel() * each.element_size() for each in module.buffers())
 
 
 def dropout(module: nn.Module) -> list[float]:
@@ -98,11 +100,11 @@ def dropout(module: nn.Module) -> list[float]:
 def multiplied(module: nn.Module) -> list[Tensor]:
     """The parameters that are multiplied by: all but those that are only looked up, which are of
     embeddings that no other module shares."""
-    users: dict[Tensor, list[bool]] = {}
+    found: dict[Tensor, None] = {}
     for part in module.modules():
-        for each in part.parameters(recurse=False):
-            users.setdefault(each, []).append(_is_table(part))
-    return [each for each, are_tables in users.items() if not all(are_tables)]
+        if not _is_table(part):
+            found |= dict.fromkeys(part.parameters(recurse=False))
+    return list(found)
 
 
 def _is_table(part: nn.Module) -> bool:
@@ -123,13 +125,11 @@ def blocks_of(module: nn.Module) -> Blocks | None:
         for path, part in module.named_modules()
         if isinstance(part, (nn.ModuleList, nn.Sequential)) and _repeats(part)
     ]
-    best = max(found, key=lambda blocks: (parameters(blocks.container), len(blocks)), default=None)
+    best = max(found, key=lambda blocks: (blocks.parameters, len(blocks)), default=None)
     rows = _rows(module)
-    inner = 0
-    for each in module.parameters():
-        is_of_tokens = each.ndim == 2 and len(each) in rows
-        inner += 0 if is_of_tokens else each.numel()
-    is_most = best is not None and parameters(best.container) >= max(LEAST_SHARE * inner, 1)
+    shapes = [each.shape for each in module.parameters()]
+    inner = sum(shape.numel() for shape in shapes if len(shape) != 2 or shape[0] not in rows)
+    is_most = best is not None and best.parameters >= max(LEAST_SHARE * inner, 1)
     return best if is_most else None
 
 

@@ -37,7 +37,8 @@ FORMAT = Format(
     outside="bf16",
 )
 
-FORWARD, GRADIENT = torch.float8_e4m3fn, torch.float8_e5m2
+FORWARD = torch.float8_e4m3fn
+GRADIENT = torch.float8_e5m2
 MULTIPLE = 16  # of all dimensions of a product
 LEAST = 1e-12  # scale of a tensor that is all zeros
 

@@ -7,7 +7,7 @@ from stepscope.report.facts.machine import Place
 from stepscope.report.facts.timed import Timed, timed
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.named import Name, frozen
-from stepscope.report.kit.quantity import Maybe, Quantity, minus
+from stepscope.report.kit.quantity import Maybe, Quantity, minus, positive
 from stepscope.results.option_labels import LABELS
 
 
@@ -66,13 +66,14 @@ def _judged(step: Timed) -> Judged | None:
         return None
     ladder = ladder_at(where.data, where)
     if step.limits == "launches":
-        saved = _idle([clock, ladder.plain.step if ladder else None], step.gpu)
-        return Judged(timed=step, change="graphs", saved=saved) if saved else None
+        idle = _idle([clock, ladder.plain.step if ladder else None], step.gpu)
+        return Judged(timed=step, change="graphs", saved=idle) if idle else None
     won = (_won(ladder) if ladder else None) or _spared(where)
     if won is None:
         return None
     change, seconds = won
-    return Judged(timed=step, change=change, saved=(seconds.value / clock.value,) * 2)
+    saved = seconds.value / clock.value
+    return Judged(timed=step, change=change, saved=(saved, saved))
 
 
 def _idle(clocks: list[Maybe], alone: Maybe) -> tuple[float, float] | None:
@@ -80,8 +81,11 @@ def _idle(clocks: list[Maybe], alone: Maybe) -> tuple[float, float] | None:
     same step in a ladder, since both are this host's."""
     if alone is None:
         return None
-    ends = [end for each in clocks if each for end in each.ends or (each.value, each.value)]
-    return max(1 - alone.value / min(ends), 0.0), 1 - alone.value / max(ends)
+    ends: list[float] = []
+    for clock in filter(None, clocks):
+        ends += clock.ends or [clock.value]
+    least, most = (1 - alone.value / end for end in (min(ends), max(ends)))
+    return max(least, 0.0), most
 
 
 def _won(ladder: Ladder) -> tuple[str, Quantity] | None:
@@ -99,5 +103,6 @@ def _spared(where: Place) -> tuple[str, Quantity] | None:
 
 def _most(saved: Mapping[str, Maybe]) -> tuple[str, Quantity] | None:
     """Of changes, and what each saves, that of most; None if that is nothing."""
-    known = [(change, each) for change, each in saved.items() if each and each.value > 0]
-    return max(known, key=lambda each: each[1].value, default=None)
+    known = [(change, each) for change, each in saved.items() if each]
+    best = max(known, key=lambda each: each[1].value, default=None)
+    return best if best and positive(best[1]) else None

@@ -86,7 +86,10 @@ def others_of(ways: Iterable[Way]) -> list[Way]:
 
 
 def lengths(data: Data, cell: str) -> tuple[Row, ...]:
-    """Naive attention beside the fastest other one at every length; none of a single length."""
+    """Naive attention beside the fastest other one at every length; none of a single length.
+
+    A row's length (a count of positions), and two ways, of which either may be missing.
+    """
     rows = data.series(cell=cell, quantity="time", direction="forward")
     found = []
     for length in sorted({row["length"] for row in rows}):
@@ -97,15 +100,19 @@ def lengths(data: Data, cell: str) -> tuple[Row, ...]:
 
 
 def shapes(data: Data, shown: str) -> tuple[Row, ...]:
-    """Each other cell at its longest length, by the implementation whose passes take least
-    together, of so many."""
+    """Each other cell at its longest length.
+
+    what: its shape and precision. fastest: the way whose passes take least together, of so many
+    ways; where none has both passes, the one whose forward pass takes least.
+    """
     rows = [row for row in data.series(study="attention") if row["cell"] != shown]
     found = []
     for (cell,), own in grouped(rows, "cell").items():
         there = ways(data, cell, max(row["length"] for row in own))
         fastest = least(there, "both") or least(there, "forward")
-        words = [own[0]["size"], own[0]["precision"], *map(_words, own[0]["options"].split())]
-        what = Name(", ".join(words))
+        one = own[0]
+        options = map(_words, one["options"].split())
+        what = Name(", ".join([one["size"], one["precision"], *options]))
         if fastest:
             found.append({"what": what, "fastest": fastest, "ways": count(len(there))})
     return tuple(found)

@@ -53,11 +53,16 @@ def _is_broken(row: Row) -> bool:
 
 
 def products(data: Data) -> tuple[Row, ...]:
-    """Each product of linear layers: format → the largest error of the worst layer."""
+    """Each product of linear layers.
+
+    A row's name, and by format the largest error of an element in the worst layer, over the largest
+    element.
+    """
     rows = data.dicts("forced", status="ok", quantity=LAYER)
     finite = [row for row in rows if not math.isnan(row["error"])]
     found: dict[str, Row] = {}
     for (name, precision), own in grouped(finite, "operation", "format").items():
         worst = max(own, key=lambda row: row["error"])
-        found.setdefault(name, {"name": Name(name)})[precision] = number(worst, "error", "error")
+        product = found.setdefault(name, {"name": Name(name)})
+        product[precision] = number(worst, "error", "error")
     return tuple(found.values())

@@ -14,7 +14,6 @@ from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     gap,
-    is_below,
     least,
     minus,
     most,
@@ -23,8 +22,6 @@ from stepscope.report.kit.quantity import (
 )
 
 TOP = 6  # kernels that are listed
-CLOSE = 0.15  # a prediction that is off by less explains the time
-SLOWER = 0.1  # one that is off by more is worth a word
 OF_ADAMW = ("addcdiv", "addcmul", "lerp")  # in names of kernels
 
 
@@ -76,25 +73,15 @@ class Kernels(Chapter):
         """Copies that the place's precision adds."""
         return minus(self.own.casts, self.fp32.casts) if self.fp32 else None
 
-    @property
-    def is_traffic(self) -> bool:
-        """Whether most kernel time is not products."""
-        return is_below(self.own.products, self.own.kernels_time, 0.5)
-
     @cached_property
     def optimizer_gap(self) -> Maybe:
         """How far the written-out optimizer is off its bytes."""
         return gap(self.own.optimizer, self.place.optimizer_written)
 
-    @property
-    def is_optimizer_cached(self) -> bool:
-        """Whether it is clearly faster than they allow."""
-        return is_below(self.own.optimizer, self.place.optimizer_written, 1 - CLOSE)
-
     @cached_property
     def fused(self) -> OfLadder | None:
         """The fused AdamW in the largest ladder that has it."""
-        return next(iter(self._in_ladders("fused")), None)
+        return next(iter(self.in_ladders("fused")), None)
 
     @cached_property
     def fused_gap(self) -> Maybe:
@@ -111,16 +98,6 @@ class Kernels(Chapter):
         ends = self.fused.rung.optimizer.ends
         bound = self.fused.place.optimizer_fused
         return bool(ends and bound and ends[1] < bound.value)
-
-    @property
-    def is_fused_slower(self) -> bool:
-        """Whether it is clearly slower."""
-        return self.fused_gap is not None and self.fused_gap.value > SLOWER
-
-    @cached_property
-    def compiled(self) -> OfLadder | None:
-        """Compiled blocks in the largest ladder that has them."""
-        return next(iter(self._in_ladders("block")), None)
 
     @cached_property
     def sizes(self) -> tuple[Profiled, ...]:
@@ -158,11 +135,6 @@ class Kernels(Chapter):
         return max(self.limited, key=_excess, default=None)
 
     @cached_property
-    def graphs(self) -> tuple[OfLadder, ...]:
-        """CUDA graphs in every ladder, the smallest first."""
-        return tuple(reversed(self._in_ladders("graphs")))
-
-    @cached_property
     def top(self) -> tuple[Row, ...]:
         """The kernels that take most, with the mean of a call."""
         rows = self.data.dicts("kernels", cell=self.own.cell, phase="step")
@@ -184,7 +156,7 @@ class Kernels(Chapter):
     def _plain(self) -> list[Profiled]:
         return [each for each in profiled(self.data) if not each.options]
 
-    def _in_ladders(self, kind: str) -> list[OfLadder]:
+    def in_ladders(self, kind: str) -> list[OfLadder]:
         """A change in every ladder that has it, the largest first."""
         rungs = [(ladder.place, ladder.rung(kind)) for ladder in ladders(self.data)]
         return [

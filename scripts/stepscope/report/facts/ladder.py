@@ -135,11 +135,6 @@ class LadderFacts(Chapter):
         """What each rung delivers at all places of the size, on a GPU."""
         return tuple(_reach(self._of_size)) if self.machine.is_gpu else ()
 
-    @property
-    def has_energy(self) -> bool:
-        """Whether joules are known of one of these."""
-        return any(each.rung.energy for each in self.reach)
-
     @cached_property
     def most(self) -> Reach | None:
         """Of these that of the most tokens a second, if that is at a larger batch than the
@@ -152,7 +147,7 @@ class LadderFacts(Chapter):
     @cached_property
     def held_back(self) -> Reach | None:
         """That of the lowest clock, where the power limit held it."""
-        capped = [each for each in self._of_size if each.is_capped]
+        capped = [each for each in self._of_size if "power cap" in each.throttle]
         slowest = least(_reach(capped), "rung.sm_clock")
         clock = slowest.rung.sm_clock if slowest else None
         return slowest if is_below(clock, self.highest_clock, HELD_BACK) else None

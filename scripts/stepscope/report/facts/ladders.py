@@ -117,11 +117,6 @@ class Ladder:
         return sorted(known, key=value_of)
 
     @property
-    def is_capped(self) -> bool:
-        """Whether the power limit lowered the clock."""
-        return "power cap" in self.throttle
-
-    @property
     def is_starved(self) -> bool:
         """Whether launches limit the baseline and the step without the host is known, here and at
         the top."""
@@ -138,8 +133,8 @@ class Ladder:
         return self._tensor_cores("host_free_time")
 
     def _tensor_cores(self, quantity: str) -> Maybe:
-        sixteen = next((name for name, rung in self.data.rungs.items() if rung.kind in SIXTEEN), "")
-        row = self.data.compared(quantity, self.data.first, sixteen)
+        sixteen = [rung.variant for rung in self.data.rungs.values() if rung.kind in SIXTEEN]
+        row = self.data.compared(quantity, self.data.first, sixteen[0]) if sixteen else {}
         return of_ratio(row) if row.get("verdict") == "faster" else None
 
     @cached_property
@@ -170,7 +165,8 @@ class Ladder:
 
     def rung(self, kind: str) -> Rung | None:
         """The rung or aside that makes this change and ran."""
-        return next((rung for rung in (*self.rungs, *self.asides) if rung.kind == kind), None)
+        ran = (*self.rungs, *self.asides)
+        return next((rung for rung in ran if rung.kind == kind), None)
 
     def beyond(self, rung: Rung) -> Quantity:
         """What a rung takes less than the fastest below it, from the baseline on."""
@@ -189,12 +185,16 @@ class Ladder:
     @cached_property
     def over_plain(self) -> Maybe:
         """The top rung's gain over the baseline."""
-        return over(self.plain.step, self.top.step) if self.top is not self.plain else None
+        if self.top is self.plain:
+            return None
+        return over(self.plain.step, self.top.step)
 
     @cached_property
     def alone_over_plain(self) -> Maybe:
         """The same without the host."""
-        return exact(over(self.plain.gpu, self.top.gpu)) if self.plain is not self.top else None
+        if self.top is self.plain:
+            return None
+        return exact(over(self.plain.gpu, self.top.gpu))
 
     @cached_property
     def won(self) -> Maybe:
@@ -214,7 +214,8 @@ class Ladder:
     @property
     def _to_top(self) -> tuple[Rung, ...]:
         """From the baseline to the fastest rung."""
-        return self.after_plain[: max(self._place(self.top) - self._place(self.plain), 0)]
+        top = self._place(self.top)
+        return tuple(rung for rung in self.after_plain if self._place(rung) <= top)
 
     @property
     def recommended(self) -> Rung | None:

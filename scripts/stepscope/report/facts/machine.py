@@ -45,7 +45,6 @@ class Machine:
     copy: bytes a second of a large copy, reads and writes counted.
     """
 
-    label: Name
     name: Name
     is_gpu: bool
     threads: Maybe
@@ -79,7 +78,6 @@ def machine(data: Data) -> Machine:
         elif row["size"] == "copy" and row["variant"] != "datasheet":
             copies.append(measured_rate(row))
     return Machine(
-        label=Name(data.machine or cell.get("machine", "")),
         name=Name(cell.get("gpu" if is_gpu else "cpu") or data.machine or ""),
         is_gpu=is_gpu,
         threads=number(cell, "threads", "count"),

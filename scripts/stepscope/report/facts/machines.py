@@ -28,14 +28,12 @@ class Same:
     def products(self) -> Maybe:
         """The ratio of the ceilings."""
         precision = self.step.place.precision
-        own, first = (machine(each.place.data).rate(precision) for each in (self.step, self.first))
-        return over(own, first)
+        return over(_of(self.step).rate(precision), _of(self.first).rate(precision))
 
     @cached_property
     def copies(self) -> Maybe:
         """Likewise."""
-        own, first = (machine(each.place.data).copy for each in (self.step, self.first))
-        return over(own, first)
+        return over(_of(self.step).copy, _of(self.first).copy)
 
 
 @frozen
@@ -79,6 +77,10 @@ def facts(data: Data) -> Machines | None:
         places=tuple(same[:MOST]),
         left_out=count(left_out) if left_out > 0 else None,
     )
+
+
+def _of(step: Timed) -> Machine:
+    return machine(step.place.data)
 
 
 def _key(step: Timed) -> tuple[object, ...]:

@@ -120,11 +120,6 @@ class Memory(Chapter):
         known = [each for each in (self.all, self.formed) if each]
         return bool(known) and all(each.holds for each in known)
 
-    @property
-    def is_renamed(self) -> bool:
-        """Whether it does not give a category."""
-        return not all(each.holds for each in self._categories)
-
     @cached_property
     def of_category(self) -> dict[str, Maybe]:
         """Category → what of it is alive."""
@@ -158,8 +153,12 @@ class Memory(Chapter):
 
     @cached_property
     def growth(self) -> tuple[Row, ...]:
-        """The size at every context: peaks that tensors asked for, what a block keeps for backward,
-        and the share of it that grows with the square; none of a single context."""
+        """The size at every context, the shortest first; none of a single one.
+
+        step, inference: bytes that tensors ask for at the peak; predicted: of the step, in closed
+        form. kept: bytes that a block keeps for backward; squared: the share of them that grows
+        with the square of the context.
+        """
         rows = _peaks(self.data, size=self.place.size)
         contexts = sorted({row["context"] for row in rows})
         return tuple(map(self._growth, contexts)) if len(contexts) > 1 else ()

@@ -5,7 +5,7 @@ from functools import cached_property
 from stepscope.report.facts.ladders import Ladder, ladder_at, ladders
 from stepscope.report.facts.machine import Place
 from stepscope.report.facts.rungs import Rung, alone_gain
-from stepscope.report.kit.data import Data
+from stepscope.report.kit.data import Data, Row
 from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import Maybe, exact, is_below, least, minus, over, positive
 
@@ -14,40 +14,42 @@ JUDGED = ("faster", "slower", "same")
 
 
 @frozen
-class Remedy:
-    """A rung or aside, and what less it reserves than plain."""
-
-    rung: Rung
-    saves: Maybe
-
-
-@frozen
 class Savings:
     """Of every change after a ladder's plain rung, by reserved bytes."""
 
-    place: Place
-    plain: Rung
-    has_graphs: bool
-    every: tuple[Remedy, ...]
+    data: Ladder
 
     @cached_property
-    def rows(self) -> tuple[Remedy, ...]:
-        """All of them, the plain rung first; none of that alone."""
-        return self.every if len(self.every) > 1 else ()
+    def place(self) -> Place:
+        """The ladder's."""
+        return self.data.place
+
+    @property
+    def has_graphs(self) -> bool:
+        """Whether CUDA graphs are among them."""
+        return self.data.rung("graphs") is not None
 
     @cached_property
-    def fused(self) -> Remedy | None:
+    def rows(self) -> list[Row]:
+        """All of them, and what less each reserves, the plain rung first; none of that alone."""
+        plain = self.data.plain
+        rungs = [rung for rung in (plain, *self.data.after_plain, *self.data.asides) if rung.peak]
+        every = [{"rung": rung, "saves": minus(plain.peak, rung.peak)} for rung in rungs]
+        return every if len(every) > 1 else []
+
+    @cached_property
+    def fused(self) -> Row | None:
         """Attention that keeps no scores, if it needs clearly less."""
-        by_kind = {each.rung.kind: each for each in self.every}
+        by_kind = {row["rung"].kind: row for row in self.rows}
         fused = by_kind.get("sdpa") or by_kind.get("triton")
-        is_less = fused is not None and is_below(fused.rung.peak, self.plain.peak, CLEARLY)
+        is_less = fused and is_below(fused["rung"].peak, self.data.plain.peak, CLEARLY)
         return fused if is_less else None
 
     @cached_property
-    def least(self) -> Remedy | None:
+    def least(self) -> Row | None:
         """What reserves least, if it reserves less than plain."""
-        remedy = least(self.every, "rung.peak")
-        return remedy if remedy and positive(remedy.saves) else None
+        row = least(self.rows, "rung.peak")
+        return row if row and positive(row["saves"]) else None
 
 
 @frozen
@@ -80,16 +82,7 @@ class Checkpoint:
 def savings(data: Data, where: Place) -> Savings | None:
     """Of the place's ladder; None where there is none, or its memory was not measured."""
     ladder = ladder_at(data, where)
-    if ladder is None or not ladder.plain.peak:
-        return None
-    plain = ladder.plain
-    rungs = [rung for rung in (plain, *ladder.after_plain, *ladder.asides) if rung.peak]
-    return Savings(
-        place=ladder.place,
-        plain=plain,
-        has_graphs=ladder.rung("graphs") is not None,
-        every=tuple(Remedy(rung=rung, saves=minus(plain.peak, rung.peak)) for rung in rungs),
-    )
+    return Savings(data=ladder) if ladder and ladder.plain.peak else None
 
 
 def checkpoint(data: Data) -> Checkpoint | None:

@@ -59,7 +59,8 @@ class Method(Chapter):
     @cached_property
     def studies(self) -> tuple[Row, ...]:
         """Each with the cells that ran, and what they took."""
-        return tuple(_study(name, rows) for (name,), rows in grouped(self._ran, "study").items())
+        cells = grouped(self._ran, "study").values()
+        return tuple(map(_study, cells))
 
     @cached_property
     def ceilings(self) -> tuple[Row, ...]:
@@ -67,7 +68,9 @@ class Method(Chapter):
         rows = self.data.series(study="ceilings", quantity="rate")
         products = [row for row in rows if row["size"] == "matmul"]
         others = [row for row in rows if row["size"] != "matmul"]
-        kinds = [*grouped(products, "precision").values(), *grouped(others, "study").values()]
+        kinds = list(grouped(products, "precision").values())
+        if others:
+            kinds.append(others)
         return tuple(map(_ceiling, kinds))
 
     # What the card did: the highest that was read, and of clocks the cells' medians.
@@ -246,10 +249,11 @@ def _commit(row: Row) -> str:
     return commit[:COMMIT] + dirty
 
 
-def _study(name: str, rows: list[Row]) -> Row:
+def _study(rows: list[Row]) -> Row:
+    """Of its cells: how many, the most processes of one, and minutes in all."""
     processes = [row["processes"] for row in rows if not math.isnan(row["processes"])]
     return {
-        "study": Name(name),
+        "study": Name(rows[0]["study"]),
         "cells": _count(rows),
         "processes": count(max(processes)) if processes else None,
         "time": _minutes(rows),
@@ -257,6 +261,7 @@ def _study(name: str, rows: list[Row]) -> Row:
 
 
 def _ceiling(rows: list[Row]) -> Row:
+    """The rates of a large product or copy: in a burst, sustained, and by the data sheet."""
     one = rows[0]
     what = Name(f"product in {one['precision']}" if one["size"] == "matmul" else "copy")
     return {"what": what} | {row["variant"]: measured_rate(row) for row in rows}

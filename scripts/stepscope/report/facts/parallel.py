@@ -47,11 +47,15 @@ class Parallel(Chapter):
         return tuple(self._strategy(row["variant"]) for row in steps)
 
     def _strategy(self, name: str) -> Row:
-        """devices: times the tokens a second of one device. joules: of all devices, a token. peak:
-        of the rank that has most."""
+        """step: its time, beside what is predicted of it, and the gap.
+
+        devices: times the tokens a second of one device. joules: of all devices, a token. peak:
+        bytes, of the rank that has most.
+        """
         step = self._measured("time", name)
         devices = None if name == ALONE else self.devices
         faster = over(self._measured("time", ALONE), step)
+        energy = self._measured("energy", name)
         tokens = self.place.batch * self.place.context * value_of(self.devices)
         predicted = number(self._predicted(name), "predicted", "s") if devices else None
         return {
@@ -59,9 +63,9 @@ class Parallel(Chapter):
             "step": step,
             "predicted": predicted,
             "gap": gap(step, predicted),
-            "devices": scaled(faster, devices.value, "1") if devices else None,
+            "devices": scaled(faster, value_of(devices), "1") if devices else None,
             "host_free": self._measured("host_free_time", name),
-            "joules": scaled(self._measured("energy", name), 1 / tokens, "J") if tokens else None,
+            "joules": scaled(energy, 1 / tokens, "J") if tokens else None,
             "peak": self._measured("peak_allocated", name),
         }
 
@@ -105,7 +109,8 @@ class Parallel(Chapter):
     @cached_property
     def best(self) -> Row:
         """The one on several devices that has the shortest step; empty without one."""
-        return least([each for each in self.strategies if each["name"] != ALONE], "step") or {}
+        others = [each for each in self.strategies if each["name"] != ALONE]
+        return least(others, "step") or {}
 
     @cached_property
     def gain(self) -> Maybe:
@@ -152,7 +157,8 @@ class Parallel(Chapter):
     @cached_property
     def slowed(self) -> Row | None:
         """The rank of the best strategy whose kernels communication slows down most."""
-        return most([each for each in self._best if positive(each["slowed"])], "slowed")
+        rank = most(self._best, "slowed")
+        return rank if rank and positive(rank["slowed"]) else None
 
     @cached_property
     def residual(self) -> Maybe:
@@ -170,7 +176,7 @@ class Parallel(Chapter):
 
     @cached_property
     def collectives(self) -> tuple[Row, ...]:
-        """By size, the smallest first: the time of an all-reduce, and bandwidths of the bus."""
+        """By size, the smallest first."""
         rows = self.data.dicts("collectives", cell=self.cell)
         return tuple(_collectives(own) for own in grouped(rows, "bytes").values())
 
@@ -181,8 +187,12 @@ class Parallel(Chapter):
 
 
 def _rank(row: Row) -> Row:
-    """With what anything computes in, and by how much kernels take longer beside communication, of
-    what they take alone there."""
+    """A rank of the table `ranks`, with what follows from its parts.
+
+    extra: kernels that one device's step has not, less those that it alone has, and less what runs
+    at the same time. computing: in which anything computes. longer: by how much kernels take longer
+    beside communication, of what they take alone there.
+    """
     extra = plus(row["extra"], row["gone"], row["at_once"])
     return row | {
         "extra": extra,
@@ -197,15 +207,19 @@ def _times(one: Maybe, row: Row) -> Maybe:
 
 
 def _collectives(rows: list[Row]) -> Row:
+    """Collectives of a size by themselves: the time of the all-reduce, and by collective bytes a
+    second of the bus."""
     of = {row["collective"]: row for row in rows}
     bus = {name: number(row, "bus", "B/s") for name, row in of.items()}
-    size, time = Quantity(rows[0]["bytes"], "B"), number(of["all_reduce"], "seconds", "s")
+    size = Quantity(rows[0]["bytes"], "B")
+    time = number(of["all_reduce"], "seconds", "s")
     return bus | {"size": Name(size), "time": time}
 
 
 def facts(data: Data) -> Parallel | None:
     """None where no step was measured on several devices."""
-    chosen = max(data.dicts("ranks"), key=lambda row: (row["devices"], row["clock"]), default={})
+    ranks = data.dicts("ranks")
+    chosen = max(ranks, key=lambda row: (row["devices"], row["clock"]), default={})
     cell = data.row("cells", cell=chosen.get("cell"))
     where = place(data, cell)
     return Parallel(data=data, place=where, cell=cell["cell"]) if where else None

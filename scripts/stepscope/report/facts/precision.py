@@ -6,7 +6,6 @@ from functools import cached_property
 from stepscope.report.facts.formats import Forced, forced, products
 from stepscope.report.facts.ladders import SIXTEEN, Ladder, ladders
 from stepscope.report.facts.machine import Chapter, Place, machine
-from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.timed import Timed, timed, timed_at
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import Name, frozen
@@ -17,17 +16,31 @@ RIGHT = 0.001  # a sum that is off by less counts as right
 WIDE = ("fp32 += bf16", "fp32 += fp16")  # sums in fp32 of addends in 16 bits
 
 
+def _gain(name: str) -> cached_property[Maybe]:
+    """The fact that is the slower time over the faster one."""
+
+    def gained(speed: "Speed") -> Maybe:
+        return over(getattr(speed.slow, name), getattr(speed.fast, name))
+
+    return cached_property(gained)
+
+
 @frozen
 class Speed:
-    """fp32 over another precision, of the same place: ratios of two cells, without verdict. alone:
-    without the host."""
+    """fp32 over another precision, of the same place: ratios of two cells, without verdict."""
 
-    place: Place
-    forward: Maybe
-    backward: Maybe
-    step: Maybe
-    alone: Maybe
-    limits: str
+    slow: Timed
+    fast: Timed
+
+    forward = _gain("forward")
+    backward = _gain("backward")
+    step = _gain("step")
+    alone = _gain("gpu")  # without the host
+
+    @property
+    def place(self) -> Place:
+        """Where that is."""
+        return self.fast.place
 
 
 @frozen
@@ -57,19 +70,9 @@ class Precision(Chapter):
         )
 
     @cached_property
-    def least(self) -> Speed | None:
-        """The place that gains least of those that launches do not limit; None of a single one."""
-        return self._by_gain[0] if len(self._by_gain) > 1 else None
-
-    @cached_property
-    def most(self) -> Speed | None:
-        """The one that gains most."""
-        return self._by_gain[-1] if self._by_gain else None
-
-    @cached_property
     def starved(self) -> Speed | None:
         """One that launches limit."""
-        limited = (each for each in self._speeds if each.limits == "launches" and each.alone)
+        limited = (each for each in self._speeds if each.fast.limits == "launches" and each.alone)
         return next(limited, None)
 
     @cached_property
@@ -77,16 +80,6 @@ class Precision(Chapter):
         """Cells in 16 bits that the machine cannot run."""
         rows = self.data.dicts("cells", status="unsupported", precision=SIXTEEN)
         return tuple(Name(row["cell"]) for row in rows)
-
-    @cached_property
-    def eight(self) -> Rung | None:
-        """The largest ladder's rung in 8 bits."""
-        return self._ladder.coarse if self._ladder else None
-
-    @cached_property
-    def sixteen(self) -> Rung | None:
-        """Its first in 16."""
-        return self._ladder.plain if self._ladder and self.eight else None
 
     @cached_property
     def eight_gain(self) -> Maybe:
@@ -98,8 +91,12 @@ class Precision(Chapter):
     @cached_property
     def sums(self) -> tuple[Row, ...]:
         """Of equal addends, with how far they are off."""
-        rows = [shown(row, sum="exact", exact="exact") for row in self.data.dicts("sums")]
-        return tuple(row | {"off": scaled(gap(row["sum"], row["exact"]), 1, "off")} for row in rows)
+        found = []
+        for row in self.data.dicts("sums"):
+            told = shown(row, sum="exact", exact="exact")
+            off = gap(told["sum"], told["exact"])
+            found.append(told | {"off": scaled(off, 1, "off")})
+        return tuple(found)
 
     @cached_property
     def stuck(self) -> Row | None:
@@ -154,32 +151,23 @@ class Precision(Chapter):
         for fast in timed(self.data, precision=self.faster):
             slow = timed_at(fast.place, "fp32")
             if slow:
-                found.append(_speed(slow, fast))
+                found.append(Speed(slow=slow, fast=fast))
         return sorted(found, key=lambda each: each.place.weight)
 
     @cached_property
-    def _by_gain(self) -> list[Speed]:
-        return ordered([each for each in self._speeds if each.limits != "launches"], "step")
+    def by_gain(self) -> list[Speed]:
+        """The places that launches do not limit, that which gains least first."""
+        return ordered([each for each in self._speeds if each.fast.limits != "launches"], "step")
 
     @property
-    def _ladder(self) -> Ladder | None:
+    def ladder(self) -> Ladder | None:
+        """The largest."""
         return next(iter(ladders(self.data)), None)
 
     @property
     def has_any(self) -> bool:
         """Whether anything was measured."""
         return any((self._speeds, self.sums, self._forced, self.types))
-
-
-def _speed(slow: Timed, fast: Timed) -> Speed:
-    return Speed(
-        place=fast.place,
-        forward=over(slow.forward, fast.forward),
-        backward=over(slow.backward, fast.backward),
-        step=over(slow.step, fast.step),
-        alone=over(slow.gpu, fast.gpu),
-        limits=fast.limits,
-    )
 
 
 def facts(data: Data) -> Precision | None:

@@ -56,7 +56,10 @@ class Profiled:
 
     @cached_property
     def parts(self) -> tuple[Row, ...]:
-        """The kinds of kernels, that of the most time first."""
+        """The kinds of kernels of the step, that of the most time first.
+
+        Rows of the table `categories`: time (s) and calls of a step, optimizer included.
+        """
         rows = sorted(self.kinds_in("step"), key=lambda row: -row["time"])
         return tuple(shown(row, calls="count") for row in rows)
 

@@ -68,15 +68,26 @@ def _counts(rows: list[Row]) -> dict[str, Quantity]:
 
 
 def _source(rows: list[Row]) -> Row:
+    """A publication's study: its counts, and published over ours of what is compared, at least, in
+    the middle and at most; empty where nothing is."""
     ratios = [row["ratio"] for row in rows if _is_compared(row)]
     if not ratios:
         return {}
-    ends = {"low": min(ratios), "middle": median(ratios), "high": max(ratios)}
-    told: Row = {name: Name(rows[0][name]) for name in ("source", "gpu", "study")}
-    return told | _counts(rows) | {name: Quantity(each, "1") for name, each in ends.items()}
+    one = rows[0]
+    told: Row = {name: Name(one[name]) for name in ("source", "gpu", "study")}
+    return (
+        told
+        | _counts(rows)
+        | {
+            "low": Quantity(min(ratios), "1"),
+            "middle": Quantity(median(ratios), "1"),
+            "high": Quantity(max(ratios), "1"),
+        }
+    )
 
 
 def _figure(row: Row) -> Row:
+    """A figure, ours beside it, and what it is of in words."""
     shape = row["cell"].split("/")[2] if row["study"] == "attention" else ""
     at = row["context"] if math.isnan(row["length"]) else row["length"]
     words = [

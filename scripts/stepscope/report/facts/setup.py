@@ -12,7 +12,6 @@ from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, scaled
 
 AXES = ("size", "context", "batch", "precision")
-LARGE = 0.2  # of the arithmetic
 FLOP_A_PARAMETER = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020)
 
 
@@ -25,8 +24,12 @@ class Setup(Chapter):
     @cached_property
     def sizes(self) -> tuple[Row, ...]:
         """Ours, the smallest first, with bytes of weights, gradients and moments."""
-        ours = [row for row in self._models if not row["reference"]]
-        return tuple(row | {"state": scaled(row["parameters"], STATE_BYTES, "B")} for row in ours)
+        found = []
+        for row in self._models:
+            if not row["reference"]:
+                state = scaled(row["parameters"], STATE_BYTES, "B")
+                found.append(row | {"state": state})
+        return tuple(found)
 
     @cached_property
     def own(self) -> tuple[Row, ...]:
@@ -53,11 +56,6 @@ class Setup(Chapter):
     def six_gap(self) -> Maybe:
         """How far the counted FLOP are off that."""
         return gap(self.place.flop, self.six)
-
-    @property
-    def has_large_embedding(self) -> bool:
-        """Whether the rule counts much that multiplies nothing."""
-        return self.six_gap is not None and self.six_gap.value < -LARGE
 
     @cached_property
     def contexts(self) -> str | None:

@@ -9,7 +9,7 @@ from stepscope.report.facts.machine import SCORE_BYTES, SCORE_FORWARD, Chapter, 
 from stepscope.report.facts.timed import Timed, timed, timed_at
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.named import Name, frozen
-from stepscope.report.kit.quantity import Maybe, gap, is_below, over, plus, scaled
+from stepscope.report.kit.quantity import Maybe, gap, over, plus, scaled
 
 # Of a step's products: backward has two for each of forward's (Kaplan et al. 2020).
 FORWARD, BACKWARD = 1 / 3, 2 / 3
@@ -103,12 +103,6 @@ class Time(Chapter):
         """Backward over forward."""
         return over(self.timed.backward, self.timed.forward)
 
-    @property
-    def is_backward_cheap(self) -> bool:
-        """Whether backward takes clearly less than two forward passes, under autocast."""
-        limit = BACKWARD / FORWARD * (1 - CLOSE)
-        return self.place.is_mixed and is_below(self.timed.backward, self.timed.forward, limit)
-
     @cached_property
     def grad(self) -> Maybe:
         """The forward pass of training over that of inference."""
@@ -121,11 +115,6 @@ class Time(Chapter):
         same = {"size": str(place.size), "batch": place.batch, "precision": place.precision}
         found = sorted(timed(self.data, **same), key=lambda each: each.place.context)
         return tuple(found) if len(found) > 1 else ()
-
-    @property
-    def is_across_cards(self) -> bool:
-        """Whether one of them is held against a ceiling that another card reached."""
-        return any(each.of_peak and each.of_peak.doubt for each in self.contexts)
 
     @cached_property
     def growth(self) -> Maybe:
@@ -141,11 +130,6 @@ class Time(Chapter):
     def tokens_ratio(self) -> Maybe:
         """The same of tokens a second."""
         return self._grown("tokens")
-
-    @property
-    def is_starved(self) -> bool:
-        """Whether launches limit the step at one of the contexts."""
-        return any(each.limits == "launches" for each in self.contexts)
 
     def _grown(self, name: str) -> Maybe:
         ends = [getattr(each, name) for each in self.contexts]

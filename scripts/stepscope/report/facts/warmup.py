@@ -36,11 +36,11 @@ class Warmup(Chapter):
     def rows(self) -> tuple[Row, ...]:
         """The smallest size first."""
         cells = grouped(self.data.dicts("warmup", phase="step"), "cell").values()
-        found = [(where, rows) for rows in cells if (where := place(self.data, rows[0]))]
-        # Shorter contexts before longer ones, then fp32 before the others.
-        found.sort(key=lambda each: (each[0].context, each[0].precision != "fp32"))
-        chosen = {where.size: (where, rows) for where, rows in reversed(found)}
-        return tuple(ordered((_means(*each) for each in chosen.values()), "place.parameters"))
+        means = [_means(place(self.data, rows[0]), rows) for rows in cells]
+        chosen: dict[Name, Row] = {}
+        for row in sorted(filter(None, means), key=_order):
+            chosen.setdefault(row["place"].size, row)
+        return tuple(ordered(chosen.values(), "place.parameters"))
 
     @cached_property
     def worst(self) -> Row | None:
@@ -50,12 +50,8 @@ class Warmup(Chapter):
     @cached_property
     def cost(self) -> Maybe:
         """The largest size's first step over the steady one."""
-        return over(self.rows[-1]["first"], self.rows[-1]["steady"]) if self.rows else None
-
-    @property
-    def is_never(self) -> bool:
-        """Whether a size does not settle."""
-        return any(row["enough"] is None for row in self.rows)
+        largest = self.rows[-1] if self.rows else {}
+        return over(largest.get("first"), largest.get("steady"))
 
     @cached_property
     def cold(self) -> Place | None:
@@ -65,8 +61,9 @@ class Warmup(Chapter):
     @cached_property
     def _cold(self) -> dict[Place, str]:
         """Place → its cell."""
-        rows = grouped(self.data.dicts("first_step", phase="step"), "cell").values()
-        return {where: row["cell"] for where, row in placed(self.data, (own[0] for own in rows))}
+        rows = self.data.dicts("first_step", phase="step")
+        cells = {row["cell"]: row for row in rows}
+        return {where: row["cell"] for where, row in placed(self.data, cells.values())}
 
     @cached_property
     def parts(self) -> tuple[Row, ...]:
@@ -97,8 +94,19 @@ def facts(data: Data) -> Warmup | None:
     return found if found.rows or found.parts else None
 
 
-def _means(where: Place, rows: list[Row]) -> Row:
-    """A cell: its first and steady step, and means of ten steps after so many are left out."""
+def _order(row: Row) -> tuple[int, bool]:
+    """Shorter contexts before longer ones, then fp32 before the others."""
+    return row["place"].context, row["place"].precision != "fp32"
+
+
+def _means(where: Place | None, rows: list[Row]) -> Row:
+    """A cell; empty without a place.
+
+    first, steady: its steps' times. after_N: the mean of ten steps after N are left out. off: how
+    far the mean without any warm-up is off the steady step. enough: after how many it is close.
+    """
+    if where is None:
+        return {}
     means = {int(row["skipped"]): number(row, "mean", "s") for row in rows}
     steady = number(rows[0], "steady", "s")
     off = {skipped: gap(means[skipped], steady) for skipped in sorted(means)}
@@ -115,7 +123,8 @@ def _means(where: Place, rows: list[Row]) -> Row:
 
 
 def _part(row: Row) -> Row:
-    """What the host does in the first step of a process and in a later one."""
+    """What the host does in the first step of a process and in a later one, and how much longer
+    that takes."""
     told = shown(row)
     name = Name(PARTS.get(row["part"], row["part"]))
     return told | {"part": name, "more": minus(told["first"], told["later"])}

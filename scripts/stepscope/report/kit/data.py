@@ -60,7 +60,9 @@ def of_series(row: Row) -> Maybe:
     if math.isnan(row["median"]):
         return None
     name = row["quantity"]
-    unit = {"1": "share" if name in SHARES else "count"}.get(row["unit"]) or row["unit"]
+    unit = row["unit"]
+    if unit == "1":
+        unit = "share" if name in SHARES else "count"
     measured = Quantity(row["median"], unit, cells=(row["cell"],), of=_of(row, "median"))
     measured = within(measured, row["low"], row["high"])
     is_open = name == "time" and not measured.has_interval
@@ -92,13 +94,17 @@ def _of(row: Row, column: str) -> tuple[str, ...]:
 
 
 def shown(row: Row, **units: str) -> Row:
-    """A row as pages show it: numbers as quantities, in the units of the schema unless others are
-    named, and text as that of a record."""
+    """A row as pages show it, with the columns of its table and of its cell.
+
+    Numbers are quantities, in the units of the schema unless others are named, and missing where
+    they are not known; text is that of a record, and missing where it is empty.
+    """
     made: Row = {}
     for column in (*TABLES["cells"].columns, *TABLES[row["table"]].columns):
         name = column.name
         if column.kind == NUMBER:
-            made[name] = number(row, name, units.get(name) or column.printed or column.unit)
+            unit = units.get(name) or column.printed or column.unit
+            made[name] = number(row, name, unit)
         elif column.kind == TEXT:
             made[name] = Name(row[name]) if row.get(name) else None
     return made
@@ -110,7 +116,8 @@ def total(rows: list[Row], column: str, unit: str) -> Maybe:
     if not values:
         return None
     first = rows[0]
-    return Quantity(math.fsum(values), unit, cells=(first["cell"],), of=_of(first, column))
+    cells = (first["cell"],)
+    return Quantity(math.fsum(values), unit, cells=cells, of=_of(first, column))
 
 
 def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple, list[Row]]:

@@ -71,12 +71,11 @@ UNITS = {
 }
 
 
-def in_prose(quantity, with_unit: bool = True) -> str:
+def in_prose(quantity) -> str:
     """`424 ms`, `88.9 GiB`, `38 %`, `4.2 [2.6, 6.9]`."""
     divisor, suffix = scale(quantity)
     value, interval = _shown(quantity, divisor, LOUD)
-    words = [value, interval, suffix if with_unit else ""]
-    return THIN.join(filter(None, words))
+    return THIN.join(filter(None, [value, interval, suffix]))
 
 
 def in_table(quantity, divisor: float) -> str:

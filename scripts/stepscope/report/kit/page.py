@@ -13,7 +13,6 @@ from pathlib import Path
 import jinja2
 
 from stepscope.report.kit.named import Name
-from stepscope.report.kit.quantity import Quantity
 from stepscope.report.kit.view import escaped, table
 
 _GAP = "\0"  # stands in the text where a value is missing
@@ -79,7 +78,7 @@ def environment(folder: Path, figures: Callable[[str], str | None]) -> jinja2.En
         path = figures(name) if name else None
         return f"![{name}]({path})\n*{caption}*" if path else None
 
-    made.filters |= {"table": table, "bare": _bare, "listed": listed}
+    made.filters |= {"table": table, "listed": listed}
     made.globals |= {"figure": figure}
     return made
 
@@ -88,11 +87,6 @@ def _printed(value: object) -> object:
     if value is None:
         return _GAP
     return escaped(value) if isinstance(value, Name) else value
-
-
-def _bare(quantity: Quantity | None) -> str | None:
-    """A quantity without its unit: `458 of 546 ms`."""
-    return quantity.bare if quantity else None
 
 
 def listed(names: Iterable[object] | None) -> str | None:

@@ -53,11 +53,6 @@ class Quantity:
         low, high = self.ends
         return (high - low) / (2 * abs(self.value))
 
-    @property
-    def bare(self) -> str:
-        """Without its unit: `458 of 546 ms`."""
-        return number_format.in_prose(self, with_unit=False)
-
 
 Maybe = Quantity | None  # what was not measured is None, and so is what is made of it
 

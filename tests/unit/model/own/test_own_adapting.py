@@ -62,7 +62,7 @@ def assert_close(one, other):
 
 
 @pytest.mark.parametrize(
-    ("reference", "keys"),
+    "reference, keys",
     [("gpt", GPT), ("hf:llama", {}), ("hf:llama", {"attn_implementation": "eager"})],
 )
 @pytest.mark.parametrize("attention", ["sdpa", "triton"])
@@ -119,7 +119,7 @@ def test_an_attention_imported_by_name_whose_heads_share_keys_and_values_is_repl
 
 
 @pytest.mark.parametrize(
-    ("keys", "reason"),
+    "keys, reason",
     [
         (
             {"mask": 1},

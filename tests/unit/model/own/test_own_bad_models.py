@@ -37,7 +37,7 @@ def complaint(write):
 
 # The user's text begins in line 5 of the file.
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text, said",
     [
         (
             "import absent_package",
@@ -112,7 +112,7 @@ def test_keys_that_build_does_not_take(complaint):
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
+    "text, kind",
     [
         ("def build(context): raise MemoryError()", MemoryError),
         ("def build(context): raise torch.OutOfMemoryError('x')", torch.OutOfMemoryError),
@@ -136,16 +136,8 @@ def test_running_out_of_memory_passes_unchanged(write, text, kind):
     assert type(caught.value) is kind
 
 
-def test_a_bad_model_is_described_by_the_same_line(write):
-    reference = write(
-        "def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Linear(5, 10))"
-    )
-    with pytest.raises(own.ModelError, match="forward fails: RuntimeError: mat1 and mat2 shapes"):
-        own.describe(reference, {}, 8, 2)
-
-
 @pytest.mark.parametrize(
-    ("name", "keys", "said"),
+    "name, keys, said",
     [
         ("no/such-repository", {}, "there is no folder no/such-repository with a config.json"),
         (

@@ -46,10 +46,7 @@ def test_files_are_named_as_the_reference_names_them(write, tmp_path, monkeypatc
     write("from .parts import value", "models/mine.py")
     write("value = 1", "models/parts.py")
     monkeypatch.chdir(tmp_path)
-    assert files_of("models/mine.py:build") == [
-        Path("models/mine.py"),
-        Path("models/parts.py"),
-    ]
+    assert files_of("models/mine.py:build") == [Path("models/mine.py"), Path("models/parts.py")]
 
 
 def test_a_file_that_is_not_there(tmp_path):

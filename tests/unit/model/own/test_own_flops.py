@@ -119,7 +119,7 @@ def build(context, experts, repeats): return Net(experts, repeats)
 
 
 @pytest.mark.parametrize(
-    ("experts", "repeats", "why"),
+    "experts, repeats, why",
     [(4, 1, "the model has experts"), (1, 2, "more than once"), (1, 3, "more than once")],
 )
 def test_experts_of_which_a_token_takes_one_and_weights_that_are_used_again_disagree(
@@ -166,7 +166,7 @@ def build(context, kind): return Net(kind)
 """
 
 
-@pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3)])
+@pytest.mark.parametrize("kind, gates", [("LSTM", 4), ("GRU", 3)])
 def test_recurrent_layers(flops, write, kind, gates):
     """Each gate of a layer has a weight for its input and one for what it remembers. A GRU runs
     step by step, and nothing asks for the gradient of what either layer remembers at first."""

@@ -81,7 +81,7 @@ def test_default_loss_is_that_of_the_next_tokens(make, gpt):
 
 
 @pytest.mark.parametrize(
-    ("architecture", "own_parameters"),
+    "architecture, own_parameters",
     [("llama", 0), ("qwen3", 2 * 2 * 16)],  # Qwen3 normalises Q and K of each block, by head
 )
 def test_an_architecture_of_transformers(make, architecture, own_parameters):
@@ -206,16 +206,6 @@ def test_weights_keep_their_type_and_frozen_ones_are_counted_apart(make, write, 
     assert (found["parameters_bytes"], found["trained_bytes"]) == (90 * size, 50 * size)
     assert found["dtype"] == f"torch.{name}"
     model.loss(model.make_batch()).backward()
-
-
-def test_types_of_a_mixed_model_are_named_the_most_first(make, write):
-    model = make(
-        write("""
-        def build(context):
-            return nn.Sequential(nn.Embedding(10, 4), nn.LayerNorm(4), nn.Linear(4, 10).double())
-        """)
-    )
-    assert model.description["dtype"] == "torch.float64 + torch.float32"
 
 
 def test_an_architecture_has_the_type_that_a_key_asks_for(make):

@@ -45,33 +45,6 @@ def test_forward_and_backward_of_each_part_are_named_in_their_order(opened, make
     ]
 
 
-def test_ranges_are_described(make, gpt, vit):
-    found = make(gpt, GPT).description["ranges"]
-    names = [
-        "embedding",
-        "block",
-        "norm",
-        "attention",
-        "QKV projection",
-        "output projection",
-        "FFN",
-        "final norm",
-    ]
-    assert found == {"by": "hooks", "names": [*names, "LM head"]}
-    names = make("hf:qwen3").description["ranges"]["names"]
-    assert {"Q projection", "K projection", "V projection", "norm in attention", "LM head"} <= set(
-        names
-    )
-    assert make(vit, {"layers": 2}).description["ranges"]["names"] == [
-        "block",
-        "attention",
-        "FFN",
-        "norm",
-        "final norm",
-        "LM head",
-    ]
-
-
 @pytest.mark.parametrize("reference", ["gpt", "vit", "hf:llama"])
 def test_hooks_change_no_number(request, make, step, reference):
     keys = {"gpt": GPT, "vit": {"layers": 1, "width": 12, "heads": 2}}.get(reference)

@@ -1,0 +1,85 @@
+"""The peak of memory of a step of one's own before it is run: every operator runs in shapes alone,
+which takes neither memory nor a GPU, while torch's memory tracker adds up what is alive.
+
+Operators are the CPU's. What they save is what a GPU's save, but for scratch memory, for rows of
+statistics that a kernel rounds up, and for PyTorch's log-softmax under autocast, which reads 16
+bits on a GPU and is given a copy in fp32 here.
+"""
+
+import importlib.util
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._subclasses import FakeTensorMode
+from torch.distributed._tools.mem_tracker import MemTracker
+
+from stepscope.measure import models, steps
+from stepscope.measure.workload import Workload
+from stepscope.model.own.reference import ModelError
+
+# A model of one's own has its own loss, and a compiler wants real tensors.
+OPTIONS = ("precision", "attention", "optimizer", "checkpoint")
+STEPS = 2  # the first one makes the optimizer's state
+Found = tuple[int, list[dict[str, Any]]]  # the peak, and its categories with their bytes
+TOTAL = "Total"
+TRACKED = (torch.nn.Module, torch.optim.Optimizer)  # our own AdamW is neither
+
+
+def found(given: Namespace) -> Found:
+    """The peak of a model or a step of one's own, bytes, and that of each category. given: `step`,
+    or `model` with `keys`, context, batch and options.
+
+    Raises ValueError, in one line, for what the model or the step cannot be or have.
+    """
+    if given.step:
+        return of_step(given.step)
+    spec = {name: getattr(given, name) for name in ("model", "context", "batch", *OPTIONS)}
+    spec |= {"device": "cpu", "seed": 0, "model_keys": given.keys}
+    try:
+        return of_spec(spec)
+    except (ModelError, models.Unsupported) as error:
+        raise ValueError(str(error)) from None
+
+
+def of_spec(spec: dict[str, Any]) -> Found:
+    """That of whole steps of a cell's spec, whose device is "cpu"."""
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        work = Workload(spec)
+        return _tracked(steps.free(work), work.model.module, *work.optimizers)
+
+
+def of_step(reference: str) -> Found:
+    """The same of FILE:FUNCTION, which returns a step: a function of nothing that runs forward,
+    backward and the optimizer. Raises ValueError, in one line, where there is no such function."""
+    file, _, name = reference.rpartition(":")
+    path = Path(file)
+    if not path.is_file() or not name.isidentifier():
+        raise ValueError(f"step {reference!r}: say FILE.py:FUNCTION, of a file that is there")
+    found = importlib.util.spec_from_file_location(path.stem, path)
+    assert found is not None and found.loader is not None, "a file of Python has a loader"
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    if not hasattr(module, name):
+        raise ValueError(f"step {reference!r}: {path} has no {name}")
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        tracker = MemTracker()
+        with tracker:  # what the function makes belongs to the peak
+            step = getattr(module, name)()
+        return _tracked(step, tracker=tracker)
+
+
+def _tracked(step: Callable[[], object], *made: Any, tracker: MemTracker | None = None) -> Found:
+    """made: modules and optimizers that are there before the tracker is."""
+    tracker = tracker or MemTracker()
+    tracker.track_external(*[each for each in made if isinstance(each, TRACKED)])
+    for _ in range(STEPS):
+        tracker.reset_mod_stats()
+        with tracker:
+            step()
+    (snapshot,) = tracker.get_tracker_snapshot("peak").values()
+    sizes = {str(getattr(kind, "value", kind)): size for kind, size in snapshot.items()}
+    size = sizes.pop(TOTAL)
+    return size, [{"category": kind.lower(), "bytes": each} for kind, each in sizes.items()]

@@ -1,0 +1,108 @@
+"""Peaks of steps in shapes alone: against the closed form, sums by hand, and recorded peaks."""
+
+from argparse import Namespace
+
+import pytest
+from stepscope.formulas.footprint import Setup
+from stepscope.formulas.footprint_peak import peak
+from stepscope.measure import fake_peak
+from stepscope.model.shape import ModelShape
+
+SPEC = {
+    "d_model": 64,
+    "d_ff": 128,
+    "num_layers": 6,
+    "num_heads": 4,
+    "vocab_size": 200,
+    "context": 128,
+    "batch": 2,
+    "seed": 0,
+    "device": "cpu",
+}
+OWN = {
+    "model": "models/gpt.py:build",
+    "model_keys": '{"layers":4}',
+    "batch": 4,
+    "context": 64,
+    "precision": "fp32",
+    "seed": 0,
+    "device": "cpu",
+}
+# An hf:llama of tests of an H200 (report/example/llama), bytes with 64 MiB of cuBLAS.
+LLAMA = (
+    '{"hidden_size":2048,"intermediate_size":8192,"num_attention_heads":32,'
+    '"num_hidden_layers":16,"num_key_value_heads":8,"vocab_size":32000}'
+)
+LIBRARIES = 64 * 2**20
+
+STEP = """
+import torch
+
+def make():
+    layer = torch.nn.Linear(300, 200, bias=False)
+    optimizer = torch.optim.SGD(layer.parameters())
+    x = torch.ones(1000, 300)
+
+    def step():
+        optimizer.zero_grad()
+        layer(x).sum().backward()
+        optimizer.step()
+
+    return step
+"""
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("attention", ["naive", "sdpa"])
+@pytest.mark.parametrize("optimizer", ["own", "fused"])
+def test_it_is_the_closed_form_of_a_size(precision, attention, optimizer):
+    options = {"precision": precision, "attention": attention, "optimizer": optimizer}
+    size, parts = fake_peak.of_spec(SPEC | options)
+    setup = Setup(ModelShape(64, 128, 6, 4, 200), 2, 128, precision, attention, optimizer)
+    assert size == pytest.approx(peak(setup, "step").bytes, rel=0.004)
+    assert sum(each["bytes"] for each in parts) == size
+
+
+def test_a_model_of_ones_own_against_its_recording(monkeypatch, request):
+    monkeypatch.chdir(request.config.rootpath)
+    size, _ = fake_peak.of_spec(OWN)
+    # memory_summary.csv of the cell memory/mine/ctx64/fp32 in tests/data/cpu_own.zip
+    assert size == pytest.approx(206_135_304, rel=1e-4)
+
+
+def test_an_architecture_of_transformers_against_a_gpus_peak(monkeypatch, request):
+    pytest.importorskip("transformers")
+    monkeypatch.chdir(request.config.rootpath)
+    spec = OWN | {"model": "hf:llama", "model_keys": LLAMA, "context": 128, "precision": "bf16"}
+    size, _ = fake_peak.of_spec(spec)
+    assert size + LIBRARIES == pytest.approx(17_996_747_016, rel=1e-6)
+
+
+def test_a_step_of_ones_own_by_hand(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text(STEP)
+    size, parts = fake_peak.found(Namespace(step=f"{file}:make", model=None))
+    of_bytes = {each["category"]: each["bytes"] for each in parts}
+    weight, inputs = 4 * 300 * 200, 4 * 1000 * 300
+    assert of_bytes["parameter"] == weight
+    # the sum's gradient is one number, expanded; the weight's gradient comes on top of x and y
+    assert weight + inputs + weight <= size <= 2 * weight + inputs + 4 * 1000 * 200 * 2
+
+
+@pytest.mark.parametrize(
+    "reference, told", [("none.py:make", "of a file that is there"), ("{}:other", "has no other")]
+)
+def test_a_step_that_is_not_there(tmp_path, reference, told):
+    file = tmp_path / "own.py"
+    file.write_text(STEP)
+    with pytest.raises(ValueError, match=told):
+        fake_peak.of_step(reference.format(file))
+
+
+def test_a_model_that_is_not_there_is_one_line(tmp_path):
+    options = dict.fromkeys(fake_peak.OPTIONS) | {"precision": "fp32"}
+    given = Namespace(
+        step=None, model="models/gpt.py:nothing", keys="{}", context=8, batch=1, **options
+    )
+    with pytest.raises(ValueError, match="nothing"):
+        fake_peak.found(given)
