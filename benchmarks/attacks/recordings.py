@@ -171,9 +171,9 @@ def spoil_database(file: Path, draw: random.Random) -> str:
         way = draw.choice(("one", "one", "all", "all", "gone", "renamed", "dropped", "endless"))
         if way == "one":
             row = f"(SELECT rowid FROM {table} LIMIT 1 OFFSET {draw.randrange(5)})"
-            database.execute(f'UPDATE {table} SET "{column}" = ? WHERE rowid = {row}', (value,))
+            database.execute(f'UPDATE OR IGNORE {table} SET "{column}" = ? WHERE rowid = {row}', (value,))
         elif way == "all":
-            database.execute(f'UPDATE {table} SET "{column}" = ?', (value,))
+            database.execute(f'UPDATE OR IGNORE {table} SET "{column}" = ?', (value,))
         elif way == "renamed":
             database.execute(f'ALTER TABLE {table} RENAME COLUMN "{column}" TO other')
         elif way == "dropped":
