@@ -15,7 +15,7 @@ from types import ModuleType
 
 from torch import nn
 
-from stepscope.model.out_of_memory import is_out_of_memory
+from stepscope.model.out_of_memory import is_out_of_memory, said_by
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
 
 _loaded: dict[Path, ModuleType] = {}
@@ -49,7 +49,7 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
 
 def told(error: BaseException, reference: Reference) -> str:
     """An error in one line, with the last line of the user's file that it came through."""
-    said = " ".join(str(error).split())[:300]
+    said = " ".join(said_by(error).split())[:300]
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if isinstance(error, SyntaxError):
         return f"line {error.lineno}: {type(error).__name__}: {error.msg}"
