@@ -52,7 +52,7 @@ class Network:
     def at_once(self, computing: float, sending: float) -> float:
         """Seconds until both of them have ended."""
         both = self.beside(computing, sending)
-        return both + (sending - both / self.slowed) + (computing - both * (1 - self.lost))
+        return computing + sending + both * (self.lost - 1 / self.slowed)
 
 
 @dataclass(frozen=True)
@@ -109,13 +109,10 @@ def gradients_of(sizes: list[tuple[int, bool]]) -> tuple[Gradient, ...]:
     """The gradients of parameters that stand in the order of the forward pass: (number of entries,
     whether it is a matrix of a product). The backward pass takes time for products alone, and of
     each as much as it has entries."""
-    total = sum(count for count, is_product in sizes if is_product)
-    done = 0
-    found = []
-    for count, is_product in reversed(sizes):
-        done += count if is_product else 0
-        found.append(Gradient(4 * count, done / total))
-    return tuple(found)
+    counts, are_products = zip(*reversed(sizes), strict=True)
+    done = np.cumsum(np.multiply(counts, are_products))
+    ready = (done / done[-1]).tolist()
+    return tuple(Gradient(4 * count, share) for count, share in zip(counts, ready, strict=True))
 
 
 def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float:
@@ -123,13 +120,13 @@ def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float
     network = network.among(devices)
     whole = network.all_reduce(one.bytes)
     copied = network.copying * one.bytes
-    spared = one.optimizer * (1 - 1 / devices)
+    spared = 0.0
+    if strategy in ("sharded", "zero", "fsdp"):
+        spared = one.optimizer * (1 - 1 / devices)
     match strategy:
         case "naive":
             return one.step + sum(network.all_reduce(each.bytes) for each in one.gradients)
-        case "flat":
-            return one.step + copied + whole
-        case "sharded":
+        case "flat" | "sharded":
             return one.step + copied + whole - spared
         case "fsdp":
             return _fully_sharded(one, network) - spared
@@ -139,8 +136,8 @@ def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float
             return one.forward + _staged(one, network)
         case "ddp" | "zero":
             ended = max(_sent(one, _bucketed(one.gradients), network))
-            seconds = one.forward + ended + one.optimizer + 2 * copied
-            return seconds + (whole / 2 - spared if strategy == "zero" else 0.0)
+            gathered = whole / 2 if strategy == "zero" else 0.0
+            return one.forward + ended + one.optimizer + 2 * copied + gathered - spared
     return one.step
 
 

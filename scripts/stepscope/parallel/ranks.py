@@ -18,6 +18,7 @@ from multiprocessing.process import BaseProcess
 
 from stepscope.machine import cores, process
 
+FAILED = 1  # exit code after an exception
 GRACE = 1.0  # seconds in which others may fail of what ended the first; the cause is named
 
 
@@ -80,18 +81,18 @@ def _started(work: Callable[[int], object], rank: int, name: str) -> tuple[BaseP
 
 def _run(work: Callable[[int], object], rank: int, pipe: Connection) -> None:
     process.die_with_parent()
+    code = 0
     try:
         pipe.send(work(rank))
     except VariantError as error:
         error.reason = f"rank {rank}: {error.reason}"
-        pipe.send(_RankError(time.time(), error))
+        pipe.send(error)
     except BaseException:
         traceback.print_exc()
-        name = multiprocessing.current_process().name
-        pipe.send(_RankError(time.time(), _ended(name, "failed")))
+        code = FAILED
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # to take a process group down waits for the others
+    os._exit(code)  # to take a process group down waits for the others
 
 
 def _received(child: BaseProcess, pipe: Connection) -> object:
@@ -101,15 +102,14 @@ def _received(child: BaseProcess, pipe: Connection) -> object:
     except EOFError:  # it ended without a word
         child.join()
         code = child.exitcode or 0
-        how = f"was killed by signal {-code}" if code < 0 else "ended without a result"
-        found = _RankError(0.0, _ended(child.name, how))
-    if isinstance(found, _RankError):
-        raise found
+        how = "failed" if code == FAILED else "ended without a result"
+        if code < 0:
+            how = f"was killed by signal {-code}"
+        found = SystemExit(f"error: {child.name} {how}; all ranks were ended")
+        raise _RankError(0.0 if code < 0 else time.time(), found) from None
+    if isinstance(found, VariantError):
+        raise _RankError(time.time(), found)
     return found
-
-
-def _ended(name: str, how: str) -> SystemExit:
-    return SystemExit(f"error: {name} {how}; all ranks were ended")
 
 
 def keep_to_own_cores(rank: int, count: int) -> None:

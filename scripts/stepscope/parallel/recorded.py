@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stepscope.measure import scratch
-from stepscope.measure.clock import Clock
 from stepscope.parallel.place import Place
 from stepscope.trace.apart import Span, Step
 
@@ -33,16 +32,15 @@ def recorded(step: Callable[[], None], count: int, place: Place) -> Recording:
     """So many steps under the profiler, each waited for; before each all ranks meet. It looks at
     the GPU alone where there is one: to record the host's operators, too, would slow down what
     launches limit."""
-    clock = Clock(place.device)
     windows = []
     times = []
     # Without acc_events it warns.
     with scratch.profiler(place.device, with_host=False, acc_events=True) as seen:
         for _ in range(count):
-            clock.synchronize()
+            place.clock.synchronize()
             place.agreed(0.0)
             begin = time.time_ns()
-            times.append(clock.time(step))
+            times.append(place.clock.time(step))
             windows.append((begin, time.time_ns()))
     content = scratch.trace_of(seen)
     base = content.get("baseTimeNanoseconds", 0)
@@ -70,6 +68,7 @@ def spans_of(events: list[dict]) -> tuple[list[Span], list[Span]]:
     kernels: list[Span] = []
     collectives: list[Span] = []
     main = ("cpu_op", os.getpid())
+    until = 0.0
     for event in events:
         name = event["name"]
         kind = event.get("cat")
@@ -78,9 +77,9 @@ def spans_of(events: list[dict]) -> tuple[list[Span], list[Span]]:
             collectives.append(span)
         elif kind in ON_GPU:
             kernels.append(span)
-        elif (kind, event.get("tid")) == main:
-            if not kernels or span.start >= kernels[-1].end:
-                kernels.append(span)
+        elif (kind, event.get("tid")) == main and span.start >= until:
+            until = span.end
+            kernels.append(span)
     return kernels, collectives
 
 

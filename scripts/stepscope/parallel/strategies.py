@@ -20,7 +20,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from stepscope.axes import option
 from stepscope.measure import models
-from stepscope.measure.workload import Workload
+from stepscope.measure.workload import Workload, unsupported
 from stepscope.model.chosen import load
 from stepscope.model.formats import FORMATS
 from stepscope.parallel.place import Place
@@ -29,10 +29,6 @@ from stepscope.parallel.place import Place
 warnings.filterwarnings("ignore", ".*(broadcast_buffers|torch.distributed)", FutureWarning)
 reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-
-
-FP32 = 4  # bytes
-POINTS = ("init", "before optimizer", "after")
 
 
 class Replica(Workload):
@@ -49,19 +45,22 @@ class Replica(Workload):
 
     @classmethod
     def held(cls, parameters: int, devices: int, point: str) -> float:
-        """Bytes that a rank holds at one of POINTS of a step, in closed form. AdamW keeps two
-        moments, from the first step on. What a step makes and lets go of (activations, a buffer
-        while it is sent) is not in it, and is the same for all."""
+        """Bytes that a rank holds at a point of a step (init, before optimizer, after), in closed
+        form. AdamW keeps two moments, from the first step on. What a step makes and lets go of
+        (activations, a buffer while it is sent) is not in it, and is the same for all."""
         parts = ["weights"]
         if point != "init":
             parts += ["gradients", "state", "state"]
         divided = sum(part in cls.divided for part in parts)
-        each = FP32 * parameters
+        each = 4 * parameters  # of fp32
         return each * (cls.buckets + len(parts) - divided) + divided * each / devices
 
     def __init__(self, spec: dict, place: Place):
+        reason = unsupported(spec)
         if "model" in spec:
-            raise models.Unsupported("several devices run the sizes of this project alone")
+            reason = "several devices run the sizes of this project alone"
+        if reason:
+            raise models.Unsupported(reason)
         self._place = place
         self._group = place.group(spec.get("ctas", 0))
         super().__init__(spec | {"batch": spec["batch"] * place.devices})
@@ -106,14 +105,14 @@ class Alone(Replica):
 
     def whole(self) -> float:
         """On one device the parts come one after the other, and their gradients add up."""
-        losses = []
+        total = 0.0
         for part in range(self._place.devices):
             self._take(part)
             self._forward()
             super()._backward()
-            losses.append(float(self.loss.detach()))
+            total += float(self.loss.detach())
         self._take(self._place.rank)
-        return sum(losses) / len(losses)
+        return total / self._place.devices
 
 
 class Naive(Replica):
@@ -144,7 +143,6 @@ class Overlapped(Replica):
 
     def _share(self) -> None:
         self._sent: list[tuple[Tensor, Tensor, dist.Work]] = []
-        self._is_cast = self.spec.get("gradients", "fp32") == "bf16"
         # Weakly: a parameter has its hooks where Python's collector does not look, so that a
         # replica that they hold would stay in memory for good.
         send = partial(Overlapped._send, weakref.proxy(self))
@@ -154,7 +152,9 @@ class Overlapped(Replica):
     def _send(self, parameter: Tensor) -> None:
         gradient = parameter.grad
         assert gradient is not None, "the hook of a parameter that has its gradient"
-        sent = gradient.to(torch.bfloat16) if self._is_cast else gradient
+        sent = gradient
+        if self.spec.get("gradients") == "bf16":
+            sent = gradient.bfloat16()
         work = dist.all_reduce(sent, group=self._group, async_op=True)
         self._sent.append((gradient, sent, work))
 
