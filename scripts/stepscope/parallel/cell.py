@@ -28,16 +28,17 @@ class ParallelMeasurement(Measurement):
         super().__enter__()
         wanted = self.spec["devices"]
         self.failed: dict[str, VariantError] = {}
-        self._uuids: list[str] = []
-        there, kind = identity.usable_cores(), "processor cores"
+        there: list[str | None] = [None] * identity.usable_cores()
+        kind = "processor cores"
         if self._device == "cuda":
-            self._uuids = [gpu.uuid for gpu in gpus.visible_gpus()[:wanted]]
-            there, kind = len(self._uuids), "GPUs"
-        for uuid in self._uuids[1:]:
+            there = [gpu.uuid for gpu in gpus.visible_gpus()]
+            kind = "GPUs"
+        self._uuids = there[:wanted]
+        for uuid in filter(None, self._uuids[1:]):
             self._open.enter_context(locks.hold(uuid))
-        if there < wanted:
+        if len(there) < wanted:
             self._prepare()  # no rank will
-            reason = f"{wanted} {kind} are asked for, {there} can be used"
+            reason = f"{wanted} {kind} are asked for, {len(there)} can be used"
             for variant in self.spec["variants"]:
                 name = variant["name"]
                 self.failed[name] = VariantError(name, "unsupported", reason)
@@ -59,11 +60,11 @@ class ParallelMeasurement(Measurement):
                     answers = ranks.together(spec["devices"], run, seconds)
                 except VariantError as error:
                     self.check_memory(error.status)
-                    print(f"{error.variant}: {error.status}: {error.reason}", flush=True)
                     self.failed[error.variant] = error
                     continue
-            self._seen += [seen for _, seen in answers]
-            return [found for found, _ in answers]
+            found, seen = zip(*answers, strict=True)
+            self._seen += seen
+            return [*found]
         return []
 
     def _rank(self, work: Work, spec: dict, file: Path, rank: int) -> tuple[object, dict]:
@@ -72,7 +73,7 @@ class ParallelMeasurement(Measurement):
 
         devices = spec["devices"]
         ranks.keep_to_own_cores(rank, devices)
-        self._gpu = self._uuids[rank] if self._uuids else None
+        self._gpu = self._uuids[rank]
         self._prepare()
         torch.set_num_threads(max(1, spec["threads"] // devices))
         if self._device == "cuda":

@@ -30,8 +30,7 @@ def measured(spec: dict, place: Place) -> list[dict]:
     few in a row, the median of a few such rounds. Then one of a copy of the largest."""
     rows = []
     for size in SIZES[place.device]:
-        count = size // 4 // place.devices
-        part = torch.zeros(count, device=place.device)
+        part = torch.zeros(size // 4 // place.devices, device=place.device)
         whole = part.repeat(place.devices)
         calls: dict[str, Callable[[], object]] = {
             "all_reduce": partial(dist.all_reduce, whole),

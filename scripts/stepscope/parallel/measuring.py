@@ -8,7 +8,6 @@ one that fails in a collective cannot go on.
 import contextlib
 import gc
 import math
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -16,24 +15,23 @@ from functools import partial
 
 import pandas as pd
 import torch
+import torch._dynamo
 import torch.distributed as dist
 
-from stepscope.axes import option
 from stepscope.measure import gpu_alone, ladder, memory, steps
 from stepscope.measure.found import Found, Outcome
 from stepscope.measure.samples import Budget, Samples, take_turns
-from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
 from stepscope.parallel.cell import ParallelMeasurement, combined, largest
 from stepscope.parallel.collectives import measured, repeat
 from stepscope.parallel.place import Place
-from stepscope.parallel.ranks import LateError, VariantError
-from stepscope.parallel.recorded import Recording, recorded
+from stepscope.parallel.ranks import VariantError
+from stepscope.parallel.recorded import PROFILED, Recording, recorded
 from stepscope.parallel.strategies import STRATEGIES, Replica
 from stepscope.trace import apart
 
 ALONE = "alone"  # the variant that all others are compared with
-PHASED, PROFILED = 3, 3  # steps
+PHASED = 3  # steps
 CAPTURE_SECONDS = 240.0  # after which capturing is given up: a rank may wait for one that cannot
 ENERGY_SECONDS = 2 * gpu_alone.LEAST_SECONDS  # a second series on one rank alone would hang
 
@@ -50,21 +48,18 @@ class Examined(Found):
 def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
     """(what each process found, the study's own part of the summary: checks and tables)."""
     spec = cell.spec
-    if spec["device"] == "cpu":  # imports torch's compiler, once for all ranks
-        load("optimizer", option(spec, "optimizer")).make([torch.zeros(1)])
     sent = cell.together(measured)
     found = []
     for process in range(1, spec["processes"] + 1):
         if of_ranks := cell.together(partial(timed, process)):
-            print(f"process {process} of {spec['processes']} has ended", flush=True)
             found.append(combined(of_ranks))
-    examined: list[Examined] = cell.together(examine)
+    examined = cell.together(examine)
     last = combined(examined) if examined else Found()
     found.append(last)
     if examined and spec["device"] == "cuda":
         try:
             found.append(combined(cell.together(replayed, CAPTURE_SECONDS)))
-        except (LateError, SystemExit) as given_up:  # what cannot be had may not fail the cell
+        except SystemExit as given_up:  # what cannot be had may not fail the cell
             last.status(ALONE, "unsupported", str(given_up), mode="host-free")
     for name, why in cell.failed.items():
         last.status(name, why.status, why.reason, mode="step")
@@ -95,12 +90,12 @@ def whole_steps(work: Replica, count: int = 1) -> None:
         work.drop_graph()
 
 
-def forget(device: str) -> None:
+def forget(place: Place) -> None:
     """Give back what a variant that is no longer referred to has held. NCCL keeps what it sent
     last until the next collective: a bucket as large as all gradients, of torch's DDP."""
     gc.collect()
-    dist.all_reduce(torch.zeros(1, device=device))
-    memory.release(device)
+    dist.all_reduce(torch.zeros(1, device=place.device))
+    memory.release(place.device)
 
 
 def timed(process: int, spec: dict, place: Place) -> Found:
@@ -114,16 +109,17 @@ def timed(process: int, spec: dict, place: Place) -> Found:
     fit = ladder.fit_together(spec | {"variants": variants}, int(place.agreed(free)))
     works: dict[str, Replica] = {}
 
-    def run(name: str, turn: int = 0, kind: str = "free", is_warmup: bool = False) -> None:
+    def run(
+        name: str, turn: int | None = None, kind: str = "free", is_warmup: bool = False
+    ) -> None:
         own = works[name]
         for work in works.values():
             if work is not own:  # the gradients of all need not be there at once
                 work.clear_gradients()
         step = steps.timed(own, "step", kind, place.clock)
-        counted = turn if fit and turn else None
         with attempt(name):
             own.use()
-            samples.run(name, step, is_warmup, mode="step", kind=kind, round=counted)
+            samples.run(name, step, is_warmup, mode="step", kind=kind, round=turn if fit else None)
 
     for group in ladder.groups(ladder.ordered(variants, process), fit):
         for variant in group:
@@ -136,7 +132,7 @@ def timed(process: int, spec: dict, place: Place) -> Found:
         if ALONE in works:  # what the prediction begins with; the same number on all ranks
             repeat(PHASED, partial(run, ALONE, kind="phased"))
         works.clear()
-        forget(place.device)
+        forget(place)
     return Found(process, samples.rows)
 
 
@@ -161,13 +157,11 @@ def examine(spec: dict, place: Place) -> Examined:
                 found.sizes(name, memory.peaks(place.device, before), mode="step", phase="step")
                 _energy(work, name, place, found)
             for point, size in held.items():
-                formula = work.held(count, place.devices, point)
-                own = size - before["peak_allocated"]
-                row = {"variant": name, "point": point, "held": own, "formula": formula}
-                found.memory.append(row)
-            found.recordings[name] = recorded(partial(whole_steps, work), PROFILED, place)
+                row = {"variant": name, "point": point, "held": size - before["peak_allocated"]}
+                found.memory.append(row | {"formula": work.held(count, place.devices, point)})
+            found.recordings[name] = recorded(partial(whole_steps, work), place)
             del work  # no variable may hold it when memory is given back
-        forget(place.device)
+        forget(place)
         found.status(name, mode="step")
     return found
 
@@ -211,8 +205,7 @@ def computed(work: Replica) -> dict:
 def _energy(work: Replica, name: str, place: Place, found: Found) -> None:
     """Joules a step. All ranks run as many steps as the first one wants: so many that the series is
     long enough for the counter after one round."""
-    run = partial(whole_steps, work)
-    each = statistics.median(place.clock.time(run) for _ in range(3))
+    each = place.clock.time(partial(whole_steps, work, PROFILED)) / PROFILED
     count = math.ceil(place.agreed(ENERGY_SECONDS / each))
     own = Found()
     gpu_alone.energy(partial(whole_steps, work, count), name, own, place.telemetry)
@@ -231,7 +224,7 @@ def replayed(spec: dict, place: Place) -> Found:
             # No time for more than the fewest replays, whose number is the same on all ranks.
             gpu_alone.host_free(work, variant["name"], samples, found, seconds=0.0)
             del work
-            forget(place.device)
+            forget(place)
     return found
 
 
@@ -240,10 +233,9 @@ def rank_rows(examined: list[Examined]) -> list[dict]:
     seconds; `residual` is what they leave of its clock."""
     if not examined or ALONE not in examined[0].recordings:
         return []
-    references = []
-    for one in examined:
-        ordered = sorted(one.recordings[ALONE].steps, key=apart.busy_time)
-        references.append(ordered[PROFILED // 2])
+    references = [
+        sorted(one.recordings[ALONE].steps, key=apart.busy_time)[PROFILED // 2] for one in examined
+    ]
     rows = []
     for name in examined[0].recordings:
         recordings = [one.recordings[name] for one in examined]
@@ -252,5 +244,5 @@ def rank_rows(examined: list[Examined]) -> list[dict]:
                 own = recordings[rank]
                 row = {"variant": name, "rank": rank, "clock": own.clock} | asdict(parts)
                 rows.append(row | {"residual": own.clock - parts.total - own.outside})
-    means = pd.DataFrame(rows).groupby(["variant", "rank"], sort=False).mean()
-    return means.reset_index().to_dict("records")
+    means = pd.DataFrame(rows).groupby(["variant", "rank"], sort=False, as_index=False)
+    return means.mean().to_dict("records")

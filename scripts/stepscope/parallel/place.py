@@ -60,9 +60,3 @@ class Place:
         told = torch.tensor([value], dtype=torch.float64)
         dist.broadcast(told, 0)
         return float(told)
-
-    def mean(self, value: float) -> float:
-        """The mean of what the ranks have."""
-        told = torch.tensor([value], dtype=torch.float64)
-        dist.all_reduce(told)
-        return float(told) / self.devices

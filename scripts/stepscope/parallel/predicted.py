@@ -109,10 +109,13 @@ def gradients_of(sizes: list[tuple[int, bool]]) -> tuple[Gradient, ...]:
     """The gradients of parameters that stand in the order of the forward pass: (number of entries,
     whether it is a matrix of a product). The backward pass takes time for products alone, and of
     each as much as it has entries."""
-    counts, are_products = zip(*reversed(sizes), strict=True)
-    done = np.cumsum(np.multiply(counts, are_products))
-    ready = (done / done[-1]).tolist()
-    return tuple(Gradient(4 * count, share) for count, share in zip(counts, ready, strict=True))
+    total = sum(count for count, is_product in sizes if is_product)
+    done = 0
+    found = []
+    for count, is_product in reversed(sizes):
+        done += count if is_product else 0
+        found.append(Gradient(4 * count, done / total))
+    return tuple(found)
 
 
 def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float:
@@ -129,11 +132,26 @@ def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float
         case "flat" | "sharded":
             return one.step + copied + whole - spared
         case "fsdp":
-            return _fully_sharded(one, network) - spared
+            # Weights are gathered in both passes, and gradients scattered in the backward pass,
+            # while something computes: all but the first weights and the last gradients, both the
+            # embedding's. Each weight that was gathered is copied into its place, and each
+            # gradient to be scattered.
+            first = network.all_reduce(one.gradients[-1].bytes) / 2
+            scattered = whole / 2 - first
+            gathered = one.gathered * scattered
+            forward = network.at_once(one.forward, gathered)
+            backward = network.at_once(one.backward, gathered + scattered)
+            copied *= 1 + 2 * one.gathered
+            return forward + backward + 2 * first + one.optimizer + copied - spared
         case "overlapped":
             return one.forward + max(_sent(one, one.gradients, network)) + one.optimizer
         case "staged":
-            return one.forward + _staged(one, network)
+            # The optimizer's part for all gradients but the last runs while that one is sent.
+            *others, last, computed = _sent(one, one.gradients, network)
+            of_last = one.optimizer * one.gradients[-1].bytes / one.bytes
+            start = max([computed, *others])
+            beside = network.at_once(one.optimizer - of_last, max(0.0, last - start))
+            return one.forward + start + beside + of_last
         case "ddp" | "zero":
             ended = max(_sent(one, _bucketed(one.gradients), network))
             gathered = whole / 2 if strategy == "zero" else 0.0
@@ -157,16 +175,6 @@ def _sent(one: OneDevice, gradients: Sequence[Gradient], network: Network) -> li
     return [*done, one.backward + lost]
 
 
-def _staged(one: OneDevice, network: Network) -> float:
-    """Backward pass and optimizer, of which the part for all gradients but the last runs while that
-    one is sent."""
-    *others, last, computed = _sent(one, one.gradients, network)
-    of_last = one.optimizer * one.gradients[-1].bytes / one.bytes
-    start = max([computed, *others])
-    left = max(0.0, last - start)
-    return start + network.at_once(one.optimizer - of_last, left) + of_last
-
-
 def _bucketed(gradients: Sequence[Gradient]) -> list[Gradient]:
     """Gradients in buckets, each sent with its last."""
     found: list[Gradient] = []
@@ -177,19 +185,6 @@ def _bucketed(gradients: Sequence[Gradient]) -> list[Gradient]:
             found.append(Gradient(size, gradient.ready))
             size = 0
     return found
-
-
-def _fully_sharded(one: OneDevice, network: Network) -> float:
-    """Weights are gathered in both passes, and gradients scattered in the backward pass, while
-    something computes: all but the first weights and the last gradients, both the embedding's.
-    Each weight that was gathered is copied into its place, and each gradient to be scattered."""
-    first = network.all_reduce(one.gradients[-1].bytes) / 2
-    scattered = network.all_reduce(one.bytes) / 2 - first
-    gathered = one.gathered * scattered
-    copied = network.copying * one.bytes * (1 + 2 * one.gathered)
-    forward = network.at_once(one.forward, gathered)
-    backward = network.at_once(one.backward, gathered + scattered)
-    return forward + backward + 2 * first + one.optimizer + copied
 
 
 def hiding_batch(one: OneDevice, network: Network, strategy: str, devices: int) -> int | None:

@@ -31,16 +31,8 @@ class VariantError(Exception):
     reason: str
 
 
-class LateError(Exception):
+class LateError(SystemExit):
     """The ranks took longer than they were given."""
-
-
-@dataclass(eq=False)
-class _RankError(Exception):
-    """order: the least is the cause where several ranks fail at once."""
-
-    order: float
-    error: BaseException
 
 
 def together(count: int, work: Callable[[int], object], seconds: float | None = None) -> list:
@@ -51,16 +43,24 @@ def together(count: int, work: Callable[[int], object], seconds: float | None = 
     `seconds`. What is returned has to be picklable.
     """
     sys.stdout.flush()
-    started = [_started(work, rank, f"rank {rank} of {count}") for rank in range(count)]
+    context = multiprocessing.get_context("fork")
+    started = []
+    for rank in range(count):
+        ours, theirs = context.Pipe(duplex=False)
+        child = context.Process(
+            target=_run, args=(work, rank, theirs), name=f"rank {rank} of {count}"
+        )
+        child.start()
+        theirs.close()  # so that the end of the rank is the end of the pipe
+        started.append((child, ours))
+    failed: dict[float, BaseException] = {}  # by when it was
     with ThreadPoolExecutor(count) as listeners:
-        heard = [listeners.submit(_received, *each) for each in started]
+        heard = [listeners.submit(_received, *each, failed) for each in started]
         try:
-            ended, late = wait(heard, seconds, FIRST_EXCEPTION)
-            if any(each.exception() for each in ended):
+            _, late = wait(heard, seconds, FIRST_EXCEPTION)
+            if failed:
                 time.sleep(GRACE)
-                errors = [each.exception() for each in heard if each.done()]
-                failed = [error for error in errors if isinstance(error, _RankError)]
-                raise min(failed, key=lambda each: each.order).error
+                raise failed[min([*failed])]
             if late:
                 raise LateError("the ranks did not end in the time that they were given")
             return [each.result() for each in heard]
@@ -68,15 +68,6 @@ def together(count: int, work: Callable[[int], object], seconds: float | None = 
             for child, _ in started:
                 child.kill()
                 child.join()
-
-
-def _started(work: Callable[[int], object], rank: int, name: str) -> tuple[BaseProcess, Connection]:
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_run, args=(work, rank, theirs), name=name)
-    child.start()
-    theirs.close()  # so that the end of the rank is the end of the pipe
-    return child, ours
 
 
 def _run(work: Callable[[int], object], rank: int, pipe: Connection) -> None:
@@ -91,12 +82,12 @@ def _run(work: Callable[[int], object], rank: int, pipe: Connection) -> None:
         traceback.print_exc()
         code = FAILED
     sys.stdout.flush()
-    sys.stderr.flush()
     os._exit(code)  # to take a process group down waits for the others
 
 
-def _received(child: BaseProcess, pipe: Connection) -> object:
-    """What a rank sends. What a signal killed comes before those that missed it."""
+def _received(child: BaseProcess, pipe: Connection, failed: dict[float, BaseException]) -> object:
+    """What a rank sends. What it fails of is noted and raised; what a signal killed comes before
+    those that missed it."""
     try:
         found = pipe.recv()
     except EOFError:  # it ended without a word
@@ -106,9 +97,10 @@ def _received(child: BaseProcess, pipe: Connection) -> object:
         if code < 0:
             how = f"was killed by signal {-code}"
         found = SystemExit(f"error: {child.name} {how}; all ranks were ended")
-        raise _RankError(0.0 if code < 0 else time.time(), found) from None
-    if isinstance(found, VariantError):
-        raise _RankError(time.time(), found)
+    if isinstance(found, BaseException):
+        is_killed = (child.exitcode or 0) < 0
+        failed.setdefault(0.0 if is_killed else time.time(), found)
+        raise found
     return found
 
 

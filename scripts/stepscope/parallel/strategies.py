@@ -8,8 +8,7 @@ gradients (stage 3). Section 5 there counts the memory of each as held() does.
 
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import partial
 
 import torch
@@ -51,9 +50,9 @@ class Replica(Workload):
         parts = ["weights"]
         if point != "init":
             parts += ["gradients", "state", "state"]
-        divided = sum(part in cls.divided for part in parts)
         each = 4 * parameters  # of fp32
-        return each * (cls.buckets + len(parts) - divided) + divided * each / devices
+        own = sum(each / devices if part in cls.divided else each for part in parts)
+        return own + cls.buckets * each
 
     def __init__(self, spec: dict, place: Place):
         reason = unsupported(spec)
@@ -74,7 +73,7 @@ class Replica(Workload):
         self.model.choose(slice(part * each, (part + 1) * each))
 
     def _optimizer_of(self, parameters: list[Tensor]) -> torch.optim.Optimizer:
-        return load("optimizer", str(option(self.spec, "optimizer"))).make(parameters)
+        return load("optimizer", option(self.spec, "optimizer")).make(parameters)
 
     def _share(self) -> None:
         """What a strategy changes of the model and the optimizer once both are there."""
@@ -86,9 +85,10 @@ class Replica(Workload):
     def whole(self) -> float:
         """Forward and backward pass over the whole batch; its loss."""
         self._forward()
-        loss = float(self.loss.detach())
+        loss = torch.tensor(float(self.loss.detach()), dtype=torch.float64)
         self._backward()
-        return self._place.mean(loss)
+        dist.all_reduce(loss)
+        return float(loss) / self._place.devices
 
     def gradients(self) -> Iterator[Tensor]:
         """The gradient of each parameter after the backward pass, in the model's order; all ranks
@@ -244,22 +244,17 @@ class Sharded(Replica):
     def _share(self) -> None:
         count = sum(parameter.numel() for parameter in self.parameters)
         each = -(-count // self._place.devices)
+        # Behind all parameters, so that pieces are equally long.
         self._filling = self.parameters[0].new_zeros(each * self._place.devices - count)
-        self._weights = self._flat(self.parameters)
+        self._weights = parameters_to_vector([*self.parameters, self._filling]).detach()
         vector_to_parameters(self._weights, self.parameters)
         self._own = self._weights.split(each)[self._place.rank]
         self.optimizer = self._optimizer_of([self._own])
 
-    @torch.no_grad()
-    def _flat(self, tensors: Iterable[Tensor]) -> Tensor:
-        """All end to end in one new tensor, filled up so that its pieces are equally long."""
-        return parameters_to_vector([*tensors, self._filling])
-
     def _backward(self) -> None:
         super()._backward()
-        flat = self._flat(super().gradients())
-        for parameter in self.parameters:
-            parameter.grad = None
+        flat = parameters_to_vector([*super().gradients(), self._filling])
+        self.model.module.zero_grad()
         self._own.grad = torch.empty_like(self._own)
         reduce_scatter(self._own.grad, flat, group=self._group)
 
@@ -296,7 +291,7 @@ class Fsdp(Replica):
         policy = MixedPrecisionPolicy(cast_forward_inputs=False)
         if precision.is_autocast:
             low = getattr(torch, precision.dtype)
-            policy = replace(policy, param_dtype=low, reduce_dtype=torch.float32)
+            policy = MixedPrecisionPolicy(low, torch.float32, cast_forward_inputs=False)
         for block in whole.blocks:
             fully_shard(block, mesh=mesh, mp_policy=policy)
         if option(self.spec, "loss") != "chunked":  # which reads the head's weight by itself
