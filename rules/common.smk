@@ -62,12 +62,16 @@ wildcard_constraints:
     options=r"(/[a-z_]+=[A-Za-z0-9._-]+)*",
 
 
+MEASURED = set()  # the studies that a rule measures
+
+
 def cell_params(folder):
     """The two params that make a cell stale: its spec, and its code with its machine's type.
 
     folder: `results/…` with wildcards. The params are functions of the wildcards alone: Snakemake
     does not remember one that is derived from an input or output.
     """
+    MEASURED.add(folder.split("/")[2])
 
     def param(what):
         def of_wildcards(wildcards):

@@ -16,7 +16,7 @@ from typing import Any
 
 from torch import nn
 
-from stepscope.model.out_of_memory import is_out_of_memory
+from stepscope.model.out_of_memory import is_out_of_memory, said_by
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
 
 _loaded: dict[Path, ModuleType] = {}
@@ -52,7 +52,7 @@ def told(error: BaseException, reference: Reference) -> str:
     """An error in one line, with the last line of the user's file that it came through."""
     if isinstance(error, SyntaxError):
         return f"line {error.lineno}: {type(error).__name__}: {error.msg}"
-    said = " ".join(str(error).split())[:300]
+    said = " ".join(said_by(error).split())[:300]
     text = f"{type(error).__name__}: {said}".removesuffix(": ")
     own = reference.file.resolve() if reference.file else None
     if isinstance(error, TypeError) and "forward() missing" in said:
