@@ -18,7 +18,8 @@ import sys
 from pathlib import Path
 
 from stepscope import files
-from stepscope.results import cells, physics, published, schema, writing
+from stepscope.report import tables_page
+from stepscope.results import cells, physics, published, writing
 
 
 def main() -> None:
@@ -55,7 +56,7 @@ def main() -> None:
     )
     given = flags.parse_args()
     if given.describe:
-        sys.stdout.write(schema.page())
+        sys.stdout.write(tables_page.page())
         return
     try:
         if (

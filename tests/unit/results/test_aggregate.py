@@ -8,8 +8,9 @@ from pathlib import Path
 
 import aggregate
 import pytest
+from stepscope.report.tables_page import page
 from stepscope.results import writing
-from stepscope.results.schema import TABLES, page
+from stepscope.results.schema import TABLES
 from stepscope.results.tables import Tables
 
 from tests.unit.results.cells import SHAPE, Results, sample, turns
