@@ -40,8 +40,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "benchmarks")]
 
 # Loaded once, for all inputs: each is tried in a fork of this process.
-from attacks import cells, configurations, models, published, recordings  # noqa: E402
-from attacks.trying import tried  # noqa: E402
+from attacks import cells, configurations, models, published, recordings, trying  # noqa: E402
 from stepscope.machine import process  # noqa: E402
 
 VERDICTS = ("refused", "warned", "harmless")
@@ -107,8 +106,10 @@ def attacked(kind: str, count: int, seed: int, place: Path) -> list[tuple[str, s
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         attempt = make(work, draw)
-        verdict, said = tried(attempt, work)
+        verdict, said = trying.tried(attempt, work)
         found.append((verdict, attempt.how, said))
+        if verdict in DEFECTS:
+            print(f"{kind} {number}: {verdict}: {attempt.how}: {said}", file=sys.stderr, flush=True)
     return found
 
 

@@ -41,6 +41,11 @@ except (ConfigError, identity.MachineError) as error:
 paths = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
 os.environ.update(STEPSCOPE=str(PROJECT / "scripts"), PATH=os.pathsep.join(paths))
 os.environ.setdefault("STEPSCOPE_COMMAND", shlex.join(["snakemake", *measuring(sys.argv[1:])]))
+# The plan, which its rule copies, as a file in memory. A `run:` block would be another Snakemake,
+# which goes on when this one is killed.
+PLAN_FILE = open(os.memfd_create("plan.json"), "w")
+print(CELLS.plan, end="", file=PLAN_FILE, flush=True)
+os.environ["STEPSCOPE_PLAN"] = f"/proc/{os.getpid()}/fd/{PLAN_FILE.fileno()}"
 LABELS = [one.label for one in MACHINES]
 HERE = next((one for one in MACHINES if one.here), None)
 
@@ -57,12 +62,16 @@ wildcard_constraints:
     options=r"(/[a-z_]+=[A-Za-z0-9._-]+)*",
 
 
+MEASURED = set()  # the studies that a rule measures
+
+
 def cell_params(folder):
     """The two params that make a cell stale: its spec, and its code with its machine's type.
 
     folder: `results/…` with wildcards. The params are functions of the wildcards alone: Snakemake
     does not remember one that is derived from an input or output.
     """
+    MEASURED.add(folder.split("/")[2])
 
     def param(what):
         def of_wildcards(wildcards):
@@ -127,7 +136,15 @@ def code_of(program, *packages):
 def templates():
     """What the pages are filled into and quote, as paths from the working directory: a moved
     checkout changes none of them."""
-    patterns = ("*.html", "*.css", "chapters/*.j2", "explorer/*", "fits/*", "vendor/*.js", "reference/*.json")
+    patterns = (
+        "*.html",
+        "*.css",
+        "chapters/*.j2",
+        "explorer/*",
+        "fits/*",
+        "vendor/*.js",
+        "reference/*.json",
+    )
     found = [path for pattern in patterns for path in PROJECT.glob(f"report/{pattern}")]
     return sorted(map(os.path.relpath, found))
 

@@ -142,6 +142,17 @@ if config["measure"]:
             "{wildcards.hardware}: memory of {wildcards.size}, context {wildcards.context}, "
             "{wildcards.precision}{wildcards.options}"
 
+    # Snakemake would take what an earlier run has left of such a study, however old it is.
+    for study in STUDIES:
+        cells = [
+            cell for cell in CELLS.studies[study.name] if CELLS.machines[cell.label].measured
+        ]
+        if cells and study.name not in MEASURED:
+            sys.exit(
+                f"study {study.name}: {len(cells)} cells are planned, which no rule measures; "
+                f"add the rule {study.program} to rules/measure.smk"
+            )
+
 
 rule analyze_profile:
     input:

@@ -152,6 +152,19 @@ function roomOf(setup, bytes) {
   }).filter(({ saved }) => saved > 0).sort((a, b) => b.saved - a.saved);
 }
 
+/** Changes one on top of the other, each the best of its turn, until it fits on as many devices and in the same precision. */
+function togetherOf(setup, capacity) {
+  const found = [];
+  for (let bytes = peakOf(setup).bytes; verdictOf(bytes, capacity) !== VERDICTS[0];) {
+    const { sizes, precision } = setup;
+    const next = roomOf(setup, bytes).find((each) => each.setup.sizes.devices === sizes.devices && each.setup.precision === precision);
+    if (!next) break;
+    found.push(next);
+    ({ setup, bytes } = next);
+  }
+  return found;
+}
+
 /** Operations of a step; with checkpoints a forward pass more. */
 function operationsOf(setup) {
   const sizes = withDerived(setup.sizes);

@@ -59,6 +59,9 @@ function setupOf(state) {
     positions: shape.positions, "has biases": shape.has_biases,
   };
   const chosen = Object.fromEntries(data.options_in_order.map((option) => [option, state[option] in options[option] ? state[option] : USUAL[option]]));
+  // fp8 has a closed form in compiled blocks alone
+  const isFp8 = options.precision[chosen.precision].flags.includes("fp8");
+  if (isFp8 && !options.compile[chosen.compile].flags.length) chosen.compile = "block";
   return { ...chosen, sizes, window: shape.window, checkpoint: least(state.checkpoint, 0) };
 }
 
@@ -165,10 +168,16 @@ function factsOf(state, setup, capacity) {
 }
 
 function showFound(state, setup, peak, capacity) {
-  const room = roomOf(setup, peak.bytes).map((each) => row(
-    [element("a", { href: addressOf({ ...state, ...Object.fromEntries(Object.entries(each.change).map(([key, value]) => [key, String(value)])) }) }, each.label)],
+  const changesOf = ({ change }) => Object.fromEntries(Object.entries(change).map(([key, value]) => [key, String(value)]));
+  const told = (each, href) => row([element("a", { href }, each.label)],
     [`−${gib(each.saved)}`, "number"], [gib(each.bytes), "number"], [verdictOf(each.bytes, capacity)],
-    [whole(largest(each.setup, "batch", capacity)), "number"]));
+    [whole(largest(each.setup, "batch", capacity)), "number"]);
+  const room = roomOf(setup, peak.bytes).map((each) => told(each, addressOf({ ...state, ...changesOf(each) })));
+  const together = togetherOf(setup, capacity).reduce(({ rows, reached }, each) => {
+    const next = { ...reached, ...changesOf(each) };
+    return { rows: [...rows, told(each, addressOf(next))], reached: next };
+  }, { rows: [], reached: state }).rows;
+  const ofChanges = [["Change"], ["GiB", "number"], ["peak", "number"], ["then it"], ["largest batch", "number"]];
   const tensors = peak.tensors.filter(({ bytes }) => bytes > 0);
   const line = (each) => row([[swatch(each.category), each.name, element("small", {}, each.category)]], [`${each.count === 1 ? "" : `${each.count} × `}${each.dims} × ${each.each} B`, "formula"], [gib(each.bytes), "number"]);
   const heads = [["Tensor"], ["Formula"], ["GiB", "number"]];
@@ -177,8 +186,9 @@ function showFound(state, setup, peak, capacity) {
   document.getElementById("found").replaceChildren(
     factsOf(state, setup, capacity),
     element("h2", {}, "What makes room"),
-    room.length ? table("What makes room", [["Change"], ["GiB", "number"], ["peak", "number"], ["then it"], ["largest batch", "number"]], room)
+    room.length ? table("What makes room", ofChanges, room)
       : element("p", { class: "note" }, "None of the known changes lowers this peak."),
+    ...(together.length ? [element("h2", {}, "One change on top of the other, on as many devices"), table("One on top of the other", ofChanges, together)] : []),
     element("h2", {}, "What is alive at the peak"),
     table("Tensors at the peak", heads, shown.map(line)),
     rest.length ? element("details", {}, element("summary", {}, `${rest.length} smaller ones, ${gib(rest.reduce((sum, { bytes }) => sum + bytes, 0))} GiB together`), table("Smaller tensors", heads, rest.map(line))) : "",
@@ -217,7 +227,7 @@ function show() {
   const peak = peakOf(setup);
   const verdict = verdictOf(peak.bytes, capacity);
   const [low, high] = takenOf(peak.bytes);
-  showForm(state);
+  showForm({ ...state, compile: setup.compile });
   const said = document.getElementById("verdict");
   said.dataset.is = verdict;
   const where = [peak.phase, peak.part].filter((each) => each).join(", ");

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MOST_BYTES = 10_000_000
+MOST_LEVELS = 100
 MOST_VALUES = 100_000  # in a file, those that its aliases repeat counted each time
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 
@@ -48,7 +49,9 @@ def unreadable(path: Path) -> str | None:
     try:
         if path.stat().st_size > MOST_BYTES:
             return f"{path} has more than {MOST_BYTES:,} bytes; no configuration needs as many"
-        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=_loader())
+        text = path.read_text(encoding="utf-8")
+        _require_few_levels(text)  # composing goes into each of them, until the stack is full
+        root = yaml.compose(text, Loader=_loader())
         if root and (complaints := _complaints(root)):
             return "\n".join(f"{path}, {said}" for said in complaints)
         content = read_yaml(path)
@@ -66,11 +69,21 @@ def unreadable(path: Path) -> str | None:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}" if mark else ""
         return f"{path}{where}: {error.problem or error.context}; correct it"
-    except RecursionError:
-        return f"{path}: too many levels inside each other; no key needs as many"
     except (yaml.YAMLError, ValueError) as error:
         return f"{path} is not usable YAML: {str(error).splitlines()[0]}; correct it"
     return None
+
+
+def _require_few_levels(text: str) -> None:
+    """Raise ValueError where mappings and lists are too deep inside each other."""
+    import yaml
+
+    level = 0
+    for event in yaml.parse(text, Loader=_loader()):
+        level += isinstance(event, yaml.CollectionStartEvent)
+        level -= isinstance(event, yaml.CollectionEndEvent)
+        if level > MOST_LEVELS:
+            raise ValueError(f"more than {MOST_LEVELS} levels inside each other")
 
 
 def _loader() -> type:
@@ -97,12 +110,12 @@ def _complaints(root) -> list[str]:
         counts[id(node)] = 0  # until all that is inside has been counted
         inside = []
         if node.id == "mapping":
-            names: list[str] = []
+            names: set[str] = set()
             for key, value in node.value:
                 if str(key.value) in names:
                     twice = f"line {key.start_mark.line + 1}: key {str(key.value)!r}"
                     said.append(f"{twice} is there twice; remove one")
-                names.append(str(key.value))
+                names.add(str(key.value))
                 inside += [key, value]
         elif node.id == "sequence":
             inside = node.value

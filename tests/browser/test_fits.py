@@ -100,6 +100,17 @@ def test_the_page_and_the_command_answer_alike(viewed):
     ]
 
 
+def test_changes_one_on_top_of_the_other(viewed):
+    setup = Setup(fits.model("Llama 3.2 1B", {}), 1, 4096, "bf16", "sdpa", "fused", "torch")
+    found = fits.together(setup, fits.memory("24GB"))
+    assert fits.verdict(found[-1].bytes, fits.memory("24GB")) == fits.FITS
+    page = viewed(LLAMA)
+    links = page.locator("[aria-label='One on top of the other'] tbody a")
+    assert links.all_inner_texts() == [each.label for each in found]
+    links.last.click()
+    page.wait_for_function("document.getElementById('verdict').dataset.is === 'fits'")
+
+
 def test_what_is_chosen_is_in_the_address_and_comes_back(viewed):
     page = viewed(LLAMA)
     page.locator("#control-optimizer").select_option("8-bit")
@@ -115,7 +126,7 @@ def test_what_is_chosen_is_in_the_address_and_comes_back(viewed):
 
 def test_a_change_is_a_link_that_the_keyboard_follows(viewed):
     page = viewed(LLAMA)
-    change = page.get_by_role("link", name="8-bit AdamW")
+    change = page.get_by_role("link", name="8-bit AdamW").first
     change.focus()
     page.keyboard.press("Enter")
     page.wait_for_function("location.hash.includes('optimizer=8-bit')")

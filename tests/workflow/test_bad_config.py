@@ -35,11 +35,11 @@ CODE = "__use_yte__: true\n__definitions__: [\"open('made', 'w')\"]\n"
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    "content, said",
     [
         (BOMB, "more than 100,000 values"),
         ("timing: &t {grid: *t}\n", "holds itself"),
-        ("a: " + "[" * 20_000 + "]" * 20_000, "too many levels"),
+        ("a: " + "[" * 20_000 + "]" * 20_000, "more than 100 levels"),
         (CODE, "asks for YTE, which would run what it holds"),
         (None, "there is no such file"),
     ],
@@ -54,3 +54,14 @@ def test_a_file_of_the_command_line_is_looked_at_before_snakemake_reads_it(
     run = bare_project.run("-n", "--configfile", path)
     assert str(path) in run.complaint and said in run.complaint
     assert not (bare_project.folder / "made").exists()
+
+
+def test_a_study_whose_cells_no_rule_measures_is_named_even_beside_its_results(project):
+    rules = project.folder / "rules/measure.smk"
+    start = "    use rule measure as "
+    parts = rules.read_text().split(start)
+    left = [part for part in parts if not part.startswith("probe_precision ")]
+    assert len(left) == len(parts) - 1
+    rules.write_text(start.join(left))
+    said = project.run("-n").complaint
+    assert said.startswith("study precision: 1 cells") and "rules/measure.smk" in said

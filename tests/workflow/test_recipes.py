@@ -57,9 +57,9 @@ def test_a_study_is_in_the_plan_the_tables_and_the_explorer(extended):
     again = typed(project, real)
     assert again.code == 0 and "time_softmax" not in again.text, again.text
     cells = [row["cell"].partition("/")[2] for row in rows(project, "cells")]
-    assert {"softmax/order64", "softmax/order128"} <= set(cells)
+    assert {"softmax/side64", "softmax/side128"} <= set(cells)
     times = [row for row in rows(project, "series") if row["study"] == "softmax"]
-    assert [row["size"] for row in times if row["quantity"] == "time"] == ["order64", "order128"]
+    assert [row["size"] for row in times if row["quantity"] == "time"] == ["side64", "side128"]
     assert all(0 < float(row["median"]) < 1 for row in times)
     plan = project.run("scripts/plan.py", program=sys.executable)
     assert plan.code == 0 and "softmax" in plan.text, plan.text
@@ -76,7 +76,7 @@ def test_a_chapter_is_on_the_page_and_its_numbers_are_in_the_facts(extended):
         for row in rows(project, "series")
         if (row["study"], row["quantity"]) == ("softmax", "time")
     }
-    assert own["softmax"]["growth"]["value"] == pytest.approx(times["order128"] / times["order64"])
+    assert own["softmax"]["growth"]["value"] == pytest.approx(times["side128"] / times["side64"])
 
 
 def test_values_of_options_and_a_precision_are_rungs_of_the_ladder(extended):
@@ -100,7 +100,7 @@ def test_a_column_is_filled_and_described(extended):
     assert {row["seed"] for row in rows(project, "cells")} == {"0"}
     (command,) = commands["A column"]
     words = command.partition(" > ")[0].split()[1:]
-    assert "- `seed` (1)" in project.run(*words, program=sys.executable).text
+    assert "- `seed`/1: of the weights" in project.run(*words, program=sys.executable).text
 
 
 def test_a_gpu_has_the_rates_of_its_data_sheet(extended):

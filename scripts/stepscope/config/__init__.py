@@ -11,6 +11,9 @@ class ConfigError(Exception):
     """
 
 
+MOST_COMPLAINTS = 50  # that a person reads at once
+
+
 class Complaints:
     """What is wrong with a configuration, so that a person reads all of it at once."""
 
@@ -31,5 +34,8 @@ class Complaints:
 
     def tell(self) -> None:
         """Raise a ConfigError with all that was kept, if there is anything."""
-        if self._lines:
-            raise ConfigError("\n".join(self._lines))
+        told = list(self._lines)[:MOST_COMPLAINTS]
+        if len(self._lines) > len(told):
+            told.append(f"and {len(self._lines) - len(told)} more; correct these first")
+        if told:
+            raise ConfigError("\n".join(told))

@@ -40,7 +40,6 @@ COUNTS = {
     "stepscope.measure.record": False,  # how results are written
     "stepscope.parallel": True,  # several devices in one step
     "stepscope.parallel.predicted": False,  # what is set beside it
-    "stepscope.parallel.printing": False,
     "stepscope.config": False,  # how a configuration becomes specs; the spec counts by itself
     "stepscope.recordings": False,  # reads what was recorded
     "stepscope.results": False,  # reads records

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from stepscope.config import Complaints, ConfigError
+from stepscope.config import MOST_COMPLAINTS, Complaints, ConfigError
 from stepscope.config.studies import BY_NAME
 from stepscope.model import chosen
 from stepscope.model.formats import FORMATS
@@ -158,7 +158,9 @@ def _explained(error) -> list[str]:
         told = []
         for name in error.instance:
             if name not in known and not any(each.search(name) for each in patterns):
-                hint = _alike(name, known) if known else meaning
+                # to look for one that is alike takes a while
+                alike = known and len(told) < MOST_COMPLAINTS
+                hint = _alike(name, known) if alike else meaning
                 told.append((f"unknown key {name[:MOST_SHOWN]!r}", hint))
     key = ".".join(map(str, error.absolute_path)) or "(top level)"
     lines = [f"config key {key}: {what}; {hint}".removesuffix("; ") for what, hint in told]

@@ -245,6 +245,8 @@ def read(
         allow_abbrev=False,
     )
     chosen = dict.fromkeys((*keys, *COMMON, *BESIDE[1:]))
+    if unknown := chosen.keys() - FLAGS:
+        parser.error(f"FLAGS of config/flags.py has no row for {min(unknown)}; add one")
     for key in chosen:
         flag = FLAGS[key]
         parser.add_argument(

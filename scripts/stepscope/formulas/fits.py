@@ -179,6 +179,23 @@ def room(setup: Setup) -> list[Room]:
     return sorted(lower, key=lambda each: -each.saved)
 
 
+def together(setup: Setup, capacity: int) -> list[Room]:
+    """Changes one on top of the other, each the best of its turn, until it fits on as many devices
+    and in the same precision; all that there are if it never does."""
+    found: list[Room] = []
+    while verdict(peak_of(setup).bytes, capacity) != FITS:
+        left = [
+            each
+            for each in room(setup)
+            if (each.setup.devices, each.setup.precision) == (setup.devices, setup.precision)
+        ]
+        if not left:
+            break
+        found.append(left[0])
+        setup = left[0].setup
+    return found
+
+
 def answer(setup: Setup, capacity: int) -> dict[str, Any]:
     """All of it, as plain data: bytes, sequences, tokens, operations of a step. Raises ValueError
     as check() does."""
@@ -195,12 +212,18 @@ def answer(setup: Setup, capacity: int) -> dict[str, Any]:
         "largest batch": largest(setup, "batch", capacity),
         "longest context": largest(setup, "context", capacity),
         "operations": passes * forward_flops(setup.shape, setup.batch, setup.context),
-        "room": [
-            {"change": each.label, "saves": each.saved, "peak": each.bytes}
-            | {"verdict": verdict(each.bytes, capacity)}
-            | {"largest batch": largest(each.setup, "batch", capacity)}
-            for each in room(setup)
-        ],
+        "room": [_told(each, capacity) for each in room(setup)],
+        "together": [_told(each, capacity) for each in together(setup, capacity)],
+    }
+
+
+def _told(change: Room, capacity: int) -> dict[str, Any]:
+    return {
+        "change": change.label,
+        "saves": change.saved,
+        "peak": change.bytes,
+        "verdict": verdict(change.bytes, capacity),
+        "largest batch": largest(change.setup, "batch", capacity),
     }
 
 
@@ -242,10 +265,11 @@ def _printed_closed_form(found: dict[str, Any]) -> list[str]:
         f"largest batch that fits: {found['largest batch']:,};"
         f" longest context at this batch: {found['longest context']:,}"
     )
-    lines.append("what makes room")
-    for each in found["room"]:
-        lines.append(
-            f"  {each['saves'] / 2**30:8.2f} GiB  {each['change']}: {each['verdict']},"
-            f" largest batch {each['largest batch']:,}"
-        )
+    for title, key in (("what makes room", "room"), ("one on top of the other", "together")):
+        lines += [title] if found[key] else []
+        for each in found[key]:
+            lines.append(
+                f"  {each['saves'] / 2**30:8.2f} GiB  {each['change']}: {each['verdict']},"
+                f" largest batch {each['largest batch']:,}"
+            )
     return lines

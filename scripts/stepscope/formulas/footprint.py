@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from stepscope.formulas.architecture import PARTS, Architecture
-from stepscope.formulas.options import DTYPE_BYTES, TERMS, value
+from stepscope.formulas.options import DTYPE_BYTES, TERMS, Row, value
 from stepscope.model.about import Optimizer
 from stepscope.model.chosen import said
 from stepscope.model.formats import FORMATS
@@ -215,24 +215,33 @@ def group(setup: Setup, name: str) -> tuple[Contribution, ...]:
     known = TERMS["groups"][name]
     if not holds(known.get("when", ""), setup.flags):
         return ()
-    category = known["category"]
     rows = list(known["tensors"])
-    if name.startswith("optimizer "):
+    if name.startswith("optimizer "):  # its own rows: state, or workspace
         rows += getattr(value("optimizer", setup.optimizer), name.removeprefix("optimizer "))
     is_sharded = f"shards-{known.get('sharded')}" in setup.flags
     over = " / devices" if is_sharded else ""
-    return tuple(_tensor(setup, category, row, over) for row in rows if holds(row[-1], setup.flags))
+    found = [Row(*row) for row in rows]
+    return tuple(
+        _tensor(setup, known["category"], row, over)
+        for row in found
+        if holds(row.when, setup.flags)
+    )
 
 
-def _tensor(setup: Setup, category: str, row: list[str], over: str) -> Contribution:
+def _tensor(setup: Setup, category: str, row: Row, over: str) -> Contribution:
     """A row of the table, divided among devices or not; a number in front is how many there are."""
-    module, name, op, dims, dtype, _ = row
-    first, _, rest = dims.partition(" × ")
-    count, dims = (int(first), rest) if first.isdigit() else (1, dims)
-    dims += over
-    numbers = product(dims, setup.sizes)
-    dtype = setup.types.get(dtype, dtype)
-    return Contribution(category, module, name, spelled(setup, dims), numbers, dtype, count, op)
+    first, _, rest = row.dims.partition(" × ")
+    count, dims = (int(first), rest) if first.isdigit() else (1, row.dims)
+    return Contribution(
+        category,
+        row.module,
+        row.name,
+        dims=spelled(setup, dims + over),
+        numbers=product(dims + over, setup.sizes),
+        dtype=setup.types.get(row.dtype, row.dtype),
+        count=count,
+        op=row.op,
+    )
 
 
 def total(contributions: list[Contribution] | tuple[Contribution, ...]) -> int:
@@ -287,8 +296,7 @@ def all_cast_weights(setup: Setup) -> list[Contribution]:
 
 
 # Name -> module and dimensions of each weight.
-WEIGHTS = {
-    name: (module, dims)
-    for group_name in ("matrices of a block", "gains of a block", "head", "final gain", "embedding")
-    for module, name, _, dims, _, _ in TERMS["groups"][group_name]["tensors"]
-}
+WEIGHTS: dict[str, tuple[str, str]] = {}
+for _group in ("matrices of a block", "gains of a block", "head", "final gain", "embedding"):
+    for _row in TERMS["groups"][_group]["tensors"]:
+        WEIGHTS[Row(*_row).name] = (Row(*_row).module, Row(*_row).dims)

@@ -5,11 +5,22 @@ import functools
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepscope.model.about import Attention, Loss, Optimizer
 from stepscope.model.chosen import PACKAGES, about, names, said
 from stepscope.model.formats import FORMATS
+
+
+class Row(NamedTuple):
+    """A tensor of the table; see its head."""
+
+    module: str
+    name: str
+    op: str
+    dims: str
+    dtype: str
+    when: str
 
 
 def _terms() -> dict[str, Any]:
@@ -19,10 +30,11 @@ def _terms() -> dict[str, Any]:
     groups = terms["groups"]
     for known in groups.values():
         for source in known.get("of", ()):
-            for module, name, op, dims, dtype, when in groups[source]["tensors"]:
-                dtype = known.get("type", dtype)
-                row = [module, f"{name} {known['name']}", op, dims, dtype, when]
-                known.setdefault("tensors", []).append(row)
+            for row in groups[source]["tensors"]:
+                weight = Row(*row)
+                name, dtype = f"{weight.name} {known['name']}", known.get("type", weight.dtype)
+                made = weight._replace(name=name, dtype=dtype)
+                known.setdefault("tensors", []).append(list(made))
     return terms
 
 
@@ -103,4 +115,4 @@ def _optimizer(name: str) -> Value:
 
 
 def _row(name: str, dims: str) -> list[str]:
-    return ["optimizer", name, "", dims, "state", ""]
+    return list(Row("optimizer", name, op="", dims=dims, dtype="state", when=""))

@@ -16,7 +16,7 @@ import torch
 from torch._subclasses import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
 
-from stepscope.measure import models
+from stepscope.measure import models, steps
 from stepscope.measure.workload import Workload
 from stepscope.model.own.reference import ModelError
 
@@ -48,14 +48,7 @@ def of_spec(spec: dict[str, Any]) -> Found:
     """That of whole steps of a cell's spec, whose device is "cpu"."""
     with FakeTensorMode(allow_non_fake_inputs=True):
         work = Workload(spec)
-        phases = work.phases("step").values()
-
-        def step() -> None:
-            work.clear_gradients()
-            for phase in phases:
-                phase()
-
-        return _tracked(step, work.model.module, *work.optimizers)
+        return _tracked(steps.free(work), work.model.module, *work.optimizers)
 
 
 def of_step(reference: str) -> Found:

@@ -243,7 +243,8 @@ def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> 
     """The first key in which two specs differ, with both values; empty where they agree."""
     for key in sorted({*found, *expected} - {*without, "study"}):
         if found.get(key) != expected.get(key):
-            return f"{key} is {found.get(key)!r} there, {expected.get(key)!r} in the plan"
+            there, planned = (f"{one.get(key)!r:.200}" for one in (found, expected))
+            return f"{key} is {there} there, {planned} in the plan"
     return ""
 
 

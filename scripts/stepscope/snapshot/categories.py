@@ -176,7 +176,12 @@ def belongs(replay: Replay, known: Known) -> bool:
     return 2 * found >= listed
 
 
-def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarray) -> Blocks:
+def from_stacks(
+    replay: Replay,
+    parts: Parts,
+    kinds: np.ndarray,
+    casts: np.ndarray,
+) -> Blocks:
     """Categories from stacks (see stacks.py) and from how long blocks live; what neither decides is
     unknown. If the stack of an allocation says nothing, the program's range around it decides,
     provided that it is one of a phase.
@@ -225,7 +230,12 @@ def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarr
     return Blocks(replay, parts, category, part, no_tensor, [NO_TENSOR])
 
 
-def rebound(replay: Replay, parts: Parts, kind: np.ndarray, kept: np.ndarray) -> np.ndarray:
+def rebound(
+    replay: Replay,
+    parts: Parts,
+    kind: np.ndarray,
+    kept: np.ndarray,
+) -> np.ndarray:
     """Mask of the blocks that hold parameters which an optimizer replaces, step by step.
 
     As in `p.data = p.data - lr * m`: it makes the new block, which it keeps (`kept`), and in the

@@ -36,7 +36,12 @@ class Device:
     """One device's history, what is known of its blocks, and the lines that made them, for all its
     tables."""
 
-    def __init__(self, blocks: Blocks, lines: list[str], python: np.ndarray):
+    def __init__(
+        self,
+        blocks: Blocks,
+        lines: list[str],
+        python: np.ndarray,
+    ):
         """lines: of each stack, and "" for none; python: whether the stack has a frame of Python,
         and False."""
         self.blocks, self.replay, self.parts = blocks, blocks.replay, blocks.parts

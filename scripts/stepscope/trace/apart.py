@@ -109,11 +109,20 @@ def _collectives(steps: list[Step]) -> pd.DataFrame:
         for rank, step in enumerate(steps)
     ]
     found = pd.concat(parts, ignore_index=True)
-    types = {"rank": int, "start": float, "end": float}
+    types = {
+        "rank": int,
+        "start": float,
+        "end": float,
+    }
     return found.astype(types).assign(group="", sequence=-1)
 
 
-def _parts(step: Step, latest: Times, alone: Step, waited_by_others: float) -> Parts:
+def _parts(
+    step: Step,
+    latest: Times,
+    alone: Step,
+    waited_by_others: float,
+) -> Parts:
     """latest: when the last rank has started each collective of the step, by this one's clock."""
     starts, ends = _times(step.collectives, step)
     moments = np.clip(latest, starts, ends)

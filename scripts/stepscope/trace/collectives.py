@@ -69,7 +69,12 @@ def waited_for(waits: pd.DataFrame) -> dict[int, float]:
     return {int(rank): float(total.get(rank, 0.0)) for rank in waits["rank"].unique()}
 
 
-def bus_bytes(name: str, given: float, got: float, ranks: int) -> float:
+def bus_bytes(
+    name: str,
+    given: float,
+    got: float,
+    ranks: int,
+) -> float:
     """Bytes that each link of a ring carries for a collective, by its name; given and got: bytes of
     a rank's input and output.
 

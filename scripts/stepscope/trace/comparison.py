@@ -65,7 +65,12 @@ def _vendors(tables: dict[str, pd.DataFrame]) -> set[str]:
     return {found[1] for found in map(_RUNTIME.match, calls) if found} or set(_VENDORS)
 
 
-def _compared(kind: str, key: str, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+def _compared(
+    kind: str,
+    key: str,
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+) -> pd.DataFrame:
     name = "name" if kind == "kernel" else key
     old, new = (side.groupby(key, sort=False) for side in (before, after))
     names = pd.concat([old[name].first(), new[name].first()])

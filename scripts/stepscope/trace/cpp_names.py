@@ -90,7 +90,7 @@ def parts_of(text: str) -> tuple[str, list[str]]:
     head = re.match(r"[\w:~$]+", text)
     if not head:
         return text, []
-    base = head.group().rstrip(":").rsplit("::", 1)[-1]
+    base = head[0].rstrip(":").rsplit("::", 1)[-1]
     is_template = text.startswith("<", head.end())
     return base, template_arguments(text, head.end()) if is_template else []
 
@@ -120,7 +120,7 @@ def data_type_of(text: str) -> str:
     for others."""
     text = re.sub(r"^const |( const)?( ?[*&])*$", "", text.strip())
     if opaque := re.search(r"OpaqueType<(\d+)>$", text):
-        return f"{opaque.group(1)}-byte"
+        return f"{opaque[1]}-byte"
     if text.startswith("c10::complex<") or text.startswith("thrust::complex<"):
         return "complex64" if "float" in text else "complex128"
     return TYPES.get(text.rsplit("::", 1)[-1], "") if "<" not in text else ""

@@ -51,7 +51,11 @@ def gaps(found: Attribution) -> pd.DataFrame:
             waiting = launched[is_first[launched]]
             delay = np.maximum(start[waiting] - call_end[found.launch[waiting]], 0)
             between = _gaps(start[own], end[own], found.occurrence_in(phase)[own])
-            times = {"wall": wall, "busy": busy, "idle": wall - busy}
+            times = {
+                "wall": wall,
+                "busy": busy,
+                "idle": wall - busy,
+            }
             if phase == ALL:
                 times["idle_with_host"] = found.trace.end - found.trace.start - busy
             row = {

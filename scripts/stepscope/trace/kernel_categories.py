@@ -90,17 +90,13 @@ RULES: tuple[tuple[str, str], ...] = (
     # the plain operators listed below.
     (
         "optimizer",
-        (
-            r"multi_tensor_apply|^aten::_(foreach|amp|fused_(adam|adamw|sgd|adagrad))_|^triton"
-            r"_for_|^Optimizer\."
-        ),
+        r"multi_tensor_apply|^aten::_(foreach|amp|fused_(adam|adamw|sgd|adagrad))_|^triton"
+        r"_for_|^Optimizer\.",
     ),
     (
         "optimizer",
-        (
-            r"(?i)fused_?(adam|sgd|lamb)|adamw?_(cuda_)?(kernel|step)|kOptimizer"
-            r"|kPreconditionOptimizer"
-        ),
+        r"(?i)fused_?(adam|sgd|lamb)|adamw?_(cuda_)?(kernel|step)|kOptimizer"
+        r"|kPreconditionOptimizer",
     ),
     # The "math" path of scaled_dot_product_attention is not fused: it calls matmul and softmax.
     ("other", r"_scaled_dot_product_attention_math"),
@@ -143,10 +139,8 @@ RULES: tuple[tuple[str, str], ...] = (
     # a reduction.
     (
         "normalisation",
-        (
-            r"(?i)(layer|rms|batch|group|instance)_?norm|RowwiseMoments|GammaBeta"
-            r"|ComputeInternalGradients"
-        ),
+        r"(?i)(layer|rms|batch|group|instance)_?norm|RowwiseMoments|GammaBeta"
+        r"|ComputeInternalGradients",
     ),
     ("normalisation", r"ComputeFusedParams|cuComputePartGrad|cuComputeGradInput"),
     # A hand-written RMS norm that Inductor fused.
@@ -163,10 +157,8 @@ RULES: tuple[tuple[str, str], ...] = (
     ("matmul", r"^(void )?dot_kernel|reduce_1Block_kernel|^Kernel2$|^(bmm|mm|addmm)_"),
     (
         "matmul",
-        (
-            r"^aten::(mm|bmm|addmm|baddbmm|addbmm|addmv|mv|dot|vdot|inner|einsum|linear|linear"
-            r"_backward)_?$"
-        ),
+        r"^aten::(mm|bmm|addmm|baddbmm|addbmm|addmv|mv|dot|vdot|inner|einsum|linear|linear"
+        r"_backward)_?$",
     ),
     ("matmul", r"^aten::_(scaled|int|grouped|weight_int\d\w*)_mm$|^aten::_addmm_activation$"),
     ("matmul", r"^(mkldnn|mkl|onednn)\w*::\w*linear|mkldnn_linear"),
@@ -186,50 +178,43 @@ RULES: tuple[tuple[str, str], ...] = (
     # concatenations count here: what they cost is the bytes moved.
     (
         "copy/cast",
-        (
-            r"copy_kernel|CUDAFunctor_copy|CatArray|chunk_cat|split_with_sizes_copy"
-            r"|transpose\w*[kK]ernel"
-        ),
+        r"copy_kernel|CUDAFunctor_copy|CatArray|chunk_cat|split_with_sizes_copy"
+        r"|transpose\w*[kK]ernel",
     ),
     ("copy/cast", r"flip_kernel|roll_cuda|gather_kernel|scatter_gather|take_kernel"),
     ("copy/cast", r"index\w*Select|index_(kernel|put|copy)"),
     (
         "copy/cast",
         _only(
-            *(
-                "_to_copy",
-                "convert_element_type",
-                "clone",
-                "contiguous",
-                "copy_",
-                "copy",
-                "cat",
-                "stack",
-                "slice",
-            ),
-            *(
-                "select",
-                "split",
-                "chunk",
-                "transpose",
-                "permute",
-                "t",
-                "view",
-                "_unsafe_view",
-                "reshape",
-                "expand",
-            ),
-            *(
-                "unsqueeze",
-                "squeeze",
-                "constant_pad_nd",
-                "flip",
-                "roll",
-                "repeat",
-                "gather",
-                "embedding",
-            ),
-            *("index_select", "index"),
+            "_to_copy",
+            "convert_element_type",
+            "clone",
+            "contiguous",
+            "copy_",
+            "copy",
+            "cat",
+            "stack",
+            "slice",
+            "select",
+            "split",
+            "chunk",
+            "transpose",
+            "permute",
+            "t",
+            "view",
+            "_unsafe_view",
+            "reshape",
+            "expand",
+            "unsqueeze",
+            "squeeze",
+            "constant_pad_nd",
+            "flip",
+            "roll",
+            "repeat",
+            "gather",
+            "embedding",
+            "index_select",
+            "index",
         ),
     ),
     (
@@ -238,20 +223,16 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "copy/cast",
-        (
-            r"^aten::(constant_pad_nd|gather|index|index_select|embedding|take|take_along_dim"
-            r"|masked_select)$"
-        ),
+        r"^aten::(constant_pad_nd|gather|index|index_select|embedding|take|take_along_dim"
+        r"|masked_select)$",
     ),
     ("copy/cast", r"^aten::(scatter|index_put|index_copy|_index_put_impl|repeat_interleave)_?$"),
     # Sorting, selecting and their bookkeeping (in a training step: before the gradient of a large
     # embedding) are none of the kinds shown here.
     (
         "other",
-        (
-            r"(?i)radix_?sort|merge_?sort|bitonic|unique_?by_?key|top_?k|DeviceCompactInit"
-            r"|DeviceSelect|^aten::sort"
-        ),
+        r"(?i)radix_?sort|merge_?sort|bitonic|unique_?by_?key|top_?k|DeviceCompactInit"
+        r"|DeviceSelect|^aten::sort",
     ),
     # Inductor's other kernels: "red", "per" (persistent) and "split_scan" reduce, "poi" does not.
     # The C++ that it makes for a CPU has no such mark: there the operators tell.
@@ -261,10 +242,8 @@ RULES: tuple[tuple[str, str], ...] = (
     # Many values become one; prefix sums and the loss (a mean over the tokens) too.
     (
         "reduction",
-        (
-            r"reduce_kernel|Reduce\w*Kernel|DeviceScan|scan_(kernel|dim|innermost|outer)|nll"
-            r"_loss\w*_forward"
-        ),
+        r"reduce_kernel|Reduce\w*Kernel|DeviceScan|scan_(kernel|dim|innermost|outer)|nll"
+        r"_loss\w*_forward",
     ),
     (
         "reduction",
@@ -275,10 +254,8 @@ RULES: tuple[tuple[str, str], ...] = (
     # One value for each element; random numbers, masks and ranges count too.
     (
         "elementwise",
-        (
-            r"(?i)elementwise|pointwise|_kernel_cuda|_cuda_kernel|dropout|triu_tril|nll_loss\w*"
-            r"_backward"
-        ),
+        r"(?i)elementwise|pointwise|_kernel_cuda|_cuda_kernel|dropout|triu_tril|nll_loss\w*"
+        r"_backward",
     ),
     ("elementwise", r"(?i)swiglu|silu|gelu|act_and_mul|rotary|rope_|arange|linspace"),
     # Composable Kernel (AMD): what is nothing of the above is a product.
@@ -331,7 +308,7 @@ def own_name(full_name: str) -> str:
     """A function's name with its namespaces, without the types of its parameters, and without its
     template's arguments unless they are all that says what it does."""
     if full_name.startswith("_Z"):
-        head, template = _unmangled(full_name)
+        head, template = unmangled(full_name)
     else:
         name = one_spelling(full_name)
         head = re.split(r"[<(]", name, maxsplit=1)[0]
@@ -340,7 +317,7 @@ def own_name(full_name: str) -> str:
     return _NAMESPACE.sub("", f"{head}<{template}>" if says_nothing else head)
 
 
-def _unmangled(name: str) -> tuple[str, str]:
+def unmangled(name: str) -> tuple[str, str]:
     """(the identifiers of a mangled function's name, what follows it: template and parameters)."""
     at = 3 if name.startswith("_ZN") else 2
     found = []

@@ -27,7 +27,7 @@ from stepscope.trace.cpp_names import (
     types_of,
     words_of,
 )
-from stepscope.trace.kernel_categories import category_of
+from stepscope.trace.kernel_categories import category_of, unmangled
 
 LONGEST = 60  # characters of a short name
 # Characters of a full name: what tells kernels apart stands before, and made-up names may be
@@ -74,7 +74,7 @@ def _cut(short: str, full: str) -> str:
     if len(short) <= LONGEST:
         return short
     tail = re.search(r"_\d{1,6}$", short)
-    end = f"…{tail.group() if tail else ''} {digits(full)}"
+    end = f"…{tail[0] if tail else ''} {digits(full)}"
     return short[: LONGEST - len(end)] + end
 
 
@@ -121,7 +121,7 @@ def _operation(functor: str) -> tuple[str, str]:
     if base == "direct_copy_kernel_cuda":
         return "copy", data_type
     if to := re.match(r"(bfloat16|float16|float8)_copy_kernel", base):
-        return f"copy {data_type} → {_COPIED_TO[to.group(1)]}", ""
+        return f"copy {data_type} → {_COPIED_TO[to[1]]}", ""
     if base.startswith("pow_tensor_scalar_kernel"):
         return _POWERS.get(instance, "pow"), data_type
     words = words_of(base)
@@ -169,10 +169,10 @@ def _scatter_gather(name: str, match: re.Match) -> Read:
     inner = re.search(r"_internal_kernel(<[^()]*?>)::operator\(\)<(?:[\w:]*::)?(\w+)>", name)
     if not inner:
         return _plain(name, match)
-    scatters, data_type, *_ = [*template_arguments(inner.group(1), 0), "", ""]
+    scatters, data_type, *_ = [*template_arguments(inner[1], 0), "", ""]
     verb = "scatter" if scatters == "1" else "gather"
-    if inner.group(2) != "TensorAssign":
-        verb += " " + words_of(inner.group(2).removeprefix("Reduce"))
+    if inner[2] != "TensorAssign":
+        verb += " " + words_of(inner[2].removeprefix("Reduce"))
     data_type = data_type_of(data_type)
     return Read(f"{verb} {data_type}", data_type)
 
@@ -188,7 +188,7 @@ def _multi_tensor(name: str, match: re.Match) -> Read:
         return Read(f"fused adam{operation} {data_type}{variant} (multi tensor)", data_type)
     operation = "" if data_type_of(applied) else words_of(parts_of(applied)[0])
     lists = re.search(r"Metadata<(\d+)", name)
-    how = f"multi tensor {lists.group(1)}" if lists else "multi tensor"
+    how = f"multi tensor {lists[1]}" if lists else "multi tensor"
     flags = " ".join(numbers_of(inner))
     return Read(f"{words_of(functor)} {operation} {data_type} {flags} ({how})", data_type)
 
@@ -209,8 +209,8 @@ def _flash(name: str, match: re.Match) -> Read:
 
 def _flash_3(name: str, match: re.Match) -> Read:
     found = re.search(r"bfloat16_t|half_t|float_e4m3_t", name)
-    data_type = TYPES[found.group()] if found else ""
-    short = f"{words_of(match.group(1))} {data_type} {digits(name)}"
+    data_type = TYPES[found[0]] if found else ""
+    short = f"{words_of(match[1])} {data_type} {digits(name)}"
     return Read(short, data_type, "tensor core")
 
 
@@ -225,68 +225,39 @@ def _softmax(name: str, match: re.Match) -> Read:
 
 
 def _memory_efficient(name: str, match: re.Match) -> Read:
-    data_type = MATMUL_TYPES.get(match.group("type"), "")
-    unit = "tensor core" if data_type in ("fp16", "bf16") and "sm50" not in match.group() else ""
-    return Read(match.group().replace("_", " "), data_type, unit)
+    data_type = MATMUL_TYPES.get(match["type"], "")
+    unit = "tensor core" if data_type in ("fp16", "bf16") and "sm50" not in match[0] else ""
+    return Read(match[0].replace("_", " "), data_type, unit)
 
 
 def _cudnn_attention(name: str, match: re.Match) -> Read:
-    text = match.group("text").removesuffix("_kernel0_0")
+    text = match["text"].removesuffix("_kernel0_0")
     found = re.search(r"_(bf16|f16|e4m3)", text)
     unit = "tensor core" if "mma" in text else ""
-    data_type = MATMUL_TYPES[found.group(1)] if found else ""
+    data_type = MATMUL_TYPES[found[1]] if found else ""
     return Read("cudnn sdpa " + text.replace("_", " "), data_type, unit)
 
 
 def _nccl(name: str, match: re.Match) -> Read:
-    parts = [MATMUL_TYPES.get(part) or TYPES.get(part, part) for part in match.group(1).split("_")]
+    parts = [MATMUL_TYPES.get(part) or TYPES.get(part, part) for part in match[1].split("_")]
     data_type = next((part for part in parts if part in DATA_TYPES), "")
     return Read("nccl " + " ".join(map(words_of, parts)), data_type)
 
 
 def _memory(name: str, match: re.Match) -> Read:
-    return Read(match.group(1).lower())
+    return Read(match[1].lower())
 
 
 def _as_is(name: str, match: re.Match) -> Read:
     return Read(name)
 
 
-# Not the numbers in S0_ and T0_ (repetitions) and Li4E (the value 4).
-_LENGTH = re.compile(r"(?<![\dSTL])(?<!L[a-z])\d{1,3}(?!\d)")
-
-
 def _mangled(name: str, match: re.Match) -> Read:
-    """The identifiers of a mangled name (each stands after its length), and digits for the rest."""
-    found = []
-    place = 0
-    while number := _LENGTH.search(name, place):
-        length = int(number.group())
-        identifier = name[number.end() : number.end() + length]
-        good = len(identifier) == length > 1 and re.fullmatch(r"[A-Za-z_]\w*", identifier)
-        if good:
-            found.append(identifier)
-        place = number.end() + (length if good else 0)
-    said = [
-        words_of(word)
-        for word in found
-        if word not in _NAMESPACES and not word.startswith("_GLOBAL_")
-    ]
-    words = " ".join(said)
-    return Read(f"{words[: LONGEST - 6]} {digits(name)}" if words else name)
+    """The function of a mangled name, and digits for the rest."""
+    function = unmangled(name)[0].rpartition("::")[2]
+    return Read(f"{words_of(function)[: LONGEST - 6]} {digits(name)}")
 
 
-_NAMESPACES = (
-    "at",
-    "native",
-    "cutlass",
-    "at_cuda_detail",
-    "cub",
-    "detail",
-    "c10",
-    "array",
-    "binary_internal",
-)
 _NAMELESS = ("kernel", "Kernel", "Kernel2", "device_kernel", "globalKernel")
 
 

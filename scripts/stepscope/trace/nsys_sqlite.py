@@ -134,7 +134,12 @@ class _Database:
         """The rows of any query."""
         return self._connection.execute(query)
 
-    def texts(self, table: str, key: str, value: str) -> list[tuple[int, str]]:
+    def texts(
+        self,
+        table: str,
+        key: str,
+        value: str,
+    ) -> list[tuple[int, str]]:
         """Each row's number and text; none without the table or the columns."""
         if not self.has(table, key, value):
             return []
@@ -269,21 +274,21 @@ def _operations(
         "gridY": 0,
         "gridZ": 0,
     }
-    parts = []
-
-    def add(table: str, kind: int, column: str, codes: _Codes) -> None:
-        columns = common | {column: -1}
-        found = pd.DataFrame(database.integers(table, columns), columns=list(columns))
-        parts.append(found.assign(kind=kind, name=codes(found[column].to_numpy())))
-
     labels = ("demangledName", "mangledName", "shortName")
     label = next((name for name in labels if database.has(KERNELS, name)), labels[0])
     copies = _COPY_KINDS | dict(database.texts("ENUM_CUDA_MEMCPY_OPER", "id", "label"))
-    add(KERNELS, events.KERNEL, label, strings)
     copied = _coded(names, lambda kind: f"[CUDA memcpy {copies.get(kind, 'of unknown kind')}]")
-    add(COPIES, events.MEMORY, "copyKind", copied)
-    add(FILLS, events.MEMORY, "value", _coded(names, "[CUDA memset]".format))
-    add(GRAPHS, events.GRAPH, "graphId", _coded(names, "[CUDA graph {}]".format))
+    kinds: list[tuple[str, int, str, _Codes]] = [
+        (KERNELS, events.KERNEL, label, strings),
+        (COPIES, events.MEMORY, "copyKind", copied),
+        (FILLS, events.MEMORY, "value", _coded(names, "[CUDA memset]".format)),
+        (GRAPHS, events.GRAPH, "graphId", _coded(names, "[CUDA graph {}]".format)),
+    ]
+    parts = []
+    for table, kind, column, codes in kinds:
+        columns = common | {column: -1}
+        read = pd.DataFrame(database.integers(table, columns), columns=list(columns))
+        parts.append(read.assign(kind=kind, name=codes(read[column].to_numpy())))
     found = pd.concat(parts).sort_values("start", kind="stable", ignore_index=True)
     found = found.rename(columns={"streamId": "stream", "correlationId": "correlation"})
     process = found["globalPid"].to_numpy()
@@ -303,7 +308,11 @@ def _gpus(database: _Database, process: np.ndarray, device: np.ndarray) -> np.nd
     """The number of each operation's GPU in the machine: a process may see only some, numbered anew
     from 0."""
     gpu = device.copy()
-    columns = {"gpuId": -1, "cudaId": -1, "pid": -1}
+    columns = {
+        "gpuId": -1,
+        "cudaId": -1,
+        "pid": -1,
+    }
     for number, seen, pid in database.integers("TARGET_INFO_CUDA_DEVICE", columns):
         if number >= 0:
             gpu[((process & _PID) == pid) & (device == seen)] = number

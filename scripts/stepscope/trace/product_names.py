@@ -22,8 +22,8 @@ def nvjet(name: str, match: re.Match) -> Read:
     data_type = _NVJET_TYPES.get(letters[0], "")
     types = data_type if letters in ("tst", "hsh") else f"{data_type} {letters}"
     words = rest.replace("_bz", "").replace("_", " ")
-    arch = "" if match.group("arch") in (None, "90") else f"sm{match.group('arch')}"
-    if match.group("k"):  # sm120: "64x64x128_3" instead of "64x64_128x3"
+    arch = "" if match["arch"] in (None, "90") else f"sm{match.group('arch')}"
+    if match["k"]:  # sm120: "64x64x128_3" instead of "64x64_128x3"
         depth = f"{match.group('k')}x{depth}"
     short = f"nvjet {types} {shape} {depth} {words} {arch}"
     return Read(short, data_type, "tensor core", f"{shape}x{depth.split('x')[0]}")
@@ -38,7 +38,7 @@ def xmma(name: str, match: re.Match) -> Read:
     shown = data_type if types == _XMMA_USUAL.get(data_type) else types
     m, n, k = tile.split("x")
     stage = re.search(r"stage(\d+)", rest)
-    shape = f"{m}x{n} {k}x{stage.group(1)}" if stage else tile
+    shape = f"{m}x{n} {k}x{stage[1]}" if stage else tile
     extras = [word for key, word in _XMMA_EXTRAS.items() if f"_{key}_" in rest]
     unit = "tensor core" if re.search(r"tensor|warpgroup|mma_", rest) else ""
     unit = "SIMT" if "_ffma" in rest else unit
@@ -66,15 +66,15 @@ def _product_type(text: str) -> str:
     """The input type of a product from a part like "s1688gemm", "bf16_s16816gemm_bf16", "sgemm",
     "h884gemm"."""
     if found := re.search(r"(?:^|_)(tf32|bf16|fp16|f16|f64|s8|i8|u8|e4m3|e5m2|f32)(?=_|$)", text):
-        return MATMUL_TYPES[found.group(1)]
+        return MATMUL_TYPES[found[1]]
     if inside := re.search(r"\d(tf32|bf16|f16|s8)gemm", text):
-        return MATMUL_TYPES[inside.group(1)]
+        return MATMUL_TYPES[inside[1]]
     # s1688 alone is TF32 (on fp16 inputs its name holds f16), s884 is Volta's fp16; s16816 takes
     # fp16 or bf16 inputs.
     if alone := re.search(r"(?:^|_)s(1688|884|16816|161616)gemm", text):
-        return {"1688": "tf32", "884": "fp16"}.get(alone.group(1), "")
+        return {"1688": "tf32", "884": "fp16"}.get(alone[1], "")
     letter = re.search(r"(?:^|_)([sdhi])\d*gemm", text)
-    return _GEMMS[letter.group(1)] if letter else ""
+    return _GEMMS[letter[1]] if letter else ""
 
 
 _GEMMS = {
@@ -94,20 +94,20 @@ def product_unit(text: str) -> str:
 
 
 def cutlass(name: str, match: re.Match) -> Read:
-    text = match.group("text")
+    text = match["text"]
     shape = re.search(r"_(\d+x\d+)(?:_(\d+)x\d+)?(?=_)", text)
     tile = "x".join(part for part in shape.groups() if part) if shape else ""
-    arch = "" if match.group("arch") == "80" else match.group("arch")
+    arch = "" if match["arch"] == "80" else match["arch"]
     words = re.sub(r"_(bf16|f16)_(\w+gemm\w*?)_\1_", r"_\1_\2_", text).removesuffix("_align1")
     short = f"cutlass {arch} {words.replace('_', ' ')}"
     return Read(short, _product_type(text), product_unit(text), tile)
 
 
 def by_generation(name: str, match: re.Match) -> Read:
-    text = match.group()
+    text = match[0]
     shape = re.search(r"gemm\w*?_(\d+x\d+)", text)
     depth = re.search(r"_stages_(\d+)x\d+", text)
-    tile = (shape.group(1) if shape else "") + (f"x{depth.group(1)}" if shape and depth else "")
+    tile = (shape[1] if shape else "") + (f"x{depth[1]}" if shape and depth else "")
     data_type = _product_type(text.split("_", 1)[1])
     return Read(text.replace("_", " "), data_type, product_unit(text), tile)
 

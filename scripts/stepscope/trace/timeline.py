@@ -61,7 +61,12 @@ def _last_operation(found: Attribution, at: pd.Series) -> int:
     return max([at["end"], *found.trace.operations["end"][launched]])
 
 
-def _view(found: Attribution, at: pd.Series, end: int, pixels: int) -> pd.DataFrame:
+def _view(
+    found: Attribution,
+    at: pd.Series,
+    end: int,
+    pixels: int,
+) -> pd.DataFrame:
     """The lanes of what happens in a view, in its process or thread. at: the view's range."""
     trace = found.trace
     edges = np.linspace(0, end - at["start"], pixels + 1)

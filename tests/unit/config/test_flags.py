@@ -6,6 +6,7 @@ import shlex
 import sys
 
 import pytest
+from stepscope.config import flags, studies
 from stepscope.config.grid import words_of
 
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2"
@@ -180,3 +181,9 @@ def test_a_size_brings_its_vocabulary_and_heads_unless_others_are_typed():
     assert parsed("time_step", "--size 8b-wide").items() >= own.items()
     typed = parsed("time_step", "--size 8b-wide --vocab-size 50 --key-value-heads 4")
     assert typed.items() >= {"vocab_size": 50, "key_value_heads": 4}.items()
+
+
+def test_an_axis_that_is_no_flag_is_named(capsys):
+    with pytest.raises(SystemExit):
+        flags.read(None, [], studies.CEILINGS, ("precision", "side"))
+    assert "FLAGS of config/flags.py has no row for side; add one" in capsys.readouterr().err

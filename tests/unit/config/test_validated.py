@@ -255,12 +255,20 @@ UNREADABLE = {
     "a number in base 60": (b"a: 1:30\n", ", line 1: 1:30 is not read as it looks"),
     "3000 levels": (
         b"a: " + b"{a: " * 3000 + b"1" + b"}" * 3000,
-        ": too many levels inside each other",
+        " is not usable YAML: more than 100 levels",
     ),
     "a list": (b"- 1\n", " holds no keys at its top level"),
     "Python": (
         b"a: !!python/object/apply:os.system [id]\n",
         ", line 1: could not determine a constructor",
+    ),
+    "levels beyond the parser's stack": (
+        b'{"a":' * 100_000,
+        " is not usable YAML: more than 100 levels",
+    ),
+    "tens of thousands of keys": (
+        b"".join(b"k%d: 1\n" % number for number in range(50_000)),
+        " is not usable YAML: more than 100,000 values",
     ),
     "a key that is a mapping": (b"? {a: b}\n: 1\n", ", line 1: found unhashable key"),
     "a number of 5000 digits": (b"a: " + b"9" * 5000, " is not usable YAML: Exceeds the limit"),
@@ -342,3 +350,10 @@ def test_of_a_command_line_the_files_are_looked_at_and_nothing_else(tmp_path):
     assert unreadable_of(plain) is None and unreadable_of([str(bad), "--config", str(bad)]) is None
     for words in (["--configfiles", str(good), str(bad), "-n"], [*plain, f"--configfile={bad}"]):
         assert unreadable_of(words) == unreadable(bad) is not None
+
+
+def test_of_many_complaints_the_first_are_told():
+    with pytest.raises(ConfigError) as refused:
+        validated({"sizes": {"nano": NANO}} | {f"k{number}": 1 for number in range(60)}, SCHEMA)
+    *lines, last = str(refused.value).splitlines()
+    assert len(lines) == 50 and last == "and 10 more; correct these first"

@@ -32,11 +32,6 @@ def kernels(*spans):
     return [{"ph": "X", "cat": "kernel", "ts": start, "dur": end - start} for start, end in spans]
 
 
-def test_the_union_counts_what_overlaps_once():
-    assert gpu_alone.union([(0, 4), (1, 2), (3, 6), (8, 9)]) == 7
-    assert gpu_alone.union([]) == 0
-
-
 def test_equal_steps_are_told_apart_by_their_number_of_kernels():
     spans = [(0, 2), (3, 5), (10, 13), (12, 15), (20, 21), (21, 22)]
     events = [*kernels(*reversed(spans)), {"ph": "X", "cat": "cuda_runtime", "ts": 0, "dur": 99}]

@@ -3,7 +3,6 @@
 import pytest
 import torch
 from stepscope.measure import precision_autocast
-from stepscope.measure.precision import names_of
 from stepscope.measure.precision_autocast import Watch, measure
 
 SPEC = {
@@ -76,11 +75,6 @@ def test_calls_that_differ_are_both_named():
         call(torch.zeros(1, dtype=dtype))
     (row,) = watch.table("bf16")
     assert (row["input"], row["output"]) == ("fp32 or bf16", "fp32 or bf16")
-
-
-def test_dtypes_are_named_once():
-    x = torch.ones(2, dtype=torch.float16)
-    assert names_of([x, {"out": [x.float()]}, 3, torch.arange(3)]) == "fp16 + fp32 + int64"
 
 
 def test_the_program_writes_tables_and_no_samples_and_refuses_a_shape_elsewhere(

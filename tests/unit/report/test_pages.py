@@ -84,7 +84,14 @@ def test_several_machines_have_a_page_each(folders, request_for):
     request = request_for(folders["both"])
     book.write(request)
     names = sorted(path.name for path in request.out.iterdir())
-    assert names == ["cpu-b.html", "explorer.html", "facts.json", "index.html", "report.md"]
+    assert names == [
+        "cpu-b.html",
+        "explorer.html",
+        "facts.json",
+        "fits.html",
+        "index.html",
+        "report.md",
+    ]
     assert 'href="cpu-b.html"' in (request.out / "index.html").read_text()
     assert 'href="index.html"' in (request.out / "cpu-b.html").read_text()
 

@@ -1,11 +1,23 @@
-"""A sample of hostile records and samples: none does harm (benchmarks/attack.py tries more)."""
+"""A sample of hostile files: none does harm (benchmarks/attack.py tries more)."""
 
 import importlib.util
+import json
+import os
+import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 PROGRAM = Path(__file__).resolve().parents[3] / "benchmarks/attack.py"
+COUNTS = {
+    "records": 20,
+    "samples": 20,
+    "configurations": 20,
+    "published": 10,
+    "traces": 10,
+    "snapshots": 15,
+}
 
 
 @pytest.fixture(scope="module")
@@ -16,11 +28,11 @@ def attack():
     return module
 
 
-@pytest.mark.parametrize("kind", ["records", "samples"])
+@pytest.mark.parametrize("kind", COUNTS)
 def test_hostile_files_are_refused_or_do_no_harm(kind, attack, tmp_path):
-    found = attack.attacked(kind, 20, 0, tmp_path)
+    found = attack.attacked(kind, COUNTS[kind], 1, tmp_path)
     assert [one for one in found if one[0] in attack.DEFECTS] == []
-    assert sum(verdict == "refused" for verdict, _, _ in found) > 5
+    assert sum(verdict == "refused" for verdict, _, _ in found) >= COUNTS[kind] / 4
 
 
 @pytest.mark.parametrize(
@@ -29,14 +41,15 @@ def test_hostile_files_are_refused_or_do_no_harm(kind, attack, tmp_path):
         (lambda cell: cell.write_rows(cell.samples[:1]), "the spec asks for"),
         (lambda cell: scaled(cell, 1e-12), "seconds is"),
         (lambda cell: scaled(cell, 1e-5), "which no device reaches"),
+        (lambda cell: with_text(cell, "x" * 10_000), "record.json is of another spec"),
     ],
 )
 def test_what_cannot_be_is_told(spoil, said, attack, tmp_path, monkeypatch):
-    monkeypatch.setitem(attack.KINDS, "planted", (lambda cell, draw: spoil(cell) or "planted",))
-    monkeypatch.setattr(attack, "sampled", lambda plan: ["nvidia-h200/timing/llama-1b/ctx128/fp32"])
-    (found,) = attack.attacked("planted", 1, 0, tmp_path)
-    assert found[0] == "refused"
-    assert said in (tmp_path / "work/log").read_text()
+    spoilers = (lambda cell, draw: spoil(cell) or "planted",)
+    monkeypatch.setitem(attack.KINDS, "planted", partial(attack.cells.spoiling, spoilers))
+    monkeypatch.setattr(attack.cells, "STUDIES", ("timing",))
+    ((verdict, _, told),) = attack.attacked("planted", 1, 0, tmp_path)
+    assert verdict == "refused" and said in told
 
 
 def scaled(cell, factor):
@@ -45,3 +58,40 @@ def scaled(cell, factor):
     for row in rows:
         row[place] = repr(factor * float(row[place]))
     cell.write_rows([header, *rows])
+
+
+def with_text(cell, text):
+    record = cell.record
+    record["spec"]["precision"] = text
+    cell.write_record(json.dumps(record))
+
+
+def left_behind():
+    if os.fork() == 0:
+        os.setsid()
+        signal.pause()
+
+
+DEFECTS = {
+    "wrong": print,
+    "traceback": lambda: {}["key"],
+    "memory": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "outside": lambda: Path("../made").touch(),
+    "orphan": left_behind,
+    "hang": signal.pause,
+}
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_defect_is_seen(defect, attack, tmp_path, monkeypatch):
+    trying = attack.trying
+    monkeypatch.setattr(trying, "GRACE", 0.1)
+
+    def planted(place):
+        return lambda work, draw: trying.Attempt(
+            how="planted", run=DEFECTS[defect], wrong=lambda: "a time of -1 s", seconds=1
+        )
+
+    monkeypatch.setitem(attack.KINDS, "planted", planted)
+    ((verdict, _, _),) = attack.attacked("planted", 1, 0, tmp_path)
+    assert verdict == defect

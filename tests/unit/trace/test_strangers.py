@@ -285,13 +285,6 @@ def test_the_profilers_own_warnings_are_repeated(export, analyse):
     assert found[found["about"] == "profiler"]["text"].tolist() == [lost, "5"]
 
 
-def test_what_is_missing_is_said_with_how_to_record_it(export, analyse):
-    export.kernel("k", 0, 10, 1)
-    told = about(analyse(export))
-    assert set(told) == {"no CUDA calls", "no named ranges"}
-    assert all("nsys profile --trace=cuda,nvtx" in text for text in told.values())
-
-
 def test_a_packed_file_that_is_a_bomb_is_refused(tmp_path):
     path = tmp_path / "trace.json.gz"
     path.write_bytes(gzip.compress(b" " * (65 << 20)))

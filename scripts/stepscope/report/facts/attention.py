@@ -59,7 +59,8 @@ class Attention(Chapter):
     @cached_property
     def batch(self) -> Quantity:
         """Sequences at the longest length."""
-        return count(self._at_longest["batch"])
+        rows = (row for row in self._rows if row["length"] == self._longest)
+        return count(next(rows)["batch"])
 
     @cached_property
     def heads(self) -> Maybe:
@@ -250,10 +251,6 @@ class Attention(Chapter):
     def _shorter(self) -> float:
         lengths = [row["length"] for row in self._rows if row["length"] < self._longest]
         return max(lengths, default=0)
-
-    @cached_property
-    def _at_longest(self) -> Row:
-        return next(row for row in self._rows if row["length"] == self._longest)
 
     @property
     def _scores(self) -> float:

@@ -81,7 +81,7 @@ class Kernels(Chapter):
     @cached_property
     def fused(self) -> OfLadder | None:
         """The fused AdamW in the largest ladder that has it."""
-        return next(iter(self._in_ladders("fused")), None)
+        return next(iter(self.in_ladders("fused")), None)
 
     @cached_property
     def fused_gap(self) -> Maybe:
@@ -98,11 +98,6 @@ class Kernels(Chapter):
         ends = self.fused.rung.optimizer.ends
         bound = self.fused.place.optimizer_fused
         return bool(ends and bound and ends[1] < bound.value)
-
-    @cached_property
-    def compiled(self) -> OfLadder | None:
-        """Compiled blocks in the largest ladder that has them."""
-        return next(iter(self._in_ladders("block")), None)
 
     @cached_property
     def sizes(self) -> tuple[Profiled, ...]:
@@ -140,11 +135,6 @@ class Kernels(Chapter):
         return max(self.limited, key=_excess, default=None)
 
     @cached_property
-    def graphs(self) -> tuple[OfLadder, ...]:
-        """CUDA graphs in every ladder, the smallest first."""
-        return tuple(reversed(self._in_ladders("graphs")))
-
-    @cached_property
     def top(self) -> tuple[Row, ...]:
         """The kernels that take most, with the mean of a call."""
         rows = self.data.dicts("kernels", cell=self.own.cell, phase="step")
@@ -166,7 +156,7 @@ class Kernels(Chapter):
     def _plain(self) -> list[Profiled]:
         return [each for each in profiled(self.data) if not each.options]
 
-    def _in_ladders(self, kind: str) -> list[OfLadder]:
+    def in_ladders(self, kind: str) -> list[OfLadder]:
         """A change in every ladder that has it, the largest first."""
         rungs = [(ladder.place, ladder.rung(kind)) for ladder in ladders(self.data)]
         return [

@@ -147,7 +147,7 @@ class LadderFacts(Chapter):
     @cached_property
     def held_back(self) -> Reach | None:
         """That of the lowest clock, where the power limit held it."""
-        capped = [each for each in self._of_size if each.is_capped]
+        capped = [each for each in self._of_size if "power cap" in each.throttle]
         slowest = least(_reach(capped), "rung.sm_clock")
         clock = slowest.rung.sm_clock if slowest else None
         return slowest if is_below(clock, self.highest_clock, HELD_BACK) else None

@@ -23,6 +23,17 @@ TOKENS = 1e9  # whose electricity is told
 JOULES_A_KWH = 3.6e6
 
 
+def _of_either(name: str) -> cached_property[Maybe]:
+    """The fact that is one of the ladder's plain rung, else of the timed step."""
+
+    def known(facts: "PageOne") -> Maybe:
+        steps = (facts.plain, facts.timed)
+        found = (getattr(step, name) for step in steps if step)
+        return next(filter(None, found), None)
+
+    return cached_property(known)
+
+
 @frozen
 class PageOne(Chapter):
     """Of the baseline at `place`: a ladder's plain rung, else the plain timed step."""
@@ -40,33 +51,14 @@ class PageOne(Chapter):
         return timed_at(self.place)
 
     @property
-    def _plain(self) -> Rung | Timed | None:
+    def plain(self) -> Rung | Timed | None:
+        """The ladder's plain rung, else the timed step."""
         return self.ladder.plain if self.ladder else self.timed
 
-    @cached_property
-    def step(self) -> Maybe:
-        """By the clock."""
-        return self._plain.step if self._plain else None
-
-    @cached_property
-    def gpu(self) -> Maybe:
-        """Without the host: host-free, else busy."""
-        return self._of_either("gpu")
-
-    @cached_property
-    def launches(self) -> Maybe:
-        """Of the step."""
-        return self._of_either("launches")
-
-    @cached_property
-    def reserved(self) -> Maybe:
-        """By the plain step."""
-        return self._of_either("peak")
-
-    def _of_either(self, name: str) -> Maybe:
-        """Of the ladder's step, else of the timed one."""
-        both = (getattr(step, name) for step in (self._plain, self.timed) if step)
-        return next(filter(None, both), None)
+    step = _of_either("step")  # by the clock
+    gpu = _of_either("gpu")  # without the host: host-free, else busy
+    launches = _of_either("launches")
+    reserved = _of_either("peak")
 
     @cached_property
     def narrower(self) -> Maybe:
@@ -77,7 +69,7 @@ class PageOne(Chapter):
     @cached_property
     def limit(self) -> str:
         """`launches`; else `arithmetic` or `other` (neither), by its share of the step."""
-        if self._plain and self._plain.limits == "launches":
+        if self.plain and self.plain.limits == "launches":
             return "launches"
         if self.arithmetic_share is None:
             return ""

@@ -6,7 +6,6 @@ from functools import cached_property
 from stepscope.report.facts.formats import Forced, forced, products
 from stepscope.report.facts.ladders import SIXTEEN, Ladder, ladders
 from stepscope.report.facts.machine import Chapter, Place, machine
-from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.timed import Timed, timed, timed_at
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import Name, frozen
@@ -71,16 +70,6 @@ class Precision(Chapter):
         )
 
     @cached_property
-    def least(self) -> Speed | None:
-        """The place that gains least of those that launches do not limit; None of a single one."""
-        return self._by_gain[0] if len(self._by_gain) > 1 else None
-
-    @cached_property
-    def most(self) -> Speed | None:
-        """The one that gains most."""
-        return self._by_gain[-1] if self._by_gain else None
-
-    @cached_property
     def starved(self) -> Speed | None:
         """One that launches limit."""
         limited = (each for each in self._speeds if each.fast.limits == "launches" and each.alone)
@@ -91,16 +80,6 @@ class Precision(Chapter):
         """Cells in 16 bits that the machine cannot run."""
         rows = self.data.dicts("cells", status="unsupported", precision=SIXTEEN)
         return tuple(Name(row["cell"]) for row in rows)
-
-    @cached_property
-    def eight(self) -> Rung | None:
-        """The largest ladder's rung in 8 bits."""
-        return self._ladder.coarse if self._ladder else None
-
-    @cached_property
-    def sixteen(self) -> Rung | None:
-        """Its first in 16."""
-        return self._ladder.plain if self._ladder and self.eight else None
 
     @cached_property
     def eight_gain(self) -> Maybe:
@@ -176,11 +155,13 @@ class Precision(Chapter):
         return sorted(found, key=lambda each: each.place.weight)
 
     @cached_property
-    def _by_gain(self) -> list[Speed]:
+    def by_gain(self) -> list[Speed]:
+        """The places that launches do not limit, that which gains least first."""
         return ordered([each for each in self._speeds if each.fast.limits != "launches"], "step")
 
     @property
-    def _ladder(self) -> Ladder | None:
+    def ladder(self) -> Ladder | None:
+        """The largest."""
         return next(iter(ladders(self.data)), None)
 
     @property
