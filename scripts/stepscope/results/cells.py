@@ -2,7 +2,7 @@
 it comes from."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,8 +25,6 @@ OF_PLAN = ("cells", "variants")  # tables with rows of what was not measured, to
 OF_HARDWARE = ("device", "gpu", "gpu_uuid", "cpu", "power_limit_w", "driver")
 OF_VERSIONS = ("torch", "triton", "python")
 OF_TELEMETRY = ("sm_clock_median_mhz", "power_max_w", "temperature_max_c", "other_processes")
-
-Rows = pd.DataFrame | Iterable[Mapping]
 
 
 class PlanError(ValueError):
@@ -279,18 +277,13 @@ def _provenance(cell: MeasuredCell) -> dict:
     }
 
 
-def frame(rows: Rows) -> pd.DataFrame:
-    """The rows of a table."""
-    return rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
-
-
-def untaken(cells: list[MeasuredCell], tables: Mapping[str, Rows]) -> list[str]:
+def untaken(cells: list[MeasuredCell], tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """The studies of which cells were measured, but not one is in a table of what was found: what
     they found would be in no report."""
     taken: set[str] = set()
     for name, table in tables.items():
         if name not in OF_PLAN:
-            taken |= set(frame(table).get("cell", []))
+            taken |= set(table.get("cell", []))
     measured = {cell.name: cell.place["study"] for cell in cells if cell.status()[0] == "ok"}
     seen = {study for name, study in measured.items() if name in taken}
     return [study for study in dict.fromkeys(measured.values()) if study not in seen]
