@@ -202,19 +202,14 @@ def _planned(path: Path, results: Path) -> list[MeasuredCell]:
     try:
         plan = json.loads(path.read_text())
         machines = plan.get("machines", {})
-        foreign = {name for name, machine in machines.items() if machine.get("how") == "there"}
-        return [
-            MeasuredCell(
-                entry["cell"],
-                entry["spec"],
-                entry["command"],
-                entry["code"],
-                folder=results / entry["cell"],
-                is_foreign=entry["cell"].partition("/")[0] in foreign,
-            )
-            for study in plan["studies"].values()
-            for entry in study["cells"]
-        ]
+        found = []
+        for study in plan["studies"].values():
+            for entry in study["cells"]:
+                name = entry["cell"]
+                cell = MeasuredCell(name, entry["spec"], entry["command"], entry["code"])
+                is_foreign = machines.get(cell.place["machine"], {}).get("how") == "there"
+                found.append(replace(cell, folder=results / name, is_foreign=is_foreign))
+        return found
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise PlanError(
             f"{path} is no plan of this workflow ({error!r}); delete it and run again"
@@ -294,9 +289,9 @@ def mixed(cells: pd.DataFrame) -> list[str]:
     versions of torch. cells: the table as it is read."""
     told = cells.melt(["machine", "cell"], ["gpu", "cpu", "driver", "torch"], "name")
     told = told[told["value"] != ""].drop_duplicates(["machine", "name", "value"])
-    lines = []
-    for (machine, name), own in told.groupby(["machine", "name"], sort=False):
-        if len(own) > 1:
-            values = ", ".join(own["value"] + " (" + own["cell"] + ")")
-            lines.append(f"{machine}: measured with several of {name}: {values}")
-    return lines
+    told["said"] = told["value"] + " (" + told["cell"] + ")"
+    several = told[told.duplicated(["machine", "name"], keep=False)]
+    lists = several.groupby(["machine", "name"], sort=False)["said"].agg(", ".join).reset_index()
+    return list(
+        lists["machine"] + ": measured with several of " + lists["name"] + ": " + lists["said"]
+    )
