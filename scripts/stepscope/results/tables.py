@@ -68,17 +68,14 @@ def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:
 def placed(frame: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     """A table of cells with the columns of their places, options and mode that it lacks."""
     missing = [column for column in _ADDED if column not in frame]
-    if not missing:
-        return frame
     whole = frame.merge(cells[["cell", *missing]], on="cell", how="left")
     return whole.fillna(dict.fromkeys(set(missing) - {"context", "batch"}, ""))
 
 
 def read(path: Path, name: str) -> pd.DataFrame:
     """One table of the schema from a file; empty where there is none."""
-    table = TABLES[name]
     if not path.exists():
-        return typed(pd.DataFrame(columns=table.names, dtype=str), name)
+        return typed(pd.DataFrame(), name)
     plain = pd.read_csv(path, dtype="str", keep_default_na=False, na_values=[""], encoding="utf-8")
     return typed(plain, name)
 
