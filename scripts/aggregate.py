@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 from stepscope import files
+from stepscope.recordings.text import show
 from stepscope.report import tables_page
 from stepscope.results import cells, physics, published, writing
 
@@ -56,7 +57,7 @@ def main() -> None:
     )
     given = flags.parse_args()
     if given.describe:
-        sys.stdout.write(tables_page.page())
+        show(tables_page.page())
         return
     try:
         if (
