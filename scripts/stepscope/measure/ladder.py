@@ -114,7 +114,7 @@ class _Process(steps.Process):
                 self._try(variant["name"], self._built_again, variant)
                 self._forget()
         for name, outcome in self._outcomes.items():
-            self.found.status(name, outcome.status, outcome.reason, mode="step")
+            self.found.status(name, outcome, mode="step")
         return self.found
 
     def _group(self, variants: list[dict]) -> None:
@@ -190,8 +190,7 @@ class _Process(steps.Process):
         self._run(name, warmup=True)
         # A CPU's process does not give back what another variant has freed.
         if self._device == "cuda":
-            peaks = memory.peaks(self._device, before)
-            self.found.sizes(name, peaks, mode="step", phase="step")
+            self.found.sizes(name, memory.peaks(self._device, before), mode="step")
         steps.tidy(work, self._device)
 
     def _run(

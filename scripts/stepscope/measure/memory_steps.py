@@ -8,7 +8,7 @@ from functools import partial
 
 from torch import Tensor
 
-from stepscope.axes import MODES, option
+from stepscope.axes import option
 from stepscope.measure import memory, models
 from stepscope.measure.clock import Clock
 from stepscope.measure.found import Found, Outcome
@@ -86,8 +86,8 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
     finally:
         ranges.turn_on(None)
     peaks = memory.peaks(spec["device"])
-    run.found.sizes(NAME, peaks, mode=mode, phase=MODES[mode].whole)
-    run.found.status(NAME, run.outcome.status, run.outcome.reason, mode=mode)
+    run.found.sizes(NAME, peaks, mode=mode)
+    run.found.status(NAME, run.outcome, mode=mode)
     if run.outcome.status == "unsupported":  # nothing ran
         run.recorder.abandon()
     else:

@@ -19,7 +19,7 @@ from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity, process
 from stepscope.measure import record as cell_record
 from stepscope.measure import scratch
-from stepscope.measure.found import Found
+from stepscope.measure.found import Found, Outcome
 from stepscope.measure.nsys_options import attempts
 from stepscope.trace import TraceError, nsys_export
 
@@ -85,7 +85,7 @@ def record(
         path.unlink()
     reason = f"{trace['version']} recorded no kernels here ({tried}); use --profiler torch"
     found = Found()
-    found.status(NAME, "unsupported", reason, mode=option(spec, "mode"))
+    found.status(NAME, Outcome("unsupported", reason), mode=option(spec, "mode"))
     return found
 
 

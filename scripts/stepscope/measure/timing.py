@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from stepscope.axes import MODES, modes_up_to, option
+from stepscope.axes import modes_up_to, option
 from stepscope.measure import gpu_alone, memory, steps
 from stepscope.measure.found import Found, Outcome, chosen
 from stepscope.measure.samples import series
@@ -41,13 +41,13 @@ class _Process(steps.Process):
     def run(self) -> Found:
         if reason := unsupported(self._spec):
             for mode in self._modes:
-                self.found.status(NAME, "unsupported", reason, mode=mode)
+                self.found.status(NAME, Outcome("unsupported", reason), mode=mode)
             return self.found
         self._before = memory.held(self._device)
         failed = self._phased()
         for mode in self._modes:
             outcome = failed.get(mode) or self._free(mode)
-            self.found.status(NAME, outcome.status, outcome.reason, mode=mode)
+            self.found.status(NAME, outcome, mode=mode)
         if self._modes[0] == "step" and "step" not in failed:
             self._alone()
         return self.found
@@ -56,8 +56,7 @@ class _Process(steps.Process):
         """Phased steps of the heaviest mode that can be had; what became of the heavier ones."""
         failed: dict[str, Outcome] = {}
         for mode in self._modes:
-            outcome = Outcome()
-            with caught(outcome):
+            with caught() as outcome:
                 self._from_the_first_step(mode)
             if outcome.is_ok:
                 break
@@ -80,17 +79,15 @@ class _Process(steps.Process):
 
     def _free(self, mode: str) -> Outcome:
         """Free steps of a mode, with its peak."""
-        outcome = Outcome()
         if mode != "step":
             self._work.renew_optimizer()
         steps.tidy(self._work, self._device)
         memory.reset_peaks(self._device)
         run = self._runner(mode, "free")
-        with caught(outcome):
+        with caught() as outcome:
             run(warmup=True)
             series(run, self._budget.scaled(1 if mode == self._modes[0] else 0.5))
-            peaks = memory.peaks(self._device, self._before)
-            self.found.sizes(NAME, peaks, mode=mode, phase=MODES[mode].whole)
+            self.found.sizes(NAME, memory.peaks(self._device, self._before), mode=mode)
         steps.tidy(self._work, self._device)
         return outcome
 
@@ -103,7 +100,7 @@ class _Process(steps.Process):
         """What the host cannot change of the whole step; what a profiler slows down comes last."""
         if self._device == "cuda":
             step = steps.free(self._work)
-            with caught(Outcome()):
+            with caught():
                 step()  # the optimizer's state is gone
                 if self._is_last:
                     gpu_alone.energy(step, NAME, self.found, self._telemetry)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stepscope.machine import gpus, identity, locks
 from stepscope.measure.cell import Measurement
-from stepscope.measure.found import Found
+from stepscope.measure.found import Found, Outcome
 from stepscope.measure.telemetry import Telemetry
 from stepscope.parallel import ranks
 from stepscope.parallel.place import Place
@@ -41,7 +41,7 @@ class ParallelMeasurement(Measurement):
         self._prepare()
         found = Found()
         for variant in self.spec["variants"]:
-            found.status(variant["name"], "unsupported", reason, mode="step")
+            found.status(variant["name"], Outcome("unsupported", reason), mode="step")
         return [found]
 
     def together(self, work: Work, seconds: float | None = None) -> list:

@@ -85,9 +85,9 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
         try:
             found.append(combined(together(replayed, CAPTURE_SECONDS)))
         except (LateError, SystemExit) as given_up:  # what cannot be had may not fail the cell
-            last.status(ALONE, "unsupported", str(given_up), mode="host-free")
+            last.status(ALONE, Outcome("unsupported", str(given_up)), mode="host-free")
     for name, why in failed.items():
-        last.status(name, why.status, why.reason, mode="step")
+        last.status(name, Outcome(why.status, why.reason), mode="step")
     tables = {
         "collectives": collectives.largest(sent, "seconds"),
         "ranks": rank_rows(examined),
@@ -231,7 +231,7 @@ def _examine(
         held |= points(work, partial(_held, before))
         memory.reset_peaks(place.device)
         whole_step(work)
-        found.sizes(name, memory.peaks(place.device, before), mode="step", phase="step")
+        found.sizes(name, memory.peaks(place.device, before), mode="step")
         _energy(work, name, place, telemetry, found)
     count = ModelShape.of(spec).parameters
     for point, size in held.items():
