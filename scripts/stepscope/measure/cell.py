@@ -183,10 +183,8 @@ class Measurement(contextlib.AbstractContextManager):
             "telemetry": _readings(rows, seen),
             "provenance": origin,
         }
-        try:
+        with files.or_one_line(self._settings.out):
             record.write(self._settings.out, rows, parts)
-        except record.WriteError as error:
-            sys.exit(f"error: {error}")
 
 
 def _import_torch(spec: dict) -> None:

@@ -231,13 +231,11 @@ class _Process(steps.Process):
         self.found.value(name, "compile_time", "s", max(0.0, first - later), mode=mode)
 
     def _energy(self, name: str) -> None:
-        step = steps.free(self._works[name])
-        gpu_alone.energy(step, name, self.found, self._telemetry)
+        gpu_alone.energy(steps.free(self._works[name]), name, self.found, self._telemetry)
 
     def _host_free(self, name: str) -> None:
-        work = self._works[name]
-        seconds = self._budget.seconds
-        gpu_alone.host_free(work, name, self._samples, self.found, seconds)
+        of_process = self._samples, self.found, self._budget.seconds
+        gpu_alone.host_free(self._works[name], name, *of_process)
 
     def _counted(self, name: str) -> None:
         gpu_alone.counted(self._works[name], name, self._samples, self.found, self._device)

@@ -24,7 +24,6 @@ from stepscope.measure.nsys_options import attempts
 from stepscope.trace import TraceError, nsys_export
 
 NAME = "step"  # of the only variant
-FLAGS = [f"nsys_{key}" for key in NSYS_NEUTRAL]  # keys of a spec that say what nsys records
 
 _PROGRESS = re.compile(r"\[=*>?\s*\d*%|^\[\d+/\d+\]|^Processing (\d+ )?events")
 
@@ -49,7 +48,7 @@ def record(
     none helps, the mode is `unsupported`. Ends the program if the measured program failed.
     """
     trace["version"] = identity.tool_version("nsys")
-    plain = {key: value for key, value in spec.items() if key not in FLAGS}
+    plain = {key: value for key, value in spec.items() if key not in NSYS_NEUTRAL}
     with scratch.folder() as place:
         inner = [sys.executable, str(program)]
         inner += [*words_of(plain | {"profiler": "none"}), "--out", str(place)]

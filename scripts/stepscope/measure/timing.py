@@ -6,6 +6,7 @@ the process is lost. Free steps follow, from the heaviest mode to the lightest; 
 the optimizer's state is let go of, so that each mode's peak is its own.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from functools import partial
@@ -31,12 +32,11 @@ class _Process(steps.Process):
     def __init__(self, spec: dict, telemetry: Telemetry, process: int):
         super().__init__(spec, telemetry, process)
         self._modes = list(reversed(modes_up_to(option(spec, "mode"))))  # the heaviest first
-        self._built: Workload | None = None
 
-    @property
+    @functools.cached_property
     def _work(self) -> Workload:
-        assert self._built is not None, "the first mode that fits the memory has built it"
-        return self._built
+        """Built by the first mode that fits the memory."""
+        return workload(self._spec)
 
     def run(self) -> Found:
         if reason := unsupported(self._spec):
@@ -61,15 +61,14 @@ class _Process(steps.Process):
             if outcome.is_ok:
                 break
             failed[mode] = outcome
-            if self._built:
-                self._built.renew_optimizer()
-            steps.tidy(self._built, self._device)
+            built: Workload | None = vars(self).get("_work")
+            if built:
+                built.renew_optimizer()
+            steps.tidy(built, self._device)
         return failed
 
     def _from_the_first_step(self, mode: str) -> None:
         """Phased steps, from the building of the model on."""
-        if self._built is None:
-            self._built = workload(self._spec)
         run = self._runner(mode, "phased")
         for _ in range(self._spec["warmup"]):
             run(warmup=True)
