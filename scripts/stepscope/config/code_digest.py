@@ -121,7 +121,7 @@ class Sources:
 
         by_name: modules that the program loads by name, so that no import statement shows them.
         measured: of the modules alone that can change a number. Raises FileNotFoundError for a
-        program or module that is not there.
+        program that is not there.
         """
         return self._digest(program, tuple(by_name), measured)
 
@@ -137,9 +137,6 @@ class Sources:
         name."""
         first = self._scripts / program
         found = {first.name: first}
-        for name in by_name:
-            if self._file_of(name) is None:
-                raise FileNotFoundError(f"there is no module {name} in {self._scripts}")
         waiting = [*self._read(first)[1], *by_name]
         while waiting:
             name = waiting.pop()

@@ -37,7 +37,7 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
                 f" {', '.join(OTHER_FOLDERS)}, and none that ends with {' or '.join(OTHER_FILES)}"
             )
     found = [_hardware(label, entry, config, results) for label, entry in entries.items()]
-    at_hand = [one.label for one in found if one.here and one.measured]
+    at_hand = [one.label for one in found if one.here]
     if len(at_hand) > 1:
         raise ConfigError(
             f"config key hardware: {' and '.join(at_hand)} would both be the machine at hand; give"

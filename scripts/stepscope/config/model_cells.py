@@ -39,10 +39,8 @@ def parallel_cells(target: Target) -> list[Cell]:
     strategies = target.settings["strategies"][target.device]
     variants = [{"name": strategy_name(one)} | one for one in strategies]
     cells = training_cells(target, {"variants": variants} | timed_steps(target))
-    if target.device == "cpu" or target.gpus is None:
-        return cells
-    most = target.gpus
-    return [cell for cell in cells if cell.spec.get("devices", 1) <= most]
+    most = target.gpus if target.device == "cuda" else None
+    return [cell for cell in cells if most is None or cell.spec.get("devices", 1) <= most]
 
 
 def strategy_name(strategy: dict) -> str:

@@ -24,6 +24,7 @@ NAME = "step"  # of the only variant
 
 # From what something is called to a context manager around it.
 Named = Callable[[str], contextlib.AbstractContextManager]
+Profiler = contextlib.AbstractContextManager[Named]
 
 
 @contextlib.contextmanager
@@ -50,9 +51,7 @@ def torch_profiler(device: str, path: Path) -> Iterator[Named]:
     scratch.write_trace(profile, path)
 
 
-def measure(
-    spec: dict, telemetry: Telemetry, profiler: contextlib.AbstractContextManager[Named]
-) -> tuple[Found, dict | None]:
+def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found, dict | None]:
     """Warm up, then run the spec's steps within `profiler`; the device is waited for around each
     phase.
 
@@ -76,9 +75,7 @@ def measure(
     return found, first if outcome.is_ok else None
 
 
-def _profiled(
-    spec: dict, samples: Samples, profiler: contextlib.AbstractContextManager[Named]
-) -> dict | None:
+def _profiled(spec: dict, samples: Samples, profiler: Profiler) -> dict | None:
     """Run all steps; what the very first one contains, of a cold start."""
     mode = option(spec, "mode")
     device = spec["device"]
