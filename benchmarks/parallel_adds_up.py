@@ -65,7 +65,6 @@ def plant_faults() -> None:
     import torch
     import torch.distributed as dist
     from stepscope.measure.clock import Clock
-    from stepscope.parallel import footprint
     from stepscope.parallel.strategies import STRATEGIES, Alone, Naive, Replica
 
     def is_last(work: Replica) -> bool:
@@ -116,7 +115,6 @@ def plant_faults() -> None:
 
     planted = (Probed, PlainNaive, Delayed, MoreBytes, SlowerKernel)
     STRATEGIES.update(zip(PLANTED, planted, strict=True))
-    footprint.SHARES.update(dict.fromkeys(PLANTED, footprint.SHARES["naive"]))
 
 
 def plant_uneven() -> None:
@@ -134,9 +132,9 @@ def plant_uneven() -> None:
 
 def show(rows: list[dict]) -> bool:
     """Print the parts and the residual; whether one is too large."""
-    from stepscope.parallel import printing
+    import time_parallel
 
-    printing.tables({"tables": {"ranks": rows}}, 2)
+    time_parallel.show({"ranks": rows})
     worst = max(rows, key=lambda row: abs(row["residual"]) / row["clock"])
     share = abs(worst["residual"]) / worst["clock"]
     print(f"largest residual: {share:.2%} of the step ({worst['variant']}, rank {worst['rank']})\n")

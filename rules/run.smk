@@ -27,9 +27,20 @@ def records_of(jobs):
 
 
 def whole_or_forced(jobs):
-    """Of these jobs those whose outputs Snakemake holds for whole, and those that are to run."""
+    """Of these jobs those whose outputs Snakemake holds for whole, and those that somebody wants to
+    run."""
     dag = workflow.dag
-    return [job for job in jobs if not dag.needrun(job) or dag.reason(job).forced]
+    return [
+        job
+        for job in jobs
+        if not dag.needrun(job) or (dag.reason(job).forced and not is_incomplete(job))
+    ]
+
+
+def is_incomplete(job):
+    """Whether Snakemake has not come to note that the outputs that are there are finished; it
+    forces the job by itself then."""
+    return bool(workflow.async_run(workflow.persistence.incomplete(job)))
 
 
 onstart:

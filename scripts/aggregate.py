@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 from stepscope import files
+from stepscope.recordings.text import show
 from stepscope.results import cells, physics, published, schema, writing
 
 
@@ -55,7 +56,7 @@ def main() -> None:
     )
     given = flags.parse_args()
     if given.describe:
-        sys.stdout.write(schema.page())
+        show(schema.page())
         return
     try:
         if (

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from stepscope.formulas import fits
+from stepscope.recordings.text import show
 from stepscope.yaml_files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,7 +39,7 @@ def main() -> None:
             found = fits.answer(fits.setup_of(given, sizes), capacity)
     except ValueError as error:
         flags.error(str(error))
-    print(json.dumps(found, indent=2) if given.json else "\n".join(fits.printed(found)))
+    show(json.dumps(found, indent=2) if given.json else "\n".join(fits.printed(found)))
     sys.exit(found["verdict"] != fits.FITS)
 
 

@@ -21,6 +21,7 @@ from stepscope.machine.identity import MachineError
 from stepscope.machine.memory import capacity
 from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
+from stepscope.recordings.text import show
 from stepscope.yaml_files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -69,7 +70,7 @@ def main() -> None:
             for study in STUDIES:
                 cells += study.cells(config, one.device, one.label, one.threads, one.gpus)
             memory = capacity(one.device) if one.here else None
-            print(one.label, *lines(cells, memory or math.inf), sep="\n")
+            show("\n".join([one.label, *lines(cells, memory or math.inf)]))
     except (ConfigError, MachineError, OSError) as error:
         sys.exit(str(error))
 

@@ -94,9 +94,8 @@ def prepared(label: str, spec: dict) -> tuple[str, dict[str, str]]:
     try:
         expected = arrival.read(label)
         visible = gpus.visible_gpus() if spec["device"] == "cuda" else []
-        arrival.check_type(
-            label, expected, visible[0].name if visible else None, "SLURM_JOB_ID" in os.environ
-        )
+        name = visible[0].name if visible else None
+        arrival.check_type(expected, name, "SLURM_JOB_ID" in os.environ)
     except (ValueError, identity.MachineError) as error:
         sys.exit(f"error: {error}")
     if refused := unlockable():

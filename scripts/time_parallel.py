@@ -2,9 +2,10 @@
 
 A process (a rank) runs on each device; they find each other without a port. Strategies take turns
 in several such sets of processes. Then each is looked at by itself: loss and gradients beside one
-device's on the whole batch, memory, energy, and the step taken apart for every rank. Prints times
-in milliseconds, memory in MiB. With --out it also writes record.json and samples.csv. Running out
-of memory is a result, and so are fewer devices than asked for. --batch is that of each device.
+device's on the whole batch, memory, energy, and the step taken apart for every rank. Prints the
+steps' times in milliseconds, and tables in seconds and bytes. With --out it also writes record.json
+and samples.csv. Running out of memory is a result, and so are fewer devices than asked for. --batch
+is that of each device.
 
 --variants: a list of mappings with name, strategy (alone, naive, flat, overlapped, staged, ddp,
 sharded, zero, fsdp) and what differs: gradients (bf16: the type that `overlapped` and `staged`
@@ -17,6 +18,8 @@ from stepscope.machine.process import die_with_starter
 die_with_starter()
 
 import sys
+
+import pandas as pd
 
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
@@ -32,11 +35,17 @@ OPTIONS = ("strategy", "gradients", "ctas", "attention", "compile", "loss", "che
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
     with ParallelMeasurement(studies.PARALLEL.file, spec, settings) as running:
-        from stepscope.parallel import measuring, printing
+        from stepscope.parallel import measuring
 
         found, more = measuring.measure(running)
         running.finish(found, [variant["name"] for variant in spec["variants"]], more)
-        printing.tables(more, spec["devices"])
+        show(more.get("tables", {}))
+
+
+def show(tables: dict[str, list[dict]]) -> None:
+    """Print those of the tables that have rows."""
+    for rows in filter(None, tables.values()):
+        print(pd.DataFrame(rows).to_string(index=False, float_format="{:.4g}".format))
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:

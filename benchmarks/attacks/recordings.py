@@ -66,7 +66,9 @@ def traces(place: Path) -> Callable:
         path = draw.choice(sorted(paths))
         file = work / path.name
         file.write_bytes(path.read_bytes())
-        way = draw.choice((*["inside"] * 6, "bytes", "no file", "bomb"))
+        way = draw.choice((*["inside"] * 6, "bytes", "no file"))
+        if draw.random() < 0.03:
+            way = "bomb"
         if way == "no file":
             how = no_file(file, draw)
         elif way == "bomb":
@@ -167,11 +169,12 @@ def spoil_database(file: Path, draw: random.Random) -> str:
         columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
         column, value = draw.choice(columns), draw.choice(VALUES)
         way = draw.choice(("one", "one", "all", "all", "gone", "renamed", "dropped", "endless"))
+        change = f'UPDATE OR IGNORE {table} SET "{column}" = ?'
         if way == "one":
             row = f"(SELECT rowid FROM {table} LIMIT 1 OFFSET {draw.randrange(5)})"
-            database.execute(f'UPDATE {table} SET "{column}" = ? WHERE rowid = {row}', (value,))
+            database.execute(f"{change} WHERE rowid = {row}", (value,))
         elif way == "all":
-            database.execute(f'UPDATE {table} SET "{column}" = ?', (value,))
+            database.execute(change, (value,))
         elif way == "renamed":
             database.execute(f'ALTER TABLE {table} RENAME COLUMN "{column}" TO other')
         elif way == "dropped":

@@ -17,6 +17,7 @@ from stepscope.machine import process
 BYTES = 4 * 2**30  # of addresses
 GRACE = 5  # seconds after which a process that is left is an orphan
 LONGEST_LINE = 1000  # characters
+MOST_SHOWN = 400
 # What is no complaint of ours: what Snakemake says of its profile, how to measure again.
 BANNERS = ("Using workflow specific profile", "Config file ", "To measure exactly these again")
 
@@ -76,7 +77,7 @@ def _verdict(attempt: Attempt, said: str, code: int) -> tuple[str, str]:
         unclear = [line for line in lines if len(line) > LONGEST_LINE or not line.isprintable()]
         if unclear or not 1 <= len(lines) <= attempt.most_lines:
             return "traceback", f"{len(lines)} lines, the last: {last}"
-        return "refused", last
+        return "refused", lines[0][:MOST_SHOWN]
     if lines:
         return "warned", lines[0][:200]
     impossible = attempt.wrong()

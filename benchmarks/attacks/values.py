@@ -78,5 +78,5 @@ def no_file(path: Path, draw: random.Random) -> str:
 
 def bomb(begins: bytes, filler: bytes) -> bytes:
     """A packed file of a few MB that unpacks to BOMB_BYTES."""
-    block = gzip.compress(filler * BOMB_BLOCK, 1)
+    block = gzip.compress(filler * BOMB_BLOCK)
     return gzip.compress(begins) + block * (BOMB_BYTES // BOMB_BLOCK)

@@ -59,6 +59,9 @@ function setupOf(state) {
     positions: shape.positions, "has biases": shape.has_biases,
   };
   const chosen = Object.fromEntries(data.options_in_order.map((option) => [option, state[option] in options[option] ? state[option] : USUAL[option]]));
+  // fp8 has a closed form in compiled blocks alone
+  const isFp8 = options.precision[chosen.precision].flags.includes("fp8");
+  if (isFp8 && !options.compile[chosen.compile].flags.length) chosen.compile = "block";
   return { ...chosen, sizes, window: shape.window, checkpoint: least(state.checkpoint, 0) };
 }
 
@@ -224,7 +227,7 @@ function show() {
   const peak = peakOf(setup);
   const verdict = verdictOf(peak.bytes, capacity);
   const [low, high] = takenOf(peak.bytes);
-  showForm(state);
+  showForm({ ...state, compile: setup.compile });
   const said = document.getElementById("verdict");
   said.dataset.is = verdict;
   const where = [peak.phase, peak.part].filter((each) => each).join(", ");

@@ -23,18 +23,17 @@ def pack(results: Path, path: Path, label: str | None = None) -> int:
     """
     labels = [label] if label else _labels(results)
     root = results / label if label else results
-    cells = []
+    names = {}
     for each in labels:
-        cells += [(file, file.relative_to(root)) for file in _of_cells(results / each)]
-    if not cells:
+        names |= {file: file.relative_to(root) for file in _of_cells(results / each)}
+    if not names:
         raise FileNotFoundError(errno.ENOENT, "no cell with a record", str(root))
-    pages = []
     for folder in ("report", "tables"):
-        pages += [(file, file.relative_to(results)) for file in _below(results / folder)]
+        names |= {file: file.relative_to(results) for file in _below(results / folder)}
     with replacing([path]) as [part], zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file, name in sorted(cells + pages, key=lambda pair: pair[1]):
-            archive.write(file, name)
-    return len(cells + pages)
+        for file in sorted(names, key=lambda each: names[each]):
+            archive.write(file, names[file])
+    return len(names)
 
 
 def _labels(results: Path) -> list[str]:

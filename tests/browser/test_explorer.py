@@ -14,7 +14,7 @@ from stepscope.report import explorer, links
 
 ROOT = Path(__file__).resolve().parents[2]
 CELL = "gpu-a/attention/d64/bf16"
-TASKS = re.findall(r"\| `(#[^`]+)` \| (.+) \|", (ROOT / "docs/report.md").read_text())
+TASKS = re.findall(r"\| `(#[^`]+)` \| (.+)", (ROOT / "docs/report.md").read_text())
 DRAWN = "document.documentElement.dataset.drawn"
 
 

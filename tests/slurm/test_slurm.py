@@ -83,6 +83,26 @@ def test_a_run_on_two_machines_is_killed_and_goes_on_and_then_has_one_context_mo
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+def test_a_job_whose_node_vanishes_is_queued_again_by_slurm_and_measures_its_cell(lab, project_in):
+    project = project_in(lab, NODES, [8])
+    project.pause_after(PROGRAM, MAIN)
+    process = project.start(*project.submitting())
+    project.wait_until(lambda: jobs(project, "R") == 2, "two jobs run")
+    project.shell("scontrol update nodename=n2 state=down reason=gone")
+    project.wait_until(lambda: jobs(project, "PD") == 1, "one of them waits again")
+    assert project.records() == []
+    (project.folder / "hold").unlink()
+    project.shell("scontrol update nodename=n2 state=resume")
+    waiting = project.shell("squeue --noheader --states=PD --format=%i")
+    project.shell(f"scontrol update jobid={waiting.strip()} starttime=now")  # not after two minutes
+    text, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, text
+    folders = [path.parent for path in project.records()]
+    assert folders == [project.folder / cell(hardware, 8) for hardware in NODES]
+    again = project.submit()
+    assert again.code == 0 and submitted(again) == []
+
+
 def test_each_bad_end_names_the_cell_and_its_log_and_the_others_go_on(lab, project_in):
     project = project_in(
         lab,

@@ -36,7 +36,6 @@ WITHOUT_EFFECT = (
     "stepscope.measure.provenance",  # versions and names for the record
     "stepscope.measure.record",  # how results are written
     "stepscope.parallel.predicted",  # what is set beside it
-    "stepscope.parallel.printing",
     "stepscope.config",  # how a configuration becomes specs; the spec counts by itself
     "stepscope.recordings",  # reads what was recorded
     "stepscope.results",  # reads records

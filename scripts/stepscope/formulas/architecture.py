@@ -22,7 +22,7 @@ class Architecture(ModelShape):
     embedding share their weights; positions: learned ones; has_biases: 1 where linear layers have
     them.
 
-    Raises ValueError when num_heads is not divisible by key_value_heads.
+    Raises ValueError when a count is not positive, or num_heads not divisible by key_value_heads.
     """
 
     head_width: int = 0
@@ -33,6 +33,9 @@ class Architecture(ModelShape):
     has_biases: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} = {getattr(self, name)}: at least 1 is wanted")
         if self.num_heads % self.kv_heads:
             raise ValueError(
                 f"num_heads = {self.num_heads} is not divisible by key_value_heads ="

@@ -2,7 +2,7 @@
 only."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from stepscope.files import write_whole
@@ -16,42 +16,28 @@ BY_JOBS = (
 )
 
 
-@dataclass(frozen=True)
-class Expected:
-    """A label's device, what its GPU's or CPU's name contains, its interpreter, and whether Slurm's
-    jobs measure it."""
-
-    device: str
-    expect: str | None = None
-    python: str | None = None
-    by_jobs: bool = False
-
-
 def write(machines: list[Hardware], path: Path = WRITTEN) -> None:
     """Write down what is known of each label, for the jobs to read; whole or not at all."""
-    content = {
-        one.label: asdict(Expected(one.device, one.expect, one.python, one.by_jobs))
-        for one in machines
-        if one.measured
-    }
+    content = {one.label: asdict(one) for one in machines if one.measured}
     write_whole({path: [json.dumps(content, indent=1, sort_keys=True) + "\n"]})
 
 
-def read(label: str, path: Path = WRITTEN) -> Expected:
+def read(label: str, path: Path = WRITTEN) -> Hardware:
     """What is known of a label. Raises ValueError, with one line, if that cannot be read."""
     try:
-        return Expected(**json.loads(path.read_text())[label])
+        return Hardware(**json.loads(path.read_text())[label])
     except (OSError, ValueError, KeyError, TypeError):
         raise ValueError(
             f"{path.absolute()} says nothing of {label}; start the run again where it began"
         ) from None
 
 
-def check_type(label: str, expected: Expected, gpu: str | None, in_job: bool = True) -> None:
+def check_type(expected: Hardware, gpu: str | None, in_job: bool = True) -> None:
     """Raise ValueError, with one line, if this is not where the label's cells are measured.
 
     gpu: the first one's name. in_job: whether a job of Slurm asks.
     """
+    label = expected.label
     if expected.by_jobs and not in_job:
         raise ValueError(f"config key hardware.{label}: {BY_JOBS}")
     if expected.device == "cuda" and gpu is None:

@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from stepscope.machine import told
+
 SYS = Path("/sys")
 TASKS = Path("/proc/self/task")
 TURNS = 10_000  # of the loop that compares cores, about half a millisecond
@@ -70,26 +72,20 @@ def _move(processors: set[int]) -> None:
 
 def _full(usable: set[int]) -> set[int]:
     """Those of the processors that are no efficiency cores."""
-    return usable - _processors(_text(SYS / "devices/cpu_atom/cpus")) or usable
+    return usable - _processors(told(SYS / "devices/cpu_atom/cpus")) or usable
 
 
 def siblings(processor: int) -> set[int]:
     """Processors that share a core with this one."""
-    return _processors(
-        _text(SYS / f"devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
-    )
+    place = f"devices/system/cpu/cpu{processor}/topology/thread_siblings_list"
+    return _processors(told(SYS / place))
 
 
 def _processors(text: str) -> set[int]:
     """The processors of a list as the kernel writes it: "0-3,8". None of anything else."""
-    if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", text.strip()):
-        return set()
-    spans = [span.split("-") for span in text.strip().split(",")]
-    return {processor for span in spans for processor in range(int(span[0]), int(span[-1]) + 1)}
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
+    found: set[int] = set()
+    if re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", text.strip()):
+        for span in text.split(","):
+            first, _, last = span.partition("-")
+            found |= set(range(int(first), int(last or first) + 1))
+    return found

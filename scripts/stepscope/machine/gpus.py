@@ -1,11 +1,14 @@
 """The GPUs of this machine, found without importing torch: by NVML, else by what the driver shows
 in /proc."""
 
+import contextlib
 import functools
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from stepscope.machine import told
 
 PROC = Path("/proc")
 
@@ -52,57 +55,31 @@ def _gpus_from_nvml() -> list[Gpu]:
         import pynvml
     except ImportError:
         return []
-    try:
+    with contextlib.suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        driver = _text(pynvml.nvmlSystemGetDriverVersion())
+        driver = pynvml.nvmlSystemGetDriverVersion()
         handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        return [
+        gpus = [
             Gpu(
-                name=_text(pynvml.nvmlDeviceGetName(handle)),
-                uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+                name=pynvml.nvmlDeviceGetName(handle),
+                uuid=pynvml.nvmlDeviceGetUUID(handle),
                 memory_mib=pynvml.nvmlDeviceGetMemoryInfo(handle).total // 2**20,
                 driver=driver,
             )
             for handle in handles
         ]
-    except pynvml.NVMLError:
-        return []
-    finally:
         pynvml.nvmlShutdown()
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+        return gpus
+    return []
 
 
 def _gpus_from_proc() -> list[Gpu]:
-    try:
-        driver = re.search(
-            r"Kernel Module.*?\s(\d+\.[\d.]+)", (PROC / "driver/nvidia/version").read_text()
-        )
-    except OSError:
-        return []
+    """What the driver says of every GPU, in the order of their addresses on the bus."""
+    folder = PROC / "driver/nvidia"
+    driver = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", told(folder / "version"))
     version = driver.group(1) if driver else "unknown"
-    return [
-        Gpu(info.get("Model", "unknown"), info.get("GPU UUID", ""), 0, version)
-        for info in gpus_on_bus().values()
-    ]
-
-
-def gpus_on_bus() -> dict[str, dict[str, str]]:
-    """What the driver says of every GPU of the machine, whoever may use it, by address on the bus
-    and in its order."""
-    try:
-        texts = {
-            file.parent.name.lower(): file.read_text(errors="replace")
-            for file in sorted((PROC / "driver/nvidia/gpus").glob("*/information"))
-        }
-    except OSError:
-        return {}
-    return {
-        address: dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", text, re.MULTILINE))
-        for address, text in texts.items()
-    }
+    gpus = []
+    for file in sorted(folder.glob("gpus/*/information")):
+        info = dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", told(file), re.MULTILINE))
+        gpus.append(Gpu(info.get("Model", "unknown"), info.get("GPU UUID", ""), 0, version))
+    return gpus

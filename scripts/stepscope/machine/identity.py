@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stepscope.machine import gpus
+from stepscope.machine import gpus, told
 
 PROC = Path("/proc")
 NO_GPU = "device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu"
@@ -29,10 +29,7 @@ class MachineError(Exception):
 @functools.cache
 def cpu_name() -> str:
     """Model name of the processor, from /proc/cpuinfo."""
-    try:
-        match = re.search(r"^model name\s*:\s*(.+)$", (PROC / "cpuinfo").read_text(), re.MULTILINE)
-    except OSError:
-        match = None
+    match = re.search(r"^model name\s*:\s*(.+)$", told(PROC / "cpuinfo"), re.MULTILINE)
     return " ".join(match.group(1).split()) if match else os.uname().machine
 
 
@@ -153,9 +150,7 @@ def identity(
 
 def hardware_label(device: str) -> str:
     """Folder name for the machine at hand, made from the name of its GPU or CPU."""
-    name = (
-        gpus.visible_gpus()[0].name
-        if device == "cuda"
-        else re.sub(r"\((R|TM|tm|r)\)|@.*|\bCPU\b", "", cpu_name())
-    )
+    name = re.sub(r"\((R|TM|tm|r)\)|@.*|\bCPU\b", "", cpu_name())
+    if device == "cuda":
+        name = gpus.visible_gpus()[0].name
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or device

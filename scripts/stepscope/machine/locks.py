@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 HELD = "STEPSCOPE_HELD"  # environment variable: the device that this program's parent holds for it
-_OF_RUN: list[TextIO] = []  # held while they are open
+_KEPT: list[TextIO] = []  # of this process until its end: held while they are open
 AGAIN = 0.2  # seconds between two looks for a free GPU
 
 
@@ -40,18 +40,11 @@ def hold(device_name: str) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(PermissionError):  # another user made it, with these rights
         folder.chmod(0o1777)
-    with os.fdopen(_open(folder / f"{device_name}.lock"), "r+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = file.read().strip() or "unknown"
-            print(
-                f"waiting for {device_name}: process {holder} measures on it",
-                file=sys.stderr,
-                flush=True,
-            )
+    with _open(folder / f"{device_name}.lock") as file:
+        if not _takes(file):
+            _say(f"waiting for {device_name}: process {_holder(file)} measures on it")
             fcntl.flock(file, fcntl.LOCK_EX)
-            print(f"got {device_name}", file=sys.stderr, flush=True)
+            _say(f"got {device_name}")
         _sign(file)
         yield
 
@@ -64,60 +57,51 @@ def take_free_gpu(uuids: list[str]) -> str:
     it.
     """
     folder = lock_folder()
-    said = False
+    waits = False
     while True:
         for uuid in uuids:
-            place = _lock(folder / f"{uuid}.place")
-            if place is None:
-                continue
-            if _is_free(folder / f"{uuid}.lock"):
-                os.set_inheritable(place, True)
-                if said:
-                    print(f"got {uuid}", file=sys.stderr, flush=True)
+            place = _open(folder / f"{uuid}.place")
+            if _takes(place) and _is_free(folder / f"{uuid}.lock"):
+                os.set_inheritable(place.fileno(), True)
+                _KEPT.append(place)
+                if waits:
+                    _say(f"got {uuid}")
                 return uuid
-            os.close(place)  # a program that was started by hand measures on it
-        if not said:
-            print(
-                f"waiting for a free GPU: all {len(uuids)} are measured on",
-                file=sys.stderr,
-                flush=True,
-            )
-            said = True
+            place.close()  # another job has it, or a program that was started by hand the GPU
+        if not waits:
+            _say(f"waiting for a free GPU: all {len(uuids)} are measured on")
+            waits = True
         time.sleep(AGAIN)
 
 
 def _is_free(path: Path) -> bool:
     """Whether nobody holds the lock now."""
-    descriptor = _lock(path)
-    if descriptor is None:
+    with _open(path) as file:
+        return _takes(file)
+
+
+def _takes(file: TextIO) -> bool:
+    """Whether this process could take the lock of a file; it has it until that is closed."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
-    os.close(descriptor)
     return True
 
 
-def _lock(path: Path) -> int | None:
-    """A descriptor that holds the lock of a file; None if another process has it."""
-    descriptor = _open(path)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _open(path: Path) -> int:
-    """A descriptor of a lock's file, which all users of the machine share."""
+def _open(path: Path) -> TextIO:
+    """A lock's file, which all users of the machine share."""
     # without O_CREAT, which Linux forbids on another user's file in a sticky folder
     # (fs.protected_regular)
     try:
-        return os.open(path, os.O_RDWR)
+        descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         usual = os.umask(0)  # for all users from its first moment on
         try:
-            return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         finally:
             os.umask(usual)
+    return os.fdopen(descriptor, "r+")
 
 
 def lock_run(path: Path = Path(".snakemake/stepscope.lock")) -> str | None:
@@ -126,18 +110,16 @@ def lock_run(path: Path = Path(".snakemake/stepscope.lock")) -> str | None:
     path.parent.mkdir(parents=True, exist_ok=True)
     file = open(path, "a+")  # noqa: SIM115 - held until the process ends
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        return (
-            f"another run (process {file.read() or 'unknown'}) is at work in {Path.cwd()}; wait"
-            " until it ends, or end it"
-        )
+        if not _takes(file):
+            return (
+                f"another run (process {_holder(file)}) is at work in {Path.cwd()}; wait until it"
+                " ends, or end it"
+            )
     except OSError as error:
         why = f"note: {Path.cwd()} cannot be locked ({error.strerror})"
-        print(f"{why}; start one run at a time in it", file=sys.stderr)
+        _say(f"{why}; start one run at a time in it")
     _sign(file)
-    _OF_RUN.append(file)
+    _KEPT.append(file)
     return None
 
 
@@ -147,3 +129,13 @@ def _sign(file: TextIO) -> None:
     file.truncate()
     file.write(str(os.getpid()))
     file.flush()
+
+
+def _holder(file: TextIO) -> str:
+    """Who has a lock, by its file."""
+    file.seek(0)
+    return file.read().strip() or "unknown"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

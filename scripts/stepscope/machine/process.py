@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from stepscope.machine import told
 from stepscope.machine.locks import HELD
 from stepscope.machine.memory import available_memory
 
@@ -39,14 +40,16 @@ def die_with_parent(parent: int | None = None) -> None:
 def _descends_from(ancestor: int) -> bool:
     """Whether this process is below another one, be it with a wrapper between them; also where that
     cannot be told. Who is left behind is given another parent (proc(5))."""
-    number = os.getppid()
-    while number not in (ancestor, 0):
-        try:
-            state = Path(f"/proc/{number}/stat").read_text()
-        except OSError:
-            return True
-        number = int(state.rpartition(")")[2].split()[1])
-    return number == ancestor
+    number: int | None = os.getppid()
+    while number and number != ancestor:
+        number = _parent_of(number)
+    return number in (ancestor, None)
+
+
+def _parent_of(number: int) -> int | None:
+    """The process's parent (proc(5)); None if it has ended, or that cannot be told."""
+    state = told(Path(f"/proc/{number}/stat"))
+    return int(state.rpartition(")")[2].split()[1]) if state else None
 
 
 def die_with_starter() -> None:
@@ -64,13 +67,10 @@ def adopt_orphans() -> None:
 
 
 def children() -> set[int]:
-    """The processes whose parent this one is (proc(5))."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has ended
-            if int(path.read_text().rpartition(")")[2].split()[1]) == os.getpid():
-                found.add(int(path.parent.name))
-    return found
+    """The processes whose parent this one is."""
+    own = os.getpid()
+    numbers = [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
+    return {number for number in numbers if _parent_of(number) == own}
 
 
 def end_children(kept: set[int]) -> None:
@@ -126,8 +126,8 @@ def run_shown(words: Sequence[str], environment: Mapping[str, str]) -> int:
         assert running.stdout is not None, "it is a pipe"
         shown, end, left_out = 0, b"", 0
         # Not until the pipe is closed: what the program leaves behind may hold it open.
-        while select.select([running.stdout], [], [], 0.1)[0] or running.poll() is None:
-            if not select.select([running.stdout], [], [], 0)[0]:
+        while (ready := select.select([running.stdout], [], [], 0.1)[0]) or running.poll() is None:
+            if not ready:
                 continue
             said = os.read(running.stdout.fileno(), 2**16)
             if not said:
@@ -154,8 +154,7 @@ def _show(said: bytes) -> None:
 def set_environment(threads: int) -> None:
     """What torch reads when it is imported: threads for OpenMP and MKL, GPUs in NVML's order, and
     that its profiler need not say when it starts and stops."""
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = str(threads)
+    os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(threads)
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 

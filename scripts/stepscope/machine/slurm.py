@@ -17,9 +17,8 @@ def complaint(machines: list[Hardware], folder: Path, settings) -> str | None:
     """What keeps a run in a folder from submitting the jobs of these machines; `settings` are the
     plugin's."""
     label = next(one.label for one in machines if one.by_jobs)
-    if not hasattr(
-        settings, "status_command"
-    ):  # no settings of Slurm's plugin: this run submits nothing
+    # without settings of Slurm's plugin this run submits nothing
+    if not hasattr(settings, "status_command"):
         return f"config key hardware.{label}: {BY_JOBS}"
     if _run("sinfo", "--noheader") is None:
         return (
@@ -36,12 +35,11 @@ def unseen_end(settings) -> str | None:
     squeue shows an ended job for MinJobAge seconds. Where those are fewer than three pauses, the
     plugin asks sacct.
     """
-    shown = re.search(
-        r"^MinJobAge\s*=\s*(\d+)", "\n".join(_lines("scontrol", "show", "config")), re.MULTILINE
-    )
+    settings_there = _run("scontrol", "show", "config") or ""
+    shown = re.search(r"^MinJobAge\s*=\s*(\d+)", settings_there, re.MULTILINE)
     if shown is None:
         return None
-    age = int(shown.group(1))
+    age = int(shown[1])
     pauses = 3 * settings.init_seconds_before_status_checks
     by_sacct = settings.status_command == "sacct" or age < pauses
     if by_sacct and _run("sacct", "-X", "--noheader") is None:
@@ -82,7 +80,7 @@ def wrong_partition(machines: list[Hardware]) -> str | None:
 
 def wrong_gpu_model(machines: list[Hardware]) -> str | None:
     """A type of GPU that no node has. Not asked where nodes have GPUs without a type."""
-    listed = "\n".join(_lines("sinfo", "--all", "--noheader", "--format=%G"))
+    listed = _run("sinfo", "--all", "--noheader", "--format=%G") or ""
     known = re.findall(r"gpu:([A-Za-z][^:,(\s]*)", listed)
     return _wrong(machines, "gpu_model", "type of GPU", known)
 

@@ -31,16 +31,19 @@ def require_room(shape: ModelShape, device: str) -> None:
     """Raise MemoryError, in one line, if a model's parameters in fp32 take more than all memory
     that there is: to fill it with what cannot fit would take minutes."""
     wanted = FP32_BYTES * shape.parameters
-    room = (
-        torch.cuda.get_device_properties(0).total_memory
-        if device == "cuda"
-        else process.available_memory()
-    )
+    room = capacity(device)
     if wanted > room:
         sizes = [f"{size / 2**30:,.1f} GiB" for size in (wanted, room)]
         raise MemoryError(
             "predicted, not tried: the parameters alone are {}, the memory {}".format(*sizes)
         )
+
+
+def capacity(device: str) -> int:
+    """Bytes of a GPU's memory, or what a CPU has available."""
+    if device == "cuda":
+        return torch.cuda.get_device_properties(0).total_memory
+    return process.available_memory()
 
 
 def reset_peaks(device: str) -> None:

@@ -14,4 +14,12 @@ def is_out_of_memory(error: BaseException) -> bool:
     CUDA library's."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
-    return isinstance(error, RuntimeError) and bool(_SAID.search(str(error)))
+    return isinstance(error, RuntimeError) and bool(_SAID.search(said_by(error)))
+
+
+def said_by(error: BaseException) -> str:
+    """What an error says; nothing where it fails at that, as one of somebody's own may."""
+    try:
+        return str(error)
+    except Exception:
+        return ""

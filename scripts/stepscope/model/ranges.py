@@ -17,6 +17,11 @@ def named(name: str) -> AbstractContextManager:
     return _NOTHING if _opener is None else _opener(name)
 
 
+def are_on() -> bool:
+    """Whether a profiler shows ranges now."""
+    return _opener is not None
+
+
 def turn_on(opener: Callable[[str], AbstractContextManager] | None) -> None:
     """From now on ranges are opened by `opener(name)`; None turns them off again."""
     global _opener

@@ -28,25 +28,24 @@ OUTLASTING = 4  # times as long as the all-reduce beside them are the products
 
 def measured(place: Place, telemetry: Telemetry) -> list[dict]:
     """A row for each collective and size, each step of which every rank takes: seconds of one of a
-    few in a row, the median of a few such rounds."""
+    few in a row, the median of a few such rounds. Then one of a copy of the largest."""
     clock = Clock(place.device)
     rows = []
     for size in SIZES[place.device]:
-        count = size // 4 // place.devices * place.devices
-        whole = torch.zeros(count, device=place.device)
-        part = torch.zeros(count // place.devices, device=place.device)
-        calls = {
+        count = size // 4 // place.devices
+        part = torch.zeros(count, device=place.device)
+        whole = part.repeat(place.devices)
+        calls: dict[str, Callable[[], object]] = {
             "all_reduce": partial(dist.all_reduce, whole),
             "all_gather": partial(all_gather, whole, part),
             "reduce_scatter": partial(reduce_scatter, part, whole),
         }
-        for name, call in calls.items():
-            seconds = _seconds(call, clock, place)
-            rows.append({"collective": name, "bytes": 4 * count, "seconds": seconds})
-    calls["copy"] = partial(torch.empty_like(whole).copy_, whole)  # what buckets cost
-    row = {"collective": "copy", "bytes": 4 * count}
-    rows.append(row | {"seconds": _seconds(calls["copy"], clock, place)})
-    rows[-4] |= beside_products(whole, rows[-4]["seconds"], clock, place)
+        if size == SIZES[place.device][-1]:
+            calls["copy"] = partial(torch.empty_like(whole).copy_, whole)  # what buckets cost
+        took = {name: _seconds(call, clock, place) for name, call in calls.items()}
+        for name, seconds in took.items():
+            rows.append({"collective": name, "bytes": whole.nbytes, "seconds": seconds})
+    rows[-len(took)] |= beside_products(whole, took["all_reduce"], clock, place)
     return rows
 
 
@@ -55,71 +54,53 @@ def beside_products(whole: Tensor, alone: float, clock: Clock, place: Place) -> 
     beside: its seconds. lost: the share of that time which the products lose."""
     size = PRODUCT[place.device]
     dtype = torch.bfloat16 if place.device == "cuda" else torch.float32
-    a, b, out = (torch.zeros(size, size, device=place.device, dtype=dtype) for _ in range(3))
-    once = _seconds(partial(torch.mm, a, b, out=out), clock, place)
-    count = math.ceil(OUTLASTING * alone / once)
-
-    def products() -> None:
-        for _ in range(count):
-            torch.mm(a, b, out=out)
-
-    def both() -> None:
-        sending.begin()
-        products()
-
-    found = []
+    a, b, out = torch.zeros(3, size, size, device=place.device, dtype=dtype)
+    product = partial(torch.mm, a, b, out=out)
+    once = _seconds(product, clock, place)
+    products = partial(repeat, math.ceil(OUTLASTING * alone / once), product)
+    took = []
+    longer = []
     for _ in range(ROUNDS):
         plain = clock.time(products)
         place.agreed(0.0)
-        sending = Sending(whole)
-        longer = clock.time(both) - plain
-        found.append((sending.seconds(), longer))
-    took = statistics.median(seconds for seconds, _ in found)
-    longer = statistics.median(more for _, more in found)
-    return {"beside": took, "lost": min(0.9, max(0.0, longer / took))}
+        start = time.perf_counter()
+        ended = sending(whole)
+        products()
+        clock.synchronize()
+        longer.append(time.perf_counter() - start - plain)
+        took.append(ended())
+    beside = statistics.median(took)
+    lost = statistics.median(longer) / beside
+    return {"beside": beside, "lost": min(0.9, max(0.0, lost))}
 
 
-class Sending:
-    """An all-reduce that is timed while other work goes on."""
+def sending(whole: Tensor) -> Callable[[], float]:
+    """Begin an all-reduce while other work goes on; gives what tells its seconds, once it has
+    ended."""
+    if not whole.is_cuda:
+        began = time.perf_counter()
+        future = dist.all_reduce(whole, async_op=True).get_future()
+        ended = future.then(lambda _: time.perf_counter())
+        return lambda: ended.wait() - began
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    with torch.cuda.stream(torch.cuda.Stream()):
+        start.record()
+        dist.all_reduce(whole)
+        end.record()
+    return lambda: start.elapsed_time(end) / 1000
 
-    def __init__(self, whole: Tensor):
-        self._whole = whole
-        self._events: list[torch.cuda.Event] = []
-        self._times: list[float] = []
 
-    def begin(self) -> None:
-        if not self._whole.is_cuda:
-            self._times.append(time.perf_counter())
-            future = dist.all_reduce(self._whole, async_op=True).get_future()
-            self._ended = future.then(lambda _: self._times.append(time.perf_counter()))
-            return
-        self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-        with torch.cuda.stream(torch.cuda.Stream()):
-            self._events[0].record()
-            dist.all_reduce(self._whole)
-            self._events[1].record()
-
-    def seconds(self) -> float:
-        """Once it has ended."""
-        if self._events:
-            return self._events[0].elapsed_time(self._events[1]) / 1000
-        self._ended.wait()
-        return self._times[1] - self._times[0]
+def repeat(count: int, call: Callable[[], object]) -> None:
+    """Call it so many times."""
+    for _ in range(count):
+        call()
 
 
 def _seconds(call: Callable[[], object], clock: Clock, place: Place) -> float:
-    def in_a_row() -> None:
-        for _ in range(IN_A_ROW):
-            call()
-
+    in_a_row = partial(repeat, IN_A_ROW, call)
     in_a_row()
     found = []
     for _ in range(ROUNDS):
         place.agreed(0.0)  # all begin at about the same time
         found.append(clock.time(in_a_row) / IN_A_ROW)
     return statistics.median(found)
-
-
-def largest(ranks: list[list[dict]], key: str) -> list[dict]:
-    """The rows of all ranks as one: each is that of the rank which has most under a key."""
-    return [max(same, key=lambda row: row[key]) for same in zip(*ranks, strict=True)]

@@ -1,12 +1,14 @@
 """The step on several devices, predicted from one device's step and from collectives by themselves.
-Standard library only.
 
 Computing is taken to be as quick beside communication as alone, and copies into buffers to cost
 nothing: what is measured beyond the prediction is just that.
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from stepscope.model.shape import ModelShape
 
@@ -30,20 +32,27 @@ class Network:
     slowed: float = 1.0
     copying: float = 0.0
 
-    def all_reduce(self, size: float, devices: int) -> float:
-        """Seconds; between two points linear, beyond the last by its bandwidth. On more devices
-        each byte crosses a link more often, 2 (n - 1) / n times (nccl-tests)."""
-        at = bisect_left([one for one, _ in self.points], size)
-        if at == 0:
-            seconds = self.points[0][1]
-        elif at == len(self.points):
-            largest, took = self.points[-1]
-            seconds = took * size / largest
-        else:
-            (less, short), (more, long) = self.points[at - 1 : at + 1]
-            seconds = short + (long - short) * (size - less) / (more - less)
-        crossings = (devices - 1) / devices
-        return seconds * crossings / ((self.devices - 1) / self.devices)
+    def among(self, devices: int) -> "Network":
+        """The same links among so many: each byte crosses a link more often, 2 (n - 1) / n times
+        (nccl-tests)."""
+        more = (1 - 1 / devices) / (1 - 1 / self.devices)
+        points = tuple((size, more * seconds) for size, seconds in self.points)
+        return replace(self, devices=devices, points=points)
+
+    def all_reduce(self, size: float) -> float:
+        """Seconds; between two points linear, beyond the last by its bandwidth."""
+        sizes, seconds = zip(*self.points, strict=True)
+        return float(np.interp(size, sizes, seconds)) * max(1.0, size / sizes[-1])
+
+    def beside(self, computing: float, sending: float) -> float:
+        """Seconds in which both go on, of two that start at once, each of which takes so long by
+        itself."""
+        return min(sending * self.slowed, computing / (1 - self.lost))
+
+    def at_once(self, computing: float, sending: float) -> float:
+        """Seconds until both of them have ended."""
+        both = self.beside(computing, sending)
+        return both + (sending - both / self.slowed) + (computing - both * (1 - self.lost))
 
 
 @dataclass(frozen=True)
@@ -111,93 +120,79 @@ def gradients_of(sizes: list[tuple[int, bool]]) -> tuple[Gradient, ...]:
 
 def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float:
     """Seconds of a step on so many devices by a strategy, the batch of each as on one."""
-    whole = network.all_reduce(one.bytes, devices)
+    network = network.among(devices)
+    whole = network.all_reduce(one.bytes)
     copied = network.copying * one.bytes
     spared = one.optimizer * (1 - 1 / devices)
-    sent = [(gradient.bytes, gradient.ready) for gradient in one.gradients]
-    if strategy == "naive":
-        return one.step + sum(network.all_reduce(size, devices) for size, _ in sent)
-    if strategy == "flat":
-        return one.step + copied + whole
-    if strategy == "sharded":
-        return one.step + copied + whole - spared
-    if strategy == "fsdp":
-        return _fully_sharded(one, network, devices) - spared
-    if strategy == "overlapped":
-        computed, done = _sent(one, sent, network, devices)
-        return one.forward + max(computed, done[-1]) + one.optimizer
-    if strategy == "staged":
-        return one.forward + _staged(one, sent, network, devices)
-    if strategy in ("ddp", "zero"):
-        computed, done = _sent(one, _bucketed(sent), network, devices)
-        shown = one.forward + max(computed, done[-1]) + one.optimizer + 2 * copied
-        return shown + (whole / 2 - spared if strategy == "zero" else 0.0)
+    match strategy:
+        case "naive":
+            return one.step + sum(network.all_reduce(each.bytes) for each in one.gradients)
+        case "flat":
+            return one.step + copied + whole
+        case "sharded":
+            return one.step + copied + whole - spared
+        case "fsdp":
+            return _fully_sharded(one, network) - spared
+        case "overlapped":
+            return one.forward + max(_sent(one, one.gradients, network)) + one.optimizer
+        case "staged":
+            return one.forward + _staged(one, network)
+        case "ddp" | "zero":
+            ended = max(_sent(one, _bucketed(one.gradients), network))
+            seconds = one.forward + ended + one.optimizer + 2 * copied
+            return seconds + (whole / 2 - spared if strategy == "zero" else 0.0)
     return one.step
 
 
-def _sent(
-    one: OneDevice, sent: list[tuple[int, float]], network: Network, devices: int
-) -> tuple[float, list[float]]:
-    """Seconds from the start of the backward pass (until it ends, until each has been sent): each
-    starts once it is there and the one before has been sent."""
+def _sent(one: OneDevice, gradients: Sequence[Gradient], network: Network) -> list[float]:
+    """Seconds from the start of the backward pass until each has been sent, and then until the pass
+    ends: each starts once it is there and the one before has been sent."""
     now = 0.0
-    computed = 0.0
-    ended = 0.0
+    lost = 0.0  # of computing, to what was sent beside it
     done = []
-    for size, ready in sent:
-        if (missing := ready * one.backward - computed) > 0:
-            now = now + missing
-            computed = ready * one.backward
-        left = network.all_reduce(size, devices)
-        both = min(left * network.slowed, (one.backward - computed) / (1 - network.lost))
-        computed += both * (1 - network.lost)
-        now += both
-        if not ended and computed >= one.backward * (1 - 1e-9):
-            ended = now
-        now += left - both / network.slowed
+    for gradient in gradients:
+        now = max(now, gradient.ready * one.backward + lost)
+        sending = network.all_reduce(gradient.bytes)
+        both = network.beside(max(0.0, one.backward + lost - now), sending)
+        lost += network.lost * both
+        now += both + sending - both / network.slowed
         done.append(now)
-    return ended or now + one.backward - computed, done
+    return [*done, one.backward + lost]
 
 
-def _staged(one: OneDevice, sent: list[tuple[int, float]], network: Network, devices: int) -> float:
+def _staged(one: OneDevice, network: Network) -> float:
     """Backward pass and optimizer, of which the part for all gradients but the last runs while that
     one is sent."""
-    computed, done = _sent(one, sent, network, devices)
-    of_last = one.optimizer * sent[-1][0] / one.bytes
-    start = max(computed, done[-2]) if len(done) > 1 else computed
-    beside = _at_once(one.optimizer - of_last, max(0.0, done[-1] - start), network)
-    return start + beside + of_last
+    *others, last, computed = _sent(one, one.gradients, network)
+    of_last = one.optimizer * one.gradients[-1].bytes / one.bytes
+    start = max([computed, *others])
+    left = max(0.0, last - start)
+    return start + network.at_once(one.optimizer - of_last, left) + of_last
 
 
-def _at_once(computing: float, sending: float, network: Network) -> float:
-    """Seconds of two things that start at once, each of which takes so long by itself."""
-    beside = min(sending * network.slowed, computing / (1 - network.lost))
-    return beside + (sending - beside / network.slowed) + (computing - beside * (1 - network.lost))
-
-
-def _bucketed(sent: list[tuple[int, float]]) -> list[tuple[int, float]]:
+def _bucketed(gradients: Sequence[Gradient]) -> list[Gradient]:
     """Gradients in buckets, each sent with its last."""
-    found: list[tuple[int, float]] = []
+    found: list[Gradient] = []
     size = 0
-    for position, (bytes_, ready) in enumerate(sent):
-        size += bytes_
-        if size >= BUCKETS[bool(found)] or position == len(sent) - 1:
-            found.append((size, ready))
+    for gradient in gradients:
+        size += gradient.bytes
+        if size >= BUCKETS[bool(found)] or gradient is gradients[-1]:
+            found.append(Gradient(size, gradient.ready))
             size = 0
     return found
 
 
-def _fully_sharded(one: OneDevice, network: Network, devices: int) -> float:
+def _fully_sharded(one: OneDevice, network: Network) -> float:
     """Weights are gathered in both passes, and gradients scattered in the backward pass, while
     something computes: all but the first weights and the last gradients, both the embedding's.
     Each weight that was gathered is copied into its place, and each gradient to be scattered."""
-    whole = network.all_reduce(one.bytes, devices) / 2
-    first = network.all_reduce(one.gradients[-1].bytes, devices) / 2
-    gathered = one.gathered * (whole - first)
+    first = network.all_reduce(one.gradients[-1].bytes) / 2
+    scattered = network.all_reduce(one.bytes) / 2 - first
+    gathered = one.gathered * scattered
     copied = network.copying * one.bytes * (1 + 2 * one.gathered)
-    forward = first + _at_once(one.forward, gathered, network)
-    backward = _at_once(one.backward, gathered + whole - first, network) + first
-    return forward + backward + one.optimizer + copied
+    forward = network.at_once(one.forward, gathered)
+    backward = network.at_once(one.backward, gathered + scattered)
+    return forward + backward + 2 * first + one.optimizer + copied
 
 
 def hiding_batch(one: OneDevice, network: Network, strategy: str, devices: int) -> int | None:

@@ -11,41 +11,35 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from multiprocessing import connection
-from typing import NamedTuple
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 
 from stepscope.machine import cores, process
 
 GRACE = 1.0  # seconds in which others may fail of what ended the first; the cause is named
 
 
+@dataclass(eq=False)
 class VariantError(Exception):
     """A variant that a rank cannot have: `status` is oom or unsupported."""
 
-    def __init__(self, variant: str, status: str, reason: str):
-        super().__init__(variant, status, reason)  # all of them: it is pickled
-        self.variant = variant
-        self.status = status
-        self.reason = reason
+    variant: str
+    status: str
+    reason: str
 
 
 class LateError(Exception):
     """The ranks took longer than they were given."""
 
 
-class _News(NamedTuple):
-    """What a rank says last. order: the least is the cause where several fail at once."""
+@dataclass(eq=False)
+class _RankError(Exception):
+    """order: the least is the cause where several ranks fail at once."""
 
-    found: object = None
-    failed: bool = False
-    variant: VariantError | None = None
-    order: float = 0.0
-    how: str = ""
-
-
-class _Rank(NamedTuple):
-    child: multiprocessing.process.BaseProcess
-    pipe: connection.Connection
+    order: float
+    error: BaseException
 
 
 def together(count: int, work: Callable[[int], object], seconds: float | None = None) -> list:
@@ -56,75 +50,66 @@ def together(count: int, work: Callable[[int], object], seconds: float | None = 
     `seconds`. What is returned has to be picklable.
     """
     sys.stdout.flush()
-    started = [_started(work, rank) for rank in range(count)]
-    limit = None if seconds is None else time.monotonic() + seconds
-    found: dict[int, object] = {}
-    try:
-        while len(found) < count:
-            news = _heard(started, set(found), limit)
-            if not news:
-                raise LateError("the ranks did not end in the time that they were given")
-            if any(each.failed for each in news.values()):
+    started = [_started(work, rank, f"rank {rank} of {count}") for rank in range(count)]
+    with ThreadPoolExecutor(count) as listeners:
+        heard = [listeners.submit(_received, *each) for each in started]
+        try:
+            ended, late = wait(heard, seconds, FIRST_EXCEPTION)
+            if any(each.exception() for each in ended):
                 time.sleep(GRACE)
-                news |= _heard(started, {*found, *news}, time.monotonic())
-                _complain(news, count)
-            found |= {rank: each.found for rank, each in news.items()}
-    finally:
-        for rank in started:
-            rank.child.kill()
-            rank.child.join()
-    return [found[rank] for rank in range(count)]
+                errors = [each.exception() for each in heard if each.done()]
+                failed = [error for error in errors if isinstance(error, _RankError)]
+                raise min(failed, key=lambda each: each.order).error
+            if late:
+                raise LateError("the ranks did not end in the time that they were given")
+            return [each.result() for each in heard]
+        finally:
+            for child, _ in started:
+                child.kill()
+                child.join()
 
 
-def _started(work: Callable[[int], object], rank: int) -> _Rank:
+def _started(work: Callable[[int], object], rank: int, name: str) -> tuple[BaseProcess, Connection]:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_run, args=(work, rank, theirs))
+    child = context.Process(target=_run, args=(work, rank, theirs), name=name)
     child.start()
     theirs.close()  # so that the end of the rank is the end of the pipe
-    return _Rank(child, ours)
+    return child, ours
 
 
-def _run(work: Callable[[int], object], rank: int, pipe: connection.Connection) -> None:
+def _run(work: Callable[[int], object], rank: int, pipe: Connection) -> None:
     process.die_with_parent()
     try:
-        pipe.send(_News(work(rank)))
+        pipe.send(work(rank))
     except VariantError as error:
-        arguments = (error.variant, error.status, f"rank {rank}: {error.reason}")
-        pipe.send(_News(failed=True, variant=VariantError(*arguments), order=time.time()))
+        error.reason = f"rank {rank}: {error.reason}"
+        pipe.send(_RankError(time.time(), error))
     except BaseException:
         traceback.print_exc()
-        pipe.send(_News(failed=True, order=time.time(), how="failed"))
+        name = multiprocessing.current_process().name
+        pipe.send(_RankError(time.time(), _ended(name, "failed")))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # to take a process group down waits for the others
 
 
-def _heard(started: list[_Rank], known: set[int], limit: float | None) -> dict[int, _News]:
-    """The news of ranks that have any, by rank, but for those known; waits until `limit`."""
-    waiting = {rank: each for rank, each in enumerate(started) if rank not in known}
-    left = None if limit is None else max(0.0, limit - time.monotonic())
-    ready = connection.wait([each.pipe for each in waiting.values()], left)
-    return {rank: _received(each) for rank, each in waiting.items() if each.pipe in ready}
-
-
-def _received(rank: _Rank) -> _News:
+def _received(child: BaseProcess, pipe: Connection) -> object:
+    """What a rank sends. What a signal killed comes before those that missed it."""
     try:
-        return rank.pipe.recv()
+        found = pipe.recv()
     except EOFError:  # it ended without a word
-        rank.child.join()
-        code = rank.child.exitcode or 0
+        child.join()
+        code = child.exitcode or 0
         how = f"was killed by signal {-code}" if code < 0 else "ended without a result"
-        return _News(failed=True, how=how)
+        found = _RankError(0.0, _ended(child.name, how))
+    if isinstance(found, _RankError):
+        raise found
+    return found
 
 
-def _complain(news: dict[int, _News], count: int) -> None:
-    """Raise what the first failure is: what a signal killed comes before those that missed it."""
-    failed = {rank: each for rank, each in news.items() if each.failed}
-    rank = min(failed, key=lambda each: failed[each].order)
-    if error := failed[rank].variant:
-        raise error
-    sys.exit(f"error: rank {rank} of {count} {failed[rank].how}; all ranks were ended")
+def _ended(name: str, how: str) -> SystemExit:
+    return SystemExit(f"error: {name} {how}; all ranks were ended")
 
 
 def keep_to_own_cores(rank: int, count: int) -> None:

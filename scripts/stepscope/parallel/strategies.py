@@ -3,17 +3,20 @@
 Each rank has the whole model and a part of the whole batch, whose gradient is the mean of the
 parts'. Ours scale a part's gradient before it is summed, so that nothing more runs. `sharded` and
 `zero` divide the optimizer's state (Rajbhandari et al. 2020, stage 1), `fsdp` also weights and
-gradients (stage 3).
+gradients (stage 3). Section 5 there counts the memory of each as held() does.
 """
 
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from stepscope.axes import option
 from stepscope.measure import models
@@ -28,14 +31,33 @@ reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_sca
 all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 
 
+FP32 = 4  # bytes
+POINTS = ("init", "before optimizer", "after")
+
+
 class Replica(Workload):
     """A rank's step on its part of the batch: what all strategies share.
 
     spec: that of a variant; its batch is a device's. is_capturable: whether a CUDA graph can hold
-    the step.
+    the step. divided: what of weights, gradients and state each rank has a part of alone. buckets:
+    buffers as large as all gradients that it has besides.
     """
 
     is_capturable = True
+    divided: tuple[str, ...] = ()
+    buckets = 0
+
+    @classmethod
+    def held(cls, parameters: int, devices: int, point: str) -> float:
+        """Bytes that a rank holds at one of POINTS of a step, in closed form. AdamW keeps two
+        moments, from the first step on. What a step makes and lets go of (activations, a buffer
+        while it is sent) is not in it, and is the same for all."""
+        parts = ["weights"]
+        if point != "init":
+            parts += ["gradients", "state", "state"]
+        divided = sum(part in cls.divided for part in parts)
+        each = FP32 * parameters
+        return each * (cls.buckets + len(parts) - divided) + divided * each / devices
 
     def __init__(self, spec: dict, place: Place):
         if "model" in spec:
@@ -51,6 +73,9 @@ class Replica(Workload):
         """Go on with the part of the batch that a rank has."""
         each = self.spec["batch"]
         self.model.choose(slice(part * each, (part + 1) * each))
+
+    def _optimizer_of(self, parameters: list[Tensor]) -> torch.optim.Optimizer:
+        return load("optimizer", str(option(self.spec, "optimizer"))).make(parameters)
 
     def _share(self) -> None:
         """What a strategy changes of the model and the optimizer once both are there."""
@@ -77,8 +102,7 @@ class Replica(Workload):
 class Alone(Replica):
     """One device: each rank steps by itself, and none sends anything."""
 
-    def _backward(self) -> None:
-        self.loss.backward()
+    _backward = Workload._backward
 
     def whole(self) -> float:
         """On one device the parts come one after the other, and their gradients add up."""
@@ -106,10 +130,10 @@ class Flat(Replica):
 
     def _backward(self) -> None:
         super()._backward()
-        flat = flattened(self.gradients())
+        gradients = list(self.gradients())
+        flat = parameters_to_vector(gradients)
         dist.all_reduce(flat, group=self._group)
-        for parameter, gradient in pieces(flat, self.parameters):
-            parameter.grad = gradient
+        vector_to_parameters(flat, gradients)
 
 
 class Overlapped(Replica):
@@ -123,12 +147,7 @@ class Overlapped(Replica):
         self._is_cast = self.spec.get("gradients", "fp32") == "bf16"
         # Weakly: a parameter has its hooks where Python's collector does not look, so that a
         # replica that they hold would stay in memory for good.
-        method = weakref.WeakMethod(self._send)
-
-        def send(parameter: Tensor) -> None:
-            if found := method():
-                found(parameter)
-
+        send = partial(Overlapped._send, weakref.proxy(self))
         for parameter in self.parameters:
             parameter.register_post_accumulate_grad_hook(send)
 
@@ -158,10 +177,9 @@ class Staged(Overlapped):
 
     def renew_optimizer(self) -> None:
         """Two of them, each without state: all other weights' and the last gradient's."""
-        make = load("optimizer", str(option(self.spec, "optimizer"))).make
         last, *others = self.parameters
-        self._others = make(others)
-        self.optimizer = make([last])
+        self._others = self._optimizer_of(others)
+        self.optimizer = self._optimizer_of([last])
 
     @property
     def optimizers(self) -> list[torch.optim.Optimizer]:
@@ -187,6 +205,8 @@ class Ddp(Replica):
     """torch's DistributedDataParallel: gradients are copied into buckets, each sent when full."""
 
     is_capturable = False  # its reducer wants 11 steps on a stream of their own before
+    buckets = 1
+    _backward = Workload._backward  # it takes the mean
 
     def _share(self) -> None:
         whole = self.model.module
@@ -196,13 +216,12 @@ class Ddp(Replica):
         )
         self.model.module.head = whole.head  # which a loss in chunks asks for
 
-    def _backward(self) -> None:
-        self.loss.backward()
-
 
 class Zero(Ddp):
     """The same with torch's ZeroRedundancyOptimizer: each rank updates some of the parameters, and
     sends them to all."""
+
+    divided = ("state",)
 
     def _share(self) -> None:
         from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -220,25 +239,29 @@ class Sharded(Replica):
     """All parameters lie in one buffer, of which each rank has the optimizer's state of one piece:
     it is given that piece of the summed gradient, and gives back the updated weights."""
 
+    divided = ("gradients", "state")
+
     def _share(self) -> None:
         count = sum(parameter.numel() for parameter in self.parameters)
-        self._piece = -(-count // self._place.devices)  # the last one is filled up
-        self._missing = self._piece * self._place.devices - count
-        with torch.no_grad():
-            self._weights = flattened(self.parameters, self._missing)
-        for parameter, weight in pieces(self._weights, self.parameters):
-            parameter.data = weight
-        self._own = self._weights.split(self._piece)[self._place.rank]
-        self.optimizer = load("optimizer", str(option(self.spec, "optimizer"))).make([self._own])
+        each = -(-count // self._place.devices)
+        self._filling = self.parameters[0].new_zeros(each * self._place.devices - count)
+        self._weights = self._flat(self.parameters)
+        vector_to_parameters(self._weights, self.parameters)
+        self._own = self._weights.split(each)[self._place.rank]
+        self.optimizer = self._optimizer_of([self._own])
+
+    @torch.no_grad()
+    def _flat(self, tensors: Iterable[Tensor]) -> Tensor:
+        """All end to end in one new tensor, filled up so that its pieces are equally long."""
+        return parameters_to_vector([*tensors, self._filling])
 
     def _backward(self) -> None:
         super()._backward()
-        flat = flattened(super().gradients(), self._missing)
+        flat = self._flat(super().gradients())
         for parameter in self.parameters:
             parameter.grad = None
-        own = torch.empty_like(self._own)
-        reduce_scatter(own, flat, group=self._group)
-        self._own.grad = own
+        self._own.grad = torch.empty_like(self._own)
+        reduce_scatter(self._own.grad, flat, group=self._group)
 
     def _optimizer(self) -> None:
         self.optimizer.step()
@@ -246,11 +269,11 @@ class Sharded(Replica):
 
     def gradients(self) -> Iterator[Tensor]:
         """Gathered from all ranks."""
-        assert self._own.grad is not None, "asked for after a backward pass"
         flat = torch.empty_like(self._weights)
         all_gather(flat, self._own.grad, group=self._group)
-        for _, gradient in pieces(flat, self.parameters):
-            yield gradient
+        found = [parameter.detach() for parameter in self.parameters]
+        vector_to_parameters(flat, found)
+        return iter(found)
 
 
 class Fsdp(Replica):
@@ -258,6 +281,8 @@ class Fsdp(Replica):
     needs them. Under autocast weights of products are sent in 16 bits, as they are used."""
 
     is_capturable = False
+    divided = ("weights", "gradients", "state")
+    _backward = Workload._backward  # it takes the mean
 
     def _share(self) -> None:
         from torch.distributed.device_mesh import DeviceMesh
@@ -266,14 +291,12 @@ class Fsdp(Replica):
         precision = FORMATS[self.spec["precision"]]
         whole = self.model.module
         mesh = DeviceMesh.from_group(self._group, self._place.device)
-        low = None
-        wide = None
-        if precision.is_autocast:
-            low = getattr(torch, precision.dtype)
-            wide = torch.float32
         # The residual stream stays in fp32, as under autocast: inputs are not cast, and neither is
         # the embedding.
-        policy = MixedPrecisionPolicy(low, wide, cast_forward_inputs=False)
+        policy = MixedPrecisionPolicy(cast_forward_inputs=False)
+        if precision.is_autocast:
+            low = getattr(torch, precision.dtype)
+            policy = replace(policy, param_dtype=low, reduce_dtype=torch.float32)
         for block in whole.blocks:
             fully_shard(block, mesh=mesh, mp_policy=policy)
         if option(self.spec, "loss") != "chunked":  # which reads the head's weight by itself
@@ -284,9 +307,6 @@ class Fsdp(Replica):
         self.parameters = list(whole.parameters())
         self.renew_optimizer()
 
-    def _backward(self) -> None:
-        self.loss.backward()
-
     def gradients(self) -> Iterator[Tensor]:
         """Gathered from all ranks, one after the other."""
         for gradient in super().gradients():
@@ -294,28 +314,5 @@ class Fsdp(Replica):
             yield gradient.full_tensor()
 
 
-def flattened(tensors, missing: int = 0) -> Tensor:
-    """All entries end to end in one new tensor, with so many zeros behind them."""
-    parts = [tensor.flatten() for tensor in tensors]
-    return torch.cat([*parts, parts[0].new_zeros(missing)])
-
-
-def pieces(flat: Tensor, parameters: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Each parameter with its piece of a flat tensor, in its shape."""
-    start = 0
-    for parameter in parameters:
-        yield parameter, flat[start : start + parameter.numel()].view_as(parameter)
-        start += parameter.numel()
-
-
-STRATEGIES: dict[str, type[Replica]] = {
-    "alone": Alone,
-    "naive": Naive,
-    "flat": Flat,
-    "overlapped": Overlapped,
-    "staged": Staged,
-    "ddp": Ddp,
-    "sharded": Sharded,
-    "zero": Zero,
-    "fsdp": Fsdp,
-}
+_ALL = (Alone, Naive, Flat, Overlapped, Staged, Ddp, Sharded, Zero, Fsdp)
+STRATEGIES: dict[str, type[Replica]] = {each.__name__.lower(): each for each in _ALL}

@@ -20,7 +20,7 @@ LEAST_GB = 2.0
 GB_A_MB = 0.016
 _PACKED = 20  # a packed file is counted as so many times its size
 # times the packed size: recordings pack to about a tenth, files that were made to harm to 0.1 %
-_MOST_UNPACKED = 200
+_MOST_UNPACKED = 100
 _LEAST_UNPACKED = 64 << 20  # bytes
 # times the processor's seconds may pass by the clock, on a machine that is busy with other things
 _WAITS = 20

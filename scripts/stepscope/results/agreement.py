@@ -1,5 +1,5 @@
 """Whether variants of a ladder compute the same step: loss and gradients against those of the first
-one. Standard library only.
+one.
 
 A format's unit roundoff u bounds the relative error of one rounding (Higham, Accuracy and Stability
 of Numerical Algorithms, 2002, section 2.1): 2^-8 for bf16, 2^-11 for TF32 and fp16. Gradients of
@@ -11,27 +11,55 @@ tokens, whose errors cancel: a tenth.
 """
 
 import math
+from collections.abc import Iterator
 
 from stepscope.model.formats import PRECISIONS
+from stepscope.results.cells import MeasuredCell, precision_of
 
 OF_LOSS = 0.1
 
 
+def values(cells: list[MeasuredCell]) -> Iterator[dict]:
+    """How far each rung of a ladder computes another loss and other gradients than the first, as
+    values of a record, with `cell`; inf: not a number."""
+    for cell in cells:
+        for name, found in of_rungs(cell).items():
+            place = {"cell": cell.name, "variant": name, "mode": "step"}
+            for quantity in ("difference", "loss_difference", "tolerance"):
+                if found[quantity] is not None:
+                    yield place | {"quantity": quantity, "value": found[quantity]}
+
+
+def differing(cells: list[MeasuredCell]) -> Iterator[str]:
+    """A line for each rung of a ladder that computes another loss or other gradients than the
+    first."""
+    for cell in cells:
+        for name, found in of_rungs(cell).items():
+            if not found["same"]:
+                said = "computes another loss or other gradients than the first variant"
+                yield f"{cell.name}: {name} {said}"
+
+
+def of_rungs(cell: MeasuredCell) -> dict[str, dict]:
+    """What each rung computed that has a loss, compared with the first that has one."""
+    checks = cell.summary.get("checks", {})
+    rungs = [rung["name"] for rung in cell.spec.get("variants", [])]
+    computed = {name: checks[name] for name in rungs if checks.get(name)}
+    return compared(computed, {name: precision_of(cell, name) for name in computed})
+
+
 def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str, dict]:
-    """What each variant computed (the record's `checks`), and `same`, differences, `tolerance`
-    (None: nothing is judged) against the first that has a loss. `difference` is the larger relative
-    one of gradients' norm and sampled entries, `loss_difference` the loss's; both are infinite
-    where a number is missing or not finite, which is not the same."""
-    with_loss = {name: one for name, one in computed.items() if one}
-    if not with_loss:
-        return {}
-    first = next(iter(with_loss))
-    tolerances = {name: PRECISIONS[precisions[name]].tolerance for name in with_loss}
+    """Differences of what each variant computed (the record's `checks`) from the first one's,
+    `tolerance` (None: nothing is judged) and `same`. `difference` is the larger relative one of
+    gradients' norm and sampled entries, `loss_difference` the loss's; both are infinite where a
+    number is missing or not finite, which is not the same."""
+    tolerances = {name: PRECISIONS[precisions[name]].tolerance for name in computed}
+    first = next(iter(computed), "")
     found = {}
-    for name, one in with_loss.items():
+    for name, one in computed.items():
         both = (tolerances[name], tolerances[first])
         larger = None if None in both else max(filter(None, both))
-        found[name] = one | _against(one, with_loss[first], larger)
+        found[name] = _against(one, computed[first], larger)
     return found
 
 

@@ -6,12 +6,11 @@ from typing import NamedTuple
 import pandas as pd
 
 from stepscope.results import data_sheets
-from stepscope.results.cells import MeasuredCell
+from stepscope.results.cells import MeasuredCell, of_study
 from stepscope.results.mapped import mapped
 from stepscope.results.tables import where
 
 RATES = ["burst", "sustained"]  # kinds of samples of ceilings, which are variants of their cell
-UNITS = {"matmul": "FLOP/s", "copy": "B/s"}
 
 
 def least_times(samples: pd.DataFrame) -> pd.Series:
@@ -56,7 +55,7 @@ def work_of(cell: MeasuredCell) -> float:
 def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> pd.DataFrame:
     """Series of rates: work over the least of the times, and beside them what the GPU's data sheet
     says. found: the series of times."""
-    cells = [cell for cell in cells if cell.place["study"] == "ceilings"]
+    cells = of_study(cells, "ceilings")
     times = where(found, cell=[cell.name for cell in cells])
     counts = times.groupby(["cell", "variant"])[["processes", "samples"]].max()
     rates = counts.join(least, how="inner").reset_index()
@@ -65,9 +64,8 @@ def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> pd
     sheets = pd.DataFrame([none | {"cell": cell.name} for cell in cells], columns=rates.columns)
     sheets["median"] = mapped(sheets, cells, _sheet).astype(float)
     made = pd.concat([rates, sheets.dropna(subset="median")], ignore_index=True)
-    unit = mapped(made, cells, lambda cell: UNITS[cell.spec["operation"]])
     place = made.assign(mode="", phase="", length=0, direction="")
-    return place.assign(quantity="rate", unit=unit, status="ok")
+    return place.assign(quantity="rate", status="ok")
 
 
 def _sheet(cell: MeasuredCell) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -78,10 +79,6 @@ class MeasuredCell:
         """What the record says of the cell as a whole; empty where it is missing."""
         return self.record.get("summary", {})
 
-    def rows(self, table: str) -> list[dict]:
-        """Rows of a table that the record holds, with `key`."""
-        return [self.key | row for row in self.summary.get("tables", {}).get(table, [])]
-
     @cached_property
     def shape(self) -> ModelShape | None:
         """The shape of its model; None for a model of one's own, and where no model runs."""
@@ -111,6 +108,22 @@ class MeasuredCell:
         each = {status for status, _ in found.values()}
         worst = max(each, key=STATUSES.index)
         return "ok" if "ok" in each else worst, "; ".join(said)
+
+
+def of_study(cells: list[MeasuredCell], *studies: str) -> list[MeasuredCell]:
+    """The cells of these studies."""
+    return [cell for cell in cells if cell.place["study"] in studies]
+
+
+def told(cells: list[MeasuredCell], *way: str) -> list[dict]:
+    """Rows that the cells' records hold at a place in their summaries, with `key`."""
+    found = []
+    for cell in cells:
+        part: Any = cell.summary
+        for name in way:
+            part = part.get(name) or {}
+        found += [cell.key | row for row in part]
+    return found
 
 
 def precision_of(cell: MeasuredCell, variant: str) -> str:

@@ -40,6 +40,15 @@ def _tokens(cell: MeasuredCell) -> float:
     return cell.spec["batch"] * cell.spec["context"] if "context" in cell.spec else np.nan
 
 
+def batch_of(cell: MeasuredCell, length: int) -> float:
+    """Sequences of a batch, NaN where there is none; a spec of attention may give tokens in its
+    place."""
+    spec = cell.spec
+    if "tokens" in spec and length:
+        return max(1, spec["tokens"] // length)
+    return spec.get("batch", np.nan)
+
+
 def _of_steps(
     found: pd.DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts
 ) -> list[pd.DataFrame]:
@@ -66,10 +75,10 @@ def _of_steps(
     marked = steps.assign(across_cards=known["across_cards"])
     work = mapped(steps, cells, models.flop, "mode").astype(float)
     return [
-        _rates(steps, tokens[steps.index], "tokens_per_second", "token/s"),
-        _rates(steps, work, "flops", "FLOP/s"),
-        _rates(marked, work / burst, "share_of_ceiling", "1"),
-        _rates(steps, work / sheet, "mfu", "1"),
+        _rates(steps, tokens[steps.index], "tokens_per_second"),
+        _rates(steps, work, "flops"),
+        _rates(marked, work / burst, "share_of_ceiling"),
+        _rates(steps, work / sheet, "mfu"),
     ]
 
 
@@ -77,14 +86,14 @@ def _of_passes(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
     """FLOP a second of passes of attention."""
     passes = found[(found["quantity"] == "time") & (found["length"] > 0)]
     work = mapped(passes, cells, _attention_flops, "length", "direction")
-    return _rates(passes, work, "rate", "FLOP/s")
+    return _rates(passes, work, "rate")
 
 
 def _attention_flops(cell: MeasuredCell, length: int, direction: str) -> float:
-    """FLOP of a pass over so many positions; a spec may give tokens in place of a batch."""
+    """FLOP of a pass over so many positions."""
     spec = cell.spec
     return flops.attention_flops(
-        spec["batch"] if "batch" in spec else max(1, spec["tokens"] // length),
+        batch_of(cell, length),
         spec.get("heads") or 1,
         length,
         spec["d_head"],
@@ -95,11 +104,10 @@ def _attention_flops(cell: MeasuredCell, length: int, direction: str) -> float:
     )
 
 
-def _rates(times: pd.DataFrame, work: pd.Series, quantity: str, unit: str) -> pd.DataFrame:
+def _rates(times: pd.DataFrame, work: pd.Series, quantity: str) -> pd.DataFrame:
     """work / time, with the interval's ends the other way round; rows without work are left out."""
     made = times.assign(
         quantity=quantity,
-        unit=unit,
         median=work / times["median"],
         low=work / times["high"],
         high=work / times["low"],

@@ -1,28 +1,35 @@
 """What the closed form says of memory, beside what snapshots recorded."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from stepscope.axes import PLAIN_STEP, modes_up_to
-from stepscope.formulas import footprint, footprint_checkpoint, footprint_peak
-from stepscope.formulas.footprint import Contribution, Setup
-from stepscope.formulas.footprint_peak import Peak
-from stepscope.results.cells import MeasuredCell
+from stepscope.formulas import footprint, footprint_peak
+from stepscope.formulas.footprint import Setup, group, total
+from stepscope.formulas.footprint_peak import MODES, Peak
+from stepscope.results.cells import MeasuredCell, of_study
 from stepscope.results.formula_of_tensor import formula_of
 from stepscope.results.mapped import mapped
 from stepscope.results.schema import TABLES
 
 ITEM = "item"  # category of rows that compare a sum
-WITH_BACKWARD = ("forward-backward", "step")
-PARTS = {  # of what autograd saves: name of its sum, closed form
-    "block": ("saved by a block", footprint.saved_by_block),
-    "rest": ("saved outside the blocks", footprint.saved_outside),
+PARTS = ("block", "rest")
+# Sum that is compared: the flags of a mode and of a step in which it is there, and its closed form.
+ITEMS = {
+    "parameters": ("", lambda setup: group(setup, "parameters")),
+    "cast weights": ("autocast", footprint.all_cast_weights),
+    "gradients": ("backward", lambda setup: group(setup, "gradients")),
+    "optimizer state": ("step", lambda setup: group(setup, "optimizer state")),
+    "saved by a block": ("forward", footprint.saved_by_block),
+    "saved outside the blocks": ("forward", footprint.saved_outside),
 }
+SAVED = list(ITEMS)[-2:]  # of PARTS
 
-_peak_bytes = functools.cache(footprint_checkpoint.peak_bytes)
+_peak = functools.cache(footprint_peak.peak)
 
 
 class Snapshots:
@@ -34,30 +41,35 @@ class Snapshots:
     """
 
     def __init__(self, cells: list[MeasuredCell], tables: dict[str, pd.DataFrame]):
-        self.cells = [cell for cell in cells if cell.place["study"] == "memory"]
+        self.cells = of_study(cells, "memory")
         part = ["cell", "category", "part"]
-        self.named = tables["memory_named"].groupby(part)["bytes"].sum().to_dict()
-        self.saved = tables["memory_saved"].groupby(part)["bytes"].sum().astype(float).to_dict()
-        self.peaks = tables["memory_summary"].groupby("cell")["peak"].max().astype(float).to_dict()
-        self.casts = tables["memory_timeline"].groupby("cell")["cast_weights"].max().to_dict()
+        self.named = tables["memory_named"].groupby(part)["bytes"].sum()
+        self.saved = tables["memory_saved"].groupby(part)["bytes"].sum()
+        self.peaks = tables["memory_summary"].groupby("cell")["peak"].max()
+        self.casts = tables["memory_timeline"].groupby("cell")["cast_weights"].max()
         self._workspaces: dict[tuple[str, str], int] = {}
         for cell in self.cells:
             key = cell.place["machine"], cell.place["mode"]
-            own = self.named.get((cell.name, "workspace", "rest"), 0)
-            self._workspaces[key] = max(self._workspaces.get(key, 0), own)
+            self._workspaces[key] = max(self._workspaces.get(key, 0), self._own_workspace(cell))
+
+    def _own_workspace(self, cell: MeasuredCell) -> int:
+        """Bytes that libraries hold, as recorded there; else 0."""
+        return self.named.get((cell.name, "workspace", "rest"), 0)
 
     def workspace(self, cell: MeasuredCell, mode: str) -> int:
         """Bytes that libraries hold, as recorded there, else in the machine's other cells of that
         mode."""
         others = self._workspaces.get((cell.place["machine"], mode), 0)
-        return self.named.get((cell.name, "workspace", "rest"), others)
+        return self._own_workspace(cell) or others
 
     def alive(self, cell: MeasuredCell, category: str) -> int | None:
         """Bytes of a category: those of a block as often as there are blocks, and of the rest."""
+        block, rest = (self.named.get((cell.name, category, part)) for part in PARTS)
+        if block is None and rest is None:
+            return None
         own = cell.own_model.get("blocks") or {}
         blocks = cell.shape.num_layers if cell.shape else own.get("count") or 0
-        block, rest = (self.named.get((cell.name, category, part)) for part in PARTS)
-        return None if block is None and rest is None else (block or 0) * blocks + (rest or 0)
+        return (block or 0) * blocks + (rest or 0)
 
     def predicted(self, cell: MeasuredCell) -> Peak | None:
         """The moment of the peak in closed form; None for a model of one's own, a compiler or
@@ -66,7 +78,7 @@ class Snapshots:
         if setup is None or {"compile", "checkpoint"} & set(cell.spec):
             return None
         mode = cell.place["mode"]
-        return footprint_peak.peak(setup, mode, self.workspace(cell, mode))
+        return _peak(setup, mode, self.workspace(cell, mode))
 
 
 def setup_of(cell: MeasuredCell, spec: dict) -> Setup | None:
@@ -84,42 +96,32 @@ def values(cells: list[MeasuredCell], snapshots: Snapshots) -> list[dict]:
     """Values, as records have them, with `cell`: predicted peaks of all cells, recorded peaks of
     snapshots."""
     found = []
-    for cell in cells:
-        if cell.place["study"] in ("timing", "ladder", "memory"):
-            found += [*_recorded(cell, snapshots), *_predicted_peaks(cell, snapshots)]
+    for cell in snapshots.cells:
+        baselines = cell.summary.get("memory", {}).get("baselines") or {}
+        recorded = {f"{name}_bytes": size for name, size in baselines.items()}
+        recorded["peak_asked"] = snapshots.peaks.get(cell.name)
+        place = {"cell": cell.name, "variant": "step", "mode": cell.place["mode"]}
+        found += [place | {"quantity": name, "value": each} for name, each in recorded.items()]
+    for cell in of_study(cells, "timing", "ladder", "memory"):
+        found += _predicted_peaks(cell, snapshots)
     return [value for value in found if value["value"]]
-
-
-def _value(cell: MeasuredCell, quantity: str, number: float, **place: str) -> dict:
-    """A value in bytes, of the cell's own variant and mode unless its place says another."""
-    where = {"cell": cell.name, "variant": "step", "mode": cell.place["mode"]} | place
-    return where | {"quantity": quantity, "unit": "B", "value": float(number)}
-
-
-def _recorded(cell: MeasuredCell, snapshots: Snapshots) -> Iterator[dict]:
-    """What a snapshot says of a cell of the memory study."""
-    if cell.name in snapshots.peaks:
-        yield _value(cell, "peak_asked", snapshots.peaks[cell.name])
-    if cell.place["study"] == "memory":
-        for name, size in (cell.summary.get("memory", {}).get("baselines") or {}).items():
-            yield _value(cell, f"{name}_bytes", size or 0)
 
 
 def _predicted_peaks(cell: MeasuredCell, snapshots: Snapshots) -> Iterator[dict]:
     """The closed form's peak of each variant and mode that the cell measures."""
     own = cell.place["mode"]
-    lighter = {"ladder": ["step"], "memory": [own]}
-    modes = lighter.get(cell.place["study"]) or modes_up_to(own)
+    modes = modes_up_to(own) if cell.place["study"] == "timing" else [own]
     for variant in cell.spec.get("variants", [{"name": "step"}]):
         spec = cell.spec | variant
         setup = setup_of(cell, spec)
         # A compiler keeps what it likes: it has no closed form.
         if setup is None or spec.get("compile", "none") != "none":
             continue
+        place = {"cell": cell.name, "variant": variant["name"], "quantity": "peak_predicted"}
         for mode in modes:
-            every = spec.get("checkpoint", 0) if mode in WITH_BACKWARD else 0
-            size = _peak_bytes(setup, mode, every) + snapshots.workspace(cell, mode)
-            yield _value(cell, "peak_predicted", size, variant=variant["name"], mode=mode)
+            every = spec.get("checkpoint", 0) if "backward" in MODES[mode] else 0
+            moment = _peak(replace(setup, checkpoint=every), mode)
+            yield place | {"mode": mode, "value": moment.bytes + snapshots.workspace(cell, mode)}
 
 
 def peak(rows: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
@@ -149,62 +151,48 @@ def with_formulas(rows: pd.DataFrame, snapshots: Snapshots) -> pd.DataFrame:
 def predictions(snapshots: Snapshots) -> pd.DataFrame:
     """memory_predicted: the contributions to each predicted peak, and sums beside what was
     recorded."""
+    names = ("category", "module", "name", "count", "formula")
     rows = []
     for cell in snapshots.cells:
         moment = snapshots.predicted(cell)
-        parts = moment.contributions if moment else []
-        rows += [cell.key | _contribution(each) for each in parts]
-        rows += [cell.key | {"category": ITEM} | item for item in _items(cell, snapshots, moment)]
+        for each in moment.contributions if moment else ():
+            told = {name: getattr(each, name) for name in names}
+            rows.append(cell.key | told | {"predicted": each.bytes})
+        rows += _items(cell, snapshots, moment)
     found = pd.DataFrame(rows, columns=TABLES["memory_predicted"].names)
-    return found.dropna(subset=["predicted", "measured"], how="all")
-
-
-def _contribution(each: Contribution) -> dict:
-    """The columns of memory_predicted, less those of the cell."""
-    names = ("category", "module", "name", "count", "formula")
-    return {"predicted": each.bytes, **{name: getattr(each, name) for name in names}}
+    numbers = ["predicted", "measured"]
+    return found.astype(dict.fromkeys(numbers, float)).dropna(subset=numbers, how="all")
 
 
 def _items(cell: MeasuredCell, snapshots: Snapshots, moment: Peak | None) -> Iterator[dict]:
     """Sums, predicted and measured; of a model of one's own what follows from its parameters."""
-    mode, setup = cell.place["mode"], setup_of(cell, cell.spec)
+    setup = setup_of(cell, cell.spec)
+    flags = MODES[cell.place["mode"]] | (setup.flags if setup else set())
     own = _of_own_model(cell)
-
-    def constant(name: str, formula: Callable[[Setup], Contribution]) -> dict:
-        """What is there for all of the step: one contribution."""
-        parts = [formula(setup)] if setup else None
-        found = _item(name, parts, snapshots.alive(cell, name))
-        return found if setup else found | {"predicted": own[name]}
-
-    yield constant("parameters", footprint.parameters)
-    if setup and setup.is_autocast:
-        casts = snapshots.casts.get(cell.name)
-        yield _item("cast weights", footprint.all_cast_weights(setup), casts)
-    if mode in WITH_BACKWARD:
-        yield constant("gradients", footprint.gradients)
-    if mode == "step":
-        yield constant("optimizer state", footprint.optimizer_state)
+    measured: dict[str, float | None] = {name: snapshots.alive(cell, name) for name in own}
+    measured["cast weights"] = snapshots.casts.get(cell.name)
     # What was saved until the memory ran out is not all.
-    is_cut_off = cell.summary.get("memory", {}).get("recorded") == "warm-up"
-    for part, (name, formula) in PARTS.items() if mode != "inference" else ():
-        saved = snapshots.saved.get((cell.name, "activations", part))
-        yield _item(name, formula(setup) if setup else None, None if is_cut_off else saved)
-    recorded = snapshots.peaks.get(cell.name) if cell.status()[0] == "ok" else None
-    found = _item("peak", moment.contributions if moment else None, recorded)
-    yield found | {"module": moment.part if moment else ""}
-
-
-def _item(name: str, parts: list[Contribution] | None, measured: float | None) -> dict:
-    """A row. parts: of the closed form."""
-    formulas = dict.fromkeys(each.formula for each in parts or ())
-    return {
-        "name": name,
-        "module": "",
-        "predicted": None if parts is None else footprint.total(parts),
-        "measured": measured,
-        # A sum of more is longer than a reader takes in.
-        "formula": " + ".join(formulas) if len(formulas) < 4 else "",
-    }
+    if cell.summary.get("memory", {}).get("recorded") != "warm-up":
+        for name, part in zip(SAVED, PARTS, strict=True):
+            measured[name] = snapshots.saved.get((cell.name, "activations", part))
+    if cell.status()[0] == "ok":
+        measured["peak"] = snapshots.peaks.get(cell.name)
+    sums: dict[str, Any] = {}
+    for name, (condition, formula) in ITEMS.items():
+        if footprint.holds(condition, flags):
+            sums[name] = formula(setup) if setup else None
+    sums["peak"] = moment.contributions if moment else None
+    for name, parts in sums.items():
+        formulas = dict.fromkeys(each.formula for each in parts or ())
+        yield cell.key | {
+            "category": ITEM,
+            "module": moment.part if moment and name == "peak" else "",
+            "name": name,
+            "predicted": own.get(name) if parts is None else total(parts),
+            "measured": measured.get(name),
+            # A sum of more is longer than a reader takes in.
+            "formula": " + ".join(formulas) if len(formulas) < 4 else "",
+        }
 
 
 def _of_own_model(cell: MeasuredCell) -> dict[str, int | None]:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from stepscope.model.formats import FORMATS
 from stepscope.parallel import predicted
-from stepscope.results.cells import MeasuredCell
+from stepscope.results.cells import MeasuredCell, of_study, told
 from stepscope.results.tables import where
 from stepscope.trace.collectives import bus_bytes
 
@@ -30,8 +30,9 @@ def tables(cells: list[MeasuredCell], series: pd.DataFrame) -> dict[str, list[di
 
 def _rows(cells: list[MeasuredCell], part: str) -> list[dict]:
     """Rows of a table of the study's records, with the devices of their cells."""
-    own = [cell for cell in cells if cell.place["study"] == "parallel"]
-    return [{"devices": cell.spec["devices"], **row} for cell in own for row in cell.rows(part)]
+    devices = {cell.name: cell.spec["devices"] for cell in of_study(cells, "parallel")}
+    rows = told(of_study(cells, "parallel"), "tables", part)
+    return [{"devices": devices[row["cell"]], **row} for row in rows]
 
 
 def _collective(row: dict) -> dict:
@@ -73,7 +74,7 @@ def _times(cell: MeasuredCell, series: pd.DataFrame) -> dict[str, float]:
 
 def _network(cell: MeasuredCell) -> predicted.Network | None:
     """What the cell's collectives say of its links; None where none was measured."""
-    rows = cell.rows("collectives")
+    rows = told([cell], "tables", "collectives")
     sums = [row for row in rows if row["collective"] == "all_reduce"]
     if not sums:
         return None

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from stepscope.axes import DIRECTIONS, MODES, PHASES
+from stepscope.axes import DIRECTIONS, PHASES
 from stepscope.model.formats import PRECISIONS
-from stepscope.results import ours
-from stepscope.results.ours import Like, Ours
+from stepscope.results import alone, ours
 from stepscope.results.schema import TABLES
+from stepscope.results.tables import where
 
 SI = {  # unit of a published value: (SI unit, how many of that it is)
     "s": ("s", 1.0),
@@ -39,7 +39,6 @@ EFFECTS = {
     "ratio to forward": ({}, {"phase": "forward"}),
     "change by TF32": ({}, {"precision": "fp32"}),
 }
-NOTHING = Ours(math.nan, "")
 CHANGES = ("change by TF32",)  # of which 0 is no change
 REQUIRED = ("source", "gpu", "study", "quantity", "value", "unit")
 NUMBERS = {
@@ -86,164 +85,153 @@ TEXTS = {
 }
 
 
+EMPTY = dict.fromkeys([*CHOICES, *TEXTS, *sorted(NUMBERS)], "")
+
+
 class PublishedError(ValueError):
     """A file of published figures is wrong; the message is one line that names file, line and
     column."""
 
 
-def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """All files' rows in the columns of the table, one for each machine that has ours beside a
-    figure. tables: those that ours.known() reads, with the places of their cells."""
-    machines = tables["series"]["machine"].unique()
-    known = [ours.known(tables, machine) for machine in machines]
-    found = []
-    for path in paths:
-        for figure in read(path):
-            matches = [_match(figure, own) for own in known]
-            beside = [match for match in matches if match]
-            found += [_row(figure, match) for match in beside or [NOTHING]]
-    return found
+class _Wrong(ValueError):
+    """What is wrong with a line, without its place."""
+
+
+def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """All files' rows in the columns of the table and in SI units, one for each machine that has
+    ours beside a figure. tables: those that ours.known() reads, with the places of their cells."""
+    read_from = [figure for path in paths for figure in read(path)]
+    figures = pd.DataFrame(read_from, columns=[*EMPTY]).astype(dict.fromkeys(NUMBERS, float))
+    figures["statistic"] = figures["statistic"].replace("", "value")
+    machines = tables["series"]["machine"].drop_duplicates()
+    of_machines = figures.reset_index().merge(machines, "cross")
+    matches = _beside(of_machines, ours.known(tables)).set_index(of_machines["index"])
+    found = figures.join(matches.dropna(subset="measured"))
+    units = found["unit"].map(SI)
+    value = found["value"] * units.str[1]
+    is_impossible = found["impossible"].str.lower() == "true"
+    doubt = found["doubt"].mask((found["doubt"] == "") & is_impossible, "cannot be true")
+    # Of changes the ratio is that of what they change to.
+    whole = found["quantity"].isin(CHANGES).astype(float)
+    measured = (whole + found["measured"]).replace(0, math.nan)
+    made = found.assign(
+        phase=found["phase"].map(PHASES),
+        variant=found["implementation"],
+        value=value,
+        unit=units.str[0],
+        doubt=doubt,
+        # What is in doubt is listed, and compared with nothing.
+        ratio=((whole + value) / measured).where(doubt == ""),
+    )
+    return made[TABLES["published"].names].fillna({"cell": "", "beside": ""})
 
 
 def read(path: Path) -> list[dict]:
-    """The rows of a file: numbers, None where empty, and text. Raises PublishedError for what it
-    may not hold."""
-    every = NUMBERS | set(CHOICES) | TEXTS
+    """The rows of a file: numbers, NaN where empty, and text. Raises PublishedError for what it may
+    not hold."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.DictReader(lines, strict=True)
+            line = 1
             names = reader.fieldnames or []
-            if missing := [name for name in REQUIRED if name not in names]:
-                raise PublishedError(f"{path}, line 1: column {missing[0]!r} is missing")
-            if unknown := [name for name in names if name not in every]:
-                raise PublishedError(
-                    f"{path}, line 1: column {unknown[0]!r} is none of {', '.join(sorted(every))}"
-                )
-            empty = {name: None if name in NUMBERS else "" for name in every}
-            return [
-                empty | _checked(f"{path}, line {reader.line_num}", values) for values in reader
-            ]
+            for name in REQUIRED:
+                if name not in names:
+                    raise _Wrong(f"column {name!r} is missing")
+            for name in names:
+                if name not in EMPTY:
+                    raise _Wrong(f"column {name!r} is none of {', '.join(sorted(EMPTY))}")
+            found = []
+            for values in reader:
+                line = reader.line_num
+                found.append(_checked(values))
+            return found
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise PublishedError(f"{path}: no CSV file of published figures: {error}") from None
+    except _Wrong as error:
+        raise PublishedError(f"{path}, line {line}: {error}") from None
 
 
-def _checked(where: str, values: dict) -> dict:
-    """A row's fields as numbers and text. Raises PublishedError; where: file and line."""
+def _checked(values: dict) -> dict:
+    """A row's fields as numbers and text. Raises _Wrong."""
     if None in values or None in values.values():
-        raise PublishedError(f"{where}: has not as many fields as the first line")
-    row = {name: text.strip() for name, text in values.items()}
-    for name, text in row.items():
-        if name in CHOICES and text not in CHOICES[name]:
-            raise PublishedError(
-                f"{where}: {name}: {text!r} is none of {', '.join(filter(None, CHOICES[name]))}"
-            )
-    numbers = {
-        name: _number(f"{where}: {name}", text) for name, text in row.items() if name in NUMBERS
-    }
-    if ((row.get("status") or "ok") == "ok") != (numbers["value"] is not None):
-        raise PublishedError(f"{where}: value: a number for the status ok, and none for any other")
+        raise _Wrong("has not as many fields as the first line")
+    row = EMPTY | {name: text.strip() for name, text in values.items()}
+    for name, known in CHOICES.items():
+        if row[name] not in known:
+            raise _Wrong(f"{name}: {row[name]!r} is none of {', '.join(filter(None, known))}")
+    numbers = {name: _number(name, row[name]) for name in NUMBERS}
+    if (row["status"] in ("", "ok")) == math.isnan(numbers["value"]):
+        raise _Wrong("value: a number for the status ok, and none for any other")
     return row | numbers
 
 
-def _number(where: str, text: str) -> float | None:
-    """Of a field; None where it is empty. Raises PublishedError."""
+def _number(name: str, text: str) -> float:
+    """Of a field; NaN where it is empty. Raises _Wrong."""
     if not text:
-        return None
+        return math.nan
     try:
         found = float(text)
     except ValueError:
-        raise PublishedError(f"{where}: {text!r} is no number") from None
+        raise _Wrong(f"{name}: {text!r} is no number") from None
     if not math.isfinite(found):
-        raise PublishedError(f"{where}: {text!r} is not finite")
+        raise _Wrong(f"{name}: {text!r} is not finite")
     return found
 
 
-def _row(figure: dict, match: Ours) -> dict:
-    """A figure in the table's columns and in SI units, beside ours."""
-    unit, factor = SI[figure["unit"]]
-    value = math.nan if figure["value"] is None else figure["value"] * factor
-    is_impossible = figure["impossible"].lower() == "true"
-    doubt = figure["doubt"] or ("cannot be true" if is_impossible else "")
-    # Of changes the ratio is that of what they change to.
-    whole = 1 if figure["quantity"] in CHANGES else 0
-    measured = whole + match.value
-    # What is in doubt is listed, and compared with nothing.
-    is_compared = measured and not doubt
-    made = {
-        "phase": PHASES.get(figure["phase"], ""),
-        "variant": figure["implementation"],
-        "statistic": figure["statistic"] or "value",
-        "value": value,
-        "unit": unit,
-        "doubt": doubt,
-        "measured": match.value,
-        "cell": match.cell,
-        "beside": match.beside,
-        "ratio": (whole + value) / measured if is_compared else math.nan,
-    }
-    row = figure | made
-    return {name: row[name] for name in TABLES["published"].names}
+def _beside(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """OURS beside each figure; of an effect what the same two places of ours make of it."""
+    found = _first(figures, known)
+    for quantity, (above, below) in EFFECTS.items():
+        time = where(figures, quantity=quantity).assign(quantity="time", statistic="mean")
+        over, under = (_first(time.assign(**changed), known) for changed in (above, below))
+        ratio = over["measured"] / under["measured"]
+        whole = 1 if quantity in CHANGES else 0
+        found.loc[time.index] = over.assign(measured=ratio - whole)
+    return found
 
 
-def _match(figure: dict, known: dict[Like, Ours]) -> Ours | None:
-    """Ours beside a figure; of an effect what the same two places of ours make of it."""
-    quantity = figure["quantity"]
-    if quantity not in EFFECTS:
-        return _first(figure, known)
-    time = figure | {"quantity": "time", "statistic": "mean"}
-    over, under = (_first(time | changed, known) for changed in EFFECTS[quantity])
-    if over is None or under is None:
-        return None
-    ratio = over.value / under.value
-    return over._replace(value=ratio - 1 if quantity in CHANGES else ratio)
-
-
-def _first(figure: dict, known: dict[Like, Ours]) -> Ours | None:
+def _first(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """Of the same mode, else of one that has the phase, too."""
-    modes = (figure["mode"], "step", "forward-backward")
-    found = (known.get(_like(figure, mode)) for mode in modes)
-    return next(filter(None, found), None)
+    found = _of_mode(figures, known)
+    for mode in ("step", "forward-backward"):
+        found = found.combine_first(_of_mode(figures.assign(mode=mode), known))
+    return found
 
 
-def _like(figure: dict, mode: str) -> Like:
-    """All that ours must have in common with a figure."""
-    quantity, statistic = figure["quantity"], figure["statistic"] or "value"
-    if quantity == "sum":  # of numbers: it is the same on every machine
-        return Like(quantity, statistic, part=figure["name"])
-    whole = MODES[mode].whole if mode in MODES else ""
-    part = figure["name"]
-    if _is_cold(figure):
-        part = "?" if figure["warmup"] is None else ours.WARM_UP.format(figure["warmup"])
-    like = Like(
-        quantity,
-        statistic,
-        size=figure["size"],
-        context=figure["context"] or 0,
-        batch=figure["batch"] or 0,
-        precision=figure["precision"],
-        phase=PHASES.get(figure["phase"]) or whole,
-        mode=mode,
-        part=part,
+def _of_mode(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """OURS that has all in common with a figure."""
+    is_cold = _is_cold(figures)
+    whole = figures["mode"].map(alone.WHOLE)
+    likes = figures.assign(
+        part=figures["name"].mask(is_cold, figures["warmup"].map(ours.WARM_UP.format)),
+        phase=figures["phase"].map(PHASES).fillna(whole),
+        implementation="",
+        options="",
     )
-    if figure["study"] != "attention" or not figure["d_head"]:
-        return like
-    options = ["mask=causal"] if figure["causal"] == "yes" else []
-    for option, name in (("heads", "heads"), ("key_value_heads", "kv_heads")):
-        if figure[name]:
-            options.append(f"{option}={figure[name]:.0f}")
-    return like._replace(
-        size=f"d{figure['d_head']:.0f}",
-        context=figure["length"] or 0,
-        phase=figure["direction"],
+    is_pass = (figures["study"] == "attention") & figures["d_head"].notna()
+    of_passes = likes[is_pass]
+    likes[is_pass] = of_passes.assign(
+        size=of_passes["d_head"].map("d{:.0f}".format),
+        context=of_passes["length"],
+        phase=of_passes["direction"],
         mode="",
         part="",
-        implementation=ours.implementation_of(figure["implementation"]),
-        options=" ".join(sorted(options)),
+        implementation=figures["implementation"].map(ours.implementation_of),
+        options=_options(of_passes),
     )
+    likes = likes.fillna({name: ours.LIKE[name] for name in ("phase", "context", "batch")})
+    return likes.join(known, on=known.index.names)[ours.OURS]
 
 
-def _is_cold(figure: dict) -> bool:
-    """Whether the first steps of a process are in it."""
-    is_early = figure["warmup"] is not None and figure["warmup"] < WARM
-    is_timed = figure["quantity"] in ("time", "tokens per second")
-    return is_timed and (figure["study"] == "warmup" or is_early)
+def _options(passes: pd.DataFrame) -> pd.Series:
+    """Of passes of attention, as paths of cells have them, sorted."""
+    heads = passes["heads"].map(" heads={:.0f}".format, na_action="ignore").fillna("")
+    of_keys = passes["kv_heads"].map(" key_value_heads={:.0f}".format, na_action="ignore")
+    mask = passes["causal"].map({"yes": " mask=causal"}).fillna("")
+    return (heads + of_keys.fillna("") + mask).str.strip()
+
+
+def _is_cold(figures: pd.DataFrame) -> pd.Series:
+    """Whether the first steps of a process are in a figure."""
+    is_timed = figures["quantity"].isin(["time", "tokens per second"])
+    return is_timed & ((figures["study"] == "warmup") | (figures["warmup"] < WARM))

@@ -8,6 +8,7 @@ only.
 
 import itertools
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -89,9 +90,15 @@ def flags(**said: Said) -> Columns:
     return tuple(replace(each, kind=FLAG) for each in texts(**said))
 
 
-def axes(*columns: Column, **said: Said) -> Columns:
+def flat(groups: Iterable[Column | Columns]) -> Columns:
+    """Columns, and those of groups of them, in their order."""
+    each = (one if isinstance(one, tuple) else (one,) for one in groups)
+    return tuple(itertools.chain.from_iterable(each))
+
+
+def axes(*groups: Columns, **said: Said) -> Columns:
     """Columns, of text if nothing else is said, that tell rows apart."""
-    return tuple(replace(each, is_axis=True) for each in (*columns, *texts(**said)))
+    return tuple(replace(each, is_axis=True) for each in flat((*groups, texts(**said))))
 
 
 def centre(unit: str, /, **said: Said) -> Columns:
@@ -115,7 +122,7 @@ STUDY, SIZE, PRECISION = axes(
     precision="of matrix products; empty where a cell's variants differ in it",
 )
 CONTEXT, BATCH, LENGTH = axes(
-    *counts(
+    counts(
         context="tokens of a sequence",
         batch="sequences of a batch",
         length="of the attention study: positions",
@@ -132,11 +139,13 @@ PLACE = [each.name for each in (*OF_CELL, OPTIONS, MODE)]  # what `cells` says o
 OF_PASS = (OPTIONS, MODE, PHASE, LENGTH, DIRECTION)
 LIMITS = texts(limits=("limited by", "a free step: `gpu`, `launches`, `cpu` or `unknown`"))
 PROCESSES = counts(processes="fresh processes that measured it")
-OF_KERNELS = (
-    *axes(category="what kind of work it is"),
-    *numbers("1", calls=("calls a step", "launches a step")),
-    *numbers("s", time=("time a step", "of all its launches")),
-    *shares(share="of kernels' time in the phase"),
+OF_KERNELS = flat(
+    (
+        axes(category="what kind of work it is"),
+        numbers("1", calls=("calls a step", "launches a step")),
+        numbers("s", time=("time a step", "of all its launches")),
+        shares(share="of kernels' time in the phase"),
+    )
 )
 KEPT = axes(category="what the memory is for")
 TENSOR = axes(
@@ -145,125 +154,124 @@ TENSOR = axes(
     dtype="of its elements",
 )
 FORMULA = texts(formula="of one's bytes, in terms of the shape")
-DEVICES = axes(*counts(devices="that take part"))
+DEVICES = axes(counts(devices="that take part"))
 STRATEGY = axes(variant=("strategy", "who sends what and when; `alone`: one device"))
 
 QUANTITIES = {  # of series.csv
     each.name: each
-    for each in (
-        *numbers(
-            "s",
-            time="by the clock, synchronised at a step's end or around each phase",
-            host_free_time="of the step replayed from a CUDA graph",
-            busy_time="union of kernels' and copies' intervals, by torch.profiler",
-            alone_time=(
-                "time without the host",
-                "host-free, else busy; in a ladder the same for all rungs",
+    for each in flat(
+        (
+            numbers(
+                "s",
+                time="by the clock, synchronised at a step's end or around each phase",
+                host_free_time="of the step replayed from a CUDA graph",
+                busy_time="union of kernels' and copies' intervals, by torch.profiler",
+                alone_time=(
+                    "time without the host",
+                    "host-free, else busy; in a ladder the same for all rungs",
+                ),
+                launch_gap="time less host-free, else busy time, over launches",
             ),
-            launch_gap="time less host-free, else busy time, over launches",
-        ),
-        *numbers("token/s", tokens_per_second=("throughput", "tokens of a batch over time")),
-        *numbers("FLOP/s", flops=("rate", "the model's FLOP over time")),
-        *shares(
-            share_of_ceiling="`flops` over the burst of a large product",
-            mfu=(
-                "MFU",
-                "`flops`, attention in full, over the data sheet's dense peak (fp8: bf16's)",
+            numbers("token/s", tokens_per_second=("throughput", "tokens of a batch over time")),
+            numbers("FLOP/s", flops=("rate", "the model's FLOP over time")),
+            shares(
+                share_of_ceiling="`flops` over the burst of a large product",
+                mfu=(
+                    "MFU",
+                    "`flops`, attention in full, over the data sheet's dense peak (fp8: bf16's)",
+                ),
             ),
-        ),
-        *numbers("FLOP/s or B/s", rate="of ceilings (by the least time) and attention"),
-        *counts(
-            launches="a step, kernels and graphs",
-            kernels="a step",
-            operators="of PyTorch, a step; without a GPU",
-        ),
-        *numbers(
-            "J",
-            energy="a step, by NVML's counter over a second of steps",
-            energy_token=("energy a token", "`energy` over tokens"),
-        ),
-        *numbers("MHz", sm_clock=("SM clock", "median before free steps")),
-        *numbers(
-            "B",
-            peak_asked="what tensors asked for",
-            peak_allocated="in the allocator's whole blocks",
-            peak_reserved="from the driver, with CUDA graphs' pools",
-            peak_resident="of the process; without a GPU",
-            peak_predicted="of what tensors ask for, in closed form",
-            before_backward=("kept for backward", "allocated after attention's forward pass"),
-            model_bytes="in tensors of model, batch and optimizer",
-            start_bytes=("before the step", "in tensors before the recorded step"),
-            first_step_bytes=("after the first step", "in tensors after the first step"),
-        ),
-        *numbers(
-            "1",
-            difference="gradients from the first rung's, relative; inf: no number",
-            loss_difference="from the first rung's, relative; inf: no number",
-            tolerance="up to which `difference` is rounding, and ten times the loss's",
-        ),
-        *numbers(
-            "s",
-            compile_time="by how much the first step took longer",
-            capture_time="of forward and backward as CUDA graphs",
-            first_step_time=("first step", "of a fresh process"),
-            host_time="that a call of attention keeps the host busy",
-        ),
+            numbers("FLOP/s or B/s", rate="of ceilings (by the least time) and attention"),
+            counts(
+                launches="a step, kernels and graphs",
+                kernels="a step",
+                operators="of PyTorch, a step; without a GPU",
+            ),
+            numbers(
+                "J",
+                energy="a step, by NVML's counter over a second of steps",
+                energy_token=("energy a token", "`energy` over tokens"),
+            ),
+            numbers("MHz", sm_clock=("SM clock", "median before free steps")),
+            numbers(
+                "B",
+                peak_asked="what tensors asked for",
+                peak_allocated="in the allocator's whole blocks",
+                peak_reserved="from the driver, with CUDA graphs' pools",
+                peak_resident="of the process; without a GPU",
+                peak_predicted="of what tensors ask for, in closed form",
+                before_backward=("kept for backward", "allocated after attention's forward pass"),
+                model_bytes="in tensors of model, batch and optimizer",
+                start_bytes=("before the step", "in tensors before the recorded step"),
+                first_step_bytes=("after the first step", "in tensors after the first step"),
+            ),
+            numbers(
+                "1",
+                difference="gradients from the first rung's, relative; inf: no number",
+                loss_difference="from the first rung's, relative; inf: no number",
+                tolerance="up to which `difference` is rounding, and ten times the loss's",
+            ),
+            numbers(
+                "s",
+                compile_time="by how much the first step took longer",
+                capture_time="of forward and backward as CUDA graphs",
+                first_step_time=("first step", "of a fresh process"),
+                host_time="that a call of attention keeps the host busy",
+            ),
+        )
     )
 }
 
 
-def _table(name: str, row: str, *columns: Column) -> Table:
+def _table(name: str, row: str, *groups: Column | Columns) -> Table:
     """One whose columns are all named."""
-    return Table(name, row, columns)
+    return Table(name, row, flat(groups))
 
 
-def _of_cells(name: str, row: str, *columns: Column) -> Table:
+def _of_cells(name: str, row: str, *groups: Column | Columns) -> Table:
     """One whose rows are told apart by their cell first."""
-    return Table(name, row, (*KEY, *columns))
+    return _table(name, row, KEY, *groups)
 
 
 _ALL = (
     _table(
         "series",
         "one measured quantity of a cell's variant",
-        *OF_CELL,
-        *axes(variant="measured in turns; `step` where there is only one"),
-        *OF_PASS,
-        *axes(quantity="one of those below"),
-        *texts(unit="of the numbers that follow"),
-        *centre(OF_ROW, median="geometric mean of processes' medians"),
-        *numbers(
+        OF_CELL,
+        axes(variant="measured in turns; `step` where there is only one"),
+        OF_PASS,
+        axes(quantity="one of those below"),
+        texts(unit="of the numbers that follow"),
+        centre(OF_ROW, median="geometric mean of processes' medians"),
+        numbers(
             OF_ROW,
             mean="of the samples",
             std="of the samples within a process, pooled over processes",
         ),
-        *PROCESSES,
-        *counts(samples="of all processes, warm-up left out"),
-        *texts(status="`ok`, `oom`, `unsupported` or `failed`; the reason is in `cells`"),
+        PROCESSES,
+        counts(samples="of all processes, warm-up left out"),
+        texts(status="`ok`, `oom`, `unsupported` or `failed`; the reason is in `cells`"),
         CELL,
-        *LIMITS,
-        *flags(across_cards="the ceiling is another card's"),
+        LIMITS,
+        flags(across_cards="the ceiling is another card's"),
     ),
     _table(
         "comparisons",
         "two variants of a cell, in one mode and phase",
-        *OF_CELL,
-        *OF_PASS,
-        *axes(
+        OF_CELL,
+        OF_PASS,
+        axes(
             quantity="what is compared: `time` or `host_free_time`",
             a="the variant that `b` is compared with",
             b="the variant that is judged",
         ),
-        *centre("1", ratio=("times as fast", "time of a over time of b: above 1, b is faster")),
-        *texts(verdict="of b: `faster`, `slower`, `same` or `unclear`"),
-        *numbers(
-            "1",
-            p="of a ratio within the margin, controlled for false discoveries",
-        ),
-        *PROCESSES,
-        *counts(rounds="of turns, of all processes; 0 where processes alternate"),
-        *flags(in_turns="measured in turns in the same processes"),
-        *LIMITS,
+        centre("1", ratio=("times as fast", "time of a over time of b: above 1, b is faster")),
+        texts(verdict="of b: `faster`, `slower`, `same` or `unclear`"),
+        numbers("1", p="of a ratio within the margin, controlled for false discoveries"),
+        PROCESSES,
+        counts(rounds="of turns, of all processes; 0 where processes alternate"),
+        flags(in_turns="measured in turns in the same processes"),
+        LIMITS,
         CELL,
     ),
     _table(
@@ -277,76 +285,75 @@ _ALL = (
         BATCH,
         PRECISION,
         OPTIONS,
-        *axes(mode="how far the cell goes; lighter modes are in it"),
-        *texts(
+        axes(mode="how far the cell goes; lighter modes are in it"),
+        texts(
             status="of its variants the worst; `missing`: not measured, or of no use",
             reason="why it is not `ok`, of each variant",
             command="measures the cell again",
             code="digest of the code that measured",
         ),
-        *flags(is_current="the code that measured is today's"),
-        *texts(
+        flags(is_current="the code that measured is today's"),
+        texts(
             commit="of the checkout, with `-dirty` if it had changes",
             device="`cuda` or `cpu`",
             gpu=("GPU", "name by the driver"),
             gpu_uuid=("GPU's UUID", "which of its kind"),
             cpu=("CPU", "its name"),
         ),
-        *numbers("B", memory="of the GPU, else of the host"),
-        *numbers("W", power_limit_w=("power limit", "of the GPU")),
-        *counts(threads="that torch may use"),
-        *texts(
+        numbers("B", memory="of the GPU, else of the host"),
+        numbers("W", power_limit_w=("power limit", "of the GPU")),
+        counts(threads="that torch may use"),
+        texts(
             driver="version",
             torch="version",
             triton=("Triton", "version"),
             python=("Python", "version"),
             started="ISO 8601",
         ),
-        *numbers("s", duration_s=("duration", "of the whole cell")),
-        *PROCESSES,
-        *numbers("MHz", sm_clock_median_mhz=("SM clock", "median over the samples")),
-        *numbers("W", power_max_w=("power", "highest at a sample")),
-        *numbers("°C", temperature_max_c=("temperature", "highest at a sample")),
-        *texts(throttle="what slowed the GPU, joined by `; `"),
-        *counts(other_processes="on the GPU"),
+        numbers("s", duration_s=("duration", "of the whole cell")),
+        PROCESSES,
+        numbers("MHz", sm_clock_median_mhz=("SM clock", "median over the samples")),
+        numbers("W", power_max_w=("power", "highest at a sample")),
+        numbers("°C", temperature_max_c=("temperature", "highest at a sample")),
+        texts(throttle="what slowed the GPU, joined by `; `"),
+        counts(other_processes="on the GPU"),
     ),
     _of_cells(
         "variants",
         "a variant of a ladder, and what it changes",
-        *axes(variant="its name in `series` and `comparisons`"),
-        *counts(order="in its cell, from 0"),
-        *axes(after="the variant that it changes; empty for the first"),
-        *flags(is_aside="no rung builds on it"),
-        *axes(kind="of change: `tf32`, `sdpa`, `checkpoint 2`, `loss torch` …"),
-        *texts(label=("change", "what people call the change")),
-        *axes(changed=("option", "that it changes, `precision` or one of the options")),
-        *texts(before=("from", "what that option was; empty for the first")),
-        *axes(value=("to", "what that option is")),
-        *texts(again="timing cell that measured the same step"),
+        axes(variant="its name in `series` and `comparisons`"),
+        counts(order="in its cell, from 0"),
+        axes(after="the variant that it changes; empty for the first"),
+        flags(is_aside="no rung builds on it"),
+        axes(kind="of change: `tf32`, `sdpa`, `checkpoint 2`, `loss torch` …"),
+        texts(label=("change", "what people call the change")),
+        axes(changed=("option", "that it changes, `precision` or one of the options")),
+        texts(before=("from", "what that option was; empty for the first")),
+        axes(value=("to", "what that option is")),
         PRECISION,
-        *axes(
+        axes(
             attention="implementation in the model",
             compile="what of the model: `none`, `block`, `model` …",
             optimizer="`own`, `torch`, `fused` …",
             loss="implementation in the model",
         ),
-        *counts(checkpoint="blocks of a checkpoint; 0: without"),
+        counts(checkpoint="blocks of a checkpoint; 0: without"),
     ),
     _of_cells(
         "kernels",
         "a kernel (without a GPU: an operator) of a phase of the profiled steps",
         PHASE,
-        *axes(name=("kernel", "short name; copies and sets of memory have rows, too")),
-        *OF_KERNELS,
-        *numbers(
+        axes(name=("kernel", "short name; copies and sets of memory have rows, too")),
+        OF_KERNELS,
+        numbers(
             "s",
             median="of a launch",
             min="of a launch",
             max="of a launch",
             std="of a launch",
         ),
-        *numbers("1", per_layer=("a layer", "launches in each layer, where they repeat")),
-        *texts(
+        numbers("1", per_layer=("a layer", "launches in each layer, where they repeat")),
+        texts(
             layer_modules="modules of a layer that launch it",
             remainder_modules="modules of launches in no layer",
             tile="of a matrix product, by its name",
@@ -359,13 +366,13 @@ _ALL = (
         "categories",
         "a kind of kernels in a phase of the profiled steps",
         PHASE,
-        *OF_KERNELS,
+        OF_KERNELS,
     ),
     _of_cells(
         "phases",
         "a phase of the profiled steps",
         PHASE,
-        *numbers(
+        numbers(
             "s",
             host_time="a step, until the host had launched it",
             host_exclusive=("host time of its own", "a step, without the phases inside"),
@@ -374,7 +381,7 @@ _ALL = (
             gpu_each=("GPU time each", "of one occurrence"),
             memory_time=("copies' time", "a step, of copies and sets of memory"),
         ),
-        *numbers(
+        numbers(
             "1",
             kernels="a step",
             memory_operations=("copies and sets", "a step"),
@@ -384,15 +391,15 @@ _ALL = (
         "gaps",
         "busy and idle time of a phase of the profiled steps",
         PHASE,
-        *numbers(
+        numbers(
             "s",
             wall="a step, under the profiler",
             busy="a step: union of kernels' and copies' intervals",
             idle="a step, under the profiler",
             idle_with_host="a step, from the host's start on",
         ),
-        *numbers("1", gaps="a step, between operations of the GPU"),
-        *numbers(
+        numbers("1", gaps="a step, between operations of the GPU"),
+        numbers(
             "s",
             gap_median="median",
             gap_max="the longest",
@@ -404,44 +411,38 @@ _ALL = (
     _of_cells(
         "modules",
         "a module's range in the profiled steps, an operator of autograd or a CUDA call",
-        *axes(
+        axes(
             kind="`module`, `operator` of autograd or `call` of CUDA",
             module="name of the range; parts of attention have it as `parent`",
         ),
-        *flags(attention=("is attention", "it is the whole attention")),
-        *axes(parent=("in", "the range around it")),
-        *numbers("1", calls=("calls a step", "a step")),
-        *numbers(
+        flags(attention=("is attention", "it is the whole attention")),
+        axes(parent=("in", "the range around it")),
+        numbers("1", calls=("calls a step", "a step")),
+        numbers(
             "s",
             host_time="a step",
             host_exclusive=("host time of its own", "a step, without the ranges inside"),
             gpu_time=("GPU time", "a step"),
             matmul_time="a step, of its matrix products",
         ),
-        *numbers("1", kernels="a step"),
-        *texts(top_kernel="the kernel that takes most of it"),
-        *numbers("s", backward_time=("backward", "a step, of what its backward launches")),
-        *numbers("1", backward_kernels=("in backward", "a step, that its backward launches")),
-        *numbers(
-            "s",
-            backward_elementwise_time="of these the elementwise ones, a step",
-        ),
-        *numbers(
-            "1",
-            backward_elementwise="of these the elementwise ones, a step",
-        ),
+        numbers("1", kernels="a step"),
+        texts(top_kernel="the kernel that takes most of it"),
+        numbers("s", backward_time=("backward", "a step, of what its backward launches")),
+        numbers("1", backward_kernels=("in backward", "a step, that its backward launches")),
+        numbers("s", backward_elementwise_time="of these the elementwise ones, a step"),
+        numbers("1", backward_elementwise="of these the elementwise ones, a step"),
     ),
     _of_cells(
         "first_step",
         "what the first step of a fresh process spends its time on",
         PHASE,
-        *axes(part="what takes the time"),
-        *numbers(
+        axes(part="what takes the time"),
+        numbers(
             "s",
             first="in the first step",
             later="in a later one",
         ),
-        *numbers(
+        numbers(
             "1",
             first_calls="in the first step",
             later_calls="in a later one",
@@ -450,16 +451,16 @@ _ALL = (
     _of_cells(
         "timeline",
         "an interval of one profiled step",
-        *axes(
+        axes(
             view="`step`: all of it; `zoom`: an excerpt of a phase",
             lane="row that it is drawn in",
         ),
-        *numbers(
+        numbers(
             "s",
             start="since the view's start",
             end="since the view's start",
         ),
-        *axes(
+        axes(
             label="name of the range or kernel",
             category="of kernels their kind; else `range`, `api` …",
         ),
@@ -467,18 +468,18 @@ _ALL = (
     _of_cells(
         "memory_peak",
         "what is alive at the peak",
-        *KEPT,
-        *numbers("B", bytes="asked for"),
-        *counts(blocks="alive at the peak"),
-        *numbers("B", predicted="by the closed form"),
+        KEPT,
+        numbers("B", bytes="asked for"),
+        counts(blocks="alive at the peak"),
+        numbers("B", predicted="by the closed form"),
     ),
     _of_cells(
         "memory_timeline",
         "a moment of the recorded step",
-        *numbers("s", time="since the recording's start"),
+        numbers("s", time="since the recording's start"),
         PHASE,
-        *axes(module="part of the model that runs"),
-        *numbers(
+        axes(module="part of the model that runs"),
+        numbers(
             "B",
             reserved="by the allocator",
             parameters="alive",
@@ -492,60 +493,57 @@ _ALL = (
     _of_cells(
         "memory_largest",
         "equal tensors of the recorded step, the largest first",
-        *numbers("B", bytes="of one of them"),
-        *counts(
+        numbers("B", bytes="of one of them"),
+        counts(
             count="how many equal ones were allocated",
             alive=("at the peak", "of them, at the peak"),
         ),
-        *KEPT,
+        KEPT,
         PHASE,
-        *axes(
+        axes(
             module="that made it",
             frame=("line", "of code that made it"),
         ),
-        *TENSOR,
-        *numbers(
-            "s",
-            lifetime="until its release, if recorded",
-        ),
-        *FORMULA,
+        TENSOR,
+        numbers("s", lifetime="until its release, if recorded"),
+        FORMULA,
     ),
     _of_cells(
         "memory_saved",
         "tensors that forward keeps for backward",
-        *axes(
+        axes(
             part="`block`: one block; `rest`: all else",
             module="that made it",
         ),
-        *TENSOR,
-        *KEPT,
-        *counts(tensors="how many"),
-        *numbers("B", bytes="of all of them"),
-        *FORMULA,
+        TENSOR,
+        KEPT,
+        counts(tensors="how many"),
+        numbers("B", bytes="of all of them"),
+        FORMULA,
     ),
     _of_cells(
         "memory_predicted",
         "a part of the memory that the closed form predicts",
-        *axes(
+        axes(
             category="what the memory is for; `item`: a sum to compare",
             module="that made it",
             name="of the part",
         ),
-        *counts(count="how many"),
-        *numbers(
+        counts(count="how many"),
+        numbers(
             "B",
             predicted="of all of them",
             measured="where the recording tells it apart",
         ),
-        *FORMULA,
+        FORMULA,
     ),
     _of_cells(
         "ranks",
         "a rank of a step on several devices, taken apart under the profiler",
-        *DEVICES,
-        *STRATEGY,
-        *axes(*counts(rank="the device's number")),
-        *numbers(
+        DEVICES,
+        STRATEGY,
+        axes(counts(rank="the device's number")),
+        numbers(
             "s",
             clock=("step", "by the clock"),
             alone=("computing alone", "what one device's step computes"),
@@ -567,10 +565,10 @@ _ALL = (
     _of_cells(
         "rank_memory",
         "what the rank that holds most holds at a point of a step on several devices",
-        *DEVICES,
-        *STRATEGY,
-        *axes(point="`init`, `before optimizer` or `after`"),
-        *numbers(
+        DEVICES,
+        STRATEGY,
+        axes(point="`init`, `before optimizer` or `after`"),
+        numbers(
             "B",
             held="that tensors hold",
             formula="weights, gradients, moments and buckets",
@@ -579,56 +577,56 @@ _ALL = (
     _of_cells(
         "collectives",
         "a collective by itself",
-        *DEVICES,
-        *axes(collective="`all_reduce`, `all_gather` or `reduce_scatter`"),
-        *numbers("B", bytes="of the whole tensor"),
-        *numbers(
+        DEVICES,
+        axes(collective="`all_reduce`, `all_gather` or `reduce_scatter`"),
+        numbers("B", bytes="of the whole tensor"),
+        numbers(
             "s",
             seconds=("time", "on the rank that takes longest"),
             beside=("beside products", "of the same while products run"),
         ),
-        *numbers("1", lost=("computing lost", "the share of that time that products lose")),
-        *numbers("B/s", bus=("bus bandwidth", "that crosses a device's link (nccl-tests)")),
+        numbers("1", lost=("computing lost", "the share of that time that products lose")),
+        numbers("B/s", bus=("bus bandwidth", "that crosses a device's link (nccl-tests)")),
     ),
     _of_cells(
         "parallel_predicted",
         "a strategy on so many devices, predicted from one device and the collectives",
-        *STRATEGY,
-        *DEVICES,
-        *numbers(
+        STRATEGY,
+        DEVICES,
+        numbers(
             "s",
             predicted="the step",
             measured="the step, where the cell is on as many",
         ),
-        *counts(hiding_batch="sequences a device from which 2 % show at most"),
+        counts(hiding_batch="sequences a device from which 2 % show at most"),
     ),
     _of_cells(
         "sums",
         "a sum of many equal addends in some format",
-        *axes(
+        axes(
             variant=("sum", "how it is computed"),
             sum_dtype="type",
             addend_dtype="type",
         ),
-        *counts(times=("addends", "how many")),
-        *numbers(
+        counts(times=("addends", "how many")),
+        numbers(
             "1",
             addend="its value as stored",
             sum="what comes out",
             exact="without rounding",
         ),
-        *counts(last_change="the last addition that changed the sum"),
+        counts(last_change="the last addition that changed the sum"),
     ),
     _of_cells(
         "dtypes",
         "the types of a module or an operation under autocast",
-        *axes(
+        axes(
             model="`toy`, `own`, or the operation that was run alone",
             autocast="type that autocast casts to",
             part="role or path of the module; type that an operation is given",
             operator="class of the module; `result` of an operation",
         ),
-        *texts(
+        texts(
             parameter="type",
             input="type",
             output="type",
@@ -639,21 +637,21 @@ _ALL = (
     _of_cells(
         "forced",
         "an operation forced into a format, beside float64",
-        *axes(
+        axes(
             operation="LayerNorm, RMSNorm, softmax, cross-entropy …",
             way="`all in the format`, `under autocast` …",
             format="type",
             quantity=("varied", "what of the input is varied"),
         ),
-        *numbers("1", value="of what is varied"),
-        *texts(status="`ok` or `unsupported`"),
-        *numbers(
+        numbers("1", value="of what is varied"),
+        texts(status="`ok` or `unsupported`"),
+        numbers(
             "1",
             error="relative, largest of the elements, against float64",
             inner=("inner sum", "mean square, sum of exponentials … as computed"),
             inner_exact=("exact inner sum", "in float64"),
         ),
-        *counts(
+        counts(
             infinite="elements",
             nan=("NaN", "elements"),
             zero="elements",
@@ -664,8 +662,8 @@ _ALL = (
         "warmup",
         "a step, or a phase of it, measured after so many steps of warm-up",
         PHASE,
-        *axes(*counts(skipped=("warm-up", "steps that are left out"))),
-        *numbers(
+        axes(counts(skipped=("warm-up", "steps that are left out"))),
+        numbers(
             "s",
             mean="of the ten steps after them",
             std="of the ten steps after them",
@@ -680,7 +678,7 @@ _ALL = (
         SIZE,
         CONTEXT,
         BATCH,
-        *counts(
+        counts(
             d_model=("d_model", "width of the residual stream"),
             d_ff=("d_ff", "width inside the feed-forward network"),
             num_layers=("blocks", "modules of one class that repeat"),
@@ -690,9 +688,9 @@ _ALL = (
             parameters="tied weights once",
             trained="parameters that are not frozen",
         ),
-        *texts(dtype="of the parameters, as they were built"),
-        *numbers("FLOP", flop=("FLOP", "of forward and backward over the batch")),
-        *texts(
+        texts(dtype="of the parameters, as they were built"),
+        numbers("FLOP", flop=("FLOP", "of forward and backward over the batch")),
+        texts(
             flop_from=("FLOP from", "`formula`, or `counter`: as PyTorch counts"),
             reference=("model", "of one's own what was built: `FILE:FUNCTION` or `hf:…`"),
             **{"class": "of the module"},
@@ -704,13 +702,13 @@ _ALL = (
     _table(
         "published",
         "a number that somebody published, beside ours",
-        *axes(source="who published it"),
-        *texts(
+        axes(source="who published it"),
+        texts(
             title="of the publication",
             date="of the publication",
         ),
-        *axes(gpu=("GPU", "name by the driver, without the brand")),
-        *texts(framework=("software", "and its version, where known")),
+        axes(gpu=("GPU", "name by the driver, without the brand")),
+        texts(framework=("software", "and its version, where known")),
         STUDY,
         SIZE,
         CONTEXT,
@@ -718,23 +716,23 @@ _ALL = (
         PRECISION,
         MODE,
         PHASE,
-        *axes(variant="implementation of attention"),
+        axes(variant="implementation of attention"),
         LENGTH,
         DIRECTION,
-        *axes(
+        axes(
             name="the kernel, category, operation or part that it is of",
             quantity="what is given",
             statistic="`mean`, `median`, `std` …",
         ),
-        *numbers(OF_ROW, value=("published", "the number, in `unit`")),
-        *texts(
+        numbers(OF_ROW, value=("published", "the number, in `unit`")),
+        texts(
             unit="SI",
             doubt="why it is not to be compared",
         ),
         CELL,
-        *numbers(OF_ROW, measured="ours, where all else is the same"),
-        *texts(beside="our implementation of attention that `measured` is of"),
-        *numbers("1", ratio=("published over ours", "`value` over `measured`")),
+        numbers(OF_ROW, measured="ours, where all else is the same"),
+        texts(beside="our implementation of attention that `measured` is of"),
+        numbers("1", ratio=("published over ours", "`value` over `measured`")),
     ),
 )
 TABLES = {table.name: table for table in _ALL}

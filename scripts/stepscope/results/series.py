@@ -6,12 +6,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from stepscope.results import alone, checks, derived, statistics, variants
+from stepscope.results import agreement, alone, derived, statistics, variants
 from stepscope.results.alone import STEP, WHOLE
 from stepscope.results.ceilings import RATES, least_times
-from stepscope.results.cells import MeasuredCell, places, precision_of
+from stepscope.results.cells import MeasuredCell, of_study, places, precision_of, told
 from stepscope.results.mapped import beside, mapped
 from stepscope.results.records import TEXT
+from stepscope.results.schema import QUANTITIES
 from stepscope.results.tables import where
 
 QUANTITY_OF = {  # kind of sample: the quantity that its seconds are
@@ -21,10 +22,11 @@ QUANTITY_OF = {  # kind of sample: the quantity that its seconds are
     "busy": alone.BUSY,
     **dict.fromkeys(RATES, "time"),
 }
+UNITS = {name: each.unit for name, each in QUANTITIES.items()}
 KEY = [*STEP, "quantity"]
 # Within which series lend each other their spread: a study on a machine, and what limits alike.
 LENT = ["machine", "study", "limited"]
-COLUMNS = ["unit", *derived.NUMBERS, "processes", "samples", "status", "limits"]
+COLUMNS = [*KEY, *derived.NUMBERS, "processes", "samples", "status", "limits"]
 PEAKS = ("peak_asked", "peak_allocated", "peak_reserved")
 
 
@@ -37,7 +39,7 @@ def of(cells: list[MeasuredCell], samples: pd.DataFrame, more: Sequence[dict] = 
     times_alone = alone.times(found, variants.asides(measured))
     found = pd.concat([found, times_alone], ignore_index=True)
     following = derived.rows(found, measured, least_times(samples))
-    parts = [part for part in (*following, failures(measured)) if len(part)]
+    parts = filter(len, [*following, failures(measured)])
     # What failed here may have been measured there.
     every = pd.concat([found, *parts], ignore_index=True).drop_duplicates(KEY)
     return placed(every, cells)
@@ -46,46 +48,41 @@ def of(cells: list[MeasuredCell], samples: pd.DataFrame, more: Sequence[dict] = 
 def of_samples(samples: pd.DataFrame) -> pd.DataFrame:
     """What each process gave, warm-up left out: the median of its samples, with their mean,
     variance and number; of the GPU's clock what was read before free whole steps."""
-    kept = samples[~samples["warmup"]]
+    kept = where(samples, warmup=False)
     # A phased step is only known by its phases: a whole one is timed free.
     is_sum_of_phases = (kept["kind"] == "phased") & (kept["phase"] == kept["mode"].map(WHOLE))
-    times = kept[~is_sum_of_phases]
-    times = times.assign(
-        variant=times["variant"].mask(times["kind"].isin(RATES), times["kind"]),
-        quantity=times["kind"].map(QUANTITY_OF),
-        unit="s",
-        value=times["seconds"],
-    )
-    clocks = where(kept, kind="free", mode="step").dropna(subset="sm_clock_mhz")
-    clocks = clocks.assign(quantity="sm_clock", unit="MHz", value=clocks["sm_clock_mhz"])
+    times = kept[~is_sum_of_phases].rename(columns={"seconds": "value"})
+    kind = times["kind"]
+    variant = times["variant"].mask(kind.isin(RATES), kind)
+    times = times.assign(variant=variant, quantity=kind.map(QUANTITY_OF))
+    clocks = where(kept, kind="free", mode="step").assign(quantity="sm_clock")
+    clocks = clocks.rename(columns={"sm_clock_mhz": "value"}).dropna(subset="value")
     both = pd.concat([times, clocks], ignore_index=True)
-    by = both.groupby([*KEY, "unit", "process"], sort=False)["value"]
+    by = both.groupby([*KEY, "process"], sort=False)["value"]
     found = by.agg(value="median", mean="mean", var="var", samples="count").reset_index()
     # A clock is read, its deviation is none of the steps'.
-    return found.assign(var=found["var"].where(found["unit"] == "s"))
+    return found.assign(var=found["var"].where(found["quantity"] != "sm_clock"))
 
 
 def of_values(cells: list[MeasuredCell], more: Sequence[dict]) -> pd.DataFrame:
     """What the records name besides times, one number a process, but for two: what was recorded
     until the memory ran out is no peak of a step, and where a rung that takes turns uses what the
     others have reserved and freed, nobody knows what it needs itself."""
-    rows = [{"cell": cell.name, **one} for cell in cells for one in cell.summary.get("values", [])]
-    rows += [*more, *checks.values(cells)]
-    found = _at_steps(rows, ["quantity", "unit", "value"]).astype({"value": float})
-    memory = [cell for cell in cells if cell.place["study"] == "memory"]
-    lost = [cell.name for cell in memory if cell.status()[0] != "ok"]
+    rows = [*told(cells, "values"), *more, *agreement.values(cells)]
+    found = where(_at_steps(rows, "value"), quantity=[*QUANTITIES]).astype({"value": float})
+    lost = [cell.name for cell in of_study(cells, "memory") if cell.status()[0] != "ok"]
     is_lost = found["cell"].isin(lost) & found["quantity"].isin(PEAKS)
-    by = [*STEP, "process"]
-    least = beside(found, where(found, quantity="peak_allocated"), by, "value")
+    allocated = where(found, quantity="peak_allocated")
+    least = beside(found, allocated, [*STEP, "process"], "value")
     is_others = (found["quantity"] == "peak_reserved") & (found["value"] < least)
     kept = found[~is_lost & ~is_others]
     return kept.assign(mean=kept["value"], samples=1)
 
 
-def _at_steps(rows: list[dict], columns: list[str]) -> pd.DataFrame:
-    """Rows that records hold, with STEP, process and these columns: missing text is "", a missing
-    number 0, the phase of what is a mode's its whole."""
-    found = pd.DataFrame(rows, columns=[*STEP, "process", *columns])
+def _at_steps(rows: list[dict], column: str) -> pd.DataFrame:
+    """Rows that records hold, with KEY, process and a column: missing text is "", a missing number
+    0, the phase of what is a mode's its whole."""
+    found = pd.DataFrame(rows, columns=[*KEY, "process", column])
     found[TEXT] = found[TEXT].fillna("").astype("str")
     numbers = ["length", "process"]
     found[numbers] = found[numbers].fillna(0).astype(int)
@@ -97,31 +94,29 @@ def summarised(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFra
     """A row a series, by KEY: median with its interval, mean and pooled standard deviation,
     processes and samples, and what limits it. Variants whose step is limited alike lend each other
     their spread."""
-    freedom = processes["samples"] - 1
-    processes = processes.assign(
-        log=np.log(processes["value"].where(processes["value"] > 0)),
-        squares=processes["var"] * freedom,
-        freedom=freedom.where(processes["var"].notna()),
-    )
+    value, var = processes["value"], processes["var"]
+    freedom = (processes["samples"] - 1).where(var.notna())
+    log = np.log(value.where(value > 0))
+    processes = processes.assign(log=log, freedom=freedom, squares=var * freedom)
     by = processes.groupby(KEY, sort=False)
+    sums = by[["samples", "squares", "freedom"]].sum()
     found = by.agg(
         centre=("log", "mean"),
         plain=("value", "median"),
-        unit=("unit", "first"),
         mean=("mean", "mean"),
         processes=("process", "nunique"),
-        samples=("samples", "sum"),
-        squares=("squares", "sum"),
-        freedom=("freedom", "sum"),
     )
-    found["std"] = np.sqrt(found["squares"] / found["freedom"])
+    found = found.assign(
+        samples=sums["samples"],
+        std=np.sqrt(sums["squares"] / sums["freedom"]),
+        median=np.exp(found["centre"]),
+    )
     found = found.reset_index().join(places(cells)[["machine", "study"]], on="cell")
     found["device"] = mapped(found, cells, lambda cell: cell.spec.get("device", "cpu"))
-    found["median"] = np.exp(found["centre"])
     found["limits"] = alone.limits(found)
     found["limited"] = _limited(found)
     index = [*KEY, *LENT]
-    logs = processes.join(found.set_index(KEY)[LENT], on=KEY).set_index(index)["log"]
+    logs = processes.merge(found[index], on=KEY).set_index(index)["log"]
     between = statistics.between_processes(logs, index, ["quantity", *LENT])
     ends = statistics.interval(between)[["low", "high"]].droplevel([*LENT])
     found = found.join(ends, on=KEY)
@@ -129,8 +124,7 @@ def summarised(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFra
     has_interval = found["low"] < found["high"]
     found["median"] = found["median"].where(has_interval, found["plain"])
     # Without a row a column would have no type.
-    types = dict.fromkeys(derived.NUMBERS, float)
-    return found.assign(status="ok")[[*KEY, *COLUMNS]].astype(types)
+    return found.assign(status="ok")[COLUMNS].astype(dict.fromkeys(derived.NUMBERS, float))
 
 
 def _limited(found: pd.DataFrame) -> pd.Series:
@@ -140,27 +134,24 @@ def _limited(found: pd.DataFrame) -> pd.Series:
 
 
 def placed(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
-    """The rows in the order of the cells, with the columns of each cell's place; a ladder's with
-    its own precision."""
+    """The rows in the order of the cells, with their units and the columns of each cell's place; a
+    ladder's with its own precision."""
     of_cells = places(cells).drop(columns="mode")
-    found = found.join(of_cells, on="cell")
-    order = found["cell"].map({cell.name: place for place, cell in enumerate(cells)})
-    found = found.loc[order.sort_values(kind="stable").index].reset_index(drop=True)
-    length = found["length"].where(found["length"] > 0)
-    tokens = mapped(found, cells, lambda cell: cell.spec.get("tokens")).astype(float)
+    order = of_cells.index.get_indexer(found["cell"]).argsort(kind="stable")
+    found = found.iloc[order].join(of_cells, on="cell").reset_index(drop=True)
+    unit = found["quantity"].map(UNITS)
+    rate = np.where(found["size"] == "copy", "B/s", "FLOP/s")
     return found.assign(
+        unit=unit.mask(found["quantity"] == "rate", rate),
         precision=mapped(found, cells, precision_of, "variant"),
-        batch=found["batch"].fillna((tokens // length).clip(lower=1)),
-        length=length,
+        batch=mapped(found, cells, derived.batch_of, "length"),
+        length=found["length"].where(found["length"] > 0),
     )
 
 
 def failures(cells: list[MeasuredCell]) -> pd.DataFrame:
     """A row of `time` without numbers for each mode or length that ran out of memory or is not
     possible."""
-    rows = [
-        {"cell": cell.name, **one} for cell in cells for one in cell.summary.get("statuses", [])
-    ]
-    found = _at_steps(rows, ["status"]).drop(columns="process")
+    found = _at_steps(told(cells, "statuses"), "status").drop(columns="process")
     failed = found[(found["status"] != "ok") & ~found["mode"].isin(QUANTITY_OF)]
-    return failed.assign(quantity="time", unit="s", processes=0, samples=0)
+    return failed.assign(quantity="time", processes=0, samples=0)

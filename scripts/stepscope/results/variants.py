@@ -10,12 +10,7 @@ from stepscope.results.option_labels import LABELS, kind_of
 
 def rows(cells: list[MeasuredCell]) -> list[dict]:
     """A row for each variant of each cell that runs a model in several, measured or not."""
-    timed = {
-        _step(cell, _options(cell.spec)): cell.name
-        for cell in cells
-        if cell.place["study"] == "timing"
-    }
-    return [row for cell in cells for row in _rows(cell, timed)]
+    return [row for cell in cells for row in _rows(cell)]
 
 
 def asides(cells: list[MeasuredCell]) -> set[tuple[str, str]]:
@@ -23,14 +18,8 @@ def asides(cells: list[MeasuredCell]) -> set[tuple[str, str]]:
     return {(row["cell"], row["variant"]) for row in rows(cells) if row["is_aside"]}
 
 
-def _step(cell: MeasuredCell, options: dict) -> tuple:
-    """What is run: two cells of one step have it in common."""
-    place = (cell.place[name] for name in ("machine", "size", "context", "batch"))
-    return (*place, *options.values())
-
-
-def _rows(cell: MeasuredCell, timed: dict[tuple, str]) -> Iterator[dict]:
-    """The rungs of a cell. timed: what a timing cell runs (by _step): its name."""
+def _rows(cell: MeasuredCell) -> Iterator[dict]:
+    """The rungs of a cell."""
     is_ladder = "context" in cell.spec and "devices" not in cell.spec
     declared = cell.spec.get("variants", []) if is_ladder else []
     after = {one["name"]: one.get("after", "") for one in declared}
@@ -44,8 +33,7 @@ def _rows(cell: MeasuredCell, timed: dict[tuple, str]) -> Iterator[dict]:
         several = [option for option in PLAIN_STEP if options[name][option] != before[option]]
         labels = [_label(option, options[name][option], name) for option in several]
         yield {
-            "machine": cell.place["machine"],
-            "cell": cell.name,
+            **cell.key,
             "variant": name,
             "order": order,
             "after": after[name],
@@ -55,7 +43,6 @@ def _rows(cell: MeasuredCell, timed: dict[tuple, str]) -> Iterator[dict]:
             "changed": changed,
             "before": before[changed] if after[name] else "",
             "value": value,
-            "again": timed.get(_step(cell, options[name]), ""),
             **options[name],
         }
 

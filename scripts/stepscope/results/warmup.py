@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.axes import MODES
-from stepscope.results.cells import MeasuredCell
+from stepscope.results.cells import MeasuredCell, of_study, told
 from stepscope.results.tables import where
 
 SKIPPED = (0, 1, 2, 5, 10)
@@ -29,9 +29,7 @@ def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
     Phased steps are the first of a process. Mean and standard deviation are those of the processes,
     averaged (of the deviation its square).
     """
-    keys = pd.DataFrame(
-        [cell.key for cell in cells if cell.place["study"] == "timing"], columns=KEY
-    )
+    keys = pd.DataFrame([cell.key for cell in of_study(cells, "timing")], columns=KEY)
     steps = _steps(where(samples, kind="phased", cell=list(keys["cell"])))
     of_process = steps.groupby(PROCESS)
     steps["place"] = of_process.cumcount()
@@ -69,8 +67,5 @@ def _after(steps: pd.DataFrame, skipped: int) -> pd.DataFrame:
 def first_steps(cells: list[MeasuredCell]) -> pd.DataFrame:
     """What profiles of a first step, beside a later one of the same process, put its time down
     to."""
-    found = []
-    for cell in cells:
-        parts = (cell.summary.get("first") or {}).get("parts", [])
-        found += [cell.key | {"phase": "step"} | part for part in parts]
-    return pd.DataFrame(found).rename(columns=OF_FIRST)
+    parts = pd.DataFrame(told(cells, "first", "parts"))
+    return parts.rename(columns=OF_FIRST).assign(phase="step")

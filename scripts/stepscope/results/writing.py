@@ -7,9 +7,9 @@ import pandas as pd
 
 from stepscope.files import write_whole
 from stepscope.results import (
+    agreement,
     analyses,
     cells,
-    checks,
     comparisons,
     derived,
     memory,
@@ -62,7 +62,7 @@ def tables(
     places = typed(pd.DataFrame(of_cells), "cells")
     made["published"] = published.rows(figures, _placed(made, places))
     check(made)
-    warnings = [*derived.beyond(of_series), *checks.differing(measured), *cells.mixed(places)]
+    warnings = [*derived.beyond(of_series), *agreement.differing(measured), *cells.mixed(places)]
     return made, damaged, warnings
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 MOST_ROWS = 200
+_KINDS = ["peak", "category", "line"]
 _KEY = ["kind", "device", "category", "name"]
 
 
@@ -13,45 +14,29 @@ def compared(before: dict[str, pd.DataFrame], after: dict[str, pd.DataFrame]) ->
 
     A line is that of Python's which allocated; where it has none, its part of the model.
     """
-    both = (
-        _bytes(before)
-        .to_frame("before")
-        .join(_bytes(after).to_frame("after"), how="outer")
-        .fillna(0)
-    )
-    both = both.astype(np.int64)
+    both = pd.concat({"before": _bytes(before), "after": _bytes(after)}, axis=1)
+    both = both.fillna(0).astype(np.int64).sort_index()
     both["difference"] = both["after"] - both["before"]
-    both = both[(both["before"] > 0) | (both["after"] > 0)].reset_index()
-    order = both["kind"].map(
-        {
-            "peak": 0,
-            "category": 1,
-            "line": 2,
-        }
+    both = both[both[["before", "after"]].max(axis=1) > 0]
+    # the largest first, and of each kind apart
+    both = both.sort_values("difference", key=lambda size: -size.abs(), kind="stable")
+    both = both.sort_index(
+        level="kind", key=lambda kind: kind.map(_KINDS.index), kind="stable", sort_remaining=False
     )
-    both = both.assign(order=order, size=-both["difference"].abs()).sort_values(
-        ["order", "size"], kind="stable"
-    )
-    return both.drop(columns=["order", "size"]).groupby("kind", sort=False).head(MOST_ROWS)
+    return both.reset_index().groupby("kind", sort=False).head(MOST_ROWS)
 
 
 def _bytes(tables: dict[str, pd.DataFrame]) -> pd.Series:
     """Bytes at the peak by kind, device, category and name."""
-    parts = [pd.DataFrame(columns=[*_KEY, "bytes"])]
-    if len(tables["memory_summary"]):
-        whole = tables["memory_summary"][["device", "peak"]].rename(columns={"peak": "bytes"})
-        parts.append(
-            whole.assign(
-                kind="peak",
-                category="",
-                name="",
-            )
-        )
-        parts.append(tables["memory_peak"].assign(kind="category", name=""))
-        lines = tables["memory_lines"]
-        parts.append(
-            lines.assign(
-                kind="line", name=lines["frame"].where(lines["frame"] != "", lines["module"])
-            )
-        )
-    return pd.concat(parts)[[*_KEY, "bytes"]].groupby(_KEY)["bytes"].sum()
+    lines = tables["memory_lines"].reindex(
+        columns=["device", "category", "module", "frame", "bytes"]
+    )
+    named = lines.assign(name=lines["frame"].where(lines["frame"] != "", lines["module"]))
+    peaks = tables["memory_summary"].reindex(columns=["device", "peak"])
+    by_kind = {
+        "peak": peaks.rename(columns={"peak": "bytes"}).assign(category="", name=""),
+        "category": tables["memory_peak"].assign(name=""),
+        "line": named,
+    }
+    parts = [table.assign(kind=kind) for kind, table in by_kind.items()]
+    return pd.concat(parts).groupby(_KEY)["bytes"].sum()

@@ -215,9 +215,9 @@ def _snapshot(root: object, columns: Columns) -> Snapshot:
     content = _checked(root, dict, "its outermost object")
     if "segments" not in content and "device_traces" not in content:
         raise ValueError("it has neither segments nor device_traces")
-    traces = _lists(content.get("device_traces") or [], "device_traces")
+    traces = _items(content.get("device_traces") or [], list, "device_traces")
     rows = {number: _rows(trace, columns) for number, trace in enumerate(traces)}
-    segments = _dicts(content.get("segments") or [], "segments")
+    segments = _items(content.get("segments") or [], dict, "segments")
     _each_once([segment.get("blocks") for segment in segments])
     blocks: dict[int, list[_Block]] = {}
     reserved: dict[int, list[int]] = {}
@@ -318,7 +318,7 @@ def _blocks(segment: dict, columns: Columns) -> list[_Block]:
     in its history."""
     found = []
     address = _address(segment, "address")
-    for block in _dicts(segment.get("blocks") or [], "blocks"):
+    for block in _items(segment.get("blocks") or [], dict, "blocks"):
         size = _integer(block, "size")
         history = block.get("history")
         past = history[0] if isinstance(history, list) and history else {}
@@ -362,30 +362,25 @@ def _annotations(entries: object) -> list[Annotation]:
             _integer(entry, "device"),
             _integer(entry, "time_us"),
         )
-        for entry in _dicts(entries, "external_annotations")
+        for entry in _items(entries, dict, "external_annotations")
         if entry.get("stage") in ("START", "END")
     ]
     return sorted(found, key=lambda each: each.time)
 
 
-def _integer(entry: dict, name: str, otherwise: int = 0) -> int:
-    """A number of an entry; what is missing or None is taken as not recorded."""
+def _integer(entry: dict, name: str, otherwise: int = 0, most: int = 2**63) -> int:
+    """A number of an entry below `most`; what is missing or None is taken as not recorded."""
     value = entry.get(name)
     if value is None:
         return otherwise
-    if not isinstance(value, int) or not -(2**63) <= value < 2**63:
+    if not isinstance(value, int) or not -(2**63) <= value < most:
         raise ValueError(f"{name} is not a number, or too large")
     return value
 
 
 def _address(entry: dict, name: str, otherwise: int = 0) -> int:
     """An address as a number of 64 bits with a sign; of "oom" the free bytes stand in its place."""
-    value = entry.get(name)
-    if value is None:
-        return otherwise
-    if not isinstance(value, int) or not -(2**63) <= value < _WRAPS:
-        raise ValueError(f"{name} is not an address")
-    return _wrapped(value)
+    return _wrapped(_integer(entry, name, otherwise, _WRAPS))
 
 
 def _wrapped(address: int) -> int:
@@ -410,14 +405,9 @@ def _text(entry: dict, name: str) -> str:
     return "" if value is None else _checked(value, str, "a name")
 
 
-def _dicts(value: object, what: str) -> list[dict]:
+def _items(value: object, kind: type[_Kind], what: str) -> list[_Kind]:
     items = _each_once(_checked(value, list, what))
-    return [_checked(each, dict, f"one of {what}") for each in items]
-
-
-def _lists(value: object, what: str) -> list[list]:
-    items = _each_once(_checked(value, list, what))
-    return [_checked(each, list, f"one of {what}") for each in items]
+    return [_checked(each, kind, f"one of {what}") for each in items]
 
 
 def _each_once(items: list) -> list:

@@ -9,6 +9,7 @@ each operator of one whole step. saved: what autograd kept of it.
 import gzip
 import json
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -84,15 +85,13 @@ def _known(content: dict) -> Known:
         raise ValueError(f"schema_version {content.get('schema_version')!r}")
     found = Known(
         [_mark(*each) for each in content["marks"]],
-        [_tensor(each) for each in content["tensors"]],
-        [_made(each) | {"phase": _text(each["phase"])} for each in content["made"]],
-        [_made(each) for each in content["saved"]],
+        [_entry(each, "category", "name", "address", "at") for each in content["tensors"]],
+        [_entry(each, "phase", "module", "op", "cast_of") for each in content["made"]],
+        [_entry(each, "module", "op", "cast_of") for each in content["saved"]],
     )
-    if any(
-        sum(each["bytes"] for each in entries) >= _MOST
-        for entries in (found.tensors, found.made, found.saved)
-    ):
-        raise ValueError("its bytes add up to more than there can be")
+    for entries in (found.tensors, found.made, found.saved):
+        if sum(each["bytes"] for each in entries) >= _MOST:
+            raise ValueError("its bytes add up to more than there can be")
     return found
 
 
@@ -107,33 +106,23 @@ def _mark(
     return Mark(_count(allocations), _count(frees), number, _text(phase), _text(module))
 
 
-def _tensor(entry: dict) -> dict:
-    if entry["category"] not in MEMORY_CATEGORIES:
-        raise ValueError(f"category {entry['category']!r}")
-    allocations, frees = entry["at"]
-    seen = {
-        "category": entry["category"],
-        "name": _text(entry["name"]),
-        "address": _count(entry["address"]),
+def _entry(entry: dict, *fields: str) -> dict:
+    """Its fields, and those that all have; `cast` for `cast_of`."""
+    found = {
+        name: _READ.get(name, _text)(entry[name]) for name in ("bytes", "shape", "dtype", *fields)
     }
-    return seen | _shaped(entry) | {"at": (_count(allocations), _count(frees))}
+    return found | {"cast": found.pop("cast_of", False)}
 
 
-def _made(entry: dict) -> dict:
-    made = {
-        "module": _text(entry["module"]),
-        "op": _text(entry["op"]),
-        "cast": entry["cast_of"] is not None,
-    }
-    return made | _shaped(entry)
+def _category(name: str) -> str:
+    if name not in MEMORY_CATEGORIES:
+        raise ValueError(f"category {name!r}")
+    return name
 
 
-def _shaped(entry: dict) -> dict:
-    return {
-        "bytes": _count(entry["bytes"]),
-        "shape": shape(entry["shape"]),
-        "dtype": _text(entry["dtype"]),
-    }
+def _moment(counts: list[int]) -> tuple[int, int]:
+    allocations, frees = counts
+    return _count(allocations), _count(frees)
 
 
 def shape(lengths: list[int]) -> str:
@@ -150,3 +139,13 @@ def _count(value: object) -> int:
 def _text(value: object) -> str:
     """The value as text that UTF-8 can hold: half of a surrogate pair becomes "?"."""
     return str(value).encode("utf-8", "replace").decode()
+
+
+_READ: dict[str, Callable] = {
+    "bytes": _count,
+    "shape": shape,
+    "category": _category,
+    "address": _count,
+    "at": _moment,
+    "cast_of": lambda source: source is not None,
+}

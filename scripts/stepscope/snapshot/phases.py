@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from stepscope.recordings import names as people
 from stepscope.snapshot import stacks
 from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, Annotation, Device
-from stepscope.snapshot.known import Known
+from stepscope.snapshot.known import Known, Mark
 
 _STEP = re.compile(r"^(?:ProfilerStep#|step[ _#]?)(\d{1,9})$", re.I)
 # Phase → whether a step may end with it.
@@ -43,33 +44,18 @@ class Parts:
         return self.told.iloc[self.of(np.array([event]))[0]]
 
 
-def _parts(
-    first: np.ndarray,
-    step: Sequence[int | None],
-    phase: Sequence[str],
-    module: Sequence[str],
-    ranged: Sequence[bool],
-) -> Parts:
-    columns = {
-        "step": [*step, None],
-        "phase": [*phase, ""],
-        "module": [*module, ""],
-        "ranged": [*ranged, False],
-    }
+def _parts(first: np.ndarray, told: pd.DataFrame) -> Parts:
+    """Parts with the row for what is before all of them. told: its columns."""
+    before = {"step": None, "phase": "", "module": "", "ranged": False}
+    columns = {name: [*told[name], last] for name, last in before.items()}
     return Parts(first, pd.DataFrame(columns, dtype=object))
 
 
 def from_marks(known: Known, device: Device) -> Parts:
     """The parts that known.json lists."""
-    marks = known.marks
-    first = events_after(device, [(mark.allocations, mark.frees) for mark in marks])
-    return _parts(
-        np.maximum.accumulate(first),
-        [mark.step for mark in marks],
-        [mark.phase for mark in marks],
-        [mark.module for mark in marks],
-        [True] * len(marks),
-    )
+    marks = pd.DataFrame(known.marks, columns=Mark._fields, dtype=object)
+    first = events_after(device, marks[["allocations", "frees"]].to_numpy(dtype=np.int64))
+    return _parts(np.maximum.accumulate(first), marks.assign(ranged=True))
 
 
 def lacks_events(device: Device, known: Known) -> bool:
@@ -81,7 +67,7 @@ def lacks_events(device: Device, known: Known) -> bool:
     return bool((most > there).any())
 
 
-def events_after(device: Device, counts: list) -> np.ndarray:
+def events_after(device: Device, counts: ArrayLike) -> np.ndarray:
     """The first event after each of these (allocations, frees), as known.json counts them."""
     wanted = np.array(counts, dtype=np.int64).reshape(-1, 2)
     found = np.zeros(len(wanted), dtype=np.int64)
@@ -108,13 +94,13 @@ def derived(device: Device, annotations: list[Annotation], kinds: np.ndarray) ->
     first = np.flatnonzero(changes(phase) | changes(steps) | changes(ranges))
     phases = [names[code] for code in phase[first]]
     numbered = [int(number) if number >= 0 else None for number in steps[first]]
-    return _parts(
-        first,
-        numbered if (steps >= 0).any() else _counted(phases),
-        phases,
-        [""] * len(first),
-        (ranges[first] >= 0).tolist(),
-    )
+    told = {
+        "step": numbered if (steps >= 0).any() else _counted(phases),
+        "phase": phases,
+        "module": "",
+        "ranged": ranges[first] >= 0,
+    }
+    return _parts(first, pd.DataFrame(told, dtype=object))
 
 
 def _said_by_stacks(device: Device, kinds: np.ndarray, ranges: np.ndarray) -> np.ndarray:
@@ -203,18 +189,9 @@ def began_before(device: Device, annotations: list[Annotation]) -> bool:
     a history in which a range of the same name has events."""
     if device.seconds is None:
         return False
-    before: set[str] = set()
-    with_events: set[str] = set()
-    started: dict[str, int] = {}
-    for each in annotations:
-        if each.device != device.number:
-            continue
-        if each.starts:
-            started[each.name] = each.time
-        elif each.name in started:
-            since = started.pop(each.name)
-            if each.time < device.time[0]:
-                before.add(each.name)
-            elif np.searchsorted(device.time, since) < np.searchsorted(device.time, each.time):
-                with_events.add(each.name)
-    return bool(before & with_events)
+    own = pd.DataFrame(annotations, columns=["name", "starts", "device", "time"])
+    own = own[own["device"] == device.number]
+    own = own.assign(at=np.searchsorted(device.time, own["time"].astype(np.int64)))
+    ended = own.assign(events=own.groupby("name")["at"].diff())[~own["starts"].astype(bool)]
+    before = set(ended["name"][ended["at"] == 0])
+    return bool(before & set(ended["name"][ended["events"] > 0]))

@@ -79,13 +79,9 @@ def replay(device: Device) -> Replay:
     allocated again.
     """
     events = len(device.action)
-    pairs = _paired(device)
-    state = device.block_address[device.block_active]
-    untouched = np.flatnonzero(device.block_active & ~np.isin(device.block_address, pairs.address))
-    contradicted = pairs.twice or bool(np.isin(state, pairs.closed_at_end).any())
-    if device.block_address.size:  # a profile without a final state contradicts nothing
-        contradicted |= not np.isin(pairs.open_at_end, state).all()
-
+    first, ends, orphans, contradicted = _paired(device)
+    touched = device.address[np.append(first, orphans)]
+    untouched = np.flatnonzero(device.block_active & ~np.isin(device.block_address, touched))
     of_state = {
         "address": device.block_address,
         "size": device.block_requested,
@@ -95,15 +91,14 @@ def replay(device: Device) -> Replay:
         "taken": device.block_size,
     }
     of_orphans = {
-        "address": device.address[pairs.orphans],
-        "size": device.size[pairs.orphans],
+        "address": device.address[orphans],
+        "size": device.size[orphans],
         "start": -1,
-        "end": pairs.orphans,
+        "end": orphans,
         "stack": -1,
         "taken": 0,
     }
-    first = pairs.allocations
-    held = _in_final_state(device, device.address[first], pairs.ends)
+    held = _in_final_state(device, device.address[first], ends)
     # Events may be recorded without stacks while blocks have them:
     # _record_memory_history(context="state").
     in_state = np.append(device.block_stack, -1)[held]
@@ -111,7 +106,7 @@ def replay(device: Device) -> Replay:
         "address": device.address[first],
         "size": device.size[first],
         "start": first,
-        "end": pairs.ends,
+        "end": ends,
         "stack": np.where(device.stack[first] < 0, in_state, device.stack[first]),
         "taken": np.append(device.block_size, 0)[held],
     }
@@ -130,23 +125,10 @@ def replay(device: Device) -> Replay:
     )
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """Allocations and frees of a history by address. allocations: events, and the event that `ends`
-    each, or the number of events; orphans: frees of what the history did not allocate; twice:
-    whether an address is allocated, or freed, twice in a row. address: all that there are, and
-    those whose last event allocates and frees."""
-
-    allocations: np.ndarray
-    ends: np.ndarray
-    orphans: np.ndarray
-    twice: bool
-    address: np.ndarray
-    open_at_end: np.ndarray
-    closed_at_end: np.ndarray
-
-
-def _paired(device: Device) -> _Pairs:
+def _paired(device: Device) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+    """(allocations, and the event that ends each, or the number of events; frees of what the
+    history did not allocate; whether an address is allocated or freed twice in a row, or the final
+    state denies what the last event of one says)."""
     events = len(device.action)
     freed = _action_that_frees(device)
     chosen = np.flatnonzero((device.action == ALLOC) | (device.action == freed))
@@ -159,15 +141,14 @@ def _paired(device: Device) -> _Pairs:
     has_before, has_next = goes_on[:-1], goes_on[1:]
     next_event = np.append(chosen[1:], events)[: len(chosen)]
     is_again = np.append(False, allocates[1:] == allocates[:-1])[: len(chosen)] & has_before
-    frees_known = ~allocates & has_before & ~is_again
-    return _Pairs(
-        allocations=chosen[allocates],
-        ends=np.where(has_next, next_event, events)[allocates],
-        orphans=chosen[~allocates & ~frees_known],
-        twice=bool(is_again.any()),
-        address=address,
-        open_at_end=address[~has_next & allocates],
-        closed_at_end=address[~has_next & ~allocates],
+    in_state = np.isin(address, device.block_address[device.block_active])
+    has_state = device.block_address.size > 0  # a profile without one contradicts nothing
+    denied = ~has_next & has_state & (allocates != in_state)
+    return (
+        chosen[allocates],
+        np.where(has_next, next_event, events)[allocates],
+        chosen[~allocates & (is_again | ~has_before)],
+        bool((is_again | denied).any()),
     )
 
 

@@ -26,8 +26,8 @@ class Attribution:
     """A trace with its joins. Positions are those of rows in the trace's tables; -1 is none.
 
     For each operation: launch, the position of its call (-1 if it is not linked), with the call's
-    time, process and thread; innermost, the innermost nested range of the launching thread;
-    innermost_phase, the position in `phases` of the shortest one around it. parent: for each range
+    time, process and thread; innermost, the innermost nested range of the launching thread.
+    parent: for each range
     the range around it on its thread. operator: for each name whether it is autograd's rather than
     a module's. phases: names in the order of their first start. occurrence: for each phase, which
     of its ranges each operation was launched in. given_steps: how many steps a process takes, if
@@ -44,7 +44,6 @@ class Attribution:
     operator: np.ndarray
     phases: list[str]
     occurrence: dict[str, np.ndarray]
-    innermost_phase: np.ndarray
     given_steps: int | None = None
 
     @cached_property
@@ -189,18 +188,11 @@ def attribute(
     process = of_call("process", trace.operations["process"].to_numpy())
     parent, innermost = nest(trace.ranges, thread, time, linked)
     trace, chosen = named(trace, parent, operator_names(trace), phases)
-    occurrence = {}
-    shortest = np.full(len(launch), np.iinfo(np.int64).max)
-    innermost_phase = np.full(len(launch), -1)
-    length = np.append((trace.ranges["end"] - trace.ranges["start"]).to_numpy(), 0)
-    for position, name in enumerate(chosen):
-        own = trace.ranges[trace.ranges["name"] == trace.names.index(name)]
-        within = locate(own, process, thread, time, linked)
-        around = length[within]
-        closer = (within >= 0) & (around <= shortest)
-        innermost_phase[closer] = position
-        shortest[closer] = around[closer]
-        occurrence[name] = within
+
+    def within(phase: str) -> np.ndarray:
+        own = trace.ranges[trace.ranges["name"] == trace.names.index(phase)]
+        return locate(own, process, thread, time, linked)
+
     return Attribution(
         trace=trace,
         launch=launch,
@@ -211,8 +203,7 @@ def attribute(
         innermost=innermost,
         operator=operator_names(trace),
         phases=chosen,
-        occurrence=occurrence,
-        innermost_phase=innermost_phase,
+        occurrence={name: within(name) for name in chosen},
         given_steps=steps,
     )
 

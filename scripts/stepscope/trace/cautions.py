@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
 
 from stepscope.trace import TraceError
@@ -126,7 +127,8 @@ def _counts(found: Attribution) -> str:
 def covered(found: Attribution) -> float:
     """The share of the GPU time that lies in phases."""
     total = found.durations.sum()
-    return float(found.durations[found.innermost_phase >= 0].sum() / total) if total else 1.0
+    is_held = np.any([*found.members.values(), found.durations < 0], axis=0)
+    return float(found.durations[is_held].sum() / total) if total else 1.0
 
 
 def ranges(found: Attribution, modules: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:

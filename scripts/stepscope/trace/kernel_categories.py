@@ -308,7 +308,7 @@ def own_name(full_name: str) -> str:
     """A function's name with its namespaces, without the types of its parameters, and without its
     template's arguments unless they are all that says what it does."""
     if full_name.startswith("_Z"):
-        head, template = _unmangled(full_name)
+        head, template = unmangled(full_name)
     else:
         name = one_spelling(full_name)
         head = re.split(r"[<(]", name, maxsplit=1)[0]
@@ -317,7 +317,7 @@ def own_name(full_name: str) -> str:
     return _NAMESPACE.sub("", f"{head}<{template}>" if says_nothing else head)
 
 
-def _unmangled(name: str) -> tuple[str, str]:
+def unmangled(name: str) -> tuple[str, str]:
     """(the identifiers of a mangled function's name, what follows it: template and parameters)."""
     at = 3 if name.startswith("_ZN") else 2
     found = []

@@ -27,7 +27,7 @@ from stepscope.trace.cpp_names import (
     types_of,
     words_of,
 )
-from stepscope.trace.kernel_categories import category_of
+from stepscope.trace.kernel_categories import category_of, unmangled
 
 LONGEST = 60  # characters of a short name
 # Characters of a full name: what tells kernels apart stands before, and made-up names may be
@@ -252,41 +252,12 @@ def _as_is(name: str, match: re.Match) -> Read:
     return Read(name)
 
 
-# Not the numbers in S0_ and T0_ (repetitions) and Li4E (the value 4).
-_LENGTH = re.compile(r"(?<![\dSTL])(?<!L[a-z])\d{1,3}(?!\d)")
-
-
 def _mangled(name: str, match: re.Match) -> Read:
-    """The identifiers of a mangled name (each stands after its length), and digits for the rest."""
-    found = []
-    place = 0
-    while number := _LENGTH.search(name, place):
-        length = int(number[0])
-        identifier = name[number.end() : number.end() + length]
-        good = len(identifier) == length > 1 and re.fullmatch(r"[A-Za-z_]\w*", identifier)
-        if good:
-            found.append(identifier)
-        place = number.end() + (length if good else 0)
-    said = [
-        words_of(word)
-        for word in found
-        if word not in _NAMESPACES and not word.startswith("_GLOBAL_")
-    ]
-    words = " ".join(said)
-    return Read(f"{words[: LONGEST - 6]} {digits(name)}" if words else name)
+    """The function of a mangled name, and digits for the rest."""
+    function = unmangled(name)[0].rpartition("::")[2]
+    return Read(f"{words_of(function)[: LONGEST - 6]} {digits(name)}")
 
 
-_NAMESPACES = (
-    "at",
-    "native",
-    "cutlass",
-    "at_cuda_detail",
-    "cub",
-    "detail",
-    "c10",
-    "array",
-    "binary_internal",
-)
 _NAMELESS = ("kernel", "Kernel", "Kernel2", "device_kernel", "globalKernel")
 
 

@@ -10,7 +10,6 @@ import gzip
 import json
 import re
 import zlib
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +20,19 @@ from stepscope.recordings.limits import most_unpacked
 from stepscope.trace import TraceError, event_categories, events
 from stepscope.trace.event_categories import CALL, EITHER, MOVES, ON_DEVICE, OPERATOR, RANGE
 from stepscope.trace.events import Names, Trace
-from stepscope.trace.nesting import climb, groups, latest_before, nest
+from stepscope.trace.nesting import climb, latest_before, nest
 
 _OWN_WORK = 0.5
 _GZIP = b"\x1f\x8b"
 _MOST = 2**63
+# Column → (argument, what stands where it is none).
+_ARGUMENTS = {
+    "sequence": ("Sequence number", -1),
+    "correlation": ("correlation", -1),
+    "device": ("device", 0),
+    "stream": ("stream", 0),
+    "bytes": ("bytes", -1),
+}
 _COLLECTIVE = re.compile(r"^(gloo|mpi|ucc|nccl|xccl):")  # on a thread of the processor
 _ITEM_BYTES = {
     "Double": 8,
@@ -104,44 +111,37 @@ def _parsed(raw: bytes):
 
 
 def _trace(content: dict, found: list[dict]) -> Trace:
-    by_kind = _by_kind(found)
-    by_hand = by_kind[RANGE]
-    operators = by_kind[OPERATOR]
-    calling = by_kind[CALL]
-    if any(event["name"] == "step" for event in by_hand):  # the program's, else the profiler's
-        by_hand = [event for event in by_hand if not _is_profiler_step(event)]
-    named = [*by_hand, *operators]
-    is_operator = np.repeat([False, True], [len(by_hand), len(operators)])
-    host, processes = _of_host([*named, *calling])
+    table = _events(found)
+    is_step = (table["kind"] == RANGE) & table["name"].str.startswith("ProfilerStep#")
+    has_own = ((table["kind"] == RANGE) & (table["name"] == "step")).any()
+    table["name"] = table["name"].mask(is_step, "step")
+    if has_own:  # the program's steps, else those of torch.profiler's step()
+        table = table[~is_step]
     names = Names()
-    codes = [names.code("step" if _is_profiler_step(each) else each["name"]) for each in by_hand]
-    codes += [names.of_operator(event["name"]) for event in operators]
-    ranges = events.frame(
-        events.RANGES,
-        host[: len(named)],
-        name=codes,
-        nested=True,
-        cut=False,
-        sequence=_numbers(named, "Sequence number"),
-    )
-    calls = events.frame(
-        events.CALLS,
-        host[len(named) :],
-        name=[names.code(event["name"]) for event in calling],
-        correlation=_numbers(calling, "correlation"),
-    )
-    working = [*by_kind[ON_DEVICE], *by_kind[MOVES]]
-    working.sort(key=lambda event: float(event["ts"]))
-    operations = _operations(working, names, calls, processes)
-    on_host = not working and not calling and bool(operators)
+    told = zip(table["name"], table["kind"] == OPERATOR, strict=True)
+    codes = [names.of_operator(name) if known else names.code(name) for name, known in told]
+    table = table.assign(name=codes)
+    host = table[table["kind"] <= CALL]
+    process, keys = pd.factorize(host["pid"])
+    thread = host.groupby(["pid", "tid"], sort=False).ngroup()
+    host = host.assign(process=process, thread=thread)
+    is_call = host["kind"] == CALL
+    calls = events.frame(events.CALLS, host[is_call])
+    is_operator = (host["kind"] == OPERATOR).to_numpy()[~is_call]
+    ranges = events.frame(events.RANGES, host[~is_call], nested=True, cut=False)
+    working = table[table["kind"] > CALL]
+    processes = list(keys)
+    on_host = working.empty and calls.empty and bool(is_operator.any())
     if on_host:
-        collective = np.array([bool(_COLLECTIVE.match(each["name"])) for each in named])
-        operations, calls = _host_operations(ranges, is_operator | collective)
+        is_collective = np.array([bool(_COLLECTIVE.match(name)) for name in names.list])
+        operations, calls = _host_operations(ranges, is_operator | is_collective[ranges["name"]])
+    else:
+        operations = _operations(working, calls, processes)
     of_operators, of_persons = (
         set(ranges["name"][mask].tolist()) for mask in (is_operator, ~is_operator)
     )
-    told = content.get("distributedInfo")
-    rank = told.get("rank") if isinstance(told, dict) else None
+    said = content.get("distributedInfo")
+    rank = said.get("rank") if isinstance(said, dict) else None
     shown = dict(enumerate(processes))
     return Trace(
         names=names.list,
@@ -155,17 +155,18 @@ def _trace(content: dict, found: list[dict]) -> Trace:
         },
         device_is_host=on_host,
         operators=frozenset(of_operators - of_persons),
-        messages=_messages(working),
+        messages=_messages(working["args"].tolist()),
         profiler="torch",
         processes=shown,
         ranks=dict.fromkeys(shown, rank) if isinstance(rank, int) else {},
     )
 
 
-def _by_kind(found: list[dict]) -> dict[int, list[dict]]:
-    """Events by their kind; each with a name that UTF-8 can hold, of a copy or fill as Nsight
-    Systems writes it, and with arguments."""
-    by_kind: dict[int, list[dict]] = defaultdict(list)
+def _events(found: list[dict]) -> pd.DataFrame:
+    """A row for each event that counts, by kind: ranges, operators, calls, and what devices
+    did, in the order of its start. Each with a name that UTF-8 can hold, of a copy or fill as
+    Nsight Systems writes it; times are in nanoseconds."""
+    own = []
     for event in found:
         category = str(event.get("cat") or event.get("pid") or "")
         kind = event_categories.kind_of(category)
@@ -178,52 +179,48 @@ def _by_kind(found: list[dict]) -> dict[int, list[dict]]:
             kind = OPERATOR if people.is_operator(name) else RANGE
         said = event.get("args")
         arguments = said if isinstance(said, dict) else {}
-        by_kind[kind].append(
-            event
-            | {
-                "name": name,
-                "args": arguments,
-                "moves": kind == MOVES,
-            }
-        )
-    return by_kind
-
-
-def _of_host(part: list[dict]) -> tuple[pd.DataFrame, list[int | str]]:
-    """(times, process and thread of all events of the host, what the processes are called in the
-    file: by their id, or the name of merged files)."""
-    keys = [(_key(event.get("pid")), _key(event.get("tid"))) for event in part]
-    process, known = _numbered([process for process, _ in keys])
-    thread, _ = _numbered(keys)
-    return _times(part).assign(process=process, thread=thread), known
+        own.append(event | {"kind": kind, "name": name, "args": arguments})
+    start = np.array([round(float(event["ts"]) * 1000) for event in own], dtype=np.int64)
+    length = [max(round(float(event.get("dur") or 0) * 1000), 0) for event in own]
+    arguments_of_all = [event["args"] for event in own]
+    table = pd.DataFrame(
+        {
+            "kind": np.array([event["kind"] for event in own], dtype=np.int64),
+            "name": [event["name"] for event in own],
+            "pid": pd.Series([_key(event.get("pid")) for event in own], dtype=object),
+            "tid": pd.Series([_key(event.get("tid")) for event in own], dtype=object),
+            "start": start,
+            "end": start + np.array(length, dtype=np.int64),
+            "args": arguments_of_all,
+        }
+    )
+    for column, (key, otherwise) in _ARGUMENTS.items():
+        table[column] = _numbers(arguments_of_all, key, otherwise)
+    group = table["kind"].clip(upper=ON_DEVICE)
+    order = np.lexsort((table["start"].where(group == ON_DEVICE, 0), group))
+    return table.iloc[order].reset_index(drop=True)
 
 
 def _operations(
-    working: list[dict], names: Names, calls: pd.DataFrame, processes: list[int | str]
+    working: pd.DataFrame, calls: pd.DataFrame, processes: list[int | str]
 ) -> pd.DataFrame:
     """What devices did. Their events have a device for a process; whose it is, launches tell."""
-    times = _times(working)
-    correlation = np.array(_numbers(working, "correlation"), dtype=np.int64)
-    asked = pd.DataFrame({"correlation": correlation, "start": times["end"]})
+    asked = working[["correlation", "end"]].rename(columns={"end": "start"})
     launched = latest_before(calls[["correlation", "start"]], asked)
-    by = np.append(calls["process"].to_numpy(), -1)[np.where(correlation >= 0, launched, -1)]
+    is_linked = working["correlation"] >= 0
+    by = np.append(calls["process"].to_numpy(), -1)[np.where(is_linked, launched, -1)]
     process = np.zeros(len(working), dtype=np.int64)
-    device, pids = _numbered([_key(event.get("pid")) for event in working])
-    are_mixed = len(pids) < calls["process"].nunique()  # device 0 of several hosts
-    for number, own in groups(device):
-        process[own] = _owner(pids[number], by[own], processes, are_mixed)
+    devices = working.groupby("pid").indices
+    are_mixed = len(devices) < calls["process"].nunique()  # device 0 of several hosts
+    for device, own in devices.items():
+        process[own] = _owner(device, by[own], processes, are_mixed)
     return events.frame(
         events.OPERATIONS,
-        times,
+        working,
         process=process,
-        device=_numbers(working, "device", 0),
-        stream=_numbers(working, "stream", 0),
-        correlation=correlation,
-        name=[names.code(event["name"]) for event in working],
-        kind=[events.MEMORY if event["moves"] else events.KERNEL for event in working],
-        bytes=_numbers(working, "bytes"),
+        kind=np.where(working["kind"] == MOVES, events.MEMORY, events.KERNEL),
         # a number for each grid that kernels were launched with
-        shape=_numbered([str(event["args"].get("grid")) for event in working])[0],
+        shape=pd.factorize(working["args"].map(lambda said: str(said.get("grid"))))[0],
     )
 
 
@@ -243,19 +240,18 @@ def _owner(
 
 
 def _messages(working: list[dict]) -> pd.DataFrame:
-    """What torch.distributed says of its collectives (saveNcclMeta in
+    """What torch.distributed says of its collectives in operations' arguments (saveNcclMeta in
     torch/csrc/profiler/util.cpp)."""
-    at = [number for number, event in enumerate(working) if "Collective name" in event["args"]]
+    at = [number for number, said in enumerate(working) if "Collective name" in said]
     own = [working[number] for number in at]
-    said = [event["args"] for event in own]
     return events.frame(
         events.MESSAGES,
         operation=at,
-        collective=[str(each["Collective name"]).strip("_") for each in said],
+        collective=[str(each["Collective name"]).strip("_") for each in own],
         given=_numbers(own, "In msg nelems"),
         got=_numbers(own, "Out msg nelems"),
-        item=[_ITEM_BYTES.get(str(each.get("dtype")), 1) for each in said],
-        group=[_group(each) for each in said],
+        item=[_ITEM_BYTES.get(str(each.get("dtype")), 1) for each in own],
+        group=[_group(each) for each in own],
         ranks=_numbers(own, "Group size"),
         sequence=_numbers(own, "Seq"),
     )
@@ -270,27 +266,14 @@ def _group(said: dict) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _times(part: list[dict]) -> pd.DataFrame:
-    """Starts and ends in nanoseconds."""
-    start = np.array([round(float(event["ts"]) * 1000) for event in part], dtype=np.int64)
-    length = [max(round(float(event.get("dur") or 0) * 1000), 0) for event in part]
-    return pd.DataFrame({"start": start, "end": start + np.array(length, dtype=np.int64)})
-
-
 def _numbers(part: list[dict], key: str, otherwise: int = -1) -> list[int]:
     """A whole number of each event's arguments; what is none, or has more than 63 bits, counts as
     not recorded."""
-    values = [event["args"].get(key) for event in part]
+    values = [said.get(key) for said in part]
     return [
         value if isinstance(value, int) and -_MOST <= value < _MOST else otherwise
         for value in values
     ]
-
-
-def _numbered(values: list) -> tuple[np.ndarray, list]:
-    """(a number for each value, the different values)."""
-    number, known = pd.factorize(pd.Series(values, dtype=object))
-    return number, list(known)
 
 
 def _key(value: object) -> int | str:
@@ -301,11 +284,6 @@ def _key(value: object) -> int | str:
 def _words(pid: int | str) -> str:
     """What stands before the number in the name of a process."""
     return str(pid).rstrip("0123456789").strip()
-
-
-def _is_profiler_step(event: dict) -> bool:
-    """Whether this is a range that torch.profiler's step() opened, such as ProfilerStep#3."""
-    return event["name"].startswith("ProfilerStep#")
 
 
 def _host_operations(

@@ -20,12 +20,8 @@ def arrays(table: pd.DataFrame, *columns: str) -> list[np.ndarray]:
 def groups(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """(key, its positions in ascending order) for each distinct key."""
     order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    if not len(keys):
-        return
-    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    for part in np.split(order, starts):
-        yield int(keys[part[0]]), part
+    known, first = np.unique(keys[order], return_index=True)
+    yield from zip(known.tolist(), np.split(order, first[1:]), strict=False)  # none: one empty part
 
 
 def launched_by(

@@ -274,26 +274,21 @@ def _operations(
         "gridY": 0,
         "gridZ": 0,
     }
-    parts = []
-
-    def add(
-        table: str,
-        kind: int,
-        column: str,
-        codes: _Codes,
-    ) -> None:
-        columns = common | {column: -1}
-        found = pd.DataFrame(database.integers(table, columns), columns=list(columns))
-        parts.append(found.assign(kind=kind, name=codes(found[column].to_numpy())))
-
     labels = ("demangledName", "mangledName", "shortName")
     label = next((name for name in labels if database.has(KERNELS, name)), labels[0])
     copies = _COPY_KINDS | dict(database.texts("ENUM_CUDA_MEMCPY_OPER", "id", "label"))
-    add(KERNELS, events.KERNEL, label, strings)
     copied = _coded(names, lambda kind: f"[CUDA memcpy {copies.get(kind, 'of unknown kind')}]")
-    add(COPIES, events.MEMORY, "copyKind", copied)
-    add(FILLS, events.MEMORY, "value", _coded(names, "[CUDA memset]".format))
-    add(GRAPHS, events.GRAPH, "graphId", _coded(names, "[CUDA graph {}]".format))
+    kinds: list[tuple[str, int, str, _Codes]] = [
+        (KERNELS, events.KERNEL, label, strings),
+        (COPIES, events.MEMORY, "copyKind", copied),
+        (FILLS, events.MEMORY, "value", _coded(names, "[CUDA memset]".format)),
+        (GRAPHS, events.GRAPH, "graphId", _coded(names, "[CUDA graph {}]".format)),
+    ]
+    parts = []
+    for table, kind, column, codes in kinds:
+        columns = common | {column: -1}
+        read = pd.DataFrame(database.integers(table, columns), columns=list(columns))
+        parts.append(read.assign(kind=kind, name=codes(read[column].to_numpy())))
     found = pd.concat(parts).sort_values("start", kind="stable", ignore_index=True)
     found = found.rename(columns={"streamId": "stream", "correlationId": "correlation"})
     process = found["globalPid"].to_numpy()

@@ -145,24 +145,21 @@ def top_kernels(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
     """Of each name's code, in the kept ranges (a mask), the kernel of the most GPU time: its short
     name as `top_kernel`, and nanoseconds as `top`."""
     here = np.flatnonzero((found.innermost >= 0) & found.is_kernel)
-    launched = pd.DataFrame(
-        {
-            "at": found.innermost[here],
-            "kernel": found.trace.operations["name"].to_numpy()[here],
-            "ns": found.durations[here],
-        }
-    )
-    alike = launched.groupby(["at", "kernel"], as_index=False)["ns"].sum()
+    at = found.innermost[here]
+    kernel = found.trace.operations["name"].to_numpy()[here]
+    alike = pd.Series(found.durations[here]).groupby([at, kernel]).sum().rename_axis(["at", "name"])
     # A range within one of its own name counts once: the outermost is taken.
     counts = kept & ~inside_itself(found.parent, found.codes)
-    parts = [alike[:0].assign(name=0)]
-    while len(alike):
-        at = alike["at"].to_numpy()
-        part = alike.assign(name=found.codes[at])[counts[at]]
-        parts.append(part.groupby(["name", "kernel"], as_index=False)["ns"].sum())
-        around = found.parent[at]
-        alike = alike.assign(at=around)[around >= 0]
-    total = pd.concat(parts).groupby(["name", "kernel"], as_index=False)["ns"].sum()
-    best = total.sort_values("ns", ascending=False, kind="stable").drop_duplicates("name")
-    short = [kernel_names.describe(name).short for name in found.named(best["kernel"])]
-    return pd.DataFrame({"top_kernel": short, "top": best["ns"].to_numpy()}, index=best["name"])
+    rows = alike.rename("ns").reset_index()
+    parts = []
+    while len(rows):
+        parts.append(rows.assign(code=found.codes[rows["at"]])[counts[rows["at"]]])
+        rows = rows.assign(at=found.parent[rows["at"]])
+        rows = rows[rows["at"] >= 0]
+    if not parts:
+        return pd.DataFrame(columns=["top_kernel", "top"])
+    total = pd.concat(parts).groupby(["code", "name"])["ns"].sum().reset_index("name")
+    best = total.sort_values("ns", ascending=False, kind="stable")
+    best = best[~best.index.duplicated()]
+    short = [kernel_names.describe(name).short for name in found.named(best["name"])]
+    return pd.DataFrame({"top_kernel": short, "top": best["ns"]}, index=best.index)

@@ -155,6 +155,7 @@ def test_the_command_says_whether_by_its_exit_code():
     [
         (["--size", "9Z"], "no model '9Z'; there are: nano"),
         (["--size", "d_model=4,foo=1"], "foo"),
+        (["--size", "d_model=8,d_ff=8,num_layers=1,num_heads=0"], "num_heads = 0: at least 1"),
         (["--memory", "much"], "say 24GB, or a card"),
         (["--batch", "0"], "batch 0: at least 1"),
         (["--checkpoint", "-1"], "checkpoint -1"),

@@ -5,12 +5,14 @@ import functools
 import statistics
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from stepscope.formulas import page
 from stepscope.formulas.footprint import DTYPE_BYTES, Setup, group, total
+from stepscope.formulas.footprint_peak import peak
 from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import Block, RotaryEmbedding
@@ -21,7 +23,12 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import predicted_peaks  # noqa: E402
 
 # Kind -> the largest median error, and the largest of all.
-ALLOWED = {"uncompiled": (0.005, 0.005), "compiled": (0.03, 0.03), "sharded": (0.03, 0.03)}
+ALLOWED = {
+    "uncompiled": (0.00002, 0.005),
+    "compiled": (0.00002, 0.005),
+    "sharded": (0.00002, 0.005),
+    "graphs (reserved)": (0.13, 0.22),
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +44,25 @@ def test_peaks_of_all_records(errors, kind):
     assert len(errors[kind]) >= 13
     assert statistics.median(errors[kind]) <= median
     assert max(errors[kind]) <= most
+
+
+# The medium size at 4 x 512, bf16, fused attention, PyTorch's loss, fused AdamW but for what is
+# said, on an H100 with torch 2.11: torch.cuda.memory_stats()["requested_bytes.all.peak"] of a third
+# step, less what was there before. cuBLAS' workspaces were made by the first.
+MEDIUM = Setup(ModelShape(1024, 4096, 24, 16), 4, 512, "bf16", "sdpa", "fused", "torch")
+MEASURED = [
+    ({}, 9_522_598_968 - 2 * predicted_peaks.WORKSPACE),
+    ({"optimizer": "sgd"}, 6_070_022_540),
+    ({"optimizer": "momentum"}, 7_762_755_980),
+    ({"optimizer": "muon"}, 7_844_876_888),
+    ({"gradients": "accumulated"}, 11_148_223_544),
+    ({"compile": "block", "checkpoint": 1}, 6_826_877_636),
+]
+
+
+@pytest.mark.parametrize("options, measured", MEASURED)
+def test_what_no_study_records(options, measured):
+    assert peak(replace(MEDIUM, **options), "step").bytes == pytest.approx(measured, rel=1e-5)
 
 
 def kept_by_the_compiler(setup):

@@ -17,8 +17,9 @@ def path(tmp_path):
 
 def test_what_is_written_is_read(path):
     arrival.write([H100, OLD, NODE], path)
-    assert arrival.read("h100", path) == arrival.Expected("cuda", "H100", by_jobs=True)
-    assert arrival.read("node", path) == arrival.Expected("cpu", by_jobs=True)
+    assert arrival.read("h100", path) == H100
+    assert arrival.read("node", path) == NODE
+    assert arrival.read("node", path).by_jobs
     with pytest.raises(ValueError, match=r"says nothing of old; start the run again"):
         arrival.read("old", path)
 
@@ -34,15 +35,15 @@ def test_what_cannot_be_read_is_one_line(text, path):
 
 
 def test_the_type_of_the_machine(monkeypatch):
-    expected = arrival.Expected("cuda", "h100")
-    arrival.check_type("h100", expected, "NVIDIA H100 80GB HBM3")
+    expected = Hardware("h100", "cuda", 1, expect="h100")
+    arrival.check_type(expected, "NVIDIA H100 80GB HBM3")
     with pytest.raises(
         ValueError, match=r"hardware.h100 runs on Tesla T4, but the entry expects 'h100'; correct"
     ):
-        arrival.check_type("h100", expected, "Tesla T4")
+        arrival.check_type(expected, "Tesla T4")
     with pytest.raises(ValueError, match=r"^this job of hardware.h100 sees no NVIDIA GPU; check"):
-        arrival.check_type("h100", expected, None)
+        arrival.check_type(expected, None)
     monkeypatch.setattr(identity, "cpu_name", lambda: "AMD EPYC")
-    arrival.check_type("node", arrival.Expected("cpu", "epyc"), None)
+    arrival.check_type(Hardware("node", "cpu", 2, expect="epyc"), None)
     with pytest.raises(ValueError, match="runs on AMD EPYC, but the entry expects 'Xeon'"):
-        arrival.check_type("node", arrival.Expected("cpu", "Xeon"), None)
+        arrival.check_type(Hardware("node", "cpu", 2, expect="Xeon"), None)

@@ -35,9 +35,9 @@ def bare_machine(monkeypatch, tmp_path):
 
 @pytest.fixture
 def nvml(monkeypatch):
-    """Install a pynvml that knows these GPUs; old versions of it give bytes."""
+    """Install a pynvml that knows these GPUs."""
 
-    def install(*gpus, as_bytes=False, fails_at=None):
+    def install(*gpus, fails_at=None):
         class NVMLError(Exception):
             pass
 
@@ -49,15 +49,14 @@ def nvml(monkeypatch):
 
             return ask
 
-        text = (lambda value: value.encode()) if as_bytes else str
         answers = {
             "nvmlInit": None,
             "nvmlShutdown": None,
-            "nvmlSystemGetDriverVersion": text(gpus[0].driver) if gpus else "",
+            "nvmlSystemGetDriverVersion": gpus[0].driver if gpus else "",
             "nvmlDeviceGetCount": len(gpus),
             "nvmlDeviceGetHandleByIndex": lambda index: gpus[index],
-            "nvmlDeviceGetName": lambda gpu: text(gpu.name),
-            "nvmlDeviceGetUUID": lambda gpu: text(gpu.uuid),
+            "nvmlDeviceGetName": lambda gpu: gpu.name,
+            "nvmlDeviceGetUUID": lambda gpu: gpu.uuid,
             "nvmlDeviceGetMemoryInfo": lambda gpu: types.SimpleNamespace(
                 total=gpu.memory_mib * 2**20
             ),
@@ -115,9 +114,8 @@ def test_a_machine_without_a_driver_has_no_gpu():
     assert gpus.visible_gpus() == []
 
 
-@pytest.mark.parametrize("as_bytes", [False, True])
-def test_gpus_are_found_through_nvml(nvml, as_bytes):
-    nvml(A, B, as_bytes=as_bytes)
+def test_gpus_are_found_through_nvml(nvml):
+    nvml(A, B)
     assert gpus.visible_gpus() == [A, B]
 
 

@@ -38,6 +38,15 @@ def wrong_output(context):
     return net
 
 
+class Speechless(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
+def speechless(context):
+    raise Speechless
+
+
 def without_parameters(context):
     return nn.Identity()
 
@@ -150,6 +159,7 @@ BAD = {
     "wrong_output": "wrong output: (2, 6, 3) instead of logits",
     "without_parameters": "has no parameters",
     "nothing": "has no function nothing; it has: ",
+    "speechless": "speechless() fails: line ",
 }
 
 

@@ -28,11 +28,11 @@ ONE = OneDevice(
 
 
 def test_an_all_reduce_is_latency_then_bandwidth_and_grows_with_devices():
-    assert NETWORK.all_reduce(10, 2) == 0.001
-    assert NETWORK.all_reduce((1000 + 100 * MB) / 2, 2) == pytest.approx(0.0055)
-    assert NETWORK.all_reduce(400 * MB, 2) == pytest.approx(0.040)
+    assert NETWORK.all_reduce(10) == 0.001
+    assert NETWORK.all_reduce((1000 + 100 * MB) / 2) == pytest.approx(0.0055)
+    assert NETWORK.all_reduce(400 * MB) == pytest.approx(0.040)
     # 2 (n - 1) / n: 1 on two devices, 1.75 on eight
-    assert NETWORK.all_reduce(400 * MB, 8) == pytest.approx(0.070)
+    assert NETWORK.among(8).all_reduce(400 * MB) == pytest.approx(0.070)
 
 
 @pytest.mark.parametrize(

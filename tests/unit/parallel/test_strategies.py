@@ -8,9 +8,8 @@ from functools import partial
 import pytest
 import torch
 from stepscope.model.shape import ModelShape
-from stepscope.parallel.footprint import POINTS, held
 from stepscope.parallel.measuring import points, whole_step
-from stepscope.parallel.strategies import STRATEGIES
+from stepscope.parallel.strategies import POINTS, STRATEGIES
 
 NAMES = [*STRATEGIES]
 STEPS = 3
@@ -124,7 +123,8 @@ def test_what_a_rank_holds_is_what_the_formula_says(name, tiny, on_ranks):
     for own in on_ranks(2, lambda place: held_at_points(spec, name, place)):
         assert list(own) == list(POINTS)
         for point, found in own.items():
-            assert found == pytest.approx(held(name, parameters, 2, point) - buckets, rel=0.03)
+            formula = STRATEGIES[name].held(parameters, 2, point)
+            assert found == pytest.approx(formula - buckets, rel=0.03)
 
 
 def is_freed(spec, name, place):

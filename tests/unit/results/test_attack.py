@@ -47,8 +47,7 @@ def test_hostile_files_are_refused_or_do_no_harm(kind, attack, tmp_path):
 def test_what_cannot_be_is_told(spoil, said, attack, tmp_path, monkeypatch):
     spoilers = (lambda cell, draw: spoil(cell) or "planted",)
     monkeypatch.setitem(attack.KINDS, "planted", partial(attack.cells.spoiling, spoilers))
-    names = ["nvidia-h200/timing/llama-1b/ctx128/fp32"]
-    monkeypatch.setattr(attack.cells.Good, "names", property(lambda good: names, lambda *_: None))
+    monkeypatch.setattr(attack.cells, "STUDIES", ("timing",))
     ((verdict, _, told),) = attack.attacked("planted", 1, 0, tmp_path)
     assert verdict == "refused" and said in told
 
@@ -76,7 +75,7 @@ def left_behind():
 DEFECTS = {
     "wrong": print,
     "traceback": lambda: {}["key"],
-    "memory": lambda: os.kill(os.getpid(), signal.SIGSEGV),
+    "memory": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "outside": lambda: Path("../made").touch(),
     "orphan": left_behind,
     "hang": signal.pause,

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from stepscope.results import agreement, data_sheets, derived, series
 from stepscope.results import cells as reading
-from stepscope.results import checks, data_sheets, derived, series
 
 from tests.unit.results.cells import SHAPE, Results, attention, sample, value
 
@@ -220,7 +220,7 @@ def test_a_rung_that_computes_something_else_is_said(results):
     found, samples, _ = reading.read(results.plan(), results.folder)
     got = series.of(found, samples).query("quantity == 'difference'").set_index("variant")["median"]
     assert got.to_dict() == pytest.approx(far)
-    assert [line.split()[1] for line in checks.differing(found)] == ["far", "lost"]
+    assert [line.split()[1] for line in agreement.differing(found)] == ["far", "lost"]
 
 
 def test_a_rung_has_its_own_precision_and_attention_its_batch_by_tokens(results):

@@ -72,23 +72,3 @@ def test_only_cells_that_run_a_model_have_rows_with_the_schemas_columns():
     assert variants.rows([attention]) == []
     for row in rows(LADDER).values():
         assert list(row) == TABLES["variants"].names
-
-
-def test_the_timing_cell_of_the_same_step_is_named():
-    place = {"context": 32, "batch": 4}
-    timed = [
-        MeasuredCell(f"lab/timing/nano/ctx32/bf16{end}", place | spec, "", "")
-        for end, spec in {
-            "": {"precision": "bf16"},
-            "/attention=sdpa": {"precision": "bf16", "attention": "sdpa"},
-        }.items()
-    ]
-    ladder = MeasuredCell("lab/ladder/nano/ctx32", place | {"variants": LADDER}, "", "")
-    found = {row["variant"]: row["again"] for row in variants.rows([*timed, ladder])}
-    assert found == {
-        "fp32": "",
-        "bf16": "lab/timing/nano/ctx32/bf16",
-        "sdpa": "lab/timing/nano/ctx32/bf16/attention=sdpa",
-        "fused": "",
-        "checkpoint=4": "",
-    }

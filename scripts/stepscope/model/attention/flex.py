@@ -1,13 +1,12 @@
 """PyTorch's flex_attention: a kernel that the compiler writes for the mask it is given."""
 
-from functools import lru_cache
-
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from stepscope.kernels import masks
 from stepscope.model.about import Attention
+from stepscope.model.compilation import compiled
 from stepscope.model.ranges import named
 
 ABOUT = Attention(
@@ -41,32 +40,25 @@ def attention(
         four = [x.flatten(0, -4) if x.ndim > 4 else x[(None,) * (4 - x.ndim)] for x in (q, k, v)]
         mask = None
         if is_causal:
-            mask = kept_causal_mask(q.shape[-2], k.shape[-2], q.device, window, lower_right)
+            queries = q.shape[-2]
+            keys = k.shape[-2]
+            seen = masks.mask_of(queries, keys, True, window, lower_right)
+            mask = kept_causal_mask(queries, keys, q.device, seen.offset, seen.window)
         # Within a compiled model the compiler meets it anyway; by itself, uncompiled, it would
         # store all scores.
-        attend = flex_attention if torch.compiler.is_compiling() else compiled_flex_attention()
+        attend = flex_attention if torch.compiler.is_compiling() else compiled(flex_attention)
         grouped = four[0].shape[1] != four[1].shape[1]
         attended = attend(*four, block_mask=mask, enable_gqa=grouped)
         return attended.reshape(*q.shape[:-1], v.shape[-1])
 
 
-@lru_cache(maxsize=1)
-def compiled_flex_attention():
-    """flex_attention, compiled for each shape that it meets."""
-    return torch.compile(flex_attention, dynamic=False)
-
-
 def kept_causal_mask(
-    queries: int,
-    keys: int,
-    device: torch.device,
-    window: int | None = None,
-    lower_right: bool = False,
+    queries: int, keys: int, device: torch.device, offset: int, window: int
 ) -> BlockMask:
     """Which blocks of keys a block of queries sees, and where within a block: key <= query and the
     like."""
-    _keep_causal_mask(queries, keys, device, window, lower_right)
-    return _kept[queries, keys, device, window, lower_right]
+    _keep_causal_mask(queries, keys, device, offset, window)
+    return _kept[queries, keys, device, offset, window]
 
 
 # One mask serves every layer and every step. Only the latest is kept, as in naive attention.
@@ -76,20 +68,19 @@ _kept: dict[tuple, BlockMask] = {}
 # torch.compile runs it, instead of making the mask anew in every layer
 @torch.compiler.assume_constant_result
 def _keep_causal_mask(
-    queries: int, keys: int, device: torch.device, window: int | None, lower_right: bool
+    queries: int, keys: int, device: torch.device, offset: int, window: int
 ) -> None:
-    key = (queries, keys, device, window, lower_right)
+    key = (queries, keys, device, offset, window)
     if key not in _kept:
         _kept.clear()
-        sees = _sees(masks.mask_of(queries, keys, True, window, lower_right))
+        sees = _sees(offset, window)
         _kept[key] = create_block_mask(
             sees, B=None, H=None, Q_LEN=queries, KV_LEN=keys, device=device
         )
 
 
-def _sees(mask: masks.Mask):
+def _sees(offset: int, window: int):
     """The mask as flex_attention wants it: a function of one query and one key."""
-    _, offset, window = mask
     if window:
         return lambda batch, head, query, key: (
             (query + offset >= key) & (query + offset < key + window)

@@ -23,6 +23,9 @@ def attention(
 ) -> Tensor:
     """See the package; softmax(Q K^T / sqrt(d_head)) V."""
     masks.check(is_causal, window, lower_right)
+    queries = q.shape[-2]
+    keys = k.shape[-2]
+    mask = masks.mask_of(queries, keys, is_causal, window, lower_right)
     # The queries that share keys can stand one after the other: K and V need not be repeated.
     sharing = q.shape[-3] // k.shape[-3] if q.ndim > 2 else 1
     # Scaling Q costs (queries x d_head), scaling the scores would cost (queries x keys). Q and K
@@ -30,56 +33,42 @@ def attention(
     # copy beforehand is cheaper.
     with named("attention scores"):
         # A name would keep the copies in memory until the function returns.
-        if sharing == 1:
-            scores = (q * q.shape[-1] ** -0.5) @ k.contiguous().transpose(-2, -1)
-        else:
-            scores = parted(
-                joined(q * q.shape[-1] ** -0.5, sharing) @ k.contiguous().transpose(-2, -1), sharing
-            )
+        scores = parted(
+            joined(q * q.shape[-1] ** -0.5, sharing) @ k.contiguous().transpose(-2, -1), sharing
+        )
     if is_causal:
         # In place: the product does not need its result for the backward pass. Adding a constant
         # has no backward work.
         with named("mask"):
-            scores += mask_of(scores, window, lower_right)
+            # Inside torch.compile a new one: the compiler computes it within its own kernels
+            # instead of reading it.
+            make = causal_mask if torch.compiler.is_compiling() else kept_causal_mask
+            scores += make(queries, keys, scores.device, scores.dtype, mask)
     with named("softmax"):
-        weights = softmax(scores, dim=-1)
-        if is_causal:
-            weights = without_blind(weights, window, lower_right)
+        weights = without_blind(softmax(scores, dim=-1), mask)
     with named("attention × V"):
-        return weights @ v if sharing == 1 else parted(joined(weights, sharing) @ v, sharing)
+        return parted(joined(weights, sharing) @ v, sharing)
 
 
 def joined(x: Tensor, sharing: int) -> Tensor:
     """(..., heads, queries, n) as (..., heads / sharing, sharing * queries, n)."""
+    if sharing == 1:
+        return x
     return x.unflatten(-3, (x.shape[-3] // sharing, sharing)).flatten(-3, -2)
 
 
 def parted(x: Tensor, sharing: int) -> Tensor:
     """The inverse of `joined`."""
+    if sharing == 1:
+        return x
     return x.unflatten(-2, (sharing, x.shape[-2] // sharing)).flatten(-4, -3)
 
 
-def mask_of(scores: Tensor, window: int | None = None, lower_right: bool = False) -> Tensor:
-    """(queries, keys) causal mask for `scores` (..., queries, keys): the kept one, or inside
-    torch.compile a new one, which the compiler computes within its own kernels instead of reading
-    it."""
-    mask = causal_mask if torch.compiler.is_compiling() else kept_causal_mask
-    queries, keys = scores.shape[-2:]
-    more = () if masks.is_plain(queries, keys, window, lower_right) else (window, lower_right)
-    return mask(queries, keys, scores.device, scores.dtype, *more)
-
-
 def causal_mask(
-    queries: int,
-    keys: int,
-    device: torch.device,
-    dtype: torch.dtype,
-    window: int | None = None,
-    lower_right: bool = False,
+    queries: int, keys: int, device: torch.device, dtype: torch.dtype, mask: masks.Mask
 ) -> Tensor:
     """(queries, keys): 0 where a query sees the key, -inf elsewhere; to be added to the scores. All
     0 for a query that sees none: its softmax would be NaN."""
-    mask = masks.mask_of(queries, keys, True, window, lower_right)
     hidden = torch.full((queries, keys), float("-inf"), device=device, dtype=dtype)
     added = hidden.triu(diagonal=mask.offset + 1)
     if mask.window:
@@ -90,10 +79,9 @@ def causal_mask(
     return added
 
 
-def without_blind(weights: Tensor, window: int | None, lower_right: bool) -> Tensor:
+def without_blind(weights: Tensor, mask: masks.Mask) -> Tensor:
     """The weights (..., queries, keys), 0 for queries that see no key."""
     queries, keys = weights.shape[-2:]
-    mask = masks.mask_of(queries, keys, True, window, lower_right)
     first, last = masks.blind(queries, keys, mask)
     if (first, last) == (0, queries):
         return weights

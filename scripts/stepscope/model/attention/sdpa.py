@@ -35,15 +35,16 @@ def attention(
     queries = q.shape[-2]
     keys = k.shape[-2]
     with named("fused attention"):
-        if not is_causal or masks.is_plain(queries, keys, window, lower_right):
-            return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, enable_gqa=grouped)
+        seen: Tensor | None = None
+        is_plain = masks.is_plain(queries, keys, window, lower_right)
         # PyTorch's own mask gives NaN for queries that see nothing, and is for GPUs.
-        if window is None and queries <= keys and q.is_cuda:
+        if is_causal and not is_plain and window is None and queries <= keys and q.is_cuda:
             from torch.nn.attention.bias import causal_lower_right  # which takes seconds
 
-            return F.scaled_dot_product_attention(
-                q, k, v, causal_lower_right(queries, keys), enable_gqa=grouped
-            )
-        make = masks.visible if torch.compiler.is_compiling() else masks.kept_visible
-        seen = make(queries, keys, q.device, window, lower_right)
-        return F.scaled_dot_product_attention(q, k, v, seen, enable_gqa=grouped)
+            seen = causal_lower_right(queries, keys)
+        elif is_causal and not is_plain:
+            make = masks.visible if torch.compiler.is_compiling() else masks.kept_visible
+            seen = make(queries, keys, q.device, window, lower_right)
+        return F.scaled_dot_product_attention(
+            q, k, v, seen, is_causal=is_causal and is_plain, enable_gqa=grouped
+        )

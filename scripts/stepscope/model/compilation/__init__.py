@@ -1,9 +1,10 @@
 """What is compiled, one module for each value of the option `compile` (see
 `stepscope.model.chosen`): its COMPILATION says what torch.compile is given."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,3 +15,11 @@ class Compilation:
     parts: Literal["", "blocks", "model"]
     arguments: Mapping[str, object] = field(default_factory=dict)
     replays: bool = False
+
+
+@functools.cache
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, compiled for each shape that it meets."""
+    import torch  # which what reads of options does without
+
+    return torch.compile(function, dynamic=False)

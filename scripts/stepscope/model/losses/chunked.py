@@ -5,13 +5,11 @@ chunk's logits are there; the backward pass multiplies them by the loss's own gr
 al. 2024, Liger Kernel, section 3.2).
 """
 
-import functools
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from stepscope.model.about import Loss
+from stepscope.model.compilation import compiled
 from stepscope.model.losses import CHUNK
 from stepscope.model.ranges import named
 from stepscope.model.transformer import TransformerLM
@@ -75,7 +73,7 @@ def _add_chunk(
     with named("LM head"):
         logits = hidden @ weight.t()
     with named("loss"):
-        part, gradient = _compiled()(logits, targets, share)
+        part, gradient = compiled(of_rows)(logits, targets, share)
     with named("LM head"):
         torch.mm(gradient, weight, out=of_hidden)
         _add_product(of_weight, gradient.t(), hidden)
@@ -100,8 +98,3 @@ def of_rows(logits: Tensor, targets: Tensor, share: float) -> tuple[Tensor, Tens
     gradient = torch.where(is_target, probability - 1, probability) * share
     of_target = wide.gather(-1, targets[:, None])
     return (log_sum_exp - of_target).sum() * share, gradient.to(logits.dtype)
-
-
-@functools.cache
-def _compiled() -> Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor]]:
-    return torch.compile(of_rows, dynamic=False)

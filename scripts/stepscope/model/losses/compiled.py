@@ -1,14 +1,11 @@
 """Cross-entropy as torch.compile fuses it: the logits are read twice and their gradient is written
 once."""
 
-import functools
-from collections.abc import Callable
-
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from stepscope.model.about import Loss
+from stepscope.model.compilation import compiled
 from stepscope.model.ranges import named
 from stepscope.model.transformer import TransformerLM
 
@@ -27,14 +24,9 @@ def loss(model: TransformerLM, tokens: Tensor, targets: Tensor) -> Tensor:
     """See the package."""
     logits = model(tokens)
     with named("loss"):
-        return _compiled()(logits, targets)
+        return compiled(cross_entropy)(logits, targets)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """logits: (..., vocab_size); targets: (...)."""
     return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
-
-
-@functools.cache
-def _compiled() -> Callable[[Tensor, Tensor], Tensor]:
-    return torch.compile(cross_entropy, dynamic=False)

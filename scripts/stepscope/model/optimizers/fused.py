@@ -1,9 +1,8 @@
 """PyTorch's fused AdamW: the whole update of many parameters in one kernel."""
 
-from collections.abc import Iterable
+import functools
 
 import torch
-from torch import Tensor
 
 from stepscope.model.about import Optimizer
 
@@ -16,8 +15,4 @@ ABOUT = Optimizer(
     state=2,
     workspace="",
 )
-
-
-def make(parameters: Iterable[Tensor], **settings) -> torch.optim.Optimizer:
-    """PyTorch's fused AdamW over `parameters`. Raises ValueError when a setting is out of range."""
-    return torch.optim.AdamW(parameters, fused=True, **settings)
+make = functools.partial(torch.optim.AdamW, fused=True)

@@ -11,11 +11,6 @@ from stepscope.model.about import Optimizer
 ABOUT = Optimizer(label="AdamW written out", state=2, workspace="largest parameter")
 
 
-def make(parameters: Iterable[Tensor], **settings) -> "AdamW":
-    """Our AdamW over `parameters`. Raises ValueError when a setting is out of range."""
-    return AdamW(parameters, **settings)
-
-
 class AdamW:
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2).
 
@@ -80,3 +75,6 @@ class AdamW:
         denominator = second_moment.sqrt().add_(self._eps * correction2)
         parameter.mul_(1 - self._lr * self._weight_decay)
         parameter.addcdiv_(first_moment, denominator, value=-self._lr * correction2 / correction1)
+
+
+make = AdamW

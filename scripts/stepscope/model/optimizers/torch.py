@@ -1,10 +1,7 @@
 """PyTorch's AdamW with its default implementation: "foreach" (many parameters a kernel) on a
 GPU."""
 
-from collections.abc import Iterable
-
 import torch
-from torch import Tensor
 
 from stepscope.model.about import Optimizer
 
@@ -17,8 +14,4 @@ ABOUT = Optimizer(
     state=2,
     workspace="parameters",
 )
-
-
-def make(parameters: Iterable[Tensor], **settings) -> torch.optim.Optimizer:
-    """PyTorch's AdamW over `parameters`. Raises ValueError when a setting is out of range."""
-    return torch.optim.AdamW(parameters, **settings)
+make = torch.optim.AdamW

@@ -8,6 +8,7 @@ scaled_dot_product_attention, as those of transformers do once they are told to 
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -57,7 +58,7 @@ def _blocks(own: "assembled.OwnModel", wanted: str) -> list[nn.Module]:
 
 def _use_attention(own: "assembled.OwnModel", name: str) -> None:
     """Let every call of attention run in the implementation `name`."""
-    use_sdpa(own.module)
+    _use_sdpa(own.module)
     found = probing.forward(own)
     if not found.calls:
         raise Unsupported(
@@ -70,12 +71,11 @@ def _use_attention(own: "assembled.OwnModel", name: str) -> None:
     if reason := unsupported(name, own.device):
         raise Unsupported(reason)
     for call in found.calls:
-        if reason := _of_call(implementation, name, call):
-            raise Unsupported(reason)
+        _check(implementation, name, call)
     own.attention = InPlaceOfSdpa(own.module, _with_signature(implementation.attention, name))
 
 
-def use_sdpa(module: nn.Module) -> None:
+def _use_sdpa(module: nn.Module) -> None:
     """Tell a model of transformers to call torch's attention.
 
     Raises Unsupported for an architecture that cannot. Any other module is left as it is.
@@ -95,52 +95,50 @@ def use_sdpa(module: nn.Module) -> None:
         raise Unsupported(f"{type(module).__name__} has no attention interface: it stays {before}")
 
 
-def _of_call(implementation, name: str, call: probing.Call) -> str | None:
-    """Why the implementation cannot run a call of the model, in one line; None if it can."""
-    reason = _of_options(name, call.has_mask, call.dropout, call.scale, call.q[-1])
-    check = getattr(implementation, "check", None)
-    if reason or check is None:
-        return reason
+def _check(implementation: ModuleType, name: str, call: probing.Call) -> None:
+    """Raise Unsupported where the implementation cannot run a call of the model."""
+    _check_options(name, call.has_mask, call.dropout, call.scale, call.q[-1])
+    if not hasattr(implementation, "check"):
+        return
     heads = call.q[:-2]
-    k, v = (torch.empty(*heads, *shape[-2:], device="meta") for shape in (call.k, call.v))
+    shapes = (call.q, heads + call.k[-2:], heads + call.v[-2:])
     try:
-        check(torch.empty(call.q, device="meta"), k, v)
+        implementation.check(*[torch.empty(shape, device="meta") for shape in shapes])
     except ValueError as error:
-        return str(error)
-    return None
+        raise Unsupported(str(error)) from None
 
 
-def _of_options(
+def _check_options(
     name: str, has_mask: bool, dropout: float, scale: float | None, d_head: int
-) -> str | None:
+) -> None:
     if has_mask:
-        return (
+        raise Unsupported(
             f"the model's attention has a mask; {name} has only the causal one, by is_causal=True"
         )
     if dropout:
-        return f"the model's attention has dropout {dropout:g}, which {name} lacks; set it to 0"
+        raise Unsupported(
+            f"the model's attention has dropout {dropout:g}, which {name} lacks; set it to 0"
+        )
     if scale is not None and not math.isclose(scale, d_head**-0.5, rel_tol=1e-6):
-        return (
+        raise Unsupported(
             f"the model scales its scores by {scale:g}; {name} by 1/sqrt(d_head) = {d_head**-0.5:g}"
         )
-    return None
 
 
 def _with_signature(attend: Callable, name: str) -> Callable:
     """`attend` with the parameters of torch's scaled_dot_product_attention."""
 
     def attention(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
+        query,
+        key,
+        value,
+        attn_mask=None,
+        dropout_p=0.0,
+        is_causal=False,
+        scale=None,
+        enable_gqa=False,
     ) -> Tensor:
-        if reason := _of_options(name, attn_mask is not None, dropout_p, scale, query.shape[-1]):
-            raise Unsupported(reason)
+        _check_options(name, attn_mask is not None, dropout_p, scale, query.shape[-1])
         # heads of K and V, each for several of Q: copied
         if enable_gqa and key.shape[-3] != query.shape[-3]:
             groups = query.shape[-3] // key.shape[-3]

@@ -1,8 +1,8 @@
 """A user's model with its batch and its loss, and what is known of it."""
 
 import fnmatch
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -27,13 +27,13 @@ def build(
     in one line, for a model that cannot be built; running out of memory passes through as it is.
     """
     parsed = parse(reference)
-    chosen = keys.get(RANGES, {})
+    passed = dict(keys)
+    chosen = passed.pop(RANGES, {})
     if not isinstance(chosen, dict) or not all(isinstance(name, str) for name in chosen.values()):
         raise ModelError(
             f"{reference}: the key {RANGES} has to map patterns of module paths to names"
         )
     torch.manual_seed(seed)
-    passed = {name: value for name, value in keys.items() if name != RANGES}
     with torch.device(device):
         built = load(parsed, passed, context)
     module, fed = inputs.chosen(parsed, built)
@@ -62,15 +62,13 @@ def describe(reference: str, keys: dict, context: int, batch: int, seed: int = 0
     In shapes alone, which takes no memory; where that cannot be followed, on the CPU. Raises
     ModelError for a model that cannot be built or run.
     """
-    with probing.in_shapes_alone():
-        try:
-            own = build(reference, keys, context, batch, "cpu", seed)
-        except ModelError:
-            own = None
-        if own is not None:
-            own.found = probing.run(own)
-            if own.found.flops is not None or own.refused:
-                return own.description
+    with suppress(ModelError), probing.in_shapes_alone():
+        return _description(reference, keys, context, batch, seed)
+    return _description(reference, keys, context, batch, seed)
+
+
+def _description(reference: str, keys: dict, context: int, batch: int, seed: int) -> dict:
+    """The same of a model that runs. Raises ModelError for one that does not."""
     own = build(reference, keys, context, batch, "cpu", seed)
     own.found = probing.run(own)
     if own.found.flops is None and not own.refused:
@@ -78,52 +76,41 @@ def describe(reference: str, keys: dict, context: int, batch: int, seed: int = 0
     return own.description
 
 
+@dataclass(eq=False)
 class OwnModel:
     """A model as its user wrote it.
 
-    module: in the mode that it was built in, for training; in eval mode for inference. blocks: its
-    repeated modules, or []. refused: why it cannot be measured, in one line, or None. parts: path →
-    name of what has a range; attentions: paths. takes_tokens: whether we make its batch. attention:
-    what it runs in.
+    module: in the mode that it was built in, for training; in eval mode for inference. attention:
+    what it runs in. refused: why it cannot be measured, in one line, or None. attentions: paths.
     """
 
-    def __init__(
-        self,
-        reference: Reference,
-        keys: dict,
-        module: nn.Module,
-        fed: inputs.Fed,
-        context: int,
-        batch: int,
-        device: torch.device,
-        seed: int,
-    ):
-        self.reference = reference
-        self.keys = keys
-        self.module = module
-        self.context = context
-        self.batch = batch
-        self.device = device
-        self.seed = seed
-        self.takes_tokens = fed.vocab_size is not None
-        self.attention: AbstractContextManager = nullcontext()
-        self._fed: inputs.Fed = fed
-        self._modes: dict[nn.Module, bool] = {}
-        self._is_training = True
+    reference: Reference
+    keys: dict
+    module: nn.Module
+    fed: inputs.Fed
+    context: int
+    batch: int
+    device: torch.device
+    seed: int
+    attention: AbstractContextManager = field(default_factory=nullcontext)
+
+    def __post_init__(self) -> None:
+        module = self.module
+        self._modes: dict[nn.Module, bool] = {}  # what parts were built in, while all are in eval
         self.refused = structure.refused(module)
         self.found_blocks = structure.blocks_of(module)
-        self.has_own_ranges = naming.names_its_own(module)
         parts = structure.parts_of(module, self.found_blocks)
         self.attentions = [path for path, name in parts.items() if name == "attention"]
-        self.parts = naming.renamed(
-            {} if self.has_own_ranges else parts, module, keys.get(RANGES, {})
-        )
-        self._names = naming.Names(module, self.parts)
-        self.description_of_module = self._described()
+        self._has_own_ranges = naming.names_its_own(module)
+        self._chosen = self.keys.get(RANGES, {})
+        named = naming.renamed({} if self._has_own_ranges else parts, module, self._chosen)
+        self._names = naming.Names(module, named)
+        self.description_of_module = self._described(list(dict.fromkeys(named.values())))
 
     @property
     def blocks(self) -> list[nn.Module]:
-        return self.found_blocks.modules if self.found_blocks else []
+        """Its repeated modules, or []."""
+        return list(self.found_blocks.container) if self.found_blocks else []
 
     def make_batch(self) -> object:
         """A batch on the device, the same for the same seed. Raises ModelError where the user's
@@ -131,14 +118,14 @@ class OwnModel:
         place = "cpu" if self.device.type == "meta" else self.device
         generator = torch.Generator(place).manual_seed(self.seed)
         with named_errors(self.reference, "make_batch() fails"):
-            return self._fed.make(self.batch, self.context, self.device, generator)
+            return self.fed.make(self.batch, self.context, self.device, generator)
 
     def loss(self, batch: object) -> Tensor:
         """The forward pass with the loss, a scalar. Raises ModelError for a model or a loss that
         cannot be trained."""
         output = self.forward(batch)
         with named_errors(self.reference, "loss fails"):
-            loss = self._fed.loss(output, batch)
+            loss = self.fed.loss(output, batch)
         if not isinstance(loss, Tensor) or loss.ndim != 0 or not loss.requires_grad:
             raise ModelError(
                 f"{self.reference.text}: the loss {_what(loss)}; it has to be a scalar with a"
@@ -148,34 +135,22 @@ class OwnModel:
 
     def forward(self, batch: object) -> object:
         """The forward pass as it is trained, without what comes after the module."""
-        self._train(True)
-        with self._running(), named_errors(self.reference, "forward fails"):
-            return self._fed.call(self.module, batch, with_loss=True)
+        while self._modes:
+            part, mode = self._modes.popitem()
+            part.training = mode
+        return self._called(batch, with_loss=True)
 
     def outputs(self, batch: object) -> object:
         """The forward pass without a loss, in eval mode: no dropout."""
-        self._train(False)
-        with self._running(), named_errors(self.reference, "forward fails"):
-            return self._fed.call(self.module, batch, with_loss=False)
-
-    def _train(self, is_training: bool) -> None:
-        """Have all parts in eval mode, or each in the mode that it was built in; nothing is touched
-        in between."""
-        if is_training == self._is_training:
-            return
-        if is_training:
-            for part, mode in self._modes.items():
-                part.training = mode
-        else:
+        if not self._modes:
             self._modes = {part: part.training for part in self.module.modules()}
             self.module.eval()
-        self._is_training = is_training
+        return self._called(batch, with_loss=False)
 
-    @contextmanager
-    def _running(self) -> Iterator[None]:
+    def _called(self, batch: object, with_loss: bool) -> object:
         self._names.follow()
-        with self.attention:
-            yield
+        with self.attention, named_errors(self.reference, "forward fails"):
+            return self.fed.call(self.module, batch, with_loss)
 
     def without_hooks(self) -> None:
         """From now on no part has a range: hooks would break up what is compiled."""
@@ -196,17 +171,15 @@ class OwnModel:
     @property
     def description(self) -> dict:
         """What was built, how it is fed and what a step computes, ready for JSON."""
-        unknown = [*self.description_of_module["unknown"], *flops.unknown(self, self.found)]
-        return self.description_of_module | {
-            "flops": flops.counted(self, self.found),
-            "unknown": unknown,
-        }
+        module = self.description_of_module
+        counted, unknown = flops.counted(self, self.found)
+        return module | {"flops": counted, "unknown": module["unknown"] + unknown}
 
-    def _described(self) -> dict:
-        """All of the description that the module itself shows."""
+    def _described(self, names: list[str]) -> dict:
+        """All of the description that the module itself shows. names: of its ranges."""
         module = self.module
         blocks = self.found_blocks
-        fed, loss = self._fed.told
+        fed, loss = self.fed.told
         return {
             "reference": self.reference.text,
             "keys": self.keys,
@@ -216,23 +189,28 @@ class OwnModel:
             "dtype": structure.dtypes(module),
             "inputs": fed,
             "loss": loss,
-            "vocab_size": self._fed.vocab_size,
+            "vocab_size": self.fed.vocab_size,
             "blocks": (
-                blocks and {"count": len(blocks), "class": blocks.class_name, "path": blocks.path}
+                blocks
+                and {
+                    "count": len(self.blocks),
+                    "class": type(self.blocks[0]).__name__,
+                    "path": blocks.path,
+                }
             ),
             "ranges": {
-                "by": "own" if self.has_own_ranges or self.keys.get(RANGES) else "hooks",
-                "names": list(dict.fromkeys(self.parts.values())),
+                "by": "own" if self._has_own_ranges or self._chosen else "hooks",
+                "names": names,
             },
             "dropout": structure.dropout(module),
-            "unknown": self._unknown(),
+            "unknown": self._unknown(names),
         }
 
-    def _unknown(self) -> list[str]:
+    def _unknown(self, names: list[str]) -> list[str]:
         paths = [path for path, _ in self.module.named_modules()]
         lines = [
             f"ranges: no module has a path like {pattern!r}"
-            for pattern in self.keys.get(RANGES, {})
+            for pattern in self._chosen
             if not fnmatch.filter(paths, pattern)
         ]
         if self.found_blocks is None:
@@ -240,13 +218,13 @@ class OwnModel:
                 "blocks: no list of modules of one class holds half of the parameters beside"
                 " embeddings and head"
             )
-        if not self.has_own_ranges:
-            missing = [name for name in ("attention", "FFN") if name not in self.parts.values()]
+        if not self._has_own_ranges:
             lines += [
                 f"range of {name}: no module is called so; name it by the key ranges"
-                for name in missing
+                for name in ("attention", "FFN")
+                if name not in names
             ]
-        if self._fed.labels == "targets":
+        if self.fed.labels == "targets":
             lines.append(
                 "inference: without targets forward may compute less, as the last position alone"
             )

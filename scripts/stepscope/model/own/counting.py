@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, conv_flop_count
 
 aten = torch.ops.aten
 Shape = tuple[int, ...]
@@ -28,9 +28,9 @@ def convolution_backward(gradient: Shape, x: Shape, weight: Shape, *rest, **_) -
     whether it is transposed, its output's padding, groups, and which gradients are asked for.
     """
     is_transposed = rest[4]
-    mask = rest[7]
-    positions = math.prod((x if is_transposed else gradient)[2:])
-    return 2 * gradient[0] * positions * math.prod(weight) * sum(mask[:2])
+    asked_for = rest[7][:2]
+    forward = conv_flop_count(list(x), list(weight), list(gradient), is_transposed)
+    return forward * sum(asked_for)
 
 
 def recurrent(x: Shape, of_input: Shape, of_hidden: Shape, *_rest, **_) -> int:

@@ -66,32 +66,25 @@ def _imported(path: Path, folder: Path) -> list[Path]:
     """Files below `folder` that the import statements of `path` may load. Raises SyntaxError."""
     found: list[Path] = []
     for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Import):
-            base = folder
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            prefix = f"{node.module}." if node.module else ""
-            base = folder
-            names = [prefix + alias.name for alias in node.names]
-            if node.level:  # `.` is the file's folder, each dot more one further up
-                up = path.parent.joinpath(*[os.pardir] * (node.level - 1)).resolve()
-                if not up.is_relative_to(folder.resolve()):
-                    continue
-                base = folder / up.relative_to(folder.resolve())
-        else:
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
             continue
-        for name in names:
-            found += _files(base, name)
+        base = "."
+        prefix = ""
+        if isinstance(node, ast.ImportFrom):
+            prefix = f"{node.module}." if node.module else ""
+            if node.level:  # `.` is the file's folder, each dot more one further up
+                base = os.path.relpath(path / (node.level * "../"), folder)
+        if not base.startswith(os.pardir):
+            for alias in node.names:
+                found += _files(folder / base, prefix + alias.name)
     return found
 
 
-def _files(base: Path, name: str) -> list[Path]:
-    """The modules and packages that importing the dotted `name` from `base` runs, as far as they
+def _files(place: Path, name: str) -> list[Path]:
+    """The modules and packages that importing the dotted `name` from a folder runs, as far as they
     are there."""
     found: list[Path] = []
     for part in name.split("."):
-        base = base / part
-        found += [
-            file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()
-        ]
-    return found
+        place = place / part
+        found += [place.with_suffix(".py"), place / "__init__.py"]
+    return [file for file in found if file.is_file()]

@@ -15,59 +15,54 @@ from stepscope.model.own import structure
 from stepscope.model.own.probing import Probe
 
 MOST_APART = 0.05  # of the larger one, until the two are said to disagree
+UNSEEN = "the counter is lower: attention may run in a kernel that it cannot see"
 _HEADS = ("num_heads", "n_head", "n_heads", "num_attention_heads", "nhead", "heads")
 _WIDTH = ("embed_dim", "n_embd", "hidden_size", "d_model", "dim", "embedding_dim")
 _D_HEAD = ("head_dim", "d_head", "head_size", "attention_head_size")
 
 
-def counted(own, found: Probe) -> dict:
-    """{"counter", "formula", "disagree", "why"} for one forward and backward pass of the whole
+def counted(own, found: Probe) -> tuple[dict, list[str]]:
+    """({"counter", "formula", "disagree", "why"} for one forward and backward pass of the whole
     batch; "forward": of the counter's those of the forward pass; "uncounted": operators without a
     formula, if there are any.
 
     Also "from": "formula" where the counter did not see attention, so that rates are to be made of
-    the formula.
+    the formula. Beside it what could not be found out, a line each.
     """
     tokens = _tokens(own, found)
     attention = _attention(own, found, tokens)
     formula = None
-    weights = structure.multiplied(own.module)
     if tokens is not None:
+        weights = structure.multiplied(own.module)
         a_token = sum((4 + 2 * each.requires_grad) * each.numel() for each in weights)
         formula = a_token * tokens + (attention or 0)
     told: dict[str, Any] = {"counter": found.flops, "formula": formula}
     told |= {"forward": found.forward_flops, "disagree": False, "why": ""}
-    if found.uncounted:
-        told["uncounted"] = list(found.uncounted)
-    if found.flops is None or formula is None:
-        return told
-    apart = abs(found.flops - formula) / max(found.flops, formula, 1)
-    if apart <= MOST_APART:
-        return told
-    lacks = formula - found.flops
-    told |= {"disagree": True, "why": _why(own, found, lacks, attention)}
-    return told | ({"from": "formula"} if _missed_attention(own, found, lacks, attention) else {})
-
-
-def unknown(own, found: Probe) -> list[str]:
-    """What could not be found out about the operations, a line each."""
     lines = []
     if found.flops is None:
         lines.append(f"operations as torch counts them: {found.reason}")
     if found.uncounted:
+        told["uncounted"] = list(found.uncounted)
         names = ", ".join(found.uncounted)
         lines.append(f"operations of {names}: no formula, so that what is counted is the least")
-    tokens = _tokens(own, found)
     if tokens is None:
         lines.append(
             "operations by formula: how many tokens a batch has, as what goes into the blocks is"
             " not known"
         )
-    elif _attention(own, found, tokens) is None:
+    elif attention is None:
         lines.append(
             "attention's operations by formula: no heads found, so the formula is 6 N a token alone"
         )
-    return lines
+    if found.flops is None or formula is None:
+        return told, lines
+    lacks = formula - found.flops
+    if abs(lacks) > MOST_APART * max(found.flops, formula, 1):
+        told |= {"disagree": True, "why": _why(own, found, lacks, attention)}
+        # It lacks no more than what attention is by formula.
+        if told["why"] == UNSEEN and lacks <= (attention or 0) * (1 + MOST_APART):
+            told["from"] = "formula"
+    return told, lines
 
 
 def _tokens(own, found: Probe) -> int | None:
@@ -75,7 +70,7 @@ def _tokens(own, found: Probe) -> int | None:
     the input."""
     if found.block_input is not None and len(found.block_input) == 3:
         return math.prod(found.block_input[:-1])
-    return own.batch * own.context if own.takes_tokens else None
+    return own.batch * own.context if own.fed.vocab_size else None
 
 
 def _attention(own, found: Probe, tokens: int | None) -> int | None:
@@ -110,19 +105,12 @@ def _first(sources: tuple, names: tuple[str, ...]) -> int | None:
     return next((value for value in values if isinstance(value, int) and value > 0), None)
 
 
-def _missed_attention(own, found: Probe, lacks: int, attention: int | None) -> bool:
-    """Whether the counter lacks no more than what attention is by formula, and no call of attention
-    was seen."""
-    is_attention = 0 < lacks <= (attention or 0) * (1 + MOST_APART)
-    return is_attention and not found.calls and not structure.experts(own.module)
-
-
 def _why(own, found: Probe, lacks: int, attention: int | None) -> str:
     """The best known cause of a disagreement; lacks: what the counter has less than the formula."""
     if structure.experts(own.module):
         return "the model has experts: the formula counts all of them, a token runs through some"
     if lacks > 0 and not found.calls and attention:
-        return "the counter is lower: attention may run in a kernel that it cannot see"
+        return UNSEEN
     if lacks > 0:
         return (
             "the counter is lower: some weights work on fewer positions than the blocks do, as a"

@@ -29,28 +29,17 @@ LOSSES = {  # in words, by the parameter that takes the targets
 class Tokens:
     """(batch, context) random tokens in, logits or a loss out.
 
-    vocab_from: where the vocabulary's size was found. first: name of forward's first parameter, and
-    whether it can only be passed by its name; labels: of the one that takes the targets, or None;
-    fixed: what is always passed.
+    told: (what goes in, what the loss is), each in words. keyword: name of forward's first
+    parameter if it can only be passed by that, else None; labels: of the one that takes the
+    targets, or None; fixed: what is always passed.
     """
 
     reference: Reference
+    told: tuple[str, str]
     vocab_size: int
-    vocab_from: str
-    first: str
-    is_keyword: bool
+    keyword: str | None
     labels: str | None
     fixed: dict
-
-    @property
-    def told(self) -> tuple[str, str]:
-        """(what goes in, what the loss is), each in words."""
-        passed = "".join(f", {key}={value}" for key, value in self.fixed.items())
-        inputs = (
-            f"random tokens {self.first}: (batch, context) int64, below {self.vocab_size:,}"
-            f" ({self.vocab_from}){passed}"
-        )
-        return inputs, LOSSES[self.labels]
 
     def make(
         self, batch: int, context: int, device, generator: torch.Generator
@@ -67,8 +56,8 @@ class Tokens:
         given = dict(self.fixed)
         if with_loss and self.labels:
             given[self.labels] = batch["targets"]
-        if self.is_keyword:
-            return module(**{self.first: batch["tokens"]}, **given)
+        if self.keyword:
+            return module(**given, **{self.keyword: batch["tokens"]})
         return module(batch["tokens"], **given)
 
     def loss(self, output: object, batch: Any) -> Tensor:
@@ -101,18 +90,11 @@ class Brought:
     """
 
     reference: Reference
+    told: tuple[str, str]
     make: Callable
     own_loss: Callable | None
     vocab_size: int | None = None
     labels: str | None = None
-
-    @property
-    def told(self) -> tuple[str, str]:
-        """(what goes in, what the loss is), each in words."""
-        loss = "the model's own: .loss of its output"
-        if self.own_loss:
-            loss = "the user's loss(outputs, batch)"
-        return "the user's make_batch(batch, context, device, generator)", loss
 
     def call(self, module: nn.Module, batch: object, with_loss: bool) -> object:
         if isinstance(batch, dict):
@@ -138,15 +120,12 @@ Fed = Tokens | Brought
 def chosen(reference: Reference, built: object) -> tuple[nn.Module, Fed]:
     """The module and its inputs of what the user's function returned. Raises ModelError for
     anything else."""
-    module = built
-    make_batch = None
-    loss = None
-    if isinstance(built, (tuple, list)):
-        if len(built) != 3:
-            raise ModelError(
-                f"{reference.text}: returns {len(built)} values; return (module, make_batch, loss)"
-            )
-        module, make_batch, loss = built
+    parts = built if isinstance(built, (tuple, list)) else (built, None, None)
+    if len(parts) != 3:
+        raise ModelError(
+            f"{reference.text}: returns {len(parts)} values; return (module, make_batch, loss)"
+        )
+    module, make_batch, loss = parts
     if not isinstance(module, nn.Module):
         raise ModelError(
             f"{reference.text}: returns {type(module).__name__}; return a module, or (module,"
@@ -161,7 +140,9 @@ def chosen(reference: Reference, built: object) -> tuple[nn.Module, Fed]:
         if value is not None and not callable(value):
             raise ModelError(f"{reference.text}: {name} is {type(value).__name__}, no function")
     if make_batch is not None:
-        return module, Brought(reference, make_batch, loss)
+        said = "the user's loss(outputs, batch)" if loss else "the model's own: .loss of its output"
+        fed = "the user's make_batch(batch, context, device, generator)"
+        return module, Brought(reference, (fed, said), make_batch, loss)
     return module, _tokens(reference, module, loss)
 
 
@@ -169,8 +150,8 @@ def _tokens(reference: Reference, module: nn.Module, loss: Callable | None) -> T
     """How to give a model tokens, as far as it shows it."""
     if loss is not None:
         raise ModelError(f"{reference.text}: returns a loss without make_batch; return both")
-    vocab = _vocabulary(module)
-    if vocab is None:
+    size, where = _vocabulary(module)
+    if size is None:
         raise ModelError(
             f"{reference.text}: no size of a vocabulary found: neither module.config.vocab_size nor"
             " module.vocab_size nor an nn.Embedding; set one, or return (module, make_batch, loss)"
@@ -178,22 +159,25 @@ def _tokens(reference: Reference, module: nn.Module, loss: Callable | None) -> T
     parameters = inspect.signature(module.forward).parameters
     labels = next((name for name in LABELS if name in parameters), None)
     fixed = {"use_cache": False} if "use_cache" in parameters else {}
-    first = next(iter(parameters.values()), None)
-    is_keyword = first is not None and first.kind is first.KEYWORD_ONLY
-    return Tokens(reference, *vocab, first.name if first else "", is_keyword, labels, fixed)
+    name = next(iter(parameters), "")
+    is_keyword = bool(name) and parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+    passed = "".join(f", {key}={value}" for key, value in fixed.items())
+    fed = f"random tokens {name}: (batch, context) int64, below {size:,} ({where}){passed}"
+    told = (fed, LOSSES[labels])
+    return Tokens(reference, told, size, name if is_keyword else None, labels, fixed)
 
 
-def _vocabulary(module: nn.Module) -> tuple[int, str] | None:
+def _vocabulary(module: nn.Module) -> tuple[int | None, str]:
     """(size, where it was found)."""
-    configuration = getattr(module, "config", None)
-    for where, holder in {"module.config": configuration, "module": module}.items():
+    holders = {"module.config": getattr(module, "config", None), "module": module}
+    for where, holder in holders.items():
         value = getattr(holder, "vocab_size", None)
         if isinstance(value, int) and value > 0:
             return value, f"{where}.vocab_size"
     for name, part in module.named_modules():
         if isinstance(part, nn.Embedding):
             return part.num_embeddings, f"rows of the first nn.Embedding, {name}"
-    return None
+    return None, "nowhere"
 
 
 def _item(output: object, name: str) -> Any:

@@ -12,11 +12,10 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from torch import nn
 
-from stepscope.model.out_of_memory import is_out_of_memory
+from stepscope.model.out_of_memory import is_out_of_memory, said_by
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
 
 _loaded: dict[Path, ModuleType] = {}
@@ -50,7 +49,7 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
 
 def told(error: BaseException, reference: Reference) -> str:
     """An error in one line, with the last line of the user's file that it came through."""
-    said = " ".join(str(error).split())[:300]
+    said = " ".join(said_by(error).split())[:300]
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if isinstance(error, SyntaxError):
         return f"line {error.lineno}: {type(error).__name__}: {error.msg}"
@@ -116,16 +115,14 @@ def imported(reference: Reference) -> ModuleType:
 
 def _architecture(reference: Reference, keys: dict, context: int) -> nn.Module:
     """A model of transformers with random weights; nothing is downloaded."""
-    try:
-        import transformers
-    except ImportError:
+    if importlib.util.find_spec("transformers") is None:
         raise ModelError(
             f"{reference.text}: transformers is not installed; pip install the version in"
             " requirements-test.txt"
-        ) from None
+        )
     keys = dict(keys)
     attention = keys.pop("attn_implementation", None)
-    config = _config(transformers, reference, keys)
+    config = _config(reference, keys)
     if attention:
         config._attn_implementation = attention
     longest = getattr(config, "max_position_embeddings", None)
@@ -134,23 +131,21 @@ def _architecture(reference: Reference, keys: dict, context: int) -> nn.Module:
             f"{reference.text}: max_position_embeddings is {longest}, less than the context of"
             f" {context}; add the key max_position_embeddings: {context}"
         )
-    made_by = _class(transformers, reference, config)
+    made_by = _class(reference, config)
     with named_errors(reference, f"{made_by.__name__} cannot be built"):
         return made_by(config)
 
 
-def _config(transformers: ModuleType, reference: Reference, keys: dict):
+def _config(reference: Reference, keys: dict):
     """The configuration with the keys in place of its values. Raises ModelError for keys that it
     does not have."""
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+    from transformers import CONFIG_MAPPING, AutoConfig
 
-    name = reference.name
-    auto = transformers.AutoConfig
     with named_errors(reference, "its configuration is not valid"):
-        if reference.folder is None and name in CONFIG_MAPPING_NAMES:
-            make = functools.partial(auto.for_model, name)
+        if reference.folder is None and reference.name in CONFIG_MAPPING:
+            make = functools.partial(AutoConfig.for_model, reference.name)
         else:
-            make = functools.partial(_from_files, auto, reference)
+            make = functools.partial(_from_files, reference)
         plain = make()
         strange = [key for key in keys if not hasattr(plain, key)]
         if strange:
@@ -162,10 +157,12 @@ def _config(transformers: ModuleType, reference: Reference, keys: dict):
         return make(**keys)
 
 
-def _from_files(auto: Any, reference: Reference, **keys: object):
+def _from_files(reference: Reference, **keys: object):
     """The configuration of a folder, or of a repository in Hugging Face's cache."""
+    from transformers import AutoConfig
+
     try:
-        return auto.from_pretrained(
+        return AutoConfig.from_pretrained(
             reference.name, local_files_only=True, trust_remote_code=False, **keys
         )
     except OSError as error:
@@ -179,20 +176,19 @@ def _from_files(auto: Any, reference: Reference, **keys: object):
         ) from error
 
 
-def _class(transformers: ModuleType, reference: Reference, config) -> type:
+def _class(reference: Reference, config) -> type:
     """The class that the configuration names, else the architecture's language model."""
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+    import transformers
 
+    mapping = transformers.MODEL_FOR_CAUSAL_LM_MAPPING
     for name in getattr(config, "architectures", None) or []:
         if hasattr(transformers, name):
             return getattr(transformers, name)
-    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+    if type(config) not in mapping:
         raise ModelError(
             f"{reference.text}: transformers has no causal language model of {config.model_type};"
             " build it in a file of your own, with make_batch and loss"
         )
     # of some architectures a pair of classes, the usual one first
-    found = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
-    usual = found[0] if isinstance(found, tuple) else found
-    assert usual is not None
-    return usual
+    found = mapping[type(config)]
+    return found[0] if isinstance(found, tuple) else found

@@ -8,32 +8,26 @@ those of the backward pass cross: there they have no parent.
 """
 
 import fnmatch
-import sys
 import threading
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from stepscope.model import ranges
+from stepscope.model.own.sdpa import namespaces
 
 BACKWARD = " backward"
 _VIEWS = ("ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0")
 _KEY = "parts that end here"  # in what autograd lets us keep with a node
 
 
-def are_on() -> bool:
-    """Whether a profiler shows ranges now."""
-    return not isinstance(ranges.named("a part"), nullcontext)
-
-
 def names_its_own(module: nn.Module) -> bool:
     """Whether a file that the model's classes come from uses `stepscope.model.ranges` itself."""
-    files = {type(part).__module__ for part in module.modules()}
-    for file in files & set(sys.modules):
-        for value in list(vars(sys.modules[file]).values()):
-            if value is ranges or value is ranges.named:
-                return True
+    for names in namespaces(module):
+        if any(value is ranges or value is ranges.named for value in list(names.values())):
+            return True
     return False
 
 
@@ -63,12 +57,12 @@ class Names:
 
     def follow(self) -> None:
         """Have the hooks if ranges are on, and else have none: cheap where nothing changes."""
-        if are_on() == bool(self._handles):
+        if ranges.are_on() == bool(self._handles):
             return
         for handle in self._handles:
             handle.remove()
         self._handles = []
-        if are_on():
+        if ranges.are_on():
             for path, name in self._parts.items():
                 self._hook(self._module.get_submodule(path), path, name)
 
@@ -93,7 +87,7 @@ class Names:
             for end in {one.grad_fn for one in _tensors(output)}:
                 nodes = _last_nodes(end)
                 for node in nodes:
-                    self._backward.open_before(node, path, name, outer)
+                    self._open_before(node, path, name, outer)
                 if not has_input:  # as an embedding: no gradient goes on from there
                     nodes[-1].register_hook(lambda *_: self._backward.close(path))
 
@@ -102,47 +96,43 @@ class Names:
         self._handles.append(part.register_forward_pre_hook(before, with_kwargs=True))
         self._handles.append(part.register_forward_hook(after, with_kwargs=True, always_call=True))
 
+    def _open_before(self, node, *part) -> None:
+        """Open the range of a part before `node` runs; of several that it ends, the one that came
+        back last is the outermost."""
+        ending = node.metadata.setdefault(_KEY, [])
+        ending.append(part)
 
-class _Backward:
-    """The ranges that a thread of autograd has open, outermost first, as (path, range).
+        def open_all(_gradients) -> None:
+            for each in reversed(ending):
+                self._backward.open(*each)
+
+        if len(ending) == 1:
+            node.register_prehook(open_all)
+
+
+class _Backward(threading.local):
+    """The ranges that a thread of autograd has open, outermost first, by path.
 
     A gradient may be complete only after the next module's backward pass has begun: what does not
     hold that module is closed first, so that ranges always lie in each other.
     """
 
     def __init__(self) -> None:
-        self._of_thread = threading.local()
+        self._opened: dict[str, AbstractContextManager] = {}
 
-    def open_before(self, node, path: str, name: str, outer: tuple[str, ...]) -> None:
-        """Open a range before `node` runs; of several that it ends, the one that came back last is
-        the outermost."""
-        if _KEY not in node.metadata:
-            node.metadata[_KEY] = []
-            node.register_prehook(lambda _gradients: self._open_all(node.metadata[_KEY]))
-        node.metadata[_KEY].append((path, name, outer))
-
-    def _open_all(self, ending: list[tuple[str, str, tuple[str, ...]]]) -> None:
-        for path, name, outer in reversed(ending):
-            self._open(path, name, outer)
-
-    def _open(self, path: str, name: str, outer: tuple[str, ...]) -> None:
-        stack = self._stack()
-        if any(each == path for each, _ in stack):
+    def open(self, path: str, name: str, outer: tuple[str, ...]) -> None:
+        if path in self._opened:
             return  # another of its outputs came first
-        while stack and stack[-1][0] not in outer:
-            stack.pop()[1].__exit__(None, None, None)
-        stack.append((path, ranges.named(name + BACKWARD)))
-        stack[-1][1].__enter__()
+        for other in reversed(list(self._opened)):
+            if other in outer:
+                break
+            self.close(other)
+        self._opened[path] = ranges.named(name + BACKWARD)
+        self._opened[path].__enter__()
 
     def close(self, path: str) -> None:
-        stack = self._stack()
-        while any(each == path for each, _ in stack):
-            stack.pop()[1].__exit__(None, None, None)
-
-    def _stack(self) -> list[tuple[str, AbstractContextManager]]:
-        if not hasattr(self._of_thread, "stack"):
-            self._of_thread.stack = []
-        return self._of_thread.stack
+        while path in self._opened:
+            self._opened.popitem()[1].__exit__(None, None, None)
 
 
 def _last_nodes(end) -> list:
@@ -154,12 +144,5 @@ def _last_nodes(end) -> list:
 
 def _tensors(value: object) -> list[Tensor]:
     """The tensors in nested tuples, lists and dicts that a gradient passes through."""
-    if isinstance(value, Tensor):
-        return [value] if value.grad_fn is not None else []
-    if isinstance(value, dict):
-        value = list(value.values())
-    found = []
-    if isinstance(value, (tuple, list)):
-        for each in value:
-            found += _tensors(each)
-    return found
+    leaves = tree_leaves(value)
+    return [each for each in leaves if isinstance(each, Tensor) and each.grad_fn is not None]

@@ -10,7 +10,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stepscope.model.own.counting import Counter
-from stepscope.model.own.loading import told
+from stepscope.model.own.loading import named_errors
 from stepscope.model.own.reference import ModelError
 from stepscope.model.own.sdpa import SDPA, InPlaceOfSdpa
 
@@ -35,7 +35,6 @@ class Call:
     v: tuple[int, ...]
     has_mask: bool
     dropout: float
-    is_causal: bool
     scale: float | None
 
     @property
@@ -100,12 +99,10 @@ def run(own) -> Probe:
             loss = own.loss(own.make_batch())
             found.forward_flops = counter.get_total_flops()
             counter.is_backward = True
-            loss.backward()
+            with named_errors(own.reference, "backward fails"):
+                loss.backward()
         except ModelError as error:
             found.reason = str(error)
-            return found
-        except Exception as error:  # of autograd: the forward pass names its own
-            found.reason = f"{own.reference.text}: backward fails: {told(error, own.reference)}"
             return found
     found.flops = counter.get_total_flops()
     found.uncounted = tuple(sorted(counter.uncounted))
@@ -153,31 +150,19 @@ def _watched(own, found: Probe) -> Iterator[None]:
     def keep_that_it_is_called(*_: object) -> None:
         found.calls_container = True
 
+    def keep_call(query, key, value, attn_mask=None, dropout_p=0.0, *_, scale=None, **__) -> None:
+        shapes = (tuple(each.shape) for each in (query, key, value))
+        found.calls.append(Call(*shapes, attn_mask is not None, dropout_p, scale))
+
     def attention(*args, **kwargs):
-        found.calls.append(_call(*args, **kwargs))
+        keep_call(*args, **kwargs)
         return SDPA(*args, **kwargs)
 
-    hooks = []
-    if own.blocks:
-        hooks.append(own.blocks[0].register_forward_pre_hook(keep_shape, with_kwargs=True))
-        hooks.append(own.found_blocks.container.register_forward_pre_hook(keep_that_it_is_called))
-    try:
-        with InPlaceOfSdpa(own.module, attention):
-            yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def _call(
-    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
-) -> Call:
-    return Call(
-        q=tuple(query.shape),
-        k=tuple(key.shape),
-        v=tuple(value.shape),
-        has_mask=attn_mask is not None,
-        dropout=dropout_p,
-        is_causal=is_causal,
-        scale=scale,
-    )
+    with ExitStack() as watched:
+        if own.blocks:
+            container = own.found_blocks.container
+            first = container[0]
+            watched.enter_context(first.register_forward_pre_hook(keep_shape, with_kwargs=True))
+            watched.enter_context(container.register_forward_pre_hook(keep_that_it_is_called))
+        watched.enter_context(InPlaceOfSdpa(own.module, attention))
+        yield

@@ -19,21 +19,10 @@ class Blocks:
     path: str
     container: nn.ModuleList | nn.Sequential
 
-    def __len__(self) -> int:
-        return len(self.container)
-
     @property
     def parameters(self) -> int:
         """Numbers in them."""
         return numbers(self.container.parameters())
-
-    @property
-    def modules(self) -> list[nn.Module]:
-        return list(self.container)
-
-    @property
-    def class_name(self) -> str:
-        return type(self.container[0]).__name__
 
 
 def sizes(module: nn.Module) -> dict[str, int]:
@@ -93,7 +82,7 @@ def dropout(module: nn.Module) -> list[float]:
         is_layer = "Dropout" in type(part).__name__
         names = ("p",) if is_layer else ("dropout", "dropout_p", "attention_dropout")
         values = [getattr(part, name, None) for name in names]
-        found |= {float(value) for value in values if isinstance(value, float) and value > 0}
+        found |= {value for value in values if isinstance(value, float) and value > 0}
     return sorted(found)
 
 
@@ -111,12 +100,6 @@ def _is_table(part: nn.Module) -> bool:
     return isinstance(part, (nn.Embedding, nn.EmbeddingBag)) or type(part).__name__ == "Embedding"
 
 
-def _rows(module: nn.Module) -> set[int]:
-    """How many rows the tables of all embeddings have."""
-    tables = [part.weight for part in module.modules() if _is_table(part)]
-    return {len(table) for table in tables if isinstance(table, Tensor)}
-
-
 def blocks_of(module: nn.Module) -> Blocks | None:
     """The list or sequence of modules of one class with the most parameters, the longest of
     several; None if it holds less than half of the model's, embeddings and head left out."""
@@ -125,18 +108,18 @@ def blocks_of(module: nn.Module) -> Blocks | None:
         for path, part in module.named_modules()
         if isinstance(part, (nn.ModuleList, nn.Sequential)) and _repeats(part)
     ]
-    best = max(found, key=lambda blocks: (blocks.parameters, len(blocks)), default=None)
-    rows = _rows(module)
-    shapes = [each.shape for each in module.parameters()]
-    inner = sum(shape.numel() for shape in shapes if len(shape) != 2 or shape[0] not in rows)
-    is_most = best is not None and best.parameters >= max(LEAST_SHARE * inner, 1)
+    best = max(found, key=lambda one: (one.parameters, len(one.container)), default=None)
+    tables = [part.weight for part in module.modules() if _is_table(part)]
+    rows = {len(table) for table in tables if isinstance(table, Tensor)}
+    inner = [each for each in module.parameters() if each.ndim != 2 or each.shape[0] not in rows]
+    is_most = best is not None and best.parameters >= max(LEAST_SHARE * numbers(inner), 1)
     return best if is_most else None
 
 
 def _repeats(container: nn.ModuleList | nn.Sequential) -> bool:
     """Whether it holds modules of one class; a sequence needs two of them, a list may have one."""
-    is_of_one_class = len({type(each) for each in container}) == 1
-    return is_of_one_class and (len(container) > 1 or isinstance(container, nn.ModuleList))
+    least = 1 if isinstance(container, nn.ModuleList) else 2
+    return len(container) >= least and len(set(map(type, container))) == 1
 
 
 @dataclass(frozen=True)

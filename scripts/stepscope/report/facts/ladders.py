@@ -88,9 +88,15 @@ class Ladder:
         return [rung for rung in self.after_plain if rung.is_gain]
 
     @property
+    def wrong(self) -> list[Rung]:
+        """Those with which the step computes something else."""
+        return [rung for rung in self.after_plain if rung.is_wrong]
+
+    @property
     def without_gain(self) -> list[Rung]:
         """Those that were judged and were not."""
-        return [rung for rung in self.after_plain if rung.has_verdict and rung not in self.gains]
+        told = self.gains + self.wrong
+        return [rung for rung in self.after_plain if rung.has_verdict and rung not in told]
 
     @property
     def losses(self) -> list[Rung]:

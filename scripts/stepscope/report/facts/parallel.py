@@ -2,6 +2,7 @@
 whom."""
 
 from functools import cached_property
+from math import inf
 from statistics import fmean
 
 from stepscope.report.facts.machine import Chapter, Place, place
@@ -53,8 +54,8 @@ class Parallel(Chapter):
         bytes, of the rank that has most.
         """
         step = self._measured("time", name)
-        devices = None if name == ALONE else self.devices
-        faster = over(self._measured("time", ALONE), step)
+        devices = None if is_alone(name) else self.devices
+        faster = over(self._of_one(name), step)
         energy = self._measured("energy", name)
         tokens = self.place.batch * self.place.context * value_of(self.devices)
         predicted = number(self._predicted(name), "predicted", "s") if devices else None
@@ -69,6 +70,11 @@ class Parallel(Chapter):
             "peak": self._measured("peak_allocated", name),
         }
 
+    def _of_one(self, name: str) -> Maybe:
+        """One device's step with the same options, else as it is."""
+        same = name.replace(strategy_of(name), ALONE, 1)
+        return self._measured("time", same) or self._measured("time", ALONE)
+
     @cached_property
     def predictions(self) -> tuple[Row, ...]:
         """By strategy: times the tokens of one device, by number of devices."""
@@ -77,7 +83,7 @@ class Parallel(Chapter):
         return tuple(
             {"name": Name(name)} | {f"on{row['devices']:.0f}": _times(one, row) for row in own}
             for (name,), own in grouped(rows, "variant").items()
-            if name != ALONE
+            if not is_alone(name)
         )
 
     @cached_property
@@ -109,7 +115,7 @@ class Parallel(Chapter):
     @cached_property
     def best(self) -> Row:
         """The one on several devices that has the shortest step; empty without one."""
-        others = [each for each in self.strategies if each["name"] != ALONE]
+        others = [each for each in self.strategies if not is_alone(each["name"])]
         return least(others, "step") or {}
 
     @cached_property
@@ -123,7 +129,7 @@ class Parallel(Chapter):
     def ranks(self) -> tuple[Row, ...]:
         """Of every strategy but one device, each rank's step under the profiler."""
         rows = self.data.dicts("ranks", cell=self.cell)
-        return tuple(_rank(shown(row)) for row in rows if row["variant"] != ALONE)
+        return tuple(_rank(shown(row)) for row in rows if not is_alone(row["variant"]))
 
     @property
     def _best(self) -> list[Row]:
@@ -167,11 +173,23 @@ class Parallel(Chapter):
         largest = max(shares, key=lambda each: abs(value_of(each)), default=None)
         return scaled(largest, -1.0) if value_of(largest) < 0 else largest
 
+    @property
+    def _compared(self) -> list[Row]:
+        return self.data.series(cell=self.cell, quantity="difference")
+
+    @cached_property
+    def differing(self) -> list[Name]:
+        """Those whose gradients are off one device's by more than rounding explains."""
+        rows = self.data.series(cell=self.cell, quantity="tolerance")
+        most = {row["variant"]: row["median"] for row in rows}
+        wrong = [row for row in self._compared if row["median"] > most.get(row["variant"], inf)]
+        return [Name(row["variant"]) for row in wrong]
+
     @cached_property
     def difference(self) -> Maybe:
         """How far gradients of a strategy differ at most from those of one device, relative."""
-        rows = self.data.series(cell=self.cell, quantity="difference")
-        worst = max((row["median"] for row in rows), default=None)
+        same = [row for row in self._compared if row["variant"] not in self.differing]
+        worst = max((row["median"] for row in same), default=None)
         return None if worst is None else Quantity(worst, "error", cells=(self.cell,))
 
     @cached_property
@@ -184,6 +202,16 @@ class Parallel(Chapter):
     def hiding(self) -> Maybe:
         """Sequences a device from which the best strategy's communication hides, as predicted."""
         return number(self._predicted(self.best.get("name", "")), "hiding_batch", "count")
+
+
+def strategy_of(name: str) -> str:
+    """`overlapped` of `overlapped-ctas=8`."""
+    return name.split("-")[0]
+
+
+def is_alone(name: str) -> bool:
+    """Whether one device runs it."""
+    return strategy_of(name) == ALONE
 
 
 def _rank(row: Row) -> Row:

@@ -190,8 +190,13 @@ class Rung(Change):
 
     @property
     def is_gain(self) -> bool:
-        """Whether it was judged faster, by the clock or without the host."""
-        return "faster" in (self.verdict, self.gpu_verdict)
+        """Whether it was judged faster, by the clock or without the host, and computes the same."""
+        return "faster" in (self.verdict, self.gpu_verdict) and not self.is_wrong
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether with it loss or gradients come to differ by more than rounding explains."""
+        return self.differs and not (self.before and self.before.differs)
 
     @cached_property
     def predicted_won(self) -> Maybe:
