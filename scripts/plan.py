@@ -5,14 +5,14 @@ Minutes are those of all cells, measured anew, at the rates of an H100 or a serv
 """
 
 import argparse
-import functools
 import math
 import sys
 from pathlib import Path
 
+from snakemake.utils import update_config
 from stepscope.axes import modes_up_to, option
 from stepscope.config import ConfigError, hardware
-from stepscope.config.config import merged, validated
+from stepscope.config.config import validated
 from stepscope.config.grid import Cell
 from stepscope.config.studies import BY_NAME, LADDER, STUDIES, TIMING
 from stepscope.formulas import flops, footprint_peak
@@ -54,9 +54,9 @@ def main() -> None:
     given = flags.parse_args()
     presets = [] if given.preset == "default" else [ROOT / f"rules/presets/{given.preset}.yaml"]
     try:
-        config = functools.reduce(
-            merged, map(read_yaml, [ROOT / "config.yaml", *presets, *given.configfile])
-        )
+        config = read_yaml(ROOT / "config.yaml")
+        for path in (*presets, *given.configfile):
+            update_config(config, read_yaml(path))
         if given.device:
             config["device"] = given.device
         if given.device == "cuda":

@@ -32,7 +32,7 @@ def main() -> None:
             precision_normalisation,
             precision_products,
         )
-        from stepscope.measure.found import Found
+        from stepscope.measure.found import Found, Outcome
 
         probes = {
             "accumulation": precision_accumulation.measure,
@@ -54,7 +54,7 @@ def main() -> None:
             _say(table)
         found = Found()
         if all(row.get("status") == "unsupported" for row in rows):
-            found.status(spec["probe"], "unsupported", rows[0]["reason"])
+            found.status(spec["probe"], Outcome("unsupported", rows[0]["reason"]))
         else:
             found.status(spec["probe"])
         running.finish([found], [spec["probe"]], {"tables": tables})

@@ -30,7 +30,7 @@ def main() -> None:
     device = spec["device"]
     with cell(studies.PROFILE.file, spec, settings, tools=tools(device), files="trace") as running:
         from stepscope.measure import profiled_steps
-        from stepscope.measure.found import Found
+        from stepscope.measure.found import Found, Outcome
         from stepscope.measure.workload import unsupported
 
         tool, first = _tool(spec), None
@@ -43,7 +43,8 @@ def main() -> None:
         }
         if reason:
             found = Found()
-            found.status(profiled_steps.NAME, "unsupported", reason, mode=option(spec, "mode"))
+            refused = Outcome("unsupported", reason)
+            found.status(profiled_steps.NAME, refused, mode=option(spec, "mode"))
         elif tool == "nsys":
             program = Path(__file__).resolve()
             found = nsys.record(
@@ -51,12 +52,9 @@ def main() -> None:
             )
         else:
             path = running.folder / "trace.json.gz"
-            is_torch = tool == "torch"
-            profiler = (
-                profiled_steps.TorchProfiler(device, path)
-                if is_torch
-                else profiled_steps.Profiler(device)
-            )
+            profiler = profiled_steps.capture_range(device)
+            if tool == "torch":
+                profiler = profiled_steps.torch_profiler(device, path)
             found, first = profiled_steps.measure(spec, running.telemetry, profiler)
             if path.is_file():
                 trace |= {"version": identity.torch_version(), "file": path.name}

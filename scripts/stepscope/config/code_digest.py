@@ -9,6 +9,7 @@ that name it.
 import ast
 import functools
 import hashlib
+import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -19,37 +20,40 @@ SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
 KINDS_OF_MODEL = "stepscope.measure.models"  # a module for each kind of model
 
-# Whether a module, or every module of a package, can change a measured number. The longest name
-# that matches decides; what nothing here matches counts, and so does every program.
-COUNTS = {
-    "stepscope.archive": False,  # packs results that are there
-    "stepscope.axes": True,  # what runs under a name: a precision's type, a mode's phases
-    "stepscope.files": False,  # how files are written
-    "stepscope.machine": False,  # what the machine is, and who waits for whom
-    "stepscope.machine.cores": True,  # which core the steps run on
-    "stepscope.model": True,  # what a step computes
-    "stepscope.model.own.files": False,  # which files a model of one's own is made of
-    "stepscope.model.about": False,  # what an option's value says of itself
-    "stepscope.model.chosen": False,  # finds the modules, which count by themselves
-    "stepscope.formulas": False,  # what a step costs, which times are divided by afterwards
-    "stepscope.kernels": True,  # our attention kernels and how they are launched
-    "stepscope.measure": True,  # clock, steps, precision, and each study's own measuring module
-    "stepscope.measure.own_cell": False,  # what is shown and recorded of a model of one's own
-    "stepscope.measure.printing": False,  # what the terminal shows
-    "stepscope.measure.provenance": False,  # versions and names for the record
-    "stepscope.measure.record": False,  # how results are written
-    "stepscope.parallel": True,  # several devices in one step
-    "stepscope.parallel.predicted": False,  # what is set beside it
-    "stepscope.config": False,  # how a configuration becomes specs; the spec counts by itself
-    "stepscope.recordings": False,  # reads what was recorded
-    "stepscope.results": False,  # reads records
-    "stepscope.snapshot": False,  # reads what was recorded
-    "stepscope.trace": False,  # reads what was recorded
-    "stepscope.yaml_files": False,  # how the configuration is read
-    "stepscope.trace.apart": True,  # of ranks, as they are measured
-    "stepscope.trace.collectives": True,  # who waits for whom, among them
-    "stepscope.trace.nesting": True,  # what of a kernel lies beside them
-}
+# Modules, or packages with all their modules, that cannot change a measured number, and those that
+# can. The longest name that matches decides; what nothing here matches counts, and so does every
+# program.
+WITHOUT_EFFECT = (
+    "stepscope.archive",  # packs results that are there
+    "stepscope.files",  # how files are written
+    "stepscope.machine",  # what the machine is, and who waits for whom
+    "stepscope.model.own.files",  # which files a model of one's own is made of
+    "stepscope.model.about",  # what an option's value says of itself
+    "stepscope.model.chosen",  # finds the modules, which count by themselves
+    "stepscope.formulas",  # what a step costs, which times are divided by afterwards
+    "stepscope.measure.own_cell",  # what is shown and recorded of a model of one's own
+    "stepscope.measure.printing",  # what the terminal shows
+    "stepscope.measure.provenance",  # versions and names for the record
+    "stepscope.measure.record",  # how results are written
+    "stepscope.parallel.predicted",  # what is set beside it
+    "stepscope.config",  # how a configuration becomes specs; the spec counts by itself
+    "stepscope.recordings",  # reads what was recorded
+    "stepscope.results",  # reads records
+    "stepscope.snapshot",  # reads what was recorded
+    "stepscope.trace",  # reads what was recorded
+    "stepscope.yaml_files",  # how the configuration is read
+)
+WITH_EFFECT = (
+    "stepscope.axes",  # what runs under a name: a precision's type, a mode's phases
+    "stepscope.machine.cores",  # which core the steps run on
+    "stepscope.model",  # what a step computes
+    "stepscope.kernels",  # our attention kernels and how they are launched
+    "stepscope.measure",  # clock, steps, precision, and each study's own measuring module
+    "stepscope.parallel",  # several devices in one step
+    "stepscope.trace.apart",  # of ranks, as they are measured
+    "stepscope.trace.collectives",  # who waits for whom, among them
+    "stepscope.trace.nesting",  # what of a kernel lies beside them
+)
 
 # Fields of Python's syntax tree that do not change what a program does, or that not every version
 # has.
@@ -61,8 +65,9 @@ def counts(module: str) -> bool:
     """Whether a module, or a program by its file name, can change a measured number."""
     if module == PACKAGE:
         return False  # its docstring
-    found = [name for name in COUNTS if module == name or module.startswith(f"{name}.")]
-    return COUNTS[max(found, key=len)] if found else True
+    known = (*WITHOUT_EFFECT, *WITH_EFFECT)
+    found = [name for name in known if f"{module}.".startswith(f"{name}.")]
+    return max(found, key=len, default=module) not in WITHOUT_EFFECT
 
 
 def modules_of(spec: dict) -> list[str]:
@@ -115,7 +120,7 @@ class Sources:
 
         by_name: modules that the program loads by name, so that no import statement shows them.
         measured: of the modules alone that can change a number. Raises FileNotFoundError for a
-        program or module that is not there.
+        program that is not there.
         """
         return self._digest(program, tuple(by_name), measured)
 
@@ -131,9 +136,6 @@ class Sources:
         name."""
         first = self._scripts / program
         found = {first.name: first}
-        for name in by_name:
-            if self._file_of(name) is None:
-                raise FileNotFoundError(f"there is no module {name} in {self._scripts}")
         waiting = [*self._read(first)[1], *by_name]
         while waiting:
             name = waiting.pop()
@@ -146,8 +148,8 @@ class Sources:
     def _found(self, name: str) -> Path | None:
         """File of a module or package of this library; None for anything else."""
         base = self._scripts / Path(*name.split("."))
-        own = name == PACKAGE or name.startswith(f"{PACKAGE}.")
-        files = (base.with_suffix(".py"), base / "__init__.py") if own else ()
+        is_own = name.partition(".")[0] == PACKAGE
+        files = (base.with_suffix(".py"), base / "__init__.py") if is_own else ()
         return next((path for path in files if path.is_file()), None)
 
     def _parsed(self, path: Path) -> tuple[str, tuple[str, ...]]:
@@ -167,11 +169,9 @@ def imported(tree: ast.Module) -> tuple[str, ...]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
-    found = set(names)
-    for name in names:
-        while "." in name:
-            name = name.rpartition(".")[0]
-            found.add(name)
+    found: set[str] = set()
+    for name in names:  # a.b.c is a, a.b and a.b.c
+        found.update(itertools.accumulate(name.split("."), "{}.{}".format))
     return tuple(sorted(found))
 
 

@@ -20,16 +20,6 @@ MOST_SHOWN = 200  # characters of what jsonschema says, which holds the value
 _AS_WRITTEN = re.compile(r"true|false|-?\d{1,15}(\.\d{1,15})?")
 
 
-def merged(base: dict, over: dict) -> dict:
-    """`base` with `over` laid on top: mappings key by key, everything else replaced. Neither is
-    changed."""
-    result = dict(base)
-    for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(result.get(key), dict)
-        result[key] = merged(result[key], value) if both else value
-    return result
-
-
 def validated(config: dict, schema_path: Path) -> dict:
     """`config` with the schema's defaults filled in, and each number written in one way: 1.0 as 1.
 

@@ -7,8 +7,9 @@ was changed.
 import argparse
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -36,29 +37,21 @@ class Settings:
     time_limit: float
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    return _number(text, int, "whole number", 1)
-
-
-def not_negative(text: str) -> int:
-    """A whole number of at least 0."""
-    return _number(text, int, "whole number", 0)
-
-
-def duration(text: str) -> float:
-    """A finite number of at least 0."""
-    return _number(text, float, "number", 0)
-
-
-def _number(text: str, kind: type[N], words: str, least: int) -> N:
+def _number(kind: type[N], least: int, text: str) -> N:
+    """A finite number of at least so much."""
     try:
         value = kind(text)
     except ValueError:
+        words = "whole number" if kind is int else "number"
         raise argparse.ArgumentTypeError(f"{text!r} is no {words}") from None
     if not least <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is out of range; use at least {least}")
     return value
+
+
+positive = partial(_number, int, 1)
+not_negative = partial(_number, int, 0)
+duration = partial(_number, float, 0)
 
 
 def lengths(text: str) -> list[int]:
@@ -103,17 +96,17 @@ def _json(text: str) -> object:
         return None
 
 
+Choices = Iterable[str] | None
+
+
 class Flag(NamedTuple):
     """type: how its text is read. is_neutral: whether a spec lacks it at its default."""
 
     help: str
     type: Callable = str
     default: object = None
-    choices: list | tuple | dict | None = None
+    choices: Choices = None
     is_neutral: bool = False
-
-
-Choices = list | tuple | dict | None
 
 
 def _neutral(help_: str, default: object, choices: Choices = None) -> Flag:
@@ -140,7 +133,7 @@ OPTIONS = ("mode", *PLAIN_STEP)
 FIXED = ("warmup", "steps")
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds")
 COMMON = ("seed", "threads", "device")
-NSYS = tuple(f"nsys_{key}" for key in NSYS_NEUTRAL)
+NSYS = tuple(NSYS_NEUTRAL)
 BESIDE = ("size", "time_limit", "out")  # in no spec
 
 FLAGS = {

@@ -31,14 +31,13 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
         device = identity.choose_device(config["device"])
         entries = {identity.hardware_label(device): {}}
     for label in entries:
-        if label in OTHER_FOLDERS or label.endswith(OTHER_FILES) or len(label) > 64:
+        if label in OTHER_FOLDERS or label.endswith(OTHER_FILES):
             raise ConfigError(
-                f"config key hardware: {label!r} is not a usable name; use at most 64 letters,"
-                f" digits, '.', '_' and '-', none of {', '.join(OTHER_FOLDERS)}, and no name that"
-                f" ends with {' or '.join(OTHER_FILES)}"
+                f"config key hardware: {label!r} is not a usable name; use none of"
+                f" {', '.join(OTHER_FOLDERS)}, and none that ends with {' or '.join(OTHER_FILES)}"
             )
     found = [_hardware(label, entry, config, results) for label, entry in entries.items()]
-    at_hand = [one.label for one in found if one.here and one.measured]
+    at_hand = [one.label for one in found if one.here]
     if len(at_hand) > 1:
         raise ConfigError(
             f"config key hardware: {' and '.join(at_hand)} would both be the machine at hand; give"
@@ -69,11 +68,9 @@ def is_of_results(baseline: str) -> bool:
 def wrong_baseline(config: dict, compares: bool, reports: bool) -> str | None:
     """One line where the baseline is not of the kind that a run's targets take; else None."""
     baseline = config["baseline"]
-    if compares and not baseline:
-        return "config key baseline: compare needs a results folder; give --config baseline=PATH"
-    if compares and not is_of_results(baseline):
+    if compares and not (baseline and is_of_results(baseline)):
         return (
-            f"config key baseline: {baseline!r} is a machine, but compare needs a results folder;"
+            f"config key baseline: compare needs a results folder, not {baseline!r};"
             " give --config baseline=PATH"
         )
     if reports and baseline and baseline not in config["hardware"] and is_of_results(baseline):
@@ -89,6 +86,7 @@ def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:
     measured = entry.get("measure", True)
     here = measured and not asked
     wanted = entry.get("device", config["device"])
+    threads = entry.get("threads", config["threads"])
     if here:
         if "python" in entry:
             raise ConfigError(
@@ -97,11 +95,11 @@ def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:
             )
         device = identity.choose_device(wanted)
         key = f"hardware.{label}.threads" if "threads" in entry else "threads"
-        threads = _threads_here(entry.get("threads", config["threads"]), device, key)
+        threads = _threads_here(threads, device, key)
         _check_expected(label, entry.get("expect"), device)
     else:
         device = (_device_of_records(label, results) or "cuda") if wanted == "auto" else wanted
-        threads = _threads_elsewhere(label, entry, device, measured, config)
+        threads = _threads_elsewhere(threads, device, label, measured)
     return Hardware(
         label=label,
         device=device,
@@ -145,11 +143,10 @@ def _threads_here(wanted: int | str, device: str, key: str) -> int:
     return wanted
 
 
-def _threads_elsewhere(label: str, entry: dict, device: str, measured: bool, config: dict) -> int:
+def _threads_elsewhere(wanted: int | str, device: str, label: str, measured: bool) -> int:
     """Threads are part of a cell's spec, so a CPU that is not at hand has to be told how many."""
-    threads = entry.get("threads", config["threads"])
-    if threads != "auto":
-        return threads
+    if not isinstance(wanted, str):
+        return wanted
     if device == "cpu" and measured:
         raise ConfigError(
             f"config key hardware.{label}: threads: auto means all cores of a CPU but one, and"
@@ -218,10 +215,9 @@ def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> 
 def asked_of_any(machines: list[Hardware]) -> list[str]:
     """Resources that a rule names: a key that no machine has would hide what the user's own profile
     sets for it."""
-    by_jobs = [one for one in machines if one.by_jobs]
-    if not by_jobs:
+    asked: set[str] = set().union(*(one.asked for one in machines if one.by_jobs))
+    if not asked:  # what is measured by jobs asks for something
         return ["gpu", "minutes", "runtime"]
-    asked = {key for one in by_jobs for key in one.asked}
     names = [key for key in SLURM_KEYS if key in asked]
     if asked & {"exclusive", "slurm_extra"}:
         names.append("slurm_extra")

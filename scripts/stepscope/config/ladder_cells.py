@@ -21,13 +21,13 @@ def ladder_cells(target: Target) -> list[Cell]:
     for place in target.settings["places"][target.device]:
         size = place["size"]
         context = place["context"]
-        check_size(size, config, f"config key ladder.places.{target.device}")
+        check_size(size, models, f"config key ladder.places.{target.device}")
         batch = place.get("batch", usual)
         spec = {
             **models[size],
             "context": context,
             "batch": batch,
-            "variants": _variants_at(place, config, target.device),
+            "variants": _variants_at(place, target, models),
             **timed_steps(target),
             **target.common,
         }
@@ -36,13 +36,12 @@ def ladder_cells(target: Target) -> list[Cell]:
     return each_once(cells)
 
 
-def _variants_at(place: dict, config: dict, device: str) -> list[dict]:
+def _variants_at(place: dict, target: Target, models: dict[str, dict]) -> list[dict]:
     """The variants of a place: all, or the rungs from the one on that it names, without asides."""
-    study = config["ladder"]
-    rungs = rungs_of(study["rungs"][device], f"config key ladder.rungs.{device}")
+    device = target.device
+    rungs = rungs_of(target.settings["rungs"][device], f"config key ladder.rungs.{device}")
     if "start" not in place:
-        key = f"config key ladder.asides.{device}"
-        return rungs + _asides_at(place["size"], study["asides"][device], rungs, config, key)
+        return rungs + _asides_at(place["size"], target, rungs, models)
     names = [rung["name"] for rung in rungs]
     if place["start"] not in names:
         raise ConfigError(
@@ -70,17 +69,16 @@ def rungs_of(changes: list[dict], key: str) -> list[dict]:
     return rungs
 
 
-def _asides_at(
-    size: str, asides: list[dict], rungs: list[dict], config: dict, key: str
-) -> list[dict]:
+def _asides_at(size: str, target: Target, rungs: list[dict], models: dict[str, dict]) -> list[dict]:
     """The asides at a size, each a rung with another value of one option.
 
     Raises ConfigError for an aside that leaves from no rung, varies nothing, or has more blocks
     than the size.
     """
+    key = f"config key ladder.asides.{target.device}"
     of_rung = {rung["name"]: rung for rung in rungs}
     found: dict[str, dict] = {}
-    for aside in asides:
+    for aside in target.settings["asides"][target.device]:
         after = aside["after"]
         if after not in of_rung:
             raise ConfigError(
@@ -92,14 +90,14 @@ def _asides_at(
                 " together"
             )
         for other in aside.get("size", []):
-            check_size(other, config, key)
+            check_size(other, models, key)
         if size not in aside.get("size", [size]):
             continue
         changes = [aside["together"]] if "together" in aside else []
         for option in VARIED:
             changes += [{option: value} for value in aside.get(option, [])]
         for change in changes:
-            check_blocks(change, size, config["sizes"].get(size, {}), key)
+            check_blocks(change, size, models[size], key)
             name = _name(change)
             if name in of_rung or name in found:
                 name = f"{after}+{name}"

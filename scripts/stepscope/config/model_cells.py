@@ -1,6 +1,7 @@
 """Cells that run the model: one for each point of size x context x precision and the options."""
 
 import math
+from collections.abc import Iterable
 
 from stepscope.axes import NEUTRAL
 from stepscope.config import Complaints, ConfigError, own_models, recordings
@@ -38,10 +39,8 @@ def parallel_cells(target: Target) -> list[Cell]:
     strategies = target.settings["strategies"][target.device]
     variants = [{"name": strategy_name(one)} | one for one in strategies]
     cells = training_cells(target, {"variants": variants} | timed_steps(target))
-    if target.device == "cpu" or target.gpus is None:
-        return cells
-    most = target.gpus
-    return [cell for cell in cells if cell.spec.get("devices", 1) <= most]
+    most = target.gpus if target.device == "cuda" else None
+    return [cell for cell in cells if most is None or cell.spec.get("devices", 1) <= most]
 
 
 def strategy_name(strategy: dict) -> str:
@@ -52,14 +51,14 @@ def strategy_name(strategy: dict) -> str:
 
 def memory_cells(target: Target) -> list[Cell]:
     """The cells of the memory grid, in the configuration's order."""
-    return training_cells(target, counted_steps(target))
+    return training_cells(target, of_device(target, "warmup", "steps"))
 
 
 def profile_cells(target: Target) -> list[Cell]:
     """The cells of the profile grid, in the configuration's order. Only where nsys may record they
     have its options."""
     profiler = target.settings["profiler"]
-    settings = counted_steps(target) | {"profiler": profiler}
+    settings = of_device(target, "warmup", "steps") | {"profiler": profiler}
     if target.device == "cuda" and profiler != "torch":
         settings |= nsys_options(target.settings["nsys"])
     return training_cells(target, settings)
@@ -69,30 +68,27 @@ def timed_steps(target: Target) -> dict:
     """How a study that takes times warms up and stops, as parts of a spec."""
     steps = target.settings["steps"][target.device]
     return {
-        "processes": target.settings["processes"][target.device],
-        "warmup": target.settings["warmup"][target.device],
+        **of_device(target, "processes", "warmup"),
         "steps": steps["min"],
         "max_steps": steps["max"],
         "max_seconds": steps["seconds"],
     }
 
 
-def counted_steps(target: Target) -> dict:
-    """How a study that runs so many steps warms up and stops, as parts of a spec."""
-    return {key: target.settings[key][target.device] for key in ("warmup", "steps")}
+def of_device(target: Target, *keys: str) -> dict:
+    """What a study's settings say under these keys for the device, as parts of a spec."""
+    return {key: target.settings[key][target.device] for key in keys}
 
 
 def nsys_options(chosen: dict) -> dict:
     """The configuration's choices for nsys as parts of a spec, without those that are at their
     neutral value."""
-    chosen = chosen | {"trace": sorted(chosen["trace"])}  # the order says nothing
-    changed = {key: value for key, value in chosen.items() if value != NSYS_NEUTRAL[key]}
-    spec = {f"nsys_{key}": value for key, value in changed.items()}
-    if "nsys_trace" in spec:
-        spec["nsys_trace"] = ",".join(spec["nsys_trace"])
-    if "nsys_cuda_memory_usage" in spec:
-        spec["nsys_cuda_memory_usage"] = "true"
-    return spec
+    as_flags = {
+        "trace": ",".join(sorted(chosen["trace"])),  # the order says nothing
+        "cuda_memory_usage": str(chosen["cuda_memory_usage"]).lower(),
+    }
+    spec = {f"nsys_{key}": value for key, value in (chosen | as_flags).items()}
+    return {key: value for key, value in spec.items() if value != NSYS_NEUTRAL[key]}
 
 
 def training_cells(target: Target, settings: dict) -> list[Cell]:
@@ -111,7 +107,7 @@ def training_cells(target: Target, settings: dict) -> list[Cell]:
                 wrong.note(f"{key}: its cells have no {axis}; remove it")
         for point in points(entry, target.axes):
             with wrong.noted():
-                check_size(point["size"], target.config, key)
+                check_size(point["size"], models, key)
                 cells.append(_cell(target, point, models[point["size"]], settings, key))
     wrong.tell()
     return each_once(cells)
@@ -144,11 +140,7 @@ def _plain_heads(point: dict, model: dict, place: str) -> None:
     Raises ConfigError where they do not divide Q's, and for a model of one's own, which has its
     heads by itself.
     """
-    given = [
-        axis
-        for axis in ("key_value_heads", "window")
-        if point.get(axis) not in (None, NEUTRAL[axis])
-    ]
+    given = [axis for axis in ("key_value_heads", "window") if point.get(axis)]
     if given and "num_heads" not in model:
         raise ConfigError(
             f"{place} is a model of your own and has its own {given[0]}; remove the axis"
@@ -189,17 +181,14 @@ def models_of(config: dict) -> dict[str, dict]:
             ModelShape(**own)
         except ValueError as error:
             raise ConfigError(f"config key sizes.{name}: {error}") from None
-        more = [each for each in own if each not in SHAPE]
-        result[name] = {each: own[each] for each in (*SHAPE, *more)}
+        result[name] = {key: own[key] for key in SHAPE} | own
     return result | own_models.specs(config)
 
 
-def check_size(name: str, config: dict, key: str) -> None:
-    """Raise ConfigError for a name that neither a size has nor a model of one's own."""
-    names = [*config["sizes"], *config["models"]]
-    if name not in names:
-        where = "sizes, or under models," if config["models"] else "sizes"
+def check_size(name: str, known: Iterable[str], key: str) -> None:
+    """Raise ConfigError for a name that is not among those known of sizes and own models."""
+    if name not in known:
         raise ConfigError(
-            f"{key}: there is no size {name!r}; add it under {where} or choose from"
-            f" {', '.join(names)}"
+            f"{key}: there is no size {name!r}; add it to the configuration, or choose from"
+            f" {', '.join(known)}"
         )

@@ -4,7 +4,7 @@
 from stepscope.axes import FULL
 from stepscope.config import ConfigError
 from stepscope.config.grid import Cell, Target, each_once, options_path, points
-from stepscope.config.model_cells import SHAPE, timed_steps
+from stepscope.config.model_cells import SHAPE, check_size, of_device, timed_steps
 
 ATTENTION_AXES = ("d_head", "precision", "mask", "batch", "key_value_heads", "keys", "window")
 ATTENTION_BATCH = 8  # the default, which no path names
@@ -16,12 +16,10 @@ def attention_cells(target: Target) -> list[Cell]:
 
     Raises ConfigError for a grid that is wrong.
     """
-    study = target.settings
-    device = target.device
     result = []
-    for entry in study["grid"][device]:
+    for entry in target.settings["grid"][target.device]:
         for point in points(entry, target.axes):
-            shape = _shape(entry, point, f"config key attention.grid.{device}")
+            shape = _shape(entry, point, f"config key attention.grid.{target.device}")
             spec = {
                 "variants": [{"name": name} for name in entry["implementation"]],
                 "d_head": point["d_head"],
@@ -31,8 +29,8 @@ def attention_cells(target: Target) -> list[Cell]:
                 **timed_steps(target),
                 **target.common,
             }
-            neutral = {"batch": ATTENTION_BATCH}
-            options = {key: value for key, value in shape.items() if value != neutral.get(key)}
+            usual = "batch", ATTENTION_BATCH
+            options = dict(option for option in shape.items() if option != usual)
             place = f"d{point['d_head']}/{point['precision']}{options_path(options)}"
             result.append(target.cell(place, spec))
     return each_once(result)
@@ -46,8 +44,8 @@ def _shape(entry: dict, point: dict, key: str) -> dict:
             f"{key}: an entry has batch, or tokens (batch × length); give one of them"
         )
     mask = point.get("mask", FULL)
-    heads = entry.get("width", 0) // point["d_head"]
-    if entry.get("width", 0) % point["d_head"]:
+    heads, rest = divmod(entry.get("width", 0), point["d_head"])
+    if rest:
         raise ConfigError(
             f"{key}: width {entry['width']} is no multiple of d_head {point['d_head']}; change one"
         )
@@ -81,19 +79,17 @@ def _shape(entry: dict, point: dict, key: str) -> dict:
 
 def ceilings_cells(target: Target) -> list[Cell]:
     """A large matrix product for each precision of the configuration, and a large copy."""
-    study = target.settings
     settings = target.settings[target.device]
     matmul = {"operation": "matmul", "order": settings["matmul_order"]}
     copy = {"operation": "copy", "mebibytes": settings["copy_mebibytes"]}
     parts = [matmul | {"precision": precision} for precision in settings["precision"]]
     parts.append(copy | {"precision": "fp32"})
     until = {
-        "processes": study["processes"][target.device],
-        "warmup": study["warmup"][target.device],
+        **of_device(target, "processes", "warmup"),
         "steps": settings["steps"],
         "max_seconds": settings["seconds"],
+        **target.common,
     }
-    until |= target.common
     return each_once(
         target.cell(f"{part['operation']}/{part['precision']}", part | until) for part in parts
     )
@@ -106,11 +102,7 @@ def precision_cells(target: Target) -> list[Cell]:
     """
     study = target.settings
     config = target.config
-    if study["size"] not in config["sizes"]:
-        raise ConfigError(
-            f"config key precision.size: there is no size {study['size']!r}; "
-            f"choose from {', '.join(map(str, config['sizes']))}"
-        )
+    check_size(study["size"], config["sizes"], "config key precision.size")
     model = {
         **{key: config["sizes"][study["size"]][key] for key in SHAPE},
         "vocab_size": config["model"]["vocab_size"],

@@ -18,7 +18,6 @@ from stepscope.config import ConfigError
 from stepscope.config.code_digest import imported, source_digest
 from stepscope.machine.identity import PACKAGE
 
-KINDS = ("build", "hf")
 HUGGING_FACE = "transformers"  # which every model of hf: is made of
 
 
@@ -40,11 +39,10 @@ def _spec(name: str, entry: dict, sizes: dict) -> dict:
     where = f"config key models.{name}"
     if name in sizes:
         raise ConfigError(f"{where}: there is a size of that name, too; rename one of them")
-    kinds = [kind for kind in KINDS if kind in entry]
-    if len(kinds) != 1:
+    if ("build" in entry) == ("hf" in entry):
         raise ConfigError(f"{where}: give either build: FILE:FUNCTION or hf: NAME")
-    keys = {key: value for key, value in entry.items() if key not in KINDS}
-    reference = f"hf:{entry['hf']}" if kinds == ["hf"] else entry["build"]
+    keys = {key: value for key, value in entry.items() if key not in ("build", "hf")}
+    reference = entry["build"] if "build" in entry else f"hf:{entry['hf']}"
     try:
         package().parse(reference)
         return part_of_spec(reference, keys)

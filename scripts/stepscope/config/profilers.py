@@ -1,13 +1,14 @@
 """What Nsight Systems records unless it is told otherwise, and the programs that a profile cell
 depends on."""
 
-# Part of a spec only if changed: what nsys records beside CUDA calls, kernels and ranges.
+# Part of a spec, as flags take it, only if changed: what nsys records beside CUDA calls, kernels
+# and ranges.
 NSYS_NEUTRAL = {
-    "trace": ["cuda", "nvtx"],
-    "python_backtrace": "none",
-    "pytorch": "none",
-    "cuda_memory_usage": False,
-    "cuda_graph_trace": "node",
+    "nsys_trace": "cuda,nvtx",
+    "nsys_python_backtrace": "none",
+    "nsys_pytorch": "none",
+    "nsys_cuda_memory_usage": "false",
+    "nsys_cuda_graph_trace": "node",
 }
 
 

@@ -45,7 +45,7 @@ class Registry:
         self.machines = {one.label: one for one in machines}
         self._tools = {study.name: study.tools for study in studies}
         self._packages = pinned_versions(environment.read_text()) if environment else None
-        self._identity = functools.cache(self._identity_json)
+        self._identity = functools.cache(self._identified)
         self.studies: dict[str, list[Cell]] = {}
         self._cells: dict[str, Cell] = {}
         wrong = Complaints()
@@ -96,27 +96,22 @@ class Registry:
     def code_and_machine(self, cell: Cell) -> str:
         """What makes a cell stale besides its spec: the digest of its code, and the type of machine
         as sorted JSON."""
-        return f"{self.code(cell)} {self.machine_json(cell)}"
+        machine = self._identity(cell.study, cell.label, self._packages_of(cell))
+        return f"{self.code(cell)} {json.dumps(machine, sort_keys=True)}"
 
     def _reads_model(self, cell: Cell) -> bool:
         """Whether it matters what the files of the cell's own model say: not where results are used
         as they are."""
         return "model" in cell.spec and self.machines[cell.label].measured
 
-    def machine_json(self, cell: Cell) -> str:
-        """Identity of the machine at hand and its software as sorted JSON; `null` for a cell of
-        another machine."""
-        return self._identity(cell.study, cell.label, self._packages_of(cell))
-
-    def _identity_json(self, study: str, label: str, packages: tuple[str, ...] = ()) -> str:
+    def _identified(self, study: str, label: str, packages: tuple[str, ...] = ()) -> dict | None:
         """The machine at hand with a study's tools, and the packages that a model of one's own
-        imports."""
+        imports; None of another machine."""
         one = self.machines[label]
-        found = None
-        if one.here:
-            tools = (*self._tools[study](one.device), *packages)
-            found = identity.identity(one.device, tools, self._packages)
-        return json.dumps(found, sort_keys=True)
+        if not one.here:
+            return None
+        tools = (*self._tools[study](one.device), *packages)
+        return identity.identity(one.device, tools, self._packages)
 
     def _packages_of(self, cell: Cell) -> tuple[str, ...]:
         return own_models.packages_of(cell.spec["model"]) if self._reads_model(cell) else ()
@@ -166,7 +161,7 @@ class Registry:
         return json.dumps(planned, sort_keys=True)
 
     def _plan_of(self, study: str) -> dict:
-        identities = {label: json.loads(self._identity(study, label)) for label in self.machines}
+        identities = {label: self._identity(study, label) for label in self.machines}
         cells = [self._entry(cell) for cell in self.studies[study]]
         return {"machine": identities, "cells": cells}
 
@@ -178,8 +173,8 @@ class Registry:
             "code": self.code(cell),
             "command": command_of(cell.program, cell.spec),
         }
-        if self._packages_of(cell):
-            entry["machine"] = json.loads(self.machine_json(cell))
+        if packages := self._packages_of(cell):
+            entry["machine"] = self._identity(cell.study, cell.label, packages)
         if not self.machines[cell.label].measured:
             # A copy that is put in its place may be older than the tables made of it, so that no
             # time stamp tells.

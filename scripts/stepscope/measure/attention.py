@@ -62,8 +62,7 @@ class _Process(steps.Process):
         precision.configure(spec["precision"])
         refused = precision.unsupported(spec["precision"], self._device)
         for name in self._names:
-            outcome = Outcome()
-            with caught(outcome):
+            with caught() as outcome:
                 if refused:
                     raise Unsupported(refused)
                 self._functions[name] = function(name, self._device)
@@ -77,8 +76,7 @@ class _Process(steps.Process):
         """All implementations at one length and in one direction."""
         place: Place = {"length": length, "direction": direction, "kind": "free"}
         inputs: list[Tensor] = []
-        full = Outcome()
-        with caught(full):
+        with caught() as full:
             inputs = _inputs(self._spec, length)
         outcomes: dict[str, Outcome] = {}
         turns: dict[str, Callable[[int], None]] = {}
@@ -96,7 +94,7 @@ class _Process(steps.Process):
         if self._device == "cuda" and length == min(self._spec["lengths"]):
             self._host([name for name in turns if outcomes[name].is_ok], inputs, place)
         for name, outcome in outcomes.items():
-            self.found.status(name, outcome.status, outcome.reason, **place)
+            self.found.status(name, outcome, **place)
             if outcome.status == "oom":
                 outcome = Outcome("oom", f"length {length} ran out of memory")
             if not outcome.is_ok:

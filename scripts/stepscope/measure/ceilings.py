@@ -32,16 +32,15 @@ def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
     """Bursts, then the sustained series; `oom` where the operands do not fit."""
     samples = Samples(telemetry, process)
     found = Found(process, samples.rows)
-    outcome = Outcome()
     reason = precision.unsupported(spec["precision"], spec["device"]) or _wrong_order(spec)
     if reason:
         outcome = Outcome("unsupported", reason)
     else:
-        with caught(outcome):
+        with caught() as outcome:
             precision.configure(spec["precision"])
             _both(operation(spec), spec, samples)
     for kind in KINDS:
-        found.status(kind, outcome.status, outcome.reason)
+        found.status(kind, outcome)
     return found
 
 

@@ -183,10 +183,8 @@ class Measurement(contextlib.AbstractContextManager):
             "telemetry": _readings(rows, seen),
             "provenance": origin,
         }
-        try:
+        with files.or_one_line(self._settings.out):
             record.write(self._settings.out, rows, parts)
-        except record.WriteError as error:
-            sys.exit(f"error: {error}")
 
 
 def _import_torch(spec: dict) -> None:
@@ -213,7 +211,7 @@ def _readings(rows: list[dict], seen: list[dict]) -> dict:
     reasons = [reason for one in seen for reason in one["throttle"]]
     others = [one["others"] for one in seen if one["others"] is not None]
     return {
-        "sm_clock_min_mhz": clocks[0] if clocks else None,
+        "sm_clock_min_mhz": min(clocks, default=None),
         "sm_clock_median_mhz": clocks[len(clocks) // 2] if clocks else None,
         "power_max_w": max(read("power_w"), default=None),
         "temperature_max_c": max(read("temperature_c"), default=None),

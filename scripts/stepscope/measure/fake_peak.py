@@ -6,10 +6,8 @@ statistics that a kernel rounds up, and for PyTorch's log-softmax under autocast
 bits on a GPU and is given a copy in fp32 here.
 """
 
-import importlib.util
 from argparse import Namespace
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +16,8 @@ from torch.distributed._tools.mem_tracker import MemTracker
 
 from stepscope.measure import models, steps
 from stepscope.measure.workload import Workload
-from stepscope.model.own.reference import ModelError
+from stepscope.model.own.loading import imported
+from stepscope.model.own.reference import ModelError, parse
 
 # A model of one's own has its own loss, and a compiler wants real tensors.
 OPTIONS = ("precision", "attention", "optimizer", "checkpoint")
@@ -34,12 +33,11 @@ def found(given: Namespace) -> Found:
 
     Raises ValueError, in one line, for what the model or the step cannot be or have.
     """
-    if given.step:
-        return of_step(given.step)
-    spec = {name: getattr(given, name) for name in ("model", "context", "batch", *OPTIONS)}
-    spec |= {"device": "cpu", "seed": 0, "model_keys": given.keys}
     try:
-        return of_spec(spec)
+        if given.step:
+            return of_step(given.step)
+        spec = {name: getattr(given, name) for name in ("model", "context", "batch", *OPTIONS)}
+        return of_spec(spec | {"device": "cpu", "seed": 0, "model_keys": given.keys})
     except (ModelError, models.Unsupported) as error:
         raise ValueError(str(error)) from None
 
@@ -53,21 +51,15 @@ def of_spec(spec: dict[str, Any]) -> Found:
 
 def of_step(reference: str) -> Found:
     """The same of FILE:FUNCTION, which returns a step: a function of nothing that runs forward,
-    backward and the optimizer. Raises ValueError, in one line, where there is no such function."""
-    file, _, name = reference.rpartition(":")
-    path = Path(file)
-    if not path.is_file() or not name.isidentifier():
-        raise ValueError(f"step {reference!r}: say FILE.py:FUNCTION, of a file that is there")
-    found = importlib.util.spec_from_file_location(path.stem, path)
-    assert found is not None and found.loader is not None, "a file of Python has a loader"
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    if not hasattr(module, name):
-        raise ValueError(f"step {reference!r}: {path} has no {name}")
+    backward and the optimizer. Raises ModelError where there is no such function."""
+    given = parse(reference)
+    make = getattr(imported(given), given.function, None) if given.file else None
+    if make is None:
+        raise ModelError(f"step {reference!r}: there is no such function; say FILE.py:FUNCTION")
     with FakeTensorMode(allow_non_fake_inputs=True):
         tracker = MemTracker()
         with tracker:  # what the function makes belongs to the peak
-            step = getattr(module, name)()
+            step = make()
         return _tracked(step, tracker=tracker)
 
 

@@ -4,8 +4,10 @@ library only."""
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TypedDict, Unpack
+
+from stepscope.axes import MODES
 
 STATUSES = ("ok", "unsupported", "oom", "failed")  # the worst last
 BESIDE = ("host-free", "busy")  # modes in statuses that say nothing of the variant itself
@@ -75,23 +77,16 @@ class Found:
         }
         self.values.append(found | {key: place.get(key) for key in OF_STATUS})
 
-    def sizes(
-        self,
-        variant: str,
-        sizes: Mapping[str, int],
-        phase: str | None = None,
-        **place: Unpack[Place],
-    ) -> None:
-        """Note what takes memory, in bytes by quantity."""
+    def sizes(self, variant: str, sizes: Mapping[str, int], **place: Unpack[Place]) -> None:
+        """Note what takes memory, in bytes by quantity; of a mode in its whole step."""
+        phase = MODES[place["mode"]].whole if "mode" in place else None
         for quantity, size in sizes.items():
             self.value(variant, quantity, "B", size, phase=phase, **place)
 
-    def status(
-        self, variant: str, status: str = "ok", reason: str = "", **place: Unpack[Place]
-    ) -> None:
-        """Note what became of a mode, or of a length and direction."""
-        found: dict = {"variant": variant, "status": status, "reason": reason}
-        self.statuses.append(found | {key: place.get(key) for key in OF_STATUS})
+    def status(self, variant: str, outcome: Outcome | None = None, **place: Unpack[Place]) -> None:
+        """Note what became of a mode, or of a length and direction; it is `ok` by itself."""
+        where = {key: place.get(key) for key in OF_STATUS}
+        self.statuses.append({"variant": variant, **asdict(outcome or Outcome()), **where})
 
     def is_ok(self) -> bool:
         """Whether anything was measured."""

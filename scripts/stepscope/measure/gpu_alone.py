@@ -51,9 +51,9 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
                 parameter.grad = gradient
             Workload.drop_graph(work)
     except Exception as error:
-        found.status(name, *steps.why(error), mode="host-free")
+        found.status(name, steps.why(error), mode="host-free")
     else:
-        found.status(name, "ok", "", mode="host-free")
+        found.status(name, mode="host-free")
     gc.collect()
     memory.release("cuda")
 
@@ -160,7 +160,7 @@ def counted(work: Workload, name: str, samples: Samples, found: Found, device: s
             for took in busy(events, count):
                 samples.add(name, MODES["step"].whole, took, mode="step", kind="busy")
     except Exception as error:
-        found.status(name, *steps.why(error), mode="busy")
+        found.status(name, steps.why(error), mode="busy")
     steps.tidy(work, device)
 
 

@@ -114,7 +114,7 @@ class _Process(steps.Process):
                 self._try(variant["name"], self._built_again, variant)
                 self._forget()
         for name, outcome in self._outcomes.items():
-            self.found.status(name, outcome.status, outcome.reason, mode="step")
+            self.found.status(name, outcome, mode="step")
         return self.found
 
     def _group(self, variants: list[dict]) -> None:
@@ -190,8 +190,7 @@ class _Process(steps.Process):
         self._run(name, warmup=True)
         # A CPU's process does not give back what another variant has freed.
         if self._device == "cuda":
-            peaks = memory.peaks(self._device, before)
-            self.found.sizes(name, peaks, mode="step", phase="step")
+            self.found.sizes(name, memory.peaks(self._device, before), mode="step")
         steps.tidy(work, self._device)
 
     def _run(
@@ -232,13 +231,11 @@ class _Process(steps.Process):
         self.found.value(name, "compile_time", "s", max(0.0, first - later), mode=mode)
 
     def _energy(self, name: str) -> None:
-        step = steps.free(self._works[name])
-        gpu_alone.energy(step, name, self.found, self._telemetry)
+        gpu_alone.energy(steps.free(self._works[name]), name, self.found, self._telemetry)
 
     def _host_free(self, name: str) -> None:
-        work = self._works[name]
-        seconds = self._budget.seconds
-        gpu_alone.host_free(work, name, self._samples, self.found, seconds)
+        of_process = self._samples, self.found, self._budget.seconds
+        gpu_alone.host_free(self._works[name], name, *of_process)
 
     def _counted(self, name: str) -> None:
         gpu_alone.counted(self._works[name], name, self._samples, self.found, self._device)

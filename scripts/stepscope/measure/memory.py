@@ -41,11 +41,9 @@ def require_room(shape: ModelShape, device: str) -> None:
 
 def capacity(device: str) -> int:
     """Bytes of a GPU's memory, or what a CPU has available."""
-    return (
-        torch.cuda.get_device_properties(0).total_memory
-        if device == "cuda"
-        else process.available_memory()
-    )
+    if device == "cuda":
+        return torch.cuda.get_device_properties(0).total_memory
+    return process.available_memory()
 
 
 def reset_peaks(device: str) -> None:

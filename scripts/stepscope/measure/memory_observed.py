@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 
-class Observed(contextlib.AbstractContextManager):
+class Observed(TorchDispatchMode):
     """Within its `with` block fills `made` and `saved`, each a list of plain dictionaries, in the
     order of making.
 
@@ -24,6 +24,7 @@ class Observed(contextlib.AbstractContextManager):
     def __init__(
         self, parameters: Iterable[tuple[str, Tensor]], where: Callable[[], tuple[str, str]]
     ):
+        super().__init__()
         self.made: list[dict] = []
         self.saved: list[dict] = []
         self._parameters = {address(tensor): name for name, tensor in parameters}
@@ -31,16 +32,25 @@ class Observed(contextlib.AbstractContextManager):
         self._maker: dict[int, dict] = {}  # address -> what was made there last
         self._kept: set[int] = set()  # of what was made, by identity: an address may be used again
 
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
+
     def __enter__(self) -> "Observed":
-        self._open = contextlib.ExitStack()
-        self._open.enter_context(
-            torch.autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
-        )
-        self._open.enter_context(_Operators(self._make))
-        return self
+        self._hooks.__enter__()
+        return super().__enter__()
 
     def __exit__(self, *error) -> None:
-        self._open.close()
+        super().__exit__(*error)
+        self._hooks.__exit__(*error)
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        given = [leaf for leaf in tree_leaves((args, kwargs or {})) if isinstance(leaf, Tensor)]
+        known = {address(tensor) for tensor in given}
+        result = operator(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):  # each new storage
+            if isinstance(tensor, Tensor) and address(tensor) not in known:
+                known.add(address(tensor))
+                self._make(operator.overloadpacket.__name__, given, tensor)
+        return result
 
     def _make(self, operator: str, inputs: list[Tensor], tensor: Tensor) -> None:
         phase, module = self._where()
@@ -61,24 +71,6 @@ class Observed(contextlib.AbstractContextManager):
             self.saved.append({"module": self._where()[1]} | made_by | described(tensor))
         # A result kept with its graph would be a circle that only a backward pass opens.
         return tensor.detach()
-
-
-class _Operators(TorchDispatchMode):
-    """Tells of each new storage that an operator returns."""
-
-    def __init__(self, made: Callable[[str, list[Tensor], Tensor], None]):
-        super().__init__()
-        self._made = made
-
-    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        given = [leaf for leaf in tree_leaves((args, kwargs or {})) if isinstance(leaf, Tensor)]
-        known = {address(tensor) for tensor in given}
-        result = operator(*args, **(kwargs or {}))
-        for tensor in tree_leaves(result):
-            if isinstance(tensor, Tensor) and address(tensor) not in known:
-                known.add(address(tensor))
-                self._made(operator.overloadpacket.__name__, given, tensor)
-        return result
 
 
 def address(tensor: Tensor) -> int:

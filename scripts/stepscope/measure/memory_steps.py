@@ -2,13 +2,13 @@
 them."""
 
 import contextlib
+import functools
 import gc
 from collections.abc import Iterator
-from functools import partial
 
 from torch import Tensor
 
-from stepscope.axes import MODES, option
+from stepscope.axes import option
 from stepscope.measure import memory, models
 from stepscope.measure.clock import Clock
 from stepscope.measure.found import Found, Outcome
@@ -86,8 +86,8 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
     finally:
         ranges.turn_on(None)
     peaks = memory.peaks(spec["device"])
-    run.found.sizes(NAME, peaks, mode=mode, phase=MODES[mode].whole)
-    run.found.status(NAME, run.outcome.status, run.outcome.reason, mode=mode)
+    run.found.sizes(NAME, peaks, mode=mode)
+    run.found.status(NAME, run.outcome, mode=mode)
     if run.outcome.status == "unsupported":  # nothing ran
         run.recorder.abandon()
     else:
@@ -105,6 +105,7 @@ class Recording:
     def __init__(self, spec: dict, telemetry: Telemetry):
         self._spec = spec
         self._device = spec["device"]
+        self._mode = option(spec, "mode")
         self._samples = Samples(telemetry)
         self._steps = 0
         self.outcome = Outcome()
@@ -114,14 +115,13 @@ class Recording:
         self.baselines: dict = {}
         self.recorded = "warm-up"
         self.recorder = recorder(self._device)
-        self._built: Workload | None = None
         self._observed: Observed | None = None
         self._begin()
 
-    @property
+    @functools.cached_property
     def _workload(self) -> Workload:
-        assert self._built is not None, "prepare() comes first"
-        return self._built
+        """Made by prepare()."""
+        return Workload(self._spec)
 
     def _begin(self) -> None:
         """Start a recording, with no marks and no tensors seen in it."""
@@ -133,9 +133,8 @@ class Recording:
 
     def prepare(self) -> None:
         """Make the model, its batch and its optimizer."""
-        self._built = Workload(self._spec)
+        blocks = self._workload.model.blocks
         self._clock = Clock(self._device)
-        blocks = self._built.model.blocks
         self._parts = Parts(blocks, lambda module: self._tell(self._part[0], module))
         ranges.turn_on(self._parts.open)
         self._note_all(before=False)
@@ -143,9 +142,7 @@ class Recording:
 
     def one(self, warmup: bool) -> None:
         """Run a step, and keep its samples."""
-        mode = option(self._spec, "mode")
-        step = partial(self.step, mode)
-        self._samples.run(NAME, step, warmup=warmup, mode=mode, kind="phased")
+        self._samples.run(NAME, self._step, warmup=warmup, mode=self._mode, kind="phased")
         self._steps += 1
 
     def begin_measured(self) -> None:
@@ -157,7 +154,7 @@ class Recording:
         self.baselines["start"] = self.recorder.allocated()
         self.recorded = "measured steps"
 
-    def step(self, mode: str) -> PhaseTimes:
+    def _step(self) -> PhaseTimes:
         """One step, phase by phase; the first of all is looked at operator by operator too."""
         workload = self._workload
         is_first = self._steps == 0
@@ -169,7 +166,7 @@ class Recording:
             parameters = workload.model.named_parameters()
             observing = self._observed = Observed(parameters, lambda: self._part)
         with observing:
-            for name, phase in workload.phases(mode).items():
+            for name, phase in workload.phases(self._mode).items():
                 if name == "backward":
                     self._parts.watch_backward(workload.loss)
                 self._tell(name, "")
@@ -185,12 +182,12 @@ class Recording:
 
     def end(self) -> None:
         """Take the snapshot, and put down what is known of it."""
-        if self._built is not None:
+        if "_workload" in vars(self):
             if self.outcome.status == "oom":
-                self._note("gradients", gradients(self._built))
+                self._note("gradients", gradients(self._workload))
             known = {tensor["category"] for _, tensor in self._seen}
             if "optimizer state" not in known:  # made in the recording
-                self._note("optimizer state", optimizer_state(self._built))
+                self._note("optimizer state", optimizer_state(self._workload))
         snapshot, places = self.recorder.stop()
         start = [0, 0]
         tensors = []
@@ -203,7 +200,7 @@ class Recording:
         self.known = {
             "schema_version": 1,
             "device": self._device,
-            "mode": option(self._spec, "mode"),
+            "mode": self._mode,
             "marks": [[*places[mark], *rest] for mark, *rest in self._marks],
             "tensors": tensors + _others(snapshot, set(before)),
             "made": self._observed.made if self._observed else [],

@@ -19,12 +19,11 @@ from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity, process
 from stepscope.measure import record as cell_record
 from stepscope.measure import scratch
-from stepscope.measure.found import Found
+from stepscope.measure.found import Found, Outcome
 from stepscope.measure.nsys_options import attempts
 from stepscope.trace import TraceError, nsys_export
 
 NAME = "step"  # of the only variant
-FLAGS = [f"nsys_{key}" for key in NSYS_NEUTRAL]  # keys of a spec that say what nsys records
 
 _PROGRESS = re.compile(r"\[=*>?\s*\d*%|^\[\d+/\d+\]|^Processing (\d+ )?events")
 
@@ -49,7 +48,7 @@ def record(
     none helps, the mode is `unsupported`. Ends the program if the measured program failed.
     """
     trace["version"] = identity.tool_version("nsys")
-    plain = {key: value for key, value in spec.items() if key not in FLAGS}
+    plain = {key: value for key, value in spec.items() if key not in NSYS_NEUTRAL}
     with scratch.folder() as place:
         inner = [sys.executable, str(program)]
         inner += [*words_of(plain | {"profiler": "none"}), "--out", str(place)]
@@ -85,7 +84,7 @@ def record(
         path.unlink()
     reason = f"{trace['version']} recorded no kernels here ({tried}); use --profiler torch"
     found = Found()
-    found.status(NAME, "unsupported", reason, mode=option(spec, "mode"))
+    found.status(NAME, Outcome("unsupported", reason), mode=option(spec, "mode"))
     return found
 
 

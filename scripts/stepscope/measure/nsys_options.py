@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from stepscope.config.profilers import NSYS_NEUTRAL
+
 # What is known to help where a driver and an nsys give an empty capture: kernels traced by
 # software, no capture range.
 REMEDIES: dict[str, dict[str, tuple[str, str]]] = {
@@ -18,14 +20,15 @@ def options(spec: dict) -> dict[str, str]:
     Python's backtraces come with those of the CUDA calls, and nsys unwinds these only while it
     samples the processor.
     """
+    chosen = NSYS_NEUTRAL | spec
     stacks = {"python-backtrace": "cuda", "cudabacktrace": "kernel:0", "sample": "process-tree"}
     found = {
-        "trace": spec.get("nsys_trace", "cuda,nvtx"),
+        "trace": chosen["nsys_trace"],
         "capture-range": "cudaProfilerApi",
         "capture-range-end": "stop",
         "sample": "none",
         "cpuctxsw": "none",
-        "cuda-graph-trace": spec.get("nsys_cuda_graph_trace", "node"),
+        "cuda-graph-trace": chosen["nsys_cuda_graph_trace"],
         "force-overwrite": "true",
     }
     if "nsys_python_backtrace" in spec:

@@ -2,17 +2,17 @@
 clock as well."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from stepscope.axes import MODES, option
+from stepscope.axes import option
 from stepscope.measure import memory, scratch
 from stepscope.measure.clock import Clock
 from stepscope.measure.first_step import compared, profiled
-from stepscope.measure.found import Found, Outcome
+from stepscope.measure.found import Found
 from stepscope.measure.samples import PhaseTimes, Samples
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
@@ -22,52 +22,37 @@ from stepscope.model import ranges
 NAME = "step"  # of the only variant
 
 
-class Profiler(contextlib.AbstractContextManager):
-    """On a GPU opens a capture range (cudaProfilerStart) and NVTX ranges, for a profiler in front
+# From what something is called to a context manager around it.
+Named = Callable[[str], contextlib.AbstractContextManager]
+Profiler = contextlib.AbstractContextManager[Named]
+
+
+@contextlib.contextmanager
+def capture_range(device: str) -> Iterator[Named]:
+    """On a GPU a capture range (cudaProfilerStart) with NVTX ranges in it, for a profiler in front
     of the program."""
-
-    def __init__(self, device: str):
-        self._cuda = device == "cuda"
-
-    def __enter__(self) -> "Profiler":
-        if self._cuda:
-            torch.cuda.cudart().cudaProfilerStart()
-        return self
-
-    def __exit__(self, *error) -> None:
-        if self._cuda:
-            torch.cuda.cudart().cudaProfilerStop()
-
-    def range(self, name: str) -> contextlib.AbstractContextManager:
-        """A context manager around what `name` stands for."""
-        return torch.cuda.nvtx.range(name) if self._cuda else contextlib.nullcontext()
+    if device == "cpu":
+        yield contextlib.nullcontext
+        return
+    torch.cuda.cudart().cudaProfilerStart()
+    try:
+        yield torch.cuda.nvtx.range
+    finally:
+        torch.cuda.cudart().cudaProfilerStop()
 
 
-class TorchProfiler(Profiler):
+@contextlib.contextmanager
+def torch_profiler(device: str, path: Path) -> Iterator[Named]:
     """torch.profiler (Kineto): operators of the host and, on a GPU, its kernels; written to `path`
-    (.json.gz)."""
-
-    def __init__(self, device: str, path: Path):
-        super().__init__(device)
-        self._path = path
-
-    def __enter__(self) -> "TorchProfiler":
-        self._profile = scratch.profiler("cuda" if self._cuda else "cpu")
-        self._profile.__enter__()
-        return self
-
-    def __exit__(self, *error) -> None:
-        self._profile.__exit__(*error)
-        if error == (None, None, None):
-            scratch.write_trace(self._profile, self._path)
-
-    def range(self, name: str) -> contextlib.AbstractContextManager:
+    (.json.gz) unless there is an error."""
+    with scratch.profiler(device) as profile:
         # Kineto calls "unknown" what is not ASCII.
-        return torch.profiler.record_function(name.replace("×", "x"))
+        yield lambda name: torch.profiler.record_function(name.replace("×", "x"))
+    scratch.write_trace(profile, path)
 
 
 def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found, dict | None]:
-    """Warm up, then run the spec's steps with `profiler` on; the device is waited for around each
+    """Warm up, then run the spec's steps within `profiler`; the device is waited for around each
     phase.
 
     (what was found, what the first step contains where the spec's start is `cold`:
@@ -76,19 +61,18 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
     mode = option(spec, "mode")
     device = spec["device"]
     samples = Samples(telemetry)
-    outcome = Outcome()
     found = Found(1, samples.rows)
     first = None
     memory.reset_peaks(device)
     try:
-        with caught(outcome):
+        with caught() as outcome:
             before = memory.held(device)
             first = _profiled(spec, samples, profiler)
-            found.sizes(NAME, memory.peaks(device, before), mode=mode, phase=MODES[mode].whole)
+            found.sizes(NAME, memory.peaks(device, before), mode=mode)
     finally:
         ranges.turn_on(None)
-    found.status(NAME, outcome.status, outcome.reason, mode=mode)
-    return found, first if outcome.status == "ok" else None
+    found.status(NAME, outcome, mode=mode)
+    return found, first if outcome.is_ok else None
 
 
 def _profiled(spec: dict, samples: Samples, profiler: Profiler) -> dict | None:
@@ -99,7 +83,7 @@ def _profiled(spec: dict, samples: Samples, profiler: Profiler) -> dict | None:
     work = workload(spec)
     clock = Clock(device)
 
-    def run(named: Callable, warmup: bool) -> None:
+    def run(named: Named, warmup: bool) -> None:
         step = partial(_step, work, mode, clock, named)
         samples.run(NAME, step, warmup=warmup, mode=mode, kind="phased")
 
@@ -109,16 +93,16 @@ def _profiled(spec: dict, samples: Samples, profiler: Profiler) -> dict | None:
         plain()
     work.capture()
     clock.synchronize()
-    with profiler:
-        ranges.turn_on(profiler.range)
+    with profiler as named:
+        ranges.turn_on(named)
         for _ in range(spec["steps"]):
-            run(profiler.range, False)
+            run(named, False)
         clock.synchronize()
     ranges.turn_on(None)
     return compared(first, profiled(plain, device)) if first else None
 
 
-def _step(work: Workload, mode: str, clock: Clock, named: Callable) -> PhaseTimes:
+def _step(work: Workload, mode: str, clock: Clock, named: Named) -> PhaseTimes:
     """One step; each phase's range holds the waiting for the device, as its time does."""
     with named("step"):
         work.clear_gradients()

@@ -13,14 +13,10 @@ from stepscope.measure.samples import COLUMNS
 RECORD_VERSION = 3  # of results/record.schema.json
 
 
-class WriteError(Exception):
-    """The results cannot be written; the message is one line for the user."""
-
-
 def write(folder: Path, rows: list[dict], record: dict) -> None:
     """Write samples.csv and then record.json, which holds the samples' SHA-256.
 
-    Raises WriteError in one line; what was there before is then still there.
+    Raises OSError where they cannot be written; what was there before is then still there.
     """
     samples = samples_csv(rows).encode()
     record = {
@@ -28,12 +24,9 @@ def write(folder: Path, rows: list[dict], record: dict) -> None:
         **record,
         "samples_sha256": hashlib.sha256(samples).hexdigest(),
     }
-    try:
-        text = json.dumps(record, indent=1, sort_keys=True) + "\n"
-        contents = {folder / "samples.csv": samples, folder / "record.json": text.encode()}
-        files.write_whole(contents, to_disk=True)
-    except OSError as error:
-        raise WriteError(files.complaint(error, folder)) from None
+    text = json.dumps(record, indent=1, sort_keys=True) + "\n"
+    contents = {folder / "samples.csv": samples, folder / "record.json": text.encode()}
+    files.write_whole(contents, to_disk=True)
 
 
 def read(folder: Path) -> tuple[list[dict], dict]:

@@ -37,12 +37,13 @@ class Process:
 
 
 @contextlib.contextmanager
-def caught(outcome: Outcome) -> Iterator[None]:
-    """Within it running out of memory makes the outcome `oom`, a model that refuses its options
-    `unsupported`, and a loss that is no finite number `failed`; each ends the block. Other errors
-    pass through."""
+def caught(known: Outcome | None = None) -> Iterator[Outcome]:
+    """Within it running out of memory makes the outcome, one that is known or a new one, `oom`, a
+    model that refuses its options `unsupported`, and a loss that is no finite number `failed`; each
+    ends the block. Other errors pass through."""
+    outcome = known or Outcome()
     try:
-        yield
+        yield outcome
     except Exception as error:
         status = _known(error)
         if status is None:
@@ -60,12 +61,12 @@ def _known(error: Exception) -> str | None:
     return "unsupported" if isinstance(error, models.Unsupported) else None
 
 
-def why(error: Exception) -> tuple[str, str]:
-    """(status, reason) of what could not be had. A file that cannot be read or written says nothing
+def why(error: Exception) -> Outcome:
+    """What became of what could not be had. A file that cannot be read or written says nothing
     of that: an OSError is raised again."""
     if isinstance(error, OSError):
         raise error
-    return _known(error) or "unsupported", memory.reason(error)
+    return Outcome(_known(error) or "unsupported", memory.reason(error))
 
 
 def check_finite(**numbers: float) -> None:

@@ -6,11 +6,12 @@ the process is lost. Free steps follow, from the heaviest mode to the lightest; 
 the optimizer's state is let go of, so that each mode's peak is its own.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from functools import partial
 
-from stepscope.axes import MODES, modes_up_to, option
+from stepscope.axes import modes_up_to, option
 from stepscope.measure import gpu_alone, memory, steps
 from stepscope.measure.found import Found, Outcome, chosen
 from stepscope.measure.samples import series
@@ -31,23 +32,22 @@ class _Process(steps.Process):
     def __init__(self, spec: dict, telemetry: Telemetry, process: int):
         super().__init__(spec, telemetry, process)
         self._modes = list(reversed(modes_up_to(option(spec, "mode"))))  # the heaviest first
-        self._built: Workload | None = None
 
-    @property
+    @functools.cached_property
     def _work(self) -> Workload:
-        assert self._built is not None, "the first mode that fits the memory has built it"
-        return self._built
+        """Built by the first mode that fits the memory."""
+        return workload(self._spec)
 
     def run(self) -> Found:
         if reason := unsupported(self._spec):
             for mode in self._modes:
-                self.found.status(NAME, "unsupported", reason, mode=mode)
+                self.found.status(NAME, Outcome("unsupported", reason), mode=mode)
             return self.found
         self._before = memory.held(self._device)
         failed = self._phased()
         for mode in self._modes:
             outcome = failed.get(mode) or self._free(mode)
-            self.found.status(NAME, outcome.status, outcome.reason, mode=mode)
+            self.found.status(NAME, outcome, mode=mode)
         if self._modes[0] == "step" and "step" not in failed:
             self._alone()
         return self.found
@@ -56,21 +56,19 @@ class _Process(steps.Process):
         """Phased steps of the heaviest mode that can be had; what became of the heavier ones."""
         failed: dict[str, Outcome] = {}
         for mode in self._modes:
-            outcome = Outcome()
-            with caught(outcome):
+            with caught() as outcome:
                 self._from_the_first_step(mode)
             if outcome.is_ok:
                 break
             failed[mode] = outcome
-            if self._built:
-                self._built.renew_optimizer()
-            steps.tidy(self._built, self._device)
+            built: Workload | None = vars(self).get("_work")
+            if built:
+                built.renew_optimizer()
+            steps.tidy(built, self._device)
         return failed
 
     def _from_the_first_step(self, mode: str) -> None:
         """Phased steps, from the building of the model on."""
-        if self._built is None:
-            self._built = workload(self._spec)
         run = self._runner(mode, "phased")
         for _ in range(self._spec["warmup"]):
             run(warmup=True)
@@ -80,17 +78,15 @@ class _Process(steps.Process):
 
     def _free(self, mode: str) -> Outcome:
         """Free steps of a mode, with its peak."""
-        outcome = Outcome()
         if mode != "step":
             self._work.renew_optimizer()
         steps.tidy(self._work, self._device)
         memory.reset_peaks(self._device)
         run = self._runner(mode, "free")
-        with caught(outcome):
+        with caught() as outcome:
             run(warmup=True)
             series(run, self._budget.scaled(1 if mode == self._modes[0] else 0.5))
-            peaks = memory.peaks(self._device, self._before)
-            self.found.sizes(NAME, peaks, mode=mode, phase=MODES[mode].whole)
+            self.found.sizes(NAME, memory.peaks(self._device, self._before), mode=mode)
         steps.tidy(self._work, self._device)
         return outcome
 
@@ -103,7 +99,7 @@ class _Process(steps.Process):
         """What the host cannot change of the whole step; what a profiler slows down comes last."""
         if self._device == "cuda":
             step = steps.free(self._work)
-            with caught(Outcome()):
+            with caught():
                 step()  # the optimizer's state is gone
                 if self._is_last:
                     gpu_alone.energy(step, NAME, self.found, self._telemetry)

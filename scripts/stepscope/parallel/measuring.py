@@ -60,9 +60,9 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
         try:
             found.append(combined(cell.together(replayed, CAPTURE_SECONDS)))
         except SystemExit as given_up:  # what cannot be had may not fail the cell
-            last.status(ALONE, "unsupported", str(given_up), mode="host-free")
+            last.status(ALONE, Outcome("unsupported", str(given_up)), mode="host-free")
     for name, why in cell.failed.items():
-        last.status(name, why.status, why.reason, mode="step")
+        last.status(name, Outcome(why.status, why.reason), mode="step")
     tables = {
         "collectives": largest(sent, "seconds"),
         "ranks": rank_rows(examined),
@@ -154,7 +154,7 @@ def examine(spec: dict, place: Place) -> Examined:
                 held |= points(work, allocated)
                 memory.reset_peaks(place.device)
                 whole_steps(work)
-                found.sizes(name, memory.peaks(place.device, before), mode="step", phase="step")
+                found.sizes(name, memory.peaks(place.device, before), mode="step")
                 _energy(work, name, place, found)
             for point, size in held.items():
                 row = {"variant": name, "point": point, "held": size - before["peak_allocated"]}

@@ -5,8 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
+from snakemake.utils import update_config
 from stepscope.config.code_digest import Sources
-from stepscope.config.config import merged, validated
+from stepscope.config.config import validated
 from stepscope.machine import gpus, identity
 from stepscope.yaml_files import read_yaml
 
@@ -30,8 +31,9 @@ def make_config():
             if "preset" in given
             else SCHEMA.with_name("none")
         )
-        laid_over = read_yaml(preset) if preset.exists() else {}
-        return validated(merged(read_yaml(ROOT / "config.yaml"), laid_over) | given, SCHEMA)
+        config = read_yaml(ROOT / "config.yaml")
+        update_config(config, read_yaml(preset) if preset.exists() else {})
+        return validated(config | given, SCHEMA)
 
     return make
 

@@ -14,7 +14,7 @@ def test_a_path_has_a_slash_or_is_there(tmp_path, monkeypatch):
     "baseline, compares, reports, words",
     [
         (None, True, False, "compare needs a results folder"),
-        ("h100", True, False, "'h100' is a machine, but compare needs"),
+        ("h100", True, False, "compare needs a results folder, not 'h100'"),
         ("../before", True, False, None),
         ("../before", False, True, "'../before' is a path, which only snakemake compare takes"),
         ("../before", True, True, "'../before' is a path"),

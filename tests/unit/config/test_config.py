@@ -1,22 +1,11 @@
 """The configuration: presets, and the cells of a grid."""
 
-import copy
-
 import pytest
 from stepscope.config import ConfigError
-from stepscope.config.config import merged
 from stepscope.config.studies import ATTENTION, LADDER, STUDIES
 from stepscope.yaml_files import read_yaml
 
 ENTRY = {"implementation": ["naive"], "d_head": [16], "precision": ["fp32"], "lengths": [64]}
-
-
-def test_merging_goes_key_by_key_and_replaces_lists():
-    base = {"a": {"b": 1, "c": [1, 2]}, "d": 1, "e": {"f": 1}}
-    over = {"a": {"c": [3]}, "d": {"g": 2}, "e": None}
-    before = copy.deepcopy((base, over))
-    assert merged(base, over) == {"a": {"b": 1, "c": [3]}, "d": {"g": 2}, "e": None}
-    assert (base, over) == before
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_a_name_that_neither_a_size_nor_a_model_has_is_one_line(config):
     config["timing"]["grid"]["cpu"][0]["size"] = ["yours"]
     with pytest.raises(
         ConfigError,
-        match=r"there is no size 'yours'; add it under sizes, or under models, or choose",
+        match=r"there is no size 'yours'; add it to the configuration, or choose",
     ):
         cells_of(TIMING, config)
 

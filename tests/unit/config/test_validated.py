@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from snakemake.cli import parse_config
+from snakemake.utils import update_config
 from stepscope.config import ConfigError
-from stepscope.config.config import merged, validated
+from stepscope.config.config import validated
 from stepscope.model.chosen import PACKAGES, names
 from stepscope.model.formats import PRECISIONS
 from stepscope.yaml_files import read_yaml, unreadable, unreadable_of
@@ -21,6 +22,13 @@ GRID_ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
 
 def grid(**over):
     return {"timing": {"grid": {"cpu": [{**GRID_ENTRY, **over}]}}}
+
+
+def laid_over(project_root, over):
+    """The project's configuration with these keys."""
+    config = read_yaml(project_root / "config.yaml")
+    update_config(config, over)
+    return config
 
 
 def test_missing_keys_get_the_schemas_defaults():
@@ -123,7 +131,7 @@ MISTAKES = {
 @pytest.mark.parametrize("over, shown", MISTAKES.values(), ids=MISTAKES)
 def test_each_mistake_is_one_line_with_key_value_and_remedy(over, shown, project_root):
     with pytest.raises(ConfigError) as error:
-        validated(merged(read_yaml(project_root / "config.yaml"), over), SCHEMA)
+        validated(laid_over(project_root, over), SCHEMA)
     line = str(error.value)
     assert line.startswith(
         f"config key {shown[0]}: " if shown[0] in line.split(":")[0] else "config key (top level): "
@@ -195,7 +203,7 @@ def test_every_key_has_a_description(schema):
 def test_what_stands_inside_a_mapping_of_the_command_line_is_no_text(
     written, key, value, project_root
 ):
-    config = merged(read_yaml(project_root / "config.yaml"), parse_config([written]))
+    config = laid_over(project_root, parse_config([written]))
     found = validated(config, SCHEMA)
     for part in key:
         found = found[part]

@@ -90,13 +90,14 @@ def test_a_step_of_ones_own_by_hand(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "reference, told", [("none.py:make", "of a file that is there"), ("{}:other", "has no other")]
+    "reference, told",
+    [("none.py:make", "there is no file none.py"), ("{}:other", "there is no such function")],
 )
 def test_a_step_that_is_not_there(tmp_path, reference, told):
     file = tmp_path / "own.py"
     file.write_text(STEP)
     with pytest.raises(ValueError, match=told):
-        fake_peak.of_step(reference.format(file))
+        fake_peak.found(Namespace(step=reference.format(file)))
 
 
 def test_a_model_that_is_not_there_is_one_line(tmp_path):

@@ -1,7 +1,7 @@
 """How a record's summary is made of what several processes found."""
 
 import pytest
-from stepscope.measure.found import Found, limited, median, summary
+from stepscope.measure.found import Found, Outcome, limited, median, summary
 
 
 def row(kind, seconds, process=1, variant="a", warmup=False, phase="step"):
@@ -44,11 +44,11 @@ def test_launches_limit_what_takes_15_percent_longer_by_the_clock(kinds, found):
 
 def test_a_modes_status_is_the_worst_of_all_processes_and_a_variants_that_of_its_first_mode():
     first, second = Found(1), Found(2)
-    first.status("a", "ok", "", mode="step")
-    second.status("a", "oom", "full", mode="step")
+    first.status("a", mode="step")
+    second.status("a", Outcome("oom", "full"), mode="step")
     for one in (first, second):
-        one.status("a", "ok", "", mode="forward")
-    second.status("a", "oom", "no room for the graph", mode="host-free")
+        one.status("a", mode="forward")
+    second.status("a", Outcome("oom", "no room for the graph"), mode="host-free")
     found = summary([first, second], ["a", "b"], "cuda")
     assert found["variants"]["a"] == {"status": "oom", "reason": "full", "limited": None}
     assert found["variants"]["b"]["status"] == "ok"  # of which nothing was said
@@ -61,8 +61,8 @@ def test_a_modes_status_is_the_worst_of_all_processes_and_a_variants_that_of_its
 
 def test_what_could_not_be_captured_is_no_status_of_the_variant():
     one = Found()
-    one.status("a", "oom", "no room for the graph", mode="host-free")
-    one.status("a", "ok", "", mode="step")
+    one.status("a", Outcome("oom", "no room for the graph"), mode="host-free")
+    one.status("a", mode="step")
     assert summary([one], ["a"], "cpu")["variants"]["a"] == {
         "status": "ok",
         "reason": "",
@@ -72,8 +72,8 @@ def test_what_could_not_be_captured_is_no_status_of_the_variant():
 
 def test_attention_is_ok_where_any_length_is():
     one = Found()
-    one.status("a", "oom", "full", length=64, direction="backward")
-    one.status("a", "ok", "", length=32, direction="backward")
+    one.status("a", Outcome("oom", "full"), length=64, direction="backward")
+    one.status("a", length=32, direction="backward")
     assert summary([one], ["a"], "cpu")["variants"]["a"]["status"] == "ok"
     assert one.is_ok() and not Found().is_ok()
 

@@ -6,6 +6,7 @@ import json
 import os
 
 import pytest
+from stepscope.files import or_one_line
 from stepscope.measure import record
 from stepscope.measure.samples import COLUMNS
 
@@ -52,23 +53,24 @@ def test_the_record_comes_last_and_both_are_on_the_disk_before(tmp_path, monkeyp
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        record.WriteError, match=rf"^cannot write {tmp_path}/file/cell: Not a directory$"
-    ):
-        record.write(tmp_path / "file/cell", ROWS, {})
+    folder = tmp_path / "file/cell"
+    complaint = rf"^error: cannot write {folder}: Not a directory$"
+    with pytest.raises(SystemExit, match=complaint), or_one_line(folder):
+        record.write(folder, ROWS, {})
 
 
 def test_a_file_that_may_not_grow_is_left_out_whole(run_python, tmp_path):
     """The kernel's own limit, in a process of its own."""
     code = f"""
 import pathlib, resource
+from stepscope.files import complaint
 from stepscope.measure import record
 from stepscope.measure.samples import COLUMNS
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     record.write(pathlib.Path({str(tmp_path)!r}), [{{"step": 1}}] * 2000, {{}})
-except record.WriteError as error:
-    print(error)
+except OSError as error:
+    print(complaint(error, None))
 """
     _, out, err = run_python(code)
     assert "File too large; make room" in out

@@ -67,7 +67,7 @@ def told(error: BaseException, reference: Reference) -> str:
 
 def _built(reference: Reference, keys: dict, context: int) -> object:
     """What the function of the user's file returns for the context and the keys."""
-    module = _imported(reference)
+    module = imported(reference)
     function = getattr(module, reference.function, None)
     if not callable(function):
         functions = [name for name, value in vars(module).items() if inspect.isfunction(value)]
@@ -89,7 +89,7 @@ def _built(reference: Reference, keys: dict, context: int) -> object:
         return function(context, **keys)
 
 
-def _imported(reference: Reference) -> ModuleType:
+def imported(reference: Reference) -> ModuleType:
     """The user's file as a module, run once in a process; its folder is where its imports look
     first, as Python does for a program."""
     assert reference.file is not None, "a reference without a name has a file"
