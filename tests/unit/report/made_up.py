@@ -132,7 +132,8 @@ def _ladder(folder, where, rungs, limits, launches, machine):
     about = cell(folder, machine, **where)
     spec = {"context": where["context"], "variants": list(full.values())}
     place = {"machine": about["machine"], "study": "ladder"} | where
-    declared = variants.rows([SimpleNamespace(name=folder, spec=spec, place=place)])
+    key = {"machine": GPU, "cell": folder}
+    declared = variants.rows([SimpleNamespace(key=key, name=folder, spec=spec, place=place)])
     made, pairs = [], []
     first = next(iter(rungs))
     for name, (_, after, seconds, verdict) in rungs.items():
