@@ -44,7 +44,7 @@ def write_tables(folder, gpu=True, cpu=False):
     merged = _joined(*machines)
     merged["series"] += _alone(merged["series"], merged["variants"])
     folder.mkdir(parents=True, exist_ok=True)
-    write(folder, merged)
+    write(folder, {name: pd.DataFrame(rows) for name, rows in merged.items()})
     return folder
 
 
@@ -132,7 +132,7 @@ def _ladder(folder, where, rungs, limits, launches, machine):
     about = cell(folder, machine, **where)
     spec = {"context": where["context"], "variants": list(full.values())}
     place = {"machine": about["machine"], "study": "ladder"} | where
-    key = {"machine": GPU, "cell": folder}
+    key = {"machine": about["machine"], "cell": folder}
     declared = variants.rows([SimpleNamespace(key=key, name=folder, spec=spec, place=place)])
     made, pairs = [], []
     first = next(iter(rungs))

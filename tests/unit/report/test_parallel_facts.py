@@ -1,5 +1,6 @@
 """The chapter of several devices: who is waited for and why, from tables with known answers."""
 
+import pandas as pd
 import pytest
 from stepscope.report.facts import parallel
 from stepscope.report.kit.data import Data
@@ -43,7 +44,7 @@ def chapter(tmp_path):
             "parallel_predicted": [predicted],
             "models": [],
         }
-        write(tmp_path, tables)
+        write(tmp_path, {name: pd.DataFrame(rows) for name, rows in tables.items()})
         return parallel.facts(Data(tmp_path, "box"))
 
     return made
