@@ -10,7 +10,6 @@ much of it does. Exit code 1: a residual above 1 %, or a fault that is not found
 
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
@@ -52,11 +51,11 @@ def measured(spec: dict, settings, plant) -> list[dict]:
     with ParallelMeasurement("time_parallel.py", spec, settings) as cell:
         from stepscope.parallel import measuring
 
-        if reason := cell.missing():
-            sys.exit(f"error: {reason}")
+        if cell.failed:
+            sys.exit(1)  # it has said why
         if plant:
             plant()
-        examined = cell.together(partial(measuring.examine, spec))
+        examined = cell.together(measuring.examine)
     return measuring.rank_rows(examined)
 
 

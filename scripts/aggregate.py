@@ -19,7 +19,8 @@ from pathlib import Path
 
 from stepscope import files
 from stepscope.recordings.text import show
-from stepscope.results import cells, physics, published, schema, writing
+from stepscope.report import tables_page
+from stepscope.results import cells, physics, published, writing
 
 
 def main() -> None:
@@ -56,7 +57,7 @@ def main() -> None:
     )
     given = flags.parse_args()
     if given.describe:
-        show(schema.page())
+        show(tables_page.page())
         return
     try:
         if (

@@ -20,7 +20,6 @@ die_with_starter()
 import sys
 
 import pandas as pd
-
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.config.model_cells import strategy_name

@@ -23,7 +23,7 @@ def pack(results: Path, path: Path, label: str | None = None) -> int:
     """
     labels = [label] if label else _labels(results)
     root = results / label if label else results
-    names = {}
+    names: dict[Path, Path] = {}
     for each in labels:
         names |= {file: file.relative_to(root) for file in _of_cells(results / each)}
     if not names:

@@ -5,7 +5,7 @@ import math
 
 import pandas as pd
 
-from stepscope.results.digits import decimals
+from stepscope.figures.digits import decimals
 
 GIB = 2**30
 

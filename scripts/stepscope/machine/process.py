@@ -124,7 +124,8 @@ def run_shown(words: Sequence[str], environment: Mapping[str, str]) -> int:
         words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as running:
         assert running.stdout is not None, "it is a pipe"
-        shown, end, left_out = 0, b"", 0
+        total = 0
+        end = b""
         # Not until the pipe is closed: what the program leaves behind may hold it open.
         while (ready := select.select([running.stdout], [], [], 0.1)[0]) or running.poll() is None:
             if not ready:
@@ -132,15 +133,14 @@ def run_shown(words: Sequence[str], environment: Mapping[str, str]) -> int:
             said = os.read(running.stdout.fileno(), 2**16)
             if not said:
                 break
-            now, rest = said[: MOST_SHOWN - shown], said[MOST_SHOWN - shown :]
-            shown += len(now)
+            now = said[: max(0, MOST_SHOWN - total)]
             _show(now)
-            left_out += len(rest)
-            end = (end + rest)[-LAST_SHOWN:]
+            total += len(said)
+            end = (end + said[len(now) :])[-LAST_SHOWN:]
         running.wait()
     end_children(others)
-    if left_out > len(end):
-        _show(f"\n[{left_out - len(end):,} bytes are left out here]\n".encode())
+    if (left_out := total - MOST_SHOWN - len(end)) > 0:
+        _show(f"\n[{left_out:,} bytes are left out here]\n".encode())
     _show(end)
     return running.returncode
 
@@ -167,11 +167,8 @@ def limit_time(minutes: float) -> None:
     """
 
     def give_up() -> None:
-        print(
-            f"error: gave up after the time limit of {minutes:g} minutes (config key time_limit)",
-            file=sys.stderr,
-        )
-        sys.stderr.flush()
+        limit = f"the time limit of {minutes:g} minutes (config key time_limit)"
+        print(f"error: gave up after {limit}", file=sys.stderr, flush=True)
         os._exit(1)
 
     timer = threading.Timer(minutes * 60, give_up)
@@ -205,15 +202,15 @@ def keep_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def limit_address_space(share: float = 0.9) -> None:
-    """Let an allocation beyond `share` of the available memory fail, so that the kernel need not
-    kill the process.
+def limit_address_space() -> None:
+    """Let an allocation beyond the available memory, but for a tenth of it, fail, so that the
+    kernel need not kill the process.
 
     A lower limit that is already set stays. For the CPU only: CUDA maps far more addresses than it
     uses.
     """
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * os.sysconf("SC_PAGE_SIZE") + int(share * available_memory())
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + int(0.9 * available_memory())
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     if soft == resource.RLIM_INFINITY or limit < soft:
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard))

@@ -77,8 +77,7 @@ def _fields(option: str, name: str, constant: str, kind: str) -> tuple[Path, dic
     module_of(option, name)
     path = _folder(option) / f"{name}.py"
     tree = ast.parse(path.read_bytes(), filename=str(path))
-    calls = [call_of(node, constant) for node in tree.body]
-    call = next((each for each in calls if each is not None), None)
+    call = next(filter(None, (call_of(node, constant) for node in tree.body)), None)
     if call is None or not isinstance(call.func, ast.Name) or call.func.id != kind:
         raise ValueError(f"{path}: there is no {constant} = {kind}(...) at its top level; add it")
     try:
@@ -89,10 +88,10 @@ def _fields(option: str, name: str, constant: str, kind: str) -> tuple[Path, dic
 
 def call_of(node: ast.stmt, constant: str) -> ast.Call | None:
     """The call whose result a statement gives to a constant; None if it does anything else."""
-    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-        return None
-    is_meant = any(isinstance(each, ast.Name) and each.id == constant for each in node.targets)
-    return node.value if is_meant else None
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if name == constant:
+            return call
+    return None
 
 
 def _folder(option: str) -> Path:

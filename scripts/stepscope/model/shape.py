@@ -28,9 +28,9 @@ class ModelShape:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            # bool is a subclass of int, but `num_layers=True` is a mistake.
             least = 0 if field.name in ("key_value_heads", "window") else 1
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            # bool is a subclass of int, but `num_layers=True` is a mistake.
+            if type(value) is not int or value < least:
                 raise ValueError(
                     f"{field.name} must be a positive integer{' or 0' * (not least)}, not {value!r}"
                 )

@@ -10,8 +10,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from stepscope.measure.clock import Clock
-from stepscope.measure.telemetry import Telemetry
 from stepscope.parallel.place import Place
 from stepscope.parallel.strategies import all_gather, reduce_scatter
 
@@ -22,18 +20,17 @@ SIZES = {  # bytes of the whole tensor: the first shows the latency
 }
 ROUNDS = 5
 IN_A_ROW = 4
-PRODUCT = {"cuda": 8192, "cpu": 256}  # rows and columns of a product that runs beside
+# Rows and columns of a product that runs beside, and its type.
+PRODUCT = {"cuda": (8192, torch.bfloat16), "cpu": (256, torch.float32)}
 OUTLASTING = 4  # times as long as the all-reduce beside them are the products
 
 
-def measured(place: Place, telemetry: Telemetry) -> list[dict]:
+def measured(spec: dict, place: Place) -> list[dict]:
     """A row for each collective and size, each step of which every rank takes: seconds of one of a
     few in a row, the median of a few such rounds. Then one of a copy of the largest."""
-    clock = Clock(place.device)
     rows = []
     for size in SIZES[place.device]:
-        count = size // 4 // place.devices
-        part = torch.zeros(count, device=place.device)
+        part = torch.zeros(size // 4 // place.devices, device=place.device)
         whole = part.repeat(place.devices)
         calls: dict[str, Callable[[], object]] = {
             "all_reduce": partial(dist.all_reduce, whole),
@@ -42,21 +39,21 @@ def measured(place: Place, telemetry: Telemetry) -> list[dict]:
         }
         if size == SIZES[place.device][-1]:
             calls["copy"] = partial(torch.empty_like(whole).copy_, whole)  # what buckets cost
-        took = {name: _seconds(call, clock, place) for name, call in calls.items()}
+        took = {name: _seconds(call, place) for name, call in calls.items()}
         for name, seconds in took.items():
             rows.append({"collective": name, "bytes": whole.nbytes, "seconds": seconds})
-    rows[-len(took)] |= beside_products(whole, took["all_reduce"], clock, place)
+    rows[-len(took)] |= beside_products(whole, took["all_reduce"], place)
     return rows
 
 
-def beside_products(whole: Tensor, alone: float, clock: Clock, place: Place) -> dict[str, float]:
+def beside_products(whole: Tensor, alone: float, place: Place) -> dict[str, float]:
     """An all-reduce of a tensor, which takes `alone` seconds by itself, while products run:
     beside: its seconds. lost: the share of that time which the products lose."""
-    size = PRODUCT[place.device]
-    dtype = torch.bfloat16 if place.device == "cuda" else torch.float32
+    clock = place.clock
+    size, dtype = PRODUCT[place.device]
     a, b, out = torch.zeros(3, size, size, device=place.device, dtype=dtype)
     product = partial(torch.mm, a, b, out=out)
-    once = _seconds(product, clock, place)
+    once = _seconds(product, place)
     products = partial(repeat, math.ceil(OUTLASTING * alone / once), product)
     took = []
     longer = []
@@ -96,11 +93,11 @@ def repeat(count: int, call: Callable[[], object]) -> None:
         call()
 
 
-def _seconds(call: Callable[[], object], clock: Clock, place: Place) -> float:
+def _seconds(call: Callable[[], object], place: Place) -> float:
     in_a_row = partial(repeat, IN_A_ROW, call)
     in_a_row()
     found = []
     for _ in range(ROUNDS):
         place.agreed(0.0)  # all begin at about the same time
-        found.append(clock.time(in_a_row) / IN_A_ROW)
+        found.append(place.clock.time(in_a_row) / IN_A_ROW)
     return statistics.median(found)

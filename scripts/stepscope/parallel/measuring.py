@@ -8,7 +8,6 @@ one that fails in a collective cannot go on.
 import contextlib
 import gc
 import math
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -16,28 +15,23 @@ from functools import partial
 
 import pandas as pd
 import torch
+import torch._dynamo
 import torch.distributed as dist
 
-from stepscope.axes import option
-from stepscope.measure import gpu_alone, ladder, memory, models, steps
-from stepscope.measure.clock import Clock
+from stepscope.measure import gpu_alone, ladder, memory, steps
 from stepscope.measure.found import Found, Outcome
 from stepscope.measure.samples import Budget, Samples, take_turns
-from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import unsupported
-from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
-from stepscope.parallel import collectives
 from stepscope.parallel.cell import ParallelMeasurement, combined, largest
-from stepscope.parallel.collectives import repeat
+from stepscope.parallel.collectives import measured, repeat
 from stepscope.parallel.place import Place
-from stepscope.parallel.ranks import LateError, VariantError
-from stepscope.parallel.recorded import Recording, recorded
+from stepscope.parallel.ranks import VariantError
+from stepscope.parallel.recorded import PROFILED, Recording, recorded
 from stepscope.parallel.strategies import STRATEGIES, Replica
 from stepscope.trace import apart
 
 ALONE = "alone"  # the variant that all others are compared with
-PHASED, PROFILED = 3, 3  # steps
+PHASED = 3  # steps
 CAPTURE_SECONDS = 240.0  # after which capturing is given up: a rank may wait for one that cannot
 ENERGY_SECONDS = 2 * gpu_alone.LEAST_SECONDS  # a second series on one rank alone would hang
 
@@ -54,41 +48,20 @@ class Examined(Found):
 def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
     """(what each process found, the study's own part of the summary: checks and tables)."""
     spec = cell.spec
-    failed = dict[str, VariantError]()
-    last = Found()
-    if reason := cell.missing():
-        for variant in spec["variants"]:
-            last.status(variant["name"], "unsupported", reason, mode="step")
-        return [last], {}
-    if spec["device"] == "cpu":  # imports torch's compiler, once for all ranks
-        load("optimizer", option(spec, "optimizer")).make([torch.zeros(1)])
-
-    def together(work: Callable, seconds: float | None = None) -> list:
-        """Of the variants that have not failed; again without the one that fails now."""
-        while left := [one for one in spec["variants"] if one["name"] not in failed]:
-            try:
-                return cell.together(partial(work, spec | {"variants": left}), seconds)
-            except VariantError as error:
-                print(f"{error.variant}: {error.status}: {error.reason}", flush=True)
-                failed[error.variant] = error
-        return []
-
-    sent = cell.together(collectives.measured)
+    sent = cell.together(measured)
     found = []
     for process in range(1, spec["processes"] + 1):
-        print(f"process {process} of {spec['processes']}, on {spec['devices']} devices", flush=True)
-        if of_ranks := together(partial(timed, process)):
+        if of_ranks := cell.together(partial(timed, process)):
             found.append(combined(of_ranks))
-    examined: list[Examined] = together(examine)
-    if examined:
-        last = combined(examined)
+    examined = cell.together(examine)
+    last = combined(examined) if examined else Found()
     found.append(last)
     if examined and spec["device"] == "cuda":
         try:
-            found.append(combined(together(replayed, CAPTURE_SECONDS)))
-        except (LateError, SystemExit) as given_up:  # what cannot be had may not fail the cell
+            found.append(combined(cell.together(replayed, CAPTURE_SECONDS)))
+        except SystemExit as given_up:  # what cannot be had may not fail the cell
             last.status(ALONE, "unsupported", str(given_up), mode="host-free")
-    for name, why in failed.items():
+    for name, why in cell.failed.items():
         last.status(name, why.status, why.reason, mode="step")
     tables = {
         "collectives": largest(sent, "seconds"),
@@ -109,100 +82,86 @@ def attempt(name: str) -> Iterator[None]:
         raise VariantError(name, outcome.status, outcome.reason)
 
 
-def built(spec: dict, variant: dict, place: Place) -> Replica:
-    """A variant's replica on a rank, ready for its first step."""
-    options = spec | variant
-    if reason := unsupported(options):
-        raise models.Unsupported(reason)
-    return STRATEGIES[options["strategy"]](options, place)
+def whole_steps(work: Replica, count: int = 1) -> None:
+    """So many steps, not timed."""
+    step = steps.free(work)
+    for _ in range(count):
+        step()
+        work.drop_graph()
 
 
-def whole_step(work: Replica) -> None:
-    """One step, not timed."""
-    steps.free(work)()
-    work.drop_graph()
-
-
-def forget(device: str) -> None:
+def forget(place: Place) -> None:
     """Give back what a variant that is no longer referred to has held. NCCL keeps what it sent
     last until the next collective: a bucket as large as all gradients, of torch's DDP."""
     gc.collect()
-    dist.all_reduce(torch.zeros(1, device=device))
-    memory.release(device)
+    dist.all_reduce(torch.zeros(1, device=place.device))
+    memory.release(place.device)
 
 
-def timed(process: int, spec: dict, place: Place, telemetry: Telemetry) -> Found:
+def timed(process: int, spec: dict, place: Place) -> Found:
     """One process of a rank: all variants in turns where they fit the memory together, else one
     after another, in another order in the next process."""
-    samples = Samples(telemetry, process)
-    clock = Clock(place.device)
-    fit = fit_together(spec, place)
+    samples = Samples(place.telemetry, process)
+    variants = [{"precision": spec["precision"]} | one for one in spec["variants"]]
+    free = 0.8 * memory.capacity(place.device)  # a fifth is left for buckets
+    if place.device == "cpu":  # which ranks share
+        free /= place.devices
+    fit = ladder.fit_together(spec | {"variants": variants}, int(place.agreed(free)))
     works: dict[str, Replica] = {}
 
-    def run(name: str, turn: int = 0, kind: str = "free", is_warmup: bool = False) -> None:
+    def run(
+        name: str, turn: int | None = None, kind: str = "free", is_warmup: bool = False
+    ) -> None:
         own = works[name]
         for work in works.values():
             if work is not own:  # the gradients of all need not be there at once
                 work.clear_gradients()
-        step = steps.timed(own, "step", kind, clock)
-        counted = turn if fit and turn else None
+        step = steps.timed(own, "step", kind, place.clock)
         with attempt(name):
             own.use()
-            samples.run(name, step, is_warmup, mode="step", kind=kind, round=counted)
+            samples.run(name, step, is_warmup, mode="step", kind=kind, round=turn if fit else None)
 
-    for variants in ladder.groups(ladder.ordered(spec["variants"], process), fit):
-        for variant in variants:
+    for group in ladder.groups(ladder.ordered(variants, process), fit):
+        for variant in group:
             name = variant["name"]
             with attempt(name):
-                works[name] = built(spec, variant, place)
+                works[name] = STRATEGIES[variant["strategy"]](spec | variant, place)
             repeat(max(1, spec["warmup"]), partial(run, name, is_warmup=True))
         turns = {name: partial(run, name) for name in works}
         take_turns(turns, Budget.of(spec), clock=lambda: place.agreed(time.perf_counter()))
         if ALONE in works:  # what the prediction begins with; the same number on all ranks
             repeat(PHASED, partial(run, ALONE, kind="phased"))
         works.clear()
-        forget(place.device)
+        forget(place)
     return Found(process, samples.rows)
 
 
-def fit_together(spec: dict, place: Place) -> bool:
-    """Whether all variants fit a device's memory at once, as rungs of a ladder do; a fifth is left
-    for buckets. Ranks on a CPU share the host's."""
-    variants = [{"precision": spec["precision"]} | one for one in spec["variants"]]
-    shared = 1 if place.device == "cuda" else place.devices
-    free = place.agreed(0.8 * memory.capacity(place.device) / shared)
-    return ladder.fit_together(spec | {"variants": variants}, int(free))
-
-
-def examine(spec: dict, place: Place, telemetry: Telemetry) -> Examined:
+def examine(spec: dict, place: Place) -> Examined:
     """Each variant by itself: what it computes, its memory, its energy, and steps under a
     profiler, which slows down all that comes after it, so that nothing here is timed."""
     found = Examined(spec["processes"])
     count = ModelShape.of(spec).parameters
+    is_gpu = place.device == "cuda"
     for variant in spec["variants"]:
         name = variant["name"]
         before = memory.held(place.device)
         with attempt(name):
-            work = built(spec, variant, place)
-            held = {}
-            if place.device == "cuda":
-                held["init"] = allocated()
+            work = STRATEGIES[variant["strategy"]](spec | variant, place)
+            held = {"init": allocated()} if is_gpu else {}
             found.checks[name] = computed(work)
-            repeat(max(1, spec["warmup"]), partial(whole_step, work))
-            if place.device == "cuda":
+            whole_steps(work, max(1, spec["warmup"]))
+            if is_gpu:
                 held |= points(work, allocated)
                 memory.reset_peaks(place.device)
-                whole_step(work)
+                whole_steps(work)
                 found.sizes(name, memory.peaks(place.device, before), mode="step", phase="step")
-                _energy(work, name, place, telemetry, found)
+                _energy(work, name, place, found)
             for point, size in held.items():
-                formula = work.held(count, place.devices, point)
-                own = size - before["peak_allocated"]
-                row = {"variant": name, "point": point, "held": own, "formula": formula}
-                found.memory.append(row)
-            found.recordings[name] = recorded(partial(whole_step, work), PROFILED, place)
+                row = {"variant": name, "point": point, "held": size - before["peak_allocated"]}
+                found.memory.append(row | {"formula": work.held(count, place.devices, point)})
+            found.recordings[name] = recorded(partial(whole_steps, work), place)
             del work  # no variable may hold it when memory is given back
-        forget(place.device)
+        forget(place)
         found.status(name, mode="step")
     return found
 
@@ -243,31 +202,29 @@ def computed(work: Replica) -> dict:
     return {"loss": loss, "gradient_norm": math.sqrt(squares), "gradient_sample": sample}
 
 
-def _energy(work: Replica, name: str, place: Place, telemetry: Telemetry, found: Found) -> None:
+def _energy(work: Replica, name: str, place: Place, found: Found) -> None:
     """Joules a step. All ranks run as many steps as the first one wants: so many that the series is
     long enough for the counter after one round."""
-    run = partial(whole_step, work)
-    clock = Clock(place.device)
-    each = statistics.median(clock.time(run) for _ in range(3))
+    each = place.clock.time(partial(whole_steps, work, PROFILED)) / PROFILED
     count = math.ceil(place.agreed(ENERGY_SECONDS / each))
     own = Found()
-    gpu_alone.energy(partial(repeat, count, run), name, own, telemetry)
+    gpu_alone.energy(partial(whole_steps, work, count), name, own, place.telemetry)
     for value in own.values:
         found.value(name, "energy", "J", value["value"] / count, mode="step")
 
 
-def replayed(spec: dict, place: Place, telemetry: Telemetry) -> Found:
+def replayed(spec: dict, place: Place) -> Found:
     """Host-free steps: collectives and all replayed from a CUDA graph, where a strategy allows."""
-    samples = Samples(telemetry, spec["processes"])
+    samples = Samples(place.telemetry, spec["processes"])
     found = Found(spec["processes"], samples.rows)
     for variant in spec["variants"]:
         if STRATEGIES[variant["strategy"]].is_capturable:
-            work = built(spec, variant, place)
-            repeat(max(1, spec["warmup"]), partial(whole_step, work))
+            work = STRATEGIES[variant["strategy"]](spec | variant, place)
+            whole_steps(work, max(1, spec["warmup"]))
             # No time for more than the fewest replays, whose number is the same on all ranks.
             gpu_alone.host_free(work, variant["name"], samples, found, seconds=0.0)
             del work
-            forget(place.device)
+            forget(place)
     return found
 
 
@@ -276,19 +233,16 @@ def rank_rows(examined: list[Examined]) -> list[dict]:
     seconds; `residual` is what they leave of its clock."""
     if not examined or ALONE not in examined[0].recordings:
         return []
-    references = []
-    for one in examined:
-        ordered = sorted(one.recordings[ALONE].steps, key=apart.busy_time)
-        references.append(ordered[PROFILED // 2])
+    references = [
+        sorted(one.recordings[ALONE].steps, key=apart.busy_time)[PROFILED // 2] for one in examined
+    ]
     rows = []
     for name in examined[0].recordings:
         recordings = [one.recordings[name] for one in examined]
-        of_ranks = zip(*(one.steps for one in recordings), strict=True)
-        parts = [apart.take_apart(list(step), references) for step in of_ranks]
-        for rank, recording in enumerate(recordings):
-            means = pd.DataFrame(asdict(step[rank]) for step in parts).mean()
-            total = means[[*apart.ADDING_UP]].sum()
-            residual = recording.clock - total - recording.outside
-            row = {"variant": name, "rank": rank, "clock": recording.clock, **means.to_dict()}
-            rows.append(row | {"residual": float(residual)})
-    return rows
+        for step in zip(*(one.steps for one in recordings), strict=True):
+            for rank, parts in enumerate(apart.take_apart(list(step), references)):
+                own = recordings[rank]
+                row = {"variant": name, "rank": rank, "clock": own.clock} | asdict(parts)
+                rows.append(row | {"residual": own.clock - parts.total - own.outside})
+    means = pd.DataFrame(rows).groupby(["variant", "rank"], sort=False, as_index=False)
+    return means.mean().to_dict("records")

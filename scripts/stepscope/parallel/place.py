@@ -9,31 +9,39 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from stepscope.measure.clock import Clock
+from stepscope.measure.telemetry import Telemetry
+
 PATIENCE = datetime.timedelta(minutes=5)  # a rank that was lost is seen at once, by the runner
 
 
 @dataclass(frozen=True)
 class Place:
-    """One of `devices` ranks that are on a device of a type: `cpu` or `cuda`."""
+    """One of `devices` ranks that are on a device of a type: `cpu` or `cuda`.
+
+    It meets the others by a file that none of them has used before. Tensors of the host go over
+    gloo, which also tells what is no part of a step: it puts nothing on the GPU.
+    """
 
     rank: int
     devices: int
     device: str
+    file: Path
+    telemetry: Telemetry
 
-    @classmethod
-    def join(cls, rank: int, devices: int, device: str, file: Path) -> "Place":
-        """Meet the other ranks by a file that none of them has used before.
-
-        Tensors of the host go over gloo, which also tells what is no part of a step: it puts
-        nothing on the GPU.
-        """
+    def __post_init__(self) -> None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # a host may not know its own name
-        backend = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
-        store = dist.FileStore(str(file), devices)
         dist.init_process_group(
-            backend, store=store, rank=rank, world_size=devices, timeout=PATIENCE
+            "cpu:gloo,cuda:nccl" if self.device == "cuda" else "gloo",
+            init_method=self.file.as_uri(),
+            rank=self.rank,
+            world_size=self.devices,
+            timeout=PATIENCE,
         )
-        return cls(rank, devices, device)
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(self.device)
 
     @functools.cache  # noqa: B019 - there is one place a process
     def group(self, ctas: int = 0) -> dist.ProcessGroup:
@@ -52,9 +60,3 @@ class Place:
         told = torch.tensor([value], dtype=torch.float64)
         dist.broadcast(told, 0)
         return float(told)
-
-    def mean(self, value: float) -> float:
-        """The mean of what the ranks have."""
-        told = torch.tensor([value], dtype=torch.float64)
-        dist.all_reduce(told)
-        return float(told) / self.devices

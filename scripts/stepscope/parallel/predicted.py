@@ -52,7 +52,7 @@ class Network:
     def at_once(self, computing: float, sending: float) -> float:
         """Seconds until both of them have ended."""
         both = self.beside(computing, sending)
-        return both + (sending - both / self.slowed) + (computing - both * (1 - self.lost))
+        return computing + sending + both * (self.lost - 1 / self.slowed)
 
 
 @dataclass(frozen=True)
@@ -123,24 +123,39 @@ def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float
     network = network.among(devices)
     whole = network.all_reduce(one.bytes)
     copied = network.copying * one.bytes
-    spared = one.optimizer * (1 - 1 / devices)
+    spared = 0.0
+    if strategy in ("sharded", "zero", "fsdp"):
+        spared = one.optimizer * (1 - 1 / devices)
     match strategy:
         case "naive":
             return one.step + sum(network.all_reduce(each.bytes) for each in one.gradients)
-        case "flat":
-            return one.step + copied + whole
-        case "sharded":
+        case "flat" | "sharded":
             return one.step + copied + whole - spared
         case "fsdp":
-            return _fully_sharded(one, network) - spared
+            # Weights are gathered in both passes, and gradients scattered in the backward pass,
+            # while something computes: all but the first weights and the last gradients, both the
+            # embedding's. Each weight that was gathered is copied into its place, and each
+            # gradient to be scattered.
+            first = network.all_reduce(one.gradients[-1].bytes) / 2
+            scattered = whole / 2 - first
+            gathered = one.gathered * scattered
+            forward = network.at_once(one.forward, gathered)
+            backward = network.at_once(one.backward, gathered + scattered)
+            copied *= 1 + 2 * one.gathered
+            return forward + backward + 2 * first + one.optimizer + copied - spared
         case "overlapped":
             return one.forward + max(_sent(one, one.gradients, network)) + one.optimizer
         case "staged":
-            return one.forward + _staged(one, network)
+            # The optimizer's part for all gradients but the last runs while that one is sent.
+            *others, last, computed = _sent(one, one.gradients, network)
+            of_last = one.optimizer * one.gradients[-1].bytes / one.bytes
+            start = max([computed, *others])
+            beside = network.at_once(one.optimizer - of_last, max(0.0, last - start))
+            return one.forward + start + beside + of_last
         case "ddp" | "zero":
             ended = max(_sent(one, _bucketed(one.gradients), network))
-            seconds = one.forward + ended + one.optimizer + 2 * copied
-            return seconds + (whole / 2 - spared if strategy == "zero" else 0.0)
+            gathered = whole / 2 if strategy == "zero" else 0.0
+            return one.forward + ended + one.optimizer + 2 * copied + gathered - spared
     return one.step
 
 
@@ -160,16 +175,6 @@ def _sent(one: OneDevice, gradients: Sequence[Gradient], network: Network) -> li
     return [*done, one.backward + lost]
 
 
-def _staged(one: OneDevice, network: Network) -> float:
-    """Backward pass and optimizer, of which the part for all gradients but the last runs while that
-    one is sent."""
-    *others, last, computed = _sent(one, one.gradients, network)
-    of_last = one.optimizer * one.gradients[-1].bytes / one.bytes
-    start = max([computed, *others])
-    left = max(0.0, last - start)
-    return start + network.at_once(one.optimizer - of_last, left) + of_last
-
-
 def _bucketed(gradients: Sequence[Gradient]) -> list[Gradient]:
     """Gradients in buckets, each sent with its last."""
     found: list[Gradient] = []
@@ -180,19 +185,6 @@ def _bucketed(gradients: Sequence[Gradient]) -> list[Gradient]:
             found.append(Gradient(size, gradient.ready))
             size = 0
     return found
-
-
-def _fully_sharded(one: OneDevice, network: Network) -> float:
-    """Weights are gathered in both passes, and gradients scattered in the backward pass, while
-    something computes: all but the first weights and the last gradients, both the embedding's.
-    Each weight that was gathered is copied into its place, and each gradient to be scattered."""
-    first = network.all_reduce(one.gradients[-1].bytes) / 2
-    scattered = network.all_reduce(one.bytes) / 2 - first
-    gathered = one.gathered * scattered
-    copied = network.copying * one.bytes * (1 + 2 * one.gathered)
-    forward = network.at_once(one.forward, gathered)
-    backward = network.at_once(one.backward, gathered + scattered)
-    return forward + backward + 2 * first + one.optimizer + copied
 
 
 def hiding_batch(one: OneDevice, network: Network, strategy: str, devices: int) -> int | None:

@@ -18,6 +18,7 @@ from multiprocessing.process import BaseProcess
 
 from stepscope.machine import cores, process
 
+FAILED = 1  # exit code after an exception
 GRACE = 1.0  # seconds in which others may fail of what ended the first; the cause is named
 
 
@@ -30,16 +31,8 @@ class VariantError(Exception):
     reason: str
 
 
-class LateError(Exception):
+class LateError(SystemExit):
     """The ranks took longer than they were given."""
-
-
-@dataclass(eq=False)
-class _RankError(Exception):
-    """order: the least is the cause where several ranks fail at once."""
-
-    order: float
-    error: BaseException
 
 
 def together(count: int, work: Callable[[int], object], seconds: float | None = None) -> list:
@@ -50,16 +43,24 @@ def together(count: int, work: Callable[[int], object], seconds: float | None = 
     `seconds`. What is returned has to be picklable.
     """
     sys.stdout.flush()
-    started = [_started(work, rank, f"rank {rank} of {count}") for rank in range(count)]
+    context = multiprocessing.get_context("fork")
+    started = []
+    for rank in range(count):
+        ours, theirs = context.Pipe(duplex=False)
+        child = context.Process(
+            target=_run, args=(work, rank, theirs), name=f"rank {rank} of {count}"
+        )
+        child.start()
+        theirs.close()  # so that the end of the rank is the end of the pipe
+        started.append((child, ours))
+    failed: dict[float, BaseException] = {}  # by when it was
     with ThreadPoolExecutor(count) as listeners:
-        heard = [listeners.submit(_received, *each) for each in started]
+        heard = [listeners.submit(_received, *each, failed) for each in started]
         try:
-            ended, late = wait(heard, seconds, FIRST_EXCEPTION)
-            if any(each.exception() for each in ended):
+            _, late = wait(heard, seconds, FIRST_EXCEPTION)
+            if failed:
                 time.sleep(GRACE)
-                errors = [each.exception() for each in heard if each.done()]
-                failed = [error for error in errors if isinstance(error, _RankError)]
-                raise min(failed, key=lambda each: each.order).error
+                raise failed[min([*failed])]
             if late:
                 raise LateError("the ranks did not end in the time that they were given")
             return [each.result() for each in heard]
@@ -69,47 +70,38 @@ def together(count: int, work: Callable[[int], object], seconds: float | None = 
                 child.join()
 
 
-def _started(work: Callable[[int], object], rank: int, name: str) -> tuple[BaseProcess, Connection]:
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_run, args=(work, rank, theirs), name=name)
-    child.start()
-    theirs.close()  # so that the end of the rank is the end of the pipe
-    return child, ours
-
-
 def _run(work: Callable[[int], object], rank: int, pipe: Connection) -> None:
     process.die_with_parent()
+    code = 0
     try:
         pipe.send(work(rank))
     except VariantError as error:
         error.reason = f"rank {rank}: {error.reason}"
-        pipe.send(_RankError(time.time(), error))
+        pipe.send(error)
     except BaseException:
         traceback.print_exc()
-        name = multiprocessing.current_process().name
-        pipe.send(_RankError(time.time(), _ended(name, "failed")))
+        code = FAILED
     sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)  # to take a process group down waits for the others
+    os._exit(code)  # to take a process group down waits for the others
 
 
-def _received(child: BaseProcess, pipe: Connection) -> object:
-    """What a rank sends. What a signal killed comes before those that missed it."""
+def _received(child: BaseProcess, pipe: Connection, failed: dict[float, BaseException]) -> object:
+    """What a rank sends. What it fails of is noted and raised; what a signal killed comes before
+    those that missed it."""
     try:
         found = pipe.recv()
     except EOFError:  # it ended without a word
         child.join()
         code = child.exitcode or 0
-        how = f"was killed by signal {-code}" if code < 0 else "ended without a result"
-        found = _RankError(0.0, _ended(child.name, how))
-    if isinstance(found, _RankError):
+        how = "failed" if code == FAILED else "ended without a result"
+        if code < 0:
+            how = f"was killed by signal {-code}"
+        found = SystemExit(f"error: {child.name} {how}; all ranks were ended")
+    if isinstance(found, BaseException):
+        is_killed = (child.exitcode or 0) < 0
+        failed.setdefault(0.0 if is_killed else time.time(), found)
         raise found
     return found
-
-
-def _ended(name: str, how: str) -> SystemExit:
-    return SystemExit(f"error: {name} {how}; all ranks were ended")
 
 
 def keep_to_own_cores(rank: int, count: int) -> None:

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stepscope.measure import scratch
-from stepscope.measure.clock import Clock
 from stepscope.parallel.place import Place
 from stepscope.trace.apart import Span, Step
 
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+PROFILED = 3  # steps
 
 
 @dataclass(frozen=True)
@@ -29,38 +29,35 @@ class Recording:
     outside: float
 
 
-def recorded(step: Callable[[], None], count: int, place: Place) -> Recording:
-    """So many steps under the profiler, each waited for; before each all ranks meet. It looks at
+def recorded(step: Callable[[], None], place: Place) -> Recording:
+    """A few steps under the profiler, each waited for; before each all ranks meet. It looks at
     the GPU alone where there is one: to record the host's operators, too, would slow down what
     launches limit."""
-    clock = Clock(place.device)
     windows = []
-    times = []
     # Without acc_events it warns.
     with scratch.profiler(place.device, with_host=False, acc_events=True) as seen:
-        for _ in range(count):
-            clock.synchronize()
+        for _ in range(PROFILED):
+            place.clock.synchronize()
             place.agreed(0.0)
-            begin = time.time_ns()
-            times.append(clock.time(step))
-            windows.append((begin, time.time_ns()))
+            windows.append((time.time_ns(), place.clock.time(step), time.time_ns()))
     content = scratch.trace_of(seen)
-    base = content.get("baseTimeNanoseconds", 0)
+    base = content["baseTimeNanoseconds"]
     events = [event for event in content["traceEvents"] if event.get("ph") == "X"]
     events.sort(key=lambda event: (event["ts"], -event["dur"]))
     kernels, collectives = spans_of(events)
     steps = []
-    for window in windows:
-        start, end = ((moment - base) / 1e9 for moment in window)
+    for begin, _, ended in windows:
+        start, end = (begin - base) / 1e9, (ended - base) / 1e9
         inside = [
             [span for span in spans if start <= (span.start + span.end) / 2 < end]
             for spans in (kernels, collectives)
         ]
         steps.append(Step(start, end, *inside))
-    outside = 0.0
+    clock = statistics.fmean(seconds for _, seconds, _ in windows)
+    outside: set[Span] = set()
     if place.device == "cuda":  # a CPU has one clock; how ranks meet runs between two steps
-        outside = _seconds(kernels) - sum(_seconds(one.kernels) for one in steps)
-    return Recording(steps, statistics.fmean(times), outside / count)
+        outside = set(kernels).difference(*(one.kernels for one in steps))
+    return Recording(steps, clock, sum(span.end - span.start for span in outside) / PROFILED)
 
 
 def spans_of(events: list[dict]) -> tuple[list[Span], list[Span]]:
@@ -70,6 +67,7 @@ def spans_of(events: list[dict]) -> tuple[list[Span], list[Span]]:
     kernels: list[Span] = []
     collectives: list[Span] = []
     main = ("cpu_op", os.getpid())
+    until = 0.0
     for event in events:
         name = event["name"]
         kind = event.get("cat")
@@ -78,11 +76,7 @@ def spans_of(events: list[dict]) -> tuple[list[Span], list[Span]]:
             collectives.append(span)
         elif kind in ON_GPU:
             kernels.append(span)
-        elif (kind, event.get("tid")) == main:
-            if not kernels or span.start >= kernels[-1].end:
-                kernels.append(span)
+        elif (kind, event.get("tid")) == main and span.start >= until:
+            until = span.end
+            kernels.append(span)
     return kernels, collectives
-
-
-def _seconds(spans: list[Span]) -> float:
-    return sum(span.end - span.start for span in spans)

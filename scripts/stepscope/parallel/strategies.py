@@ -8,8 +8,7 @@ gradients (stage 3). Section 5 there counts the memory of each as held() does.
 
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import partial
 
 import torch
@@ -20,7 +19,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from stepscope.axes import option
 from stepscope.measure import models
-from stepscope.measure.workload import Workload
+from stepscope.measure.workload import Workload, unsupported
 from stepscope.model.chosen import load
 from stepscope.model.formats import FORMATS
 from stepscope.parallel.place import Place
@@ -29,10 +28,6 @@ from stepscope.parallel.place import Place
 warnings.filterwarnings("ignore", ".*(broadcast_buffers|torch.distributed)", FutureWarning)
 reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-
-
-FP32 = 4  # bytes
-POINTS = ("init", "before optimizer", "after")
 
 
 class Replica(Workload):
@@ -49,19 +44,22 @@ class Replica(Workload):
 
     @classmethod
     def held(cls, parameters: int, devices: int, point: str) -> float:
-        """Bytes that a rank holds at one of POINTS of a step, in closed form. AdamW keeps two
-        moments, from the first step on. What a step makes and lets go of (activations, a buffer
-        while it is sent) is not in it, and is the same for all."""
+        """Bytes that a rank holds at a point of a step (init, before optimizer, after), in closed
+        form. AdamW keeps two moments, from the first step on. What a step makes and lets go of
+        (activations, a buffer while it is sent) is not in it, and is the same for all."""
         parts = ["weights"]
         if point != "init":
             parts += ["gradients", "state", "state"]
-        divided = sum(part in cls.divided for part in parts)
-        each = FP32 * parameters
-        return each * (cls.buckets + len(parts) - divided) + divided * each / devices
+        each = 4 * parameters  # of fp32
+        own = sum(each / devices if part in cls.divided else each for part in parts)
+        return own + cls.buckets * each
 
     def __init__(self, spec: dict, place: Place):
+        reason = unsupported(spec)
         if "model" in spec:
-            raise models.Unsupported("several devices run the sizes of this project alone")
+            reason = "several devices run the sizes of this project alone"
+        if reason:
+            raise models.Unsupported(reason)
         self._place = place
         self._group = place.group(spec.get("ctas", 0))
         super().__init__(spec | {"batch": spec["batch"] * place.devices})
@@ -75,7 +73,7 @@ class Replica(Workload):
         self.model.choose(slice(part * each, (part + 1) * each))
 
     def _optimizer_of(self, parameters: list[Tensor]) -> torch.optim.Optimizer:
-        return load("optimizer", str(option(self.spec, "optimizer"))).make(parameters)
+        return load("optimizer", option(self.spec, "optimizer")).make(parameters)
 
     def _share(self) -> None:
         """What a strategy changes of the model and the optimizer once both are there."""
@@ -87,9 +85,10 @@ class Replica(Workload):
     def whole(self) -> float:
         """Forward and backward pass over the whole batch; its loss."""
         self._forward()
-        loss = float(self.loss.detach())
+        loss = torch.tensor(float(self.loss.detach()), dtype=torch.float64)
         self._backward()
-        return self._place.mean(loss)
+        dist.all_reduce(loss)
+        return float(loss) / self._place.devices
 
     def gradients(self) -> Iterator[Tensor]:
         """The gradient of each parameter after the backward pass, in the model's order; all ranks
@@ -106,14 +105,14 @@ class Alone(Replica):
 
     def whole(self) -> float:
         """On one device the parts come one after the other, and their gradients add up."""
-        losses = []
+        total = 0.0
         for part in range(self._place.devices):
             self._take(part)
             self._forward()
             super()._backward()
-            losses.append(float(self.loss.detach()))
+            total += float(self.loss.detach())
         self._take(self._place.rank)
-        return sum(losses) / len(losses)
+        return total / self._place.devices
 
 
 class Naive(Replica):
@@ -144,7 +143,6 @@ class Overlapped(Replica):
 
     def _share(self) -> None:
         self._sent: list[tuple[Tensor, Tensor, dist.Work]] = []
-        self._is_cast = self.spec.get("gradients", "fp32") == "bf16"
         # Weakly: a parameter has its hooks where Python's collector does not look, so that a
         # replica that they hold would stay in memory for good.
         send = partial(Overlapped._send, weakref.proxy(self))
@@ -154,7 +152,9 @@ class Overlapped(Replica):
     def _send(self, parameter: Tensor) -> None:
         gradient = parameter.grad
         assert gradient is not None, "the hook of a parameter that has its gradient"
-        sent = gradient.to(torch.bfloat16) if self._is_cast else gradient
+        sent = gradient
+        if self.spec.get("gradients") == "bf16":
+            sent = gradient.bfloat16()
         work = dist.all_reduce(sent, group=self._group, async_op=True)
         self._sent.append((gradient, sent, work))
 
@@ -244,22 +244,17 @@ class Sharded(Replica):
     def _share(self) -> None:
         count = sum(parameter.numel() for parameter in self.parameters)
         each = -(-count // self._place.devices)
+        # Behind all parameters, so that pieces are equally long.
         self._filling = self.parameters[0].new_zeros(each * self._place.devices - count)
-        self._weights = self._flat(self.parameters)
+        self._weights = parameters_to_vector([*self.parameters, self._filling]).detach()
         vector_to_parameters(self._weights, self.parameters)
         self._own = self._weights.split(each)[self._place.rank]
         self.optimizer = self._optimizer_of([self._own])
 
-    @torch.no_grad()
-    def _flat(self, tensors: Iterable[Tensor]) -> Tensor:
-        """All end to end in one new tensor, filled up so that its pieces are equally long."""
-        return parameters_to_vector([*tensors, self._filling])
-
     def _backward(self) -> None:
         super()._backward()
-        flat = self._flat(super().gradients())
-        for parameter in self.parameters:
-            parameter.grad = None
+        flat = parameters_to_vector([*super().gradients(), self._filling])
+        self.model.module.zero_grad()
         self._own.grad = torch.empty_like(self._own)
         reduce_scatter(self._own.grad, flat, group=self._group)
 
@@ -296,7 +291,7 @@ class Fsdp(Replica):
         policy = MixedPrecisionPolicy(cast_forward_inputs=False)
         if precision.is_autocast:
             low = getattr(torch, precision.dtype)
-            policy = replace(policy, param_dtype=low, reduce_dtype=torch.float32)
+            policy = MixedPrecisionPolicy(low, torch.float32, cast_forward_inputs=False)
         for block in whole.blocks:
             fully_shard(block, mesh=mesh, mp_policy=policy)
         if option(self.spec, "loss") != "chunked":  # which reads the head's weight by itself

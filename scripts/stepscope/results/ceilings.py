@@ -1,8 +1,6 @@
 """What the machine reached at most: large matrix products and copies, beside the GPU's data
 sheet."""
 
-from typing import NamedTuple
-
 import pandas as pd
 
 from stepscope.results import data_sheets
@@ -22,25 +20,17 @@ def least_times(samples: pd.DataFrame) -> pd.Series:
     return pd.Series(least.stack(), name="seconds").dropna()
 
 
-class Burst(NamedTuple):
-    """The most that large products reached: FLOP/s, and on which card."""
-
-    rate: float | None
-    card: str | None
-
-
-UNKNOWN = Burst(None, None)
-Bursts = dict[tuple[str, str], Burst]  # by machine and precision
+Bursts = dict[tuple[str, str], tuple[float, str | None]]
 
 
 def bursts(cells: list[MeasuredCell], least: pd.Series) -> Bursts:
-    """Those that were measured."""
+    """The most that large products reached, by machine and precision: FLOP/s, and on which card."""
     found = {}
     for cell in cells:
         seconds = least.get((cell.name, "burst"))
         if seconds and cell.spec["operation"] == "matmul":
             key = cell.place["machine"], cell.spec["precision"]
-            found[key] = Burst(work_of(cell) / seconds, cell.hardware.get("gpu_uuid"))
+            found[key] = work_of(cell) / seconds, cell.hardware.get("gpu_uuid")
     return found
 
 

@@ -2,7 +2,7 @@
 it comes from."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,8 +25,6 @@ OF_PLAN = ("cells", "variants")  # tables with rows of what was not measured, to
 OF_HARDWARE = ("device", "gpu", "gpu_uuid", "cpu", "power_limit_w", "driver")
 OF_VERSIONS = ("torch", "triton", "python")
 OF_TELEMETRY = ("sm_clock_median_mhz", "power_max_w", "temperature_max_c", "other_processes")
-
-Rows = pd.DataFrame | Iterable[Mapping]
 
 
 class PlanError(ValueError):
@@ -204,19 +202,14 @@ def _planned(path: Path, results: Path) -> list[MeasuredCell]:
     try:
         plan = json.loads(path.read_text())
         machines = plan.get("machines", {})
-        foreign = {name for name, machine in machines.items() if machine.get("how") == "there"}
-        return [
-            MeasuredCell(
-                entry["cell"],
-                entry["spec"],
-                entry["command"],
-                entry["code"],
-                folder=results / entry["cell"],
-                is_foreign=entry["cell"].partition("/")[0] in foreign,
-            )
-            for study in plan["studies"].values()
-            for entry in study["cells"]
-        ]
+        found = []
+        for study in plan["studies"].values():
+            for entry in study["cells"]:
+                name = entry["cell"]
+                cell = MeasuredCell(name, entry["spec"], entry["command"], entry["code"])
+                is_foreign = machines.get(cell.place["machine"], {}).get("how") == "there"
+                found.append(replace(cell, folder=results / name, is_foreign=is_foreign))
+        return found
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise PlanError(
             f"{path} is no plan of this workflow ({error!r}); delete it and run again"
@@ -279,18 +272,13 @@ def _provenance(cell: MeasuredCell) -> dict:
     }
 
 
-def frame(rows: Rows) -> pd.DataFrame:
-    """The rows of a table."""
-    return rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
-
-
-def untaken(cells: list[MeasuredCell], tables: Mapping[str, Rows]) -> list[str]:
+def untaken(cells: list[MeasuredCell], tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """The studies of which cells were measured, but not one is in a table of what was found: what
     they found would be in no report."""
     taken: set[str] = set()
     for name, table in tables.items():
         if name not in OF_PLAN:
-            taken |= set(frame(table).get("cell", []))
+            taken |= set(table.get("cell", []))
     measured = {cell.name: cell.place["study"] for cell in cells if cell.status()[0] == "ok"}
     seen = {study for name, study in measured.items() if name in taken}
     return [study for study in dict.fromkeys(measured.values()) if study not in seen]
@@ -301,9 +289,9 @@ def mixed(cells: pd.DataFrame) -> list[str]:
     versions of torch. cells: the table as it is read."""
     told = cells.melt(["machine", "cell"], ["gpu", "cpu", "driver", "torch"], "name")
     told = told[told["value"] != ""].drop_duplicates(["machine", "name", "value"])
-    lines = []
-    for (machine, name), own in told.groupby(["machine", "name"], sort=False):
-        if len(own) > 1:
-            values = ", ".join(own["value"] + " (" + own["cell"] + ")")
-            lines.append(f"{machine}: measured with several of {name}: {values}")
-    return lines
+    told["said"] = told["value"] + " (" + told["cell"] + ")"
+    several = told[told.duplicated(["machine", "name"], keep=False)]
+    lists = several.groupby(["machine", "name"], sort=False)["said"].agg(", ".join).reset_index()
+    return list(
+        lists["machine"] + ": measured with several of " + lists["name"] + ": " + lists["said"]
+    )

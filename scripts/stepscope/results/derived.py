@@ -59,26 +59,23 @@ def _of_steps(
     tokens = mapped(steps, cells, _tokens)
     steps = steps[tokens.notna()]
 
-    def peaks(cell: MeasuredCell, variant: str) -> dict:
-        """What the precision of a variant can reach at most, measured and by the data sheet."""
+    def peaks(cell: MeasuredCell, variant: str) -> tuple[float, float, bool]:
+        """What the precision of a variant can reach at most, measured and by the data sheet, and
+        whether the former was on another card."""
         precision = precision_of(cell, variant)
-        burst = bursts.get((cell.place["machine"], precision), ceilings.UNKNOWN)
-        return {
-            "burst": burst.rate,
-            "across_cards": burst.card != cell.hardware.get("gpu_uuid"),
-            "sheet": data_sheets.peak_for_mfu(cell.hardware.get("gpu"), precision),
-        }
+        burst, card = bursts.get((cell.place["machine"], precision), (np.nan, None))
+        sheet = data_sheets.peak_for_mfu(cell.hardware.get("gpu"), precision)
+        return burst, sheet or np.nan, card != cell.hardware.get("gpu_uuid")
 
     of_steps = list(mapped(steps, cells, peaks, "variant"))
-    known = pd.DataFrame(of_steps, steps.index, ["burst", "across_cards", "sheet"])
-    burst, sheet = known["burst"].astype(float), known["sheet"].astype(float)
+    known = pd.DataFrame(of_steps, steps.index, ["burst", "sheet", "across_cards"])
     marked = steps.assign(across_cards=known["across_cards"])
     work = mapped(steps, cells, models.flop, "mode").astype(float)
     return [
         _rates(steps, tokens[steps.index], "tokens_per_second"),
         _rates(steps, work, "flops"),
-        _rates(marked, work / burst, "share_of_ceiling"),
-        _rates(steps, work / sheet, "mfu"),
+        _rates(marked, work / known["burst"], "share_of_ceiling"),
+        _rates(steps, work / known["sheet"], "mfu"),
     ]
 
 
@@ -93,7 +90,7 @@ def _attention_flops(cell: MeasuredCell, length: int, direction: str) -> float:
     """FLOP of a pass over so many positions."""
     spec = cell.spec
     return flops.attention_flops(
-        batch_of(cell, length),
+        int(batch_of(cell, length)),
         spec.get("heads") or 1,
         length,
         spec["d_head"],

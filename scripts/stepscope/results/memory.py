@@ -160,14 +160,13 @@ def predictions(snapshots: Snapshots) -> pd.DataFrame:
             rows.append(cell.key | told | {"predicted": each.bytes})
         rows += _items(cell, snapshots, moment)
     found = pd.DataFrame(rows, columns=TABLES["memory_predicted"].names)
-    numbers = ["predicted", "measured"]
-    return found.astype(dict.fromkeys(numbers, float)).dropna(subset=numbers, how="all")
+    return found.astype({"measured": float}).dropna(subset=["predicted", "measured"], how="all")
 
 
 def _items(cell: MeasuredCell, snapshots: Snapshots, moment: Peak | None) -> Iterator[dict]:
     """Sums, predicted and measured; of a model of one's own what follows from its parameters."""
     setup = setup_of(cell, cell.spec)
-    flags = MODES[cell.place["mode"]] | (setup.flags if setup else set())
+    flags = (setup.flags if setup else frozenset()) | MODES[cell.place["mode"]]
     own = _of_own_model(cell)
     measured: dict[str, float | None] = {name: snapshots.alive(cell, name) for name in own}
     measured["cast weights"] = snapshots.casts.get(cell.name)

@@ -14,24 +14,16 @@ from stepscope.results import alone, ours
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import where
 
-SI = {  # unit of a published value: (SI unit, how many of that it is)
-    "s": ("s", 1.0),
-    "ms": ("s", 1e-3),
-    "us": ("s", 1e-6),
-    "ns": ("s", 1e-9),
-    "bytes": ("B", 1.0),
-    "MB": ("B", 1e6),
-    "MiB": ("B", 2.0**20),
-    "GB": ("B", 1e9),
-    "GiB": ("B", 2.0**30),
-    "TFLOP/s": ("FLOP/s", 1e12),
-    "tokens/s": ("token/s", 1.0),
-    "%": ("1", 0.01),
-    "share": ("1", 1.0),
-    "ratio": ("1", 1.0),
-    "count": ("1", 1.0),
-    "": ("1", 1.0),
+_FACTORS = {  # SI unit: how many of that published ones are
+    "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "B": {"bytes": 1.0, "MB": 1e6, "MiB": 2.0**20, "GB": 1e9, "GiB": 2.0**30},
+    "FLOP/s": {"TFLOP/s": 1e12},
+    "token/s": {"tokens/s": 1.0},
+    "1": {"%": 0.01, "share": 1.0, "ratio": 1.0, "count": 1.0, "": 1.0},
 }
+SI: dict[str, tuple[str, float]] = {}  # unit of a published value: its SI unit and factor
+for _unit, _factors in _FACTORS.items():
+    SI |= {name: (_unit, factor) for name, factor in _factors.items()}
 WARM = 5  # steps of warm-up from which on a mean is one of a warm step
 # Published effect: what of the figure is another in the time above the line, and below it.
 EFFECTS = {
@@ -220,7 +212,7 @@ def _of_mode(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
         options=_options(of_passes),
     )
     likes = likes.fillna({name: ours.LIKE[name] for name in ("phase", "context", "batch")})
-    return likes.join(known, on=known.index.names)[ours.OURS]
+    return likes.join(known, on=[*ours.LIKE])[ours.OURS]
 
 
 def _options(passes: pd.DataFrame) -> pd.Series:

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import stat
-from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -127,20 +126,22 @@ def parsed(contents: Mapping[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]
     for cell, text in contents.items():
         by_header.setdefault(text.partition(b"\n")[0], {})[cell] = text
     frames, damaged = [pd.DataFrame(columns=["cell"], dtype=str)], {}
-    groups = deque(by_header.values())
-    while groups:
-        alike = groups.popleft()
+
+    def take(alike: dict[str, bytes]) -> None:
+        """The samples of cells with the same header."""
         try:
-            table = _table(alike)
+            frames.append(_table(alike))
         except (ValueError, OverflowError) as error:  # a whole number may be too large for pandas
-            if len(alike) > 1:
-                groups.extend({cell: text} for cell, text in alike.items())
-            else:
-                (cell,) = alike
-                damaged[cell] = f"samples.csv is damaged: {str(error).splitlines()[0]}"
+            for cell, text in alike.items():
+                if len(alike) > 1:
+                    take({cell: text})
+                else:
+                    damaged[cell] = f"samples.csv is damaged: {str(error).splitlines()[0]}"
         else:
-            frames.append(table)
-            damaged |= _impossible(table)
+            damaged.update(_impossible(frames[-1]))
+
+    for alike in by_header.values():
+        take(alike)
     return pd.concat(frames, ignore_index=True), damaged
 
 

@@ -137,7 +137,7 @@ def placed(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
     """The rows in the order of the cells, with their units and the columns of each cell's place; a
     ladder's with its own precision."""
     of_cells = places(cells).drop(columns="mode")
-    order = of_cells.index.get_indexer(found["cell"]).argsort(kind="stable")
+    order = of_cells.index.get_indexer(pd.Index(found["cell"])).argsort(kind="stable")
     found = found.iloc[order].join(of_cells, on="cell").reset_index(drop=True)
     unit = found["quantity"].map(UNITS)
     rate = np.where(found["size"] == "copy", "B/s", "FLOP/s")

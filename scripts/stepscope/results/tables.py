@@ -25,7 +25,7 @@ class Tables:
     def __getitem__(self, name: str) -> pd.DataFrame:
         """The whole table. Raises KeyError for a name that the schema does not have."""
         if name not in self._read:
-            self._read[name] = self._placed(read(self.folder / f"{name}.csv", name))
+            self._read[name] = self._placed(name, read(self.folder / f"{name}.csv", name))
         return self._read[name]
 
     def rows(self, name: str, **values: object) -> pd.DataFrame:
@@ -47,14 +47,14 @@ class Tables:
         """Labels of all machines that have a cell, in the order of the plan."""
         return list(dict.fromkeys(self["cells"]["machine"]))
 
-    def _placed(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _placed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
         """A table as it was read, of this machine, with the places of its cells."""
         if "machine" not in frame:  # published figures: "" where nothing of ours is beside one
             frame = frame.assign(machine=frame["cell"].str.split("/").str[0])
         if self.machine:
             frame = frame[frame["machine"].isin([self.machine, ""])].reset_index(drop=True)
-        is_whole = "cell" not in frame or set(_ADDED) <= set(frame)
-        return frame if is_whole else placed(frame, self["cells"])
+        is_of_cells = "cell" in frame and name != "cells"
+        return placed(frame, self["cells"]) if is_of_cells else frame
 
 
 def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:
@@ -68,17 +68,14 @@ def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:
 def placed(frame: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     """A table of cells with the columns of their places, options and mode that it lacks."""
     missing = [column for column in _ADDED if column not in frame]
-    if not missing:
-        return frame
     whole = frame.merge(cells[["cell", *missing]], on="cell", how="left")
     return whole.fillna(dict.fromkeys(set(missing) - {"context", "batch"}, ""))
 
 
 def read(path: Path, name: str) -> pd.DataFrame:
     """One table of the schema from a file; empty where there is none."""
-    table = TABLES[name]
     if not path.exists():
-        return typed(pd.DataFrame(columns=table.names, dtype=str), name)
+        return typed(pd.DataFrame(), name)
     plain = pd.read_csv(path, dtype="str", keep_default_na=False, na_values=[""], encoding="utf-8")
     return typed(plain, name)
 

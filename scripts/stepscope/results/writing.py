@@ -22,14 +22,14 @@ from stepscope.results import (
     variants,
     warmup,
 )
-from stepscope.results.cells import MeasuredCell, Rows, frame
+from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import placed, typed
 
 
 def tables(
     found: list[MeasuredCell], samples: pd.DataFrame, figures: list[Path]
-) -> tuple[dict[str, Rows], dict[str, str], list[str]]:
+) -> tuple[dict[str, pd.DataFrame], dict[str, str], list[str]]:
     """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true or does
     not belong together).
 
@@ -40,12 +40,11 @@ def tables(
     recorded, damaged = analyses.read(measured)
     snapshots = memory.Snapshots(measured, recorded)
     of_series = series.of(found, samples, memory.values(measured, snapshots))
-    of_cells = cells.rows(found)
     predicted = memory.predictions(snapshots)
-    made: dict[str, Rows] = {
+    found_of: dict[str, pd.DataFrame | list[dict]] = {
         "series": of_series,
         "comparisons": comparisons.of(measured, samples, of_series),
-        "cells": of_cells,
+        "cells": cells.rows(found),
         "variants": variants.rows(found),
         **{name: recorded[name] for name in analyses.OF_TRACE},
         "first_step": warmup.first_steps(measured),
@@ -59,25 +58,23 @@ def tables(
         "warmup": warmup.rows(measured, samples),
         "models": models.rows(measured),
     }
-    places = typed(pd.DataFrame(of_cells), "cells")
-    made["published"] = published.rows(figures, _placed(made, places))
+    made = {name: pd.DataFrame(rows) for name, rows in found_of.items()}
+    places = typed(made["cells"], "cells")
+    # As a reader of them has them: each with its cells' places.
+    own = {name: placed(typed(made[name], name), places) for name in ours.READ}
+    made["published"] = published.rows(figures, own)
     check(made)
     warnings = [*derived.beyond(of_series), *agreement.differing(measured), *cells.mixed(places)]
     return made, damaged, warnings
 
 
-def _placed(made: Mapping[str, Rows], places: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The tables as a reader of them has them (tables.Tables): each with its cells' places."""
-    return {name: placed(typed(frame(made[name]), name), places) for name in ours.READ}
-
-
-def write(folder: Path, made: Mapping[str, Rows]) -> None:
+def write(folder: Path, made: Mapping[str, pd.DataFrame]) -> None:
     """Write tables by their names, all of them or none: the schema's columns in their order,
     numbers in full."""
     texts = {}
     for name, rows in made.items():
-        columns = TABLES[name].names
-        texts[folder / f"{name}.csv"] = [frame(rows).reindex(columns=columns).to_csv(index=False)]
+        table = rows.reindex(columns=TABLES[name].names)
+        texts[folder / f"{name}.csv"] = [table.to_csv(index=False)]
     write_whole(texts)
 
 
@@ -85,12 +82,12 @@ class Undeclared(ValueError):
     """A table was made with a column that the schema lacks; the message is one line."""
 
 
-def check(made: Mapping[str, Rows]) -> None:
+def check(made: Mapping[str, pd.DataFrame]) -> None:
     """Whether each column has a row in the schema, or is one that is left out. Raises
     Undeclared."""
     for name, rows in made.items():
         known = set(TABLES[name].names) | analyses.LEFT_OUT.get(name, set())
-        for column in frame(rows):
+        for column in rows:
             if column not in known:
                 raise Undeclared(
                     f"{name}: column {column!r} is none of the table's; give it a row in"

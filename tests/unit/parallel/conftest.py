@@ -35,10 +35,11 @@ def tiny():
 
 def _rank(work, file, count, rank):
     import torch
+    from stepscope.measure.telemetry import Telemetry
     from stepscope.parallel.place import Place
 
     torch.set_num_threads(1)
-    return work(Place.join(rank, count, "cpu", file))
+    return work(Place(rank, count, "cpu", file, Telemetry(None)))
 
 
 @pytest.fixture

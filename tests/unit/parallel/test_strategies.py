@@ -8,10 +8,11 @@ from functools import partial
 import pytest
 import torch
 from stepscope.model.shape import ModelShape
-from stepscope.parallel.measuring import points, whole_step
-from stepscope.parallel.strategies import POINTS, STRATEGIES
+from stepscope.parallel.measuring import points, whole_steps
+from stepscope.parallel.strategies import STRATEGIES
 
 NAMES = [*STRATEGIES]
+POINTS = ["init", "before optimizer", "after"]
 STEPS = 3
 
 
@@ -110,7 +111,7 @@ def held_at_points(spec, name, place):
     before = bytes_of_tensors()
     work = STRATEGIES[name](spec | {"strategy": name}, place)
     found = {"init": bytes_of_tensors() - before}
-    whole_step(work)
+    whole_steps(work)
     return found | points(work, lambda: bytes_of_tensors() - before)
 
 
@@ -121,7 +122,7 @@ def test_what_a_rank_holds_is_what_the_formula_says(name, tiny, on_ranks):
     parameters = ModelShape.of(spec).parameters
     buckets = 4 * parameters if name in ("ddp", "zero") else 0
     for own in on_ranks(2, lambda place: held_at_points(spec, name, place)):
-        assert list(own) == list(POINTS)
+        assert list(own) == POINTS
         for point, found in own.items():
             formula = STRATEGIES[name].held(parameters, 2, point)
             assert found == pytest.approx(formula - buckets, rel=0.03)
@@ -131,7 +132,7 @@ def is_freed(spec, name, place):
     """Whether a replica's parameters go with it, once it has run steps."""
     work = STRATEGIES[name](spec | {"strategy": name}, place)
     for _ in range(2):
-        whole_step(work)
+        whole_steps(work)
     held_weakly = [weakref.ref(parameter) for parameter in work.parameters]
     del work
     gc.collect()

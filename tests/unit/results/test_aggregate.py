@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import aggregate
+import pandas as pd
 import pytest
+from stepscope.report.tables_page import page
 from stepscope.results import writing
-from stepscope.results.schema import TABLES, page
+from stepscope.results.schema import TABLES
 from stepscope.results.tables import Tables
 
 from tests.unit.results.cells import SHAPE, Results, sample, turns
@@ -257,4 +259,4 @@ def test_a_table_that_is_not_there_is_an_empty_one(tmp_path):
 def test_a_column_that_the_schema_lacks_is_refused_by_name():
     row = {"machine": "lab", "cell": TIMING, "skipped": 0, "madian": 1.0}
     with pytest.raises(writing.Undeclared, match="warmup: column 'madian'"):
-        writing.check({"warmup": [row]})
+        writing.check({"warmup": pd.DataFrame([row])})

@@ -1,5 +1,8 @@
 """PyTorch's flex_attention: a kernel that the compiler writes for the mask it is given."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
@@ -46,7 +49,9 @@ def attention(
             mask = kept_causal_mask(queries, keys, q.device, seen.offset, seen.window)
         # Within a compiled model the compiler meets it anyway; by itself, uncompiled, it would
         # store all scores.
-        attend = flex_attention if torch.compiler.is_compiling() else compiled(flex_attention)
+        attend: Callable[..., Any] = flex_attention
+        if not torch.compiler.is_compiling():
+            attend = compiled(flex_attention)
         grouped = four[0].shape[1] != four[1].shape[1]
         attended = attend(*four, block_mask=mask, enable_gqa=grouped)
         return attended.reshape(*q.shape[:-1], v.shape[-1])
@@ -85,6 +90,4 @@ def _sees(offset: int, window: int):
         return lambda batch, head, query, key: (
             (query + offset >= key) & (query + offset < key + window)
         )
-    if offset:
-        return lambda batch, head, query, key: query + offset >= key
-    return lambda batch, head, query, key: query >= key
+    return lambda batch, head, query, key: query + offset >= key

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -43,13 +44,10 @@ class AdamW:
         # for the device.
         self._steps: dict[Tensor, int] = {}
 
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop every parameter's gradient, or fill it with zeros."""
+    def zero_grad(self, set_to_none: Literal[True] = True) -> None:
+        """Drop every parameter's gradient."""
         for parameter in self._parameters:
-            if set_to_none:
-                parameter.grad = None
-            elif parameter.grad is not None:
-                parameter.grad.zero_()
+            parameter.grad = None
 
     @torch.no_grad()
     def step(self) -> None:

@@ -18,12 +18,13 @@ from torch.utils.checkpoint import checkpoint
 from stepscope.axes import PLAIN_STEP, option
 from stepscope.model.attention import unsupported
 from stepscope.model.chosen import load
-from stepscope.model.own import assembled, probing
+from stepscope.model.own import probing
+from stepscope.model.own.assembled import OwnModel
 from stepscope.model.own.reference import Unsupported
 from stepscope.model.own.sdpa import InPlaceOfSdpa
 
 
-def adapt(own: "assembled.OwnModel", spec: dict) -> None:
+def adapt(own: OwnModel, spec: dict) -> None:
     """Make the model run as the spec's attention, checkpoint and compile say; once, before its
     first step.
 
@@ -48,7 +49,7 @@ def adapt(own: "assembled.OwnModel", spec: dict) -> None:
         own.module.compile(**compilation.arguments)
 
 
-def _blocks(own: "assembled.OwnModel", wanted: str) -> list[nn.Module]:
+def _blocks(own: OwnModel, wanted: str) -> list[nn.Module]:
     if not own.blocks:
         raise Unsupported(
             f"{wanted} needs blocks; no list of modules of one class holds most of the parameters"
@@ -56,7 +57,7 @@ def _blocks(own: "assembled.OwnModel", wanted: str) -> list[nn.Module]:
     return own.blocks
 
 
-def _use_attention(own: "assembled.OwnModel", name: str) -> None:
+def _use_attention(own: OwnModel, name: str) -> None:
     """Let every call of attention run in the implementation `name`."""
     _use_sdpa(own.module)
     found = probing.forward(own)
@@ -148,7 +149,7 @@ def _with_signature(attend: Callable, name: str) -> Callable:
     return attention
 
 
-def _recompute(own: "assembled.OwnModel", every: int) -> None:
+def _recompute(own: OwnModel, every: int) -> None:
     """Keep the input of every `every` blocks only, and run them again in the backward pass (Chen et
     al. 2016)."""
     blocks = _blocks(own, f"checkpoint: {every}")
@@ -164,10 +165,8 @@ def _recompute(own: "assembled.OwnModel", every: int) -> None:
             f"checkpoint: {every} needs blocks in an nn.Sequential that is called as a whole;"
             f" {found.path} is called block by block: use checkpoint: 1"
         )
-    groups = [
-        _recomputed(own, nn.Sequential(*blocks[i : i + every]))
-        for i in range(0, len(blocks), every)
-    ]
+    starts = range(0, len(blocks), every)
+    groups = [_recomputed(own, nn.Sequential(*blocks[i : i + every])) for i in starts]
 
     def in_groups(x):
         for group in groups:
@@ -182,7 +181,7 @@ def _replace_forward(module: nn.Module, forward: Callable) -> None:
     module.forward = forward  # type: ignore[method-assign]  # a module may have its own
 
 
-def _recomputed(own: "assembled.OwnModel", forward: Callable) -> Callable:
+def _recomputed(own: OwnModel, forward: Callable) -> Callable:
     """`forward`, of which only the arguments are kept for the backward pass, that runs it again."""
     # What drops has to drop the same again; without dropout there is no state to keep.
     kept: dict[str, Any] = {

@@ -62,18 +62,17 @@ def describe(reference: str, keys: dict, context: int, batch: int, seed: int = 0
     In shapes alone, which takes no memory; where that cannot be followed, on the CPU. Raises
     ModelError for a model that cannot be built or run.
     """
+
+    def described() -> dict:
+        own = build(reference, keys, context, batch, "cpu", seed)
+        own.found = probing.run(own)
+        if own.found.flops is None and not own.refused:
+            raise ModelError(own.found.reason)
+        return own.description
+
     with suppress(ModelError), probing.in_shapes_alone():
-        return _description(reference, keys, context, batch, seed)
-    return _description(reference, keys, context, batch, seed)
-
-
-def _description(reference: str, keys: dict, context: int, batch: int, seed: int) -> dict:
-    """The same of a model that runs. Raises ModelError for one that does not."""
-    own = build(reference, keys, context, batch, "cpu", seed)
-    own.found = probing.run(own)
-    if own.found.flops is None and not own.refused:
-        raise ModelError(own.found.reason)
-    return own.description
+        return described()
+    return described()
 
 
 @dataclass(eq=False)
@@ -126,10 +125,16 @@ class OwnModel:
         output = self.forward(batch)
         with named_errors(self.reference, "loss fails"):
             loss = self.fed.loss(output, batch)
-        if not isinstance(loss, Tensor) or loss.ndim != 0 or not loss.requires_grad:
+        wrong = ""
+        if not isinstance(loss, Tensor):
+            wrong = f"is {type(loss).__name__}"
+        elif loss.ndim:
+            wrong = f"has the shape {tuple(loss.shape)}"
+        elif not loss.requires_grad:
+            wrong = "does not require a gradient"
+        if wrong:
             raise ModelError(
-                f"{self.reference.text}: the loss {_what(loss)}; it has to be a scalar with a"
-                " gradient"
+                f"{self.reference.text}: the loss {wrong}; it has to be a scalar with a gradient"
             )
         return loss
 
@@ -229,11 +234,3 @@ class OwnModel:
                 "inference: without targets forward may compute less, as the last position alone"
             )
         return lines
-
-
-def _what(loss: object) -> str:
-    if not isinstance(loss, Tensor):
-        return f"is {type(loss).__name__}"
-    if loss.ndim:
-        return f"has the shape {tuple(loss.shape)}"
-    return "does not require a gradient"

@@ -41,8 +41,8 @@ def files_of(reference: str) -> list[Path]:
 def _config_of(parsed: Reference) -> Path | None:
     """The config.json of an architecture: in its folder, or in Hugging Face's cache. Raises
     ModelError for a repository, `owner/name`, that is in neither."""
-    if parsed.folder or parsed.name is None:
-        return parsed.folder and parsed.folder / "config.json"
+    if parsed.folder:
+        return parsed.folder / "config.json"
     try:
         from huggingface_hub import try_to_load_from_cache
         from huggingface_hub.errors import HFValidationError

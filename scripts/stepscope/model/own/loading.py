@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from torch import nn
 
@@ -49,10 +50,10 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
 
 def told(error: BaseException, reference: Reference) -> str:
     """An error in one line, with the last line of the user's file that it came through."""
-    said = " ".join(said_by(error).split())[:300]
-    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if isinstance(error, SyntaxError):
         return f"line {error.lineno}: {type(error).__name__}: {error.msg}"
+    said = " ".join(said_by(error).split())[:300]
+    text = f"{type(error).__name__}: {said}".removesuffix(": ")
     own = reference.file.resolve() if reference.file else None
     if isinstance(error, TypeError) and "forward() missing" in said:
         text += "; let build() return a make_batch that gives it"
@@ -70,15 +71,15 @@ def _built(reference: Reference, keys: dict, context: int) -> object:
     function = getattr(module, reference.function, None)
     if not callable(function):
         functions = [name for name, value in vars(module).items() if inspect.isfunction(value)]
-        there = ", ".join(name for name in functions if name[0] != "_") or "none"
+        there = [name for name in functions if name[0] != "_"]
         raise ModelError(
             f"{reference.text}: {reference.file} has no function {reference.function}; it has:"
-            f" {there}"
+            f" {', '.join(there) or 'none'}"
         )
+    takes = inspect.signature(function)
     try:
-        inspect.signature(function).bind(context, **keys)
+        takes.bind(context, **keys)
     except TypeError as error:
-        takes = inspect.signature(function)
         raise ModelError(
             f"{reference.text}: {reference.function}{takes} does not take the context and the keys"
             f" {', '.join(keys) or '(none)'}: {error}; its first parameter is the context, further"
@@ -176,7 +177,7 @@ def _from_files(reference: Reference, **keys: object):
         ) from error
 
 
-def _class(reference: Reference, config) -> type:
+def _class(reference: Reference, config) -> Any:
     """The class that the configuration names, else the architecture's language model."""
     import transformers
 

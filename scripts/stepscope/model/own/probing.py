@@ -24,6 +24,9 @@ from stepscope.model.own.loading import named_errors
 from stepscope.model.own.reference import ModelError
 from stepscope.model.own.sdpa import SDPA, InPlaceOfSdpa
 
+# What cannot be followed by shapes is an error, which is enough of a report.
+logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
+
 
 @dataclass(frozen=True)
 class Call:
@@ -62,18 +65,11 @@ class Probe:
 
 @contextmanager
 def in_shapes_alone() -> Iterator[None]:
-    """Within it tensors have no values and take no memory. What cannot be followed is an error,
-    without torch's own report of it."""
-    reporter = logging.getLogger("torch._subclasses.fake_tensor")
-    level = reporter.level
-    reporter.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), FakeTensorMode(allow_non_fake_inputs=True):
-            # as copies do
-            warnings.filterwarnings("ignore", message="Accessing the data pointer of FakeTensor")
-            yield
-    finally:
-        reporter.setLevel(level)
+    """Within it tensors have no values and take no memory. What cannot be followed is an error."""
+    with warnings.catch_warnings(), FakeTensorMode(allow_non_fake_inputs=True):
+        # as copies do
+        warnings.filterwarnings("ignore", message="Accessing the data pointer of FakeTensor")
+        yield
 
 
 def probe(make: Callable) -> Probe:
@@ -151,8 +147,8 @@ def _watched(own, found: Probe) -> Iterator[None]:
         found.calls_container = True
 
     def keep_call(query, key, value, attn_mask=None, dropout_p=0.0, *_, scale=None, **__) -> None:
-        shapes = (tuple(each.shape) for each in (query, key, value))
-        found.calls.append(Call(*shapes, attn_mask is not None, dropout_p, scale))
+        q, k, v = (tuple(each.shape) for each in (query, key, value))
+        found.calls.append(Call(q, k, v, attn_mask is not None, dropout_p, scale))
 
     def attention(*args, **kwargs):
         keep_call(*args, **kwargs)

@@ -19,20 +19,20 @@ class Reference:
     """What a model is built by: `function` of `file`, or the architecture `name` of Hugging Face
     transformers.
 
-    text: as the configuration writes it. Of file and name one is None.
+    text: as the configuration writes it. Without a name there is a file.
     """
 
     text: str
     file: Path | None = None
     function: str = ""
-    name: str | None = None
+    name: str = ""
 
     @property
     def folder(self) -> Path | None:
         """The folder with a config.json that an architecture is read from; None if it is no
         folder."""
-        folder = Path(self.name) if self.name else None
-        return folder if folder and (folder / "config.json").is_file() else None
+        folder = Path(self.name)
+        return folder if self.name and (folder / "config.json").is_file() else None
 
 
 def parse(reference: str) -> Reference:

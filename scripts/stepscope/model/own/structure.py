@@ -202,22 +202,14 @@ def _parts(
             # a block that is a single layer has no parts
             yield from _parts(part, inner, blocks, "in blocks")
             continue
-        rule = next((rule for rule in RULES if rule.fits(part, inner, place)), None)
-        if rule is None:
-            yield from _parts(part, inner, blocks, place)
-            continue
-        # those are never called themselves
-        is_holder = isinstance(part, (nn.ModuleList, nn.ModuleDict))
-        if rule.name and not is_holder:
+        rule = next((rule for rule in RULES if rule.fits(part, inner, place)), Rule(""))
+        # lists are never called themselves
+        if rule.name and not isinstance(part, (nn.ModuleList, nn.ModuleDict)):
             yield inner, rule.name
-        elif rule.name or _holds(part, blocks):
+        else:
             yield from _parts(part, inner, blocks, place)
         if rule.inside:
             yield from _parts(part, inner, blocks, "in attention")
-
-
-def _holds(part: nn.Module, blocks: Blocks | None) -> bool:
-    return blocks is not None and any(each is blocks.container for each in part.modules())
 
 
 def experts(module: nn.Module) -> bool:

@@ -8,7 +8,7 @@ from stepscope.model.own import ModelError, parse
 
 def test_a_file_and_its_function():
     parsed = parse("models/mine.py:build")
-    assert (parsed.file, parsed.function, parsed.name) == (Path("models/mine.py"), "build", None)
+    assert (parsed.file, parsed.function, parsed.name) == (Path("models/mine.py"), "build", "")
 
 
 def test_an_architecture():
