@@ -13,8 +13,8 @@ from stepscope.trace.nesting import climb, inside_itself
 # ones: "attention scores" is a part of it.
 _ATTENTION = re.compile(r"attention|attn|m[hq]a|gqa|mla|sdpa|multihead")
 _BESIDE = re.compile(
-    r"blocks?|causal|core|cross|decoder|dot|encoder|flash|forward|fused|fwd|grouped|h|heads?|layers?"
-    r"|masked|model|module|multi|pass|product|query|scaled|self|sublayer|the|transformer"
+    r"blocks?|causal|core|cross|decoder|dot|encoder|flash|forward|fused|fwd|grouped|h|heads?"
+    r"|layers?|masked|model|module|multi|pass|product|query|scaled|self|sublayer|the|transformer"
 )
 
 

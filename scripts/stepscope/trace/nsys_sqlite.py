@@ -270,12 +270,10 @@ def _operations(
         "gridY": 0,
         "gridZ": 0,
     }
-    labels = ("demangledName", "mangledName", "shortName")
-    label = next((name for name in labels if database.has(KERNELS, name)), labels[0])
     copies = _COPY_KINDS | dict(database.texts("ENUM_CUDA_MEMCPY_OPER", "id", "label"))
     copied = _coded(names, lambda kind: f"[CUDA memcpy {copies.get(kind, 'of unknown kind')}]")
     kinds: list[tuple[str, int, str, _Codes]] = [
-        (KERNELS, events.KERNEL, label, strings),
+        (KERNELS, events.KERNEL, "demangledName", strings),
         (COPIES, events.MEMORY, "copyKind", copied),
         (FILLS, events.MEMORY, "value", _coded(names, "[CUDA memset]".format)),
         (GRAPHS, events.GRAPH, "graphId", _coded(names, "[CUDA graph {}]".format)),

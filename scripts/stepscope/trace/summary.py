@@ -54,7 +54,8 @@ _WHOLE = {"count", "bytes", "elements", "rank", "fastest_rank", "slowest_rank"}
 def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
     """The summary of all tables that have rows."""
     parts = [f"# {markdown_text(title)}"]
-    is_host = _is_of_host(tables)
+    warnings = tables.get("warnings", pd.DataFrame()).reindex(columns=["about"])
+    is_host = ON_HOST in set(warnings["about"])  # the rows are a processor's operators
     for name, (heading, most) in _SECTIONS.items():
         table = _chosen(name, tables.get(name, pd.DataFrame()))
         if table.empty:
@@ -76,12 +77,6 @@ def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
             lines.append(" | ".join(texts))
         parts += [f"## {heading}", "\n".join(f"| {line} |" for line in lines)]
     return "\n\n".join(parts) + "\n"
-
-
-def _is_of_host(tables: dict[str, pd.DataFrame]) -> bool:
-    """Whether the rows are a processor's operators."""
-    told = tables.get("warnings", pd.DataFrame())
-    return "about" in told and bool((told["about"] == ON_HOST).any())
 
 
 def _of_host(text: str, is_host: bool) -> str:
