@@ -96,13 +96,18 @@ class Registry:
     def code_and_machine(self, cell: Cell) -> str:
         """What makes a cell stale besides its spec: the digest of its code, and the type of machine
         as sorted JSON."""
-        machine = self._identity(cell.study, cell.label, self._packages_of(cell))
-        return f"{self.code(cell)} {json.dumps(machine, sort_keys=True)}"
+        return f"{self.code(cell)} {self.machine_json(cell)}"
 
     def _reads_model(self, cell: Cell) -> bool:
         """Whether it matters what the files of the cell's own model say: not where results are used
         as they are."""
         return "model" in cell.spec and self.machines[cell.label].measured
+
+    def machine_json(self, cell: Cell) -> str:
+        """Identity of the machine at hand and its software as sorted JSON; `null` for a cell of
+        another machine."""
+        found = self._identity(cell.study, cell.label, self._packages_of(cell))
+        return json.dumps(found, sort_keys=True)
 
     def _identified(self, study: str, label: str, packages: tuple[str, ...] = ()) -> dict | None:
         """The machine at hand with a study's tools, and the packages that a model of one's own
