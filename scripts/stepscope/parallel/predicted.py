@@ -72,7 +72,7 @@ class OneDevice:
     forward: float
     backward: float
     optimizer: float
-    batch: int
+    batch: float
     gradients: tuple[Gradient, ...]
     gathered: float = 1.0
 
@@ -85,7 +85,7 @@ class OneDevice:
         """Of all gradients."""
         return sum(gradient.bytes for gradient in self.gradients)
 
-    def with_batch(self, batch: int) -> "OneDevice":
+    def with_batch(self, batch: float) -> "OneDevice":
         """The same with another batch: what computes takes as much longer as it is larger."""
         more = batch / self.batch
         forward = more * self.forward

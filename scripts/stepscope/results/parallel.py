@@ -54,11 +54,13 @@ def _predictions(cell: MeasuredCell, series: pd.DataFrame) -> Iterator[dict]:
         strategy = variant["strategy"]
         for devices in DEVICES if variant["name"] == strategy else ():
             own = (one, network, strategy, devices)
+            part = one.with_batch(one.batch / devices)
             is_measured = devices == cell.spec["devices"]
             yield cell.key | {
                 "variant": strategy,
                 "devices": devices,
                 "predicted": predicted.step(*own),
+                "strong": predicted.step(part, network, strategy, devices),
                 "measured": times.get(strategy) if is_measured else None,
                 "hiding_batch": predicted.hiding_batch(*own),
             }

@@ -596,6 +596,7 @@ _ALL = (
             "s",
             predicted="the step",
             measured="the step, where the cell is on as many",
+            strong="the step, where they share the batch of one",
         ),
         counts(hiding_batch="sequences a device from which 2 % show at most"),
     ),

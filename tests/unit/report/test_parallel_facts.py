@@ -30,7 +30,7 @@ def chapter(tmp_path):
     def made(first, second):
         where = WHERE | {"devices": 2}
         sent = where | {"collective": "all_reduce", "bytes": 2**30, "seconds": 0.004, "bus": 3e11}
-        predicted = WHERE | {"variant": "ddp", "devices": 2, "predicted": 0.1, "hiding_batch": 9}
+        predicted = WHERE | {"variant": "ddp", "devices": 2, "predicted": 0.1, "strong": 0.08}
         tables = {
             "cells": [WHERE | PLACE | {"status": "ok", "device": "cuda", "gpu": "H100"}],
             "series": [
@@ -71,6 +71,9 @@ def test_what_a_strategy_costs(chapter):
     found = chapter(EARLY, EARLY | {"slowed": 0.012, "beside": 0.072})
     assert found.best["name"] == "ddp"
     assert found.gain.value == pytest.approx(1.6)  # 2 x 100 / 125
+    (more,) = found.predictions
+    assert more["on2"].value == pytest.approx(2.0)
+    assert found.strong["times"].value == pytest.approx(0.1 / 0.08)
     assert found.best["gap"].value == pytest.approx(0.25)
     assert found.best["joules"].value == pytest.approx(40.96 / (2 * 4 * 512))
     assert found.slowed["longer"].value == pytest.approx(0.2)  # 12 of the 60 that they take alone

@@ -87,6 +87,16 @@ class Parallel(Chapter):
         )
 
     @cached_property
+    def strong(self) -> Row:
+        """Of the best strategy on the most devices that are predicted, where they share the batch
+        of one: times one device's step."""
+        rows = self.data.dicts("parallel_predicted", cell=self.cell)
+        own = [row for row in rows if row["variant"] == self.best.get("name")]
+        row = max(own, key=lambda each: each["devices"], default={})
+        times = exact(over(self._measured("time", ALONE), number(row, "strong", "s")))
+        return {"devices": number(row, "devices", "count"), "times": times}
+
+    @cached_property
     def memory(self) -> tuple[Row, ...]:
         """By strategy: what the rank that has most holds at each point of a step, what it has to
         hold after it by its formula, and the largest batch a device that fits."""
