@@ -31,6 +31,7 @@ def chapter(tmp_path):
         where = WHERE | {"devices": 2}
         sent = where | {"collective": "all_reduce", "bytes": 2**30, "seconds": 0.004, "bus": 3e11}
         predicted = WHERE | {"variant": "ddp", "devices": 2, "predicted": 0.1, "strong": 0.08}
+        predicted["hiding_batch"] = 9
         tables = {
             "cells": [WHERE | PLACE | {"status": "ok", "device": "cuda", "gpu": "H100"}],
             "series": [
