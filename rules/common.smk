@@ -12,7 +12,7 @@ from stepscope.config import Complaints, ConfigError
 from stepscope.config.config import validated
 from stepscope.config.published import published_files
 from stepscope.config.registry import Registry
-from stepscope.config.run import measuring, unready, unusable
+from stepscope.config.run import in_memory, measuring, unready, unusable
 from stepscope.config.studies import STUDIES
 from stepscope.files import write_whole
 from stepscope.machine import identity
@@ -41,11 +41,9 @@ except (ConfigError, identity.MachineError) as error:
 paths = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
 os.environ.update(STEPSCOPE=str(PROJECT / "scripts"), PATH=os.pathsep.join(paths))
 os.environ.setdefault("STEPSCOPE_COMMAND", shlex.join(["snakemake", *measuring(sys.argv[1:])]))
-# The plan, which its rule copies, as a file in memory. A `run:` block would be another Snakemake,
-# which goes on when this one is killed.
-PLAN_FILE = open(os.memfd_create("plan.json"), "w")
-print(CELLS.plan, end="", file=PLAN_FILE, flush=True)
-os.environ["STEPSCOPE_PLAN"] = f"/proc/{os.getpid()}/fd/{PLAN_FILE.fileno()}"
+# The plan is copied by a shell block: a `run` block would be another Snakemake, which goes on when
+# this one is killed.
+os.environ.update(STEPSCOPE_PLAN=in_memory(CELLS.plan))
 LABELS = [one.label for one in MACHINES]
 HERE = next((one for one in MACHINES if one.here), None)
 

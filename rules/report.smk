@@ -8,6 +8,8 @@ rule plan:
     log:
         "results/plan.log",
     localrule: True
+    conda:
+        "../envs/report.yaml"
     params:
         plan=hashlib.sha256(CELLS.plan.encode()).hexdigest(),
     message:

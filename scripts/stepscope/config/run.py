@@ -202,3 +202,15 @@ def unwritable(
     except OSError as error:
         return f"cannot write in {folder.resolve()}: {error.strerror}; {remedy}"
     return None
+
+
+_FILES = []  # in memory, which live as long as they are open
+
+
+def in_memory(text: str) -> str:
+    """The path of a file that holds a text for as long as this process runs."""
+    file = open(os.memfd_create("text"), "w")  # noqa: SIM115 - it stays open
+    file.write(text)
+    file.flush()
+    _FILES.append(file)
+    return f"/proc/{os.getpid()}/fd/{file.fileno()}"

@@ -7,7 +7,7 @@ from stepscope.report.facts.memory import NUMBER
 from stepscope.report.facts.warmup import SETTLED
 from stepscope.report.kit.number_format import QUIET, THIN
 from stepscope.report.kit.quantity import Quantity
-from stepscope.report.reserve import CONTEXT, RESERVED_OVER_ASKED
+from stepscope.report.kit.reserve import CONTEXT, RESERVED_OVER_ASKED
 from stepscope.results.statistics import CONFIDENCE
 from stepscope.results.verdicts import MARGIN, MARGIN_OF_GPU
 

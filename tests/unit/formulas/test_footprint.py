@@ -16,6 +16,7 @@ import torch
 from stepscope.formulas import footprint
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import first_context_that_fails, moments, peak
+from stepscope.kernels import masks
 from stepscope.model.attention import naive
 from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
@@ -148,7 +149,11 @@ def test_what_is_held_throughout(precision):
     parameters = list(workload.model.parameters())
     held = {each.data_ptr(): each.nbytes for each in [*workload.model.buffers(), *workload.batch]}
     mask = naive.kept_causal_mask(
-        setup.context, setup.context, torch.device("cpu"), getattr(torch, setup.low)
+        setup.context,
+        setup.context,
+        torch.device("cpu"),
+        getattr(torch, setup.low),
+        masks.mask_of(setup.context, setup.context, True),
     )
     assert naive.kept_causal_mask.cache_info().hits > setup.shape.num_layers - 1
     assert footprint.parameters(setup).bytes == sum(each.nbytes for each in parameters)

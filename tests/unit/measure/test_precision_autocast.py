@@ -13,6 +13,7 @@ SPEC = {
     "vocab_size": 11,
     "context": 6,
     "batch": 2,
+    "precision": "fp32",
     "device": "cpu",
     "seed": 0,
 }

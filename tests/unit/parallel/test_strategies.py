@@ -96,7 +96,7 @@ def bytes_of_tensors():
     """Bytes of all tensors of this process, each storage once; torch's buckets it does not show."""
     found = {}
     for tensor in gc.get_objects():
-        if isinstance(tensor, torch.Tensor):
+        if issubclass(type(tensor), torch.Tensor):  # a dead weak proxy has no class to ask
             gradient = tensor.grad if tensor.is_leaf else None
             for each in (tensor, gradient):
                 storage = getattr(each, "_local_tensor", each)

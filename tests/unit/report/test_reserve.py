@@ -1,7 +1,7 @@
 """What of a GPU's memory tensors may ask for."""
 
 import pytest
-from stepscope.report import reserve
+from stepscope.report.kit import reserve
 
 GIB = 2**30
 

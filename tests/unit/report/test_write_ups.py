@@ -4,7 +4,8 @@ import functools
 import re
 
 import pytest
-from stepscope.config.config import merged, validated
+from snakemake.utils import update_config
+from stepscope.config.config import validated
 from stepscope.config.studies import STUDIES
 from stepscope.report.book import CHAPTERS
 from stepscope.results.schema import QUANTITIES, TABLES
@@ -76,9 +77,10 @@ def test_its_tables_columns_and_quantities_exist(project_root):
 @pytest.mark.parametrize("seed", LENGTHS)
 def test_its_cells_are_in_its_preset(project_root, seed):
     files = [project_root / "config.yaml", project_root / f"rules/presets/published-{seed}.yaml"]
-    config = validated(
-        functools.reduce(merged, map(read_yaml, files)), project_root / "rules/config.schema.yaml"
-    )
+    config = {}
+    for path in files:
+        update_config(config, read_yaml(path))
+    config = validated(config, project_root / "rules/config.schema.yaml")
     planned = {
         cell.name.removeprefix("gpu/")
         for study in STUDIES

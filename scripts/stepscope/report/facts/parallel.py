@@ -23,7 +23,7 @@ from stepscope.report.kit.quantity import (
     share,
     value_of,
 )
-from stepscope.report.reserve import usable
+from stepscope.report.kit.reserve import usable
 
 ALONE = "alone"
 COSTLY = 0.05  # of a step: who waits less, and nothing computes, has nothing to gain

@@ -9,7 +9,7 @@ from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import first_context_that_fails, peak
 from stepscope.report.facts.machine import Place, machine
 from stepscope.report.kit.quantity import Maybe, count
-from stepscope.report.reserve import usable
+from stepscope.report.kit.reserve import usable
 
 
 def longest_context(where: Place, attention: str) -> Maybe:
