@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TextIO
 
 from stepscope.files import is_full
 from stepscope.machine.locks import lock_folder
@@ -204,7 +205,7 @@ def unwritable(
     return None
 
 
-_FILES = []  # in memory, which live as long as they are open
+_FILES: list[TextIO] = []  # in memory, which live as long as they are open
 
 
 def in_memory(text: str) -> str:

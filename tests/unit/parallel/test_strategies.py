@@ -10,6 +10,7 @@ import torch
 from stepscope.model.shape import ModelShape
 from stepscope.parallel.measuring import points, whole_steps
 from stepscope.parallel.strategies import STRATEGIES
+from torch.distributed.tensor import DTensor
 
 NAMES = [*STRATEGIES]
 POINTS = ["init", "before optimizer", "after"]
@@ -92,11 +93,14 @@ def test_gradients_sent_in_bf16_differ_by_its_rounding_alone(tiny, on_ranks):
         assert (torch.from_numpy(own) != expected).any()
 
 
+KINDS = (torch.Tensor, torch.nn.Parameter, DTensor)
+
+
 def bytes_of_tensors():
     """Bytes of all tensors of this process, each storage once; torch's buckets it does not show."""
     found = {}
     for tensor in gc.get_objects():
-        if issubclass(type(tensor), torch.Tensor):  # a dead weak proxy has no class to ask
+        if type(tensor) in KINDS:  # other tests leave fake ones and dead weak proxies
             gradient = tensor.grad if tensor.is_leaf else None
             for each in (tensor, gradient):
                 storage = getattr(each, "_local_tensor", each)
