@@ -180,6 +180,6 @@ def test_tf32_is_used_only_when_allowed(agree, set_precision):
     set_precision("highest")
     wide = agree(300, 300, 64)
     set_precision("high")
-    narrow = agree(300, 300, 64, tolerance=1e-2)
+    narrow = agree(300, 300, 64, tolerance=1e-2, of_lse=1e-3)  # its scores are TF32's, too
     error = (narrow[0] - wide[0]).norm() / wide[0].norm()
     assert 1e-5 < error < 2e-3
