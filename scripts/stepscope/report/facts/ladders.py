@@ -233,6 +233,11 @@ class Ladder:
         return next(found, None)
 
     @property
+    def is_untried(self) -> bool:
+        """Whether SDPA in compiled blocks is among what is advised, and was not measured so."""
+        return {"sdpa", "block"} <= {rung.kind for rung in self.gains} and not self.recommended
+
+    @property
     def not_needed(self) -> list[Rung]:
         """What the top rung has besides the gains."""
         options = self.data.options
