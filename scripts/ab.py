@@ -34,7 +34,7 @@ import pandas as pd
 from stepscope.config.studies import STUDIES
 from stepscope.files import write_whole
 from stepscope.machine import gpus, locks
-from stepscope.results import statistics, verdicts
+from stepscope.results import series, statistics, verdicts
 
 PROJECT = Path(__file__).resolve().parents[1]
 WORKTREE = "worktree"
@@ -247,10 +247,8 @@ def medians(folder: Path) -> pd.DataFrame:
         .median()
         .reset_index()
     )
-    variants = json.loads((folder / "record.json").read_bytes())["summary"].get("variants", {})
-    return found.assign(
-        limits=[variants.get(name, {}).get("limited") or "unknown" for name in found["variant"]]
-    )
+    spec = json.loads((folder / "record.json").read_bytes())["spec"]
+    return found.assign(limits=series.limits_of_steps(found, spec))
 
 
 def compared(times: pd.DataFrame) -> pd.DataFrame:

@@ -10,5 +10,5 @@ OUT = Path(sys.argv[sys.argv.index("--out") + 1])
 
 steps = [f"step,{i},step,free,step,{i == 0},{SECONDS * (1 + i * i / 1e4)}\n" for i in range(4)]
 (OUT / "samples.csv").write_text("".join(["variant,step,mode,kind,phase,warmup,seconds\n", *steps]))
-record = {"summary": {"variants": {"step": {"limited": "gpu"}}}, "words": sys.argv[1:]}
+record = {"spec": {"study": "timing", "device": "cuda"}, "words": sys.argv[1:]}
 (OUT / "record.json").write_text(json.dumps(record))

@@ -100,11 +100,12 @@ def test_warm_up_does_not_count(tmp_path):
         "1,step,free,1,step,False,1\n"
         "1,step,free,2,step,False,3\n"
         "1,step,free,3,step,False,2\n"
+        f"1,step,host-free,,step,False,{2.0 / 1.14}\n"
     )
     (tmp_path / "record.json").write_text(
-        json.dumps({"summary": {"variants": {"": {"limited": "gpu"}}}})
+        json.dumps({"spec": {"study": "timing", "device": "cuda"}})
     )
-    (row,) = ab.medians(tmp_path).to_dict("records")
+    row, _ = ab.medians(tmp_path).to_dict("records")
     assert (row["seconds"], row["phase"], row["variant"], row["limits"]) == (2.0, "step", "", "gpu")
 
 
@@ -165,7 +166,7 @@ def test_a_commit_and_what_is_not_committed_take_turns(tmp_path, monkeypatch):
         "time_step.py --size x",
         "step",
         8,
-        "gpu",
+        "unknown",  # without a time alone
     )
     assert (row["a_s"], row["b_s"]) == pytest.approx(
         (0.1 * 1.0004, 0.105 * 1.0004)

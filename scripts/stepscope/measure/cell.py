@@ -165,7 +165,7 @@ class Measurement(contextlib.AbstractContextManager):
         from stepscope.measure import provenance
 
         rows = rows_of(found)
-        content = summary(found, variants, self._device) | (more or {}) | self._more
+        content = summary(found, variants) | (more or {}) | self._more
         printing.summary(rows, content)
         if self._settings.out is None:
             return

@@ -1,8 +1,6 @@
 """What a process found, and how a record's summary is made of what all of them found. Standard
 library only."""
 
-import statistics
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TypedDict, Unpack
@@ -11,9 +9,6 @@ from stepscope.axes import MODES
 
 STATUSES = ("ok", "unsupported", "oom", "failed")  # the worst last
 BESIDE = ("host-free", "busy")  # modes in statuses that say nothing of the variant itself
-LAUNCH_LIMITED = 1.15  # clock over host-free time, or over busy time, from which on launches limit
-
-
 OF_STATUS = ("mode", "length", "direction")  # what of a place a value or a status tells
 
 
@@ -107,21 +102,14 @@ def _is_lost(one: dict, statuses: list[dict]) -> bool:
     return any(each["status"] == "failed" for each in of_mode or own)
 
 
-def summary(found: list[Found], variants: list[str], device: str) -> dict:
+def summary(found: list[Found], variants: list[str]) -> dict:
     """`variants`, `values` and `statuses` of a record.
 
     A mode's status is the worst of all processes. A variant's is that of the first that it notes
     (the heaviest mode), or, of attention, `ok` where any length is.
     """
     statuses = _worst_of_each(found)
-    rows = rows_of(found)
-    about = {}
-    for name in variants:
-        status, reason = _of_variant(name, statuses)
-        limit = None
-        if status == "ok":
-            limit = "cpu" if device == "cpu" else limited(rows, name)
-        about[name] = {"status": status, "reason": reason, "limited": limit}
+    about = {name: asdict(_of_variant(name, statuses)) for name in variants}
     values = [value for one in found for value in one.values if not _is_lost(value, statuses)]
     return {"variants": about, "values": values, "statuses": statuses}
 
@@ -138,36 +126,15 @@ def _worst_of_each(found: list[Found]) -> list[dict]:
     return list(worst.values())
 
 
-def _of_variant(name: str, statuses: list[dict]) -> tuple[str, str]:
-    """(status, reason) of a variant as a whole; `ok` where it noted nothing."""
+def _of_variant(name: str, statuses: list[dict]) -> Outcome:
+    """What became of a variant as a whole; `ok` where it noted nothing."""
     own = [one for one in statuses if one["variant"] == name and one["mode"] not in BESIDE]
     if not own:
-        return "ok", ""
+        return Outcome()
     # Attention notes each length: what could be had of any of them is there.
     of_lengths = [one for one in own if one["length"] and one["status"] == "ok"]
     chosen = (of_lengths or own)[0]
-    return chosen["status"], chosen["reason"]
-
-
-def limited(rows: list[dict], variant: str) -> str | None:
-    """What limits a variant's step on a GPU: `launches` where its time by the clock exceeds the
-    host-free one, or else the busy one, by more than LAUNCH_LIMITED; else `gpu`. None without
-    either."""
-    clock = median(rows, variant, "free")
-    alone = median(rows, variant, "host-free") or median(rows, variant, "busy")
-    if clock is None or alone is None:
-        return None
-    return "launches" if clock > LAUNCH_LIMITED * alone else "gpu"
-
-
-def median(rows: list[dict], variant: str, kind: str) -> float | None:
-    """The median of the processes' medians of a step, in seconds; None without samples."""
-    by_process: dict[int, list[float]] = defaultdict(list)
-    for row in chosen(rows, variant=variant, kind=kind, phase="step", warmup=False):
-        by_process[row["process"]].append(row["seconds"])
-    if not by_process:
-        return None
-    return statistics.median(map(statistics.median, by_process.values()))
+    return Outcome(chosen["status"], chosen["reason"])
 
 
 def chosen(rows: Iterable[dict], **place: object) -> list[dict]:

@@ -5,12 +5,12 @@ import numpy as np
 import pandas as pd
 
 from stepscope.axes import MODES
-from stepscope.measure.found import LAUNCH_LIMITED
 from stepscope.results.mapped import beside
 from stepscope.results.tables import where
 
 ALONE = "alone_time"
 HOST_FREE, BUSY = "host_free_time", "busy_time"
+LAUNCH_LIMITED = 1.15  # clock over host-free time, or over busy time, from which on launches limit
 STEP = ["cell", "variant", "mode", "phase", "length", "direction"]
 WHOLE = {mode.name: mode.whole for mode in MODES.values()}
 

@@ -155,3 +155,13 @@ def failures(cells: list[MeasuredCell]) -> pd.DataFrame:
     found = _at_steps(told(cells, "statuses"), "status").drop(columns="process")
     failed = found[(found["status"] != "ok") & ~found["mode"].isin(QUANTITY_OF)]
     return failed.assign(quantity="time", processes=0, samples=0)
+
+
+def limits_of_steps(medians: pd.DataFrame, spec: dict) -> pd.Series:
+    """What limits the step of each row's variant. medians: a process's, by columns of samples, as
+    `seconds`. spec: of its cell."""
+    steps = where(medians, phase="step").rename(columns={"seconds": "median"})
+    steps = steps.assign(quantity=steps["kind"].map(QUANTITY_OF), cell="", **spec)
+    limits = alone.limits(steps)
+    of_variant = limits[limits != ""].groupby(steps["variant"]).first()
+    return medians["variant"].map(of_variant).fillna("unknown")

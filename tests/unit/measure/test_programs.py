@@ -46,9 +46,7 @@ def test_a_timing_cells_record_agrees_with_its_samples_and_its_flags(measured_ce
     )
     shown = medians(cell.rows, "process", "mode", "kind", "phase")
     assert len(shown) == 2 * (4 + 3)
-    assert record["summary"]["variants"] == {
-        "step": {"status": "ok", "reason": "", "limited": "cpu"}
-    }
+    assert record["summary"]["variants"] == {"step": {"status": "ok", "reason": ""}}
     # 2 x 11 x 8 + 2 x (4 x 64 + 3 x 8 x 16 + 2 x 8) + 8
     assert "parameters: 0.001 M" in cell.out
     for median in shown.values():

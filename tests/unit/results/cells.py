@@ -93,8 +93,7 @@ class Results:
             "command": f"python {study}.py",
         }
         names = [one["name"] for one in spec.get("variants", [{"name": "step"}])]
-        limited = "cpu" if spec["device"] == "cpu" else "gpu"
-        variants = {each: {"status": "ok", "reason": "", "limited": limited} for each in names}
+        variants = {each: {"status": "ok", "reason": ""} for each in names}
         text = pd.DataFrame(list(samples), columns=COLUMNS).to_csv(index=False)
         written = {
             "schema_version": 3,

@@ -87,8 +87,8 @@ def test_a_cell_says_what_measured_it_and_whether_that_is_todays_code(results, m
 
 def test_the_status_of_a_cell_is_ok_if_any_variant_is(results, monkeypatch):
     variants = {
-        "fp32": {"status": "ok", "reason": "", "limited": None},
-        "sdpa": {"status": "unsupported", "reason": "no such kernel", "limited": None},
+        "fp32": {"status": "ok", "reason": ""},
+        "sdpa": {"status": "unsupported", "reason": "no such kernel"},
     }
     results.add(
         "lab/ladder/tiny/ctx32",

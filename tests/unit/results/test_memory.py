@@ -106,7 +106,7 @@ def test_inference_saves_nothing_and_has_no_gradients(results):
 
 
 def test_what_ran_out_of_memory_has_no_measured_peak_and_nothing_saved_in_full(results):
-    variants = {"step": {"status": "oom", "reason": "full", "limited": None}}
+    variants = {"step": {"status": "oom", "reason": "full"}}
     recorded(results, about=ABOUT | {"recorded": "warm-up"}, summary={"variants": variants})
     found = items(results)
     assert found["peak"][1] is None
