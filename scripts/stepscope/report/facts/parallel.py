@@ -110,7 +110,7 @@ class Parallel(Chapter):
 
     def _held(self, name: str, rows: list[Row]) -> Row:
         whole = [row for row in rows if row["part"] == "all"]
-        held = {row["point"].replace(" ", "_"): number(row, "held", "B") for row in whole}
+        held: Row = {row["point"].replace(" ", "_"): number(row, "held", "B") for row in whole}
         after = [row for row in rows if row["point"] == "after"]
         parts = {row["part"]: number(row, "held", "B") for row in after}
         held |= parts | {"name": Name(name), "largest": None}
