@@ -256,11 +256,10 @@ def step_tables(examined: list[Examined]) -> dict[str, list[dict]]:
         for steps_of in zip(*(one.steps for one in recordings), strict=True):
             for rank, parts in enumerate(apart.take_apart(list(steps_of), references)):
                 own = recordings[rank]
-                place = {"variant": name, "rank": rank}
-                residual = own.clock - parts.total - own.outside
-                rows.append(place | {"clock": own.clock} | asdict(parts) | {"residual": residual})
+                row = {"variant": name, "rank": rank, "clock": own.clock} | asdict(parts)
+                rows.append(row | {"residual": own.clock - parts.total - own.outside})
                 both = apart.matched(steps_of[rank], references[rank])
-                kernels.append(both.assign(**place))
+                kernels.append(both.assign(variant=name, rank=rank))
     means = pd.DataFrame(rows).groupby(["variant", "rank"], sort=False).mean()
     beside = pd.concat(kernels).query("beside > 0")
     beside["slowed"] = beside["own"] - beside["before"]
