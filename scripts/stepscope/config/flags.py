@@ -92,7 +92,7 @@ def variants(text: str) -> list[dict]:
 def _json(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
