@@ -95,10 +95,10 @@ def _parsed(raw: bytes):
 
 def _trace(content: dict, found: list[dict]) -> Trace:
     table = _events(found)
-    is_step = (table["kind"] == RANGE) & table["name"].str.startswith("ProfilerStep#")
-    has_own = ((table["kind"] == RANGE) & (table["name"] == "step")).any()
-    table["name"] = table["name"].mask(is_step, "step")
-    if has_own:  # the program's steps, else those of torch.profiler's step()
+    is_range = table["kind"] == RANGE
+    is_step = is_range & table["name"].str.startswith("ProfilerStep#")
+    named = table["name"][is_range & ~is_step].unique()
+    if "step" in map(people.meaning, named):  # the program's, else those of torch.profiler's step()
         table = table[~is_step]
     names = Names()
     told = zip(table["name"], table["kind"] == OPERATOR, strict=True)
