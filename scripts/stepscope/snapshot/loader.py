@@ -4,9 +4,8 @@ Python's unpickler builds plain data and may import nothing, so that nothing in 
 a hostile file can still ask of it (hashes without end, memory, depth) ends in the limits of
 recordings/limits.py, under which the programs read a stranger's file.
 
-A snapshot is millions of events, each a dict, which together take five to ten times the file's
-size. So they become columns of numbers while the file is read: whenever the unpickler asks for more
-of it, the events that are complete are added to the columns and emptied.
+A snapshot is millions of events, each a dict, which together take three to five times the file's
+size until they are columns of numbers.
 """
 
 import gc
@@ -15,7 +14,7 @@ import io
 import pickle
 import zlib
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from stepscope.recordings.limits import complaint, most_unpacked
 from stepscope.recordings.text import reason
@@ -23,8 +22,6 @@ from stepscope.snapshot import SnapshotError, events
 
 _GZIP = b"\x1f\x8b"
 _BUFFER = 1 << 20  # bytes
-# times the bytes read until traces are looked for again: more would copy the memo too often
-_LOOK_AGAIN = 1.1
 
 
 def read(path: Path) -> events.Snapshot:
@@ -61,17 +58,15 @@ def _read(path: Path) -> events.Snapshot:
         file.seek(0)
         # GzipFile has all that a buffered reader asks of a raw file, but is none by its type
         raw = cast(io.RawIOBase, gzip.GzipFile(fileobj=file) if packed else file)
-        source = _Source(raw, most)
         try:
-            root = source.unpickler.load()
-            source.unpickler.memo = {}  # else it keeps what is no longer needed
+            root = _PlainData(_Source(raw, most)).load()
         except (SnapshotError, EOFError, OSError, MemoryError, zlib.error):
             raise
         except Exception as error:  # whatever a damaged pickle leads to
             raise SnapshotError(
                 f"the pickle is cut off or damaged ({reason(error)}); record the snapshot again"
             ) from None
-        return events.snapshot(root, source.columns)
+        return events.snapshot(root)
 
 
 class _PlainData(pickle.Unpickler):
@@ -85,21 +80,15 @@ class _PlainData(pickle.Unpickler):
 
 
 class _Source(io.BufferedReader):
-    """A snapshot's bytes. Between two reads, events of its `unpickler` that are complete move to
-    the `columns`."""
+    """A snapshot's bytes."""
 
     def __init__(self, raw: io.RawIOBase, most: int):
         """most: bytes that there may be."""
         super().__init__(raw, _BUFFER)
-        self.columns = events.Columns()
-        self.unpickler = _PlainData(self)
         self._most = most
-        self._traces: list[list] = []
-        self._next_look = 0.0
 
     def read(self, size: int | None = -1) -> bytes:
         self._granted(size or 0)
-        self._move()
         return super().read(size)
 
     def readinto(self, buffer) -> int:
@@ -114,15 +103,3 @@ class _Source(io.BufferedReader):
                 " it is cut off or damaged, or unpacks to too much; record it again, or gunzip it"
                 " first if you trust it"
             )
-
-    def _move(self) -> None:
-        """Of a list of events only the memo knows before it is whole; while one grows, there is no
-        other."""
-        at = self.tell()
-        if sum(map(self.columns.take, self._traces)):
-            self._next_look = max(self._next_look, at + _BUFFER + 1)
-        elif at >= self._next_look:
-            # The memo is {place: object}; the library's types take its values for pairs.
-            known: list[Any] = list(self.unpickler.memo.copy().values())
-            self._traces = [each for each in known if events.is_trace(each)]
-            self._next_look = _LOOK_AGAIN * at + _BUFFER
