@@ -264,3 +264,12 @@ def test_another_kernel_of_the_same_vendor_is_a_change(analyse_json):
     rows = comparison.compared(*sides).query("kind == 'kernel'").set_index("name")
     assert rows.loc["ampere sgemm 128x64 nn", "change"] == "went"
     assert rows.loc["ampere sgemm 64x64 nn", "change"] == "came"
+
+
+def test_traces_without_ranges_are_compared_too(analyse_json):
+    events = json.loads((FILES / "12_list.json").read_text())
+    launches = [each for each in events if each["cat"] in ("cuda_runtime", "kernel")]
+    before = analyse_json(launches, None, None, 2)
+    rows = comparison.compared(before, tables_of("12_list.json"))
+    of_kinds = rows.groupby("kind")["change"].agg(set).to_dict()
+    assert of_kinds == {"phase": {"came"}, "category": {"same"}, "kernel": {"same"}}
