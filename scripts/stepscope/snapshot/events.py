@@ -13,9 +13,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from stepscope.recordings.text import reason
-from stepscope.snapshot import SnapshotError
-
 # What an event can be; its code is the place in this tuple. The last is any that a newer version
 # of PyTorch adds.
 ACTIONS = (
@@ -42,10 +39,6 @@ _OTHER = len(ACTIONS) - 1
 _MOST_BYTES = 1 << 62  # of all that is added up: more would not fit into 64 bits
 _WRAPS = 1 << 64
 UNKNOWN_LINE = -1
-
-_WRONG = (
-    "this is not a memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
-)
 
 
 class _Event(NamedTuple):
@@ -157,14 +150,8 @@ class Snapshot:
 
 
 def snapshot(root: object) -> Snapshot:
-    """The snapshot in a pickle's object. Raises SnapshotError without a file's name."""
-    try:
-        return _snapshot(root)
-    except (TypeError, ValueError, OverflowError, IndexError) as error:
-        raise SnapshotError(_WRONG.format(reason(error))) from None
-
-
-def _snapshot(root: object) -> Snapshot:
+    """The snapshot in a pickle's object. Raises ValueError where it is none, or has no usable
+    numbers."""
     if isinstance(root, list) and root and isinstance(root[0], dict) and "blocks" in root[0]:
         root = {"segments": root}  # torch.cuda.memory_snapshot(): segments and nothing else
     content = _checked(root, dict, "its outermost object")

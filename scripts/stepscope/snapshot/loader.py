@@ -12,12 +12,10 @@ import gc
 import gzip
 import io
 import pickle
-import zlib
 from pathlib import Path
 from typing import cast
 
-from stepscope.recordings.limits import complaint, most_unpacked
-from stepscope.recordings.text import reason
+from stepscope.recordings.limits import most_unpacked, reading
 from stepscope.snapshot import SnapshotError, events
 
 _GZIP = b"\x1f\x8b"
@@ -27,23 +25,13 @@ _BUFFER = 1 << 20  # bytes
 def read(path: Path) -> events.Snapshot:
     """The snapshot in a file that torch.cuda.memory._dump_snapshot wrote. Raises SnapshotError with
     one line."""
-    if wrong := complaint(path, "torch.cuda.memory._dump_snapshot"):
-        raise SnapshotError(wrong)
     collects = gc.isenabled()
     # plain data has no cycles worth collecting, and looking for them takes longer than reading
     gc.disable()
+    advice = "give a file of torch.cuda.memory._dump_snapshot, recorded or copied again"
     try:
-        return _read(path)
-    except SnapshotError as error:
-        raise SnapshotError(f"{path}: {error}") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise SnapshotError(
-            f"{path}: the file is cut off or damaged; record or copy it again"
-        ) from None
-    except OSError as error:
-        raise SnapshotError(
-            f"{path}: cannot be read ({error.strerror}); give a file that you may read"
-        ) from None
+        with reading(path, "a memory snapshot of PyTorch", SnapshotError, advice):
+            return _read(path)
     finally:
         if collects:
             gc.enable()
@@ -54,29 +42,19 @@ def _read(path: Path) -> events.Snapshot:
         packed = file.read(2) == _GZIP
         most = most_unpacked(path) if packed else file.seek(0, io.SEEK_END)
         if not most:
-            raise SnapshotError("the file is empty; record the snapshot again")
+            raise ValueError("the file is empty")
         file.seek(0)
         # GzipFile has all that a buffered reader asks of a raw file, but is none by its type
         raw = cast(io.RawIOBase, gzip.GzipFile(fileobj=file) if packed else file)
-        try:
-            root = _PlainData(_Source(raw, most)).load()
-        except (SnapshotError, EOFError, OSError, MemoryError, zlib.error):
-            raise
-        except Exception as error:  # whatever a damaged pickle leads to
-            raise SnapshotError(
-                f"the pickle is cut off or damaged ({reason(error)}); record the snapshot again"
-            ) from None
-        return events.snapshot(root)
+        return events.snapshot(_PlainData(_Source(raw, most)).load())
 
 
 class _PlainData(pickle.Unpickler):
     """Builds what needs no import: numbers, text, lists, tuples, dicts, sets."""
 
     def find_class(self, module: str, name: str) -> None:
-        raise SnapshotError(
-            f"the pickle wants to import {f'{module}.{name}'[:100]!r}; only plain data is read, and"
-            " nothing in the file was run"
-        )
+        wanted = f"{module}.{name}"[:60]
+        raise ValueError(f"it wants to import {wanted!r}; nothing in the file was run")
 
 
 class _Source(io.BufferedReader):
@@ -98,8 +76,6 @@ class _Source(io.BufferedReader):
     def _granted(self, size: int) -> None:
         """Refuse a length that the file does not have, before there is memory for it."""
         if size > self._most - self.tell():
-            raise SnapshotError(
-                f"the pickle wants {size} bytes where at most {self._most - self.tell()} are left:"
-                " it is cut off or damaged, or unpacks to too much; record it again, or gunzip it"
-                " first if you trust it"
-            )
+            left = self._most - self.tell()
+            told = f"{size} bytes are wanted where {left} are left"
+            raise ValueError(f"{told}; if it unpacks to too much for you, gunzip it first")

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from stepscope.recordings.text import reason
+from stepscope.recordings.limits import reading
 from stepscope.trace import TraceError, events
 from stepscope.trace.events import Names, Trace
 
@@ -81,21 +81,9 @@ _Codes = Callable[[pd.Series], np.ndarray]  # from numbers of the export to code
 def read(path: Path) -> Trace:
     """The trace in an SQLite export. Raises TraceError with one line for any other file, or a
     damaged one."""
-    try:
-        database = _Database(path)
-        return _trace(database, path)
-    except (
-        sqlite3.Error,
-        ValueError,
-        TypeError,
-        OverflowError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        raise TraceError(
-            f"{path} cannot be read ({reason(error)});"
-            " export it again with `nsys export --type sqlite`"
-        ) from None
+    advice = "export it again with `nsys export --type sqlite`"
+    with reading(path, "a trace of Nsight Systems", TraceError, advice):
+        return _trace(_Database(path))
 
 
 class _Database:
@@ -162,12 +150,9 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _trace(database: _Database, path: Path) -> Trace:
+def _trace(database: _Database) -> Trace:
     if not database.tables.keys() & set(KNOWN):
-        raise TraceError(
-            f"{path} is an SQLite file, but not a trace of Nsight Systems: it has none of its"
-            " tables"
-        )
+        raise ValueError("it has none of its tables")
     names = Names()
     strings = _strings(database, names)
     calls = _calls(database, names, strings)
