@@ -562,16 +562,27 @@ _ALL = (
         ),
     ),
     _of_cells(
+        "rank_slowed",
+        "kernels beside communication, of a rank's step under the profiler",
+        DEVICES,
+        STRATEGY,
+        axes(counts(rank="the device's number"), category="of kernels"),
+        numbers(
+            "s",
+            beside="of those that one device's step has too",
+            slowed="by which they take longer than there",
+        ),
+    ),
+    _of_cells(
         "rank_memory",
         "what the rank that holds most holds at a point of a step on several devices",
         DEVICES,
         STRATEGY,
-        axes(point="`init`, `before optimizer` or `after`"),
-        numbers(
-            "B",
-            held="that tensors hold",
-            formula="weights, gradients, moments and buckets",
+        axes(
+            point="`init`, `before optimizer` or `after`",
+            part="`weights`, `gradients`, `state`, or `all` that tensors hold",
         ),
+        numbers("B", held="by the rank", formula="of the part; of all with buckets"),
     ),
     _of_cells(
         "collectives",
