@@ -49,10 +49,12 @@ def main() -> None:
 
 
 def _blocks(record: dict) -> int | None:
-    """How many blocks the cell's model has; None of a model of one's own that has none."""
-    if "model" not in record["spec"]:
+    """How many blocks the cell's model has; None of one's own that has none."""
+    if "num_layers" in record["spec"]:
         return record["spec"]["num_layers"]
-    return ((record["summary"].get("model") or {}).get("blocks") or {}).get("count")
+    summary = record["summary"]
+    own = summary.get("model") or summary.get("built", {}).get("step") or {}
+    return (own.get("blocks") or {}).get("count")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,8 +65,8 @@ def told(error: BaseException, reference: Reference) -> str:
     return f"line {lines[-1]}: {text}" if lines else text
 
 
-def _built(reference: Reference, keys: dict, context: int) -> object:
-    """What the function of the user's file returns for the context and the keys."""
+def function_of(reference: Reference) -> Callable:
+    """The function of the user's file. Raises ModelError where there is none."""
     module = imported(reference)
     function = getattr(module, reference.function, None)
     if not callable(function):
@@ -76,6 +76,12 @@ def _built(reference: Reference, keys: dict, context: int) -> object:
             f"{reference.text}: {reference.file} has no function {reference.function}; it has:"
             f" {', '.join(there) or 'none'}"
         )
+    return function
+
+
+def _built(reference: Reference, keys: dict, context: int) -> object:
+    """What the function of the user's file returns for the context and the keys."""
+    function = function_of(reference)
     takes = inspect.signature(function)
     try:
         takes.bind(context, **keys)
