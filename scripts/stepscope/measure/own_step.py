@@ -120,7 +120,7 @@ class StepWorkload(Workload):
         given = {name: spec[name] for name in ("context", "batch", "device", "seed")}
         self.step = stepping.build(spec["step"], keys_of(spec), given)
         self._globals = Globals.now()
-        self.about = stepping.described(self._reference, self.step)
+        self.about = stepping.described(self._reference, self.step) | {"marked": []}
         blocks = self.about["blocks"]
         self.model = Built(stepping.parameters(self.step), blocks and blocks["path"])
         self.parameters = [each for each in self.model.module.parameters() if each.requires_grad]
@@ -147,6 +147,7 @@ class StepWorkload(Workload):
         """A step: the seconds of each phase, and of the rest."""
         laps = Laps(clock, around)
         laps.time(self._run)
+        self.about["marked"] = [name for name in laps.seconds if name != REST]
         yield from laps.seconds.items()
 
     def loss_value(self) -> float | None:
