@@ -153,10 +153,18 @@ class _Process(steps.Process):
         outcome = self._outcomes[name]
         if not outcome.is_ok:
             return
-        with caught(outcome):
-            if name in self._works:
-                self._works[name].use()
-            part(name, *arguments)
+        try:
+            with caught(outcome):
+                if name in self._works:
+                    self._works[name].use()
+                part(name, *arguments)
+        except Exception as error:
+            # What is one's own fails as a whole where its first variant does.
+            is_first = name == self._spec["variants"][0]["name"]
+            if "num_layers" in self._spec or is_first or isinstance(error, OSError):
+                raise
+            outcome.status = "failed"
+            outcome.reason = memory.reason(error)
         if not outcome.is_ok:
             work = self._works.pop(name, None)
             if outcome.status == "oom" and self._works:

@@ -70,8 +70,9 @@ def function_of(reference: Reference) -> Callable:
     module = imported(reference)
     function = getattr(module, reference.function, None)
     if not callable(function):
-        functions = [name for name, value in vars(module).items() if inspect.isfunction(value)]
-        there = [name for name in functions if name[0] != "_"]
+        functions = filter(inspect.isfunction, vars(module).values())
+        own = [each.__name__ for each in functions if each.__module__ == module.__name__]
+        there = [name for name in own if name[0] != "_"]
         raise ModelError(
             f"{reference.text}: {reference.file} has no function {reference.function}; it has:"
             f" {', '.join(there) or 'none'}"

@@ -14,7 +14,7 @@ from stepscope.step import Step
 
 def build(reference: str, keys: dict, given: dict) -> Step:
     """The step that the function of a reference makes of its keys, and of what it takes of `given`:
-    context, batch, device, seed.
+    context, batch, device (a name; it gets a torch.device), seed.
 
     Seeds PyTorch's global generators. Raises ModelError, in one line, for what is no step; running
     out of memory passes through as it is.
@@ -24,6 +24,7 @@ def build(reference: str, keys: dict, given: dict) -> Step:
         raise ModelError(f"{reference}: a step is built by a file's function, FILE.py:FUNCTION")
     function = function_of(parsed)
     takes = inspect.signature(function)
+    given = given | {"device": torch.device(given["device"])}
     known = {name: value for name, value in given.items() if name in takes.parameters}
     try:
         takes.bind(**known, **keys)
