@@ -70,8 +70,8 @@ def comparison_cells(target: Target) -> list[Cell]:
             variants.append({"name": name, **variant, **after})
         spec = {**shared, "variants": variants, **timed_steps(target), **target.common}
         whole = "+".join(names)
-        place = f"{whole}/ctx{shared['context']}{batch_path(shared, target)}"
-        cells.append(target.cell(place, spec, whole))
+        folder = f"{whole}/ctx{shared['context']}{batch_path(shared, target)}"
+        cells.append(target.cell(folder, spec, whole))
     return each_once(cells)
 
 

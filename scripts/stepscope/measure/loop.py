@@ -12,7 +12,7 @@ import json
 import pickle
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import torch
@@ -67,7 +67,7 @@ class Recorded(contextlib.AbstractContextManager):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _recording(self) -> Iterator[None]:
+    def _recording(self) -> Generator[None, None, None]:
         """Goes on at each step's end."""
         for _ in range(self._warmup):
             yield
@@ -92,6 +92,7 @@ class Recorded(contextlib.AbstractContextManager):
         self.is_done = True
 
     def _timed(self) -> Iterator[None]:
+        """The steps that are timed; each is waited for."""
         visible = gpus.visible_gpus() if self._device == "cuda" else []
         telemetry = Telemetry(visible[0].uuid if visible else None)
         memory.reset_peaks(self._device)

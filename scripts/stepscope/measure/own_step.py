@@ -155,7 +155,9 @@ class StepWorkload(Workload):
         if self._result is None:
             return None
         with named_errors(self._reference, "run() returns no loss, which is a number"):
-            loss = float(self._result)  # type: ignore[arg-type]  # any that its file returns
+            given = self._result
+            number = given.detach() if isinstance(given, Tensor) else given
+            loss = float(number)  # type: ignore[arg-type]  # any that its file returns
         if len(self.losses) < KEPT_LOSSES:
             self.losses.append(loss)
         return loss
@@ -167,7 +169,7 @@ class StepWorkload(Workload):
         """Let go of what the step returned."""
         self._result = None
 
-    def captured(self) -> Callable[[], None]:
+    def captured(self) -> Callable[[], object]:
         """The step that its file gives for that, else the usual one."""
         super().captured()
         return self._called(self.step.graph or self.step.run)

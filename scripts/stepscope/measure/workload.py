@@ -128,7 +128,7 @@ class Workload:
         """The latest loss as a number; None where a step does not say it."""
         return float(self.loss.detach())
 
-    def captured(self) -> Callable[[], None]:
+    def captured(self) -> Callable[[], object]:
         """The whole step, to be recorded as a CUDA graph, whatever is replayed of it already.
 
         Torch's optimizers refuse that while their step counts are numbers of the host; here these
