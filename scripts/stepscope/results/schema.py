@@ -702,7 +702,12 @@ _ALL = (
         texts(dtype="of the parameters, as they were built"),
         numbers("FLOP", flop=("FLOP", "of forward and backward over the batch")),
         texts(
-            flop_from=("FLOP from", "`formula`, or `counter`: as PyTorch counts"),
+            flop_from=("FLOP from", "`formula`, `counter`: as PyTorch counts, or `given`"),
+            optimizer="of a step of one's own, as it was built",
+        ),
+        counts(items="that a step of one's own takes"),
+        texts(
+            item="what they are",
             reference=("model", "of one's own what was built: `FILE:FUNCTION` or `hf:…`"),
             **{"class": "of the module"},
             inputs="of forward, and how they were chosen",
