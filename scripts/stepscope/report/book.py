@@ -33,6 +33,7 @@ CHAPTERS = (
     "ladder",
     "attention",
     "precision",
+    "learning",
     "parallel",
     "warmup",
     "machines",
