@@ -11,6 +11,7 @@ from stepscope.figures import (
     attention,
     formats,
     ladder,
+    learning,
     memory,
     parallel,
     start,
@@ -44,6 +45,7 @@ OF_MACHINE: dict[str, Draw] = {
         ladder.ladder,
         ladder.checkpoint,
         parallel.ranks,
+        learning.curves,
     )
 }
 OF_ALL: dict[str, Draw] = {each.__name__: each for each in (across.machines, across.published)}

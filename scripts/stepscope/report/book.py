@@ -34,6 +34,7 @@ CHAPTERS = (
     "ladder",
     "attention",
     "precision",
+    "learning",
     "parallel",
     "warmup",
     "machines",

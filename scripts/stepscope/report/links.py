@@ -11,6 +11,7 @@ import pandas as pd
 from stepscope.figures import (
     attention,
     ladder,
+    learning,
     memory,
     parallel,
     places,
@@ -188,6 +189,7 @@ VIEWS: dict[str, Viewed] = {
     "first_step": _rows("first_step", phase="step"),
     "ladder": _rows("series", ladder.climbed, quantity="time", phase=f"{PARTS}|step"),
     "checkpoint": _checkpoint,
+    "curves": _rows("curves", learning.learned),
     "ranks": _rows("ranks", parallel.most_devices),
 }
 OF_ALL_MACHINES: dict[str, Viewed] = {

@@ -12,6 +12,7 @@ from stepscope.results import (
     cells,
     comparisons,
     derived,
+    learning,
     memory,
     models,
     ours,
@@ -55,6 +56,7 @@ def tables(
         "memory_predicted": predicted,
         **parallel.tables(measured, of_series),
         **precision.tables(measured),
+        **learning.tables(measured),
         "warmup": warmup.rows(measured, samples),
         "models": models.rows(measured),
     }
