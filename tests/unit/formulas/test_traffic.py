@@ -80,7 +80,7 @@ def test_ranges_move_what_their_operators_read_and_write():
     ranges.turn_on(None)
     found = traffic.of_ranges(shape, 2, 256, is_mixed=False)
     for name, (_, moved) in found.items():
-        assert moved == pytest.approx(counted.moved[name], rel=0.05), name
+        assert moved == pytest.approx(counted.moved[name], rel=0.06), name
 
 
 def test_ranges_multiply_what_pytorch_counts():
