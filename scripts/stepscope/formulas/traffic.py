@@ -17,13 +17,15 @@ OPTIMIZER_BYTES = 4 * 4 + 3 * 4
 # numbers read and written: lerp 2 + 1, times b2 1 + 1, addcmul 2 + 1, square root 1 + 1, + epsilon
 # 1 + 1, decay 1 + 1, addcdiv 3 + 1.
 WRITTEN_OUT_BYTES = 4 * 18
+# lerp 3, times b2 1, addcmul 3, square root 1, + epsilon 1, decay 1, addcdiv 3
+OPTIMIZER_OPERATIONS = 13
 
 
 def of_ranges(shape: ModelShape, batch: int, context: int, is_mixed: bool) -> dict[str, Work]:
     """The work of each named range of the plain model's forward pass, in all blocks.
 
-    Products count as in stepscope.formulas.flops, all else one operation for each number that an
-    elementwise one makes or a sum takes. is_mixed: under autocast.
+    Products count as in stepscope.formulas.flops, all else one operation for each addition,
+    multiplication or function of a number. is_mixed: under autocast.
     """
     sizes = with_derived(sizes_of(shape, batch, context))
     products = forward_flops_by_component(shape, batch, context)
@@ -39,11 +41,12 @@ def of_ranges(shape: ModelShape, batch: int, context: int, is_mixed: bool) -> di
 
 
 def of_kinds(
-    shape: ModelShape, batch: int, context: int, number: int, is_fused: bool
+    shape: ModelShape, batch: int, context: int, numbers: tuple[int, int], is_fused: bool
 ) -> dict[str, Work]:
     """Kind of kernels: the work of a forward and a backward pass, each product with two more, and
-    the least that it moves. number: bytes of one. is_fused: the scores stay in their kernel, which
-    leaves out what a causal mask hides."""
+    the least that it moves. numbers: bytes of a number, in products and in fused attention.
+    is_fused: the scores stay in their kernel, which leaves out what a causal mask hides."""
+    number, of_attention = numbers
     sizes = with_derived(sizes_of(shape, batch, context))
     products = forward_flops_by_component(shape, batch, context)
     work = moved = 0
@@ -58,5 +61,6 @@ def of_kinds(
         # Forward reads Q, K and V and writes the result; backward reads these and the result's
         # gradient, and writes three.
         width = sizes["d_Q"] + sizes["d_K"]
-        found["fused attention"] = both, 6 * number * shape.num_layers * batch * context * width
+        rows = shape.num_layers * batch * context
+        found["fused attention"] = both, 6 * of_attention * rows * width
     return found

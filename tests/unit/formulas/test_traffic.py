@@ -100,8 +100,8 @@ def test_ranges_multiply_what_pytorch_counts():
 
 def test_a_fused_attention_moves_no_scores():
     shape = ModelShape(d_model=128, d_ff=256, num_layers=2, num_heads=4, vocab_size=512)
-    plain = traffic.of_kinds(shape, 2, 256, 2, is_fused=False)["matmul"]
-    rest = traffic.of_kinds(shape, 2, 256, 2, is_fused=True)
+    plain = traffic.of_kinds(shape, 2, 256, (2, 2), is_fused=False)["matmul"]
+    rest = traffic.of_kinds(shape, 2, 256, (2, 2), is_fused=True)
     scores = 2 * 2 * 4 * 256 * 256
     # Scores and weights, by three products each: 2 bytes; and Q, K, V and the result by those.
     assert plain[1] - rest["matmul"][1] == 3 * 2 * (2 * scores + 4 * 2 * 2 * 256 * 128)

@@ -133,6 +133,10 @@ def test_attention_and_its_parts(export, analyse):
     assert table.loc["softmax", "host_time"] == pytest.approx(3 * 210e-9)
     assert table.loc["softmax", "top_kernel"] == kernel_names.describe(EXP).short
     assert table.loc["softmax", "top_share"] == pytest.approx((6 + 7 + 8) / 36)
+    assert table.loc["softmax", "top_calls"] == 3
+    # Of a call of two kernels: 6 + 4, 7 + 5 and 8 + 6 ns in the layers, in each of two steps.
+    spread = table.loc["softmax", ["gpu_min", "gpu_max", "gpu_std"]].astype(float) * 1e9
+    assert spread.tolist() == pytest.approx([10, 14, np.std([10, 12, 14] * 2, ddof=1)])
 
 
 def test_recomputed_attention_is_none_of_the_forward_pass(export, analyse, attributed):
