@@ -33,6 +33,7 @@ OF_MACHINE: dict[str, Draw] = {
         steps.launches,
         steps.precision_speedup,
         timeline.timeline,
+        timeline.one_attention,
         memory.memory_over_step,
         memory.memory_growth,
         attention.attention_time,

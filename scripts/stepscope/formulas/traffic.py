@@ -29,7 +29,7 @@ def of_ranges(shape: ModelShape, batch: int, context: int, is_mixed: bool) -> di
     """
     sizes = with_derived(sizes_of(shape, batch, context))
     products = forward_flops_by_component(shape, batch, context)
-    found = {}
+    found: dict[str, Work] = {}
     for name, (multiplied, *rows) in TERMS["ranges"].items():
         work, moved = products.get(multiplied, 0), 0
         for dims, operations, in_mixed, in_fp32 in rows:

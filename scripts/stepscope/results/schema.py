@@ -499,7 +499,7 @@ _ALL = (
         "timeline",
         "an interval of one profiled step",
         axes(
-            view="`step`: all of it; `zoom`: an excerpt of a phase",
+            view="`step`: all of it; `one attention`: of one block",
             lane="row that it is drawn in",
         ),
         numbers(
