@@ -31,6 +31,7 @@ CHAPTERS = (
     "kernels",
     "memory",
     "ladder",
+    "inside",
     "attention",
     "precision",
     "parallel",
