@@ -32,6 +32,7 @@ CHAPTERS = (
     "kernels",
     "memory",
     "ladder",
+    "inside",
     "attention",
     "precision",
     "learning",
