@@ -184,15 +184,16 @@ def refused(words: list[str]) -> str | None:
     flags = argparse.ArgumentParser(add_help=False)
     flags.add_argument("-d", "--directory", type=Path, default=Path())
     given, _ = flags.parse_known_args(words)
+    return unreadable_of(words) or unready(given.directory.absolute(), words)
+
+
+def unready(folder: Path, words: list[str]) -> str | None:
+    """None if Snakemake, called with these words, can keep its notes in a working folder; else one
+    line that says why not, where it would answer with a traceback. Makes nothing."""
     is_dry = any(re.match("--dry|-[a-z]*n", word) for word in words)
-    return unreadable_of(words) or unready(given.directory.absolute(), is_dry)
-
-
-def unready(folder: Path, is_dry: bool) -> str | None:
-    """None if Snakemake can keep its notes in a working folder; else one line that says why not,
-    where it would answer with a traceback. Makes nothing."""
     notes = folder / ".snakemake"
-    if is_dry and notes.exists():
+    one = next(notes.glob("metadata/*"), notes)  # another user's cannot be read
+    if is_dry and notes.exists() and os.access(one, os.R_OK):
         return None
     if folder.exists() and not os.access(notes if notes.exists() else folder, os.W_OK):
         return f"cannot write in {folder}: make it writable, or choose another --directory"
