@@ -51,17 +51,6 @@ class _Event(NamedTuple):
     stack: int
 
 
-_COLUMNS = np.dtype(
-    [
-        ("action", np.int8),
-        ("address", np.int64),
-        ("size", np.int64),
-        ("time", np.int64),
-        ("stack", np.int32),
-    ]
-)
-
-
 class _Stacks:
     """The stacks that events and blocks have: equal ones are one, and so are their frames, each a
     dict of the snapshot, told apart by which object it is."""
@@ -168,9 +157,10 @@ def snapshot(root: object) -> Snapshot:
         blocks.setdefault(number, []).extend(_blocks(segment, stacks))
         reserved.setdefault(number, []).append(_integer(segment, "total_size"))
     devices = []
+    columns = np.dtype([(name, np.int64) for name in _Event._fields])
     for number in sorted(blocks):
         trace = traces[number] if 0 <= number < len(traces) else []
-        events = np.fromiter((_event(each, stacks) for each in trace), dtype=_COLUMNS)
+        events = np.fromiter((_event(each, stacks) for each in trace), dtype=columns)
         trace.clear()  # the events of the next device find their place
         devices.append(_device(number, events, blocks[number], reserved[number]))
     annotations = _annotations(content.get("external_annotations") or [])
@@ -192,7 +182,7 @@ def _event(event: object, stacks: _Stacks) -> _Event:
 
 
 def _device(number: int, events: np.ndarray, blocks: list["_Block"], reserved: list[int]) -> Device:
-    """events: rows of _COLUMNS; reserved: bytes of its segments."""
+    """events: columns of _Event; reserved: bytes of its segments."""
     final = pd.DataFrame(blocks, columns=_Block._fields, dtype=np.int64)
     _check_sizes(
         {

@@ -16,7 +16,7 @@ import pandas as pd
 from stepscope.recordings import names as people
 from stepscope.recordings.limits import reading, unpacked
 from stepscope.trace import TraceError, event_categories, events
-from stepscope.trace.event_categories import CALL, EITHER, MOVES, ON_DEVICE, OPERATOR, RANGE
+from stepscope.trace.event_categories import CALL, EITHER, MOVES, OPERATOR, RANGE
 from stepscope.trace.events import Names, Trace
 from stepscope.trace.nesting import climb, latest_before, nest
 
@@ -162,9 +162,7 @@ def _events(found: list[dict]) -> pd.DataFrame:
     )
     for column, (key, otherwise) in _ARGUMENTS.items():
         table[column] = _numbers(arguments_of_all, key, otherwise)
-    group = table["kind"].clip(upper=ON_DEVICE)
-    order = np.lexsort((table["start"].where(group == ON_DEVICE, 0), group))
-    return table.iloc[order].reset_index(drop=True)
+    return table.sort_values("start", kind="stable", ignore_index=True)
 
 
 def _operations(
