@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from stepscope.recordings import names as people
 from stepscope.snapshot import stacks
 from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, Annotation, Device
-from stepscope.snapshot.known import Known, Mark
+from stepscope.snapshot.known import Known
 
 _STEP = re.compile(r"^(?:ProfilerStep#|step[ _#]?)(\d{1,9})$", re.I)
 # Phase → whether a step may end with it.
@@ -53,16 +53,15 @@ def _parts(first: np.ndarray, told: pd.DataFrame) -> Parts:
 
 def from_marks(known: Known, device: Device) -> Parts:
     """The parts that known.json lists."""
-    marks = pd.DataFrame(known.marks, columns=Mark._fields, dtype=object)
-    first = events_after(device, marks[["allocations", "frees"]].to_numpy(dtype=np.int64))
-    return _parts(np.maximum.accumulate(first), marks.assign(ranged=True))
+    counted = known.marks[["allocations", "frees"]].to_numpy(dtype=np.int64)
+    first = events_after(device, counted)
+    return _parts(np.maximum.accumulate(first), known.marks.assign(ranged=True))
 
 
 def lacks_events(device: Device, known: Known) -> bool:
     """Whether known.json counts more allocations or frees than the history has."""
-    counted = [(mark.allocations, mark.frees) for mark in known.marks]
-    counted += [each["at"] for each in known.tensors]
-    most = np.array([(0, 0), *counted], dtype=np.int64).max(axis=0)
+    counted = known.marks[["allocations", "frees"]].to_numpy(dtype=np.int64)
+    most = np.array([(0, 0), *counted, *known.tensors["at"]]).max(axis=0)
     there = [(device.action == kind).sum() for kind in (ALLOC, FREE_COMPLETED)]
     return bool((most > there).any())
 

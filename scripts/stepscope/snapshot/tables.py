@@ -239,8 +239,7 @@ def largest(device: Device) -> pd.DataFrame:
 def saved(known: Known) -> pd.DataFrame:
     """What autograd kept for the backward pass: of the block in the middle of the model, and
     outside all blocks."""
-    table = pd.DataFrame(known.saved, columns=["module", "bytes", "op", "shape", "dtype", "cast"])
-    table = _middle_block(table, "module", r"^(blocks\.\d{1,9})(?:/|$)")
+    table = _middle_block(known.saved, "module", r"^(blocks\.\d{1,9})(?:/|$)")
     table = table.assign(
         module=[collapsed(name) for name in table["module"]],
         category=np.where(table["cast"].astype(bool), "cast weights", "activations"),
@@ -255,8 +254,7 @@ def named(known: Known) -> pd.DataFrame:
 
     Where a storage is named several times (a gradient in each step), the last time counts.
     """
-    table = pd.DataFrame(known.tensors, columns=["category", "name", "address", "bytes", "at"])
-    storages = table.drop_duplicates(["category", "name", "address"], keep="last")
+    storages = known.tensors.drop_duplicates(["category", "name", "address"], keep="last")
     last = storages.groupby(["category", "name"])["at"].transform("last")
     kept = _middle_block(storages[storages["at"] == last], "name", r"^(blocks\.\d{1,9})\.")
     return _counted(kept, ["category", "part"])
