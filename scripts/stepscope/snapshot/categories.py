@@ -135,21 +135,22 @@ def _placed(table: pd.DataFrame, key: list[str]) -> pd.DataFrame:
 def _seen(blocks: Blocks, known: Known) -> None:
     """Set category and tensor of the blocks in which tensors were seen."""
     numbers: dict[tuple[str, str, str], int] = {}
-    for each in _held(blocks.replay, known).itertuples(index=False):
-        op, length, kind = blocks.tensors[blocks.tensor[each.block]]
-        tensor = (op, each.shape or length, each.dtype or kind)
-        blocks.tensor[each.block] = numbers.setdefault(tensor, len(blocks.tensors))
+    for each in _held(blocks.replay, known).to_dict("records"):
+        block = each["block"]
+        op, length, kind = blocks.tensors[blocks.tensor[block]]
+        tensor = (op, each["shape"] or length, each["dtype"] or kind)
+        blocks.tensor[block] = numbers.setdefault(tensor, len(blocks.tensors))
         if numbers[tensor] == len(blocks.tensors):
             blocks.tensors.append(tensor)
-        blocks.category[each.block] = MEMORY_CATEGORIES.index(each.category)
+        blocks.category[block] = MEMORY_CATEGORIES.index(each["category"])
 
 
 def _held(replay: Replay, known: Known) -> pd.DataFrame:
     """The tensors with the number of the `block` that each lay in when it was seen, in the order of
     time; those outside all blocks are omitted."""
     parts = []
-    for at, seen in known.tensors.groupby("at"):
-        event = int(phases.events_after(replay.device, [at])[0]) - 1
+    for _, seen in known.tensors.groupby("at"):
+        event = int(phases.events_after(replay.device, seen["at"].tolist())[0]) - 1
         alive = np.flatnonzero(replay.alive_after(event))
         alive = alive[np.argsort(replay.address[alive], kind="stable")]
         if not len(alive):

@@ -7,7 +7,7 @@ taken as not recorded. The "size" of an allocation and of its free is what was r
 block is rounded up (to 512 bytes, and more) and so is what PyTorch's own counters count.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -117,25 +117,16 @@ class Device:
         return (self.time - self.time[0]) / 1e6
 
 
-@dataclass(frozen=True)
-class Annotation:
-    """The start or the end of a range of torch.profiler.record_function."""
-
-    name: str
-    starts: bool
-    device: int
-    time: int
-
-
 @dataclass
 class Snapshot:
     """devices: those with events or memory. stacks: numbers in `frames`, the innermost call
-    first."""
+    first. annotations: the starts and ends of ranges of torch.profiler.record_function in the order
+    of time, with `name`, whether it `starts`, `device` and `time`."""
 
     devices: list[Device]
     stacks: list[tuple[int, ...]]
     frames: list[Frame]
-    annotations: list[Annotation] = field(default_factory=list)
+    annotations: pd.DataFrame
 
 
 def snapshot(root: object) -> Snapshot:
@@ -253,18 +244,19 @@ def _frame(frame: object) -> Frame:
     return Frame(_text(found, "filename"), line if known else UNKNOWN_LINE, _text(found, "name"))
 
 
-def _annotations(entries: object) -> list[Annotation]:
+def _annotations(entries: object) -> pd.DataFrame:
     found = [
-        Annotation(
-            _text(entry, "name"),
-            entry.get("stage") == "START",
-            _integer(entry, "device"),
-            _integer(entry, "time_us"),
-        )
+        entry
         for entry in _items(entries, dict, "external_annotations")
         if entry.get("stage") in ("START", "END")
     ]
-    return sorted(found, key=lambda each: each.time)
+    columns = {
+        "name": [_text(entry, "name") for entry in found],
+        "starts": [entry["stage"] == "START" for entry in found],
+        "device": [_integer(entry, "device") for entry in found],
+        "time": [_integer(entry, "time_us") for entry in found],
+    }
+    return pd.DataFrame(columns).sort_values("time", kind="stable")
 
 
 def _integer(entry: dict, name: str, otherwise: int = 0, most: int = 2**63) -> int:
