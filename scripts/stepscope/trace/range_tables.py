@@ -161,5 +161,5 @@ def top_kernels(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
     total = pd.concat(parts).groupby(["code", "name"])["ns"].sum().reset_index("name")
     best = total.sort_values("ns", ascending=False, kind="stable")
     best = best[~best.index.duplicated()]
-    short = [kernel_names.describe(name).short for name in found.named(best["name"])]
+    short = kernel_names.shorts(found.named(best["name"]))
     return pd.DataFrame({"top_kernel": short, "top": best["ns"]}, index=best.index)
