@@ -7,6 +7,7 @@ taken as not recorded. The "size" of an allocation and of its free is what was r
 block is rounded up (to 512 bytes, and more) and so is what PyTorch's own counters count.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -141,19 +142,14 @@ def snapshot(root: object) -> Snapshot:
     segments = _items(content.get("segments") or [], dict, "segments")
     _each_once([segment.get("blocks") for segment in segments])
     stacks = _Stacks()
-    blocks: dict[int, list[_Block]] = {number: [] for number, trace in enumerate(traces) if trace}
-    reserved: dict[int, list[int]] = {number: [] for number in blocks}
+    of_device: dict[int, list[dict]] = {number: [] for number, own in enumerate(traces) if own}
     for segment in segments:
-        number = _integer(segment, "device")
-        blocks.setdefault(number, []).extend(_blocks(segment, stacks))
-        reserved.setdefault(number, []).append(_integer(segment, "total_size"))
+        of_device.setdefault(_integer(segment, "device"), []).append(segment)
     devices = []
-    columns = np.dtype([(name, np.int64) for name in _Event._fields])
-    for number in sorted(blocks):
+    for number, own in sorted(of_device.items()):
         trace = traces[number] if 0 <= number < len(traces) else []
-        events = np.fromiter((_event(each, stacks) for each in trace), dtype=columns)
+        devices.append(_device(number, trace, own, stacks))
         trace.clear()  # the events of the next device find their place
-        devices.append(_device(number, events, blocks[number], reserved[number]))
     annotations = _annotations(content.get("external_annotations") or [])
     return Snapshot(devices, *stacks.told(), annotations)
 
@@ -172,9 +168,12 @@ def _event(event: object, stacks: _Stacks) -> _Event:
     )
 
 
-def _device(number: int, events: np.ndarray, blocks: list["_Block"], reserved: list[int]) -> Device:
-    """events: columns of _Event; reserved: bytes of its segments."""
+def _device(number: int, trace: list, segments: list[dict], stacks: _Stacks) -> Device:
+    columns = np.dtype([(name, np.int64) for name in _Event._fields])
+    events = np.fromiter((_event(each, stacks) for each in trace), dtype=columns)
+    blocks = itertools.chain.from_iterable(_blocks(segment, stacks) for segment in segments)
     final = pd.DataFrame(blocks, columns=_Block._fields, dtype=np.int64)
+    reserved = [_integer(segment, "total_size") for segment in segments]
     _check_sizes(
         {
             # what was asked for in vain may be any number

@@ -18,6 +18,7 @@ from stepscope.trace.nesting import covered
 PIXELS = 1200
 DEPTHS = 4  # levels of nested ranges that are shown
 _FULL = 0.999
+_TIMES = ["start", "end"]
 _COLUMNS = ["view", "lane", "start", "end", "label", "category"]
 
 
@@ -75,8 +76,9 @@ def _view(
         """By the view's clock, cut at its borders."""
         is_there = (table["start"] < end) & (table["end"] > at["start"])
         own = table[is_there & (table[owner] == at[owner])]
-        times = (own[["start", "end"]] - at["start"]).astype(float).clip(0, edges[-1])
-        return own.assign(start=times["start"], end=times["end"])
+        times = (own[_TIMES] - at["start"]).astype(float)
+        own[_TIMES] = times.clip(0, edges[-1])
+        return own
 
     ranges = of(trace.ranges, "thread")
     ranges = ranges[ranges["nested"] & ~found.operator[ranges["name"]]]
@@ -99,8 +101,8 @@ def _view(
         name = "operators" if trace.device_is_host else f"GPU {device}, stream {stream}"
         lanes.append(_by_pixel(own, edges).assign(lane=name))
     table = pd.concat(lanes, ignore_index=True)
-    seconds = (table[["start", "end"]] / SECOND).round(10)
-    return table.assign(start=seconds["start"], end=seconds["end"])
+    table[_TIMES] = (table[_TIMES] / SECOND).round(10)
+    return table
 
 
 def _depths(found: Attribution, own: np.ndarray, at: pd.Series) -> np.ndarray:
