@@ -13,7 +13,7 @@ from stepscope.trace.attention import attention_code
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
-from stepscope.trace.nesting import covered
+from stepscope.trace.nesting import climb, covered
 
 PIXELS = 1200
 DEPTHS = 4  # levels of nested ranges that are shown
@@ -114,14 +114,11 @@ def _view(
 def _on_device(found: Attribution, at: pd.Series, operations: pd.DataFrame) -> pd.DataFrame:
     """The ranges directly inside one, each from the start of the first operation that it launched
     to the end of the last."""
-    inside = found.trace.ranges[(found.parent == at.name) & ~found.operator[found.codes]]
-    rows = []
-    for _, each in inside.iterrows():
-        own = operations[_launched(found, each)[operations.index]]
-        if len(own):
-            span = {"start": own["start"].min(), "end": own["end"].max()}
-            rows.append(span | {"label": found.trace.names[each["name"]]})
-    return pd.DataFrame(rows, columns=["start", "end", "label"]).assign(category="range")
+    is_inside = (found.parent == at.name) & ~found.operator[found.codes]
+    own = climb(found.innermost[operations.index], found.parent, ~is_inside)
+    times = operations[own >= 0].groupby(own[own >= 0])
+    spans = times.agg(start=("start", "min"), end=("end", "max"))
+    return spans.assign(label=found.named(found.codes[spans.index]), category="range")
 
 
 def _depths(found: Attribution, own: np.ndarray, at: pd.Series) -> np.ndarray:
