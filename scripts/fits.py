@@ -16,20 +16,24 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> None:
-    flags = argparse.ArgumentParser(description=__doc__)
+    # Without a usage what is wrong is one line.
+    flags = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS)
     flags.add_argument("--memory", default="24GB", help="GiB as it is sold, or a card; %(default)s")
     flags.add_argument("--reserve", default="0GB", help="of it what others hold; %(default)s")
     fits.add_flags(flags)
-    flags.add_argument("--model", metavar="FILE:FUNCTION", help="one's own: docs/own-model.md")
-    flags.add_argument(
+    own = flags.add_mutually_exclusive_group()
+    own.add_argument("--model", metavar="FILE:FUNCTION", help="one's own: docs/own-model.md")
+    own.add_argument(
         "--hf", dest="model", type="hf:{}".format, metavar="NAME", help="of transformers"
     )
-    flags.add_argument("--keys", default="{}", metavar="JSON", help="what the function takes")
-    flags.add_argument("--step", metavar="FILE:FUNCTION", help="one's own: docs/fits.md")
+    flags.add_argument(
+        "--keys", type=json.loads, default="{}", metavar="JSON", help="what the function takes"
+    )
+    own.add_argument("--step", metavar="FILE:FUNCTION", help="one's own: docs/fits.md")
     flags.add_argument("--json", action="store_true", help="print data instead of lines")
     given = flags.parse_args()
     try:
-        capacity = fits.memory(given.memory) - fits.memory(given.reserve)
+        capacity = fits.capacity(given.memory, given.reserve)
         if given.model or given.step:
             from stepscope.measure import fake_peak  # and torch with it
 
@@ -39,6 +43,8 @@ def main() -> None:
             found = fits.answer(fits.setup_of(given, sizes), capacity)
     except ValueError as error:
         flags.error(str(error))
+    except ImportError as error:
+        flags.error(f"{error}; pip install -r requirements.txt, or use the Python of snakemake")
     show(json.dumps(found, indent=2) if given.json else "\n".join(fits.printed(found)))
     sys.exit(found["verdict"] != fits.FITS)
 

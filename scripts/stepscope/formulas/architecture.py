@@ -1,8 +1,11 @@
 """Shapes of models of others, and in what their parts differ from this project's. Standard library
 only."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from stepscope.formulas.options import TERMS
 from stepscope.model.shape import ModelShape
 
 # Of this project's model: embedding and head are two tables; a gated feed-forward network has three
@@ -22,7 +25,8 @@ class Architecture(ModelShape):
     embedding share their weights; positions: learned ones; has_biases: 1 where linear layers have
     them.
 
-    Raises ValueError when a count is not positive, or num_heads not divisible by key_value_heads.
+    Raises ValueError for a number out of its bounds, when num_heads is not divisible by
+    key_value_heads, and without a head_width when d_model is not by num_heads.
     """
 
     head_width: int = 0
@@ -33,9 +37,11 @@ class Architecture(ModelShape):
     has_biases: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} = {getattr(self, name)}: at least 1 is wanted")
+        require(vars(self))
+        if not self.head_width and self.d_model % self.num_heads:
+            raise ValueError(
+                f"d_model = {self.d_model} is not divisible by num_heads = {self.num_heads}"
+            )
         if self.num_heads % self.kv_heads:
             raise ValueError(
                 f"num_heads = {self.num_heads} is not divisible by key_value_heads ="
@@ -57,3 +63,10 @@ class Architecture(ModelShape):
             "positions": self.positions,
             "has biases": self.has_biases,
         }
+
+
+def require(numbers: Mapping[str, Any]) -> None:
+    """Raises ValueError for the first of them that is out of the table's bounds."""
+    for name, (least, most) in TERMS["bounds"].items():
+        if not least <= numbers.get(name, least) <= most:
+            raise ValueError(f"{name} {numbers[name]}: a number from {least} to {most} is wanted")

@@ -8,11 +8,12 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from stepscope.formulas.architecture import Architecture
+from stepscope.formulas.architecture import Architecture, require
 from stepscope.formulas.flops import forward_flops
 from stepscope.formulas.footprint import OPTIONS, Setup
 from stepscope.formulas.footprint_peak import Peak, peak
 from stepscope.formulas.options import TERMS, values
+from stepscope.model.chosen import PACKAGES, names
 
 KNOWN = tomllib.loads(Path(__file__).with_name("known.toml").read_text(encoding="utf-8"))
 CARD = TERMS["card"]
@@ -33,7 +34,7 @@ USUAL: dict[str, Any] = {
     "strategy": "alone",
 }
 FITS, DOUBTFUL, FAILS = "fits", "fits with doubt", "does not fit"
-MOST = 1 << 24  # sequences, or tokens of one
+MOST = TERMS["bounds"]["batch"][1]
 
 
 def add_flags(flags: ArgumentParser) -> None:
@@ -73,27 +74,44 @@ def model(name: str, sizes: dict[str, dict[str, int]]) -> Architecture:
 
 def _of_numbers(text: str) -> Architecture:
     """A shape from its fields."""
+    known = ", ".join(field.name for field in fields(Architecture))
+    pairs = [part.partition("=") for part in text.split(",")]
     try:
-        pairs = dict(part.split("=") for part in text.split(","))
-        return Architecture(**{name: int(number) for name, number in pairs.items()})
-    except (TypeError, ValueError) as error:
-        names = ", ".join(field.name for field in fields(Architecture))
-        raise ValueError(f"size {text!r}: {error}; its numbers are {names}") from None
+        return Architecture(**{name.strip(): int(number) for name, _, number in pairs})
+    except TypeError:
+        raise ValueError(f"size {text!r}: the first four are needed of {known}") from None
+    except ValueError as error:
+        raise ValueError(f"size {text!r}: {error}") from None
 
 
 def memory(text: str) -> int:
     """Bytes of a card by its name, or of a number of GiB, with GB or GiB behind it or not, as cards
     are sold. Raises ValueError."""
     cards = {_plain(name): size for name, size in KNOWN["cards"].items()}
-    number = _plain(text).removesuffix("gb").removesuffix("gib")
+    wanted = _plain(text)
+    if wanted in cards:
+        return cards[wanted] * 2**30
+    return _gib(f"memory {text!r}: say 24GB, or a card: {', '.join(KNOWN['cards'])}", text)
+
+
+def _gib(complaint: str, text: str) -> int:
+    """Bytes of a number of GiB. Raises ValueError with that complaint."""
+    number = text.lower().strip().removesuffix("gb").removesuffix("gib")
     try:
-        found = float(cards.get(_plain(text), number))
+        found = float(number)
     except ValueError:
-        names = ", ".join(KNOWN["cards"])
-        raise ValueError(f"memory {text!r}: say 24GB, or a card: {names}") from None
+        raise ValueError(complaint) from None
     if not 0 <= found < 1e6:
-        raise ValueError(f"memory {text!r}: a number of GiB from 0 is wanted")
+        raise ValueError(complaint)
     return int(found * 2**30)
+
+
+def capacity(card: str, reserve: str) -> int:
+    """Bytes of a card without what others hold of it. Raises ValueError, also where that is all."""
+    whole, held = memory(card), _gib(f"reserve {reserve!r}: a number, as 2GB", reserve)
+    if held >= whole:
+        raise ValueError(f"reserve {reserve!r}: less than the memory, {card}, is wanted")
+    return whole - held
 
 
 def _plain(text: str) -> str:
@@ -103,15 +121,25 @@ def _plain(text: str) -> str:
 def check(setup: Setup) -> None:
     """Raises ValueError, in one line, for numbers that no step has, and where no closed form is
     known."""
-    for field in ("batch", "context", "devices"):
-        if getattr(setup, field) < 1:
-            raise ValueError(f"{field} {getattr(setup, field)}: at least 1 is wanted")
-    if setup.checkpoint < 0:
-        raise ValueError(f"checkpoint {setup.checkpoint}: 0, or every so many blocks")
+    require(vars(setup))
+    positions = setup.sizes["positions"]
+    if 0 < positions < setup.context:
+        raise ValueError(f"context {setup.context}: the model has {positions} positions")
     if "fp8" in setup.flags and "compiled" not in setup.flags:
         raise ValueError("precision fp8: say --compile block; uncompiled it has no closed form")
     if setup.devices > 1 and setup.strategy == "alone":
         raise ValueError(f"devices {setup.devices}: say a --strategy, as fsdp")
+
+
+def check_own(given: Namespace, used: tuple[str, ...]) -> None:
+    """Raises ValueError for flags that a model or step of one's own, which is asked for no others
+    than `used`, does not have, and for their values that it cannot have."""
+    require(vars(given))
+    for name, usual in USUAL.items():
+        chosen = getattr(given, name)
+        is_possible = name not in PACKAGES or chosen in names(name)
+        if chosen != usual and not (name in used and is_possible):
+            raise ValueError(f"--{name} {chosen}: not with a model or step of your own")
 
 
 @dataclass(frozen=True)
@@ -145,7 +173,11 @@ def verdict(size: int, capacity: int) -> str:
 def largest(setup: Setup, field: str, capacity: int) -> int:
     """The largest batch or context that fits without doubt; 0 if none does."""
 
+    positions = setup.sizes["positions"]
+
     def fits(number: int) -> bool:
+        if field == "context" and 0 < positions < number:
+            return False
         changed: dict[str, Any] = {field: number}
         return verdict(peak_of(replace(setup, **changed)).bytes, capacity) == FITS
 

@@ -6,6 +6,8 @@ statistics that a kernel rounds up, and for PyTorch's log-softmax under autocast
 bits on a GPU and is given a copy in fp32 here.
 """
 
+import json
+import re
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
@@ -14,13 +16,16 @@ import torch
 from torch._subclasses import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
 
-from stepscope.measure import models, steps
+from stepscope.formulas import fits
+from stepscope.measure import steps
 from stepscope.measure.workload import Workload
-from stepscope.model.own.loading import imported
-from stepscope.model.own.reference import ModelError, parse
+from stepscope.model.own.loading import imported, named_errors
+from stepscope.model.own.reference import ModelError, Unsupported, parse
 
 # A model of one's own has its own loss, and a compiler wants real tensors.
 OPTIONS = ("precision", "attention", "optimizer", "checkpoint")
+USED = ("context", "batch", *OPTIONS)
+DOING = "it does not run in shapes alone, on a CPU and without values, as .item() wants"
 STEPS = 2  # the first one makes the optimizer's state
 Found = tuple[int, list[dict[str, Any]]]  # the peak, and its categories with their bytes
 TOTAL = "Total"
@@ -33,12 +38,18 @@ def found(given: Namespace) -> Found:
 
     Raises ValueError, in one line, for what the model or the step cannot be or have.
     """
+    fits.check_own(given, () if given.step else USED)
+    if given.step and not re.fullmatch(r".+\.py:[^\W\d]\w*", given.step):
+        raise ValueError(f"--step {given.step!r}: write FILE.py:FUNCTION")
     try:
-        if given.step:
-            return of_step(given.step)
-        spec = {name: getattr(given, name) for name in ("model", "context", "batch", *OPTIONS)}
-        return of_spec(spec | {"device": "cpu", "seed": 0, "model_keys": given.keys})
-    except (ModelError, models.Unsupported) as error:
+        with named_errors(parse(given.step or given.model), DOING):
+            if given.step:
+                return of_step(given.step)
+            spec = {name: getattr(given, name) for name in ("model", *USED)}
+            return of_spec(
+                spec | {"device": "cpu", "seed": 0, "model_keys": json.dumps(dict(given.keys))}
+            )
+    except (ModelError, Unsupported) as error:
         raise ValueError(str(error)) from None
 
 
@@ -53,13 +64,15 @@ def of_step(reference: str) -> Found:
     """The same of FILE:FUNCTION, which returns a step: a function of nothing that runs forward,
     backward and the optimizer. Raises ModelError where there is no such function."""
     given = parse(reference)
-    make = getattr(imported(given), given.function, None) if given.file else None
+    make = getattr(imported(given), given.function, None)
     if make is None:
         raise ModelError(f"step {reference!r}: there is no such function; say FILE.py:FUNCTION")
     with FakeTensorMode(allow_non_fake_inputs=True):
         tracker = MemTracker()
         with tracker:  # what the function makes belongs to the peak
             step = make()
+        if not callable(step):
+            raise ModelError(f"step {reference!r}: it returns no function, but {step!r}")
         return _tracked(step, tracker=tracker)
 
 
@@ -72,6 +85,8 @@ def _tracked(step: Callable[[], object], *made: Any, tracker: MemTracker | None 
         with tracker:
             step()
     (snapshot,) = tracker.get_tracker_snapshot("peak").values()
-    sizes = {str(getattr(kind, "value", kind)): size for kind, size in snapshot.items()}
+    sizes = {str(getattr(kind, "value", kind)): size for kind, size in snapshot.items() if size}
     size = sizes.pop(TOTAL)
-    return size, [{"category": kind.lower(), "bytes": each} for kind, each in sizes.items()]
+    return size, [
+        {"category": fits.TERMS["tracked"][kind], "bytes": each} for kind, each in sizes.items()
+    ]
