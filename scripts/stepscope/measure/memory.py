@@ -7,6 +7,7 @@ import torch
 
 from stepscope.machine import process
 from stepscope.model.out_of_memory import is_out_of_memory as is_out_of_memory
+from stepscope.model.out_of_memory import said_by
 from stepscope.model.shape import ModelShape
 
 FP32_BYTES = 4
@@ -24,7 +25,7 @@ RESIDENT = "peak_resident"  # on a CPU, whose allocator keeps no account: the pr
 def reason(error: BaseException) -> str:
     """What the error says, in one line; its type's name if it says nothing, as Python's own
     MemoryError."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    return (said_by(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 def require_room(shape: ModelShape, device: str) -> None:

@@ -61,6 +61,7 @@ class ParallelMeasurement(Measurement):
                 except VariantError as error:
                     self.check_memory(error.status)
                     self.failed[error.variant] = error
+                    print(f"{error.variant}: {error.status}: {error.reason}", flush=True)
                     continue
             found, seen = zip(*answers, strict=True)
             self._seen += seen

@@ -222,6 +222,7 @@ def replayed(spec: dict, place: Place) -> Found:
             work = STRATEGIES[variant["strategy"]](spec | variant, place)
             whole_steps(work, max(1, spec["warmup"]))
             # No time for more than the fewest replays, whose number is the same on all ranks.
+            steps.tidy(work, place.device)  # room for what the capture needs
             gpu_alone.host_free(work, variant["name"], samples, found, seconds=0.0)
             del work
             forget(place)

@@ -33,7 +33,7 @@ class Place:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # a host may not know its own name
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if self.device == "cuda" else "gloo",
-            init_method=self.file.as_uri(),
+            store=dist.FileStore(str(self.file), self.devices),
             rank=self.rank,
             world_size=self.devices,
             timeout=PATIENCE,

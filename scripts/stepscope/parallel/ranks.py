@@ -97,6 +97,8 @@ def _received(child: BaseProcess, pipe: Connection, failed: dict[float, BaseExce
         if code < 0:
             how = f"was killed by signal {-code}"
         found = SystemExit(f"error: {child.name} {how}; all ranks were ended")
+    except Exception as error:  # what it sent cannot be read
+        found = SystemExit(f"error: {child.name}: {error}")
     if isinstance(found, BaseException):
         is_killed = (child.exitcode or 0) < 0
         failed.setdefault(0.0 if is_killed else time.time(), found)

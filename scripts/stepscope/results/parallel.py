@@ -50,9 +50,10 @@ def _predictions(cell: MeasuredCell, series: pd.DataFrame) -> Iterator[dict]:
     if network is None or not {"alone", *PHASES} <= times.keys():
         return
     one = _one_device(cell, times)
+    counts = sorted({*DEVICES, cell.spec["devices"]})
     for variant in cell.spec["variants"]:
         strategy = variant["strategy"]
-        for devices in DEVICES if variant["name"] == strategy else ():
+        for devices in counts if variant["name"] == strategy else ():
             own = (one, network, strategy, devices)
             part = one.with_batch(one.batch / devices)
             is_measured = devices == cell.spec["devices"]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from stepscope.trace import TraceError
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import Trace
+from stepscope.trace.events import MEMORY, Trace
 
 COVERED = 0.9  # of the GPU time: phases that hold less do not tell of the program
 UNLINKED = 0.01  # of the GPU time
@@ -83,6 +83,8 @@ def _warnings(found: Attribution, are_listed: bool) -> Iterator[tuple[str, str]]
         )
     if counts := _counts(found):
         yield "steps", counts
+    if total and not trace.device_is_host and (trace.operations["kind"] == MEMORY).all():
+        yield "no kernels", f"only copies and fills are there; {record}"
     if total and has_calls and unlinked > UNLINKED * total:
         yield (
             "calls that are missing",

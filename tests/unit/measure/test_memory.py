@@ -134,3 +134,11 @@ def test_a_gpus_memory_counts_for_a_gpu(monkeypatch):
     )
     with pytest.raises(MemoryError):
         memory.require_room(SHAPE, "cuda")
+
+
+def test_an_error_that_cannot_say_itself_is_told_by_its_type():
+    class Speechless(Exception):
+        def __str__(self):
+            raise ValueError
+
+    assert memory.reason(Speechless()) == "Speechless"

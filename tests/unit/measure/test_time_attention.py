@@ -196,10 +196,7 @@ def test_the_program_writes_a_record_and_every_sample(measured_cell):
         "sdpa-flash": "ok",
         "triton": "unsupported",
     }
-    assert (
-        about["triton"]["reason"] == "triton trains on a GPU only"
-        and about["sdpa-flash"]["limited"] == "cpu"
-    )
+    assert about["triton"]["reason"] == "triton trains on a GPU only"
     assert cell.record["spec"]["lengths"] == [4, 16]
     keys = ("process", "length", "direction", "warmup")
     counts = Counter(tuple(row[key] for key in keys) for row in cell.rows)

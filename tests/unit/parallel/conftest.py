@@ -49,7 +49,7 @@ def on_ranks():
     def run(count, work):
         # made by the test's process, which forks: torch's threads do not survive that
         os.environ["OMP_NUM_THREADS"] = "1"
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(prefix="a b%") as folder:  # as TMPDIR may be
             return ranks.together(count, partial(_rank, work, Path(folder) / "ranks", count))
 
     return run

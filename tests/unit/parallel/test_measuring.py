@@ -35,7 +35,7 @@ def test_a_strategy_whose_loss_is_no_number_fails_by_itself(tiny, monkeypatch, t
     variants = [{"name": name, "strategy": name} for name in NAMES]
     spec = tiny | SERIES | {"variants": variants}
     found, more = measured(spec)
-    about = summary(found, list(NAMES), "cpu")["variants"]
+    about = summary(found, list(NAMES))["variants"]
     assert {name: one["status"] for name, one in about.items()} == {
         "alone": "ok",
         "flat": "failed",

@@ -13,6 +13,18 @@ def wait_for_ever():
     threading.Event().wait()
 
 
+class Unreadable:
+    """What can be sent and not be read."""
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def test_what_cannot_be_read_is_told_as_that():
+    with pytest.raises(SystemExit, match="invalid literal"):
+        ranks.together(2, lambda rank: Unreadable())
+
+
 def test_each_rank_returns_what_it_found_in_order():
     assert ranks.together(3, lambda rank: rank * 10) == [0, 10, 20]
 

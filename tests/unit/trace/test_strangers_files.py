@@ -74,6 +74,12 @@ def test_an_operator_that_is_called_as_a_phase_is_none(analyse_json, range_):
     assert row["count"] == 2 and row["host_time"] == pytest.approx(0.2e-3)
 
 
+def test_of_copies_alone_it_is_said_that_kernels_are_missing(analyse_json):
+    copy = {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": 7, "dur": 5}
+    assert "no kernels" in told(analyse_json({"traceEvents": [copy | {"ts": 10}]}))
+    assert "no kernels" not in told(tables_of("12_list.json"))
+
+
 def test_calls_without_kernels_have_no_gpu_time():
     tables = tables_of("04_calls_without_kernels.json")
     about, text = tables["warnings"].iloc[0]

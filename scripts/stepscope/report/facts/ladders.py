@@ -90,7 +90,7 @@ class Ladder:
     @property
     def wrong(self) -> list[Rung]:
         """Those with which the step computes something else."""
-        return [rung for rung in self.after_plain if rung.is_wrong]
+        return [rung for rung in (*self.after_plain, *self.asides) if rung.is_wrong]
 
     @property
     def without_gain(self) -> list[Rung]:
@@ -229,13 +229,17 @@ class Ladder:
         wanted = dict(self.data.options[self.plain.variant])
         for rung in self.gains:
             wanted[rung.option] = self.data.options[rung.variant][rung.option]
-        found = (rung for rung in self._ran if self.data.options[rung.variant] == wanted)
-        return next(found, None)
+        same = (rung for rung in self._ran if self.data.options[rung.variant] == wanted)
+        return next((rung for rung in same if not rung.differs), None)
 
     @property
     def is_untried(self) -> bool:
-        """Whether SDPA in compiled blocks is among what is advised, and was not measured so."""
-        return {"sdpa", "block"} <= {rung.kind for rung in self.gains} and not self.recommended
+        """Whether SDPA in compiled blocks is among what is advised, and was not seen to compute the
+        same."""
+        pair = {"attention": "sdpa", "compile": "block"}.items()
+        tried = (rung for rung in self._ran if pair <= self.data.options[rung.variant].items())
+        is_right = any(rung.is_rounding and not rung.differs for rung in tried)
+        return {"sdpa", "block"} <= {rung.kind for rung in self.gains} and not is_right
 
     @property
     def not_needed(self) -> list[Rung]:

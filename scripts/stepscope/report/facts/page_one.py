@@ -162,6 +162,11 @@ class PageOne(Chapter):
         """The top rung's gain by the GPU's work alone, where the clock's is loose."""
         return self.ladder.alone_over_plain if self.ladder and self.doubts.loosest else None
 
+    @property
+    def is_suspect(self) -> bool:
+        """Whether PyTorch is a release whose compiled SDPA was seen to give wrong gradients."""
+        return any(name.startswith("PyTorch 2.11.") for name in self.versions)
+
     @cached_property
     def versions(self) -> tuple[Name, ...]:
         """Of what the cells ran with."""

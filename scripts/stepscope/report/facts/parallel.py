@@ -108,7 +108,7 @@ class Parallel(Chapter):
         each = minus(self._measured("peak_asked", name), held["after"])
         room, largest = usable(value_of(self.machine.memory)) - value_of(held["after"]), None
         if positive(each):
-            count = int(room / (value_of(each) / self.place.batch))
+            count = max(0, int(room / (value_of(each) / self.place.batch)))
             largest = Quantity(count, "count", cells=(self.cell,))
         formula = number(rows[-1], "formula", "B")
         return held | {"name": Name(name), "formula": formula, "largest": largest}
@@ -124,9 +124,22 @@ class Parallel(Chapter):
 
     @cached_property
     def best(self) -> Row:
-        """The one on several devices that has the shortest step; empty without one."""
+        """The one on several devices that has the shortest step, of those that compute the same;
+        empty without one."""
         others = [each for each in self.strategies if not is_alone(each["name"])]
-        return least(others, "step") or {}
+        same = [each for each in others if each["name"] not in self.differing]
+        return least(same, "step") or {}
+
+    @property
+    def is_overlapping(self) -> bool:
+        """Whether that one sends while the backward pass goes on."""
+        return strategy_of(self.best.get("name", "")) in ("overlapped", "staged", "ddp", "fsdp")
+
+    @cached_property
+    def failed(self) -> list[Name]:
+        """Those that did not run."""
+        rows = self.data.dicts("series", cell=self.cell, quantity="time", phase="step")
+        return [Name(row["variant"]) for row in rows if row["status"] != "ok"]
 
     @cached_property
     def gain(self) -> Maybe:
