@@ -37,10 +37,11 @@ def main() -> None:
         if given.model or given.step:
             from stepscope.measure import fake_peak  # and torch with it
 
-            found = fits.of_peak(capacity, *fake_peak.found(given))
+            peak = fake_peak.found(given)
+            found = fits.of_peak(capacity, peak.bytes, peak.terms) | {"modules": peak.modules}
         else:
             sizes = read_yaml(ROOT / "config.yaml")["sizes"]
-            found = fits.answer(fits.setup_of(given, sizes), capacity)
+            found = fits.answer(fits.setup_of(given, sizes), capacity, given.machine)
     except ValueError as error:
         flags.error(str(error))
     except ImportError as error:

@@ -27,7 +27,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from stepscope.formulas.architecture import PARTS, Architecture
+from stepscope.formulas.architecture import Architecture
 from stepscope.formulas.options import DTYPE_BYTES, TERMS, Row, value
 from stepscope.model.about import Optimizer
 from stepscope.model.chosen import said
@@ -93,7 +93,7 @@ class Setup:
     def sizes(self) -> dict[str, int]:
         """What the dimensions in formulas stand for."""
         sizes = sizes_of(self.shape, self.batch, self.context)
-        return with_derived(sizes | {"devices": self.devices})
+        return with_derived(sizes | {"devices": self.devices, "checkpoint": self.checkpoint})
 
     @functools.cached_property
     def flags(self) -> frozenset[str]:
@@ -106,19 +106,12 @@ class Setup:
 
 def sizes_of(shape: ModelShape, batch: int, context: int) -> dict[str, int]:
     """Dimensions of a model and of what it is given."""
-    return {
-        "batch": batch,
-        "heads": shape.num_heads,
-        "context": context,
-        "window": shape.keys_seen(context),
-        "tokens of a chunk": CHUNK,
-        "d_head": shape.d_head,
-        "K heads": shape.kv_heads,
-        "d_model": shape.d_model,
-        "d_ff": shape.d_ff,
-        "vocabulary": shape.vocab_size,
-        "layers": shape.num_layers,
-    } | (shape.parts if isinstance(shape, Architecture) else PARTS)
+    given = {"batch": batch, "context": context, "window": shape.keys_seen(context)}
+    own = {
+        name: getattr(shape, field, getattr(Architecture, field, 0))
+        for name, field in TERMS["sizes"].items()
+    }
+    return given | {"tokens of a chunk": CHUNK} | own
 
 
 def with_derived(sizes: dict[str, int]) -> dict[str, int]:
@@ -252,27 +245,6 @@ def total(contributions: list[Contribution] | tuple[Contribution, ...]) -> int:
 def times(count: int, contributions: tuple[Contribution, ...]) -> list[Contribution]:
     """So many times as many of each; none of none."""
     return [replace(each, count=count * each.count) for each in contributions if count]
-
-
-def parameters(setup: Setup) -> Contribution:
-    """All of them, in fp32 whatever the precision."""
-    return group(setup, "parameters")[0]
-
-
-def gradients(setup: Setup) -> Contribution:
-    """Those of all parameters."""
-    return group(setup, "gradients")[0]
-
-
-def optimizer_state(setup: Setup) -> Contribution:
-    """AdamW's two moments of each parameter, or as many as another optimizer says."""
-    return group(setup, "optimizer state")[0]
-
-
-def saved_by_block(setup: Setup, count: int = 1) -> list[Contribution]:
-    """What autograd keeps for the backward pass of each of `count` blocks, in the order in which it
-    is saved, without autocast's copies of weights."""
-    return times(count, group(setup, "saved by a block"))
 
 
 def saved_outside(setup: Setup) -> list[Contribution]:

@@ -12,10 +12,12 @@ model.
 
 import math
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from stepscope.formulas.footprint import TERMS, Contribution, Setup, group, holds, times, total
 
+MOST = TERMS["bounds"]["batch"][1]  # that a batch or a context may be
 # Mode -> its flags in the table.
 MODES = {
     "inference": {"inference"},
@@ -120,14 +122,20 @@ def first_context_that_fails(
     """The smallest context, in tokens, whose peak is larger than `capacity_bytes`. The setup's own
     does not count."""
 
-    def fails(context: int) -> bool:
-        return peak(replace(setup, context=context), mode, workspace).bytes > capacity_bytes
+    def fits(context: int) -> bool:
+        return peak(replace(setup, context=context), mode, workspace).bytes <= capacity_bytes
 
+    return 1 + last_that(fits)
+
+
+def last_that(holds: Callable[[int], bool], most: int | None = None) -> int:
+    """The last number from 1 that holds, where all before it do; 0 if none. most: below which it is
+    looked for."""
     limit = 1
-    while not fails(limit):
+    while holds(limit) and limit != most:
         limit *= 2
-    # No moment shrinks with the context, and neither does their maximum.
-    return bisect_left(range(limit + 1), True, lo=limit // 2, key=fails) if limit > 1 else 1
+    numbers = range(max(1, limit // 2), limit)
+    return numbers.start + bisect_left(numbers, True, key=lambda number: not holds(number)) - 1
 
 
 def _merged(contributions: list[Contribution]) -> list[Contribution]:

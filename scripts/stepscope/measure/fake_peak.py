@@ -10,7 +10,7 @@ import json
 import re
 from argparse import Namespace
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._subclasses import FakeTensorMode
@@ -27,14 +27,23 @@ OPTIONS = ("precision", "attention", "optimizer", "checkpoint")
 USED = ("context", "batch", *OPTIONS)
 DOING = "it does not run in shapes alone, on a CPU and without values, as .item() wants"
 STEPS = 2  # the first one makes the optimizer's state
-Found = tuple[int, list[dict[str, Any]]]  # the peak, and its categories with their bytes
 TOTAL = "Total"
 TRACKED = (torch.nn.Module, torch.optim.Optimizer)  # our own AdamW is neither
 
 
+class Found(NamedTuple):
+    """A peak, bytes. terms: those of each `category`. modules: of each what is alive at most while
+    it runs (`peak`), and what is left after its forward pass that was not there before
+    (`keeps`)."""
+
+    bytes: int
+    terms: list[dict[str, Any]]
+    modules: list[dict[str, Any]]
+
+
 def found(given: Namespace) -> Found:
-    """The peak of a model or a step of one's own, bytes, and that of each category. given: `step`,
-    or `model` with `keys`, context, batch and options.
+    """The peak of a model or a step of one's own. given: `step`, or `model` with `keys`, context,
+    batch and options.
 
     Raises ValueError, in one line, for what the model or the step cannot be or have.
     """
@@ -87,6 +96,16 @@ def _tracked(step: Callable[[], object], *made: Any, tracker: MemTracker | None 
     (snapshot,) = tracker.get_tracker_snapshot("peak").values()
     sizes = {str(getattr(kind, "value", kind)): size for kind, size in snapshot.items() if size}
     size = sizes.pop(TOTAL)
-    return size, [
-        {"category": fits.TERMS["tracked"][kind], "bytes": each} for kind, each in sizes.items()
-    ]
+    names = fits.TERMS["tracked"]
+    terms = [{"category": names[kind], "bytes": each} for kind, each in sizes.items()]
+    modules = [_of_module(each) for each in tracker.memory_tracking.values()]
+    return Found(size, terms, sorted(modules, key=lambda each: -each["peak"]))
+
+
+def _of_module(stats: Any) -> dict[str, Any]:
+    """What the tracker saw of a module: at most one device, and the last of its passes."""
+    alive = {}
+    for state, snapshots in stats.snapshots.items():
+        alive[state.name] = max((each[TOTAL] for each in snapshots[-1].values()), default=0)
+    peak = max(size for name, size in alive.items() if name.startswith("PEAK"))
+    return {"module": stats.mod_fqn, "peak": peak, "keeps": alive["POST_FW"] - alive["PRE_FW"]}

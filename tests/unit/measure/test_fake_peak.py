@@ -70,7 +70,7 @@ def card():
 @pytest.mark.parametrize("optimizer", ["own", "fused"])
 def test_it_is_the_closed_form_of_a_size(precision, attention, optimizer):
     options = {"precision": precision, "attention": attention, "optimizer": optimizer}
-    size, parts = fake_peak.of_spec(SPEC | options)
+    size, parts, _ = fake_peak.of_spec(SPEC | options)
     setup = Setup(ModelShape(64, 128, 6, 4, 200), 2, 128, precision, attention, optimizer)
     assert size == pytest.approx(peak(setup, "step").bytes, rel=0.004)
     assert sum(each["bytes"] for each in parts) == size
@@ -78,16 +78,17 @@ def test_it_is_the_closed_form_of_a_size(precision, attention, optimizer):
 
 def test_a_model_of_ones_own_against_its_recording(monkeypatch, request):
     monkeypatch.chdir(request.config.rootpath)
-    size, _ = fake_peak.of_spec(OWN)
+    size, _, modules = fake_peak.of_spec(OWN)
     # memory_summary.csv of the cell memory/mine/ctx64/fp32 in tests/data/cpu_own.zip
     assert size == pytest.approx(206_135_304, rel=1e-4)
+    assert modules[0] == {"module": "GPT", "peak": size, "keeps": modules[0]["keeps"]}
 
 
 def test_an_architecture_of_transformers_against_a_gpus_peak(monkeypatch, request):
     pytest.importorskip("transformers")
     monkeypatch.chdir(request.config.rootpath)
     spec = OWN | {"model": "hf:llama", "model_keys": LLAMA, "context": 128, "precision": "bf16"}
-    size, _ = fake_peak.of_spec(spec)
+    size = fake_peak.of_spec(spec).bytes
     assert size + LIBRARIES == pytest.approx(17_996_747_016, rel=1e-6)
 
 
@@ -99,12 +100,14 @@ def asked(**flags):
 def test_a_step_of_ones_own_by_hand(tmp_path):
     file = tmp_path / "own.py"
     file.write_text(STEP)
-    size, parts = fake_peak.found(asked(step=f"{file}:make"))
+    size, parts, modules = fake_peak.found(asked(step=f"{file}:make"))
     of_bytes = {each["category"]: each["bytes"] for each in parts}
     weight, inputs = 4 * 300 * 200, 4 * 1000 * 300
     assert of_bytes["parameters"] == weight
     # the sum's gradient is one number, expanded; the weight's gradient comes on top of x and y
     assert weight + inputs + weight <= size <= 2 * weight + inputs + 4 * 1000 * 200 * 2
+    (layer,) = modules  # its result is what its forward pass leaves
+    assert (layer["module"], layer["keeps"]) == ("Linear", 4 * 1000 * 200)
 
 
 @pytest.mark.parametrize(
