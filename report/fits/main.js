@@ -7,9 +7,10 @@ const COLOURS = {
 // What people train with, where the address says nothing else.
 const { size: model, ...asked } = Object.fromEntries(Object.entries(data.known.asked).map(([name, [usual]]) => [name, String(usual)]));
 const USUAL = { model, card: "RTX 4090", reserve: "0", ...asked };
-const OWN_SHAPE = { d_model: "d_model", d_ff: "d_ff", num_layers: "layers", num_heads: "heads", key_value_heads: "heads of K and V", vocab_size: "vocabulary", head_width: "d_head (0: d_model / heads)", window: "window (0: none)" };
+const OWN_SHAPE = { d_model: "d_model", d_ff: "d_ff", num_layers: "layers", num_heads: "heads", key_value_heads: "heads of K, V (0: as many)", vocab_size: "vocabulary", head_width: "d_head (0: d_model / heads)", window: "window (0: none)" };
 const OWN = "own numbers";
 const MODELS = data.models;
+const OWN_USUAL = { ...MODELS[model], key_value_heads: 0 };
 // What an address can choose from; of all else numbers are asked.
 const CHOICES = {
   model: [...Object.keys(MODELS), OWN], card: Object.keys(data.known.cards), machine: Object.keys(data.known.machines),
@@ -54,12 +55,13 @@ const gib = (bytes) => {
   return size.toLocaleString("en", size >= 100 ? { maximumFractionDigits: 0 } : size >= 0.095 ? { minimumFractionDigits: 1, maximumFractionDigits: 1 } : { maximumSignificantDigits: 1 });
 };
 const whole = (number) => number.toLocaleString("en");
+const percent = (share) => `${Math.abs(100 * share).toFixed(1)} %`;
 const both = ([sure, doubtful], word = "") => `${whole(sure)} (${whole(doubtful)}${word})`;
 
 /** The shape that a state names: a well-known model, or its own numbers, beside what this project's models have. */
 function shapeOf(state) {
   if (state.model !== OWN) return MODELS[state.model];
-  const own = Object.fromEntries(Object.keys(OWN_SHAPE).map((name) => [name, Number(state[name] ?? MODELS[model][name])]));
+  const own = Object.fromEntries(Object.keys(OWN_SHAPE).map((name) => [name, Number(state[name] ?? OWN_USUAL[name])]));
   const d_head = own.head_width || Math.floor(own.d_model / own.num_heads);
   return { ...data.usual_shape, ...own, d_head, kv_heads: own.key_value_heads || own.num_heads };
 }
@@ -87,7 +89,7 @@ function menu(state, name, label, choices, more = {}) {
 }
 
 function number(state, name, label, smallest, more = {}) {
-  const made = element("input", { id: `control-${name}`, type: "number", min: smallest, step: 1, inputmode: "numeric", value: state[name] ?? MODELS[model][name],
+  const made = element("input", { id: `control-${name}`, type: "number", min: smallest, step: 1, inputmode: "numeric", value: state[name] ?? OWN_USUAL[name],
     change: () => change({ [name]: String(Math.max(smallest, Math.floor(made.value) || smallest)) }) });
   return element("label", more, label, made);
 }
@@ -218,7 +220,6 @@ function showTrust() {
   const { published, own } = data;
   const rows = published.map((each) => row([each.what], [each.setup, "formula"], [gib(each.published), "number"], [gib(each.predicted), "number"],
     [`${each.error > 0 ? "+" : "−"}${percent(each.error)}`, "number"], [[element("span", { title: each.quote }, each.source)], "formula"]));
-  const percent = (error) => `${Math.abs(100 * error).toFixed(1)} %`;
   const [worst, ...better] = [...published].sort((a, b) => Math.abs(b.error) - Math.abs(a.error));
   document.getElementById("trust").replaceChildren(
     element("h2", {}, "How far to trust it"),
