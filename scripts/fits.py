@@ -1,13 +1,14 @@
 """Whether a training step fits a card: its peak by tensor, the largest batch and context, what
 would make room. Needs no GPU. Of a model or step of one's own, whose file is imported and runs as
-you, the peak by category is found by running it in shapes alone, which needs torch. Exit code: 0 it
-fits, 1 it does not or may not, 2 the flags are wrong."""
+you, the peak by category and module is found by running it in shapes alone, which needs torch. Exit
+code: 0 it fits, 1 it does not or only with doubt, 2 what was asked for is wrong."""
 
 import argparse
 import json
 import sys
 from pathlib import Path
 
+from stepscope.config.flags import mapping
 from stepscope.formulas import fits
 from stepscope.recordings.text import show
 from stepscope.yaml_files import read_yaml
@@ -18,18 +19,18 @@ ROOT = Path(__file__).resolve().parents[1]
 def main() -> None:
     # Without a usage what is wrong is one line.
     flags = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS)
-    flags.add_argument("--memory", default="24GB", help="GiB as it is sold, or a card; %(default)s")
+    flags.add_argument("--memory", default="24GB", help="as sold, or a card; %(default)s")
     flags.add_argument("--reserve", default="0GB", help="of it what others hold; %(default)s")
     fits.add_flags(flags)
     own = flags.add_mutually_exclusive_group()
-    own.add_argument("--model", metavar="FILE:FUNCTION", help="one's own: docs/own-model.md")
+    own.add_argument("--model", metavar="FILE:FUNCTION", help="of your own: docs/own-model.md")
     own.add_argument(
-        "--hf", dest="model", type="hf:{}".format, metavar="NAME", help="of transformers"
+        "--hf", dest="model", type="hf:{}".format, metavar="NAME", help="a model of transformers"
     )
     flags.add_argument(
-        "--keys", type=json.loads, default="{}", metavar="JSON", help="what the function takes"
+        "--keys", type=mapping, default="{}", metavar="JSON", help="what the function takes"
     )
-    own.add_argument("--step", metavar="FILE:FUNCTION", help="one's own: docs/fits.md")
+    own.add_argument("--step", metavar="FILE:FUNCTION", help="a step of your own: docs/fits.md")
     flags.add_argument("--json", action="store_true", help="print data instead of lines")
     given = flags.parse_args()
     try:

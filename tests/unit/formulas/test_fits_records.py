@@ -22,11 +22,11 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import predicted_peaks  # noqa: E402
 
-# Kind -> the largest median error, and the largest of all.
+# Kind -> the largest median error, and the largest of all: what the page says.
 ALLOWED = {
-    "uncompiled": (0.00002, 0.005),
-    "compiled": (0.00002, 0.005),
-    "sharded": (0.00002, 0.005),
+    "uncompiled": (0.00002, 0.0033),
+    "compiled": (0.00002, 0.0033),
+    "sharded": (0.00002, 0.0033),
 }
 
 
