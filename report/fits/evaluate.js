@@ -54,7 +54,7 @@ function wrongOf(setup) {
 function group(setup, name) {
   const known = terms.groups[name];
   if (!holds(known.when, setup.flags)) return [];
-  const own = name.startsWith("optimizer ") ? options.optimizer[setup.optimizer][name.slice("optimizer ".length)] : [];
+  const own = known.own ? options.optimizer[setup.optimizer][known.own] : [];
   const over = setup.flags.has(`shards-${known.sharded}`) ? " / devices" : "";
   return [...known.tensors, ...own].filter((row) => holds(row[5], setup.flags)).map(([module, tensor, , dims, type]) => {
     const each = data.bytes[setup.types[type] ?? type];
@@ -67,8 +67,7 @@ function group(setup, name) {
 /** The tensors that entries of a moment name. */
 function alive(setup, entries, flags, counts) {
   return entries.filter((entry) => holds(entry.when, flags)).flatMap((entry) => {
-    const [name, less] = (entry.count ?? "1").split(" - ");
-    const count = (/^\d+$/.test(name) ? Number(name) : counts[name]) - Number(less ?? 0);
+    const count = counts[entry.count] ?? entry.count ?? 1;
     const isMeant = (each) => !entry.but?.includes(each.name) && (!entry.only || entry.only.includes(each.name));
     return count ? group(setup, entry.of).filter(isMeant)
       .map((each) => ({ ...each, count: count * each.count, bytes: count * each.bytes })) : [];
@@ -101,7 +100,7 @@ function peakOf(given) {
   const setup = prepared(given);
   const { layers, checkpoint } = setup.sizes;
   const flags = new Set([...setup.flags, "forward", "backward", "step"]);
-  const kept = { layers, kept: checkpoint ? 0 : layers, boundaries: checkpoint ? Math.ceil(layers / checkpoint) : 0 };
+  const kept = { layers, others: layers - 1, kept: checkpoint ? 0 : layers, boundaries: checkpoint ? Math.ceil(layers / checkpoint) : 0 };
   const libraries = { category: "workspace", module: "", name: "libraries", dims: "as given", count: 1, each: 1, bytes: terms.card.libraries };
   const always = [...alive(setup, terms.always.alive, flags, kept), libraries];
   let found = null;
@@ -161,8 +160,7 @@ function lastThatFits(setup, field, capacity, verdicts) {
 function roomOf(setup) {
   const { bytes } = peakOf(setup);
   const half = { label: "half the batch, accumulated over two", options: { batch: Math.ceil(setup.sizes.batch / 2), gradients: "accumulated" } };
-  const candidates = setup.sizes.batch > 1 ? [...terms.changes, half] : terms.changes;
-  return candidates.map(({ label, options: change }) => {
+  return [...terms.changes, half].map(({ label, options: change }) => {
     const other = changed(setup, change);
     const peak = peakOf(other);
     return { label, change, setup: other, peak, saved: bytes - peak.bytes };

@@ -60,10 +60,10 @@ const both = ([sure, doubtful], word = "") => `${whole(sure)} (${whole(doubtful)
 
 /** The shape that a state names: a well-known model, or its own numbers, beside what this project's models have. */
 function shapeOf(state) {
-  if (state.model !== OWN) return MODELS[state.model];
-  const own = Object.fromEntries(Object.keys(OWN_SHAPE).map((name) => [name, Number(state[name] ?? OWN_USUAL[name])]));
-  const d_head = own.head_width || Math.floor(own.d_model / own.num_heads);
-  return { ...data.usual_shape, ...own, d_head, kv_heads: own.key_value_heads || own.num_heads };
+  const own = () => Object.fromEntries(Object.keys(OWN_SHAPE).map((name) => [name, Number(state[name] ?? OWN_USUAL[name])]));
+  const shape = state.model === OWN ? { ...data.usual_shape, ...own() } : MODELS[state.model];
+  const d_head = shape.head_width || Math.floor(shape.d_model / shape.num_heads);
+  return { ...shape, d_head, kv_heads: shape.key_value_heads || shape.num_heads };
 }
 
 /** The setup that a state describes. */
@@ -218,13 +218,14 @@ function commandOf(state, setup) {
 
 function showTrust() {
   const { published, own } = data;
-  const rows = published.map((each) => row([each.what], [each.setup, "formula"], [gib(each.published), "number"], [gib(each.predicted), "number"],
+  const setupOf = ({ setup }) => Object.entries(setup).map((pair) => pair.join(" ")).join(", ");
+  const rows = published.map((each) => row([each.name], [setupOf(each), "formula"], [gib(each.published), "number"], [gib(each.predicted), "number"],
     [`${each.error > 0 ? "+" : "−"}${percent(each.error)}`, "number"], [[element("span", { title: each.quote }, each.source)], "formula"]));
   const [worst, ...better] = [...published].sort((a, b) => Math.abs(b.error) - Math.abs(a.error));
   document.getElementById("trust").replaceChildren(
     element("h2", {}, "How far to trust it"),
     ...own.map((text) => element("p", { class: "note" }, text)),
-    element("p", { class: "note" }, `Against ${rows.length} peaks that others published, of their own code: median error ${percent(better[(rows.length >> 1) - 1].error)}, at most ${percent(worst.error)} (${worst.what}: ${worst.why}). What was published as reserved is held against the middle of what the allocator reserves here.`),
+    element("p", { class: "note" }, `Against ${rows.length} peaks that others published, of their own code: median error ${percent(better[(rows.length >> 1) - 1].error)}, at most ${percent(worst.error)} (${worst.name}: ${worst.why}). What was published as reserved is held against the middle of what the allocator reserves here.`),
     element("details", {}, element("summary", {}, "Each of them"), table("Published peaks",
       [["Step"], ["Setup"], ["published", "number"], ["predicted", "number"], ["error", "number"], ["Source"]], rows)));
 }

@@ -4,6 +4,7 @@ only."""
 import re
 import tomllib
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,8 @@ def add_flags(flags: ArgumentParser) -> None:
 
 def setup_of(given: Namespace, sizes: dict[str, dict[str, int]]) -> Setup:
     """What those flags say. Raises ValueError as model() does."""
-    own = {field.name for field in fields(Setup)}
-    options = {name: getattr(given, name) for name in USUAL if name in own}
+    names = USUAL.keys() & Setup.__dataclass_fields__
+    options = {name: getattr(given, name) for name in names}
     return Setup(model(given.size, sizes), **options)
 
 
@@ -57,8 +58,7 @@ def model(name: str, sizes: dict[str, dict[str, int]]) -> Architecture:
     found = {_plain(each): shape for each, shape in reversed(shapes.items())}.get(_plain(name))
     if found is None:
         raise ValueError(f"no model {name!r}; there are: {', '.join(shapes)}")
-    own = {field.name for field in fields(Architecture)}
-    return Architecture(**{key: value for key, value in found.items() if key in own})
+    return Architecture(**found)
 
 
 def _of_numbers(text: str) -> Architecture:
@@ -101,7 +101,7 @@ def capacity(card: str, reserve: str) -> int:
 
 
 def _plain(text: str) -> str:
-    return text.lower().replace(" ", "").replace("-", "")
+    return re.sub("[ -]", "", text.lower())
 
 
 def wrong(setup: Setup) -> str | None:
@@ -180,15 +180,13 @@ def largest(setup: Setup, field: str, capacity: int) -> dict[str, int]:
 def room(setup: Setup) -> list[Room]:
     """The changes that lower the peak, the largest first."""
     before = peak_of(setup).bytes
-    candidates = [(each["label"], each["options"]) for each in TERMS["changes"]]
-    if setup.batch > 1:
-        half = {"batch": -(-setup.batch // 2), "gradients": "accumulated"}
-        candidates.append(("half the batch, accumulated over two", half))
+    half = {"batch": -(-setup.batch // 2), "gradients": "accumulated"}
+    in_halves = {"label": "half the batch, accumulated over two", "options": half}
     found = []
-    for label, options in candidates:
-        changed = replace(setup, **options)
+    for each in (*TERMS["changes"], in_halves):
+        changed = replace(setup, **each["options"])
         size = peak_of(changed).bytes
-        found.append(Room(label, changed, size, before - size))
+        found.append(Room(each["label"], changed, size, before - size))
     lower = [each for each in found if each.saved > 0]
     return sorted(lower, key=lambda each: -each.saved)
 
@@ -287,11 +285,10 @@ def printed(found: dict[str, Any]) -> list[str]:
         f"{found['verdict']}: it takes {least} to {most} of {_size(found['memory']).strip()}",
         f"peak {_size(found['peak']).strip()} asked for{where}",
     ]
-    by_category: dict[str, int] = {}
+    by_category: Counter[str] = Counter()
     for term in found["terms"]:
-        category = term["category"]
-        by_category[category] = by_category.get(category, 0) + term["bytes"]
-    for category, size in sorted(by_category.items(), key=lambda each: -each[1]):
+        by_category[term["category"]] += term["bytes"]
+    for category, size in by_category.most_common():
         lines.append(f"  {_size(size)}  {category}")
     if "room" in found:
         return lines + _printed_closed_form(found)

@@ -76,15 +76,6 @@ class Setup:
         return is_whole and None not in (says.state, says.workspace)
 
     @property
-    def is_autocast(self) -> bool:
-        return "autocast" in self.flags
-
-    @property
-    def low(self) -> str:
-        """Type of the results of matrix products."""
-        return self.types["low"]
-
-    @property
     def types(self) -> dict[str, str]:
         """What the types in the table stand for, where they are none of PyTorch's."""
         return value("precision", self.precision).types
@@ -208,15 +199,11 @@ def group(setup: Setup, name: str) -> tuple[Contribution, ...]:
     known = TERMS["groups"][name]
     if not holds(known.get("when", ""), setup.flags):
         return ()
-    rows = list(known["tensors"])
-    if name.startswith("optimizer "):  # its own rows: state, or workspace
-        rows += getattr(value("optimizer", setup.optimizer), name.removeprefix("optimizer "))
-    is_sharded = f"shards-{known.get('sharded')}" in setup.flags
-    over = " / devices" if is_sharded else ""
-    found = [Row(*row) for row in rows]
+    own = getattr(value("optimizer", setup.optimizer), known["own"]) if "own" in known else ()
+    over = " / devices" if f"shards-{known.get('sharded')}" in setup.flags else ""
     return tuple(
         _tensor(setup, known["category"], row, over)
-        for row in found
+        for row in (*known["tensors"], *(Row(*each) for each in own))
         if holds(row.when, setup.flags)
     )
 
@@ -270,5 +257,4 @@ def all_cast_weights(setup: Setup) -> list[Contribution]:
 # Name -> module and dimensions of each weight.
 WEIGHTS: dict[str, tuple[str, str]] = {}
 for _group in ("matrices of a block", "gains of a block", "head", "final gain", "embedding"):
-    for _row in TERMS["groups"][_group]["tensors"]:
-        WEIGHTS[Row(*_row).name] = (Row(*_row).module, Row(*_row).dims)
+    WEIGHTS |= {row.name: (row.module, row.dims) for row in TERMS["groups"][_group]["tensors"]}

@@ -29,12 +29,11 @@ def _terms() -> dict[str, Any]:
     terms = tomllib.loads(text)
     groups = terms["groups"]
     for known in groups.values():
+        known["tensors"] = [Row(*row) for row in known.get("tensors", ())]
         for source in known.get("of", ()):
             for row in groups[source]["tensors"]:
-                weight = Row(*row)
-                name, dtype = f"{weight.name} {known['name']}", known.get("type", weight.dtype)
-                made = weight._replace(name=name, dtype=dtype)
-                known.setdefault("tensors", []).append(list(made))
+                name, dtype = f"{row.name} {known['name']}", known.get("type", row.dtype)
+                known["tensors"].append(row._replace(name=name, dtype=dtype))
     return terms
 
 
@@ -118,4 +117,4 @@ def _optimizer(name: str) -> Value:
 
 
 def _row(name: str, dims: str) -> list[str]:
-    return list(Row("optimizer", name, op="", dims=dims, dtype="state", when=""))
+    return ["optimizer", name, "", dims, "state", ""]

@@ -31,13 +31,11 @@ def data(published: Path, sizes: dict[str, dict[str, int]]) -> dict[str, Any]:
 
 
 def _models(sizes: dict[str, dict[str, int]]) -> dict[str, dict[str, Any]]:
-    """Name -> its shape, with what follows from it, and where that stands."""
+    """Name -> its shape, and where that stands."""
     sources = {name: each["source"] for name, each in fits.KNOWN["models"].items()}
     found = {}
     for name, source in (sources | dict.fromkeys(sizes, "config.yaml")).items():
-        shape = fits.model(name, sizes)
-        follows = {"d_head": shape.d_head, "kv_heads": shape.kv_heads}
-        found[name] = asdict(shape) | follows | {"source": source}
+        found[name] = asdict(fits.model(name, sizes)) | {"source": source}
     return found
 
 
@@ -63,14 +61,4 @@ def beside(row: dict[str, Any]) -> dict[str, Any]:
     if row["quantity"] == "device":
         size += fits.CARD["context"]
     stated = row["peak"] * {"GiB": 2**30, "GB": 1e9}[row["unit"]]
-    told = ", ".join(f"{name} {each}" for name, each in row["setup"].items())
-    return {
-        "what": row["name"],
-        "setup": told,
-        "published": stated,
-        "predicted": int(size),
-        "error": size / stated - 1,
-        "source": row["source"],
-        "why": row.get("why"),
-        "quote": row["quote"],
-    }
+    return row | {"published": stated, "predicted": int(size), "error": size / stated - 1}

@@ -10,6 +10,7 @@ import json
 import re
 from argparse import Namespace
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -55,9 +56,8 @@ def found(given: Namespace) -> Found:
             if given.step:
                 return of_step(given.step)
             spec = {name: getattr(given, name) for name in ("model", *USED)}
-            return of_spec(
-                spec | {"device": "cpu", "seed": 0, "model_keys": json.dumps(dict(given.keys))}
-            )
+            keys = json.dumps(given.keys)
+            return of_spec(spec | {"device": "cpu", "seed": 0, "model_keys": keys})
     except (ModelError, Unsupported) as error:
         raise ValueError(str(error)) from None
 
@@ -93,7 +93,7 @@ def _tracked(step: Callable[[], object], *made: Any, tracker: MemTracker | None 
         tracker.reset_mod_stats()
         with tracker:
             step()
-    (snapshot,) = tracker.get_tracker_snapshot("peak").values()
+    snapshot = _fullest(tracker.get_tracker_snapshot("peak"))
     sizes = {str(getattr(kind, "value", kind)): size for kind, size in snapshot.items() if size}
     size = sizes.pop(TOTAL)
     names = fits.TERMS["tracked"]
@@ -102,10 +102,15 @@ def _tracked(step: Callable[[], object], *made: Any, tracker: MemTracker | None 
     return Found(size, terms, sorted(modules, key=lambda each: -each["peak"]))
 
 
+def _fullest(snapshot: dict[torch.device, dict[str, int]]) -> dict[str, int]:
+    """That of the device with most."""
+    return max(snapshot.values(), key=itemgetter(TOTAL))
+
+
 def _of_module(stats: Any) -> dict[str, Any]:
-    """What the tracker saw of a module: at most one device, and the last of its passes."""
-    alive = {}
-    for state, snapshots in stats.snapshots.items():
-        alive[state.name] = max((each[TOTAL] for each in snapshots[-1].values()), default=0)
+    """What the tracker saw of a module in the last step."""
+    alive = {
+        state.name: _fullest(snapshots[-1])[TOTAL] for state, snapshots in stats.snapshots.items()
+    }
     peak = max(size for name, size in alive.items() if name.startswith("PEAK"))
     return {"module": stats.mod_fqn, "peak": peak, "keeps": alive["POST_FW"] - alive["PRE_FW"]}

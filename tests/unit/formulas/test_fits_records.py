@@ -107,13 +107,13 @@ def kept_by_the_compiler(setup):
         decompositions=select_decomp_table(),
     )
     fake = FakeTensorMode()
-    low = getattr(torch, setup.low)
+    low = getattr(torch, setup.types["low"])
     with fake:
         rotary = RotaryEmbedding(setup.context, shape.d_head)
         block = Block(shape, rotary, load("attention", setup.attention).attention)
         x = torch.empty(setup.batch, setup.context, shape.d_model, requires_grad=True)
         compiled = torch.compile(block, backend=backend, dynamic=False)
-        with torch.autocast("cpu", dtype=low) if setup.is_autocast else nullcontext():
+        with torch.autocast("cpu", dtype=low) if "autocast" in setup.flags else nullcontext():
             y = compiled(x)
         y.sum().backward()
     return sum(kept.values()) + x.nbytes

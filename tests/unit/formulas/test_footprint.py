@@ -57,10 +57,9 @@ class Workload:
         self.batch = random_batch(shape.vocab_size, setup.batch, setup.context, "cpu", seed=0)
         self.optimizer = load("optimizer", setup.optimizer).make(self.model.parameters())
         self.of_batch = load("loss", setup.loss).loss
-        low = getattr(torch, setup.low)
-        self.autocast = lambda: (
-            torch.autocast("cpu", dtype=low) if setup.is_autocast else nullcontext()
-        )
+        low = getattr(torch, setup.types["low"])
+        is_autocast = "autocast" in setup.flags
+        self.autocast = lambda: torch.autocast("cpu", dtype=low) if is_autocast else nullcontext()
 
     def inference(self):
         with torch.no_grad(), self.autocast():
@@ -161,7 +160,7 @@ def test_what_is_held_throughout(precision):
         setup.context,
         setup.context,
         torch.device("cpu"),
-        getattr(torch, setup.low),
+        getattr(torch, setup.types["low"]),
         masks.mask_of(setup.context, setup.context, True),
     )
     assert naive.kept_causal_mask.cache_info().hits > setup.shape.num_layers - 1
