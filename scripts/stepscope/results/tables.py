@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Self
 
 import pandas as pd
 
@@ -25,12 +26,26 @@ class Tables:
     ):
         self.folder, self.machine, self._own_steps = Path(folder), machine, own_steps
         self._read: dict[str, pd.DataFrame] = {}
+        self._seen: dict[str, pd.DataFrame] = {}  # of these what own_steps leaves
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         """The whole table. Raises KeyError for a name that the schema does not have."""
         if name not in self._read:
             self._read[name] = self._placed(name, read(self.folder / f"{name}.csv", name))
-        return self._read[name]
+        if name not in self._seen:
+            self._seen[name] = self._chosen(self._read[name])
+        return self._seen[name]
+
+    def seen(self, own_steps: bool | None) -> Self:
+        """The same tables with other cells, read once for both."""
+        other = type(self)(self.folder, self.machine, own_steps)
+        other._read = self._read
+        return other
+
+    def _chosen(self, frame: pd.DataFrame) -> pd.DataFrame:
+        if self._own_steps is None or "precision" not in frame:
+            return frame
+        return frame[(frame["precision"] == BUILT) == self._own_steps].reset_index(drop=True)
 
     def rows(self, name: str, **values: object) -> pd.DataFrame:
         """The rows whose columns have these values; of a list, tuple or set one of them."""
@@ -57,11 +72,8 @@ class Tables:
             frame = frame.assign(machine=frame["cell"].str.split("/").str[0])
         if self.machine:
             frame = frame[frame["machine"].isin([self.machine, ""])].reset_index(drop=True)
-        if "cell" in frame and name != "cells":
-            frame = placed(frame, self["cells"])
-        if self._own_steps is None or "precision" not in frame:
-            return frame
-        return frame[(frame["precision"] == BUILT) == self._own_steps].reset_index(drop=True)
+        is_of_cells = "cell" in frame and name != "cells"
+        return placed(frame, self.seen(None)["cells"]) if is_of_cells else frame
 
 
 def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:

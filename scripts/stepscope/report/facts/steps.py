@@ -224,5 +224,5 @@ class Steps(Chapter):
 
 def facts(data: Data) -> Steps | None:
     """Of the same tables, without all others' cells."""
-    found = Steps(data=Data(data.folder, data.machine, own_steps=True))
+    found = Steps(data=data.seen(own_steps=True))
     return found if found.steps else None
