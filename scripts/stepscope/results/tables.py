@@ -1,5 +1,6 @@
 """Reading results/tables/*.csv: each column has the type that the schema declares."""
 
+import copy
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
@@ -30,22 +31,25 @@ class Tables:
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         """The whole table. Raises KeyError for a name that the schema does not have."""
-        if name not in self._read:
-            self._read[name] = self._placed(name, read(self.folder / f"{name}.csv", name))
+        whole = self._whole(name)
+        if self._own_steps is None or "precision" not in whole:
+            return whole
         if name not in self._seen:
-            self._seen[name] = self._chosen(self._read[name])
+            is_seen = (whole["precision"] == BUILT) == self._own_steps
+            self._seen[name] = whole[is_seen].reset_index(drop=True)
         return self._seen[name]
 
     def seen(self, own_steps: bool | None) -> Self:
         """The same tables with other cells, read once for both."""
-        other = type(self)(self.folder, self.machine, own_steps)
-        other._read = self._read
+        other = copy.copy(self)
+        other._own_steps = own_steps
+        other._seen = {}
         return other
 
-    def _chosen(self, frame: pd.DataFrame) -> pd.DataFrame:
-        if self._own_steps is None or "precision" not in frame:
-            return frame
-        return frame[(frame["precision"] == BUILT) == self._own_steps].reset_index(drop=True)
+    def _whole(self, name: str) -> pd.DataFrame:
+        if name not in self._read:
+            self._read[name] = self._placed(name, read(self.folder / f"{name}.csv", name))
+        return self._read[name]
 
     def rows(self, name: str, **values: object) -> pd.DataFrame:
         """The rows whose columns have these values; of a list, tuple or set one of them."""
@@ -73,7 +77,7 @@ class Tables:
         if self.machine:
             frame = frame[frame["machine"].isin([self.machine, ""])].reset_index(drop=True)
         is_of_cells = "cell" in frame and name != "cells"
-        return placed(frame, self.seen(None)["cells"]) if is_of_cells else frame
+        return placed(frame, self._whole("cells")) if is_of_cells else frame
 
 
 def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:
