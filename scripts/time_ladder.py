@@ -23,7 +23,6 @@ from stepscope.config import flags, ladder_cells, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.own_cell import cell
-from stepscope.model.chosen import PACKAGES, names
 from stepscope.yaml_files import read_yaml
 
 
@@ -58,20 +57,13 @@ def configured_rungs(device: str) -> list[dict]:
 def _wrong(variant: dict, variants: list[dict]) -> str | None:
     """What is wrong with a variant, in one line; None if nothing is."""
     name = variant["name"]
-    known = {option: names(option) for option in PACKAGES}
     for key, value in variant.items():
-        if key not in ("name", "after", *PLAIN_STEP):
-            return f"{name} has no {key}; options are {', '.join(PLAIN_STEP)}"
-        if key in known and value not in known[key]:
-            return f"{name}: {key} {value!r} is none of {', '.join(known[key])}"
-        if key == "checkpoint" and not (isinstance(value, int) and value >= 0):
-            return f"{name}: checkpoint {value!r} is no whole number of at least 0"
         if value == NEUTRAL.get(key):
             return f"{name}: {key} {value!r} is neutral; leave it out"
     others = [one["name"] for one in variants if one is not variant]
     if "after" in variant and variant["after"] not in others:
         return f"{name}: there is no other variant {variant['after']!r} that it is compared with"
-    return None
+    return flags.wrong_variant(variant, PLAIN_STEP)
 
 
 if __name__ == "__main__":

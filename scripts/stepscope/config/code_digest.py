@@ -96,8 +96,8 @@ def _chosen(spec: dict) -> Iterator[tuple[str, str]]:
             yield "attention", "naive"
         return
     variants = spec.get("variants", [spec])
-    for each in [spec] if "precision" in spec else variants:
-        yield "precision", each.get("precision", PLAIN_STEP["precision"])
+    for variant in variants:
+        yield "precision", (PLAIN_STEP | spec | variant)["precision"]
     if spec["study"] == "attention":
         for variant in variants:
             yield "attention", IMPLEMENTATIONS[variant["name"]].module
@@ -106,7 +106,7 @@ def _chosen(spec: dict) -> Iterator[tuple[str, str]]:
             for name in ("optimizer", "compile", "attention", "loss"):
                 is_ours = "model" not in spec or name in ("optimizer", "compile")
                 if is_ours or name in variant:
-                    yield name, option(variant, name)
+                    yield name, option(spec | variant, name)
 
 
 class Sources:

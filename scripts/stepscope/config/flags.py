@@ -19,7 +19,7 @@ from stepscope.config.model_cells import SHAPE
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.config.studies import Study
 from stepscope.machine import identity
-from stepscope.model.chosen import names
+from stepscope.model.chosen import PACKAGES, names
 from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
 from stepscope.yaml_files import read_yaml
@@ -92,7 +92,7 @@ def variants(text: str) -> list[dict]:
 def _json(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -275,6 +275,20 @@ def read(
                 f"checkpoint {every} is more than the model's blocks ({blocks}); use fewer"
             )
     return spec, Settings(out=given["out"], time_limit=given["time_limit"]), parser.error
+
+
+def wrong_variant(variant: dict, options: Iterable[str]) -> str | None:
+    """What is wrong with a variant, which may have these options beside its `name` and what it
+    comes `after`, in one line; None if nothing is."""
+    name = variant["name"]
+    for key, value in variant.items():
+        if key not in ("name", "after", *options):
+            return f"{name} has no {key}; options are {', '.join(options)}"
+        if key in PACKAGES and value not in names(key):
+            return f"{name}: {key} {value!r} is none of {', '.join(names(key))}"
+        if key == "checkpoint" and not (isinstance(value, int) and value >= 0):
+            return f"{name}: checkpoint {value!r} is no whole number of at least 0"
+    return None
 
 
 def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:

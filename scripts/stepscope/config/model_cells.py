@@ -44,6 +44,30 @@ def parallel_cells(target: Target) -> list[Cell]:
     return [cell for cell in cells if most is None or cell.spec.get("devices", 1) <= most]
 
 
+def learning_cells(target: Target) -> list[Cell]:
+    """The cells of the learning grid, in the configuration's order: bytes are their tokens.
+
+    Raises ConfigError for a grid that is wrong, and for a model of one's own, which has its inputs
+    by itself.
+    """
+    for place, entry in enumerate(target.settings["grid"][target.device]):
+        for size in entry["size"]:
+            check_size(
+                size,
+                target.config["sizes"],
+                f"config key {target.study}.grid.{target.device}.{place}",
+            )
+    variants = [{"name": learner_name(one)} | one for one in target.settings["variants"]]
+    settings = {"vocab_size": 256, "variants": variants}
+    return training_cells(target, settings | of_device(target, "processes", "steps"))
+
+
+def learner_name(variant: dict) -> str:
+    """What a variant of the learning study is called: `bf16`, `fp16-scaled`."""
+    values = ["scaled" if key == "scaled" else str(value) for key, value in variant.items()]
+    return "-".join(values)
+
+
 def strategy_name(strategy: dict) -> str:
     """What a variant of several devices is called: `overlapped`, `overlapped-ctas=8`."""
     changed = [f"{key}={value}" for key, value in strategy.items() if key != "strategy"]

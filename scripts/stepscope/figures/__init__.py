@@ -11,8 +11,10 @@ from stepscope.figures import (
     attention,
     formats,
     ladder,
+    learning,
     memory,
     parallel,
+    roofline,
     start,
     steps,
     theme,
@@ -33,6 +35,8 @@ OF_MACHINE: dict[str, Draw] = {
         steps.launches,
         steps.precision_speedup,
         timeline.timeline,
+        timeline.one_attention,
+        roofline.roofline,
         memory.memory_over_step,
         memory.memory_growth,
         attention.attention_time,
@@ -44,6 +48,7 @@ OF_MACHINE: dict[str, Draw] = {
         ladder.ladder,
         ladder.checkpoint,
         parallel.ranks,
+        learning.curves,
     )
 }
 OF_ALL: dict[str, Draw] = {each.__name__: each for each in (across.machines, across.published)}

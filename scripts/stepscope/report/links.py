@@ -11,9 +11,11 @@ import pandas as pd
 from stepscope.figures import (
     attention,
     ladder,
+    learning,
     memory,
     parallel,
     places,
+    roofline,
     start,
     steps,
     timeline,
@@ -178,6 +180,8 @@ VIEWS: dict[str, Viewed] = {
     "launches": _steps(steps.launch_rows, quantity="|".join(steps.WAYS), phase="step"),
     "precision_speedup": _steps(_usual(places.free_steps), quantity="time", phase="step"),
     "timeline": _rows("timeline", timeline.profiled),
+    "one_attention": _rows("timeline", timeline.profiled),
+    "roofline": _rows("modules", roofline.plain_ranges),
     "memory_over_step": _rows("memory_timeline", memory.recorded),
     "memory_growth": _over_context(_peaks),
     "attention_time": _attention("time"),
@@ -188,6 +192,7 @@ VIEWS: dict[str, Viewed] = {
     "first_step": _rows("first_step", phase="step"),
     "ladder": _rows("series", ladder.climbed, quantity="time", phase=f"{PARTS}|step"),
     "checkpoint": _checkpoint,
+    "curves": _rows("curves", learning.learned),
     "ranks": _rows("ranks", parallel.most_devices),
 }
 OF_ALL_MACHINES: dict[str, Viewed] = {

@@ -264,6 +264,7 @@ def _provenance(cell: MeasuredCell) -> dict:
     """What the record says of where the cell was measured, by what, and how the GPU fared."""
     record, hardware, telemetry = cell.record, cell.hardware, cell.record["telemetry"]
     origin = record["provenance"]
+    trace = cell.summary.get("trace") or {}
     return {
         **{name: hardware.get(name) for name in OF_HARDWARE},
         **{name: origin["versions"].get(name) for name in OF_VERSIONS},
@@ -274,6 +275,8 @@ def _provenance(cell: MeasuredCell) -> dict:
         "memory": hardware.get("gpu_memory_bytes") or hardware.get("host_memory_bytes"),
         "threads": origin["settings"].get("threads"),
         "started": origin["started"],
+        "profiler": trace.get("profiler"),
+        "profiler_version": trace.get("version"),
         "duration_s": origin["duration_s"],
         "processes": cell.spec.get("processes", 1),
         "throttle": "; ".join(telemetry.get("throttle") or []),

@@ -58,7 +58,8 @@ def _of_steps(
     """Tokens and FLOP a second of whole steps, and the latter as shares: of the burst of a large
     product in their precision, and of the data sheet's peak."""
     is_whole = found["mode"].map(alone.WHOLE) == found["phase"]
-    steps = found[(found["quantity"] == "time") & is_whole]
+    is_slowed = found["cell"].str.contains("/profile/")
+    steps = found[(found["quantity"] == "time") & is_whole & ~is_slowed]
     tokens = mapped(steps, cells, _tokens)
     is_of_model = mapped(steps, cells, lambda cell: "context" in cell.spec).astype(bool)
     steps = steps[is_of_model]
