@@ -178,7 +178,7 @@ def _tokens(reference: Reference, module: nn.Module, loss: Callable | None) -> T
     passed = "".join(f", {key}={value}" for key, value in fixed.items())
     fed = f"random tokens {name}: (batch, context) int64, below {size:,} ({where}){passed}"
     told = (fed, LOSSES[labels])
-    is_required = bool(labels) and parameters[labels].default is inspect.Parameter.empty
+    is_required = labels is not None and parameters[labels].default is inspect.Parameter.empty
     keyword = name if is_keyword else None
     return Tokens(reference, told, size, keyword, labels, is_required, fixed)
 
