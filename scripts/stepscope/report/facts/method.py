@@ -193,7 +193,7 @@ class Method(Chapter):
 
 def facts(data: Data) -> Method | None:
     """Of all cells of the machine, those of one's own steps among them."""
-    data = Data(data.folder, data.machine)
+    data = data.seen(own_steps=None)
     return Method(data=data) if data.dicts("cells") else None
 
 
