@@ -8,8 +8,8 @@ loss and gradients are those of the first rung. With --out it also writes record
 samples.csv. A rung that runs out of memory, or that cannot run here, is a result.
 
 --variants: a list of mappings with name, what differs (precision, attention, compile, optimizer,
-checkpoint), and the name of the rung that it is compared with as `after`. Without it: the rungs of
-config.yaml.
+checkpoint), and the name of the rung that it is compared with as `after`; or steps of one's own,
+each with `step`, FILE:FUNCTION. Without it: the rungs of config.yaml.
 """
 
 from stepscope.machine.process import die_with_starter
@@ -18,7 +18,7 @@ die_with_starter()
 
 import sys
 
-from stepscope.axes import NEUTRAL, PLAIN_STEP
+from stepscope.axes import NEUTRAL, PLAIN_STEP, is_step
 from stepscope.config import flags, ladder_cells, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
@@ -40,6 +40,8 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     keys = (*flags.MODEL, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(__doc__, words, studies.LADDER, keys, steps=6, max_steps=30)
     spec["variants"] = spec["variants"] or configured_rungs(spec["device"])
+    if is_step(spec):
+        return spec, settings
     for variant in spec["variants"]:
         if wrong := _wrong(variant, spec["variants"]):
             error(f"--variants: {wrong}")

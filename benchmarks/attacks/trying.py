@@ -28,6 +28,8 @@ class Attempt:
 
     how: what is spoilt. run: the program, called in the folder of the input. wrong: names a number
     of what it made that nothing can have, empty where there is none. most_lines: of a refusal.
+    codes: with which it ends that has done what it is for. stops: whether a refusal may end it.
+    speaks: how its own lines begin, where a model of one's own speaks, too.
     """
 
     how: str
@@ -35,6 +37,9 @@ class Attempt:
     wrong: Callable[[], str] = str
     most_lines: int = 1
     seconds: float = 30
+    codes: tuple[int, ...] = (0,)
+    stops: bool = True
+    speaks: str = ""
 
 
 def tried(attempt: Attempt, work: Path) -> tuple[str, str]:
@@ -70,13 +75,17 @@ def tried(attempt: Attempt, work: Path) -> tuple[str, str]:
 def _verdict(attempt: Attempt, said: str, code: int) -> tuple[str, str]:
     """The same of a program that has come to its end."""
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith(BANNERS)]
+    lines = [line for line in lines if line.startswith(attempt.speaks)]
     last = lines[-1][:200] if lines else ""
-    if not code:
+    is_done = code in attempt.codes
+    if is_done:
         lines = [line for line in lines if line.startswith(("error: ", "WARNING: "))]
-    if code or any("not used: " in line for line in lines):
+    if not is_done or any("not used: " in line for line in lines):
         unclear = [line for line in lines if len(line) > LONGEST_LINE or not line.isprintable()]
         if unclear or not 1 <= len(lines) <= attempt.most_lines:
             return "traceback", f"{len(lines)} lines, the last: {last}"
+        if not (is_done or attempt.stops):
+            return "wrong", f"nothing is made: {lines[0][:MOST_SHOWN]}"
         return "refused", lines[0][:MOST_SHOWN]
     if lines:
         return "warned", lines[0][:200]

@@ -13,12 +13,13 @@ import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from stepscope.axes import IMPLEMENTATIONS, PLAIN_STEP, option
+from stepscope.axes import IMPLEMENTATIONS, PLAIN_STEP, is_step, option
 from stepscope.model.chosen import call_of, module_of, names
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
 KINDS_OF_MODEL = "stepscope.measure.models"  # a module for each kind of model
+OF_STEP = "stepscope.measure.own_step"
 
 # Modules, or packages with all their modules, that cannot change a measured number, and those that
 # can. The longest name that matches decides; what nothing here matches counts, and so does every
@@ -76,6 +77,8 @@ def modules_of(spec: dict) -> list[str]:
 
     A model of one's own at neutral attention runs what it was written with, none of ours.
     """
+    if is_step(spec):
+        return [OF_STEP]
     found = {module_of(name, value) for name, value in _chosen(spec)}
     if spec["study"] != "precision":
         kinds = {"model": "own", "num_layers": "transformer"}

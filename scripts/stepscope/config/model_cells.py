@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from stepscope.axes import NEUTRAL
+from stepscope.axes import BUILT, NEUTRAL
 from stepscope.config import Complaints, ConfigError, own_models, recordings
 from stepscope.config.grid import Cell, Target, each_once, options_path, points
 from stepscope.config.profilers import NSYS_NEUTRAL
@@ -30,7 +30,8 @@ AXES = (
 
 def timing_cells(target: Target) -> list[Cell]:
     """The cells of the timing grid, in the configuration's order."""
-    return training_cells(target, timed_steps(target))
+    settings = timed_steps(target)
+    return training_cells(target, settings) + step_cells(target, settings)
 
 
 def parallel_cells(target: Target) -> list[Cell]:
@@ -75,7 +76,8 @@ def strategy_name(strategy: dict) -> str:
 
 def memory_cells(target: Target) -> list[Cell]:
     """The cells of the memory grid, in the configuration's order."""
-    return training_cells(target, of_device(target, "warmup", "steps"))
+    settings = of_device(target, "warmup", "steps")
+    return training_cells(target, settings) + step_cells(target, settings)
 
 
 def profile_cells(target: Target) -> list[Cell]:
@@ -85,7 +87,23 @@ def profile_cells(target: Target) -> list[Cell]:
     settings = of_device(target, "warmup", "steps") | {"profiler": profiler}
     if target.device == "cuda" and profiler != "torch":
         settings |= nsys_options(target.settings["nsys"])
-    return training_cells(target, settings)
+    return training_cells(target, settings) + step_cells(target, settings)
+
+
+def step_cells(target: Target, settings: dict) -> list[Cell]:
+    """A cell of the study for each step of one's own."""
+    found = []
+    for name, step in own_models.steps(target.config).items():
+        spec = {**step, **settings, **target.common}
+        place = f"{name}/ctx{step['context']}/{BUILT}{batch_path(step, target)}"
+        found.append(target.cell(place, spec, name))
+    return found
+
+
+def batch_path(spec: dict, target: Target) -> str:
+    """What the folder of a cell says of its batch: nothing of the usual one."""
+    usual = target.config["model"]["batch"]
+    return options_path({"batch": spec["batch"]}) if spec["batch"] != usual else ""
 
 
 def timed_steps(target: Target) -> dict:

@@ -14,6 +14,7 @@ from stepscope.figures import (
     learning,
     memory,
     parallel,
+    roofline,
     start,
     steps,
     theme,
@@ -34,6 +35,8 @@ OF_MACHINE: dict[str, Draw] = {
         steps.launches,
         steps.precision_speedup,
         timeline.timeline,
+        timeline.one_attention,
+        roofline.roofline,
         memory.memory_over_step,
         memory.memory_growth,
         attention.attention_time,
@@ -60,12 +63,12 @@ def draw_all(tables: Path, out: Path, only: Iterable[str] = ()) -> list[str]:
     there. Returns the names of the files without `.svg`.
     """
     wanted = set(only) or set(NAMES)
-    every = Tables(tables)
+    every = Tables(tables, own_steps=False)
     drawn = {name: theme.render(OF_ALL[name], every) for name in OF_ALL if name in wanted}
 
     for at, machine in enumerate(every.machines):
         ending = f"-{machine}" if at else ""
-        own = Tables(tables, machine)
+        own = Tables(tables, machine, own_steps=False)
         for name, draw in OF_MACHINE.items():
             if name in wanted:
                 drawn[f"{name}{ending}"] = theme.render(draw, own)

@@ -197,7 +197,7 @@ def label_ends(panel: Axes, ends: Sequence[End]) -> None:
         if len(there) == 1 and x != right:
             _name_above(panel, there[0])
         else:
-            _names_beside(panel, there)
+            names_beside(panel, there)
 
 
 def _name_above(panel: Axes, end: End) -> None:
@@ -214,7 +214,8 @@ def _name_above(panel: Axes, end: End) -> None:
     )
 
 
-def _names_beside(panel: Axes, ends: Sequence[End]) -> None:
+def names_beside(panel: Axes, ends: Sequence[End]) -> None:
+    """Names right of ends at one x, moved apart."""
     to_axes = panel.transData + panel.transAxes.inverted()
     _, points = _points(panel)
     at = [to_axes.transform((x, y)) for _, x, y, _ in ends]

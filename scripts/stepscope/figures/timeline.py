@@ -1,5 +1,4 @@
-"""One profiled step: lanes of ranges, CUDA calls and kernels over time, and below an excerpt of one
-attention."""
+"""One profiled step: lanes of ranges, CUDA calls and kernels over time; and one attention in it."""
 
 import math
 
@@ -17,10 +16,17 @@ LANE = 0.2  # inches
 THICK = 9.5  # points of a rectangle's height
 TITLES = {
     "step": "the whole step",
-    "attention": "around the attention of one block",
+    "one attention": "the attention of one block, and its work as if it began with it",
+    "attention": "while the host launches the attention of one block",
     "zoom": "an excerpt",
 }
 MOST_LANES = 8
+SHORT = {  # ranges of our attention, where there is no room for their names
+    "QKV projection": "QKV",
+    "attention scores": "scores",
+    "attention × V": "× V",
+    "output projection": "output",
+}
 
 
 def profiled(tables: Tables) -> pd.DataFrame:
@@ -31,11 +37,27 @@ def profiled(tables: Tables) -> pd.DataFrame:
 
 def timeline(tables: Tables) -> Figure | None:
     """Of that step."""
+    return _of(profiled(tables), "step")
+
+
+def one_attention(tables: Tables) -> Figure | None:
+    """Of one block in it. What was recorded before it was told apart ends with the host's range."""
     rows = profiled(tables)
-    if rows.empty:
+    own = _of(rows, "one attention")
+    around = rows[rows["view"] == "attention"]
+    end = around["end"][around["category"] == "range"].groupby(around["start"]).max().get(0.0)
+    if own or end is None:
+        return own
+    cut = around[around["start"] < end]
+    return _of(cut.assign(end=cut["end"].clip(upper=end)), "attention")
+
+
+def _of(rows: pd.DataFrame, view: str) -> Figure | None:
+    shown = rows[rows["view"] == view]
+    if shown.empty:
         return None
-    subject = words.place(rows.iloc[0], precision=True)
-    return of_recording(rows, f"{subject}; under the profiler")
+    subject = words.place(shown.iloc[0], precision=True)
+    return of_recording(shown, f"{subject}; under the profiler")
 
 
 def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
@@ -114,11 +136,13 @@ def _ranges(panel: Axes, at: int, rows: pd.DataFrame) -> None:
 
     for label, start, end in rows[["label", "start", "end"]].itertuples(index=False):
         segments.append([(start, at), (max(start, end - 0.7 * point), at)])
-        if theme.text_width(label) * point < end - start:
+        names = (label, SHORT.get(label, label))
+        fitting = [each for each in names if theme.text_width(each) * point < end - start]
+        if fitting:
             panel.text(
                 (start + end) / 2,
                 at,
-                label,
+                fitting[0],
                 ha="center",
                 va="center",
                 fontsize=7,

@@ -26,11 +26,13 @@ from stepscope.report.kit.quantity import Quantity
 
 CHAPTERS = (
     "page_one",
+    "steps",
     "setup",
     "time",
     "kernels",
     "memory",
     "ladder",
+    "inside",
     "attention",
     "precision",
     "learning",
@@ -71,7 +73,7 @@ def write(request: Request) -> list[Path]:
     files: dict[Path, list[str]] = {}
     spoken = {}
     for machine in there:
-        facts = facts_of(Data(request.tables, machine))
+        facts = facts_of(Data(request.tables, machine, own_steps=False))
         pages = pages_of(facts, templates_of(request, machine, there))
         markdown, contents = put_together(pages)
         spoken[machine] = as_plain(facts)

@@ -8,7 +8,17 @@ import pandas as pd
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES, TEXT
 
-OF_TRACE = ("kernels", "categories", "phases", "gaps", "modules", "timeline")
+OF_TRACE = (
+    "kernels",
+    "categories",
+    "phases",
+    "gaps",
+    "modules",
+    "timeline",
+    "transfers",
+    "processes",
+    "warnings",
+)
 # Analyses that are no table of their own, and the columns of them that are read.
 WITHIN = {
     "memory_summary": ["machine", "cell", "peak"],
@@ -22,7 +32,9 @@ LEFT_OUT = {
     "kernels": {"layers"},
     "phases": {"count"},
     "gaps": {"device", "device_name"},
-    "modules": {"any_thread_gpu_time", "top_share"},
+    "modules": {"any_thread_gpu_time"},
+    "transfers": {"device_name"},
+    "processes": {"device_name"},
     "memory_peak": {"device"},
     "memory_timeline": {"active", "device", "event", "step"},
     "memory_largest": {"device", "rank"},

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from stepscope.axes import option
+from stepscope.axes import BUILT, is_step, option
 from stepscope.measure.found import STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.results import records
@@ -49,6 +49,7 @@ class MeasuredCell:
         """machine, study, size, context, batch, precision, options and mode, as tables have
         them."""
         machine, study, size, *rest = self.name.split("/")
+        precision = None if study == "ladder" else self.spec.get("precision")
         # Mode and batch have columns of their own.
         chosen = [part for part in rest if "=" in part and not part.startswith(("mode=", "batch="))]
         return {
@@ -57,7 +58,7 @@ class MeasuredCell:
             "size": size,
             "context": self.spec.get("context"),
             "batch": self.spec.get("batch"),
-            "precision": None if study == "ladder" else self.spec.get("precision"),
+            "precision": BUILT if is_step(self.spec) else precision,
             "options": " ".join(chosen),
             "mode": option(self.spec, "mode") if "context" in self.spec else None,
         }
@@ -84,8 +85,8 @@ class MeasuredCell:
 
     @property
     def own_model(self) -> dict:
-        """What the record says of a model of one's own; empty for a size."""
-        return self.summary.get("model") or {}
+        """What the record says of a model, or a step, of one's own; empty for a size."""
+        return self.summary.get("model") or self.summary.get("built", {}).get("step") or {}
 
     def statuses(self) -> dict[str, tuple[str, str]]:
         """Variant: (status, reason)."""
@@ -126,6 +127,8 @@ def told(cells: list[MeasuredCell], *way: str) -> list[dict]:
 
 def precision_of(cell: MeasuredCell, variant: str) -> str:
     """The precision that a variant of a cell runs in."""
+    if is_step(cell.spec):
+        return BUILT
     own = {one["name"]: one.get("precision", "fp32") for one in cell.spec.get("variants", [])}
     return cell.spec.get("precision") or own.get(variant, "fp32")
 
@@ -256,6 +259,7 @@ def _provenance(cell: MeasuredCell) -> dict:
     """What the record says of where the cell was measured, by what, and how the GPU fared."""
     record, hardware, telemetry = cell.record, cell.hardware, cell.record["telemetry"]
     origin = record["provenance"]
+    trace = cell.summary.get("trace") or {}
     return {
         **{name: hardware.get(name) for name in OF_HARDWARE},
         **{name: origin["versions"].get(name) for name in OF_VERSIONS},
@@ -266,6 +270,8 @@ def _provenance(cell: MeasuredCell) -> dict:
         "memory": hardware.get("gpu_memory_bytes") or hardware.get("host_memory_bytes"),
         "threads": origin["settings"].get("threads"),
         "started": origin["started"],
+        "profiler": trace.get("profiler"),
+        "profiler_version": trace.get("version"),
         "duration_s": origin["duration_s"],
         "processes": cell.spec.get("processes", 1),
         "throttle": "; ".join(telemetry.get("throttle") or []),

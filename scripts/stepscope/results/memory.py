@@ -203,5 +203,5 @@ def _of_own_model(cell: MeasuredCell) -> dict[str, int | None]:
     return {
         "parameters": every or None,
         "gradients": trained or None,
-        "optimizer state": 2 * trained or None,
+        "optimizer state": 2 * trained or None if "model" in cell.spec else None,
     }

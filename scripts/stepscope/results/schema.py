@@ -147,6 +147,12 @@ OF_KERNELS = flat(
     )
 )
 KEPT = axes(category="what the memory is for")
+WORK = flat(
+    (
+        numbers("FLOP", flop=("FLOP", "of products, and of elementwise work in ranges")),
+        numbers("B", bytes="read and written, as the code is written; of a kind the least"),
+    )
+)
 TENSOR = axes(
     op="that made it",
     shape="of the tensor",
@@ -307,6 +313,8 @@ _ALL = (
             torch="version",
             triton=("Triton", "version"),
             python=("Python", "version"),
+            profiler="of a profile: `nsys` or `torch`",
+            profiler_version="its own",
             started="ISO 8601",
         ),
         numbers("s", duration_s=("duration", "of the whole cell")),
@@ -366,6 +374,7 @@ _ALL = (
         "a kind of kernels in a phase of the profiled steps",
         PHASE,
         OF_KERNELS,
+        WORK,
     ),
     _of_cells(
         "phases",
@@ -385,6 +394,13 @@ _ALL = (
             kernels="a step",
             memory_operations=("copies and sets", "a step"),
         ),
+        WORK,
+        numbers(
+            "s",
+            clock=("by the clock", "mean, by the host's clock in the same steps"),
+            clock_std=("deviation by the clock", "of the same"),
+        ),
+        numbers("1", overhead="by the clock, over the timing cell without a profiler"),
     ),
     _of_cells(
         "gaps",
@@ -425,11 +441,43 @@ _ALL = (
             matmul_time="a step, of its matrix products",
         ),
         numbers("1", kernels="a step"),
+        numbers(
+            "s",
+            gpu_min=("least GPU time", "of a call"),
+            gpu_max=("most GPU time", "of a call"),
+            gpu_std=("deviation of GPU time", "of its calls"),
+        ),
+        WORK,
         texts(top_kernel="the kernel that takes most of it"),
+        numbers("1", top_calls=("top kernel's calls", "a step")),
+        shares(top_share=("top kernel's share", "of the GPU time")),
         numbers("s", backward_time=("backward", "a step, of what its backward launches")),
         numbers("1", backward_kernels=("in backward", "a step, that its backward launches")),
         numbers("s", backward_elementwise_time="of these the elementwise ones, a step"),
         numbers("1", backward_elementwise="of these the elementwise ones, a step"),
+    ),
+    _of_cells(
+        "transfers",
+        "a kind of copies or fills of the profiled steps, or a call in which the host waits",
+        axes(process="of the system", device="its number", what="is done"),
+        numbers("1", calls=("calls a step", "a step")),
+        numbers("s", time="a step"),
+        numbers("B", bytes="a step, where the trace has them"),
+        numbers("B/s", rate="of these"),
+    ),
+    _of_cells(
+        "processes",
+        "what a process launched in a phase of the profiled steps on a device",
+        PHASE,
+        axes(process="of the system", device="its number"),
+        numbers("1", kernels="a step"),
+        numbers("s", gpu_time=("GPU time", "a step")),
+    ),
+    _of_cells(
+        "warnings",
+        "what a profiler, or the analysis of its trace, warns of",
+        axes(about="what it concerns"),
+        texts(text=("warning", "as it was given")),
     ),
     _of_cells(
         "first_step",
@@ -451,7 +499,7 @@ _ALL = (
         "timeline",
         "an interval of one profiled step",
         axes(
-            view="`step`: all of it; `zoom`: an excerpt of a phase",
+            view="`step`: all of it; `one attention`: of one block",
             lane="row that it is drawn in",
         ),
         numbers(
@@ -562,16 +610,27 @@ _ALL = (
         ),
     ),
     _of_cells(
+        "rank_slowed",
+        "kernels beside communication, of a rank's step under the profiler",
+        DEVICES,
+        STRATEGY,
+        axes(counts(rank="the device's number"), category="of kernels"),
+        numbers(
+            "s",
+            beside="of those that one device's step has too",
+            slowed="by which they take longer than there",
+        ),
+    ),
+    _of_cells(
         "rank_memory",
         "what the rank that holds most holds at a point of a step on several devices",
         DEVICES,
         STRATEGY,
-        axes(point="`init`, `before optimizer` or `after`"),
-        numbers(
-            "B",
-            held="that tensors hold",
-            formula="weights, gradients, moments and buckets",
+        axes(
+            point="`init`, `before optimizer` or `after`",
+            part="`weights`, `gradients`, `state`, or `all` that tensors hold",
         ),
+        numbers("B", held="by the rank", formula="of the part; of all with buckets"),
     ),
     _of_cells(
         "collectives",
@@ -717,7 +776,12 @@ _ALL = (
         texts(dtype="of the parameters, as they were built"),
         numbers("FLOP", flop=("FLOP", "of forward and backward over the batch")),
         texts(
-            flop_from=("FLOP from", "`formula`, or `counter`: as PyTorch counts"),
+            flop_from=("FLOP from", "`formula`, `counter`: as PyTorch counts, or `given`"),
+            optimizer="of a step of one's own, as it was built",
+        ),
+        counts(items="that a step of one's own takes"),
+        texts(
+            item="what they are",
             reference=("model", "of one's own what was built: `FILE:FUNCTION` or `hf:…`"),
             **{"class": "of the module"},
             inputs="of forward, and how they were chosen",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from stepscope.axes import BUILT
 from stepscope.results.schema import FLAG, NUMBER, PLACE, TABLES
 
 _ADDED = PLACE[1:]  # most tables have the machine
@@ -13,13 +14,16 @@ _ADDED = PLACE[1:]  # most tables have the machine
 class Tables:
     """The tables of a folder, read when asked for; of one machine, if one is named.
 
+    own_steps: True for the cells of steps of one's own alone, False for all others, None for both.
     Missing text is "", a missing number NaN. A table that is not there is an empty one with its
     columns. A table of cells that does not say what they are has the columns of their place,
     options and mode from `cells`, too.
     """
 
-    def __init__(self, folder: Path | str, machine: str | None = None):
-        self.folder, self.machine = Path(folder), machine
+    def __init__(
+        self, folder: Path | str, machine: str | None = None, own_steps: bool | None = None
+    ):
+        self.folder, self.machine, self._own_steps = Path(folder), machine, own_steps
         self._read: dict[str, pd.DataFrame] = {}
 
     def __getitem__(self, name: str) -> pd.DataFrame:
@@ -53,8 +57,11 @@ class Tables:
             frame = frame.assign(machine=frame["cell"].str.split("/").str[0])
         if self.machine:
             frame = frame[frame["machine"].isin([self.machine, ""])].reset_index(drop=True)
-        is_of_cells = "cell" in frame and name != "cells"
-        return placed(frame, self["cells"]) if is_of_cells else frame
+        if "cell" in frame and name != "cells":
+            frame = placed(frame, self["cells"])
+        if self._own_steps is None or "precision" not in frame:
+            return frame
+        return frame[(frame["precision"] == BUILT) == self._own_steps].reset_index(drop=True)
 
 
 def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:

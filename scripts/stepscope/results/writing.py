@@ -22,6 +22,7 @@ from stepscope.results import (
     series,
     variants,
     warmup,
+    work,
 )
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES
@@ -42,12 +43,15 @@ def tables(
     snapshots = memory.Snapshots(measured, recorded)
     of_series = series.of(found, samples, memory.values(measured, snapshots))
     predicted = memory.predictions(snapshots)
+    worked = work.with_work(recorded, measured)
     found_of: dict[str, pd.DataFrame | list[dict]] = {
         "series": of_series,
         "comparisons": comparisons.of(measured, samples, of_series),
         "cells": cells.rows(found),
         "variants": variants.rows(found),
         **{name: recorded[name] for name in analyses.OF_TRACE},
+        **worked,
+        "phases": work.by_the_clock(worked["phases"], of_series),
         "first_step": warmup.first_steps(measured),
         "memory_peak": memory.peak(recorded["memory_peak"], predicted),
         "memory_timeline": recorded["memory_timeline"],

@@ -7,14 +7,12 @@ each operator of one whole step. saved: what autograd kept of it.
 """
 
 import json
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from stepscope.recordings.limits import complaint, unpacked
-from stepscope.recordings.text import reason
+from stepscope.recordings.limits import reading, unpacked
 from stepscope.snapshot import MEMORY_CATEGORIES, SnapshotError
 
 NAMES = ("known.json", "known.json.gz")
@@ -54,27 +52,8 @@ def beside(snapshot: Path) -> Path | None:
 
 def read(path: Path) -> Known:
     """Raises SnapshotError with one line for any other file."""
-    if wrong := complaint(path, "a side file"):
-        raise SnapshotError(wrong)
-    try:
+    with reading(path, "the side file of a snapshot", SnapshotError, ADVICE):
         return _known(json.loads(unpacked(path)))
-    except OSError as error:
-        raise SnapshotError(
-            f"{path}: cannot be read ({error.strerror or 'damaged'}); {ADVICE}"
-        ) from None
-    except (
-        TypeError,
-        KeyError,
-        ValueError,
-        AttributeError,
-        OverflowError,
-        EOFError,
-        zlib.error,
-        RecursionError,
-    ) as error:
-        raise SnapshotError(
-            f"{path}: this is not the side file of a snapshot ({reason(error)}); {ADVICE}"
-        ) from None
 
 
 def _known(content: dict) -> Known:

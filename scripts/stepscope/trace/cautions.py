@@ -76,10 +76,11 @@ def _warnings(found: Attribution, are_listed: bool) -> Iterator[tuple[str, str]]
     elif total and has_calls and share < COVERED:
         listed = "; the ranges that are there are listed below, and" if are_listed else ";"
         phases = ", ".join(found.phases) or "none"
+        whose = "operators'" if trace.device_is_host else "GPU"
         yield (
             "phases",
-            f"the phases ({phases}) hold {100 * share:.1f} % of the GPU time{listed} --phase NAME"
-            " chooses one (repeat it for several)",
+            f"the phases ({phases}) hold {100 * share:.1f} % of the {whose} time{listed} --phase"
+            " NAME chooses one (repeat it for several)",
         )
     if counts := _counts(found):
         yield "steps", counts

@@ -8,15 +8,13 @@ collectives that a library runs on threads of its own.
 
 import json
 import re
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from stepscope.recordings import names as people
-from stepscope.recordings.limits import unpacked
-from stepscope.recordings.text import reason
+from stepscope.recordings.limits import reading, unpacked
 from stepscope.trace import TraceError, event_categories, events
 from stepscope.trace.event_categories import CALL, EITHER, MOVES, ON_DEVICE, OPERATOR, RANGE
 from stepscope.trace.events import Names, Trace
@@ -46,22 +44,13 @@ _ITEM_BYTES = {
 # that C++ prints and JSON does not have.
 _ESCAPE = re.compile(r"""\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?""")
 _NO_NUMBER = re.compile(r"(?<=:)\s*[-+]?(nan|inf)(?=\s*[,}\]])", re.IGNORECASE)
-_DAMAGES = (
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    OverflowError,
-    RecursionError,
-    zlib.error,
-)
 
 
 def read(path: Path) -> Trace:
     """The trace in a .json or .json.gz. Raises TraceError with one line for any other file, or a
     damaged one."""
-    try:
+    advice = "export it again with export_chrome_trace"
+    with reading(path, "a trace of torch.profiler", TraceError, advice):
         content = _parsed(unpacked(path))
         if isinstance(content, list):  # the format allows the events alone
             content = {"traceEvents": content}
@@ -69,12 +58,6 @@ def read(path: Path) -> Trace:
         if not found:
             raise ValueError("it has no events")
         return _trace(content, [each for each in found if each.get("ph") == "X"])
-    except OSError as error:
-        raise TraceError(f"{path} cannot be read: {error.strerror or error}") from None
-    except _DAMAGES as error:
-        raise TraceError(
-            f"{path} is not a trace of torch.profiler, or is damaged ({reason(error)})"
-        ) from None
 
 
 def _parsed(raw: bytes):
@@ -95,10 +78,10 @@ def _parsed(raw: bytes):
 
 def _trace(content: dict, found: list[dict]) -> Trace:
     table = _events(found)
-    is_step = (table["kind"] == RANGE) & table["name"].str.startswith("ProfilerStep#")
-    has_own = ((table["kind"] == RANGE) & (table["name"] == "step")).any()
-    table["name"] = table["name"].mask(is_step, "step")
-    if has_own:  # the program's steps, else those of torch.profiler's step()
+    is_range = table["kind"] == RANGE
+    is_step = is_range & table["name"].str.startswith("ProfilerStep#")
+    named = table["name"][is_range & ~is_step].unique()
+    if "step" in map(people.meaning, named):  # the program's, else those of torch.profiler's step()
         table = table[~is_step]
     names = Names()
     told = zip(table["name"], table["kind"] == OPERATOR, strict=True)

@@ -103,7 +103,7 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
     if not parts:
         return pd.DataFrame()
     table = pd.concat(parts, ignore_index=True)
-    first = ["phase", "name", "category"]
+    first = ["phase", "name", "category", "tile"]
     return table[[*first, *table.columns.drop(first)]].fillna(dict.fromkeys(_MODULES, ""))
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 
 from stepscope.trace import attention, backward_modules, kernel_names
 from stepscope.trace.attribution import Attribution
+from stepscope.trace.events import SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.nesting import arrays, groups, inside_itself, launched_by, union
 
@@ -67,7 +68,9 @@ def by_name(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
     total = of_name[["host", "gpu", "matmul", "kernels"]].sum().assign(calls=of_name.size())
     pairs = table.groupby(["name", "parent"]).size()
     total["parent"] = pairs.groupby(level="name").idxmax().str[1]
-    total = total.join(top_kernels(found, kept)).fillna({"top_kernel": "", "top": 0})
+    total = total.join(of_name["gpu"].agg(["min", "max", "std"]))
+    top = {"top_kernel": "", "top": 0, "top_calls": 0}
+    total = total.join(top_kernels(found, kept)).fillna(top)
     rows = pd.DataFrame(
         {
             "kind": np.where(found.operator[total.index], "operator", "module"),
@@ -80,7 +83,11 @@ def by_name(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
             "matmul_time": found.a_step(total["matmul"]),
             "host_exclusive": found.a_step(exclusive[total.index]),
             "kernels": total["kernels"] / found.steps,
+            "gpu_min": total["min"] / SECOND,
+            "gpu_max": total["max"] / SECOND,
+            "gpu_std": total["std"] / SECOND,
             "top_kernel": total["top_kernel"],
+            "top_calls": total["top_calls"] / found.steps,
             "top_share": total["top"] / total["gpu"].where(total["gpu"] > 0),
             "any_thread_gpu_time": found.a_step(by_any_thread(found, kept)[total.index]),
         }
@@ -143,23 +150,25 @@ def _sums(
 
 def top_kernels(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
     """Of each name's code, in the kept ranges (a mask), the kernel of the most GPU time: its short
-    name as `top_kernel`, and nanoseconds as `top`."""
+    name as `top_kernel`, its nanoseconds as `top` and launches as `top_calls`."""
     here = np.flatnonzero((found.innermost >= 0) & found.is_kernel)
     at = found.innermost[here]
     kernel = found.trace.operations["name"].to_numpy()[here]
-    alike = pd.Series(found.durations[here]).groupby([at, kernel]).sum().rename_axis(["at", "name"])
+    alike = pd.Series(found.durations[here]).groupby([at, kernel]).agg(ns="sum", calls="size")
     # A range within one of its own name counts once: the outermost is taken.
     counts = kept & ~inside_itself(found.parent, found.codes)
-    rows = alike.rename("ns").reset_index()
+    rows = alike.rename_axis(["at", "name"]).reset_index()
     parts = []
     while len(rows):
         parts.append(rows.assign(code=found.codes[rows["at"]])[counts[rows["at"]]])
         rows = rows.assign(at=found.parent[rows["at"]])
         rows = rows[rows["at"] >= 0]
     if not parts:
-        return pd.DataFrame(columns=["top_kernel", "top"])
-    total = pd.concat(parts).groupby(["code", "name"])["ns"].sum().reset_index("name")
+        return pd.DataFrame(columns=["top_kernel", "top", "top_calls"])
+    of_name = pd.concat(parts).groupby(["code", "name"])
+    total = of_name[["ns", "calls"]].sum().reset_index("name")
     best = total.sort_values("ns", ascending=False, kind="stable")
     best = best[~best.index.duplicated()]
     short = [kernel_names.describe(name).short for name in found.named(best["name"])]
-    return pd.DataFrame({"top_kernel": short, "top": best["ns"]}, index=best.index)
+    told = {"top_kernel": short, "top": best["ns"], "top_calls": best["calls"]}
+    return pd.DataFrame(told, index=best.index)

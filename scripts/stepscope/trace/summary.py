@@ -28,6 +28,7 @@ _SECTIONS: dict[str, tuple[str, int]] = {
 _HIDDEN = re.compile(
     r"device_name|attention|matmul_time|memory_operations|full_name|tile|data_type|arithmetic"
     r"|layers|per_layer|(layer|remainder)_modules|backward_elementwise(_time)?|min|max|std"
+    r"|gpu_(min|max|std)|top_calls"
 )
 # Columns → (unit, how many of it the table's unit is, decimals); the first that fits.
 _UNITS = (

@@ -25,8 +25,9 @@ def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
     """Rows `view, lane, start, end, label, category`, seconds from the view's start; empty without
     a step.
 
-    Views: `step`, the step of median length, and `attention`, the attention range in the middle of
-    it. Lanes, from above: ranges of the main thread by depth, CUDA calls by thread, and streams of
+    Views: `step`, the step of median length, and `one attention`, the attention range in the middle
+    of it with what it launched alone, as if the first of that began with it. Lanes, from above:
+    ranges of the main thread by depth, CUDA calls by thread, what ranges launched, and streams of
     the devices.
     """
     if found.step_phase is None:
@@ -34,48 +35,54 @@ def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
     steps = found.occurrences(found.step_phase)
     by_length = np.argsort(found.lengths[steps.index], kind="stable")
     whole = steps.iloc[by_length[(len(steps) - 1) // 2]]
-    views = [("step", whole, int(whole["end"]))]
+    views: list[tuple[str, pd.Series, np.ndarray | None]] = [("step", whole, None)]
     ranges = found.trace.ranges
     inside = (ranges["start"] >= whole["start"]) & (ranges["end"] <= whole["end"])
     inside &= (ranges["name"] == attention_code(found)) & (ranges["thread"] == whole["thread"])
-    own = ranges[inside].sort_values("start")
-    if len(own):
-        middle = own.iloc[len(own) // 2]
-        views.append(("attention", middle, _last_operation(found, middle)))
+    attentions = ranges[inside].sort_values("start")
+    if len(attentions):
+        middle = attentions.iloc[len(attentions) // 2]
+        views.append(("one attention", middle, _launched(found, middle)))
     parts = [
-        _view(found, at, end, pixels).assign(view=view)
-        for view, at, end in views
-        if end > at["start"]
+        _view(found, at, own, pixels).assign(view=view)
+        for view, at, own in views
+        if at["end"] > at["start"]
     ]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS)
     return table[_COLUMNS]
 
 
-def _last_operation(found: Attribution, at: pd.Series) -> int:
-    """When the last operation that a range launched ends, but not before the range does."""
-    launched = (
-        (found.launch_thread == at["thread"])
-        & (found.launch_time >= at["start"])
-        & (found.launch_time < at["end"])
-    )
-    return max([at["end"], *found.trace.operations["end"][launched]])
+def _launched(found: Attribution, at: pd.Series) -> np.ndarray:
+    """Mask of the operations that a range launched."""
+    is_within = (found.launch_time >= at["start"]) & (found.launch_time < at["end"])
+    return np.asarray(is_within & (found.launch_thread == at["thread"]))
 
 
 def _view(
     found: Attribution,
     at: pd.Series,
-    end: int,
+    launched: np.ndarray | None,
     pixels: int,
 ) -> pd.DataFrame:
-    """The lanes of what happens in a view, in its process or thread. at: the view's range."""
-    trace = found.trace
+    """The lanes of what happens in a view, in its process or thread. at: the view's range;
+    launched: mask of the operations, where they are not all that run in it."""
+    trace, end = found.trace, at["end"]
+    operations = trace.operations.assign(category=np.array(CATEGORIES)[found.category])
+    if launched is not None:
+        operations = operations[launched]
+        # They may run long after they were launched.
+        late = operations["start"].min() - at["start"]
+        times = operations[["start", "end"]] - late
+        operations = operations.assign(start=times["start"], end=times["end"])
+        end = max([end, *operations["end"]])
     edges = np.linspace(0, end - at["start"], pixels + 1)
 
-    def of(table: pd.DataFrame, owner: str) -> pd.DataFrame:
-        """By the view's clock, cut at its borders."""
-        is_there = (table["start"] < end) & (table["end"] > at["start"])
+    def of(table: pd.DataFrame, owner: str, until: int = at["end"]) -> pd.DataFrame:
+        """By the view's clock, cut at its borders; what the host does at its range's."""
+        is_there = (table["start"] < until) & (table["end"] > at["start"])
         own = table[is_there & (table[owner] == at[owner])]
-        times = (own[["start", "end"]] - at["start"]).astype(float).clip(0, edges[-1])
+        times = own[["start", "end"]].clip(at["start"], until) - at["start"]
+        times = times.astype(float)
         return own.assign(start=times["start"], end=times["end"])
 
     ranges = of(trace.ranges, "thread")
@@ -93,14 +100,28 @@ def _view(
         for number, (_, own) in enumerate(own_first):
             drawn = _by_pixel(own.assign(category="call"), edges)
             lanes.append(drawn.assign(lane=f"CUDA calls, thread {number}"))
-    categories = np.array(CATEGORIES)[found.category]
-    operations = of(trace.operations.assign(category=categories), "process")
+    operations = of(operations, "process", end)
+    if launched is not None:
+        lanes.append(_on_device(found, at, operations).assign(lane="their work"))
     for (device, stream), own in operations.groupby(["device", "stream"]):
         name = "operators" if trace.device_is_host else f"GPU {device}, stream {stream}"
         lanes.append(_by_pixel(own, edges).assign(lane=name))
     table = pd.concat(lanes, ignore_index=True)
     seconds = (table[["start", "end"]] / SECOND).round(10)
     return table.assign(start=seconds["start"], end=seconds["end"])
+
+
+def _on_device(found: Attribution, at: pd.Series, operations: pd.DataFrame) -> pd.DataFrame:
+    """The ranges directly inside one, each from the start of the first operation that it launched
+    to the end of the last."""
+    inside = found.trace.ranges[(found.parent == at.name) & ~found.operator[found.codes]]
+    rows = []
+    for _, each in inside.iterrows():
+        own = operations[_launched(found, each)[operations.index]]
+        if len(own):
+            span = {"start": own["start"].min(), "end": own["end"].max()}
+            rows.append(span | {"label": found.trace.names[each["name"]]})
+    return pd.DataFrame(rows, columns=["start", "end", "label"]).assign(category="range")
 
 
 def _depths(found: Attribution, own: np.ndarray, at: pd.Series) -> np.ndarray:

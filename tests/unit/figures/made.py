@@ -211,6 +211,7 @@ def everything():
 
     event = of(PLAIN["cell"], view="step")
     gpu = event | {"lane": "GPU 0, stream 7"}
+    one = event | {"view": "one attention", "category": "range"}
     moment = of(MEMORY["cell"], reserved=30 * 2**30, parameters=10 * 2**30)
     cold = of(COLD["cell"], phase="step")
     rounding = of("big/precision/accumulation", times=1000, exact=10.0)
@@ -241,6 +242,22 @@ def everything():
             | {"lane": "ranges 0", "start": 0.0, "end": 1.0, "label": "step", "category": "range"},
             gpu | {"start": 0.1, "end": 0.4, "label": "gemm", "category": "matmul"},
             gpu | {"start": 0.5, "end": 0.9, "label": "add", "category": "elementwise"},
+            one | {"lane": "ranges 0", "start": 0.0, "end": 0.2, "label": "attention"},
+            one | {"lane": "ranges 1", "start": 0.1, "end": 0.2, "label": "softmax"},
+        ],
+        "modules": [
+            of(PLAIN["cell"], kind="module", module=name, gpu_time=seconds, flop=flop, bytes=size)
+            for name, seconds, flop, size in (
+                ("FFN", 0.2, 4e13, 2e11),
+                ("softmax", 0.2, 4e10, 2e11),
+                ("RoPE(Q)", 0.05, 1e10, 5e10),
+                ("RoPE(K)", 0.05, 1e10, 5e10),
+                ("own range", 0.3, None, None),
+            )
+        ],
+        "phases": [
+            of(cell["cell"], phase="optimizer", gpu_time=0.1, flop=1e10, bytes=1e11)
+            for cell in (PLAIN, TOP)
         ],
         "memory_timeline": [
             moment | {"time": 0.0, "phase": "forward", "activations": 0},

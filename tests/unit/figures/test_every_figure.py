@@ -20,6 +20,8 @@ NEEDS = {  # tables without which a figure is not drawn; without others it is
     "launches": {"series"},
     "precision_speedup": {"series"},
     "timeline": {"timeline", "cells"},
+    "one_attention": {"timeline", "cells"},
+    "roofline": {"modules", "cells", "series"},
     "memory_over_step": {"memory_timeline", "cells"},
     "memory_growth": {"series"},
     "attention_time": {"series"},

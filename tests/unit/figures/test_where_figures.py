@@ -2,7 +2,7 @@
 
 import made
 import pytest
-from stepscope.figures import ladder, timeline, where
+from stepscope.figures import ladder, roofline, timeline, where
 
 LARGE = {"size": "large", "context": 512, "batch": 4}
 
@@ -160,3 +160,23 @@ def test_checkpoints_stand_beside_the_rung_that_they_vary(tables):
     ]
     assert [made.bars(time, at)[0][1] for at in range(3)] == pytest.approx([2000, 2400, 2300])
     assert [made.bars(memory, at)[0][1] for at in range(3)] == pytest.approx([30, 10, 12])
+
+
+def test_a_parts_mark_stands_at_its_operations_a_byte_and_its_rate(tables):
+    plain, top = made.draw(roofline.roofline, tables).axes
+    marks = {line.get_label(): line.get_xydata()[0].tolist() for line in plain.lines}
+    del marks["roof"]
+    # TFLOP/s over FLOP a byte; ranges of one kind are one mark.
+    assert marks == {
+        "FFN": pytest.approx([200, 200]),
+        "softmax": pytest.approx([0.2, 0.2]),
+        "RoPE": pytest.approx([0.2, 0.2]),
+        "optimizer": pytest.approx([0.1, 0.1]),
+    }
+    areas = {line.get_label(): line.get_markersize() ** 2 for line in plain.lines}
+    assert areas["FFN"] == pytest.approx(areas["softmax"]) == pytest.approx(2 * areas["optimizer"])
+    assert [line.get_label() for line in top.lines] == ["optimizer", "roof"]
+    (roof,) = (line.get_xydata() for line in plain.lines if line.get_label() == "roof")
+    # A copy of 2 TB/s up to the rate of a product.
+    assert roof[0, 1] == pytest.approx(roof[0, 0] * 2)
+    assert roof[1, 1] == pytest.approx(roof[1, 0] * 2) == roof[2, 1]

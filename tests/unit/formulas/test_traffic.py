@@ -1,9 +1,18 @@
-"""Bytes that the optimizer moves, counted operator by operator."""
+"""Bytes that the optimizer and the named ranges move, counted operator by operator."""
 
+import contextlib
+
+import pytest
 import torch
 from stepscope.formulas import traffic
+from stepscope.model import ranges
+from stepscope.model.attention.naive import attention
 from stepscope.model.optimizers.own import make
+from stepscope.model.shape import ModelShape
+from stepscope.model.transformer import TransformerLM
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 
 class Moved(TorchDispatchMode):
@@ -28,3 +37,75 @@ def test_adamw_written_out_moves_72_bytes_a_parameter():
     with Moved() as moved:
         optimizer.step()
     assert traffic.WRITTEN_OUT_BYTES == 4 * moved.numbers / 1000 == 72
+
+
+class Ranges(TorchDispatchMode):
+    """Bytes that operators read and write within each named range; views move nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.moved = {}
+        self.inside = []
+
+    @contextlib.contextmanager
+    def opened(self, name):
+        self.inside.append(name)
+        yield
+        self.inside.pop()
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        result = operator(*args, **(kwargs or {}))
+        results = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
+        given = [each for each in pytree.tree_leaves(args) if isinstance(each, torch.Tensor)]
+        storages = {each.untyped_storage().data_ptr() for each in given}
+        name = operator.__name__.split(".")[0]
+        is_view = not name.endswith("_") and any(
+            each.untyped_storage().data_ptr() in storages for each in results
+        )
+        if self.inside and not is_view and name != "empty_like":
+            size = sum(each.numel() * each.element_size() for each in (*given, *results))
+            self.moved[self.inside[-1]] = self.moved.get(self.inside[-1], 0) + size
+        return result
+
+
+def test_ranges_move_what_their_operators_read_and_write():
+    """In fp32 on the CPU, operator by operator; what goes over rows or masks alone is left out."""
+    shape = ModelShape(d_model=128, d_ff=256, num_layers=2, num_heads=4, vocab_size=512)
+    model = TransformerLM(shape, 256, attention)
+    tokens = torch.zeros(2, 256, dtype=torch.int64)
+    model(tokens)  # makes the mask that is kept
+    with Ranges() as counted:
+        ranges.turn_on(counted.opened)
+        model(tokens)
+    ranges.turn_on(None)
+    found = traffic.of_ranges(shape, 2, 256, is_mixed=False)
+    for name, (_, moved) in found.items():
+        assert moved == pytest.approx(counted.moved[name], rel=0.06), name
+
+
+def test_ranges_multiply_what_pytorch_counts():
+    shape = ModelShape(d_model=128, d_ff=256, num_layers=2, num_heads=4, vocab_size=512)
+    model = TransformerLM(shape, 64, attention)
+    with FlopCounterMode(display=False) as counted:
+        model(torch.zeros(2, 64, dtype=torch.int64))
+    found = traffic.of_ranges(shape, 2, 64, is_mixed=False)
+    scores = 2 * 2 * 4 * 64 * 64  # layers, batch, heads, positions twice
+    numbers = {"softmax": 5 * scores, "mask": scores}
+    assert {name: found[name][0] for name in numbers} == numbers
+    elementwise = 5 * scores + scores + 2 * 2 * 64 * (2 * 4 * 128 + 2 * 3 * 128 + 128 + 2 * 256)
+    elementwise += 2 * 64 * 4 * 128  # the last norm
+    total = sum(work for work, _ in found.values())
+    assert total - elementwise == counted.get_total_flops()
+
+
+def test_a_fused_attention_moves_no_scores():
+    shape = ModelShape(d_model=128, d_ff=256, num_layers=2, num_heads=4, vocab_size=512)
+    plain = traffic.of_kinds(shape, 2, 256, (2, 2), is_fused=False)["matmul"]
+    rest = traffic.of_kinds(shape, 2, 256, (2, 2), is_fused=True)
+    scores = 2 * 2 * 4 * 256 * 256
+    # Scores and weights, by three products each: 2 bytes; and Q, K, V and the result by those.
+    assert plain[1] - rest["matmul"][1] == 3 * 2 * (2 * scores + 4 * 2 * 2 * 256 * 128)
+    assert plain[0] - rest["matmul"][0] == 3 * 2 * 2 * scores * 32
+    # 2 products forward, 5 backward, over half of the pairs
+    assert rest["fused attention"][0] == 7 * 2 * scores / 2 * 32
+    assert rest["fused attention"][1] == 2 * 12 * 2 * 2 * 256 * 128

@@ -1,6 +1,7 @@
 """The program: all tables from a results folder, what it refuses and what it says."""
 
 import json
+import math
 import re
 import statistics
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 import aggregate
 import pandas as pd
 import pytest
+from stepscope.formulas.flops import step_flops
+from stepscope.model.shape import ModelShape
 from stepscope.report.tables_page import page
 from stepscope.results import writing
 from stepscope.results.schema import TABLES
@@ -216,7 +219,7 @@ def test_a_cells_place_stands_in_tables_that_do_not_say_it(tmp_path, monkeypatch
     results = Results(tmp_path)
     for context in (32, 64):
         spec = SHAPE | {"context": context, "precision": "bf16"}
-        folder = results.add(f"lab/profile/nano/ctx{context}/bf16", spec)
+        folder = results.add(f"lab/profile/nano/ctx{context}/bf16", spec, [sample()])
         (folder / "analysis").mkdir()
         (folder / "analysis/categories.csv").write_text(
             "phase,category,calls,time,share\nstep,matmul,2,0.5,1\n"
@@ -227,9 +230,65 @@ def test_a_cells_place_stands_in_tables_that_do_not_say_it(tmp_path, monkeypatch
     ]
 
 
+def phased(seconds, step):
+    return sample(seconds=seconds, kind="phased", phase="forward", step=step)
+
+
+def test_a_profiled_phase_stands_beside_the_clock_with_and_without_the_profiler(
+    tmp_path, monkeypatch
+):
+    results = Results(tmp_path)
+    spec = SHAPE | {"precision": "fp32"}
+    results.add("lab/timing/nano/ctx32/fp32", spec, [phased(0.2, 1), phased(0.2, 2)])
+    slow = [phased(0.2, 1), phased(0.3, 2), phased(0.4, 3)]
+    trace = {"trace": {"profiler": "nsys", "version": "2025.3"}}
+    for name, more in {"": {}, "/detail=python": {"detail": "python"}}.items():
+        folder = results.add(f"lab/profile/nano/ctx32/fp32{name}", spec | more, slow, trace)
+        (folder / "analysis").mkdir()
+        lines = "phase,host_time\nstep,0.5\nforward,0.31\nbackward,0.1\noptimizer,0.1\n"
+        (folder / "analysis/phases.csv").write_text(lines)
+        (folder / "analysis/warnings.csv").write_text("about,text\nprofiler,events lost\n")
+    tables = run(results, monkeypatch)
+    for own in tables.rows("phases", phase="forward").to_dict("records"):
+        assert (own["host_time"], own["clock"], own["clock_std"]) == pytest.approx((0.31, 0.3, 0.1))
+        assert own["overhead"] == pytest.approx(0.3 / 0.2)
+    phases = tables.rows("phases", options="").set_index("phase")
+    shape = ModelShape.of(SHAPE)
+    assert phases["flop"]["step"] == step_flops(shape, 4, 32) == 3 * phases["flop"]["forward"]
+    assert phases["bytes"]["optimizer"] == 72 * shape.parameters
+    assert len(tables["warnings"]) == 2
+    assert set(tables.rows("cells", study="profile")["profiler_version"]) == {"2025.3"}
+    # What a profiler slows down has no rate.
+    profiled = tables.rows("series", study="profile")
+    assert set(profiled["quantity"]) == {"time"}
+
+
+@pytest.mark.parametrize(
+    ("option", "scores"), [({}, 4 * 4 * 2 * 32 * 32 * 2), ({"compile": "block"}, None)]
+)
+def test_a_range_has_its_work_where_it_runs_as_written(tmp_path, monkeypatch, option, scores):
+    results = Results(tmp_path)
+    name = "".join(f"/{key}={value}" for key, value in option.items())
+    spec = SHAPE | {"precision": "bf16"} | option
+    folder = results.add(f"lab/profile/nano/ctx32/bf16{name}", spec, [sample()])
+    (folder / "analysis").mkdir()
+    rows = "kind,module,calls,gpu_time\nmodule,mask,2,0.5\ncall,mask,2,\nmodule,own,1,1\n"
+    (folder / "analysis/modules.csv").write_text(rows)
+    rows = "phase,category,time\nstep,matmul,1\nforward,matmul,1\n"
+    (folder / "analysis/categories.csv").write_text(rows)
+    tables = run(results, monkeypatch)
+    assert tables.row("categories", phase="step")["flop"] == step_flops(ModelShape.of(SHAPE), 4, 32)
+    assert math.isnan(tables.row("categories", phase="forward")["flop"])
+    for row in tables["modules"].to_dict("records"):
+        is_known = scores and (row["kind"], row["module"]) == ("module", "mask")
+        assert math.isnan(row["bytes"]) != is_known
+        assert row["bytes"] == scores or not is_known
+
+
 def test_a_damaged_analysis_is_refused(tmp_path, monkeypatch, capsys):
     results = Results(tmp_path)
-    folder = results.add("lab/profile/nano/ctx32/bf16", SHAPE | {"precision": "bf16"})
+    spec = SHAPE | {"precision": "bf16"}
+    folder = results.add("lab/profile/nano/ctx32/bf16", spec, [sample()])
     (folder / "analysis").mkdir()
     (folder / "analysis/kernels.csv").write_bytes(b"phase,na\xff")
     _, lines, _ = refused(results, monkeypatch, capsys)

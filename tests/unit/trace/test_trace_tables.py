@@ -133,6 +133,10 @@ def test_attention_and_its_parts(export, analyse):
     assert table.loc["softmax", "host_time"] == pytest.approx(3 * 210e-9)
     assert table.loc["softmax", "top_kernel"] == kernel_names.describe(EXP).short
     assert table.loc["softmax", "top_share"] == pytest.approx((6 + 7 + 8) / 36)
+    assert table.loc["softmax", "top_calls"] == 3
+    # Of a call of two kernels: 6 + 4, 7 + 5 and 8 + 6 ns in the layers, in each of two steps.
+    spread = table.loc["softmax", ["gpu_min", "gpu_max", "gpu_std"]].astype(float) * 1e9
+    assert spread.tolist() == pytest.approx([10, 14, np.std([10, 12, 14] * 2, ddof=1)])
 
 
 def test_recomputed_attention_is_none_of_the_forward_pass(export, analyse, attributed):
@@ -319,7 +323,7 @@ def test_timeline_of_a_step_with_and_without_gpu_work(export, analyse):
     assert table[["view", "label", "start", "end"]].to_numpy().tolist() == [
         ["step", "step", 0, 12e-6],
         ["step", "attention", 1e-6, 4e-6],
-        ["attention", "attention", 0, 3e-6],
+        ["one attention", "attention", 0, 3e-6],
     ]
     export.launch("void at::native::exp_kernel", 2_000, 2_500, 3_500)
     table = analyse(export)["timeline"]
@@ -328,7 +332,31 @@ def test_timeline_of_a_step_with_and_without_gpu_work(export, analyse):
         2.5e-6,
         3.5e-6,
     )  # 100 of 1200 pixels
-    assert (work.loc["attention", "start"], work.loc["attention", "end"]) == (1.5e-6, 2.5e-6)
+    one = work.loc["one attention"]
+    assert (one["start"], one["end"]) == (0, 1e-6)  # it begins as if with the range
+
+
+def test_one_attention_holds_its_own_work_alone_under_its_ranges_names(export, analyse):
+    export.range("step", 0, 40_000, MAIN)
+    export.launch(GEMM, 500, 8_000, 10_000)  # launched before it, and still running in it
+    export.range("attention", 1_000, 4_000, MAIN)
+    for name, start, end in (("softmax", 1_500, 2_000), ("mask", 2_500, 3_500)):
+        export.range(name, start, end, MAIN)
+    export.launch(GEMM, 1_600, 10_000, 12_000)
+    export.launch(GEMM, 2_600, 13_000, 14_000)
+    export.launch(GEMM, 3_000, 15_000, 16_000)
+    export.launch(GEMM, 5_000, 17_000, 19_000)  # after it
+    table = analyse(export)["timeline"]
+    table = table[table["view"] == "one attention"]
+    names = table[table["lane"] == "their work"]
+    assert names[["label", "start", "end"]].to_numpy().tolist() == [
+        ["softmax", 0, 2e-6],
+        ["mask", 3e-6, 6e-6],
+    ]
+    kernels = table[table["lane"] == "GPU 0, stream 7"]
+    assert kernels["start"].to_numpy() == pytest.approx([0, 3e-6, 5e-6], abs=5e-9)
+    assert kernels["end"].to_numpy() == pytest.approx([2e-6, 4e-6, 6e-6], abs=5e-9)
+    assert table["end"].max() == 6e-6
 
 
 def test_timelines_of_short_and_early_steps(export, analyse):
@@ -340,7 +368,7 @@ def test_timelines_of_short_and_early_steps(export, analyse):
     export.range("attention", -6_000, -5_000, AUTOGRAD)
     export.launch(GEMM, -7_500, -7_000, -6_500)
     table = analyse(export)["timeline"]
-    assert table.groupby("view")["end"].max().to_dict() == {"attention": 1.5e-6, "step": 6e-6}
+    assert table.groupby("view")["end"].max().to_dict() == {"one attention": 1e-6, "step": 6e-6}
     assert table["start"].min() == 0
 
 

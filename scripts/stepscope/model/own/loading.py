@@ -9,7 +9,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,17 +65,24 @@ def told(error: BaseException, reference: Reference) -> str:
     return f"line {lines[-1]}: {text}" if lines else text
 
 
-def _built(reference: Reference, keys: dict, context: int) -> object:
-    """What the function of the user's file returns for the context and the keys."""
+def function_of(reference: Reference) -> Callable:
+    """The function of the user's file. Raises ModelError where there is none."""
     module = imported(reference)
     function = getattr(module, reference.function, None)
     if not callable(function):
-        functions = [name for name, value in vars(module).items() if inspect.isfunction(value)]
-        there = [name for name in functions if name[0] != "_"]
+        functions = filter(inspect.isfunction, vars(module).values())
+        own = [each.__name__ for each in functions if each.__module__ == module.__name__]
+        there = [name for name in own if name[0] != "_"]
         raise ModelError(
             f"{reference.text}: {reference.file} has no function {reference.function}; it has:"
             f" {', '.join(there) or 'none'}"
         )
+    return function
+
+
+def _built(reference: Reference, keys: dict, context: int) -> object:
+    """What the function of the user's file returns for the context and the keys."""
+    function = function_of(reference)
     takes = inspect.signature(function)
     try:
         takes.bind(context, **keys)

@@ -192,7 +192,8 @@ class Method(Chapter):
 
 
 def facts(data: Data) -> Method | None:
-    """Of all cells of the machine."""
+    """Of all cells of the machine, those of one's own steps among them."""
+    data = Data(data.folder, data.machine)
     return Method(data=data) if data.dicts("cells") else None
 
 

@@ -35,8 +35,8 @@ def once(made: OfData[Others, Made]) -> OfData[Others, Made]:
 class Data(Tables):
     """The tables of one machine, with quantities instead of numbers."""
 
-    def __init__(self, folder: Path, machine: str | None = None):
-        super().__init__(folder, machine)
+    def __init__(self, folder: Path, machine: str | None = None, own_steps: bool | None = None):
+        super().__init__(folder, machine, own_steps)
         self.made: dict[str, Any] = {}  # by `once`
 
     def dicts(self, name: str, **where: object) -> list[Row]:

@@ -1,0 +1,103 @@
+"""A roofline (Williams, Waterman and Patterson 2009): the rates that parts of a step reach, over the
+operations that they do for each byte, below what the machine allows."""
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from stepscope.figures import colours, marks, places, theme, words
+from stepscope.figures.where import waterfall_of
+from stepscope.results.tables import Tables
+
+WORK = ["flop", "bytes", "time"]
+NAMES = {  # range, kind of kernels or phase: what it is called, where that is another
+    "QKV projection": "QKV",
+    "attention scores": "scores",
+    "attention × V": "× V",
+    "output projection": "output",
+    "RoPE(Q)": "RoPE",
+    "RoPE(K)": "RoPE",
+    "attention norm": "norms",
+    "FFN norm": "norms",
+    "final norm": "norms",
+    "matmul": "matrix products",
+}
+KINDS = {"optimizer": "optimizer", "fused attention": "fused attention"}  # whose colours they have
+AREA = 900  # square points of a mark that stands for all of the time
+FAR = 1.5  # that its neighbour does more operations a byte, from which on a mark stands by itself
+
+
+def plain_ranges(tables: Tables) -> pd.DataFrame:
+    """The named ranges of the largest plain step that was profiled."""
+    rows = tables.rows("modules", options="", mode="step", kind="module")
+    return places.main_step(tables, rows)
+
+
+def points(tables: Tables, cell: str) -> pd.DataFrame:
+    """WORK of a profiled cell's parts by their names, the longest first: of its ranges, forward, or
+    else of its kinds of kernels; and of the optimizer."""
+    ranges = tables.rows("modules", cell=cell, kind="module").assign(part=lambda own: own["module"])
+    kinds = tables.rows("categories", cell=cell, phase="step")
+    kinds = kinds.assign(part=kinds["category"], gpu_time=kinds["time"])
+    optimizer = tables.rows("phases", cell=cell, phase="optimizer").assign(part="optimizer")
+    own = ranges if ranges["bytes"].any() else kinds
+    every = pd.concat([own, optimizer]).assign(time=lambda rows: rows["gpu_time"])
+    known = every.dropna(subset=WORK)
+    names = known["part"].replace(NAMES)
+    return known[known["time"] > 0].groupby(names)[WORK].sum().sort_values("time")[::-1]
+
+
+def roofline(tables: Tables) -> Figure | None:
+    """Of the plain step and, where it was profiled, of that with all changes of the ladder."""
+    plain = plain_ranges(tables)
+    cells = {cell: "plain" for cell in plain["cell"].unique()[:1]}
+    found = waterfall_of(tables)
+    cells |= {step.cell: "all changes" for step in found.steps[1:]} if found else {}
+    shown = {cell: points(tables, cell) for cell in cells}
+    shown = {cell: own for cell, own in shown.items() if len(own)}
+    copies, products = (places.best_rates(tables, of) for of in ("copy", "matmul"))
+    if copies.empty or not shown:
+        return None
+
+    every = pd.concat(shown.values())
+    ends = (every["flop"] / every["bytes"]).agg(["min", "max"]) * [0.4, 12]
+    subject = words.place(plain.iloc[0]) + "; areas are times"
+    figure, axes = theme.panels(len(shown), 1, 0.6 + 2.1 * len(shown), subject, sharex=True)
+    for panel, (cell, own) in zip(axes[:, 0], shown.items(), strict=True):
+        precision = tables.row("cells", cell=cell)["precision"]
+        most = products.get(precision, math.nan)
+        unit, scale = words.rate_unit(most)
+        rates = f"{words.number(most / scale)} {unit}, {words.number(copies.iloc[0] / 1e9)} GB/s"
+        panel.set_title(f"{cells[cell]}, {precision}; the roof: {rates}")
+        panel.set(xscale="log", yscale="log", xlim=ends, ylabel=unit)
+        _parts(panel, own, scale)
+        roof = np.minimum(ends * copies.iloc[0], most) / scale
+        ridge = most / copies.iloc[0]
+        across, up = [ends["min"], ridge, ends["max"]], [roof["min"], most / scale, roof["max"]]
+        panel.plot(across, up, label="roof", **marks.DASHED | {"color": colours.MUTED})
+    marks.log_axis(axes[-1, 0].xaxis, *ends)
+    axes[-1, 0].set_xlabel("operations a byte")
+    return figure
+
+
+def _parts(panel: Axes, own: pd.DataFrame, scale: float) -> None:
+    """A mark for each, and right of those that are near each other their names."""
+    rows = own.assign(x=own["flop"] / own["bytes"], y=own["flop"] / own["time"] / scale)
+    panel.set_ylim(rows["y"].min() / 4, rows["y"].max() * 6)
+    marks.log_axis(panel.yaxis, *panel.get_ylim())
+    shares = rows["time"] / rows["time"].sum()
+    rows = rows.assign(size=np.sqrt(AREA * shares)).sort_values("x")
+    cluster = (rows["x"].pct_change() > FAR).cumsum()
+    for _, near in rows.groupby(cluster):
+        labels: list[marks.End] = []
+        right = near["x"].max() * 1.25
+        for name, row in near.iterrows():
+            kind = KINDS.get(str(name), "elementwise" if row["x"] < 10 else "matmul")
+            colour = colours.of("category", kind)
+            look = {"markersize": row["size"], "alpha": 0.6, "markeredgewidth": 0}
+            marks.point(panel, row["x"], row["y"], colour, str(name), **look)
+            labels.append((str(name), right, row["y"], colour))
+        marks.names_beside(panel, labels)

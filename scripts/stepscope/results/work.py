@@ -1,0 +1,95 @@
+"""What the tables of profiles get from elsewhere: the work of their parts in closed form, and what
+the same phases take by the clock, with and without the profiler."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from stepscope.axes import option
+from stepscope.formulas import traffic
+from stepscope.formulas.traffic import Work
+from stepscope.model.formats import FORMATS
+from stepscope.results import models
+from stepscope.results.cells import MeasuredCell
+from stepscope.results.mapped import beside, mapped
+from stepscope.results.tables import where
+
+Known = Mapping[tuple[str, ...], Work]  # by what tells rows of a cell apart
+NONE: Work = (np.nan, np.nan)
+PLACE = ["machine", "size", "context", "batch", "precision", "options", "mode", "phase"]
+ASIDE = r"(detail|start)=\S+ ?"  # options of a profile that are none of the step
+BYTES = {"own": traffic.WRITTEN_OUT_BYTES, "fused": traffic.OPTIMIZER_BYTES}  # of an optimizer
+
+
+def with_work(tables: Mapping[str, pd.DataFrame], cells: list[MeasuredCell]) -> dict:
+    """The tables of ranges, of kinds of kernels and of phases with `flop` and `bytes`, where the
+    closed form knows them."""
+    return {
+        "modules": _worked(tables["modules"], cells, _of_ranges, "kind", "module"),
+        "categories": _worked(tables["categories"], cells, _of_kinds, "phase", "category"),
+        "phases": _worked(tables["phases"], cells, _of_phases, "phase"),
+    }
+
+
+def _worked(
+    rows: pd.DataFrame,
+    cells: list[MeasuredCell],
+    known: Callable[[MeasuredCell], Known],
+    *columns: str,
+) -> pd.DataFrame:
+    by_cell = {cell.name: known(cell) for cell in cells if cell.name in set(rows["cell"])}
+    found = mapped(rows, cells, lambda cell, *key: by_cell[cell.name].get(key, NONE), *columns)
+    return rows.assign(**pd.DataFrame(list(found), rows.index, ["flop", "bytes"]))
+
+
+def _of_ranges(cell: MeasuredCell) -> Known:
+    """Of one that runs the ranges as they are written."""
+    own = FORMATS[cell.spec["precision"]]
+    if cell.shape is None or own.outside or option(cell.spec, "compile") != "none":
+        return {}
+    at = cell.spec["batch"], cell.spec["context"]
+    found = traffic.of_ranges(cell.shape, *at, own.is_autocast)
+    return {("module", name): work for name, work in found.items()}
+
+
+def _of_kinds(cell: MeasuredCell) -> Known:
+    """Of a step."""
+    if cell.shape is None or cell.place["mode"] != "step":
+        return {}
+    own = FORMATS[cell.spec["precision"]]
+    numbers = own.bytes, FORMATS[own.outside].bytes if own.outside else own.bytes
+    is_fused = option(cell.spec, "attention") != "naive"
+    at = cell.spec["batch"], cell.spec["context"]
+    found = traffic.of_kinds(cell.shape, *at, numbers, is_fused)
+    return {("step", kind): work for kind, work in found.items()}
+
+
+def _of_phases(cell: MeasuredCell) -> Known:
+    """Products of passes, and what the optimizer goes over."""
+    both, forward = (models.flop(cell, mode) or np.nan for mode in ("step", "forward"))
+    of_model = cell.shape.parameters if cell.shape else cell.own_model.get("trainable_parameters")
+    trained = of_model or np.nan
+    moved = BYTES.get(option(cell.spec, "optimizer"), np.nan)
+    return {
+        ("step",): (both, np.nan),
+        ("forward",): (forward, np.nan),
+        ("inference",): (forward, np.nan),
+        ("backward",): (both - forward, np.nan),
+        ("optimizer",): (traffic.OPTIMIZER_OPERATIONS * trained, moved * trained),
+    }
+
+
+def by_the_clock(phases: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
+    """The phases with what the host's clock says of them in the same steps, and how many times as
+    long that is as without the profiler."""
+    times = where(series, quantity="time", variant="step")
+    profiled = where(times, study="profile")
+    profiled = profiled.assign(options=profiled["options"].str.replace(ASIDE, "", regex=True))
+    plain = beside(profiled, where(times, study="timing"), PLACE, "median")
+    profiled = profiled.assign(overhead=profiled["median"] / plain)
+    own = {"clock": "mean", "clock_std": "std", "overhead": "overhead"}
+    told = {
+        name: beside(phases, profiled, ["cell", "phase"], column) for name, column in own.items()
+    }
+    return phases.assign(**told)
