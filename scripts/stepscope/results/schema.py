@@ -185,6 +185,7 @@ QUANTITIES = {  # of series.csv
                     "MFU",
                     "`flops`, attention in full, over the data sheet's dense peak (fp8: bf16's)",
                 ),
+                mfu_causal=("MFU, causal", "the same with half of attention's scores"),
             ),
             numbers("FLOP/s or B/s", rate="of ceilings (by the least time) and attention"),
             counts(
@@ -823,6 +824,8 @@ _ALL = (
         numbers(OF_ROW, measured="ours, where all else is the same"),
         texts(beside="our implementation of attention that `measured` is of"),
         numbers("1", ratio=("published over ours", "`value` over `measured`")),
+        shares(mfu=("MFU", "of a training step, counted as ours")),
+        texts(note="what else is to be known of it"),
     ),
 )
 TABLES = {table.name: table for table in _ALL}
