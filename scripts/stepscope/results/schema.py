@@ -745,6 +745,15 @@ _ALL = (
         numbers("1", loss="mean training loss, nats a byte"),
     ),
     _of_cells(
+        "cards",
+        "what a GPU reaches beside others of its type",
+        axes(quantity="`rate` of a ceiling, or `busy_time` of a plain step"),
+        texts(unit="of the numbers that follow"),
+        numbers(OF_ROW, value=("here", "its best"), low="of the others", high="of the others"),
+        counts(cards="that are known"),
+        texts(standing="`like them`; `slower` or `faster`: beyond all by more than 5 %"),
+    ),
+    _of_cells(
         "warmup",
         "a step, or a phase of it, measured after so many steps of warm-up",
         PHASE,
