@@ -62,6 +62,12 @@ def from_known(
     part = np.where(replay.recorded, parts.of(replay.start), -1)
     phase = parts.told["phase"].to_numpy()[part]
     kind = kinds[replay.stack]
+    marked = set(parts.told["phase"]) - {""}
+    if (
+        not marked or marked - _OF_RANGE.keys()
+    ):  # of a step of one's own, which calls them otherwise
+        by_stack = np.array([stacks.PHASE_OF_KIND.get(each, "") for each in stacks.KINDS])[kind]
+        phase = np.where(np.isin(phase, list(_OF_RANGE)), phase, by_stack)
     tensor, tensors, cast = _made(replay, parts, part, known)
     parameters = _parameters(known)
     cast |= casts[replay.stack] & _half_of(replay.size, parameters["bytes"])
