@@ -96,7 +96,7 @@ def capacity(card: str, reserve: str) -> int:
     held = _number(reserve, f"reserve {reserve!r}: a number, as 2GB") * 2**30
     left = memory(card) - int(held)
     if left <= 0:
-        raise ValueError(f"reserve {reserve!r}: less than the memory, {card}, is wanted")
+        raise ValueError(f"memory {card}, reserve {reserve}: nothing is left")
     return left
 
 
@@ -242,7 +242,7 @@ def answer(setup: Setup, capacity: int, machine: str) -> dict[str, Any]:
         for each in moment.contributions
     ]
     return of_peak(capacity, moment.bytes, terms, setup.flags) | {
-        "where": " in ".join(filter(None, (moment.phase, moment.part))),
+        "where": ", ".join(filter(None, (moment.phase, moment.part))),
         "largest batch": largest(setup, "batch", capacity),
         "longest context": largest(setup, "context", capacity),
         "operations": sum(count for count, _ in operations(setup)),
@@ -280,7 +280,7 @@ def of_peak(
 def printed(found: dict[str, Any]) -> list[str]:
     """What answer() found, or of_peak(), in lines for people."""
     least, most = (_size(size).strip() for size in found["taken"])
-    where = f", in {found['where']}" if "where" in found else ""
+    where = f" ({found['where']})" if "where" in found else ""
     lines = [
         f"{found['verdict']}: it takes {least} to {most} of {_size(found['memory']).strip()}",
         f"peak {_size(found['peak']).strip()} asked for{where}",
@@ -309,7 +309,9 @@ def _printed_closed_form(found: dict[str, Any]) -> list[str]:
     lines.append(f"longest context at this batch: {_both(found['longest context'])}")
     if speed := found["tokens a second"]:
         slow, fast = speed
-        lines.append(f"on {found['machine']}: {slow:,.0f} to {fast:,.0f} tokens/s a device")
+        lines.append(
+            f"on {found['machine']}: {slow:,.0f} to {fast:,.0f} tokens/s a device, sending aside"
+        )
     for title, key in (("what makes room", "room"), ("one on top of the other", "together")):
         lines += [title] if found[key] else []
         for each in found[key]:
