@@ -39,6 +39,19 @@ def step_flops(shape: ModelShape, batch: int, context: int) -> int:
     return 3 * forward_flops(shape, batch, context)
 
 
+def model_flops(shape: ModelShape, batch: int, context: int, is_causal_half: bool = False) -> int:
+    """What the field divides by time and peak for its model FLOPs utilisation: 6 N + 12 L d T a
+    token (PaLM, Chowdhery et al. 2022, appendix B), d the width of Q.
+
+    N: all parameters but the embedding, which is looked up; norms' gains count, though they
+    multiply no matrix. is_causal_half: of the scores half, which a causal mask leaves. Nothing is
+    counted again for recomputation.
+    """
+    multiplied = shape.parameters - shape.vocab_size * shape.d_model
+    attention = 12 * shape.num_layers * shape.d_model * shape.keys_seen(context)
+    return batch * context * (6 * multiplied + attention // (2 if is_causal_half else 1))
+
+
 def linear_step_flops(shape: ModelShape, batch: int, context: int) -> tuple[int, int]:
     """Of them those of the linear layers: of the blocks, and of the head."""
     parts = forward_flops_by_component(shape, batch, context)

@@ -123,6 +123,7 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
         ),
         ("published-004", "cuda", [4 + 1 + 2 + 3, 1, 0, 1 + 5 + 5, 6, 2 + 3 * 2 + 1, 3 + 3, 4, 0]),
         ("published", "cpu", [2, 1, 0, 1, 2, 2, 2, 4, 0]),
+        ("own", "cuda", [0, 0, 0, 0, 4, 0, 0, 0, 0]),
     ],
 )
 def test_every_preset_is_valid_and_has_the_cells_that_it_should(
@@ -133,7 +134,7 @@ def test_every_preset_is_valid_and_has_the_cells_that_it_should(
 
 
 def test_every_preset_is_tested(project_root):
-    tested = {"smoke", "published", *(f"published-00{number}" for number in range(5))}
+    tested = {"smoke", "own", "published", *(f"published-00{number}" for number in range(5))}
     presets = {
         path.stem: read_yaml(path)["preset"]
         for path in (project_root / "rules/presets").glob("*.yaml")
