@@ -151,7 +151,9 @@ def taken(size: int, flags: frozenset[str] = NO_FLAGS) -> tuple[int, int]:
 def verdict(size: int, capacity: int, flags: frozenset[str] = NO_FLAGS) -> str:
     """Whether that is within `capacity` bytes."""
     least, most = taken(size, flags)
-    return FITS if most <= capacity else DOUBTFUL if least <= capacity else FAILS
+    if most <= capacity:
+        return FITS
+    return DOUBTFUL if least <= capacity else FAILS
 
 
 def verdict_of(setup: Setup, capacity: int) -> str:
@@ -232,14 +234,14 @@ def answer(setup: Setup, capacity: int, machine: str) -> dict[str, Any]:
         raise ValueError(told)
     moment = peak_of(setup)
     terms = [
-        {"category": each.category, "name": each.name, "formula": each.formula}
-        | {"bytes": each.bytes}
+        {name: getattr(each, name) for name in ("category", "name", "formula", "bytes")}
         for each in moment.contributions
     ]
     return of_peak(capacity, moment.bytes, terms, setup.flags) | {
         "where": ", ".join(filter(None, (moment.phase, moment.part))),
         "largest batch": largest(setup, "batch", capacity),
         "longest context": largest(setup, "context", capacity),
+        "parameters": setup.sizes["parameters"],
         "operations": sum(count for count, _ in operations(setup)),
         "machine": machine,
         "tokens a second": tokens_a_second(setup, machine),
@@ -274,32 +276,32 @@ def of_peak(
 
 def printed(found: dict[str, Any]) -> list[str]:
     """What answer() found, or of_peak(), in lines for people."""
-    least, most = (_size(size).strip() for size in found["taken"])
+    least, most = map(_size, found["taken"])
     where = f" ({found['where']})" if "where" in found else ""
     lines = [
-        f"{found['verdict']}: it takes {least} to {most} of {_size(found['memory']).strip()}",
-        f"peak {_size(found['peak']).strip()} asked for{where}",
+        f"{found['verdict']}: it takes {least} to {most} of {_size(found['memory'])}",
+        f"peak {_size(found['peak'])} asked for{where}",
     ]
     by_category: Counter[str] = Counter()
     for term in found["terms"]:
         by_category[term["category"]] += term["bytes"]
     for category, size in by_category.most_common():
-        lines.append(f"  {_size(size)}  {category}")
+        lines.append(f"{_size(size):>14}  {category}")
     if "room" in found:
         return lines + _printed_closed_form(found)
     lines.append("modules, by what is alive at most while they run")
     for each in found["modules"][:8]:
         lines.append(
-            f"  {_size(each['peak'])}  {each['module']}: its forward pass keeps"
-            f" {_size(each['keeps']).strip()}"
+            f"{_size(each['peak']):>14}  {each['module']}: its forward pass keeps"
+            f" {_size(each['keeps'])}"
         )
     return lines
 
 
 def _printed_closed_form(found: dict[str, Any]) -> list[str]:
-    lines = ["largest tensors"]
+    lines = [f"{found['parameters']:,} parameters; largest tensors"]
     for term in found["terms"][:8]:
-        lines.append(f"  {_size(term['bytes'])}  {term['name']}: {term['formula']}")
+        lines.append(f"{_size(term['bytes']):>14}  {term['name']}: {term['formula']}")
     lines.append(f"largest batch: {_both(found['largest batch'])}")
     lines.append(f"longest context at this batch: {_both(found['longest context'])}")
     if speed := found["tokens a second"]:
@@ -311,15 +313,15 @@ def _printed_closed_form(found: dict[str, Any]) -> list[str]:
         lines += [title] if found[key] else []
         for each in found[key]:
             lines.append(
-                f"  {_size(each['saves'])}  {each['change']}: {each['verdict']},"
+                f"{_size(each['saves']):>14}  {each['change']}: {each['verdict']},"
                 f" largest batch {_both(each['largest batch'])}"
             )
     return lines
 
 
 def _size(size: int) -> str:
-    """In GiB, what is small in MiB; of one width."""
-    return f"{size / 2**30:8.2f} GiB" if size >= 2**28 else f"{size / 2**20:8.1f} MiB"
+    """In GiB, what is small in MiB."""
+    return f"{size / 2**30:.2f} GiB" if size >= 2**28 else f"{size / 2**20:.1f} MiB"
 
 
 def _both(numbers: dict[str, int]) -> str:
