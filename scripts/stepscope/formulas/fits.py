@@ -274,8 +274,17 @@ def of_peak(
     }
 
 
+def of_own(
+    capacity: int, size: int, terms: list[dict[str, Any]], modules: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The same of a model or step of one's own, with what libraries hold."""
+    libraries = CARD["libraries"]
+    held = {"category": "workspace", "bytes": libraries}
+    return of_peak(capacity, size + libraries, [*terms, held]) | {"modules": modules}
+
+
 def printed(found: dict[str, Any]) -> list[str]:
-    """What answer() found, or of_peak(), in lines for people."""
+    """What answer() found, or of_own(), in lines for people."""
     least, most = map(_size, found["taken"])
     where = f" ({found['where']})" if "where" in found else ""
     lines = [
