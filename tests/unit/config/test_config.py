@@ -101,7 +101,7 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
                 5 * 2 * 2 + 4 + 2 + 2,
                 5,
                 2,
-                13,
+                14,
                 6,
                 5 * 2 + 2 * 2 + 1 + 3 + 3,
                 2 * 3 * 2 * 2 + 2,
