@@ -99,7 +99,7 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
             "cuda",
             [
                 5 * 2 * 2 + 4 + 2 + 2,
-                5,
+                5 + 3,
                 2,
                 14,
                 6,
