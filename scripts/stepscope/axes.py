@@ -100,7 +100,7 @@ def option(spec: dict, name: str) -> Any:
 
 def is_step(spec: dict) -> bool:
     """Whether a spec is of a step of one's own, or of several."""
-    return any("step" in part for part in (spec, *spec.get("variants", [])))
+    return any(part.get("step") for part in (spec, *(spec.get("variants") or [])))
 
 
 def modes_up_to(last: str) -> list[str]:

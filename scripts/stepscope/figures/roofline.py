@@ -1,5 +1,5 @@
-"""A roofline (Williams, Waterman and Patterson 2009): the rates that parts of a step reach, over the
-operations that they do for each byte, below what the machine allows."""
+"""A roofline (Williams, Waterman and Patterson 2009): the rates that parts of a step reach, over
+the operations that they do for each byte, below what the machine allows."""
 
 import math
 

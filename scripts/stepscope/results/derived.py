@@ -36,9 +36,9 @@ def beyond(found: pd.DataFrame) -> list[str]:
 
 
 def _tokens(cell: MeasuredCell) -> float:
-    """Of a step; NaN where no model runs, and of a step of one's own that takes none."""
-    if is_step(cell.spec):
-        own = cell.own_model
+    """Of a step; NaN where no model runs, and of what is one's own and takes none."""
+    own = cell.own_model
+    if is_step(cell.spec) or own.get("item"):
         return own["items"] if own.get("item") == "tokens" else np.nan
     return cell.spec["batch"] * cell.spec["context"] if "context" in cell.spec else np.nan
 

@@ -127,9 +127,9 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
             "cuda",
             [5 * 2 + 4 + 4 + 3, 2, 1, 4 + 4 * 2, 6, 2 * 3 * 2 + 1, 2 * 2 * 2 + 8, 4, 1],
         ),
-        ("own", "cpu", [0, 0, 0, 0, 3, 0, 0, 0, 0]),
         ("cs336-2026", "cpu", [2, 1, 0, 1, 2, 1, 2, 4, 1]),
         ("published", "cpu", [2, 1, 0, 1, 2, 2, 2, 4, 0]),
+        ("own", "cuda", [0, 0, 0, 0, 4, 0, 0, 0, 0]),
     ],
 )
 def test_every_preset_is_valid_and_has_the_cells_that_it_should(

@@ -9,13 +9,16 @@ from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
     gap,
+    most,
     over,
     plus,
     share,
 )
+from stepscope.results.cells import MISSING
 
 WHOLE = "step"
 KERNELS = 8  # of a step that are listed
+CRUMB = 0.001  # of the peak: less is not listed
 PLACE = ("size", "context", "batch")
 
 
@@ -104,23 +107,31 @@ class OwnStep:
             for name, time in phased.items()
         )
 
-    @cached_property
-    def waiting(self) -> Maybe:
-        """By how much the phases together exceed the step as a loop runs it."""
-        return gap(plus(*(part.time for part in self.parts)), self.step)
+    @property
+    def longest(self) -> Part | None:
+        """Its longest phase, if any is marked."""
+        return most(self.parts, "time") if self.parts[1:] else None
+
+    @property
+    def is_starved(self) -> bool:
+        """Whether launches limit it."""
+        rows = self.data.series(study="timing", quantity="time", phase=WHOLE, **self.where)
+        return bool(rows) and rows[0]["limits"] == "launches"
 
     @cached_property
     def memory(self) -> tuple[Row, ...]:
-        """What fills the memory at the recorded peak, the most first."""
+        """What fills the memory at the recorded peak, the most first, but for crumbs."""
         rows = self.data.dicts("memory_peak", **self.where)
-        held = sorted((row for row in rows if row["bytes"] > 0), key=lambda row: -row["bytes"])
-        return tuple(shown(row) for row in held)
+        least = CRUMB * sum(row["bytes"] for row in rows)
+        held = [row for row in rows if row["bytes"] > least]
+        return tuple(shown(row) for row in sorted(held, key=lambda row: -row["bytes"]))
 
     @cached_property
     def kernels(self) -> tuple[Row, ...]:
         """Kinds of kernels, on a CPU of operators, of a profiled step, the most time first."""
         rows = self.data.dicts("categories", phase=WHOLE, **self.where)
-        return tuple(shown(row) for row in sorted(rows, key=lambda row: -row["time"])[:KERNELS])
+        longest = sorted(rows, key=lambda row: -row["time"])[:KERNELS]
+        return tuple(shown(row, calls="count") for row in longest)
 
 
 @frozen
@@ -206,12 +217,12 @@ class Steps(Chapter):
 
     @cached_property
     def failed(self) -> tuple[Row, ...]:
-        """Cells that did not run, or not all of them."""
+        """Cells of which something did not run."""
         rows = self.data.dicts("cells")
-        return tuple(shown(row) for row in rows if row["status"] not in ("ok", "missing"))
+        return tuple(shown(row) for row in rows if row["reason"] and row["status"] != MISSING)
 
 
 def facts(data: Data) -> Steps | None:
     """Of the same tables, without all others' cells."""
-    found = Steps(data=Data(data.folder, data.machine, own_steps=True))
+    found = Steps(data=data.seen(own_steps=True))
     return found if found.steps else None

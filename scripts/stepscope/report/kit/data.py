@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from stepscope.report.kit.named import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, within
@@ -38,6 +38,12 @@ class Data(Tables):
     def __init__(self, folder: Path, machine: str | None = None, own_steps: bool | None = None):
         super().__init__(folder, machine, own_steps)
         self.made: dict[str, Any] = {}  # by `once`
+
+    def seen(self, own_steps: bool | None) -> Self:
+        """As of Tables; what is made of one is none of the other."""
+        other = super().seen(own_steps)
+        other.made = {}
+        return other
 
     def dicts(self, name: str, **where: object) -> list[Row]:
         """The rows of a table, as dictionaries, which name it as `table`."""
