@@ -33,7 +33,9 @@ def rows(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     known = pd.read_csv(REFERENCE, dtype=dict.fromkeys(("gpu", "size"), "object"))
     of_cards = known.groupby(LIKE, dropna=False)
     spread = of_cards.agg(low=("value", "min"), high=("value", "max"), cards=("card", "nunique"))
-    found = measured(series, cells).merge(spread.reset_index(), on=LIKE)
+    # Where no cell has a context, the column has no type.
+    own = measured(series, cells).astype({"context": float, "batch": float})
+    found = own.merge(spread.reset_index(), on=LIKE)
     is_below = found["value"] < found["low"] / (1 + FAR)
     is_above = found["value"] > found["high"] * (1 + FAR)
     is_time = found["unit"] == "s"
