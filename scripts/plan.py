@@ -125,7 +125,7 @@ def series_seconds(spec: dict) -> float:
     step = step_seconds(spec)
     most = min(spec.get("max_seconds", 0), spec.get("max_steps", 0) * step)
     beside = 2 * SHORT if spec["study"] == LADDER.name else 0
-    return series * (spec["warmup"] * step + max(spec["steps"] * step, most)) + beside
+    return series * (spec.get("warmup", 0) * step + max(spec["steps"] * step, most)) + beside
 
 
 def modes_of(spec: dict) -> list[str]:

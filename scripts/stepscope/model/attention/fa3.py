@@ -1,13 +1,7 @@
 """FlashAttention-3, of the package flash-attn-3 where it is installed: from Hopper GPUs on."""
 
-from importlib import import_module
-
-import torch
-from torch import Tensor
-
-from stepscope.kernels import rivals
 from stepscope.model.about import Attention
-from stepscope.model.ranges import named
+from stepscope.model.rivals import Rival, check
 
 ABOUT = Attention(
     label="FlashAttention-3",
@@ -18,25 +12,8 @@ ABOUT = Attention(
     keeps="fused",
     masks_window=False,
 )
-MODULE, PACKAGE = "flash_attn_interface", "flash-attn-3"
+RIVAL = Rival("flash_attn_interface", "flash-attn-3")
 
-check = rivals.check
+__all__ = ["attention", "check", "unsupported"]
 
-
-def unsupported(device: torch.device, d_head: int | None) -> str | None:
-    """See the package."""
-    return rivals.unsupported(device, MODULE, PACKAGE)
-
-
-def attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    is_causal: bool,
-    window: int | None = None,
-    lower_right: bool = False,
-) -> Tensor:
-    """See the package; a causal mask is for as many queries as keys, or for the lower right."""
-    with named("fused attention"):
-        function = import_module(MODULE).flash_attn_func
-        return rivals.attend(function, (q, k, v), is_causal, window, lower_right)
+attention, unsupported = RIVAL.attention, RIVAL.unsupported

@@ -3,11 +3,9 @@ installed."""
 
 from functools import partial
 
-import torch
-
-from stepscope.kernels import rivals
 from stepscope.model.about import Attention
-from stepscope.model.attention import flex
+from stepscope.model.attention import fa4, flex
+from stepscope.model.rivals import check
 
 ABOUT = Attention(
     label="FlexAttention by FlashAttention-4",
@@ -19,12 +17,7 @@ ABOUT = Attention(
     masks_window=False,
 )
 
-check = rivals.check
+__all__ = ["attention", "check", "unsupported"]
 
-
-def unsupported(device: torch.device, d_head: int | None) -> str | None:
-    """See the package."""
-    return rivals.unsupported(device, "flash_attn.cute", "flash-attn-4")
-
-
+unsupported = fa4.unsupported
 attention = partial(flex.attention, backend="FLASH")

@@ -6,10 +6,9 @@ from types import ModuleType
 import pytest
 import torch
 from stepscope.axes import IMPLEMENTATIONS
-from stepscope.kernels import rivals
 from stepscope.measure.attention import function
 from stepscope.measure.models import Unsupported
-from stepscope.model import attention
+from stepscope.model import attention, rivals
 from stepscope.model.chosen import load
 
 RIVALS = {"fa3": "flash-attn-3", "fa4": "flash-attn-4", "flex_flash": "flash-attn-4"}
@@ -27,13 +26,13 @@ def test_without_a_gpu_it_is_one_line(name):
 @pytest.mark.parametrize("own, said", [((8, 0), "needs compute capability 9.0"), ((9, 0), None)])
 def test_an_older_gpu_is_refused(own, said, monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: own)
-    found = rivals.unsupported(torch.device("cuda"), "json", "a package")
+    found = rivals.Rival("json", "a package").unsupported(torch.device("cuda"), None)
     assert (said in found) if said else found is None
 
 
 @pytest.mark.parametrize("module", ["nowhere_to_be_found", "nowhere_to_be_found.below"])
 def test_a_package_that_is_not_there_is_named(module):
-    found = rivals.unsupported(torch.device("cuda"), module, "flash-attn-9")
+    found = rivals.Rival(module, "flash-attn-9").unsupported(torch.device("cuda"), None)
     assert found == "flash-attn-9 is not installed"
 
 
@@ -67,7 +66,7 @@ def test_operands_and_masks_are_those_of_naive_attention(
 ):
     module = ModuleType("stand_in")
     module.flash_attn_func = written_out
-    monkeypatch.setitem(sys.modules, load("attention", name).MODULE, module)
+    monkeypatch.setitem(sys.modules, load("attention", name).RIVAL.module, module)
     torch.manual_seed(0)
     shapes = [(2, heads[0], 6, 8), (2, heads[1], keys, 8), (2, heads[1], keys, 8)]
     q, k, v = (torch.randn(shape).bfloat16() for shape in shapes)
@@ -79,10 +78,11 @@ def test_operands_and_masks_are_those_of_naive_attention(
     assert found.shape == right.shape
 
 
-def test_what_they_do_not_take_is_one_line(monkeypatch):
+def test_what_they_do_not_take_is_one_line():
+    attend = load("attention", "fa4").attention
     q = torch.zeros(1, 2, 4, 8)
     with pytest.raises(ValueError, match=r"not torch\.float32"):
-        rivals.attend(written_out, (q, q, q), True, None, False)
+        attend(q, q, q, True)
     low = q.bfloat16()
     with pytest.raises(ValueError, match="as many queries as keys"):
-        rivals.attend(written_out, (low, low[:, :, :3], low[:, :, :3]), True, None, False)
+        attend(low, low[:, :, :3], low[:, :, :3], True)
