@@ -46,6 +46,7 @@ WITHOUT_EFFECT = (
 )
 WITH_EFFECT = (
     "stepscope.axes",  # what runs under a name: a precision's type, a mode's phases
+    "stepscope.step",  # what a step of one's own marks
     "stepscope.machine.cores",  # which core the steps run on
     "stepscope.model",  # what a step computes
     "stepscope.kernels",  # our attention kernels and how they are launched

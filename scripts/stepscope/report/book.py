@@ -73,7 +73,7 @@ def write(request: Request) -> list[Path]:
     files: dict[Path, list[str]] = {}
     spoken = {}
     for machine in there:
-        facts = facts_of(Data(request.tables, machine, own_steps=False))
+        facts = facts_of(Data(request.tables, machine))
         pages = pages_of(facts, templates_of(request, machine, there))
         markdown, contents = put_together(pages)
         spoken[machine] = as_plain(facts)
@@ -112,8 +112,9 @@ def write_site(request: Request) -> list[Path]:
 
 
 def facts_of(data: Data) -> dict[str, object]:
-    """Chapter → its facts, of those that have any."""
+    """Chapter → its facts, of those that have any. Steps of one's own are told of in theirs."""
     found = {}
+    data = data.seen(own_steps=False)
     for name in CHAPTERS:
         module = import_module(f"stepscope.report.facts.{name}")
         facts = module.facts(data)

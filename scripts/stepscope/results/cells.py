@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from stepscope.axes import BUILT, is_step, option
-from stepscope.measure.found import STATUSES
+from stepscope.measure.found import BESIDE, STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.results import records
 from stepscope.results.schema import PLACE
@@ -104,6 +104,11 @@ class MeasuredCell:
         for name, (status, why) in found.items():
             if why:
                 said.append(f"{name}: {status}: {why}" if len(found) > 1 else why)
+        if is_step(self.spec):  # what could not be captured is its own file's business
+            for one in self.summary.get("statuses", []):
+                if one["mode"] in BESIDE and one["status"] != "ok":
+                    variant = f"{one['variant']}: " if len(found) > 1 else ""
+                    said.append(f"{variant}{one['mode']}: {one['status']}: {one['reason']}")
         each = {status for status, _ in found.values()}
         worst = max(each, key=STATUSES.index)
         return "ok" if "ok" in each else worst, "; ".join(said)

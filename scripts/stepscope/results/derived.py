@@ -36,9 +36,9 @@ def beyond(found: pd.DataFrame) -> list[str]:
 
 
 def _tokens(cell: MeasuredCell) -> float:
-    """Of a step; NaN where no model runs, and of a step of one's own that takes none."""
-    if is_step(cell.spec):
-        own = cell.own_model
+    """Of a step; NaN where no model runs, and of what is one's own and takes none."""
+    own = cell.own_model
+    if is_step(cell.spec) or own.get("item"):
         return own["items"] if own.get("item") == "tokens" else np.nan
     return cell.spec["batch"] * cell.spec["context"] if "context" in cell.spec else np.nan
 
@@ -77,12 +77,22 @@ def _of_steps(
     known = pd.DataFrame(of_steps, steps.index, ["burst", "sheet", "across_cards"])
     marked = steps.assign(across_cards=known["across_cards"])
     work = mapped(steps, cells, models.flop, "mode").astype(float)
+    causal = mapped(steps, cells, _causal_flop, "mode").astype(float)
     return [
         _rates(steps, tokens, "tokens_per_second"),
         _rates(steps, work, "flops"),
         _rates(marked, work / known["burst"], "share_of_ceiling"),
         _rates(steps, work / known["sheet"], "mfu"),
+        _rates(steps, causal / known["sheet"], "mfu_causal"),
     ]
+
+
+def _causal_flop(cell: MeasuredCell, mode: str) -> float | None:
+    """As models.flop(), of a size and its whole steps alone, with half of attention's scores."""
+    if mode != "step" or cell.shape is None:
+        return None
+    place = cell.spec["batch"], cell.spec["context"]
+    return flops.model_flops(cell.shape, *place, is_causal_half=True)
 
 
 def _of_passes(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:

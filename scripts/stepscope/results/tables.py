@@ -1,7 +1,9 @@
 """Reading results/tables/*.csv: each column has the type that the schema declares."""
 
+import copy
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Self
 
 import pandas as pd
 
@@ -25,9 +27,26 @@ class Tables:
     ):
         self.folder, self.machine, self._own_steps = Path(folder), machine, own_steps
         self._read: dict[str, pd.DataFrame] = {}
+        self._seen: dict[str, pd.DataFrame] = {}  # of these what own_steps leaves
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         """The whole table. Raises KeyError for a name that the schema does not have."""
+        whole = self._whole(name)
+        if self._own_steps is None or "precision" not in whole:
+            return whole
+        if name not in self._seen:
+            is_seen = (whole["precision"] == BUILT) == self._own_steps
+            self._seen[name] = whole[is_seen].reset_index(drop=True)
+        return self._seen[name]
+
+    def seen(self, own_steps: bool | None) -> Self:
+        """The same tables with other cells, read once for both."""
+        other = copy.copy(self)
+        other._own_steps = own_steps
+        other._seen = {}
+        return other
+
+    def _whole(self, name: str) -> pd.DataFrame:
         if name not in self._read:
             self._read[name] = self._placed(name, read(self.folder / f"{name}.csv", name))
         return self._read[name]
@@ -57,11 +76,8 @@ class Tables:
             frame = frame.assign(machine=frame["cell"].str.split("/").str[0])
         if self.machine:
             frame = frame[frame["machine"].isin([self.machine, ""])].reset_index(drop=True)
-        if "cell" in frame and name != "cells":
-            frame = placed(frame, self["cells"])
-        if self._own_steps is None or "precision" not in frame:
-            return frame
-        return frame[(frame["precision"] == BUILT) == self._own_steps].reset_index(drop=True)
+        is_of_cells = "cell" in frame and name != "cells"
+        return placed(frame, self._whole("cells")) if is_of_cells else frame
 
 
 def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:

@@ -75,7 +75,7 @@ def _warnings(found: Attribution, are_listed: bool) -> Iterator[tuple[str, str]]
         name = _NAME[trace.profiler]
         yield (
             "no named ranges",
-            f"there are no phases; name them in the program with {name} and {record}",
+            f"there are no phases; name them in the program ({name}) and {record}",
         )
     elif total and has_calls and share < COVERED:
         listed = "; the ranges that are there are listed below, and" if are_listed else ";"
@@ -131,8 +131,8 @@ def _counts(found: Attribution) -> str:
 def covered(found: Attribution) -> float:
     """The share of the GPU time that lies in phases."""
     total = found.durations.sum()
-    is_held = np.any([*found.members.values(), found.durations < 0], axis=0)
-    return float(found.durations[is_held].sum() / total) if total else 1.0
+    any_phase = np.max([np.full_like(found.launch, -1), *found.occurrence.values()], axis=0)
+    return float(found.durations[any_phase >= 0].sum() / total) if total else 1.0
 
 
 def ranges(found: Attribution, modules: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:

@@ -158,7 +158,8 @@ def test_phases_of_a_name_add_up_and_the_rest_is_kept(monkeypatch):
 
     def run():
         with phase("a"):  # 2 before it
-            with phase("b"):  # 4 of a
+            inner = phase("b")
+            with inner:  # 4 of a
                 pass  # 8 of b
             # 16 of a
         with phase("b"):  # 32 between
@@ -317,6 +318,14 @@ def test_the_example_of_muon_makes_a_momentum_nearly_orthogonal(project_root):
         assert found.max() < 1.3
 
 
+def test_a_capture_that_fails_says_what_failed_in_the_steps_file(spec):
+    work = StepWorkload(spec("later"))
+    work.phases("step")["step"]()
+    with pytest.raises(ModelError):
+        work.captured()()
+    assert "run() fails: line" in str(work.failed)
+
+
 def test_steps_of_a_loop_are_recorded(tmp_path, one_thread):
     weight = torch.nn.Parameter(torch.ones(50, 50))
     with record(tmp_path / "out", steps=2, warmup=1, device="cpu") as recorded:
@@ -330,7 +339,8 @@ def test_steps_of_a_loop_are_recorded(tmp_path, one_thread):
     told = json.loads((tmp_path / "out/steps.json").read_text())
     assert len(told["seconds"]) == 2
     assert told["peaks"]["peak_resident"] > 2 * 4 * 50 * 50
-    events = json.loads(gzip.open(tmp_path / "out/trace.json.gz").read())["traceEvents"]
+    trace = tmp_path / "out/trace.json.gz"
+    events = json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]
     names = [event.get("name") for event in events if event.get("cat") == "user_annotation"]
     assert [names.count(name) for name in ("step", "forward", "backward")] == [3, 3, 3]
     assert (tmp_path / "out/snapshot.pickle").stat().st_size > 0

@@ -155,7 +155,8 @@ def _config(reference: Reference, keys: dict):
         else:
             make = functools.partial(_from_files, reference)
         plain = make()
-        strange = [key for key in keys if not hasattr(plain, key)]
+        taken = inspect.signature(type(plain).__init__).parameters
+        strange = [key for key in keys if not hasattr(plain, key) and key not in taken]
         if strange:
             close = difflib.get_close_matches(strange[0], plain.to_dict(), n=1)
             remedy = f"did you mean {close[0]!r}?" if close else "remove it"

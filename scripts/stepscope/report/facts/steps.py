@@ -9,14 +9,28 @@ from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
     gap,
+    most,
     over,
     plus,
     share,
 )
+from stepscope.results.cells import MISSING
 
 WHOLE = "step"
 KERNELS = 8  # of a step that are listed
+CRUMB = 0.001  # of the peak: less is not listed
 PLACE = ("size", "context", "batch")
+
+
+def _series(*quantities: str) -> cached_property[Maybe]:
+    """The fact that is the first of these series that there is, of the whole step."""
+
+    def measured(step: "OwnStep") -> Maybe:
+        same = {"study": "timing", "phase": [WHOLE, ""]} | step.where
+        found = (step.data.measured(quantity, **same) for quantity in quantities)
+        return next(filter(None, found), None)
+
+    return cached_property(measured)
 
 
 @frozen
@@ -41,48 +55,14 @@ class OwnStep:
         """Class, parameters, dtype and optimizer, as its file built them."""
         return shown(self._built, parameters="parameters", trained="parameters")
 
-    def _series(self, quantity: str, study: str = "timing") -> Maybe:
-        return self.data.measured(quantity, study=study, phase=[WHOLE, ""], **self.where)
-
-    @cached_property
-    def step(self) -> Maybe:
-        """As a loop runs it, by the clock."""
-        return self._series("time")
-
-    @cached_property
-    def first(self) -> Maybe:
-        """The very first one of a process."""
-        return self._series("first_step_time")
-
-    @cached_property
-    def gpu(self) -> Maybe:
-        """Without the host: host-free, else busy."""
-        return self._series("alone_time")
-
-    @cached_property
-    def launches(self) -> Maybe:
-        """On a GPU; on a CPU the operators."""
-        return self._series("launches") or self._series("operators")
-
-    @cached_property
-    def peak(self) -> Maybe:
-        """From the driver; on a CPU of the process."""
-        return self._series("peak_reserved") or self._series("peak_resident")
-
-    @cached_property
-    def energy(self) -> Maybe:
-        """A step's."""
-        return self._series("energy")
-
-    @cached_property
-    def rate(self) -> Maybe:
-        """What it multiplies a second."""
-        return self._series("flops")
-
-    @cached_property
-    def tokens(self) -> Maybe:
-        """A second, of one that says so."""
-        return self._series("tokens_per_second")
+    step = _series("time")  # as a loop runs it, by the clock
+    first = _series("first_step_time")  # the very first one of a process
+    gpu = _series("alone_time")  # without the host: host-free, else busy
+    energy = _series("energy")
+    rate = _series("flops")  # what it multiplies a second
+    tokens = _series("tokens_per_second")
+    launches = _series("launches", "operators")  # the second one on a CPU
+    peak = _series("peak_reserved", "peak_resident")  # likewise
 
     @cached_property
     def each(self) -> Maybe:
@@ -104,23 +84,31 @@ class OwnStep:
             for name, time in phased.items()
         )
 
-    @cached_property
-    def waiting(self) -> Maybe:
-        """By how much the phases together exceed the step as a loop runs it."""
-        return gap(plus(*(part.time for part in self.parts)), self.step)
+    @property
+    def longest(self) -> Part | None:
+        """Its longest phase, if any is marked."""
+        return most(self.parts, "time") if self.parts[1:] else None
+
+    @property
+    def is_starved(self) -> bool:
+        """Whether launches limit it."""
+        rows = self.data.series(study="timing", quantity="time", phase=WHOLE, **self.where)
+        return bool(rows) and rows[0]["limits"] == "launches"
 
     @cached_property
     def memory(self) -> tuple[Row, ...]:
-        """What fills the memory at the recorded peak, the most first."""
+        """What fills the memory at the recorded peak, the most first, but for crumbs."""
         rows = self.data.dicts("memory_peak", **self.where)
-        held = sorted((row for row in rows if row["bytes"] > 0), key=lambda row: -row["bytes"])
-        return tuple(shown(row) for row in held)
+        least = CRUMB * sum(row["bytes"] for row in rows)
+        held = [row for row in rows if row["bytes"] > least]
+        return tuple(shown(row) for row in sorted(held, key=lambda row: -row["bytes"]))
 
     @cached_property
     def kernels(self) -> tuple[Row, ...]:
         """Kinds of kernels, on a CPU of operators, of a profiled step, the most time first."""
         rows = self.data.dicts("categories", phase=WHOLE, **self.where)
-        return tuple(shown(row) for row in sorted(rows, key=lambda row: -row["time"])[:KERNELS])
+        longest = sorted(rows, key=lambda row: -row["time"])[:KERNELS]
+        return tuple(shown(row, calls="count") for row in longest)
 
 
 @frozen
@@ -206,12 +194,12 @@ class Steps(Chapter):
 
     @cached_property
     def failed(self) -> tuple[Row, ...]:
-        """Cells that did not run, or not all of them."""
+        """Cells of which something did not run."""
         rows = self.data.dicts("cells")
-        return tuple(shown(row) for row in rows if row["status"] not in ("ok", "missing"))
+        return tuple(shown(row) for row in rows if row["reason"] and row["status"] != MISSING)
 
 
 def facts(data: Data) -> Steps | None:
     """Of the same tables, without all others' cells."""
-    found = Steps(data=Data(data.folder, data.machine, own_steps=True))
+    found = Steps(data=data.seen(own_steps=True))
     return found if found.steps else None
