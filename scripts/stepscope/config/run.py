@@ -192,8 +192,10 @@ def unready(folder: Path, words: list[str]) -> str | None:
     line that says why not, where it would answer with a traceback. Makes nothing."""
     is_dry = any(re.match("--dry|-[a-z]*n", word) for word in words)
     notes = folder / ".snakemake"
-    one = next(notes.glob("metadata/*"), notes)  # another user's cannot be read
-    if is_dry and notes.exists() and os.access(one, os.R_OK):
+    # Snakemake's notes are for their user's group alone, whatever umask says.
+    if notes.exists() and not os.access(next(notes.glob("metadata/*"), notes), os.R_OK):
+        return f"cannot read {notes}, which another user made: choose another --directory"
+    if is_dry and notes.exists():
         return None
     if folder.exists() and not os.access(notes if notes.exists() else folder, os.W_OK):
         return f"cannot write in {folder}: make it writable, or choose another --directory"
