@@ -193,7 +193,8 @@ def unready(folder: Path, words: list[str]) -> str | None:
     is_dry = any(re.match("--dry|-[a-z]*n", word) for word in words)
     notes = folder / ".snakemake"
     # Snakemake's notes are for their user's group alone, whatever umask says.
-    if notes.exists() and not os.access(next(notes.glob("metadata/*"), notes), os.R_OK):
+    foreign = [each for each in notes.glob("metadata/*") if not os.access(each, os.R_OK)]
+    if foreign:
         return f"cannot read {notes}, which another user made: choose another --directory"
     if is_dry and notes.exists():
         return None
