@@ -138,7 +138,7 @@ def test_a_ladder_without_variants_changes_one_option_a_rung():
         (
             "time_ladder",
             f'{SHAPE} --variants \'[{{"name": "a", "attention": "x"}}]\'',
-            "attention 'x' is none of flex",
+            "attention 'x' is none of fa3",
         ),
         (
             "time_ladder",
