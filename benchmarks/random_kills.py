@@ -58,6 +58,12 @@ GRID = {
     "ladder": {"places": {"cpu": []}, "asides": {"cpu": []}},
     "attention": {"grid": {"cpu": []}},
     "parallel": {"grid": {"cpu": []}},
+    "learning": {
+        "processes": {"cpu": 1},
+        "steps": {"cpu": 4},
+        "variants": [{"precision": "fp32"}, {"precision": "bf16"}],
+        "grid": {"cpu": [POINT]},
+    },
     "profile": {"warmup": {"cpu": 1}, "steps": {"cpu": 1}, "grid": {"cpu": [POINT]}},
     "memory": {"grid": {"cpu": [POINT]}},
     "ceilings": {

@@ -44,6 +44,8 @@ def main() -> None:
             found = fits.answer(fits.setup_of(given, sizes), capacity, given.machine)
     except ValueError as error:
         flags.error(str(error))
+    except KeyboardInterrupt:
+        flags.error("interrupted")
     except ImportError as error:
         flags.error(f"{error}; pip install -r requirements.txt, or use the Python of snakemake")
     show(json.dumps(found, indent=2) if given.json else "\n".join(fits.printed(found)))

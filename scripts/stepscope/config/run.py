@@ -184,14 +184,18 @@ def refused(words: list[str]) -> str | None:
     flags = argparse.ArgumentParser(add_help=False)
     flags.add_argument("-d", "--directory", type=Path, default=Path())
     given, _ = flags.parse_known_args(words)
+    return unreadable_of(words) or unready(given.directory.absolute(), words)
+
+
+def unready(folder: Path, words: list[str]) -> str | None:
+    """None if Snakemake, called with these words, can keep its notes in a working folder; else one
+    line that says why not, where it would answer with a traceback. Makes nothing."""
     is_dry = any(re.match("--dry|-[a-z]*n", word) for word in words)
-    return unreadable_of(words) or unready(given.directory.absolute(), is_dry)
-
-
-def unready(folder: Path, is_dry: bool) -> str | None:
-    """None if Snakemake can keep its notes in a working folder; else one line that says why not,
-    where it would answer with a traceback. Makes nothing."""
     notes = folder / ".snakemake"
+    # Snakemake's notes are for their user's group alone, whatever umask says.
+    foreign = [each for each in notes.glob("metadata/*") if not os.access(each, os.R_OK)]
+    if foreign:
+        return f"cannot read {notes}, which another user made: choose another --directory"
     if is_dry and notes.exists():
         return None
     if folder.exists() and not os.access(notes if notes.exists() else folder, os.W_OK):

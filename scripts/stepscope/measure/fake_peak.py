@@ -59,6 +59,9 @@ def found(given: Namespace) -> Found:
             return of_spec(spec | {"device": "cpu", "seed": 0, "model_keys": keys})
     except (ModelError, Unsupported) as error:
         raise ValueError(str(error)) from None
+    except (MemoryError, RuntimeError) as error:  # out of memory, the one that is not named above
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{given.step or given.model}: {said}") from None
 
 
 def of_spec(spec: dict[str, Any]) -> Found:

@@ -226,17 +226,22 @@ def test_of_a_full_disk_one_line_is_said_whatever_errors_come_of_it(tmp_path, mo
 
 
 def test_a_folder_that_snakemake_cannot_write_to_is_one_line(tmp_path, monkeypatch):
-    assert run.unready(tmp_path, is_dry=False) is None
+    assert run.unready(tmp_path, []) is None
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
     said = f"cannot write in {tmp_path}: make it writable, or choose another --directory"
-    assert run.unready(tmp_path, is_dry=True) == run.unready(tmp_path, is_dry=False) == said
+    assert run.unready(tmp_path, ["-n"]) == run.unready(tmp_path, []) == said
     (tmp_path / ".snakemake").mkdir()
-    assert run.unready(tmp_path, is_dry=True) is None
+    assert run.unready(tmp_path, ["-n"]) is None
+    (others := tmp_path / ".snakemake/metadata/of-another-user").mkdir(parents=True)
+    monkeypatch.setattr(os, "access", lambda path, mode: path != others)
+    said = f"cannot read {tmp_path}/.snakemake, which another user made: choose another --directory"
+    assert run.unready(tmp_path, ["-n"]) == run.unready(tmp_path, []) == said
+    monkeypatch.setattr(os, "access", lambda path, mode: True)
     monkeypatch.setattr(run, "is_full", lambda folder: True)
     said = f"the disk of {tmp_path} is full; make room and run again, nothing is lost"
-    assert run.unready(tmp_path, is_dry=False) == said
+    assert run.unready(tmp_path, []) == said
     monkeypatch.setattr(run, "is_full", lambda folder: folder.name == "results")
-    assert f"the disk of {tmp_path}/results is full" in run.unready(tmp_path, is_dry=False)
+    assert f"the disk of {tmp_path}/results is full" in run.unready(tmp_path, [])
 
 
 def test_what_snakemake_would_answer_by_itself_is_one_line_before_it_begins(tmp_path, monkeypatch):

@@ -60,6 +60,10 @@ def fails():
 def item():
     return lambda: torch.ones(3).sum().item()
 
+def huge():
+    raise MemoryError
+
+
 def card():
     return torch.cuda.synchronize
 """
@@ -122,6 +126,7 @@ def test_a_step_of_ones_own_by_hand(tmp_path):
         ("{}:fails", r"in shapes alone.*line \d+: RuntimeError: it broke"),
         ("{}:item", r"in shapes alone.*line \d+: DataDependentOutputException"),
         ("{}:card", "in shapes alone"),
+        ("{}:huge", "own.py:huge: MemoryError"),
     ],
 )
 def test_a_step_that_is_none_is_one_line(tmp_path, reference, told):
