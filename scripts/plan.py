@@ -32,7 +32,7 @@ LAUNCHES = {"cuda": 2.7e-3, "cpu": 1e-3}
 # Seconds of a process besides its steps: on a CPU for any study (on a GPU its row in the table says
 # it), and more where something is compiled, with a cell's shared caches.
 START_ON_CPU = 2
-COMPILED, COMPILING = ("compiled", "flex"), 3
+COMPILED, COMPILING = ("compiled", "flex", "flex-flash"), 3
 SHORT = 0.25  # seconds of each series of a ladder beside its turns
 
 
@@ -125,7 +125,7 @@ def series_seconds(spec: dict) -> float:
     step = step_seconds(spec)
     most = min(spec.get("max_seconds", 0), spec.get("max_steps", 0) * step)
     beside = 2 * SHORT if spec["study"] == LADDER.name else 0
-    return series * (spec["warmup"] * step + max(spec["steps"] * step, most)) + beside
+    return series * (spec.get("warmup", 0) * step + max(spec["steps"] * step, most)) + beside
 
 
 def modes_of(spec: dict) -> list[str]:

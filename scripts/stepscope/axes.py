@@ -80,6 +80,9 @@ IMPLEMENTATIONS = {
     "sdpa-cudnn": Implementation("sdpa", "CUDNN_ATTENTION"),
     "sdpa-efficient": Implementation("sdpa", "EFFICIENT_ATTENTION"),
     "flex": Implementation("flex", "as it is"),
+    "flex-flash": Implementation("flex_flash", "as it is"),
+    "fa3": Implementation("fa3", "as it is"),
+    "fa4": Implementation("fa4", "as it is"),
     "triton": Implementation("triton", "as it is"),
 }
 DIRECTIONS = ("forward", "backward")

@@ -76,8 +76,13 @@ def comparison_cells(target: Target) -> list[Cell]:
 
 
 def _variants_at(place: dict, target: Target, models: dict[str, dict]) -> list[dict]:
-    """The variants of a place: all, or the rungs from the one on that it names, without asides."""
+    """The variants of a place: all, or the rungs from the one on that it names, or its own; these
+    without asides."""
     device = target.device
+    if "rungs" in place:
+        return rungs_of(
+            place["rungs"], f"config key ladder.places.{device}: {place['size']}: rungs"
+        )
     rungs = rungs_of(target.settings["rungs"][device], f"config key ladder.rungs.{device}")
     if "start" not in place:
         return rungs + _asides_at(place["size"], target, rungs, models)

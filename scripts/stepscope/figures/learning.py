@@ -42,5 +42,6 @@ def curves(tables: Tables) -> Figure | None:
         )
 
     panel.set(xlabel="steps", ylabel="training loss (nats a byte)", xlim=(0, points["step"].max()))
+    panel.margins(y=0.15)  # room for names below the last loss
     marks.label_ends(panel, ends)
     return figure

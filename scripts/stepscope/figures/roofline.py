@@ -1,5 +1,5 @@
-"""A roofline (Williams, Waterman and Patterson 2009): the rates that parts of a step reach, over the
-operations that they do for each byte, below what the machine allows."""
+"""A roofline (Williams, Waterman and Patterson 2009): the rates that parts of a step reach, over
+the operations that they do for each byte, below what the machine allows."""
 
 import math
 
@@ -53,7 +53,7 @@ def points(tables: Tables, cell: str) -> pd.DataFrame:
 def roofline(tables: Tables) -> Figure | None:
     """Of the plain step and, where it was profiled, of that with all changes of the ladder."""
     plain = plain_ranges(tables)
-    cells = {cell: "plain" for cell in plain["cell"].unique()[:1]}
+    cells = dict.fromkeys(plain["cell"].unique()[:1], "plain")
     found = waterfall_of(tables)
     cells |= {step.cell: "all changes" for step in found.steps[1:]} if found else {}
     shown = {cell: points(tables, cell) for cell in cells}

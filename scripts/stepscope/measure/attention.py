@@ -29,6 +29,7 @@ from stepscope.measure.samples import PhaseTimes, Step, take_turns
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import no_compiler
+from stepscope.model.attention import unsupported
 from stepscope.model.chosen import load
 
 CALLS, ROUNDS = 10, 9  # of calls whose time on the host is taken; a GPU's queue holds many more
@@ -182,8 +183,10 @@ def function(name: str, device: str) -> Callable[..., Tensor]:
     and heads. It raises Unsupported for what cannot be done.
     """
     module, how = IMPLEMENTATIONS[name]
-    if module in ("flex", "triton") and device == "cpu":
+    if module == "triton" and device == "cpu":  # where its interpreter is for tests alone
         raise Unsupported(f"{name} trains on a GPU only")
+    if reason := unsupported(module, torch.device(device)):
+        raise Unsupported(reason)
     attention = load("attention", module).attention
     if how == "under torch.compile":
         if device == "cpu" and (reason := no_compiler()):

@@ -77,12 +77,22 @@ def _of_steps(
     known = pd.DataFrame(of_steps, steps.index, ["burst", "sheet", "across_cards"])
     marked = steps.assign(across_cards=known["across_cards"])
     work = mapped(steps, cells, models.flop, "mode").astype(float)
+    causal = mapped(steps, cells, _causal_flop, "mode").astype(float)
     return [
         _rates(steps, tokens, "tokens_per_second"),
         _rates(steps, work, "flops"),
         _rates(marked, work / known["burst"], "share_of_ceiling"),
         _rates(steps, work / known["sheet"], "mfu"),
+        _rates(steps, causal / known["sheet"], "mfu_causal"),
     ]
+
+
+def _causal_flop(cell: MeasuredCell, mode: str) -> float | None:
+    """As models.flop(), of a size and its whole steps alone, with half of attention's scores."""
+    if mode != "step" or cell.shape is None:
+        return None
+    place = cell.spec["batch"], cell.spec["context"]
+    return flops.model_flops(cell.shape, *place, is_causal_half=True)
 
 
 def _of_passes(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:

@@ -17,7 +17,7 @@ def flop(cell: MeasuredCell, mode: str) -> float | None:
     """Operations of a step of the cell's model in a mode: of a size in closed form, else by
     chosen(); None if unknown.
 
-    Forward is a third of forward and backward, as in flops.backward_flops(), where the record does
+    Forward is a third of forward and backward, as in flops.step_flops(), where the record does
     not say it: weights that are frozen have no gradient.
     """
     own = cell.own_model.get("flops") or {}

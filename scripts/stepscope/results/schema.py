@@ -185,6 +185,7 @@ QUANTITIES = {  # of series.csv
                     "MFU",
                     "`flops`, attention in full, over the data sheet's dense peak (fp8: bf16's)",
                 ),
+                mfu_causal=("MFU, causal", "the same with half of attention's scores"),
             ),
             numbers("FLOP/s or B/s", rate="of ceilings (by the least time) and attention"),
             counts(
@@ -744,6 +745,15 @@ _ALL = (
         numbers("1", loss="mean training loss, nats a byte"),
     ),
     _of_cells(
+        "cards",
+        "what a GPU reaches beside others of its type",
+        axes(quantity="`rate` of a ceiling, or `busy_time` of a plain step"),
+        texts(unit="of the numbers that follow"),
+        numbers(OF_ROW, value=("here", "its best"), low="of the others", high="of the others"),
+        counts(cards="that are known"),
+        texts(standing="`like them`; `slower` or `faster`: beyond all by more than 5 %"),
+    ),
+    _of_cells(
         "warmup",
         "a step, or a phase of it, measured after so many steps of warm-up",
         PHASE,
@@ -823,6 +833,8 @@ _ALL = (
         numbers(OF_ROW, measured="ours, where all else is the same"),
         texts(beside="our implementation of attention that `measured` is of"),
         numbers("1", ratio=("published over ours", "`value` over `measured`")),
+        shares(mfu=("MFU", "of a training step, counted as ours")),
+        texts(note="what else is to be known of it"),
     ),
 )
 TABLES = {table.name: table for table in _ALL}

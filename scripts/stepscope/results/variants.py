@@ -20,7 +20,7 @@ def asides(cells: list[MeasuredCell]) -> set[tuple[str, str]]:
 
 def _rows(cell: MeasuredCell) -> Iterator[dict]:
     """The rungs of a cell."""
-    is_ladder = "context" in cell.spec and "devices" not in cell.spec and not is_step(cell.spec)
+    is_ladder = cell.place["study"] == "ladder" and not is_step(cell.spec)
     declared = cell.spec.get("variants", []) if is_ladder else []
     after = {one["name"]: one.get("after", "") for one in declared}
     ladder = longest_chain(after)
@@ -36,6 +36,10 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
         kind = kind_of(changed, value)
         several = [option for option in PLAIN_STEP if options[name][option] != before[option]]
         labels = [_label(option, options[name][option], name) for option in several]
+        label = ", ".join(labels)
+        is_later_rung = not after[name] and str(value) == name  # of another ladder
+        if is_later_rung or not label:
+            label = _label(changed, value, name)
         yield {
             **cell.key,
             "variant": name,
@@ -43,7 +47,7 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
             "after": after[name],
             "is_aside": name not in ladder,
             "kind": kind,
-            "label": ", ".join(labels) if after[name] else _label(changed, value, name),
+            "label": label,
             "changed": changed,
             "before": before[changed] if after[name] else "",
             "value": value,

@@ -9,6 +9,7 @@ from stepscope.files import write_whole
 from stepscope.results import (
     agreement,
     analyses,
+    cards,
     cells,
     comparisons,
     derived,
@@ -66,6 +67,7 @@ def tables(
     }
     made = {name: pd.DataFrame(rows) for name, rows in found_of.items()}
     places = typed(made["cells"], "cells")
+    made["cards"] = cards.rows(of_series, places)
     # As a reader of them has them: each with its cells' places.
     own = {name: placed(typed(made[name], name), places) for name in ours.READ}
     made["published"] = published.rows(figures, own)

@@ -7,7 +7,8 @@ taken as not recorded. The "size" of an allocation and of its free is what was r
 block is rounded up (to 512 bytes, and more) and so is what PyTorch's own counters count.
 """
 
-from dataclasses import dataclass, field
+import itertools
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -49,17 +50,6 @@ class _Event(NamedTuple):
     size: int
     time: int
     stack: int
-
-
-_COLUMNS = np.dtype(
-    [
-        ("action", np.int8),
-        ("address", np.int64),
-        ("size", np.int64),
-        ("time", np.int64),
-        ("stack", np.int32),
-    ]
-)
 
 
 class _Stacks:
@@ -128,25 +118,16 @@ class Device:
         return (self.time - self.time[0]) / 1e6
 
 
-@dataclass(frozen=True)
-class Annotation:
-    """The start or the end of a range of torch.profiler.record_function."""
-
-    name: str
-    starts: bool
-    device: int
-    time: int
-
-
 @dataclass
 class Snapshot:
     """devices: those with events or memory. stacks: numbers in `frames`, the innermost call
-    first."""
+    first. annotations: the starts and ends of ranges of torch.profiler.record_function in the order
+    of time, with `name`, whether it `starts`, `device` and `time`."""
 
     devices: list[Device]
     stacks: list[tuple[int, ...]]
     frames: list[Frame]
-    annotations: list[Annotation] = field(default_factory=list)
+    annotations: pd.DataFrame
 
 
 def snapshot(root: object) -> Snapshot:
@@ -161,18 +142,14 @@ def snapshot(root: object) -> Snapshot:
     segments = _items(content.get("segments") or [], dict, "segments")
     _each_once([segment.get("blocks") for segment in segments])
     stacks = _Stacks()
-    blocks: dict[int, list[_Block]] = {number: [] for number, trace in enumerate(traces) if trace}
-    reserved: dict[int, list[int]] = {number: [] for number in blocks}
+    of_device: dict[int, list[dict]] = {number: [] for number, own in enumerate(traces) if own}
     for segment in segments:
-        number = _integer(segment, "device")
-        blocks.setdefault(number, []).extend(_blocks(segment, stacks))
-        reserved.setdefault(number, []).append(_integer(segment, "total_size"))
+        of_device.setdefault(_integer(segment, "device"), []).append(segment)
     devices = []
-    for number in sorted(blocks):
+    for number, own in sorted(of_device.items()):
         trace = traces[number] if 0 <= number < len(traces) else []
-        events = np.fromiter((_event(each, stacks) for each in trace), dtype=_COLUMNS)
+        devices.append(_device(number, trace, own, stacks))
         trace.clear()  # the events of the next device find their place
-        devices.append(_device(number, events, blocks[number], reserved[number]))
     annotations = _annotations(content.get("external_annotations") or [])
     return Snapshot(devices, *stacks.told(), annotations)
 
@@ -191,9 +168,12 @@ def _event(event: object, stacks: _Stacks) -> _Event:
     )
 
 
-def _device(number: int, events: np.ndarray, blocks: list["_Block"], reserved: list[int]) -> Device:
-    """events: rows of _COLUMNS; reserved: bytes of its segments."""
+def _device(number: int, trace: list, segments: list[dict], stacks: _Stacks) -> Device:
+    columns = np.dtype([(name, np.int64) for name in _Event._fields])
+    events = np.fromiter((_event(each, stacks) for each in trace), dtype=columns)
+    blocks = itertools.chain.from_iterable(_blocks(segment, stacks) for segment in segments)
     final = pd.DataFrame(blocks, columns=_Block._fields, dtype=np.int64)
+    reserved = [_integer(segment, "total_size") for segment in segments]
     _check_sizes(
         {
             # what was asked for in vain may be any number
@@ -263,18 +243,19 @@ def _frame(frame: object) -> Frame:
     return Frame(_text(found, "filename"), line if known else UNKNOWN_LINE, _text(found, "name"))
 
 
-def _annotations(entries: object) -> list[Annotation]:
+def _annotations(entries: object) -> pd.DataFrame:
     found = [
-        Annotation(
-            _text(entry, "name"),
-            entry.get("stage") == "START",
-            _integer(entry, "device"),
-            _integer(entry, "time_us"),
-        )
+        entry
         for entry in _items(entries, dict, "external_annotations")
         if entry.get("stage") in ("START", "END")
     ]
-    return sorted(found, key=lambda each: each.time)
+    columns = {
+        "name": [_text(entry, "name") for entry in found],
+        "starts": [entry["stage"] == "START" for entry in found],
+        "device": [_integer(entry, "device") for entry in found],
+        "time": [_integer(entry, "time_us") for entry in found],
+    }
+    return pd.DataFrame(columns).sort_values("time", kind="stable")
 
 
 def _integer(entry: dict, name: str, otherwise: int = 0, most: int = 2**63) -> int:

@@ -10,8 +10,8 @@ The first six are the time in which any kernel computes; waiting, transfer and i
 """
 
 import functools
-import itertools
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from os.path import commonprefix
 from typing import NamedTuple
 
 import numpy as np
@@ -73,20 +73,7 @@ class Parts:
     @property
     def total(self) -> float:
         """The length of the step."""
-        return sum(getattr(self, name) for name in ADDING_UP)
-
-
-ADDING_UP = (
-    "alone",
-    "slowed",
-    "apart",
-    "extra",
-    "gone",
-    "at_once",
-    "waiting",
-    "transfer",
-    "idle",
-)
+        return sum(astuple(self)[:-4])
 
 
 def take_apart(steps: list[Step], alone: list[Step]) -> list[Parts]:
@@ -203,8 +190,9 @@ def aligned(
     Ends that agree are taken as they are; between them a table of its lengths is filled, a row at a
     time (Wagner and Fischer 1974): a row is the running maximum of what its upper neighbours allow.
     """
-    start = _agreeing(one, other)
-    end = _agreeing(one[start:][::-1], other[start:][::-1])
+    # of any sequences, not of paths alone
+    start = len(commonprefix([one, other]))  # noqa: RUF071
+    end = len(commonprefix([one[start:][::-1], other[start:][::-1]]))  # noqa: RUF071
     codes = {name: code for code, name in enumerate(dict.fromkeys((*one, *other)))}
     rows, columns = (
         np.array([codes[name] for name in names[start : len(names) - end]], dtype=np.int64)
@@ -228,10 +216,3 @@ def aligned(
     tail = [(len(one) - at, len(other) - at) for at in range(end, 0, -1)]
     found = np.array([*head, *pairs[::-1], *tail], dtype=np.int64).reshape(-1, 2)
     return found[:, 0], found[:, 1]
-
-
-def _agreeing(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    """How many names agree from the start on."""
-    return len(
-        list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
-    )

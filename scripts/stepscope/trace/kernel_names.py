@@ -8,7 +8,7 @@ CUTLASS's notation: a block computes a tile of 128 × 256 results, 8 deep at a t
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from stepscope.trace import product_names
@@ -47,6 +47,11 @@ def describe(full: str) -> KernelName:
     read = reader(match, parts_of(name[match.start() :]))
     data_type = read.data_type if read.data_type in DATA_TYPES else ""
     return read._replace(short=_cut(read.short, full), category=category, data_type=data_type)
+
+
+def shorts(names: Iterable[str]) -> list[str]:
+    """The short name of each."""
+    return [describe(name).short for name in names]
 
 
 def _cut(short: str, full: str) -> str:

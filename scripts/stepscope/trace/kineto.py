@@ -16,12 +16,13 @@ import pandas as pd
 from stepscope.recordings import names as people
 from stepscope.recordings.limits import reading, unpacked
 from stepscope.trace import TraceError, event_categories, events
-from stepscope.trace.event_categories import CALL, EITHER, MOVES, ON_DEVICE, OPERATOR, RANGE
-from stepscope.trace.events import Names, Trace
+from stepscope.trace.event_categories import CALL, EITHER, MOVES, OPERATOR, RANGE
+from stepscope.trace.events import Trace
 from stepscope.trace.nesting import climb, latest_before, nest
 
 _OWN_WORK = 0.5
 _MOST = 2**63
+_EVENT = ["kind", "name", "pid", "tid", "args", "ts", "dur"]
 # Column → (argument, what stands where it is none).
 _ARGUMENTS = {
     "sequence": ("Sequence number", -1),
@@ -83,10 +84,7 @@ def _trace(content: dict, found: list[dict]) -> Trace:
     named = table["name"][is_range & ~is_step].unique()
     if "step" in map(people.meaning, named):  # the program's, else those of torch.profiler's step()
         table = table[~is_step]
-    names = Names()
-    told = zip(table["name"], table["kind"] == OPERATOR, strict=True)
-    codes = [names.of_operator(name) if known else names.code(name) for name, known in told]
-    table = table.assign(name=codes)
+    table["name"], names = pd.factorize(table["name"])
     host = table[table["kind"] <= CALL]
     process, keys = pd.factorize(host["pid"])
     thread = host.groupby(["pid", "tid"], sort=False).ngroup()
@@ -96,21 +94,18 @@ def _trace(content: dict, found: list[dict]) -> Trace:
     is_operator = (host["kind"] == OPERATOR).to_numpy()[~is_call]
     ranges = events.frame(events.RANGES, host[~is_call], nested=True, cut=False)
     working = table[table["kind"] > CALL]
-    processes = list(keys)
     on_host = working.empty and calls.empty and bool(is_operator.any())
     if on_host:
-        is_collective = np.array([bool(_COLLECTIVE.match(name)) for name in names.list])
+        is_collective = np.array([bool(_COLLECTIVE.match(name)) for name in names])
         operations, calls = _host_operations(ranges, is_operator | is_collective[ranges["name"]])
     else:
-        operations = _operations(working, calls, processes)
-    of_operators, of_persons = (
-        set(ranges["name"][mask].tolist()) for mask in (is_operator, ~is_operator)
-    )
+        operations = _operations(working, calls, list(keys))
+    are_operators = pd.Series(is_operator).groupby(ranges["name"]).all()
     said = content.get("distributedInfo")
     rank = said.get("rank") if isinstance(said, dict) else None
-    shown = dict(enumerate(processes))
+    shown = dict(enumerate(keys))
     return Trace(
-        names=names.list,
+        names=names.tolist(),
         ranges=ranges,
         calls=calls,
         operations=operations,
@@ -120,7 +115,7 @@ def _trace(content: dict, found: list[dict]) -> Trace:
             if isinstance(each, dict) and {"id", "name"} <= each.keys()
         },
         device_is_host=on_host,
-        operators=frozenset(of_operators - of_persons),
+        operators=frozenset(are_operators.index[are_operators].tolist()),
         messages=_messages(working["args"].tolist()),
         profiler="torch",
         processes=shown,
@@ -143,28 +138,31 @@ def _events(found: list[dict]) -> pd.DataFrame:
             name = event_categories.copy_name(category, name)
         elif kind == EITHER:
             kind = OPERATOR if people.is_operator(name) else RANGE
+        if kind == OPERATOR:
+            name = events.name_of_operator(name)
         said = event.get("args")
-        arguments = said if isinstance(said, dict) else {}
-        own.append(event | {"kind": kind, "name": name, "args": arguments})
-    start = np.array([round(float(event["ts"]) * 1000) for event in own], dtype=np.int64)
-    length = [max(round(float(event.get("dur") or 0) * 1000), 0) for event in own]
-    arguments_of_all = [event["args"] for event in own]
-    table = pd.DataFrame(
-        {
-            "kind": np.array([event["kind"] for event in own], dtype=np.int64),
-            "name": [event["name"] for event in own],
-            "pid": pd.Series([_key(event.get("pid")) for event in own], dtype=object),
-            "tid": pd.Series([_key(event.get("tid")) for event in own], dtype=object),
-            "start": start,
-            "end": start + np.array(length, dtype=np.int64),
-            "args": arguments_of_all,
-        }
+        own.append(
+            {
+                "kind": kind,
+                "name": name,
+                "pid": _key(event.get("pid")),
+                "tid": _key(event.get("tid")),
+                "args": said if isinstance(said, dict) else {},
+                "ts": event["ts"],
+                "dur": event.get("dur") or 0,
+            }
+        )
+    table = pd.DataFrame(own, columns=_EVENT, dtype=object)
+    microseconds = table[["ts", "dur"]].astype(float)
+    whole = (microseconds * 1000).round().astype(np.int64)
+    table = table.assign(
+        kind=table["kind"].astype(np.int64),
+        start=whole["ts"],
+        end=whole["ts"] + whole["dur"].clip(lower=0),
     )
     for column, (key, otherwise) in _ARGUMENTS.items():
-        table[column] = _numbers(arguments_of_all, key, otherwise)
-    group = table["kind"].clip(upper=ON_DEVICE)
-    order = np.lexsort((table["start"].where(group == ON_DEVICE, 0), group))
-    return table.iloc[order].reset_index(drop=True)
+        table[column] = _numbers(table["args"].tolist(), key, otherwise)
+    return table.sort_values("start", kind="stable", ignore_index=True)
 
 
 def _operations(

@@ -163,24 +163,18 @@ def _kernels(found: Attribution, every: pd.DataFrame) -> pd.DataFrame:
     if mean.empty:
         return pd.DataFrame()
     calls = (of_rank.size() / of_rank["steps"].first()).unstack().max(axis=1)[mean.index]
-    fastest = mean.min(axis=1)
-    slowest = mean.max(axis=1)
     table = pd.DataFrame(
         {
-            "kernel": _short(found, mean.index),
+            "kernel": kernel_names.shorts(found.named(mean.index)),
             "calls": calls,
             "fastest_rank": mean.idxmin(axis=1),
             "slowest_rank": mean.idxmax(axis=1),
-            "fastest": fastest,
-            "slowest": slowest,
-            "difference": (slowest - fastest) * calls,
+            "fastest": mean.min(axis=1),
+            "slowest": mean.max(axis=1),
         }
     )
+    table["difference"] = (table["slowest"] - table["fastest"]) * calls
     return table.nlargest(MOST_KERNELS, "difference").reset_index(drop=True)
-
-
-def _short(found: Attribution, codes: pd.Index) -> list[str]:
-    return [kernel_names.describe(name).short for name in found.named(codes)]
 
 
 def _shown(part: pd.DataFrame) -> dict:
@@ -237,7 +231,7 @@ def _slowed(found: Attribution, beside: pd.DataFrame, part: pd.DataFrame) -> dic
     if beside.empty:
         return {"beside": ""}
     longest = beside.groupby("name")["ns"].sum().nlargest(1).index
-    row: dict = {"beside": _short(found, longest)[0], "slowed": None}
+    row: dict = {"beside": kernel_names.shorts(found.named(longest))[0], "slowed": None}
     known = beside[beside["alone"] > 0]
     alone = float(known["alone"].sum())
     if alone:

@@ -99,9 +99,9 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
             "cuda",
             [
                 5 * 2 * 2 + 4 + 2 + 2,
-                5,
+                5 + 3,
                 2,
-                13,
+                14,
                 6,
                 5 * 2 + 2 * 2 + 1 + 3 + 3,
                 2 * 3 * 2 * 2 + 2,
@@ -122,6 +122,12 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
             [4 + 1 + 5 * 2, 1, 0, 1, 6, 2 + 6 * 4 + 2 + 1, 3 + 3 * 2 * 2, 4, 0],
         ),
         ("published-004", "cuda", [4 + 1 + 2 + 3, 1, 0, 1 + 5 + 5, 6, 2 + 3 * 2 + 1, 3 + 3, 4, 0]),
+        (
+            "cs336-2026",
+            "cuda",
+            [5 * 2 + 4 + 4 + 3, 2, 1, 4 + 4 * 2, 6, 2 * 3 * 2 + 1, 2 * 2 * 2 + 8, 4, 1],
+        ),
+        ("cs336-2026", "cpu", [2, 1, 0, 1, 2, 1, 2, 4, 1]),
         ("published", "cpu", [2, 1, 0, 1, 2, 2, 2, 4, 0]),
         ("own", "cuda", [0, 0, 0, 0, 4, 0, 0, 0, 0]),
     ],
@@ -134,7 +140,13 @@ def test_every_preset_is_valid_and_has_the_cells_that_it_should(
 
 
 def test_every_preset_is_tested(project_root):
-    tested = {"smoke", "own", "published", *(f"published-00{number}" for number in range(5))}
+    tested = {
+        "smoke",
+        "own",
+        "cs336-2026",
+        "published",
+        *(f"published-00{number}" for number in range(5)),
+    }
     presets = {
         path.stem: read_yaml(path)["preset"]
         for path in (project_root / "rules/presets").glob("*.yaml")
@@ -166,3 +178,10 @@ def test_the_presets_cells_are_those_of_the_default_where_both_have_them(preset,
         assert {name: own[name] for name in own.keys() & known} == {
             name: known[name] for name in own.keys() & known
         }
+
+
+def test_this_years_course_calls_xl_what_is_2_7b_here(make_config):
+    """The handout's table: 2560, 10240, 32, 32; last year's was 1600 wide."""
+    sizes = make_config(preset="cs336-2026")["sizes"]
+    assert sizes["xl"] == sizes["2.7B"] != make_config()["sizes"]["xl"]
+    assert list(sizes["10B"].values()) == [4608, 12288, 50, 36]

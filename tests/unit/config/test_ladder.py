@@ -133,3 +133,38 @@ def test_a_place_that_starts_at_a_rung_has_those_from_it_on_and_no_asides(make_c
         ("fp8", "fused"),
     ]
     assert cell.spec["variants"][0]["compile"] == "graphs"
+
+
+def test_a_place_may_have_rungs_of_its_own(make_config):
+    """Others keep the ladder's, and their asides."""
+    today = [
+        {"precision": "bf16", "attention": "sdpa", "optimizer": "torch", "loss": "torch"},
+        {"compile": "block"},
+        {"loss": "chunked", "checkpoint": 2},
+    ]
+    places = [SMALL, {"size": "small", "context": 64, "batch": 2, "rungs": today}]
+    first, second = laid_out(
+        make_config, places=places, asides=[{"after": "bf16", "compile": ["model"]}]
+    )
+    assert [variant["name"] for variant in first.spec["variants"]][-2:] == ["fp8", "model"]
+    tuned = {"precision": "bf16", "attention": "sdpa", "optimizer": "torch", "loss": "torch"}
+    start = "bf16+sdpa+torch+loss=torch"
+    assert second.spec["variants"] == [
+        {"name": start, **tuned},
+        {"name": "block", **tuned, "compile": "block", "after": start},
+        {
+            "name": "loss=chunked+checkpoint=2",
+            **tuned,
+            "compile": "block",
+            "loss": "chunked",
+            "checkpoint": 2,
+            "after": "block",
+        },
+    ]
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_start_is_of_the_ladders_rungs_alone(device, make_config):
+    place = {"size": "nano", "context": 8, "start": "bf16", "rungs": [{"precision": "bf16"}]}
+    with pytest.raises(ConfigError, match=r"ladder\.places"):
+        make_config(ladder={"places": {device: [place]}})

@@ -1,5 +1,8 @@
 """The table of studies agrees with the programs, rules and keys that it names."""
 
+import math
+import runpy
+
 import pytest
 from stepscope.config import ConfigError
 from stepscope.config.studies import LEARNING, PARALLEL, STUDIES
@@ -50,3 +53,11 @@ def test_learning_has_no_models_of_ones_own(make_config):
     config["learning"]["grid"]["cpu"][0]["size"] = ["mine"]
     with pytest.raises(ConfigError, match=r"learning\.grid\.cpu\.0: there is no size 'mine'"):
         LEARNING.cells(config, "cpu", "machine", 1)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_the_plan_knows_how_long_a_cell_of_each_study_takes(device, make_config, project_root):
+    plan = runpy.run_path(str(project_root / "scripts/plan.py"))
+    for study in STUDIES:
+        for cell in study.cells(make_config(), device, "machine", 1):
+            assert 0 < plan["seconds"](cell, math.inf) < 3600, cell.name

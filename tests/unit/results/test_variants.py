@@ -72,3 +72,22 @@ def test_only_cells_that_run_a_model_have_rows_with_the_schemas_columns():
     assert variants.rows([attention]) == []
     for row in rows(LADDER).values():
         assert list(row) == TABLES["variants"].names
+
+
+def test_a_ladder_that_starts_at_a_tuned_step_says_all_that_it_has():
+    tuned = {"precision": "bf16", "attention": "sdpa", "loss": "torch"}
+    found = rows(
+        [
+            {"name": "bf16+sdpa+loss=torch", **tuned},
+            {"name": "block", **tuned, "compile": "block", "after": "bf16+sdpa+loss=torch"},
+        ]
+    )
+    said = "bf16, fused attention (SDPA), PyTorch's cross-entropy"
+    assert found["bf16+sdpa+loss=torch"]["label"] == said
+    later = rows([{"name": "sdpa", **tuned}, {"name": "block", "after": "sdpa"}])
+    assert later["sdpa"]["label"] == "fused attention (SDPA)"
+
+
+def test_variants_that_are_trained_are_no_ladder():
+    cell = MeasuredCell("lab/learning/nano/ctx32/fp32", {"context": 32, "variants": LADDER}, "", "")
+    assert variants.rows([cell]) == []

@@ -35,8 +35,10 @@ def attention(
     is_causal: bool,
     window: int | None = None,
     lower_right: bool = False,
+    backend: str = "",
 ) -> Tensor:
-    """See the package; softmax(Q K^T / sqrt(d_head)) V."""
+    """See the package; softmax(Q K^T / sqrt(d_head)) V. backend: of the kernels, where it is not
+    PyTorch's choice."""
     masks.check(is_causal, window, lower_right)
     with named("fused attention"):
         # It takes (batch, heads, length, d_head) and nothing else.
@@ -53,7 +55,8 @@ def attention(
         if not torch.compiler.is_compiling():
             attend = compiled(flex_attention)
         grouped = four[0].shape[1] != four[1].shape[1]
-        attended = attend(*four, block_mask=mask, enable_gqa=grouped)
+        more = {"kernel_options": {"BACKEND": backend}} if backend else {}
+        attended = attend(*four, block_mask=mask, enable_gqa=grouped, **more)
         return attended.reshape(*q.shape[:-1], v.shape[-1])
 
 

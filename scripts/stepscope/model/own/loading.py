@@ -40,7 +40,7 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ModelError, Unsupported, KeyboardInterrupt, GeneratorExit):
+    except (ModelError, Unsupported, KeyboardInterrupt):
         raise
     except BaseException as error:
         if is_out_of_memory(error):  # what measures has to see it as it is
@@ -100,14 +100,14 @@ def imported(reference: Reference) -> ModuleType:
     """The user's file as a module, run once in a process; its folder is where its imports look
     first, as Python does for a program."""
     assert reference.file is not None, "a reference without a name has a file"
-    path = reference.file.resolve()
-    if path in _loaded:
-        return _loaded[path]
-    if not path.is_file():
+    if not reference.file.is_file():  # a loop of links is none
         raise ModelError(
             f"{reference.text}: there is no file {reference.file}; paths are from the working"
             f" directory, {Path.cwd()}"
         )
+    path = reference.file.resolve()
+    if path in _loaded:
+        return _loaded[path]
     name = f"own_model_{path.stem}"
     specification = importlib.util.spec_from_file_location(name, path)
     assert specification and specification.loader, "a file that ends in .py has a loader"

@@ -33,6 +33,7 @@ class Doubts(Chapter):
             "older": self.older,
             "loose": self.loosest,
             "coarse": self.ladder and self.ladder.top is self.ladder.coarse,
+            "card": self.slower,
             "together": self.at_once,
             "hosts": self.hosts if not self.loosest else None,
             "elsewhere": self.elsewhere,
@@ -67,6 +68,12 @@ class Doubts(Chapter):
     def at_once(self) -> Maybe:
         """On how many GPUs they ran at a time."""
         return method.at_once(self._cells)
+
+    @cached_property
+    def slower(self) -> Row | None:
+        """What the card does slower than all others of its type that are known."""
+        rows = method.beside_others(self.data)
+        return next((row for row in rows if row["standing"] == "slower"), None)
 
     @property
     def _cells(self) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from functools import cached_property
 
+from stepscope.axes import PLAIN_STEP
 from stepscope.report.facts import variants
 from stepscope.report.facts.machine import Place, arithmetic, place
 from stepscope.report.facts.rungs import Measured, Rung
@@ -63,6 +64,12 @@ class Ladder:
     def start(self) -> Rung:
         """The first rung."""
         return self.rungs[0]
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether its first variant changes more of the plain step than the precision."""
+        own = self.data.options[self.data.first] | {"precision": PLAIN_STEP["precision"]}
+        return own != {name: str(value) for name, value in PLAIN_STEP.items()}
 
     @property
     def plain(self) -> Rung:
@@ -268,8 +275,8 @@ class Ladder:
 
 @once
 def ladders(data: Data) -> list[Ladder]:
-    """All ladders, that of the most arithmetic first; after them those that start at a later
-    rung."""
+    """All ladders, that of the most arithmetic first; after them those that start at a step which
+    is tuned, then those that start at another's later rung."""
     cells = dict.fromkeys(row["cell"] for row in data.dicts("series", study="ladder"))
     measured = [made for cell in cells if (made := _measured(data, cell))]
     found = []
@@ -277,7 +284,10 @@ def ladders(data: Data) -> list[Ladder]:
         throttle = data.row("cells", cell=made.cell).get("throttle", "")
         is_part = starts_later(made, measured)
         found.append(Ladder(data=made, throttle=throttle, is_part=is_part))
-    return sorted(found, key=lambda ladder: (ladder.is_part, -value_of(ladder.place.flop)))
+    return sorted(
+        found,
+        key=lambda one: (one.is_part, one.is_tuned, -value_of(one.place.flop)),
+    )
 
 
 def ladder_at(data: Data, where: Place) -> Ladder | None:

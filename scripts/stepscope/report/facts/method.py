@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property
 
-from stepscope.report.facts.machine import Chapter, measured_rate
-from stepscope.report.kit.data import Data, Row, grouped, number
+from stepscope.report.facts import profile
+from stepscope.report.facts.machine import Chapter, measured_rate, place
+from stepscope.report.facts.profile import Profiled
+from stepscope.report.kit.data import Data, Row, grouped, number, shown
 from stepscope.report.kit.named import Name, frozen
-from stepscope.report.kit.quantity import Maybe, Quantity, count, value_of
+from stepscope.report.kit.quantity import Maybe, Quantity, count, ordered, share, value_of
 from stepscope.results.cells import NOT_MEASURED
 
 SECOND = 1.0  # to which starts are known
@@ -73,6 +75,11 @@ class Method(Chapter):
             kinds.append(others)
         return tuple(map(_ceiling, kinds))
 
+    @cached_property
+    def alike(self) -> tuple[Row, ...]:
+        """What is known of other cards of this type, too, beside theirs."""
+        return beside_others(self.data)[:MOST]
+
     # What the card did: the highest that was read, and of clocks the cells' medians.
 
     clock = _most("sm_clock_median_mhz", "MHz")
@@ -121,6 +128,27 @@ class Method(Chapter):
         """Whether a step's time has no interval."""
         rows = self.data.series(quantity="time", study=["timing", "ladder"])
         return any(math.isnan(row["low"]) for row in rows)
+
+    # What the profiler costs.
+
+    @cached_property
+    def profilers(self) -> tuple[Name, ...]:
+        """That profiled steps, with their versions."""
+        told = (f"{row['profiler']} {row['profiler_version']}".strip() for row in self._ran)
+        return tuple(map(Name, _distinct(told)))
+
+    @cached_property
+    def profiles(self) -> tuple[Row, ...]:
+        """Plain profiled steps, the largest first: their phases by range and clock, and how many
+        times as long as without the profiler each takes."""
+        plain = [each for each in profile.profiled(self.data) if not each.options]
+        return tuple(map(_profile, plain))
+
+    @cached_property
+    def warnings(self) -> tuple[Row, ...]:
+        """What profilers and the analyses of their traces warned of, and in how many cells."""
+        texts = grouped(self.data.dicts("warnings"), "text").values()
+        return tuple({"text": Name(rows[0]["text"]), "cells": _count(rows)} for rows in texts)
 
     # What is missing.
 
@@ -231,6 +259,20 @@ def _listed(rows: Iterable[Row]) -> tuple[Row, ...]:
     )
 
 
+def beside_others(data: Data) -> tuple[Row, ...]:
+    """Rows of the table `cards`, in their own unit, those that most cards are known of first."""
+    found = []
+    for row in data.dicts("cards"):
+        unit = row["unit"]
+        where = place(data, row)
+        what = where.name if where else row["size"]
+        found.append(
+            shown(row, value=unit, low=unit, high=unit)
+            | {"what": Name(f"{what}, {row['precision']}")}
+        )
+    return tuple(ordered(found, "cards", reverse=True))
+
+
 def _count(rows: list[Row]) -> Maybe:
     """None of none."""
     return count(len(rows)) if rows else None
@@ -259,6 +301,17 @@ def _study(rows: list[Row]) -> Row:
         "processes": count(max(processes)) if processes else None,
         "time": _minutes(rows),
     }
+
+
+def _profile(step: Profiled) -> Row:
+    """Its place, `phases`, and by the name of each phase what the profiler costs; `moving`: the
+    share of copies and fills in the GPU's time."""
+    phases = [shown(row) for row in step.data.dicts("phases", cell=step.cell)]
+    costs = {str(row["phase"]): row["overhead"] for row in phases}
+    whole = next((row for row in phases if row["phase"] == "step"), {})
+    timed = tuple(row for row in phases if row["clock"])
+    moving = share(whole.get("memory_time"), whole.get("gpu_time"))
+    return {"place": step.place, "phases": timed, "moving": moving} | costs
 
 
 def _ceiling(rows: list[Row]) -> Row:

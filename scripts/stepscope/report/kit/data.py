@@ -12,7 +12,7 @@ from stepscope.report.kit.quantity import Maybe, Quantity, within
 from stepscope.results.schema import NUMBER, TABLES, TEXT
 from stepscope.results.tables import Tables
 
-SHARES = ("share_of_ceiling", "mfu")  # quantities that are printed as percent
+SHARES = ("share_of_ceiling", "mfu", "mfu_causal")  # quantities that are printed as percent
 Row = dict[Any, Any]  # of a table: column → text, number or flag, as the schema says
 Made = TypeVar("Made")
 Others = ParamSpec("Others")

@@ -1,0 +1,19 @@
+"""FlashAttention-4, of the package flash-attn-4 where it is installed: from Hopper GPUs on."""
+
+from stepscope.model.about import Attention
+from stepscope.model.rivals import Rival, check
+
+ABOUT = Attention(
+    label="FlashAttention-4",
+    title="FlashAttention-4",
+    mechanism="The context × context scores never reach memory.",
+    recipe="`from flash_attn.cute import flash_attn_func`",
+    takes_away="scores",
+    keeps="fused",
+    masks_window=False,
+)
+RIVAL = Rival("flash_attn.cute", "flash-attn-4")
+
+__all__ = ["attention", "check", "unsupported"]
+
+attention, unsupported = RIVAL.attention, RIVAL.unsupported

@@ -1,0 +1,23 @@
+"""PyTorch's flex_attention with FlashAttention-4's kernels behind it, where flash-attn-4 is
+installed."""
+
+from functools import partial
+
+from stepscope.model.about import Attention
+from stepscope.model.attention import fa4, flex
+from stepscope.model.rivals import check
+
+ABOUT = Attention(
+    label="FlexAttention by FlashAttention-4",
+    title="FlexAttention by FlashAttention-4",
+    mechanism="The context × context scores never reach memory.",
+    recipe='`flex_attention(q, k, v, kernel_options={"BACKEND": "FLASH"})` under `torch.compile`',
+    takes_away="scores",
+    keeps="fused",
+    masks_window=False,
+)
+
+__all__ = ["attention", "check", "unsupported"]
+
+unsupported = fa4.unsupported
+attention = partial(flex.attention, backend="FLASH")

@@ -1,0 +1,88 @@
+"""Kernels of other packages: refused where they are not, and given operands as they take them."""
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+from stepscope.axes import IMPLEMENTATIONS
+from stepscope.measure.attention import function
+from stepscope.measure.models import Unsupported
+from stepscope.model import attention, rivals
+from stepscope.model.chosen import load
+
+RIVALS = {"fa3": "flash-attn-3", "fa4": "flash-attn-4", "flex_flash": "flash-attn-4"}
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_without_a_gpu_it_is_one_line(name):
+    said = f"{RIVALS[name]} runs on a GPU only"
+    assert attention.unsupported(name, torch.device("cpu"), 64) == said
+    (own,) = [each for each, one in IMPLEMENTATIONS.items() if one.module == name]
+    with pytest.raises(Unsupported, match=said):
+        function(own, "cpu")
+
+
+@pytest.mark.parametrize("own, said", [((8, 0), "needs compute capability 9.0"), ((9, 0), None)])
+def test_an_older_gpu_is_refused(own, said, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: own)
+    found = rivals.Rival("json", "a package").unsupported(torch.device("cuda"), None)
+    assert (said in found) if said else found is None
+
+
+@pytest.mark.parametrize("module", ["nowhere_to_be_found", "nowhere_to_be_found.below"])
+def test_a_package_that_is_not_there_is_named(module):
+    found = rivals.Rival(module, "flash-attn-9").unsupported(torch.device("cuda"), None)
+    assert found == "flash-attn-9 is not installed"
+
+
+def written_out(q, k, v, causal, window_size=(-1, -1)):
+    """As flash_attn_func: (batch, length, heads, d_head), a causal mask that ends at the last key,
+    window_size keys before a query; the logarithms of the sums beside the result."""
+    q, k, v = (x.transpose(1, 2).double() for x in (q, k, v))
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    queries, keys = scores.shape[-2:]
+    at = torch.arange(keys)[None] - torch.arange(queries)[:, None] - (keys - queries)
+    if causal:
+        scores = scores.masked_fill(at > 0, float("-inf"))
+    if window_size[0] >= 0:
+        scores = scores.masked_fill(at < -window_size[0], float("-inf"))
+    return (scores.softmax(-1) @ v).transpose(1, 2), scores.logsumexp(-1)
+
+
+@pytest.mark.parametrize("name", ["fa3", "fa4"])
+@pytest.mark.parametrize(
+    "heads, keys, is_causal, more",
+    [
+        ((4, 4), 6, False, {}),
+        ((4, 2), 6, True, {}),
+        ((4, 1), 6, True, {"window": 3}),
+        ((2, 2), 9, True, {"lower_right": True}),
+    ],
+)
+def test_operands_and_masks_are_those_of_naive_attention(
+    name, heads, keys, is_causal, more, monkeypatch
+):
+    module = ModuleType("stand_in")
+    module.flash_attn_func = written_out
+    monkeypatch.setitem(sys.modules, load("attention", name).RIVAL.module, module)
+    torch.manual_seed(0)
+    shapes = [(2, heads[0], 6, 8), (2, heads[1], keys, 8), (2, heads[1], keys, 8)]
+    q, k, v = (torch.randn(shape).bfloat16() for shape in shapes)
+    found = load("attention", name).attention(q, k, v, is_causal, **more)
+    right = load("attention", "naive").attention(
+        *(x.double() for x in (q, k, v)), is_causal, **more
+    )
+    torch.testing.assert_close(found.double(), right, rtol=1e-2, atol=1e-2)
+    assert found.shape == right.shape
+
+
+def test_what_they_do_not_take_is_one_line():
+    attend = load("attention", "fa4").attention
+    q = torch.zeros(1, 2, 4, 8)
+    with pytest.raises(ValueError, match=r"not torch\.float32"):
+        attend(q, q, q, True)
+    low = q.bfloat16()
+    with pytest.raises(ValueError, match="as many queries as keys"):
+        attend(low, low[:, :, :3], low[:, :, :3], True)
