@@ -133,7 +133,8 @@ def _ladder(folder, where, rungs, limits, launches, machine):
     spec = {"context": where["context"], "variants": list(full.values())}
     place = {"machine": about["machine"], "study": "ladder"} | where
     key = {"machine": about["machine"], "cell": folder}
-    declared = variants.rows([SimpleNamespace(key=key, name=folder, spec=spec, place=place)])
+    told = {"key": key, "name": folder, "spec": spec, "place": place, "statuses": dict}
+    declared = variants.rows([SimpleNamespace(**told)])
     made, pairs = [], []
     first = next(iter(rungs))
     for name, (_, after, seconds, verdict) in rungs.items():
