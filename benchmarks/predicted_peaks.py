@@ -9,8 +9,10 @@ what was there. Left out are variants whose record holds less before the optimiz
 gradients and state are: what their process subtracted was freed later.
 
 What the allocator reserved of whole steps is told as a multiple of the prediction: of what ran
-first in its process, as all others found pieces of memory there. A step that is replayed from CUDA
-graphs allocates in pools of its own, of which `asked` counts nothing: of it this alone is known.
+first in its process, as all others found pieces of memory there. Told apart are strategies that
+share out, which use memory on two streams, and steps that are replayed from CUDA graphs, which
+allocate in pools of their own, of which `asked` counts nothing; of these two kinds later variants
+count, too.
 """
 
 import argparse
@@ -40,6 +42,7 @@ COMMITTED = (
     "tests/data/cpu_default.zip",
 )
 WORKSPACE = 32 * 2**20  # of cuBLAS on a Hopper GPU, for each thread that multiplies
+OTHERS = {"graphs", "flat", "shards-state"}  # flags of setups whose memory is reserved otherwise
 # Strategies of the parallel study that hold what others do.
 STRATEGIES = {
     "alone": "alone",
@@ -53,7 +56,7 @@ STRATEGIES = {
     "fsdp": "fsdp",
 }
 STUDIES = ("memory", "ladder", "parallel", "profile", "timing")
-RESERVED, OF_GRAPHS = "reserved", "reserved, graphs"
+RESERVED = "reserved"  # the kinds of which begin so
 OPTIONS = ("precision", "attention", "optimizer", "loss", "compile", "checkpoint")
 
 
@@ -88,7 +91,7 @@ def main() -> None:
             f" {row.measured / 2**30:8.3f} {row.predicted / 2**30:8.3f} GiB {row.error:+8.3%}"
         )
     for kind, errors in by_kind(found).items():
-        if kind in (RESERVED, OF_GRAPHS):
+        if kind.startswith(RESERVED):
             told = "{:.3f} to {:.3f} times the prediction, median {:.3f}".format(*multiples(errors))
         else:
             sizes = [abs(error) for error in errors]
@@ -141,9 +144,10 @@ def _of_cell(cell: str, record: dict, files: zipfile.ZipFile) -> Iterator[Row]:
             if not is_replayed:
                 yield Row(kind_of(options), cell, name, mode, measured, size)
         for mode, measured in _peaks(record, name, "peak_reserved").items():
-            if mode == "step" and (is_replayed or at == 0):
-                size = peak(setup, mode, 2 * WORKSPACE).bytes
-                kind = OF_GRAPHS if is_replayed else RESERVED
+            size = peak(setup, mode, 2 * WORKSPACE).bytes
+            of_others = OTHERS & setup.flags
+            if mode == "step" and (of_others or at == 0):
+                kind = ", ".join([RESERVED, *sorted(of_others)[:1]])
                 yield Row(kind, cell, name, mode, measured, size)
 
 

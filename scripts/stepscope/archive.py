@@ -3,7 +3,6 @@ snapshots."""
 
 import errno
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from stepscope.files import replacing
@@ -11,7 +10,6 @@ from stepscope.files import replacing
 # Folders of results/ that hold no cells, so that none of them is a machine's label.
 OTHER_FOLDERS = ("tables", "figures", "report", "slurm", "archive", "site", "ab", "compare")
 OTHER_FILES = (".json", ".log")  # what the names of files there end with
-_MEASURED = ("record.json", "samples.csv")
 
 
 def pack(results: Path, path: Path, label: str | None = None) -> int:
@@ -21,11 +19,14 @@ def pack(results: Path, path: Path, label: str | None = None) -> int:
     Without a label those of all machines, which unzip as results. Raises FileNotFoundError where
     there is no cell.
     """
-    labels = [label] if label else _labels(results)
     root = results / label if label else results
-    names: dict[Path, Path] = {}
-    for each in labels:
-        names |= {file: file.relative_to(root) for file in _of_cells(results / each)}
+    files: list[Path] = []
+    for record in root.rglob("record.json"):
+        if record.relative_to(results).parts[0] not in OTHER_FOLDERS:
+            samples = record.with_name("samples.csv")
+            files += [record, *_below(record.with_name("analysis"))]
+            files += [samples] if samples.is_file() else []
+    names = {file: file.relative_to(root) for file in files}
     if not names:
         raise FileNotFoundError(errno.ENOENT, "no cell with a record", str(root))
     for folder in ("report", "tables"):
@@ -34,20 +35,6 @@ def pack(results: Path, path: Path, label: str | None = None) -> int:
         for file in sorted(names, key=lambda each: names[each]):
             archive.write(file, names[file])
     return len(names)
-
-
-def _labels(results: Path) -> list[str]:
-    """The machines that have results."""
-    return [each.name for each in results.iterdir() if each.name not in OTHER_FOLDERS]
-
-
-def _of_cells(folder: Path) -> Iterator[Path]:
-    """Records, samples and analyses of all cells below a folder."""
-    for record in folder.rglob("record.json"):
-        for name in _MEASURED:
-            if record.with_name(name).is_file():
-                yield record.with_name(name)
-        yield from _below(record.with_name("analysis"))
 
 
 def _below(folder: Path) -> list[Path]:

@@ -1,10 +1,12 @@
 """What holds for one run of the workflow: it is alone in its folder, can write there, says how far
 it is, and loses no cell that was measured, however it ends."""
 
+import argparse
 import contextlib
 import errno
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -16,10 +18,12 @@ from typing import TextIO
 
 from stepscope.files import is_full
 from stepscope.machine.locks import lock_folder
+from stepscope.yaml_files import unreadable_of
 
 # What was measured, until Snakemake has noted it as finished: it removes the outputs of a job that
 # was running when a run was ended, whole as they may be.
 KEPT = Path("results/.measured")
+FULL = "the disk of {} is full; make room and run again, nothing is lost"
 
 
 def forget(records: Iterable[str]) -> None:
@@ -90,13 +94,13 @@ class FullDisk(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is shown as it is."""
-        is_error = record.levelno >= logging.ERROR
-        if not is_error or not (
-            os.strerror(errno.ENOSPC) in str(record.msg) or is_full(self._folder)
-        ):
+        said = full_disk(self._folder)
+        if not said and os.strerror(errno.ENOSPC) in str(record.msg):
+            said = FULL.format(self._folder)
+        if record.levelno < logging.ERROR or not said:
             return True
         if not self._is_said:
-            print(f"error: {full_disk(self._folder)}", file=sys.stderr, flush=True)
+            print(f"error: {said}", file=sys.stderr, flush=True)
         self._is_said = True
         return False
 
@@ -174,22 +178,32 @@ def unusable(path: str) -> str | None:
     return f"{path!r}: Snakemake cannot run programs by a path with {harmful[0]}; rename it"
 
 
+def refused(words: list[str]) -> str | None:
+    """One line that says why Snakemake could not even begin with a command line; None if it can.
+    The profiles ask this."""
+    flags = argparse.ArgumentParser(add_help=False)
+    flags.add_argument("-d", "--directory", type=Path, default=Path())
+    given, _ = flags.parse_known_args(words)
+    is_dry = any(re.match("--dry|-[a-z]*n", word) for word in words)
+    return unreadable_of(words) or unready(given.directory.absolute(), is_dry)
+
+
 def unready(folder: Path, is_dry: bool) -> str | None:
     """None if Snakemake can keep its notes in a working folder; else one line that says why not,
     where it would answer with a traceback. Makes nothing."""
     notes = folder / ".snakemake"
     if is_dry and notes.exists():
         return None
-    if not os.access(notes if notes.exists() else folder, os.W_OK):
+    if folder.exists() and not os.access(notes if notes.exists() else folder, os.W_OK):
         return f"cannot write in {folder}: make it writable, or choose another --directory"
-    if is_full(folder):
-        return full_disk(folder)
-    return None
+    return full_disk(folder)
 
 
-def full_disk(folder: Path) -> str:
-    """A line that says so."""
-    return f"the disk of {folder} is full; make room and run again, nothing is lost"
+def full_disk(folder: Path) -> str | None:
+    """A line that says so; None if there is room in a working folder and for its results, which may
+    be elsewhere."""
+    full = next(filter(is_full, (folder, folder / "results")), None)
+    return FULL.format(full) if full else None
 
 
 def unwritable(

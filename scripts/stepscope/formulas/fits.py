@@ -96,7 +96,7 @@ def capacity(card: str, reserve: str) -> int:
     held = _number(reserve, f"reserve {reserve!r}: a number, as 2GB") * 2**30
     left = memory(card) - int(held)
     if left <= 0:
-        raise ValueError(f"reserve {reserve!r}: less than the memory, {card}, is wanted")
+        raise ValueError(f"memory {card}, reserve {reserve}: nothing is left")
     return left
 
 
@@ -149,14 +149,16 @@ def taken(size: int, flags: frozenset[str] = NO_FLAGS) -> tuple[int, int]:
 
 
 def reserved(flags: frozenset[str]) -> dict[str, Any]:
-    """What the allocator reserves over what tensors ask for: `least`, `most`, `middle`."""
+    """What the allocator reserves over what tensors ask for: the `least` and the `most`."""
     return next(each for each in TERMS["reserved"] if holds(each["when"], flags))
 
 
 def verdict(size: int, capacity: int, flags: frozenset[str] = NO_FLAGS) -> str:
     """Whether that is within `capacity` bytes."""
     least, most = taken(size, flags)
-    return FITS if most <= capacity else DOUBTFUL if least <= capacity else FAILS
+    if most <= capacity:
+        return FITS
+    return DOUBTFUL if least <= capacity else FAILS
 
 
 def verdict_of(setup: Setup, capacity: int) -> str:
@@ -237,14 +239,14 @@ def answer(setup: Setup, capacity: int, machine: str) -> dict[str, Any]:
         raise ValueError(told)
     moment = peak_of(setup)
     terms = [
-        {"category": each.category, "name": each.name, "formula": each.formula}
-        | {"bytes": each.bytes}
+        {name: getattr(each, name) for name in ("category", "name", "formula", "bytes")}
         for each in moment.contributions
     ]
     return of_peak(capacity, moment.bytes, terms, setup.flags) | {
-        "where": " in ".join(filter(None, (moment.phase, moment.part))),
+        "where": ", ".join(filter(None, (moment.phase, moment.part))),
         "largest batch": largest(setup, "batch", capacity),
         "longest context": largest(setup, "context", capacity),
+        "parameters": setup.sizes["parameters"],
         "operations": sum(count for count, _ in operations(setup)),
         "machine": machine,
         "tokens a second": tokens_a_second(setup, machine),
@@ -277,52 +279,63 @@ def of_peak(
     }
 
 
+def of_own(
+    capacity: int, size: int, terms: list[dict[str, Any]], modules: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The same of a model or step of one's own, with what libraries hold."""
+    libraries = CARD["libraries"]
+    held = {"category": "workspace", "bytes": libraries}
+    return of_peak(capacity, size + libraries, [*terms, held]) | {"modules": modules}
+
+
 def printed(found: dict[str, Any]) -> list[str]:
-    """What answer() found, or of_peak(), in lines for people."""
-    least, most = (_size(size).strip() for size in found["taken"])
-    where = f", in {found['where']}" if "where" in found else ""
+    """What answer() found, or of_own(), in lines for people."""
+    least, most = map(_size, found["taken"])
+    where = f" ({found['where']})" if "where" in found else ""
     lines = [
-        f"{found['verdict']}: it takes {least} to {most} of {_size(found['memory']).strip()}",
-        f"peak {_size(found['peak']).strip()} asked for{where}",
+        f"{found['verdict']}: it takes {least} to {most} of {_size(found['memory'])}",
+        f"peak {_size(found['peak'])} asked for{where}",
     ]
     by_category: Counter[str] = Counter()
     for term in found["terms"]:
         by_category[term["category"]] += term["bytes"]
     for category, size in by_category.most_common():
-        lines.append(f"  {_size(size)}  {category}")
+        lines.append(f"{_size(size):>14}  {category}")
     if "room" in found:
         return lines + _printed_closed_form(found)
     lines.append("modules, by what is alive at most while they run")
     for each in found["modules"][:8]:
         lines.append(
-            f"  {_size(each['peak'])}  {each['module']}: its forward pass keeps"
-            f" {_size(each['keeps']).strip()}"
+            f"{_size(each['peak']):>14}  {each['module']}: its forward pass keeps"
+            f" {_size(each['keeps'])}"
         )
     return lines
 
 
 def _printed_closed_form(found: dict[str, Any]) -> list[str]:
-    lines = ["largest tensors"]
+    lines = [f"{found['parameters']:,} parameters; largest tensors"]
     for term in found["terms"][:8]:
-        lines.append(f"  {_size(term['bytes'])}  {term['name']}: {term['formula']}")
+        lines.append(f"{_size(term['bytes']):>14}  {term['name']}: {term['formula']}")
     lines.append(f"largest batch: {_both(found['largest batch'])}")
     lines.append(f"longest context at this batch: {_both(found['longest context'])}")
     if speed := found["tokens a second"]:
         slow, fast = speed
-        lines.append(f"on {found['machine']}: {slow:,.0f} to {fast:,.0f} tokens/s a device")
+        lines.append(
+            f"on {found['machine']}: {slow:,.0f} to {fast:,.0f} tokens/s a device, sending aside"
+        )
     for title, key in (("what makes room", "room"), ("one on top of the other", "together")):
         lines += [title] if found[key] else []
         for each in found[key]:
             lines.append(
-                f"  {_size(each['saves'])}  {each['change']}: {each['verdict']},"
+                f"{_size(each['saves']):>14}  {each['change']}: {each['verdict']},"
                 f" largest batch {_both(each['largest batch'])}"
             )
     return lines
 
 
 def _size(size: int) -> str:
-    """In GiB, what is small in MiB; of one width."""
-    return f"{size / 2**30:8.2f} GiB" if size >= 2**28 else f"{size / 2**20:8.1f} MiB"
+    """In GiB, what is small in MiB."""
+    return f"{size / 2**30:.2f} GiB" if size >= 2**28 else f"{size / 2**20:.1f} MiB"
 
 
 def _both(numbers: dict[str, int]) -> str:

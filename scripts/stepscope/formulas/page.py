@@ -57,7 +57,7 @@ def beside(row: dict[str, Any]) -> dict[str, Any]:
     setup = Setup(fits.model(row["model"], {}), **row["setup"])
     size = float(fits.peak_of(setup).bytes)
     if row["quantity"] in ("reserved", "device"):
-        size *= fits.reserved(setup.flags)["middle"]
+        size *= fits.CARD["middle"]
     if row["quantity"] == "device":
         size += fits.CARD["context"]
     stated = row["peak"] * {"GiB": 2**30, "GB": 1e9}[row["unit"]]

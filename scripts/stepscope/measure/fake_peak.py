@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch._subclasses import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
+from torch.utils._pytree import tree_leaves
 
 from stepscope.formulas import fits
 from stepscope.measure import steps
@@ -27,9 +28,7 @@ from stepscope.model.own.reference import ModelError, Unsupported, parse
 OPTIONS = ("precision", "attention", "optimizer", "checkpoint")
 USED = ("context", "batch", *OPTIONS)
 DOING = "it does not run in shapes alone, on a CPU and without values, as .item() wants"
-STEPS = 2  # the first one makes the optimizer's state
 TOTAL = "Total"
-TRACKED = (torch.nn.Module, torch.optim.Optimizer)  # our own AdamW is neither
 
 
 class Found(NamedTuple):
@@ -66,7 +65,19 @@ def of_spec(spec: dict[str, Any]) -> Found:
     """That of whole steps of a cell's spec, whose device is "cpu"."""
     with FakeTensorMode(allow_non_fake_inputs=True):
         work = Workload(spec)
-        return _tracked(steps.free(work), work.model.module, *work.optimizers)
+        tracker = MemTracker()
+        tracker.track_external(work.model.module)
+        return _tracked(steps.free(work), tracker, lambda: tracker.track_external(_kept(work)))
+
+
+def _kept(work: Workload) -> torch.optim.Optimizer:
+    """What a cell's optimizers keep, as torch's own would: the tracker knows no others."""
+    parameters = list(work.model.module.parameters())
+    held = tree_leaves([vars(each) for each in work.optimizers])
+    found = torch.optim.SGD(parameters)
+    kept = [each for each in held if not isinstance(each, torch.nn.Parameter)]
+    found.state[parameters[0]] = dict(enumerate(kept))
+    return found
 
 
 def of_step(reference: str) -> Found:
@@ -82,17 +93,19 @@ def of_step(reference: str) -> Found:
             step = make()
         if not callable(step):
             raise ModelError(f"step {reference!r}: it returns no function, but {step!r}")
-        return _tracked(step, tracker=tracker)
+        return _tracked(step, tracker)
 
 
-def _tracked(step: Callable[[], object], *made: Any, tracker: MemTracker | None = None) -> Found:
-    """made: modules and optimizers that are there before the tracker is."""
-    tracker = tracker or MemTracker()
-    tracker.track_external(*[each for each in made if isinstance(each, TRACKED)])
-    for _ in range(STEPS):
+def _tracked(
+    step: Callable[[], object], tracker: MemTracker, after: Callable[[], object] = int
+) -> Found:
+    """The peak of two steps, of which the first makes the optimizer's state. after: what is called
+    after each."""
+    for _ in range(2):
         tracker.reset_mod_stats()
         with tracker:
             step()
+        after()
     snapshot = _fullest(tracker.get_tracker_snapshot("peak"))
     sizes = {str(getattr(kind, "value", kind)): size for kind, size in snapshot.items() if size}
     size = sizes.pop(TOTAL)

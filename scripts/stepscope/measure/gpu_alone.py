@@ -50,7 +50,8 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
                 parameter.grad = gradient
             Workload.drop_graph(work)
     except Exception as error:
-        found.status(name, steps.why(error), mode="host-free")
+        # The end of a capture that has failed says no more than that.
+        found.status(name, steps.why(work.failed or error), mode="host-free")
     else:
         found.status(name, mode="host-free")
     gc.collect()

@@ -212,7 +212,11 @@ class StepWorkload(Workload):
         """`run`, whose errors name the step's file and line."""
 
         def called() -> object:
-            with named_errors(self._reference, "run() fails"):
-                return run()
+            try:
+                with named_errors(self._reference, "run() fails"):
+                    return run()
+            except Exception as error:
+                self.failed = error
+                raise
 
         return called

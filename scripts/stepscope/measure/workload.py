@@ -68,11 +68,13 @@ def no_compiler() -> str | None:
 class Workload:
     """The phases of a training step of the spec's model.
 
-    about, losses: what a step of one's own is, and what its first steps returned.
+    about, losses, failed: what a step of one's own is, what its first steps returned, and the error
+    that it ended with.
     """
 
     about: dict = {}  # noqa: RUF012 - no step of ours has any
     losses: tuple[float, ...] | list[float] = ()
+    failed: Exception | None = None
 
     def __init__(self, spec: dict):
         self.spec = spec

@@ -60,11 +60,6 @@ def limits_for(
     )
 
 
-def most_unpacked(path: Path) -> int:
-    """Bytes that a packed file may have when it is unpacked."""
-    return max(_LEAST_UNPACKED, _MOST_UNPACKED * path.stat().st_size)
-
-
 def complaint(path: Path, what: str) -> str:
     """What is wrong with a path where the file of `what` should be; empty of a file."""
     if path.is_file():
@@ -76,11 +71,12 @@ def complaint(path: Path, what: str) -> str:
 
 
 def unpacked(path: Path) -> bytes:
-    """What is in a file, unpacked if it is packed. Raises ValueError where that is too much."""
+    """What is in a file, unpacked if it is packed. Raises ValueError where that is more than
+    recordings have."""
     raw = path.read_bytes()
     if raw[:2] != _GZIP:
         return raw
-    limit = most_unpacked(path)
+    limit = max(_LEAST_UNPACKED, _MOST_UNPACKED * len(raw))
     with gzip.open(path) as file:
         raw = file.read(limit + 1)
     if len(raw) > limit:

@@ -29,13 +29,18 @@ def measured(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def rows(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Those of them that another card's is known of, with the least and the most of all cards."""
+    """Those of them that another card's is known of, with the least and the most of the others."""
     known = pd.read_csv(REFERENCE, dtype=dict.fromkeys(("gpu", "size"), "object"))
-    of_cards = known.groupby(LIKE, dropna=False)
-    spread = of_cards.agg(low=("value", "min"), high=("value", "max"), cards=("card", "nunique"))
     # Where no cell has a context, the column has no type.
     own = measured(series, cells).astype({"context": float, "batch": float})
-    found = own.merge(spread.reset_index(), on=LIKE)
+    both = own.merge(known[[*LIKE, "card", "value"]], on=LIKE, suffixes=("", "_of_other"))
+    of_others = both[both["card"] != both["card_of_other"]].groupby(["cell", *LIKE], dropna=False)
+    spread = of_others.agg(
+        low=("value_of_other", "min"),
+        high=("value_of_other", "max"),
+        cards=("card_of_other", "nunique"),
+    )
+    found = own.merge(spread.reset_index(), on=["cell", *LIKE])
     is_below = found["value"] < found["low"] / (1 + FAR)
     is_above = found["value"] > found["high"] * (1 + FAR)
     is_time = found["unit"] == "s"

@@ -10,7 +10,7 @@ The first six are the time in which any kernel computes; waiting, transfer and i
 """
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from os.path import commonprefix
 from typing import NamedTuple
 
@@ -73,20 +73,7 @@ class Parts:
     @property
     def total(self) -> float:
         """The length of the step."""
-        return sum(getattr(self, name) for name in ADDING_UP)
-
-
-ADDING_UP = (
-    "alone",
-    "slowed",
-    "apart",
-    "extra",
-    "gone",
-    "at_once",
-    "waiting",
-    "transfer",
-    "idle",
-)
+        return sum(astuple(self)[:-4])
 
 
 def take_apart(steps: list[Step], alone: list[Step]) -> list[Parts]:

@@ -212,10 +212,8 @@ def join_launches(trace: Trace) -> np.ndarray:
 def operator_names(trace: Trace) -> np.ndarray:
     """For each name whether its ranges are autograd's: it looks so, they are numbered, or the trace
     says so."""
-    operator = np.zeros(len(trace.names), dtype=bool)
+    operator = trace.names_that(people.is_operator)
     codes, sequence = arrays(trace.ranges, "name", "sequence")
-    for code in np.unique(codes):
-        operator[code] = people.is_operator(trace.names[code])
     operator[codes[sequence >= 0]] = True
     operator[list(trace.operators)] = True
     return operator

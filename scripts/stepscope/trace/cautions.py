@@ -75,7 +75,7 @@ def _warnings(found: Attribution, are_listed: bool) -> Iterator[tuple[str, str]]
         name = _NAME[trace.profiler]
         yield (
             "no named ranges",
-            f"there are no phases; name them in the program with {name} and {record}",
+            f"there are no phases; name them in the program ({name}) and {record}",
         )
     elif total and has_calls and share < COVERED:
         listed = "; the ranges that are there are listed below, and" if are_listed else ";"

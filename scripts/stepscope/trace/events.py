@@ -1,6 +1,6 @@
 """What a trace consists of, whichever profiler wrote it. Times are in nanoseconds on one clock."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -32,20 +32,13 @@ KERNEL, MEMORY, GRAPH = range(3)
 _PROCESS_ID = 2**24 - 1  # the last bits of Nsight Systems' number of a process
 
 
-class Names:
-    """The names of a trace's events, each kept once: events refer to `list` by position."""
+class Names(dict[str, int]):
+    """The names of a trace's events, each with its position, by which events refer to it: one that
+    is asked for is added if it is new."""
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        self.list = list(known)
-        self._codes = {name: code for code, name in enumerate(self.list)}
-
-    def code(self, name: str) -> int:
-        """Position of a name, which is added if it is new."""
-        code = self._codes.get(name)
-        if code is None:
-            code = self._codes[name] = len(self.list)
-            self.list.append(name)
-        return code
+    def __missing__(self, name: str) -> int:
+        self[name] = len(self)
+        return self[name]
 
     def operator(self, text: str) -> tuple[int, int]:
         """(code, sequence number or -1) of a range's text.
@@ -56,9 +49,9 @@ class Names:
         """
         name, found, rest = text.partition(", seq = ")
         if not found:
-            return self.code(text.partition(", op_id = ")[0]), -1
+            return self[text.partition(", op_id = ")[0]], -1
         digits = rest.partition(",")[0]
-        return self.code(name_of_operator(name)), int(digits) if digits.isdecimal() else -1
+        return self[name_of_operator(name)], int(digits) if digits.isdecimal() else -1
 
 
 def name_of_operator(name: str) -> str:
@@ -156,7 +149,7 @@ def together(traces: list[Trace]) -> Trace:
     operators: set[int] = set()
     rows = 0
     for number, trace in enumerate(traces):
-        code = np.array([names.code(name) for name in trace.names], dtype=np.int64)
+        code = np.array([names[name] for name in trace.names], dtype=np.int64)
         operators |= set(code[list(trace.operators)].tolist())
         own = {
             name: table.assign(name=code[table["name"].to_numpy()], file=number)
@@ -174,7 +167,7 @@ def together(traces: list[Trace]) -> Trace:
     at = np.argsort(order)[messages["operation"].to_numpy(dtype=np.int64)]
     every["operations"] = every["operations"].iloc[order].reset_index(drop=True)
     return Trace(
-        names=names.list,
+        names=list(names),
         ranges=every["ranges"],
         calls=every["calls"],
         operations=every["operations"],

@@ -22,6 +22,7 @@ from stepscope.trace.nesting import climb, latest_before, nest
 
 _OWN_WORK = 0.5
 _MOST = 2**63
+_EVENT = ["kind", "name", "pid", "tid", "args", "ts", "dur"]
 # Column → (argument, what stands where it is none).
 _ARGUMENTS = {
     "sequence": ("Sequence number", -1),
@@ -140,24 +141,27 @@ def _events(found: list[dict]) -> pd.DataFrame:
         if kind == OPERATOR:
             name = events.name_of_operator(name)
         said = event.get("args")
-        arguments = said if isinstance(said, dict) else {}
-        own.append(event | {"kind": kind, "name": name, "args": arguments})
-    start = np.array([round(float(event["ts"]) * 1000) for event in own], dtype=np.int64)
-    length = [max(round(float(event.get("dur") or 0) * 1000), 0) for event in own]
-    arguments_of_all = [event["args"] for event in own]
-    table = pd.DataFrame(
-        {
-            "kind": np.array([event["kind"] for event in own], dtype=np.int64),
-            "name": [event["name"] for event in own],
-            "pid": pd.Series([_key(event.get("pid")) for event in own], dtype=object),
-            "tid": pd.Series([_key(event.get("tid")) for event in own], dtype=object),
-            "start": start,
-            "end": start + np.array(length, dtype=np.int64),
-            "args": arguments_of_all,
-        }
+        own.append(
+            {
+                "kind": kind,
+                "name": name,
+                "pid": _key(event.get("pid")),
+                "tid": _key(event.get("tid")),
+                "args": said if isinstance(said, dict) else {},
+                "ts": event["ts"],
+                "dur": event.get("dur") or 0,
+            }
+        )
+    table = pd.DataFrame(own, columns=_EVENT, dtype=object)
+    microseconds = table[["ts", "dur"]].astype(float)
+    whole = (microseconds * 1000).round().astype(np.int64)
+    table = table.assign(
+        kind=table["kind"].astype(np.int64),
+        start=whole["ts"],
+        end=whole["ts"] + whole["dur"].clip(lower=0),
     )
     for column, (key, otherwise) in _ARGUMENTS.items():
-        table[column] = _numbers(arguments_of_all, key, otherwise)
+        table[column] = _numbers(table["args"].tolist(), key, otherwise)
     return table.sort_values("start", kind="stable", ignore_index=True)
 
 

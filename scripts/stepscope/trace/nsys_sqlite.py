@@ -30,17 +30,8 @@ CALLS = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
 RANGES = "NVTX_EVENTS"
 DIAGNOSTICS = "DIAGNOSTIC_EVENT"
 GPUS = ("TARGET_INFO_CUDA_GPU", "TARGET_INFO_GPU")
-# Any of these says that the file is an export, even of a capture in which nothing happened.
-KNOWN = (
-    KERNELS,
-    COPIES,
-    FILLS,
-    GRAPHS,
-    *CALLS,
-    RANGES,
-    "META_DATA_EXPORT",
-    "TARGET_INFO_SESSION_START_TIME",
-)
+# What the names of tables begin with, even in an export of a capture in which nothing happened.
+KNOWN = ("CUPTI_ACTIVITY_KIND_", RANGES, "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME")
 
 # ENUM_NSYS_EVENT_TYPE: ranges of NVTX and of NVTXT.
 _PUSH_POP = (59, 70)
@@ -151,21 +142,21 @@ def _text(value: object) -> str:
 
 
 def _trace(database: _Database) -> Trace:
-    if not database.tables.keys() & set(KNOWN):
+    if not any(name.startswith(KNOWN) for name in database.tables):
         raise ValueError("it has none of its tables")
     names = Names()
     strings = _strings(database, names)
     calls = _calls(database, names, strings)
     operations = _operations(database, names, strings, calls)
+    ranges = _ranges(database, names)
     trace = Trace(
-        names=names.list,
-        ranges=_ranges(database, names),
+        names=list(names),
+        ranges=ranges,
         calls=calls,
         operations=operations,
         devices=dict(gpu for table in GPUS for gpu in database.texts(table, "id", "name")),
     )
     trace.diagnostics = _diagnostics(database, trace)
-    ranges = trace.ranges
     trace.ranges = ranges.assign(end=ranges["end"].mask(ranges["cut"], trace.end))
     return trace
 
@@ -173,8 +164,8 @@ def _trace(database: _Database) -> Trace:
 def _strings(database: _Database, names: Names) -> _Codes:
     """From identifiers of the export's own string table to codes of names; what it does not have is
     _UNNAMED."""
-    unknown = names.code(_UNNAMED)
-    found = {key: names.code(text) for key, text in database.texts("StringIds", "id", "value")}
+    unknown = names[_UNNAMED]
+    found = {key: names[text] for key, text in database.texts("StringIds", "id", "value")}
     known = pd.Series(found, dtype=np.int64)
     return lambda identifiers: known.reindex(identifiers, fill_value=unknown).to_numpy()
 
@@ -330,7 +321,7 @@ def _coded(names: Names, text: Callable[[int], str]) -> _Codes:
 
     def codes(numbers: pd.Series) -> np.ndarray:
         known, inverse = np.unique(numbers, return_inverse=True)
-        code = [names.code(text(number)) for number in known.tolist()]
+        code = [names[text(number)] for number in known.tolist()]
         return np.array(code, dtype=np.int64)[inverse]
 
     return codes

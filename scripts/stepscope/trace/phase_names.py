@@ -86,10 +86,10 @@ def _families(
 
 def _codes(names: list[str], label: dict[int, str]) -> tuple[list[str], np.ndarray]:
     """(names with the labels added, for each old code the new one)."""
-    known = Names(names)
+    known = Names(zip(names, range(len(names)), strict=True))
     code = np.arange(len(names))
-    code[list(label)] = [known.code(text) for text in label.values()]
-    return known.list, code
+    code[list(label)] = [known[text] for text in label.values()]
+    return list(known), code
 
 
 def _outermost(

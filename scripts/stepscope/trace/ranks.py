@@ -163,19 +163,17 @@ def _kernels(found: Attribution, every: pd.DataFrame) -> pd.DataFrame:
     if mean.empty:
         return pd.DataFrame()
     calls = (of_rank.size() / of_rank["steps"].first()).unstack().max(axis=1)[mean.index]
-    fastest = mean.min(axis=1)
-    slowest = mean.max(axis=1)
     table = pd.DataFrame(
         {
             "kernel": kernel_names.shorts(found.named(mean.index)),
             "calls": calls,
             "fastest_rank": mean.idxmin(axis=1),
             "slowest_rank": mean.idxmax(axis=1),
-            "fastest": fastest,
-            "slowest": slowest,
-            "difference": (slowest - fastest) * calls,
+            "fastest": mean.min(axis=1),
+            "slowest": mean.max(axis=1),
         }
     )
+    table["difference"] = (table["slowest"] - table["fastest"]) * calls
     return table.nlargest(MOST_KERNELS, "difference").reset_index(drop=True)
 
 

@@ -30,17 +30,20 @@ _HIDDEN = re.compile(
     r"|layers|per_layer|(layer|remainder)_modules|backward_elementwise(_time)?|min|max|std"
     r"|gpu_(min|max|std)|top_calls"
 )
-# Columns → (unit, how many of it the table's unit is, decimals); the first that fits.
+# Columns → (unit, how many of it the table's unit is, how a number is written); the first that
+# fits.
 _UNITS = (
-    (r".*(median|max|min|std|_each)|(fast|slow)est", ("µs", 1e6, 2)),
+    (r".*(median|max|min|std|_each)|(fast|slow)est", ("µs", 1e6, ",.2f")),
     (
         r"time|.*_time|host_exclusive|idle_with_host|wall|busy|idle|hidden|exposed|before|after"
         r"|difference|step|compute|waiting|transfer|waited_for|slowed",
-        ("ms a step", 1e3, 3),
+        ("ms a step", 1e3, ",.3f"),
     ),
-    (r"(bus_)?rate", ("GB/s", 1e-9, 2)),
-    (r".*share", ("%", 1e2, 1)),
-    (r".*", ("", 1.0, 0)),
+    (r"(bus_)?rate", ("GB/s", 1e-9, ",.2f")),
+    (r".*share", ("%", 1e2, ",.1f")),
+    (r"process|device", ("", 1.0, ".0f")),
+    (r"count|bytes|elements|(.*_)?rank", ("", 1.0, ",.0f")),
+    (r".*", ("", 1.0, ".6g")),
 )
 _LABELS = {
     "composition": "calls a step",
@@ -49,7 +52,6 @@ _LABELS = {
     "bytes": "B a step",
     "rate": "GB/s",
 }
-_WHOLE = {"count", "bytes", "elements", "rank", "fastest_rank", "slowest_rank"}
 
 
 def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
@@ -124,8 +126,8 @@ def _composition(row: dict) -> str:
     return text + (f" ({row['remainder_modules']})" if row["remainder_modules"] else "")
 
 
-def _unit(column: str) -> tuple[str, float, int]:
-    """(a column's unit, how many of it the table's unit is, decimals); "" of one without."""
+def _unit(column: str) -> tuple[str, float, str]:
+    """A column's row of _UNITS; the unit of one without is ""."""
     return next(unit for pattern, unit in _UNITS if re.fullmatch(pattern, column))
 
 
@@ -144,11 +146,5 @@ def value_text(column: str, value: object) -> str:
         return "–"
     if not isinstance(value, int | float):
         return str(value)
-    unit, factor, decimals = _unit(column)
-    if unit:
-        return f"{factor * value:,.{decimals}f}" + " %" * (unit == "%")
-    if column in ("process", "device"):
-        return f"{value:.0f}"
-    if column in _WHOLE:
-        return f"{value:,.0f}"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    unit, factor, form = _unit(column)
+    return f"{factor * value:{form}}" + " %" * (unit == "%")

@@ -36,21 +36,16 @@ def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
     steps = found.occurrences(found.step_phase)
     by_length = np.argsort(found.lengths[steps.index], kind="stable")
     whole = steps.iloc[by_length[(len(steps) - 1) // 2]]
-    views: list[tuple[str, pd.Series, np.ndarray | None]] = [("step", whole, None)]
+    parts = [_view(found, whole, None, pixels).assign(view="step")]
     ranges = found.trace.ranges
     inside = (ranges["start"] >= whole["start"]) & (ranges["end"] <= whole["end"])
     inside &= (ranges["name"] == attention_code(found)) & (ranges["thread"] == whole["thread"])
     attentions = ranges[inside].sort_values("start")
     if len(attentions):
         middle = attentions.iloc[len(attentions) // 2]
-        views.append(("one attention", middle, _launched(found, middle)))
-    parts = [
-        _view(found, at, own, pixels).assign(view=view)
-        for view, at, own in views
-        if at["end"] > at["start"]
-    ]
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS)
-    return table[_COLUMNS]
+        own = _view(found, middle, _launched(found, middle), pixels)
+        parts.append(own.assign(view="one attention"))
+    return pd.concat(parts, ignore_index=True)[_COLUMNS]
 
 
 def _launched(found: Attribution, at: pd.Series) -> np.ndarray:
@@ -68,6 +63,8 @@ def _view(
     """The lanes of what happens in a view, in its process or thread. at: the view's range;
     launched: mask of the operations, where they are not all that run in it."""
     trace, end = found.trace, at["end"]
+    if end == at["start"]:
+        return pd.DataFrame(columns=_COLUMNS)
     operations = trace.operations.assign(category=np.array(CATEGORIES)[found.category])
     if launched is not None:
         operations = operations[launched]

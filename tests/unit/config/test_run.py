@@ -235,3 +235,19 @@ def test_a_folder_that_snakemake_cannot_write_to_is_one_line(tmp_path, monkeypat
     monkeypatch.setattr(run, "is_full", lambda folder: True)
     said = f"the disk of {tmp_path} is full; make room and run again, nothing is lost"
     assert run.unready(tmp_path, is_dry=False) == said
+    monkeypatch.setattr(run, "is_full", lambda folder: folder.name == "results")
+    assert f"the disk of {tmp_path}/results is full" in run.unready(tmp_path, is_dry=False)
+
+
+def test_what_snakemake_would_answer_by_itself_is_one_line_before_it_begins(tmp_path, monkeypatch):
+    given, folder = tmp_path / "given.yaml", tmp_path / "read-only"
+    folder.mkdir()
+    given.write_text("a: [")
+    assert run.refused(["report", "--configfile", str(given)]).startswith(f"{given}, line ")
+    monkeypatch.setattr(os, "access", lambda path, mode: path != folder)
+    assert run.refused(["report", "-d", str(tmp_path)]) is None
+    for words in (["-d", str(folder)], [f"--directory={folder}", "-np"]):
+        assert run.refused(words).startswith(f"cannot write in {folder}: ")
+    assert run.refused(["-d", str(folder / "new")]) is None  # Snakemake makes it
+    (folder / ".snakemake").mkdir()
+    assert run.refused(["-d", str(folder), "--dry-run"]) is None

@@ -73,7 +73,10 @@ def test_it_is_the_closed_form_of_a_size(precision, attention, optimizer):
     size, parts, _ = fake_peak.of_spec(SPEC | options)
     setup = Setup(ModelShape(64, 128, 6, 4, 200), 2, 128, precision, attention, optimizer)
     assert size == pytest.approx(peak(setup, "step").bytes, rel=0.004)
-    assert sum(each["bytes"] for each in parts) == size
+    of_bytes = {each["category"]: each["bytes"] for each in parts}
+    assert sum(of_bytes.values()) == size
+    # beside the two moments PyTorch's has a step count of each parameter
+    assert of_bytes["optimizer state"] == pytest.approx(2 * of_bytes["parameters"], rel=1e-3)
 
 
 def test_a_model_of_ones_own_against_its_recording(monkeypatch, request):

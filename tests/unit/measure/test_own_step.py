@@ -318,6 +318,14 @@ def test_the_example_of_muon_makes_a_momentum_nearly_orthogonal(project_root):
         assert found.max() < 1.3
 
 
+def test_a_capture_that_fails_says_what_failed_in_the_steps_file(spec):
+    work = StepWorkload(spec("later"))
+    work.phases("step")["step"]()
+    with pytest.raises(ModelError):
+        work.captured()()
+    assert "run() fails: line" in str(work.failed)
+
+
 def test_steps_of_a_loop_are_recorded(tmp_path, one_thread):
     weight = torch.nn.Parameter(torch.ones(50, 50))
     with record(tmp_path / "out", steps=2, warmup=1, device="cpu") as recorded:

@@ -88,3 +88,11 @@ def test_what_is_committed_is_of_several_cards():
     products = known.query("gpu == 'NVIDIA H200' and size == 'matmul' and precision == 'bf16'")
     assert products["card"].nunique() >= 2
     assert products["value"].between(790e12, 989.5e12).all()
+
+
+def test_a_card_is_not_held_against_itself(found, monkeypatch):
+    monkeypatch.setitem(CELLS[0], "gpu_uuid", "a")
+    plain = dict.fromkeys(("mode", "phase", "options"), "")
+    (row,) = found(plain | rate(100.0))
+    assert (row["cards"], row["low"], row["high"]) == (1, 102, 102)
+    assert found(plain | rate(10.0, precision="fp32")) == []

@@ -158,7 +158,7 @@ HOSTILE = {
     "a buffer": (b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b"x.", ""),
     "a frame without end": (
         b"\x80\x04\x95" + (1 << 40).to_bytes(8, "little") + b"x.",
-        "1099511627776 bytes",
+        "damaged",
     ),
     "a key that is endless to hash": (LAUGHING_KEY, "takes more than 1 s"),
     "keys that collide": (
@@ -169,12 +169,12 @@ HOSTILE = {
     "exponential sharing": (LAUGHS, "not a memory snapshot"),
     "a huge text": (
         b"\x80\x04\x8d" + (1 << 60).to_bytes(8, "little") + b"x.",
-        "1152921504606846976 bytes",
+        "damaged",
     ),
     "huge bytes": (b"\x80\x04\x8e" + (1 << 34).to_bytes(8, "little") + b"x.", "memory"),
     "a huge number": (
         b"\x80\x04\x8b" + (1 << 30).to_bytes(4, "little") + b"1.",
-        "1073741824 bytes",
+        "damaged",
     ),
     "a number for the end of a huge table": (b"\x80\x02]r\xff\xff\xff\x7f.", "memory"),
     "a reference to nothing": (b"\x80\x04j\xff\xff\xff\x7f.", "damaged"),
@@ -182,7 +182,7 @@ HOSTILE = {
     "no values": (b"\x80\x04.", "damaged"),
     "marks without end": (b"\x80\x04" + b"(" * 100_000 + b".", "damaged"),
     "a newer protocol": (b"\x80\x09N.", "protocol: 9"),
-    "an empty file": (b"", "empty"),
+    "an empty file": (b"", "Ran out of input"),
     "another dict": (pickle.dumps({"state_dict": {}}), "neither segments nor device_traces"),
     "segments that are none": (
         pickle.dumps({"segments": {"a": 1}, "device_traces": []}),
@@ -259,7 +259,7 @@ def test_a_packed_file_that_is_cut_off_or_a_bomb_is_refused(tmp_path):
     path.write_bytes(
         gzip.compress(b"\x80\x04\x8e" + (100 << 20).to_bytes(8, "little") + bytes(100 << 20))
     )
-    with pytest.raises(SnapshotError, match="unpacks to too much"):
+    with pytest.raises(SnapshotError, match="unpacked it is larger than 64 MB"):
         loader.read(path)
 
 

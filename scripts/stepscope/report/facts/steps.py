@@ -22,6 +22,17 @@ CRUMB = 0.001  # of the peak: less is not listed
 PLACE = ("size", "context", "batch")
 
 
+def _series(*quantities: str) -> cached_property[Maybe]:
+    """The fact that is the first of these series that there is, of the whole step."""
+
+    def measured(step: "OwnStep") -> Maybe:
+        same = {"study": "timing", "phase": [WHOLE, ""]} | step.where
+        found = (step.data.measured(quantity, **same) for quantity in quantities)
+        return next(filter(None, found), None)
+
+    return cached_property(measured)
+
+
 @frozen
 class Part:
     """A phase of a step: its time by the clock, as a share of all phases' together."""
@@ -44,48 +55,14 @@ class OwnStep:
         """Class, parameters, dtype and optimizer, as its file built them."""
         return shown(self._built, parameters="parameters", trained="parameters")
 
-    def _series(self, quantity: str, study: str = "timing") -> Maybe:
-        return self.data.measured(quantity, study=study, phase=[WHOLE, ""], **self.where)
-
-    @cached_property
-    def step(self) -> Maybe:
-        """As a loop runs it, by the clock."""
-        return self._series("time")
-
-    @cached_property
-    def first(self) -> Maybe:
-        """The very first one of a process."""
-        return self._series("first_step_time")
-
-    @cached_property
-    def gpu(self) -> Maybe:
-        """Without the host: host-free, else busy."""
-        return self._series("alone_time")
-
-    @cached_property
-    def launches(self) -> Maybe:
-        """On a GPU; on a CPU the operators."""
-        return self._series("launches") or self._series("operators")
-
-    @cached_property
-    def peak(self) -> Maybe:
-        """From the driver; on a CPU of the process."""
-        return self._series("peak_reserved") or self._series("peak_resident")
-
-    @cached_property
-    def energy(self) -> Maybe:
-        """A step's."""
-        return self._series("energy")
-
-    @cached_property
-    def rate(self) -> Maybe:
-        """What it multiplies a second."""
-        return self._series("flops")
-
-    @cached_property
-    def tokens(self) -> Maybe:
-        """A second, of one that says so."""
-        return self._series("tokens_per_second")
+    step = _series("time")  # as a loop runs it, by the clock
+    first = _series("first_step_time")  # the very first one of a process
+    gpu = _series("alone_time")  # without the host: host-free, else busy
+    energy = _series("energy")
+    rate = _series("flops")  # what it multiplies a second
+    tokens = _series("tokens_per_second")
+    launches = _series("launches", "operators")  # the second one on a CPU
+    peak = _series("peak_reserved", "peak_resident")  # likewise
 
     @cached_property
     def each(self) -> Maybe:
