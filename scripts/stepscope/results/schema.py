@@ -487,11 +487,13 @@ _ALL = (
         numbers(
             "s",
             first="in the first step",
+            second="in the second one",
             later="in a later one",
         ),
         numbers(
             "1",
             first_calls="in the first step",
+            second_calls="in the second one",
             later_calls="in a later one",
         ),
     ),
