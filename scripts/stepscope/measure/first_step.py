@@ -89,6 +89,5 @@ def compared(first: Profile, second: Profile, steady: Profile) -> dict:
             row[f"calls_{which}"] = sum(calls for _, calls in events)
             rest[f"{which}_seconds"] -= row[f"{which}_seconds"]
         parts.append(row)
-    calls = dict.fromkeys((f"calls_{which}" for which in profiles), None)
-    parts.append({"part": REST} | calls | rest)
+    parts.append({"part": REST} | rest)
     return {"parts": parts}
