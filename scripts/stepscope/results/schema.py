@@ -652,7 +652,7 @@ _ALL = (
     ),
     _of_cells(
         "sums",
-        "a sum of many equal addends in some format",
+        "a sum of many addends in some format",
         axes(
             variant=("sum", "how it is computed"),
             sum_dtype="type",
