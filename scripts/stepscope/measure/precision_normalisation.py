@@ -1,5 +1,5 @@
-"""LayerNorm, RMSNorm, softmax and cross-entropy: what autocast runs in fp32, and what comes out where 16 bits are
-forced on them."""
+"""LayerNorm, RMSNorm, softmax and cross-entropy: what autocast runs in fp32, and what comes out
+where 16 bits are forced on them."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
