@@ -100,7 +100,10 @@ def _profiled(spec: dict, samples: Samples, profiler: Profiler) -> dict | None:
             run(named, False)
         clock.synchronize()
     ranges.turn_on(None)
-    return compared(*cold, profiled(plain, device)) if cold else None
+    if not is_cold:
+        return None
+    first, second = cold
+    return compared(first, second, profiled(plain, device))
 
 
 def _step(work: Workload, mode: str, clock: Clock, named: Named) -> PhaseTimes:

@@ -279,7 +279,7 @@ def test_attention_moves_what_its_code_says(gpu):
 def test_a_call_of_attention_by_time_operations_and_bytes(gpu):
     found = inside.facts(gpu)
     assert found.place.key == ("big", 1024, 4)
-    whole, (scores, softmax) = found.whole, found.parts
+    whole, (_, softmax) = found.whole, found.parts
     assert (whole["gpu_time"].value, whole["gpu_max"].value) == near((0.01, 0.012))
     told = {name: softmax[name].value for name in ("gpu_time", "flop", "bytes", "kernels")}
     assert told == near({"gpu_time": 0.005, "flop": 1e9, "bytes": 10e9, "kernels": 2})
