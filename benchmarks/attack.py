@@ -1,16 +1,19 @@
 """Hostile files in the place of good ones: each has to be refused in one line, or to do no harm.
 
 python benchmarks/attack.py [--kinds records samples …] [--count N] [--seed 0] [--folder DIR]
+                            [--jobs N]
 
 Each input is a good file that is spoilt, by a draw that the seed repeats. The program that it is
 meant for gets it in a process of its own, within 30 s (what starts Snakemake or torch: 60 or 90)
-and 4 GiB. The kinds, each a module of benchmarks/attacks:
+and 4 GiB. The kinds, each of a module of benchmarks/attacks:
 
-  records, samples   of cells of report/example/llama: the tables are made of them
+  models             of one's own: measured as a cell is
+  fits               flags and models of one's own: whether a step fits a card
   configurations     planned as the workflow does, and by Snakemake itself with --configfile
+  records, samples   of cells of report/example/llama: the tables are made of them
+  ranks              of several devices: records of report/example/devices, flags, traces
   published          figures that others published: looked at by the workflow, put in the tables
   traces, snapshots  of torch.profiler, Nsight Systems, the memory recorder: analysed by hand
-  models             of one's own: measured as a cell is
 
 Prints a table, a row a kind, and what came out otherwise than it should:
 
@@ -22,41 +25,59 @@ Prints a table, a row a kind, and what came out otherwise than it should:
   traceback (or lines that say too much), hang, memory, outside (files that were written elsewhere),
   orphan (processes that are left): defects
 
-Exit code 1 if there is one of the last six. Takes some ten minutes on two cores.
+Exit code 1 if there is one of the last six. Takes TIME on two cores.
 """
 
 import argparse
 import contextlib
+import itertools
+import multiprocessing
+import os
 import random
+import resource
 import shutil
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "benchmarks")]
 
 # Loaded once, for all inputs: each is tried in a fork of this process.
-from attacks import cells, configurations, models, published, recordings, trying  # noqa: E402
+from attacks import (  # noqa: E402
+    cells,
+    configurations,
+    fitting,
+    models,
+    published,
+    ranks,
+    recordings,
+    trying,
+)
 from stepscope.machine import process  # noqa: E402
 
 VERDICTS = ("refused", "warned", "harmless")
 DEFECTS = ("wrong", "traceback", "hang", "memory", "outside", "orphan")
 # Kind → what makes, in a folder of good files, a function that makes an attempt.
 KINDS: dict[str, Callable[[Path], Callable]] = {
-    "records": partial(cells.spoiling, cells.RECORDS),
-    "samples": partial(cells.spoiling, cells.SAMPLES),
+    "models": models.models,  # first, for some wait half a minute
+    "fits": fitting.fitting,
     "configurations": configurations.configurations,
+    "records": partial(cells.spoiling, cells.RECORDS, studies=(*cells.STUDIES, "precision")),
+    "samples": partial(cells.spoiling, cells.SAMPLES),
+    "ranks": ranks.ranks,
     "published": published.published,
     "traces": recordings.traces,
     "snapshots": recordings.snapshots,
-    "models": models.models,
 }
-COUNTS = {"configurations": 260, "traces": 200, "snapshots": 200, "models": 40}
-COUNT = 120  # of another kind
+COUNTS = {"configurations": 250, "traces": 160, "snapshots": 160, "models": 40}
+COUNT = 110  # of another kind
+Outcome = tuple[str, str, str]  # verdict, what was spoilt, what was said
 
 
 def main() -> None:
@@ -64,28 +85,39 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     flags.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    flags.add_argument("--count", type=int, help="inputs of each kind (some 1,000 in all)")
+    flags.add_argument("--count", type=int, help="inputs of each kind (some 1,100 in all)")
     flags.add_argument("--seed", type=int, default=0)
     flags.add_argument("--folder", type=Path, help="where to work (a temporary folder)")
+    usable = len(os.sched_getaffinity(0))
+    flags.add_argument("--jobs", type=int, default=usable, help="at a time (%(default)s)")
     given = flags.parse_args()
+    began = time.monotonic()
     found = {}
     with contextlib.ExitStack() as stack:
         place = given.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        for kind in given.kinds:
-            count = given.count or COUNTS.get(kind, COUNT)
-            found[kind] = attacked(kind, count, given.seed, place.resolve())
+        counts = {kind: given.count or COUNTS.get(kind, COUNT) for kind in given.kinds}
+        forking = multiprocessing.get_context("fork")
+        pool = stack.enter_context(ProcessPoolExecutor(given.jobs, forking, prepared))
+        inputs = [(kind, number) for kind in counts for number in range(counts[kind])]
+        outcomes = pool.map(partial(one, seed=given.seed, place=place.resolve()), inputs)
+        for kind in counts:
+            found[kind] = list(itertools.islice(outcomes, counts[kind]))
             print(table({kind: found[kind]}).splitlines()[-1], file=sys.stderr, flush=True)
     print(table(found))
-    outcomes = [(kind, *outcome) for kind in found for outcome in found[kind]]
-    defects = [outcome for outcome in outcomes if outcome[1] in DEFECTS]
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processors")
+    told = [(kind, *outcome) for kind in found for outcome in found[kind]]
+    defects = [outcome for outcome in told if outcome[1] in DEFECTS]
     for kind, verdict, how, said in defects:
         print(f"{kind}: {verdict}: {how}: {said}")
     sys.exit(bool(defects))
 
 
-def table(found: dict[str, list[tuple[str, str, str]]]) -> str:
+def table(found: dict[str, list[Outcome]]) -> str:
     """Inputs of each kind, and how many of them came out how, as Markdown."""
     columns = (*VERDICTS, *DEFECTS)
+    if len(found) > 1:
+        found = found | {"all": list(itertools.chain.from_iterable(found.values()))}
     lines = [f"| kind | tried | {' | '.join(columns)} |", "|---" * (2 + len(columns)) + "|"]
     for kind, outcomes in found.items():
         counts = Counter(verdict for verdict, _, _ in outcomes)
@@ -94,23 +126,39 @@ def table(found: dict[str, list[tuple[str, str, str]]]) -> str:
     return "\n".join(lines)
 
 
-def attacked(kind: str, count: int, seed: int, place: Path) -> list[tuple[str, str, str]]:
-    """(verdict, what was spoilt, what was said) of each input of a kind."""
-    process.adopt_orphans()  # so that they are seen
-    good, work = place / "good", place / "work"
+def attacked(kind: str, count: int, seed: int, place: Path) -> list[Outcome]:
+    """What came of each input of a kind."""
+    prepared()
+    return [one((kind, number), seed, place) for number in range(count)]
+
+
+def prepared() -> None:
+    """Have this process see what processes are left behind."""
+    process.adopt_orphans()
+    made.cache_clear()
+
+
+@cache
+def made(kind: str, good: Path) -> Callable:
+    """What makes an attempt of a kind, of good files that it puts into a folder."""
     shutil.rmtree(good, ignore_errors=True)
-    make = KINDS[kind](good)
-    found = []
-    for number in range(count):
-        draw = random.Random(f"{seed} {kind} {number}")
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        attempt = make(work, draw)
-        verdict, said = trying.tried(attempt, work)
-        found.append((verdict, attempt.how, said))
-        if verdict in DEFECTS:
-            print(f"{kind} {number}: {verdict}: {attempt.how}: {said}", file=sys.stderr, flush=True)
-    return found
+    return KINDS[kind](good)
+
+
+def one(which: tuple[str, int], seed: int, place: Path) -> Outcome:
+    """What came of an input: (its kind, its number)."""
+    kind, number = which
+    draw = random.Random(f"{seed} {kind} {number}")
+    own = place / str(os.getpid())  # several are at work
+    work = own / "work"
+    make = made(kind, own / "good" / kind)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    attempt = make(work, draw)
+    verdict, said = trying.tried(attempt, work)
+    if verdict in DEFECTS:
+        print(f"{kind} {number}: {verdict}: {attempt.how}: {said}", file=sys.stderr, flush=True)
+    return verdict, attempt.how, said
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def measured(spec: dict, settings, plant) -> list[dict]:
         if plant:
             plant()
         examined = cell.together(measuring.examine)
-    return measuring.rank_rows(examined)
+    return measuring.step_tables(examined)["ranks"]
 
 
 def plant_faults() -> None:

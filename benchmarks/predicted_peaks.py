@@ -5,10 +5,12 @@ python benchmarks/predicted_peaks.py [ARCHIVE ...]     without one: the committe
 
 Held against the prediction is what tensors asked for. cuBLAS' workspaces are counted where a
 variant is the first of its process to multiply; later ones find them there, and a record subtracts
-what was there. A variant in CUDA graphs allocates in pools of its own, of which `asked` counts
-nothing when they are replayed: its reserved memory is taken, which the allocator rounds up, and
-which is told apart. Left out are variants whose record holds less before the optimizer than
-weights, gradients and state are: what their process subtracted was freed later.
+what was there. Left out are variants whose record holds less before the optimizer than weights,
+gradients and state are: what their process subtracted was freed later.
+
+What the allocator reserved of whole steps is told as a multiple of the prediction: of what ran
+first in its process, as all others found pieces of memory there. A step that is replayed from CUDA
+graphs allocates in pools of its own, of which `asked` counts nothing: of it this alone is known.
 """
 
 import argparse
@@ -32,6 +34,7 @@ from stepscope.model.shape import ModelShape  # noqa: E402
 
 COMMITTED = (
     "report/example/h200/cells.zip",
+    "report/example/devices/cells.zip",
     "report/reference/h100.zip",
     "tests/data/h100_smoke.zip",
     "tests/data/cpu_default.zip",
@@ -49,7 +52,8 @@ STRATEGIES = {
     "zero": "zero-1",
     "fsdp": "fsdp",
 }
-STUDIES = ("memory", "ladder", "parallel")
+STUDIES = ("memory", "ladder", "parallel", "profile", "timing")
+RESERVED, OF_GRAPHS = "reserved", "reserved, graphs"
 OPTIONS = ("precision", "attention", "optimizer", "loss", "compile", "checkpoint")
 
 
@@ -84,16 +88,26 @@ def main() -> None:
             f" {row.measured / 2**30:8.3f} {row.predicted / 2**30:8.3f} GiB {row.error:+8.3%}"
         )
     for kind, errors in by_kind(found).items():
-        middle, most = statistics.median(errors), max(errors)
-        print(f"{kind:18} {len(errors):4} peaks, error: median {middle:.3%}, at most {most:.2%}")
+        if kind in (RESERVED, OF_GRAPHS):
+            told = "{:.3f} to {:.3f} times the prediction, median {:.3f}".format(*multiples(errors))
+        else:
+            sizes = [abs(error) for error in errors]
+            told = f"error: median {statistics.median(sizes):.3%}, at most {max(sizes):.2%}"
+        print(f"{kind:18} {len(errors):4} peaks, {told}")
 
 
 def by_kind(found: list[Row]) -> dict[str, list[float]]:
-    """Kind -> magnitudes of its errors."""
+    """Kind -> its errors."""
     errors: dict[str, list[float]] = {}
     for row in found:
-        errors.setdefault(row.kind, []).append(abs(row.error))
+        errors.setdefault(row.kind, []).append(row.error)
     return errors
+
+
+def multiples(errors: list[float]) -> tuple[float, float, float]:
+    """What was measured over what was predicted: the least, the most and the middle."""
+    found = [1 / (1 + error) for error in errors]
+    return min(found), max(found), statistics.median(found)
 
 
 def rows(archive: Path) -> Iterator[Row]:
@@ -120,12 +134,17 @@ def _of_cell(cell: str, record: dict, files: zipfile.ZipFile) -> Iterator[Row]:
         if setup is None or _is_impossible(record, variant["name"]):
             continue
         is_replayed = options.get("compile") == "graphs"
-        is_first = at == 0 or is_replayed
-        peaks = _peaks(record, variant["name"], "peak_reserved" if is_replayed else "peak_asked")
-        for mode, measured in peaks.items():
-            threads = 1 if mode == "inference" else 2
-            size = peak(setup, mode, threads * WORKSPACE if is_first else 0).bytes
-            yield Row(kind_of(options), cell, variant["name"], mode, measured, size)
+        name = variant["name"]
+        for mode, measured in _peaks(record, name, "peak_asked").items():
+            threads = 1 if options.get("mode") == "inference" else 2
+            size = peak(setup, mode, 0 if at else threads * WORKSPACE).bytes
+            if not is_replayed:
+                yield Row(kind_of(options), cell, name, mode, measured, size)
+        for mode, measured in _peaks(record, name, "peak_reserved").items():
+            if mode == "step" and (is_replayed or at == 0):
+                size = peak(setup, mode, 2 * WORKSPACE).bytes
+                kind = OF_GRAPHS if is_replayed else RESERVED
+                yield Row(kind, cell, name, mode, measured, size)
 
 
 def _peaks(record: dict, variant: str, quantity: str) -> dict[str, float]:
@@ -164,8 +183,7 @@ def setup_of(options: dict) -> Setup | None:
 def kind_of(options: dict) -> str:
     if options.get("strategy", "alone") != "alone":
         return "sharded"
-    compiled = options.get("compile", "none")
-    return {"none": "uncompiled", "graphs": "graphs (reserved)"}.get(compiled, "compiled")
+    return "compiled" if options.get("compile", "none") != "none" else "uncompiled"
 
 
 def _is_impossible(record: dict, variant: str) -> bool:

@@ -1,6 +1,6 @@
 """Ends runs of a tiny grid by signals at random moments, again and again, and counts what is lost.
 
-    python benchmarks/random_kills.py [--kills 120] [--seed 0] [--folder DIR]
+    python benchmarks/random_kills.py [--kills 120] [--seed 0] [--folder DIR [--minutes N]]
 
 SIGINT, SIGTERM, SIGHUP and SIGKILL each go to all processes of a run, to Snakemake alone, to one of
 the others alone, and to one of them after the program that reads what the run prints has ended, at
@@ -16,8 +16,13 @@ Counted are, and should all be 0:
 - orphans: processes that run 5 s after their run has ended
 - hangs: runs that have not ended after 300 s
 
-A run that fails without a signal, as where a lock is left, ends the program. What hangs or is left
-behind is counted, and only then ended. Exit code 1 if anything was counted.
+- manual steps: runs that fail without a signal, as where a lock is left; all starts anew then
+
+What hangs or is left behind is counted, and only then ended. Prints a row for each signal and
+target. Exit code 1 if anything was counted.
+
+With a folder it goes on where --minutes ended it: what came of each run is in its runs.jsonl, and
+what the next one does depends on the seed and on the runs before it alone.
 Runs on the CPU, for some 20 seconds a signal.
 """
 
@@ -26,6 +31,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import math
 import os
 import random
 import shutil
@@ -71,7 +77,7 @@ HANDLERS = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG
 ALL, SNAKEMAKE, OTHER = "all", "Snakemake", "one other"
 UNREAD = "one other, unread"
 TARGETS = (ALL, SNAKEMAKE, OTHER, UNREAD)
-COUNTED = ("measured again or gone", "half results", "orphans", "hangs")
+COUNTED = ("measured again or gone", "half results", "orphans", "hangs", "manual steps")
 LOOK = 0.02  # seconds between two looks at what there is
 AFTER_RECORD = 0.6  # seconds at most from a record's appearance to the signal
 GRACE = 5  # seconds after a run's end until what still runs is an orphan
@@ -84,39 +90,92 @@ def main() -> None:
     )
     flags.add_argument("--kills", type=int, default=120, help="how many signals (120)")
     flags.add_argument("--seed", type=int, default=0, help="of moments and order (0)")
-    flags.add_argument("--folder", type=Path, help="keep the copy there (a temporary folder)")
+    flags.add_argument("--folder", type=Path, help="work there, and go on (a temporary folder)")
+    flags.add_argument("--minutes", type=float, default=math.inf, help="to end after (none)")
     given = flags.parse_args()
-    chance = random.Random(given.seed)
     for number, handler in HANDLERS.items():  # a run inherits what nohup, or an `&`, ignores
         signal.signal(number, handler)
+    until = time.monotonic() + 60 * given.minutes
     with tempfile.TemporaryDirectory() as scratch:
-        project = copy_of_project((given.folder or Path(scratch)).resolve() / "project")
+        campaign = Campaign((given.folder or Path(scratch)).resolve(), given.seed)
+        while campaign.kills < given.kills and time.monotonic() < until:
+            campaign.go_on()
+        campaign.note(whole_run(campaign.project, whole_cells(campaign.project)))
+    print(campaign.table())
+    sys.exit(1 if campaign.counts.total() else 0)
+
+
+class Campaign:
+    """Runs of a folder, each with what came of it: a line of runs.jsonl."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.seed, self.project, self.log = seed, folder / "project", folder / "runs.jsonl"
+        self.runs: list[dict] = []
+        if self.log.exists():
+            self.runs = [json.loads(line) for line in self.log.read_text().splitlines()]
+        else:
+            copy_of_project(self.project)
+            began = time.monotonic()
+            self.note(whole_run(self.project, {}), seconds=time.monotonic() - began)
+
+    @property
+    def kills(self) -> int:
+        return sum(run["was_signalled"] for run in self.runs)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """What was counted in all runs."""
         counts: Counter[str] = Counter()
-        began = time.monotonic()
-        counts += whole_run(project, {}).counts
-        length = time.monotonic() - began
+        for run in self.runs:
+            counts.update(run["counts"])
+        return counts
+
+    def go_on(self) -> None:
+        """Another run, with the signal that has its turn."""
         ways = list(itertools.product(SIGNALS, TARGETS))
-        finished: dict[str, str] = {}
-        kills = 0
-        while kills < given.kills:
-            if kills % len(ways) == 0:
-                chance.shuffle(ways)
-            way = ways[kills % len(ways)]
-            if is_reported(project):
-                start_anew(project)
-                finished = {}
-            moment = chance.choice([None, chance.uniform(0, length)])
-            ended = ended_run(project, finished, way, chance, moment)
-            finished = ended.finished
-            counts += ended.counts
-            kills += ended.was_signalled
-            told = {name: number for name, number in ended.counts.items() if number}
-            print(
-                f"{kills:>4}  {ended.said:<46} {len(finished)} finished; {told or ''}", flush=True
-            )
-        counts += whole_run(project, finished).counts
-    print(f"{kills} signals; " + ", ".join(f"{name}: {counts[name]}" for name in COUNTED))
-    sys.exit(1 if counts.total() else 0)
+        turn, place = divmod(self.kills, len(ways))
+        random.Random(f"{self.seed} turn {turn}").shuffle(ways)
+        if is_reported(self.project):
+            start_anew(self.project)
+        chance = random.Random(f"{self.seed} run {len(self.runs)}")
+        moment = chance.choice([None, chance.uniform(0, self.runs[0]["seconds"])])
+        there = whole_cells(self.project)
+        self.note(ended_run(self.project, there, ways[place], chance, moment), way=ways[place])
+
+    def note(self, ended: "Ended", way: tuple = (None, ""), seconds: float = 0.0) -> None:
+        """Write down, and print, what became of a run."""
+        number, target = way if ended.was_signalled else (None, "")
+        told = {name: count for name, count in ended.counts.items() if count}
+        run = {
+            "signal": number.name if number else "",
+            "target": target,
+            "was_signalled": ended.was_signalled,
+            "seconds": seconds,
+            "counts": told,
+        }
+        self.runs.append(run)
+        with open(self.log, "a") as log:
+            log.write(json.dumps(run) + "\n")
+        finished = f"{len(ended.finished)} finished"
+        print(f"{self.kills:>4}  {ended.said:<46} {finished}; {told or ''}", flush=True)
+
+    def table(self) -> str:
+        """Signals by name and target, and what was counted after them, as Markdown."""
+        lines = [f"| signal | to | sent | {' | '.join(COUNTED)} |", "|---" * 8 + "|"]
+        rows = [(number.name, target) for number in SIGNALS for target in TARGETS]
+        for name, target in [*rows, ("none", "")]:
+            sent, counts = 0, Counter[str]()
+            for run in self.runs:
+                if (run["signal"] or "none", run["target"]) == (name, target):
+                    sent += 1
+                    counts.update(run["counts"])
+            lines.append(f"| {name} | {target} | {sent} | {_cells(counts)} |")
+        lines.append(f"| all |  | {self.kills} | {_cells(self.counts)} |")
+        return "\n".join(lines)
+
+
+def _cells(counts: Counter[str]) -> str:
+    return " | ".join(str(counts[name]) for name in COUNTED)
 
 
 def copy_of_project(folder: Path) -> Path:
@@ -197,7 +256,8 @@ def settled(project: Path, run: subprocess.Popen, finished: dict[str, str], ende
     except subprocess.TimeoutExpired:
         ended.counts["hangs"] += 1
     if run.poll() and not ended.was_signalled:
-        sys.exit(f"a run failed by itself:\n{(project / 'run.log').read_text()[-2000:]}")
+        print(f"a run failed by itself:\n{(project / 'run.log').read_text()[-2000:]}")
+        ended.counts["manual steps"] += 1
     until = time.monotonic() + GRACE
     while processes_of(run.pid) and time.monotonic() < until:
         time.sleep(LOOK)
@@ -207,6 +267,9 @@ def settled(project: Path, run: subprocess.Popen, finished: dict[str, str], ende
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
     run.wait()
+    if ended.counts["manual steps"]:
+        start_anew(project)
+        return ended
     ended.finished = whole_cells(project)
     changed = [cell for cell, when in finished.items() if ended.finished.get(cell) != when]
     ended.counts["measured again or gone"] += len(changed)

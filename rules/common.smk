@@ -6,6 +6,7 @@ import hashlib
 import json
 import shlex
 
+from stepscope.axes import BUILT
 from stepscope.model.formats import PRECISIONS
 from stepscope.config import hardware
 from stepscope.config import Complaints, ConfigError
@@ -56,7 +57,7 @@ if idle := CELLS.idle_models():
 wildcard_constraints:
     hardware=hardware.measured_pattern(MACHINES),
     context=r"\d+",
-    precision="|".join(PRECISIONS),
+    precision="|".join([*PRECISIONS, BUILT]),
     options=r"(/[a-z_]+=[A-Za-z0-9._-]+)*",
 
 

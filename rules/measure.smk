@@ -10,6 +10,7 @@ ATTENTION_CELL = "results/{hardware}/attention/d{d_head}/{precision}{options}"
 CEILINGS_CELL = "results/{hardware}/ceilings/{operation}/{precision}"
 PROFILE_CELL = "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}"
 MEMORY_CELL = "results/{hardware}/memory/{size}/ctx{context}/{precision}{options}"
+LEARNING_CELL = "results/{hardware}/learning/{size}/ctx{context}/{precision}{options}"
 PRECISION_CELL = "results/{hardware}/precision/{probe}"
 
 
@@ -141,6 +142,19 @@ if config["measure"]:
         message:
             "{wildcards.hardware}: memory of {wildcards.size}, context {wildcards.context}, "
             "{wildcards.precision}{wildcards.options}"
+
+    use rule measure as train_variants with:
+        output:
+            record=f"{LEARNING_CELL}/record.json",
+            samples=f"{LEARNING_CELL}/samples.csv",
+        log:
+            f"{LEARNING_CELL}/measure.log",
+        threads: cpus("learning")
+        params:
+            **cell_params(LEARNING_CELL),
+        message:
+            "{wildcards.hardware}: training variants of {wildcards.size}, context "
+            "{wildcards.context}{wildcards.options}"
 
     # Snakemake would take what an earlier run has left of such a study, however old it is.
     for study in STUDIES:

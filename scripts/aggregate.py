@@ -64,7 +64,10 @@ def main() -> None:
             given.plan_sha256
             and given.plan_sha256 != hashlib.sha256(given.plan.read_bytes()).hexdigest()
         ):
-            sys.exit(f"error: {given.plan} is of another configuration; delete it and run again")
+            sys.exit(
+                f"error: {given.plan} is not what is planned now: the configuration, or a file of"
+                " your own model or step, has changed since; delete it and run again"
+            )
         found, samples, refused = cells.read(given.plan, given.results)
         refused |= physics.too_fast(found, samples)
         found, samples = cells.without(found, samples, refused)

@@ -30,6 +30,7 @@ def main() -> None:
     try:
         record = json.loads((given.cell / "record.json").read_text())
         name, layers = record["summary"]["trace"]["file"], _blocks(record)
+        phases = _phases(record)
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(
             f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell"
@@ -38,9 +39,8 @@ def main() -> None:
     try:
         tables = {}
         if name is not None:
-            tables = analysis.analyse(
-                analysis.read(given.cell / "trace" / Path(name).name), layers=layers
-            )
+            trace = analysis.read(given.cell / "trace" / Path(name).name)
+            tables = analysis.analyse(trace, phases, layers)
     except TraceError as error:
         sys.exit(f"error: {error}")
     with files.or_one_line(given.out):
@@ -48,11 +48,19 @@ def main() -> None:
     print(f"{sum(map(len, tables.values())):,} rows in {len(tables)} tables")
 
 
+def _phases(record: dict) -> list[str] | None:
+    """Those that a step of one's own marks, whatever it calls them; None of any other."""
+    built = record["summary"].get("built")
+    return ["step", *built["step"]["marked"]] if built else None
+
+
 def _blocks(record: dict) -> int | None:
-    """How many blocks the cell's model has; None of a model of one's own that has none."""
-    if "model" not in record["spec"]:
+    """How many blocks the cell's model has; None of one's own that has none."""
+    if "num_layers" in record["spec"]:
         return record["spec"]["num_layers"]
-    return ((record["summary"].get("model") or {}).get("blocks") or {}).get("count")
+    summary = record["summary"]
+    own = summary.get("model") or summary.get("built", {}).get("step") or {}
+    return (own.get("blocks") or {}).get("count")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """Whether a training step fits a card: its peak by tensor, the largest batch and context, what
 would make room. Needs no GPU. Of a model or step of one's own, whose file is imported and runs as
-you, the peak by category is found by running it in shapes alone, which needs torch. Exit code: 0 it
-fits, 1 it does not or may not, 2 the flags are wrong."""
+you, the peak by category and module is found by running it in shapes alone, which needs torch. Exit
+code: 0 it fits, 1 it does not or only with doubt, 2 what was asked for is wrong."""
 
 import argparse
 import json
 import sys
 from pathlib import Path
 
+from stepscope.config.flags import mapping
 from stepscope.formulas import fits
 from stepscope.recordings.text import show
 from stepscope.yaml_files import read_yaml
@@ -16,29 +17,36 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> None:
-    flags = argparse.ArgumentParser(description=__doc__)
-    flags.add_argument("--memory", default="24GB", help="GiB as it is sold, or a card; %(default)s")
+    # Without a usage what is wrong is one line.
+    flags = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS)
+    flags.add_argument("--memory", default="24GB", help="as sold, or a card; %(default)s")
     flags.add_argument("--reserve", default="0GB", help="of it what others hold; %(default)s")
     fits.add_flags(flags)
-    flags.add_argument("--model", metavar="FILE:FUNCTION", help="one's own: docs/own-model.md")
-    flags.add_argument(
-        "--hf", dest="model", type="hf:{}".format, metavar="NAME", help="of transformers"
+    own = flags.add_mutually_exclusive_group()
+    own.add_argument("--model", metavar="FILE:FUNCTION", help="of your own: docs/own-model.md")
+    own.add_argument(
+        "--hf", dest="model", type="hf:{}".format, metavar="NAME", help="a model of transformers"
     )
-    flags.add_argument("--keys", default="{}", metavar="JSON", help="what the function takes")
-    flags.add_argument("--step", metavar="FILE:FUNCTION", help="one's own: docs/fits.md")
+    flags.add_argument(
+        "--keys", type=mapping, default="{}", metavar="JSON", help="what the function takes"
+    )
+    own.add_argument("--step", metavar="FILE:FUNCTION", help="a step of your own: docs/fits.md")
     flags.add_argument("--json", action="store_true", help="print data instead of lines")
     given = flags.parse_args()
     try:
-        capacity = fits.memory(given.memory) - fits.memory(given.reserve)
+        capacity = fits.capacity(given.memory, given.reserve)
         if given.model or given.step:
             from stepscope.measure import fake_peak  # and torch with it
 
-            found = fits.of_peak(capacity, *fake_peak.found(given))
+            peak = fake_peak.found(given)
+            found = fits.of_peak(capacity, peak.bytes, peak.terms) | {"modules": peak.modules}
         else:
             sizes = read_yaml(ROOT / "config.yaml")["sizes"]
-            found = fits.answer(fits.setup_of(given, sizes), capacity)
+            found = fits.answer(fits.setup_of(given, sizes), capacity, given.machine)
     except ValueError as error:
         flags.error(str(error))
+    except ImportError as error:
+        flags.error(f"{error}; pip install -r requirements.txt, or use the Python of snakemake")
     show(json.dumps(found, indent=2) if given.json else "\n".join(fits.printed(found)))
     sys.exit(found["verdict"] != fits.FITS)
 

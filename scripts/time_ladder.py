@@ -8,8 +8,8 @@ loss and gradients are those of the first rung. With --out it also writes record
 samples.csv. A rung that runs out of memory, or that cannot run here, is a result.
 
 --variants: a list of mappings with name, what differs (precision, attention, compile, optimizer,
-checkpoint), and the name of the rung that it is compared with as `after`. Without it: the rungs of
-config.yaml.
+checkpoint), and the name of the rung that it is compared with as `after`; or steps of one's own,
+each with `step`, FILE:FUNCTION. Without it: the rungs of config.yaml.
 """
 
 from stepscope.machine.process import die_with_starter
@@ -18,12 +18,11 @@ die_with_starter()
 
 import sys
 
-from stepscope.axes import NEUTRAL, PLAIN_STEP
+from stepscope.axes import NEUTRAL, PLAIN_STEP, is_step
 from stepscope.config import flags, ladder_cells, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
 from stepscope.measure.own_cell import cell
-from stepscope.model.chosen import PACKAGES, names
 from stepscope.yaml_files import read_yaml
 
 
@@ -41,6 +40,8 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     keys = (*flags.MODEL, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(__doc__, words, studies.LADDER, keys, steps=6, max_steps=30)
     spec["variants"] = spec["variants"] or configured_rungs(spec["device"])
+    if is_step(spec):
+        return spec, settings
     for variant in spec["variants"]:
         if wrong := _wrong(variant, spec["variants"]):
             error(f"--variants: {wrong}")
@@ -56,20 +57,13 @@ def configured_rungs(device: str) -> list[dict]:
 def _wrong(variant: dict, variants: list[dict]) -> str | None:
     """What is wrong with a variant, in one line; None if nothing is."""
     name = variant["name"]
-    known = {option: names(option) for option in PACKAGES}
     for key, value in variant.items():
-        if key not in ("name", "after", *PLAIN_STEP):
-            return f"{name} has no {key}; options are {', '.join(PLAIN_STEP)}"
-        if key in known and value not in known[key]:
-            return f"{name}: {key} {value!r} is none of {', '.join(known[key])}"
-        if key == "checkpoint" and not (isinstance(value, int) and value >= 0):
-            return f"{name}: checkpoint {value!r} is no whole number of at least 0"
         if value == NEUTRAL.get(key):
             return f"{name}: {key} {value!r} is neutral; leave it out"
     others = [one["name"] for one in variants if one is not variant]
     if "after" in variant and variant["after"] not in others:
         return f"{name}: there is no other variant {variant['after']!r} that it is compared with"
-    return None
+    return flags.wrong_variant(variant, PLAIN_STEP)
 
 
 if __name__ == "__main__":

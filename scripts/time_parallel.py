@@ -66,14 +66,11 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
 def _wrong(variant: dict) -> str | None:
     """What is wrong with a variant, in one line; None if nothing is."""
     name = variant["name"]
-    for key in variant:
-        if key not in ("name", *OPTIONS):
-            return f"{name} has no {key}; options are {', '.join(OPTIONS)}"
     if variant.get("strategy") not in STRATEGIES:
         return f"{name}: strategy {variant.get('strategy')!r} is none of {', '.join(STRATEGIES)}"
     if variant.get("gradients", "fp32") not in ("fp32", "bf16"):
         return f"{name}: gradients {variant['gradients']!r} is neither fp32 nor bf16"
-    return None
+    return flags.wrong_variant(variant, OPTIONS)
 
 
 if __name__ == "__main__":

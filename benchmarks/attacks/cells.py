@@ -1,5 +1,6 @@
 """Cells' records and samples: the tables are made of one that is spoilt."""
 
+import functools
 import hashlib
 import json
 import random
@@ -174,15 +175,17 @@ SAMPLES = (spoil_field, spoil_field, spoil_column, spoil_number, spoil_file)
 
 
 class Good:
-    """The cells of a committed report, of which one at a time is taken."""
+    """The cells of some studies of a committed report, of which one at a time is taken."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(
+        self, place: Path, example: str = "llama", studies: tuple[str, ...] = STUDIES
+    ) -> None:
         self.place = place
-        with zipfile.ZipFile(ROOT / "report/example/llama/cells.zip") as cells:
+        with zipfile.ZipFile(ROOT / f"report/example/{example}/cells.zip") as cells:
             cells.extractall(place)
         self.plan = json.loads((place / "plan.json").read_text())
         self.names = [
-            one["cell"] for study in STUDIES for one in self.plan["studies"][study]["cells"]
+            one["cell"] for study in studies for one in self.plan["studies"][study]["cells"]
         ]
 
     def one(self, name: str, work: Path) -> Cell:
@@ -196,16 +199,29 @@ class Good:
         return Cell(work / "results" / name)
 
 
-def spoiling(spoilers: tuple[Spoiler, ...], place: Path) -> Callable:
-    """A function that makes an attempt in a folder, by a draw."""
-    good = Good(place)
+def spoiling(
+    spoilers: tuple[Spoiler, ...],
+    place: Path,
+    *,
+    example: str = "llama",
+    studies: tuple[str, ...] = STUDIES,
+    wrong: Callable[[Path], str] | None = None,
+) -> Callable:
+    """A function that makes an attempt in a folder, by a draw. wrong: names a number of the tables
+    that nothing can have."""
+    good = Good(place, example, studies)
+    named = wrong or impossible_number
 
     def attempt(work: Path, draw: random.Random) -> Attempt:
         name = draw.choice(good.names)
         cell = good.one(name, work)
         how = draw.choice(spoilers)(cell, draw)
-        wrong = lambda: impossible_number(work / "tables")  # noqa: E731
-        return Attempt(how=f"{name}: {how}", run=tabulate, wrong=wrong)
+        return Attempt(
+            how=f"{name}: {how}",
+            run=tabulate,
+            wrong=functools.partial(named, work / "tables"),
+            stops=False,  # a cell that cannot be used keeps no other from the tables
+        )
 
     return attempt
 

@@ -58,6 +58,11 @@ def build(context, **keys):
     return {built}
 
 
+def build_step():
+    model, inputs = build(6), tokens_of(2, 6, "cpu", None)
+    return lambda: loss_of(model(inputs), None).backward()
+
+
 {in_import}
 """
 PLACES = ("in_build", "in_forward", "in_loss", "in_batch", "in_import")

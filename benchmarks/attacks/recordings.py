@@ -19,7 +19,7 @@ from attacks.trying import Attempt
 from attacks.values import HOSTILE, bomb, holder_of, no_file, somewhere, spoilt_bytes
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
-STRANGERS = TESTS / "data/strangers"
+STRANGERS, RECORDED = TESTS / "data/strangers", TESTS / "unit/trace/recordings"
 SECONDS = 5  # of the processor, for a file
 YEAR, MOST_BYTES = 3.2e7, 2**53
 IS_TIME = ("time", "duration", "busy", "wall", "idle", "median", "min", "max")
@@ -60,7 +60,7 @@ def traces(place: Path) -> Callable:
     packed = bomb(b'{"traceEvents": [', b" ")
     paths = [*STRANGERS.glob("*.json"), *STRANGERS.glob("*.sqlite")]
     paths.remove(STRANGERS / "11_windows_path.json")  # no JSON as it is
-    paths += [path for path in (TESTS / "unit/trace/recordings").iterdir() if path.suffix != ".md"]
+    paths += [path for path in RECORDED.iterdir() if path.suffix != ".md"]
 
     def attempt(work: Path, draw: random.Random) -> Attempt:
         path = draw.choice(sorted(paths))

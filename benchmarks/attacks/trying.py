@@ -1,6 +1,7 @@
 """A hostile input is tried by a process of its own, which must not hang, crash, write elsewhere or
 leave processes behind."""
 
+import contextlib
 import os
 import resource
 import select
@@ -28,6 +29,8 @@ class Attempt:
 
     how: what is spoilt. run: the program, called in the folder of the input. wrong: names a number
     of what it made that nothing can have, empty where there is none. most_lines: of a refusal.
+    codes: with which it ends that has done what it is for. stops: whether a refusal may end it.
+    speaks: how its own lines begin, where a model of one's own speaks, too.
     """
 
     how: str
@@ -35,6 +38,9 @@ class Attempt:
     wrong: Callable[[], str] = str
     most_lines: int = 1
     seconds: float = 30
+    codes: tuple[int, ...] = (0,)
+    stops: bool = True
+    speaks: str = ""
 
 
 def tried(attempt: Attempt, work: Path) -> tuple[str, str]:
@@ -70,13 +76,17 @@ def tried(attempt: Attempt, work: Path) -> tuple[str, str]:
 def _verdict(attempt: Attempt, said: str, code: int) -> tuple[str, str]:
     """The same of a program that has come to its end."""
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith(BANNERS)]
+    lines = [line for line in lines if line.startswith(attempt.speaks)]
     last = lines[-1][:200] if lines else ""
-    if not code:
+    is_done = code in attempt.codes
+    if is_done:
         lines = [line for line in lines if line.startswith(("error: ", "WARNING: "))]
-    if code or any("not used: " in line for line in lines):
+    if not is_done or any("not used: " in line for line in lines):
         unclear = [line for line in lines if len(line) > LONGEST_LINE or not line.isprintable()]
         if unclear or not 1 <= len(lines) <= attempt.most_lines:
             return "traceback", f"{len(lines)} lines, the last: {last}"
+        if not (is_done or attempt.stops):
+            return "wrong", f"nothing is made: {lines[0][:MOST_SHOWN]}"
         return "refused", lines[0][:MOST_SHOWN]
     if lines:
         return "warned", lines[0][:200]
@@ -108,9 +118,15 @@ def _run(attempt: Attempt, work: Path, log: Path) -> None:
 
 
 def _has_ended(child: int, seconds: float) -> bool:
-    """Whether a process ends within a time."""
-    handle = os.pidfd_open(child)
-    ended = bool(select.select([handle], [], [], seconds)[0])
+    """Whether a process ends within a time, less what it waits for a processor that others have."""
+    handle, began = os.pidfd_open(child), time.monotonic()
+    ended, left = False, seconds
+    while not ended and left > 0:
+        ended = bool(select.select([handle], [], [], left)[0])
+        waited = 0.0
+        with contextlib.suppress(OSError, IndexError):  # not every kernel tells
+            waited = int(Path(f"/proc/{child}/schedstat").read_text().split()[1]) / 1e9
+        left = began + seconds + waited - time.monotonic()
     os.close(handle)
     return ended
 

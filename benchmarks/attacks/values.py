@@ -1,5 +1,6 @@
 """Values and bytes that may stand where good ones did, and where they may stand."""
 
+import argparse
 import gzip
 import os
 import random
@@ -74,6 +75,11 @@ def no_file(path: Path, draw: random.Random) -> str:
     elif way == "unreadable name":
         path.symlink_to("x" * 200)
     return f"{path.name}: {way}"
+
+
+def one_line_usage() -> None:
+    """Have argparse leave out how a program is used, which it says of whatever is wrong."""
+    argparse.ArgumentParser.format_usage = lambda self: ""  # type: ignore[method-assign]
 
 
 def bomb(begins: bytes, filler: bytes) -> bytes:

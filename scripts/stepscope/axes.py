@@ -52,6 +52,8 @@ PLAIN_STEP: dict[str, str | int] = {
     "loss": "own",
     "checkpoint": 0,  # all is kept
 }
+# In the place of a precision: a step of one's own is as its file builds it.
+BUILT = "built"
 # The value of an option that stands neither in a path nor in a spec. A precision always does.
 NEUTRAL: dict[str, str | int] = {
     "mode": "step",
@@ -91,6 +93,11 @@ def option(spec: dict, name: str) -> Any:
     """The value of an option in a spec, which lacks the neutral ones: an int of what is counted,
     else text."""
     return spec.get(name, NEUTRAL[name])
+
+
+def is_step(spec: dict) -> bool:
+    """Whether a spec is of a step of one's own, or of several."""
+    return any(part.get("step") for part in (spec, *(spec.get("variants") or [])))
 
 
 def modes_up_to(last: str) -> list[str]:

@@ -16,6 +16,7 @@ LAYERS = (
     "yaml_files",
     "archive",
     "axes",
+    "step",
     "machine",
     "kernels",
     "model",

@@ -13,12 +13,13 @@ import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from stepscope.axes import IMPLEMENTATIONS, PLAIN_STEP, option
+from stepscope.axes import IMPLEMENTATIONS, PLAIN_STEP, is_step, option
 from stepscope.model.chosen import call_of, module_of, names
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
 KINDS_OF_MODEL = "stepscope.measure.models"  # a module for each kind of model
+OF_STEP = "stepscope.measure.own_step"
 
 # Modules, or packages with all their modules, that cannot change a measured number, and those that
 # can. The longest name that matches decides; what nothing here matches counts, and so does every
@@ -45,6 +46,7 @@ WITHOUT_EFFECT = (
 )
 WITH_EFFECT = (
     "stepscope.axes",  # what runs under a name: a precision's type, a mode's phases
+    "stepscope.step",  # what a step of one's own marks
     "stepscope.machine.cores",  # which core the steps run on
     "stepscope.model",  # what a step computes
     "stepscope.kernels",  # our attention kernels and how they are launched
@@ -76,6 +78,8 @@ def modules_of(spec: dict) -> list[str]:
 
     A model of one's own at neutral attention runs what it was written with, none of ours.
     """
+    if is_step(spec):
+        return [OF_STEP]
     found = {module_of(name, value) for name, value in _chosen(spec)}
     if spec["study"] != "precision":
         kinds = {"model": "own", "num_layers": "transformer"}
@@ -92,8 +96,8 @@ def _chosen(spec: dict) -> Iterator[tuple[str, str]]:
             yield "attention", "naive"
         return
     variants = spec.get("variants", [spec])
-    for each in [spec] if "precision" in spec else variants:
-        yield "precision", each.get("precision", PLAIN_STEP["precision"])
+    for variant in variants:
+        yield "precision", (PLAIN_STEP | spec | variant)["precision"]
     if spec["study"] == "attention":
         for variant in variants:
             yield "attention", IMPLEMENTATIONS[variant["name"]].module
@@ -102,7 +106,7 @@ def _chosen(spec: dict) -> Iterator[tuple[str, str]]:
             for name in ("optimizer", "compile", "attention", "loss"):
                 is_ours = "model" not in spec or name in ("optimizer", "compile")
                 if is_ours or name in variant:
-                    yield name, option(variant, name)
+                    yield name, option(spec | variant, name)
 
 
 class Sources:

@@ -114,7 +114,8 @@ def _read_text(config: dict, checker) -> None:
 
 def _unknown_limits(config: dict) -> Iterator[str]:
     """A line for each study, size or model that a limit is for and that is not there."""
-    known = {"study": list(BY_NAME), "size": [*config["sizes"], *config.get("models", {})]}
+    sizes = config["sizes"] | config.get("models", {}) | config.get("steps", {})
+    known = {"study": list(BY_NAME), "size": list(sizes)}
     for place, line in enumerate(config.get("limits", [])):
         for key, names in known.items():
             for name in line.get(key, []):

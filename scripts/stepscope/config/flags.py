@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn, TypeVar
 
-from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PLAIN_STEP
+from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PLAIN_STEP, is_step
 from stepscope.config import own_models
 from stepscope.config.model_cells import SHAPE
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.config.studies import Study
 from stepscope.machine import identity
-from stepscope.model.chosen import names
+from stepscope.model.chosen import PACKAGES, names
 from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
 from stepscope.yaml_files import read_yaml
@@ -92,7 +92,7 @@ def variants(text: str) -> list[dict]:
 def _json(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -124,6 +124,8 @@ MODEL = (
     "vocab_size",
     "model",
     "model_keys",
+    "step",
+    "step_keys",
     "context",
     "batch",
     "key_value_heads",
@@ -148,6 +150,8 @@ FLAGS = {
         " as you"
     ),
     "model_keys": Flag('what it is built with, in JSON, as {"layers": 12}', mapping),
+    "step": Flag("FILE:FUNCTION that builds a training step of one's own; it runs as you, too"),
+    "step_keys": Flag("what that is built with, likewise", mapping),
     "context": Flag("sequence length in tokens", positive, 128),
     "batch": Flag("sequences", positive, 4),
     "key_value_heads": _option("key_value_heads", "heads of K and V; 0: as many as heads"),
@@ -273,14 +277,29 @@ def read(
     return spec, Settings(out=given["out"], time_limit=given["time_limit"]), parser.error
 
 
+def wrong_variant(variant: dict, options: Iterable[str]) -> str | None:
+    """What is wrong with a variant, which may have these options beside its `name` and what it
+    comes `after`, in one line; None if nothing is."""
+    name = variant["name"]
+    for key, value in variant.items():
+        if key not in ("name", "after", *options):
+            return f"{name} has no {key}; options are {', '.join(options)}"
+        if key in PACKAGES and value not in names(key):
+            return f"{name}: {key} {value!r} is none of {', '.join(names(key))}"
+        if key == "checkpoint" and not (isinstance(value, int) and value >= 0):
+            return f"{name}: checkpoint {value!r} is no whole number of at least 0"
+    return None
+
+
 def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:
     """Put the numbers of a size in its place, or a model of one's own in that of a shape."""
     numbers = [key for key in SHAPE if given[key] is not None]
-    named = [key for key in ("model", "size") if given.get(key) is not None]
+    named = [key for key in ("model", "step", "size") if given.get(key) is not None]
     if len(named) > 1 or (named and numbers):
         error(f"give --{named[0]} or --{[*named, *numbers][1].replace('_', '-')}, not both")
-    if given.get("model_keys") is not None and "model" not in named:
-        error("--model-keys is of a model of one's own; give --model, too")
+    for kind in own_models.KINDS:
+        if given.get(f"{kind}_keys") is not None and kind not in named:
+            error(f"--{kind}-keys is of a {kind} of one's own; give --{kind}, too")
     if named == ["size"]:
         sizes = read_yaml(CONFIG)["sizes"]
         if given["size"] not in sizes:
@@ -292,14 +311,20 @@ def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:
         for key, value in sizes[given["size"]].items():
             if key in given and given[key] == FLAGS[key].default:
                 given[key] = value
+    elif given.get("variants") and is_step(given):
+        given |= dict.fromkeys(("vocab_size", "precision"))
+        return
     elif not named and len(numbers) < len(SHAPE):
         missing = ", ".join(f"--{key.replace('_', '-')}" for key in SHAPE if key not in numbers)
         error(f"give --size, or also {missing}{', or --model' if 'model' in given else ''}")
     try:
-        if named == ["model"]:
-            own_models.package().parse(given["model"])
-            found = own_models.part_of_spec(given["model"], given["model_keys"] or {})
-            given |= {"vocab_size": None, "model_keys": None} | found
+        if named in (["model"], ["step"]):
+            (kind,) = named
+            own_models.package().parse(given[kind])
+            found = own_models.part_of_spec(given[kind], given[f"{kind}_keys"] or {}, kind)
+            given |= {"vocab_size": None, f"{kind}_keys": None} | found
+            if kind == "step":
+                given["precision"] = None
         else:
             shape = (*SHAPE, "vocab_size", "key_value_heads", "window")
             ModelShape(**{key: given[key] for key in shape if key in given})

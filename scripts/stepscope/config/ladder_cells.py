@@ -2,9 +2,15 @@
 change of the one before, and the asides."""
 
 from stepscope.axes import NEUTRAL, PLAIN_STEP
-from stepscope.config import ConfigError
-from stepscope.config.grid import Cell, Target, each_once, options_path
-from stepscope.config.model_cells import check_blocks, check_size, models_of, timed_steps
+from stepscope.config import ConfigError, own_models
+from stepscope.config.grid import Cell, Target, each_once
+from stepscope.config.model_cells import (
+    batch_path,
+    check_blocks,
+    check_size,
+    models_of,
+    timed_steps,
+)
 
 VARIED = ("compile", "checkpoint")  # what an aside may vary
 
@@ -31,8 +37,41 @@ def ladder_cells(target: Target) -> list[Cell]:
             **timed_steps(target),
             **target.common,
         }
-        options = {"batch": batch} if batch != usual else {}
-        cells.append(target.cell(f"{size}/ctx{context}{options_path(options)}", spec, size))
+        place = f"{size}/ctx{context}{batch_path(spec, target)}"
+        cells.append(target.cell(place, spec, size))
+    return each_once(cells) + comparison_cells(target)
+
+
+def comparison_cells(target: Target) -> list[Cell]:
+    """A cell for each comparison of steps of one's own, all with the first.
+
+    Raises ConfigError for a step that is not there or takes another context or batch.
+    """
+    steps = own_models.steps(target.config)
+    cells = []
+    for place, names in enumerate(target.config["compare"]):
+        key = f"config key compare.{place}"
+        for name in names:
+            if name not in steps:
+                known = ", ".join(steps) or "none"
+                raise ConfigError(f"{key}: there is no step {name!r}; steps are: {known}")
+        if len(set(names)) < len(names):
+            raise ConfigError(f"{key}: a step is there twice; remove one")
+        first = names[0]
+        shared = {name: steps[first][name] for name in own_models.GIVEN}
+        variants = []
+        for name in names:
+            variant = {key: value for key, value in steps[name].items() if key not in shared}
+            if variant | shared != steps[name]:
+                raise ConfigError(
+                    f"{key}: {name} has another context or batch than {first}; give both the same"
+                )
+            after = {} if name == first else {"after": first}
+            variants.append({"name": name, **variant, **after})
+        spec = {**shared, "variants": variants, **timed_steps(target), **target.common}
+        whole = "+".join(names)
+        folder = f"{whole}/ctx{shared['context']}{batch_path(shared, target)}"
+        cells.append(target.cell(folder, spec, whole))
     return each_once(cells)
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from stepscope.axes import NEUTRAL
+from stepscope.axes import BUILT, NEUTRAL
 from stepscope.config import Complaints, ConfigError, own_models, recordings
 from stepscope.config.grid import Cell, Target, each_once, options_path, points
 from stepscope.config.profilers import NSYS_NEUTRAL
@@ -30,7 +30,8 @@ AXES = (
 
 def timing_cells(target: Target) -> list[Cell]:
     """The cells of the timing grid, in the configuration's order."""
-    return training_cells(target, timed_steps(target))
+    settings = timed_steps(target)
+    return training_cells(target, settings) + step_cells(target, settings)
 
 
 def parallel_cells(target: Target) -> list[Cell]:
@@ -43,6 +44,30 @@ def parallel_cells(target: Target) -> list[Cell]:
     return [cell for cell in cells if most is None or cell.spec.get("devices", 1) <= most]
 
 
+def learning_cells(target: Target) -> list[Cell]:
+    """The cells of the learning grid, in the configuration's order: bytes are their tokens.
+
+    Raises ConfigError for a grid that is wrong, and for a model of one's own, which has its inputs
+    by itself.
+    """
+    for place, entry in enumerate(target.settings["grid"][target.device]):
+        for size in entry["size"]:
+            check_size(
+                size,
+                target.config["sizes"],
+                f"config key {target.study}.grid.{target.device}.{place}",
+            )
+    variants = [{"name": learner_name(one)} | one for one in target.settings["variants"]]
+    settings = {"vocab_size": 256, "variants": variants}
+    return training_cells(target, settings | of_device(target, "processes", "steps"))
+
+
+def learner_name(variant: dict) -> str:
+    """What a variant of the learning study is called: `bf16`, `fp16-scaled`."""
+    values = ["scaled" if key == "scaled" else str(value) for key, value in variant.items()]
+    return "-".join(values)
+
+
 def strategy_name(strategy: dict) -> str:
     """What a variant of several devices is called: `overlapped`, `overlapped-ctas=8`."""
     changed = [f"{key}={value}" for key, value in strategy.items() if key != "strategy"]
@@ -51,7 +76,8 @@ def strategy_name(strategy: dict) -> str:
 
 def memory_cells(target: Target) -> list[Cell]:
     """The cells of the memory grid, in the configuration's order."""
-    return training_cells(target, of_device(target, "warmup", "steps"))
+    settings = of_device(target, "warmup", "steps")
+    return training_cells(target, settings) + step_cells(target, settings)
 
 
 def profile_cells(target: Target) -> list[Cell]:
@@ -61,7 +87,23 @@ def profile_cells(target: Target) -> list[Cell]:
     settings = of_device(target, "warmup", "steps") | {"profiler": profiler}
     if target.device == "cuda" and profiler != "torch":
         settings |= nsys_options(target.settings["nsys"])
-    return training_cells(target, settings)
+    return training_cells(target, settings) + step_cells(target, settings)
+
+
+def step_cells(target: Target, settings: dict) -> list[Cell]:
+    """A cell of the study for each step of one's own."""
+    found = []
+    for name, step in own_models.steps(target.config).items():
+        spec = {**step, **settings, **target.common}
+        place = f"{name}/ctx{step['context']}/{BUILT}{batch_path(step, target)}"
+        found.append(target.cell(place, spec, name))
+    return found
+
+
+def batch_path(spec: dict, target: Target) -> str:
+    """What the folder of a cell says of its batch: nothing of the usual one."""
+    usual = target.config["model"]["batch"]
+    return options_path({"batch": spec["batch"]}) if spec["batch"] != usual else ""
 
 
 def timed_steps(target: Target) -> dict:

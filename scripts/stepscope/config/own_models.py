@@ -1,7 +1,8 @@
-"""Models of one's own: from the configuration's `models` to specs, and what makes their cells
-stale.
+"""Models and steps of one's own: from the configuration's `models` and `steps` to specs, and what
+makes their cells stale.
 
-A spec names what is built by a text, `FILE:FUNCTION` or `hf:NAME`, and has no shape. The package
+A spec names what is built by a text, `FILE:FUNCTION` or `hf:NAME`, and has no shape. Of a cell that
+compares steps each variant names its own. The package
 that builds them, stepscope.model.own, is loaded by name, so that no other cell depends on it.
 """
 
@@ -11,14 +12,19 @@ import hashlib
 import importlib
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
+from stepscope.axes import is_step
 from stepscope.config import ConfigError
 from stepscope.config.code_digest import imported, source_digest
 from stepscope.machine.identity import PACKAGE
 
 HUGGING_FACE = "transformers"  # which every model of hf: is made of
+KINDS = ("model", "step")  # keys of a spec
+USUAL_CONTEXT = 128  # of a step
+GIVEN = ("context", "batch")  # of a step's entry: a cell's own
 
 
 def package() -> ModuleType:
@@ -35,29 +41,41 @@ def specs(config: dict) -> dict[str, dict]:
     return {name: _spec(name, entry, config["sizes"]) for name, entry in config["models"].items()}
 
 
-def _spec(name: str, entry: dict, sizes: dict) -> dict:
-    where = f"config key models.{name}"
-    if name in sizes:
-        raise ConfigError(f"{where}: there is a size of that name, too; rename one of them")
+def steps(config: dict) -> dict[str, dict]:
+    """The same of each step of one's own, with its context and its batch."""
+    taken = [*config["sizes"], *config["models"]]
+    usual = {"context": USUAL_CONTEXT, "batch": config["model"]["batch"]}
+    return {
+        name: _spec(name, entry, taken, "step") | {key: entry.get(key, usual[key]) for key in GIVEN}
+        for name, entry in config["steps"].items()
+    }
+
+
+def _spec(name: str, entry: dict, taken: Iterable[str], kind: str = "model") -> dict:
+    where = f"config key {kind}s.{name}"
+    if name in taken:
+        raise ConfigError(f"{where}: a size or a model has that name, too; rename one of them")
     if ("build" in entry) == ("hf" in entry):
         raise ConfigError(f"{where}: give either build: FILE:FUNCTION or hf: NAME")
-    keys = {key: value for key, value in entry.items() if key not in ("build", "hf")}
+    known = ("build", "hf", *(GIVEN if kind == "step" else ()))
+    keys = {key: value for key, value in entry.items() if key not in known}
     reference = entry["build"] if "build" in entry else f"hf:{entry['hf']}"
     try:
         package().parse(reference)
-        return part_of_spec(reference, keys)
+        return part_of_spec(reference, keys, kind)
     except (package().ModelError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from None
 
 
-def part_of_spec(reference: str, keys: dict) -> dict:
-    """What stands in a spec instead of a shape: `model`, and as JSON in one spelling `model_keys`,
-    if there are any.
+def part_of_spec(reference: str, keys: dict, kind: str = "model") -> dict:
+    """What stands in a spec instead of a shape: `model` or `step`, and as JSON in one spelling
+    `model_keys` or `step_keys`, if there are any.
 
     Raises ValueError, with one line, for keys that build() cannot be given.
     """
-    if "context" in keys:
-        raise ValueError("context is a cell's own and given to build() by itself; remove the key")
+    for key in ("device", "seed", *GIVEN) if kind == "step" else GIVEN[:1]:
+        if key in keys:
+            raise ValueError(f"{key} is a cell's own and given to build() by itself; remove it")
     for key, value in keys.items():
         if not key.isidentifier():
             raise ValueError(f"{key!r} cannot be the name of an argument of build(); rename it")
@@ -67,34 +85,52 @@ def part_of_spec(reference: str, keys: dict) -> dict:
             raise ValueError(
                 f"{key}: {value!r} is no number, text, list or mapping; write it as text"
             ) from None
-    text = {"model_keys": json.dumps(keys, sort_keys=True, separators=(",", ":"))} if keys else {}
-    return {"model": reference} | text
+    text = json.dumps(keys, sort_keys=True, separators=(",", ":"))
+    return {kind: reference} | ({f"{kind}_keys": text} if keys else {})
 
 
 def keys_of(spec: dict) -> dict:
     """What else build() is given, by a spec."""
-    return json.loads(spec.get("model_keys", "{}"))
+    return json.loads(spec.get("model_keys") or spec.get("step_keys") or "{}")
 
 
-def require(name: str, reference: str) -> None:
-    """Raise ConfigError, with one line that names the key, if a model's file is not there, or the
-    repository of an architecture is not in Hugging Face's cache."""
+def references(spec: dict) -> list[str]:
+    """What is one's own in a cell: its model or its step, or the steps that it compares."""
+    parts = [spec, *spec.get("variants", [])]
+    return [part[kind] for part in parts for kind in KINDS if kind in part]
+
+
+def require(name: str, spec: dict) -> None:
+    """Raise ConfigError, with one line that names the key, if a file of a cell's own model or step
+    is not there, or the repository of an architecture is not in Hugging Face's cache."""
     try:
-        _files(reference)
+        for reference in references(spec):
+            _files(reference)
     except (package().ModelError, OSError) as error:
-        raise ConfigError(f"config key models.{name}: {error}") from None
+        kind = "steps" if is_step(spec) else "models"
+        raise ConfigError(f"config key {kind}.{name}: {error}") from None
 
 
-def with_files(code: str, reference: str) -> str:
-    """The digest of a cell's code and of the files that its model is made of; hexadecimal, 16
-    characters."""
-    return hashlib.sha256(f"{code}\0{_digest(reference)}".encode()).hexdigest()[:16]
+def with_files(code: str, spec: dict) -> str:
+    """The digest of a cell's code and of the files that its own model or steps are made of;
+    hexadecimal, 16 characters. The code's alone where there are none."""
+    digests = map(_digest, references(spec))
+    return functools.reduce(_digest_of_both, digests, code)
+
+
+def _digest_of_both(code: str, files: str) -> str:
+    return hashlib.sha256(f"{code}\0{files}".encode()).hexdigest()[:16]
+
+
+def packages_of(spec: dict) -> tuple[str, ...]:
+    """Packages whose versions count for a cell, as identity() takes them: what the files of its own
+    model or steps import beside torch."""
+    found = [name for reference in references(spec) for name in _packages_of(reference)]
+    return tuple(dict.fromkeys(found))
 
 
 @functools.cache
-def packages_of(reference: str) -> tuple[str, ...]:
-    """Packages whose versions count for a model, as identity() takes them: what its files import
-    beside torch."""
+def _packages_of(reference: str) -> tuple[str, ...]:
     names = {HUGGING_FACE} if reference.startswith("hf:") else set()
     own: set[str] = set()
     for path in _files(reference):

@@ -64,9 +64,9 @@ class Registry:
                 f" at most {MOST_CELLS:,} can be: make its grid smaller, or several runs of it"
             )
         read = [cell for cell in self._cells.values() if self._reads_model(cell)]
-        for size, model in {cell.size: cell.spec["model"] for cell in read}.items():
+        for size, spec in {cell.size: cell.spec for cell in read}.items():
             with wrong.noted():
-                own_models.require(str(size), model)
+                own_models.require(str(size), spec)
         wrong.tell()
 
     def _planned(self, study: Study, one: Hardware) -> list[Cell]:
@@ -91,7 +91,7 @@ class Registry:
     def code(self, cell: Cell) -> str:
         """Digest of the code that the cell runs, with the files of a model of one's own."""
         code = self.sources.digest(cell.program, modules_of(cell.spec), measured=True)
-        return own_models.with_files(code, cell.spec["model"]) if self._reads_model(cell) else code
+        return own_models.with_files(code, cell.spec) if self._reads_model(cell) else code
 
     def code_and_machine(self, cell: Cell) -> str:
         """What makes a cell stale besides its spec: the digest of its code, and the type of machine
@@ -101,7 +101,7 @@ class Registry:
     def _reads_model(self, cell: Cell) -> bool:
         """Whether it matters what the files of the cell's own model say: not where results are used
         as they are."""
-        return "model" in cell.spec and self.machines[cell.label].measured
+        return bool(own_models.references(cell.spec)) and self.machines[cell.label].measured
 
     def machine_json(self, cell: Cell) -> str:
         """Identity of the machine at hand and its software as sorted JSON; `null` for a cell of
@@ -119,7 +119,7 @@ class Registry:
         return identity.identity(one.device, tools, self._packages)
 
     def _packages_of(self, cell: Cell) -> tuple[str, ...]:
-        return own_models.packages_of(cell.spec["model"]) if self._reads_model(cell) else ()
+        return own_models.packages_of(cell.spec) if self._reads_model(cell) else ()
 
     def names(self, study: str | None = None) -> list[str]:
         """The name of each cell of a study, or of all, in the grid's order."""

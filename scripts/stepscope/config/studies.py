@@ -115,6 +115,14 @@ PRECISION = Study(
     expand=operation_cells.precision_cells,
     start_seconds=2,
 )
+LEARNING = Study(
+    name="learning",
+    program="train_variants",
+    axes=model_cells.AXES,
+    expand=model_cells.learning_cells,
+    start_seconds=4,
+    variant_seconds=5,
+)
 PARALLEL = Study(
     name="parallel",
     program="time_parallel",
@@ -134,6 +142,7 @@ STUDIES = (
     PROFILE,
     MEMORY,
     PRECISION,
+    LEARNING,
 )
 BY_NAME = {study.name: study for study in STUDIES}
 OF_MODEL = tuple(study.name for study in STUDIES if "size" in study.axes)  # that run the model

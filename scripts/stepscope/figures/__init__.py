@@ -11,6 +11,7 @@ from stepscope.figures import (
     attention,
     formats,
     ladder,
+    learning,
     memory,
     parallel,
     roofline,
@@ -50,6 +51,7 @@ OF_MACHINE: dict[str, Draw] = {
         ladder.ladder,
         ladder.checkpoint,
         parallel.ranks,
+        learning.curves,
     )
 }
 OF_ALL: dict[str, Draw] = {each.__name__: each for each in (across.machines, across.published)}
@@ -64,12 +66,12 @@ def draw_all(tables: Path, out: Path, only: Iterable[str] = ()) -> list[str]:
     there. Returns the names of the files without `.svg`.
     """
     wanted = set(only) or set(NAMES)
-    every = Tables(tables)
+    every = Tables(tables, own_steps=False)
     drawn = {name: theme.render(OF_ALL[name], every) for name in OF_ALL if name in wanted}
 
     for at, machine in enumerate(every.machines):
         ending = f"-{machine}" if at else ""
-        own = Tables(tables, machine)
+        own = Tables(tables, machine, own_steps=False)
         for name, draw in OF_MACHINE.items():
             if name in wanted:
                 drawn[f"{name}{ending}"] = theme.render(draw, own)

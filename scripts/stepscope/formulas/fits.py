@@ -1,53 +1,45 @@
 """Whether a training step fits a card, by how much, and what would make room. Standard library
 only."""
 
+import re
 import tomllib
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections import Counter
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from stepscope.formulas.architecture import Architecture
-from stepscope.formulas.flops import forward_flops
-from stepscope.formulas.footprint import OPTIONS, Setup
-from stepscope.formulas.footprint_peak import Peak, peak
-from stepscope.formulas.options import TERMS, values
+from stepscope.formulas.architecture import Architecture, require
+from stepscope.formulas.footprint import OPTIONS, Setup, holds, product
+from stepscope.formulas.footprint_peak import MOST, Peak, last_that, peak
+from stepscope.formulas.options import TERMS, value, values
+from stepscope.model.chosen import PACKAGES, names
 
 KNOWN = tomllib.loads(Path(__file__).with_name("known.toml").read_text(encoding="utf-8"))
 CARD = TERMS["card"]
-# What people train with, where a flag says nothing else.
-USUAL: dict[str, Any] = {
-    "size": "Llama 3.2 1B",
-    "batch": 1,
-    "context": 4096,
-    "checkpoint": 0,
-    "devices": 1,
-    "precision": "bf16",
-    "attention": "sdpa",
-    "optimizer": "fused",
-    "loss": "torch",
-    "compile": "none",
-    "recompute": "no",
-    "gradients": "kept",
-    "strategy": "alone",
-}
+USUAL: dict[str, Any] = {name: usual for name, (usual, _) in KNOWN["asked"].items()}
 FITS, DOUBTFUL, FAILS = "fits", "fits with doubt", "does not fit"
-MOST = 1 << 24  # sequences, or tokens of one
+SOLD = 0.98  # of the memory that a card is sold with, CUDA gives so much to programs
+NO_FLAGS: frozenset[str] = frozenset()
 
 
 def add_flags(flags: ArgumentParser) -> None:
-    """The size, and how it is run."""
-    for name, usual in USUAL.items():
-        choices = values(name) if name in OPTIONS else None
+    """The size, how it is run, and whose rates it is timed by."""
+    choices = {name: values(name) for name in OPTIONS} | {"machine": list(KNOWN["machines"])}
+    for name, (usual, told) in KNOWN["asked"].items():
         flags.add_argument(
-            f"--{name}", type=type(usual), choices=choices, default=usual, help=f"{usual}"
+            f"--{name}",
+            type=type(usual),
+            choices=choices.get(name),
+            default=usual,
+            help=f"{told}; %(default)s",
         )
 
 
 def setup_of(given: Namespace, sizes: dict[str, dict[str, int]]) -> Setup:
     """What those flags say. Raises ValueError as model() does."""
-    options = {name: getattr(given, name) for name in USUAL if name != "size"}
+    names = USUAL.keys() & Setup.__dataclass_fields__
+    options = {name: getattr(given, name) for name in names}
     return Setup(model(given.size, sizes), **options)
 
 
@@ -63,55 +55,74 @@ def model(name: str, sizes: dict[str, dict[str, int]]) -> Architecture:
     for known, of_model in KNOWN["models"].items():
         shapes[known] = of_model["shape"]
         shapes.setdefault(of_model.get("also", known), of_model["shape"])
-    wanted = _plain(name)
-    found = next((shapes[each] for each in shapes if _plain(each) == wanted), None)
+    found = {_plain(each): shape for each, shape in reversed(shapes.items())}.get(_plain(name))
     if found is None:
         raise ValueError(f"no model {name!r}; there are: {', '.join(shapes)}")
-    own = {field.name for field in fields(Architecture)}
-    return Architecture(**{key: value for key, value in found.items() if key in own})
+    return Architecture(**found)
 
 
 def _of_numbers(text: str) -> Architecture:
     """A shape from its fields."""
+    known = ", ".join(field.name for field in fields(Architecture))
+    pairs = [part.partition("=") for part in text.split(",")]
     try:
-        pairs = dict(part.split("=") for part in text.split(","))
-        return Architecture(**{name: int(number) for name, number in pairs.items()})
-    except (TypeError, ValueError) as error:
-        names = ", ".join(field.name for field in fields(Architecture))
-        raise ValueError(f"size {text!r}: {error}; its numbers are {names}") from None
+        return Architecture(**{name.strip(): int(number) for name, _, number in pairs})
+    except TypeError:
+        raise ValueError(f"size {text!r}: the first four are needed of {known}") from None
+    except ValueError as error:
+        raise ValueError(f"size {text!r}: {error}") from None
 
 
 def memory(text: str) -> int:
-    """Bytes of a card by its name, or of a number of GiB, with GB or GiB behind it or not, as cards
-    are sold. Raises ValueError."""
+    """Bytes that programs get of a card, by its name or by the GB that it is sold with; with GiB
+    behind it a number stands for itself. Raises ValueError."""
     cards = {_plain(name): size for name, size in KNOWN["cards"].items()}
-    number = _plain(text).removesuffix("gb").removesuffix("gib")
-    try:
-        found = float(cards.get(_plain(text), number))
-    except ValueError:
-        names = ", ".join(KNOWN["cards"])
-        raise ValueError(f"memory {text!r}: say 24GB, or a card: {names}") from None
-    if not 0 <= found < 1e6:
-        raise ValueError(f"memory {text!r}: a number of GiB from 0 is wanted")
-    return int(found * 2**30)
+    complaint = f"memory {text!r}: say 24GB, or a card: {', '.join(KNOWN['cards'])}"
+    size = cards.get(_plain(text)) or _number(text, complaint)
+    is_sold = _plain(text) not in cards and not text.lower().endswith("gib")
+    return int(size * (SOLD if is_sold else 1) * 2**30)
+
+
+def _number(text: str, complaint: str) -> float:
+    """That of GB or GiB. Raises ValueError with that complaint."""
+    found = re.fullmatch(r"(\d{1,6}(\.\d*)?) ?(gi?b)?", text.lower().strip())
+    if found is None:
+        raise ValueError(complaint)
+    return float(found[1])
+
+
+def capacity(card: str, reserve: str) -> int:
+    """Bytes of a card without what others hold of it. Raises ValueError, also where that is all."""
+    held = _number(reserve, f"reserve {reserve!r}: a number, as 2GB") * 2**30
+    left = memory(card) - int(held)
+    if left <= 0:
+        raise ValueError(f"reserve {reserve!r}: less than the memory, {card}, is wanted")
+    return left
 
 
 def _plain(text: str) -> str:
-    return text.lower().replace(" ", "").replace("-", "")
+    return re.sub("[ -]", "", text.lower())
 
 
-def check(setup: Setup) -> None:
-    """Raises ValueError, in one line, for numbers that no step has, and where no closed form is
-    known."""
-    for field in ("batch", "context", "devices"):
-        if getattr(setup, field) < 1:
-            raise ValueError(f"{field} {getattr(setup, field)}: at least 1 is wanted")
-    if setup.checkpoint < 0:
-        raise ValueError(f"checkpoint {setup.checkpoint}: 0, or every so many blocks")
-    if "fp8" in setup.flags and "compiled" not in setup.flags:
-        raise ValueError("precision fp8: say --compile block; uncompiled it has no closed form")
-    if setup.devices > 1 and setup.strategy == "alone":
-        raise ValueError(f"devices {setup.devices}: say a --strategy, as fsdp")
+def wrong(setup: Setup) -> str | None:
+    """Why no step is so, or no closed form is known, in one line. Raises ValueError for numbers out
+    of their bounds."""
+    require(vars(setup))
+    for condition, told in TERMS["impossible"].items():
+        if holds(condition, setup.flags):
+            return told.format_map(setup.sizes)
+    return None
+
+
+def check_own(given: Namespace, used: tuple[str, ...]) -> None:
+    """Raises ValueError for flags that a model or step of one's own, which is asked for no others
+    than `used`, does not have, and for their values that it cannot have."""
+    require(vars(given))
+    for name, usual in USUAL.items():
+        chosen = getattr(given, name)
+        is_possible = name not in PACKAGES or chosen in names(name)
+        if chosen != usual and not (name in used and is_possible):
+            raise ValueError(f"--{name} {chosen}: not with a model or step of your own")
 
 
 @dataclass(frozen=True)
@@ -129,52 +140,53 @@ def peak_of(setup: Setup) -> Peak:
     return peak(setup, "step", CARD["libraries"])
 
 
-def taken(size: int) -> tuple[int, int]:
+def taken(size: int, flags: frozenset[str] = NO_FLAGS) -> tuple[int, int]:
     """Bytes of a card that a step with this peak takes, the least and the most: what the allocator
-    reserves, and CUDA's context."""
-    least, most = (CARD["context"] + int(size * factor) for factor in CARD["reserved"])
+    reserves, and CUDA's context. flags: the setup's."""
+    known = reserved(flags)
+    least, most = (CARD["context"] + int(size * known[key]) for key in ("least", "most"))
     return least, most
 
 
-def verdict(size: int, capacity: int) -> str:
+def reserved(flags: frozenset[str]) -> dict[str, Any]:
+    """What the allocator reserves over what tensors ask for: `least`, `most`, `middle`."""
+    return next(each for each in TERMS["reserved"] if holds(each["when"], flags))
+
+
+def verdict(size: int, capacity: int, flags: frozenset[str] = NO_FLAGS) -> str:
     """Whether that is within `capacity` bytes."""
-    least, most = taken(size)
+    least, most = taken(size, flags)
     return FITS if most <= capacity else DOUBTFUL if least <= capacity else FAILS
 
 
-def largest(setup: Setup, field: str, capacity: int) -> int:
-    """The largest batch or context that fits without doubt; 0 if none does."""
-
-    def fits(number: int) -> bool:
-        changed: dict[str, Any] = {field: number}
-        return verdict(peak_of(replace(setup, **changed)).bytes, capacity) == FITS
-
-    return last_that(fits)
+def verdict_of(setup: Setup, capacity: int) -> str:
+    return verdict(peak_of(setup).bytes, capacity, setup.flags)
 
 
-def last_that(holds: Callable[[int], bool]) -> int:
-    """The last number from 1 that holds, where all before it do."""
-    good, bad = 0, 1
-    while bad < MOST and holds(bad):
-        good, bad = bad, 2 * bad
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
-    return good
+def largest(setup: Setup, field: str, capacity: int) -> dict[str, int]:
+    """The largest batch or context that fits, and that fits with doubt; 0 if none does."""
+
+    def last_of(*verdicts: str) -> int:
+        def fits(number: int) -> bool:
+            changed: dict[str, Any] = {field: number}
+            other = replace(setup, **changed)
+            return not wrong(other) and verdict_of(other, capacity) in verdicts
+
+        return last_that(fits, MOST)
+
+    return {FITS: last_of(FITS), DOUBTFUL: last_of(FITS, DOUBTFUL)}
 
 
 def room(setup: Setup) -> list[Room]:
     """The changes that lower the peak, the largest first."""
     before = peak_of(setup).bytes
-    candidates = [(each["label"], each["options"]) for each in TERMS["changes"]]
-    if setup.batch > 1:
-        half = {"batch": -(-setup.batch // 2), "gradients": "accumulated"}
-        candidates.append(("half the batch, accumulated over two", half))
+    half = {"batch": -(-setup.batch // 2), "gradients": "accumulated"}
+    in_halves = {"label": "half the batch, accumulated over two", "options": half}
     found = []
-    for label, options in candidates:
-        changed = replace(setup, **options)
+    for each in (*TERMS["changes"], in_halves):
+        changed = replace(setup, **each["options"])
         size = peak_of(changed).bytes
-        found.append(Room(label, changed, size, before - size))
+        found.append(Room(each["label"], changed, size, before - size))
     lower = [each for each in found if each.saved > 0]
     return sorted(lower, key=lambda each: -each.saved)
 
@@ -183,7 +195,7 @@ def together(setup: Setup, capacity: int) -> list[Room]:
     """Changes one on top of the other, each the best of its turn, until it fits on as many devices
     and in the same precision; all that there are if it never does."""
     found: list[Room] = []
-    while verdict(peak_of(setup).bytes, capacity) != FITS:
+    while verdict_of(setup, capacity) != FITS:
         left = [
             each
             for each in room(setup)
@@ -196,22 +208,46 @@ def together(setup: Setup, capacity: int) -> list[Room]:
     return found
 
 
-def answer(setup: Setup, capacity: int) -> dict[str, Any]:
+def operations(setup: Setup) -> list[tuple[int, str]]:
+    """Those of a step, each with the precision at whose rate it runs."""
+    in_blocks, outside = value("precision", setup.precision).rates
+    return [
+        (product(each["dims"], setup.sizes), in_blocks if each.get("in_blocks") else outside)
+        for each in TERMS["operations"]
+        if holds(each.get("when", ""), setup.flags)
+    ]
+
+
+def tokens_a_second(setup: Setup, machine: str) -> list[float] | None:
+    """The least and the most of a device, at the shares of a machine's rates that its steps
+    reached; None where it was not measured in that precision."""
+    known = KNOWN["machines"][machine]
+    seconds = 0.0
+    for count, precision in operations(setup):
+        if precision not in known["rates"]:
+            return None
+        seconds += count / known["rates"][precision]
+    return [setup.batch * setup.context * share / seconds for share in known["shares"]]
+
+
+def answer(setup: Setup, capacity: int, machine: str) -> dict[str, Any]:
     """All of it, as plain data: bytes, sequences, tokens, operations of a step. Raises ValueError
-    as check() does."""
-    check(setup)
+    for a setup that no step has."""
+    if told := wrong(setup):
+        raise ValueError(told)
     moment = peak_of(setup)
-    passes = 4 if setup.checkpoint else 3  # a checkpointed step runs forward once more
     terms = [
         {"category": each.category, "name": each.name, "formula": each.formula}
         | {"bytes": each.bytes}
         for each in moment.contributions
     ]
-    return of_peak(capacity, moment.bytes, terms) | {
+    return of_peak(capacity, moment.bytes, terms, setup.flags) | {
         "where": " in ".join(filter(None, (moment.phase, moment.part))),
         "largest batch": largest(setup, "batch", capacity),
         "longest context": largest(setup, "context", capacity),
-        "operations": passes * forward_flops(setup.shape, setup.batch, setup.context),
+        "operations": sum(count for count, _ in operations(setup)),
+        "machine": machine,
+        "tokens a second": tokens_a_second(setup, machine),
         "room": [_told(each, capacity) for each in room(setup)],
         "together": [_told(each, capacity) for each in together(setup, capacity)],
     }
@@ -222,18 +258,20 @@ def _told(change: Room, capacity: int) -> dict[str, Any]:
         "change": change.label,
         "saves": change.saved,
         "peak": change.bytes,
-        "verdict": verdict(change.bytes, capacity),
+        "verdict": verdict_of(change.setup, capacity),
         "largest batch": largest(change.setup, "batch", capacity),
     }
 
 
-def of_peak(capacity: int, size: int, terms: list[dict[str, Any]]) -> dict[str, Any]:
+def of_peak(
+    capacity: int, size: int, terms: list[dict[str, Any]], flags: frozenset[str] = NO_FLAGS
+) -> dict[str, Any]:
     """What a peak of so many bytes is to a card. terms: what it is made of, each with its
-    `category` and `bytes`."""
+    `category` and `bytes`. flags: the setup's."""
     return {
-        "verdict": verdict(size, capacity),
+        "verdict": verdict(size, capacity, flags),
         "memory": capacity,
-        "taken": taken(size),
+        "taken": taken(size, flags),
         "peak": size,
         "terms": terms,
     }
@@ -241,35 +279,51 @@ def of_peak(capacity: int, size: int, terms: list[dict[str, Any]]) -> dict[str, 
 
 def printed(found: dict[str, Any]) -> list[str]:
     """What answer() found, or of_peak(), in lines for people."""
-    least, most = (size / 2**30 for size in found["taken"])
+    least, most = (_size(size).strip() for size in found["taken"])
     where = f", in {found['where']}" if "where" in found else ""
     lines = [
-        f"{found['verdict']}: it takes {least:.1f} to {most:.1f} GiB of"
-        f" {found['memory'] / 2**30:.1f} GiB",
-        f"peak {found['peak'] / 2**30:.2f} GiB asked for{where}",
+        f"{found['verdict']}: it takes {least} to {most} of {_size(found['memory']).strip()}",
+        f"peak {_size(found['peak']).strip()} asked for{where}",
     ]
-    by_category: dict[str, int] = {}
+    by_category: Counter[str] = Counter()
     for term in found["terms"]:
-        category = term["category"]
-        by_category[category] = by_category.get(category, 0) + term["bytes"]
-    for category, size in sorted(by_category.items(), key=lambda each: -each[1]):
-        lines.append(f"  {size / 2**30:8.2f} GiB  {category}")
-    return lines + (_printed_closed_form(found) if "room" in found else [])
+        by_category[term["category"]] += term["bytes"]
+    for category, size in by_category.most_common():
+        lines.append(f"  {_size(size)}  {category}")
+    if "room" in found:
+        return lines + _printed_closed_form(found)
+    lines.append("modules, by what is alive at most while they run")
+    for each in found["modules"][:8]:
+        lines.append(
+            f"  {_size(each['peak'])}  {each['module']}: its forward pass keeps"
+            f" {_size(each['keeps']).strip()}"
+        )
+    return lines
 
 
 def _printed_closed_form(found: dict[str, Any]) -> list[str]:
     lines = ["largest tensors"]
     for term in found["terms"][:8]:
-        lines.append(f"  {term['bytes'] / 2**30:8.2f} GiB  {term['name']}: {term['formula']}")
-    lines.append(
-        f"largest batch that fits: {found['largest batch']:,};"
-        f" longest context at this batch: {found['longest context']:,}"
-    )
+        lines.append(f"  {_size(term['bytes'])}  {term['name']}: {term['formula']}")
+    lines.append(f"largest batch: {_both(found['largest batch'])}")
+    lines.append(f"longest context at this batch: {_both(found['longest context'])}")
+    if speed := found["tokens a second"]:
+        slow, fast = speed
+        lines.append(f"on {found['machine']}: {slow:,.0f} to {fast:,.0f} tokens/s a device")
     for title, key in (("what makes room", "room"), ("one on top of the other", "together")):
         lines += [title] if found[key] else []
         for each in found[key]:
             lines.append(
-                f"  {each['saves'] / 2**30:8.2f} GiB  {each['change']}: {each['verdict']},"
-                f" largest batch {each['largest batch']:,}"
+                f"  {_size(each['saves'])}  {each['change']}: {each['verdict']},"
+                f" largest batch {_both(each['largest batch'])}"
             )
     return lines
+
+
+def _size(size: int) -> str:
+    """In GiB, what is small in MiB; of one width."""
+    return f"{size / 2**30:8.2f} GiB" if size >= 2**28 else f"{size / 2**20:8.1f} MiB"
+
+
+def _both(numbers: dict[str, int]) -> str:
+    return f"{numbers[FITS]:,} ({numbers[DOUBTFUL]:,} with doubt)"

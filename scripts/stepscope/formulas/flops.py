@@ -11,9 +11,10 @@ Of attention by itself the pairs of a query and a key that it sees are counted.
 """
 
 from stepscope.axes import CAUSAL, FULL, LOWER_RIGHT
-from stepscope.formulas.footprint import product, sizes_of, with_derived
-from stepscope.formulas.options import TERMS
+from stepscope.formulas.footprint import sizes_of, with_derived
 from stepscope.model.shape import ModelShape
+
+COMPONENTS = ("qkv", "scores", "attention x V", "output", "feed-forward", "head")
 
 # over forward: it makes the scores again, and four more products of the size of forward's two
 ATTENTION_BACKWARD = 2.5
@@ -23,7 +24,7 @@ def forward_flops_by_component(shape: ModelShape, batch: int, context: int) -> d
     """Operations of one forward pass over (batch, context) tokens, by component, summed over all
     layers."""
     sizes = with_derived(sizes_of(shape, batch, context))
-    return {name: product(text, sizes) for name, text in TERMS["operations"].items()}
+    return {name: sizes[name] for name in COMPONENTS}
 
 
 def forward_flops(shape: ModelShape, batch: int, context: int) -> int:
@@ -31,16 +32,11 @@ def forward_flops(shape: ModelShape, batch: int, context: int) -> int:
     return sum(forward_flops_by_component(shape, batch, context).values())
 
 
-def backward_flops(shape: ModelShape, batch: int, context: int) -> int:
-    """Operations of one backward pass: twice the forward, since each product C = A B has two
-    gradients, each a product of the same size."""
-    return 2 * forward_flops(shape, batch, context)
-
-
 def step_flops(shape: ModelShape, batch: int, context: int) -> int:
-    """Operations of one training step: forward and backward. The optimizer has no matrix products
-    and adds none."""
-    return forward_flops(shape, batch, context) + backward_flops(shape, batch, context)
+    """Operations of one training step: forward and backward, which has twice as many, since each
+    product C = A B has two gradients, each a product of the same size. The optimizer has no matrix
+    products and adds none."""
+    return 3 * forward_flops(shape, batch, context)
 
 
 def model_flops(shape: ModelShape, batch: int, context: int, is_causal_half: bool = False) -> int:
@@ -95,19 +91,12 @@ def visible_pairs(queries: int, keys: int, mask: str, window: int | None = None)
     """
     if mask == FULL:
         return queries * keys
-    first = 1 + (
-        keys - queries if mask == LOWER_RIGHT else 0
-    )  # keys up to the first query's position
+    # keys up to the first query's position
+    first = 1 + (keys - queries if mask == LOWER_RIGHT else 0)
     hidden = _clipped_sum(first - window, queries, keys) if window else 0
     return _clipped_sum(first, queries, keys) - hidden
 
 
 def _clipped_sum(first: int, count: int, most: int) -> int:
     """The sum of min(max(x, 0), most) for x = first ... first + count - 1."""
-    return _ramp(first, count) - _ramp(first - most, count)
-
-
-def _ramp(first: int, count: int) -> int:
-    """The sum of max(x, 0) for x = first ... first + count - 1."""
-    least, last = max(first, 1), first + count - 1
-    return (least + last) * (last - least + 1) // 2 if last >= least else 0
+    return sum(min(max(number, 0), most) for number in range(first, first + count))

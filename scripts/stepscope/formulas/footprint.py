@@ -27,7 +27,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from stepscope.formulas.architecture import PARTS, Architecture
+from stepscope.formulas.architecture import Architecture
 from stepscope.formulas.options import DTYPE_BYTES, TERMS, Row, value
 from stepscope.model.about import Optimizer
 from stepscope.model.chosen import said
@@ -76,15 +76,6 @@ class Setup:
         return is_whole and None not in (says.state, says.workspace)
 
     @property
-    def is_autocast(self) -> bool:
-        return "autocast" in self.flags
-
-    @property
-    def low(self) -> str:
-        """Type of the results of matrix products."""
-        return self.types["low"]
-
-    @property
     def types(self) -> dict[str, str]:
         """What the types in the table stand for, where they are none of PyTorch's."""
         return value("precision", self.precision).types
@@ -93,7 +84,7 @@ class Setup:
     def sizes(self) -> dict[str, int]:
         """What the dimensions in formulas stand for."""
         sizes = sizes_of(self.shape, self.batch, self.context)
-        return with_derived(sizes | {"devices": self.devices})
+        return with_derived(sizes | {"devices": self.devices, "checkpoint": self.checkpoint})
 
     @functools.cached_property
     def flags(self) -> frozenset[str]:
@@ -106,19 +97,12 @@ class Setup:
 
 def sizes_of(shape: ModelShape, batch: int, context: int) -> dict[str, int]:
     """Dimensions of a model and of what it is given."""
-    return {
-        "batch": batch,
-        "heads": shape.num_heads,
-        "context": context,
-        "window": shape.keys_seen(context),
-        "tokens of a chunk": CHUNK,
-        "d_head": shape.d_head,
-        "K heads": shape.kv_heads,
-        "d_model": shape.d_model,
-        "d_ff": shape.d_ff,
-        "vocabulary": shape.vocab_size,
-        "layers": shape.num_layers,
-    } | (shape.parts if isinstance(shape, Architecture) else PARTS)
+    given = {"batch": batch, "context": context, "window": shape.keys_seen(context)}
+    own = {
+        name: getattr(shape, field, getattr(Architecture, field, 0))
+        for name, field in TERMS["sizes"].items()
+    }
+    return given | {"tokens of a chunk": CHUNK} | own
 
 
 def with_derived(sizes: dict[str, int]) -> dict[str, int]:
@@ -215,15 +199,11 @@ def group(setup: Setup, name: str) -> tuple[Contribution, ...]:
     known = TERMS["groups"][name]
     if not holds(known.get("when", ""), setup.flags):
         return ()
-    rows = list(known["tensors"])
-    if name.startswith("optimizer "):  # its own rows: state, or workspace
-        rows += getattr(value("optimizer", setup.optimizer), name.removeprefix("optimizer "))
-    is_sharded = f"shards-{known.get('sharded')}" in setup.flags
-    over = " / devices" if is_sharded else ""
-    found = [Row(*row) for row in rows]
+    own = getattr(value("optimizer", setup.optimizer), known["own"]) if "own" in known else ()
+    over = " / devices" if f"shards-{known.get('sharded')}" in setup.flags else ""
     return tuple(
         _tensor(setup, known["category"], row, over)
-        for row in found
+        for row in (*known["tensors"], *(Row(*each) for each in own))
         if holds(row.when, setup.flags)
     )
 
@@ -254,27 +234,6 @@ def times(count: int, contributions: tuple[Contribution, ...]) -> list[Contribut
     return [replace(each, count=count * each.count) for each in contributions if count]
 
 
-def parameters(setup: Setup) -> Contribution:
-    """All of them, in fp32 whatever the precision."""
-    return group(setup, "parameters")[0]
-
-
-def gradients(setup: Setup) -> Contribution:
-    """Those of all parameters."""
-    return group(setup, "gradients")[0]
-
-
-def optimizer_state(setup: Setup) -> Contribution:
-    """AdamW's two moments of each parameter, or as many as another optimizer says."""
-    return group(setup, "optimizer state")[0]
-
-
-def saved_by_block(setup: Setup, count: int = 1) -> list[Contribution]:
-    """What autograd keeps for the backward pass of each of `count` blocks, in the order in which it
-    is saved, without autocast's copies of weights."""
-    return times(count, group(setup, "saved by a block"))
-
-
 def saved_outside(setup: Setup) -> list[Contribution]:
     """What autograd keeps for the final norm, the LM head and the loss; in chunks the gradients of
     both factors of the head's product."""
@@ -298,5 +257,4 @@ def all_cast_weights(setup: Setup) -> list[Contribution]:
 # Name -> module and dimensions of each weight.
 WEIGHTS: dict[str, tuple[str, str]] = {}
 for _group in ("matrices of a block", "gains of a block", "head", "final gain", "embedding"):
-    for _row in TERMS["groups"][_group]["tensors"]:
-        WEIGHTS[Row(*_row).name] = (Row(*_row).module, Row(*_row).dims)
+    WEIGHTS |= {row.name: (row.module, row.dims) for row in TERMS["groups"][_group]["tensors"]}

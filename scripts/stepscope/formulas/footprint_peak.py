@@ -12,10 +12,13 @@ model.
 
 import math
 from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from stepscope.formulas.footprint import TERMS, Contribution, Setup, group, holds, times, total
 
+MOST = TERMS["bounds"]["batch"][1]  # that a batch or a context may be
 # Mode -> its flags in the table.
 MODES = {
     "inference": {"inference"},
@@ -73,7 +76,8 @@ def _at_the_loss(setup: Setup) -> dict[str, int]:
     """Of how many blocks the saved tensors are there, and how many inputs of groups."""
     layers, every = setup.shape.num_layers, setup.checkpoint
     boundaries = math.ceil(layers / every) if every else 0
-    return {"layers": layers, "kept": 0 if every else layers, "boundaries": boundaries}
+    kept = 0 if every else layers
+    return {"layers": layers, "others": layers - 1, "kept": kept, "boundaries": boundaries}
 
 
 def _blocks(setup: Setup) -> dict[str, dict[str, int]]:
@@ -86,11 +90,10 @@ def _blocks(setup: Setup) -> dict[str, dict[str, int]]:
     ends = {layers - 1, last_group, last_group - 1, last_group - every, every - 1, 0}
     found = {}
     for at in sorted(ends & set(range(layers)), reverse=True):
-        name = {layers - 1: "last block", 0: "first block"}.get(at, f"block {at + 1}")
+        # an only block is the last
+        name = {0: "first block", layers - 1: "last block"}.get(at, f"block {at + 1}")
         groups, blocks = divmod(at, every)
         found[name] = {"before": blocks, "boundaries before": groups, "after": layers - 1 - at}
-        if layers == 1:
-            return {"last block": found[name]}
     return found
 
 
@@ -102,15 +105,14 @@ def _alive(
     for entry in entries:
         if not holds(entry.get("when", ""), flags):
             continue
-        name, _, less = entry.get("count", "1").partition(" - ")
-        count = (int(name) if name.isdigit() else counts[name]) - int(less or 0)
+        count = entry.get("count", 1)
         only, but = entry.get("only"), entry.get("but", ())
         tensors = [
             each
             for each in group(setup, entry["of"])
             if each.name not in but and (only is None or each.name in only)
         ]
-        found += times(count, tuple(tensors))
+        found += times(counts.get(count, count), tuple(tensors))
     return found
 
 
@@ -120,20 +122,25 @@ def first_context_that_fails(
     """The smallest context, in tokens, whose peak is larger than `capacity_bytes`. The setup's own
     does not count."""
 
-    def fails(context: int) -> bool:
-        return peak(replace(setup, context=context), mode, workspace).bytes > capacity_bytes
+    def fits(context: int) -> bool:
+        return peak(replace(setup, context=context), mode, workspace).bytes <= capacity_bytes
 
+    return 1 + last_that(fits)
+
+
+def last_that(holds: Callable[[int], bool], most: int | None = None) -> int:
+    """The last number from 1 that holds, where all before it do; 0 if none. most: below which it is
+    looked for."""
     limit = 1
-    while not fails(limit):
+    while holds(limit) and limit != most:
         limit *= 2
-    # No moment shrinks with the context, and neither does their maximum.
-    return bisect_left(range(limit + 1), True, lo=limit // 2, key=fails) if limit > 1 else 1
+    numbers = range(max(1, limit // 2), limit)
+    return numbers.start + bisect_left(numbers, True, key=lambda number: not holds(number)) - 1
 
 
 def _merged(contributions: list[Contribution]) -> list[Contribution]:
     """Equal tensors of several blocks as one contribution."""
-    counts: dict[Contribution, int] = {}
+    counts: Counter[Contribution] = Counter()
     for each in contributions:
-        one = replace(each, count=1)
-        counts[one] = counts.get(one, 0) + each.count
+        counts[replace(each, count=1)] += each.count
     return [replace(one, count=count) for one, count in counts.items()]

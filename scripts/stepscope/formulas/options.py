@@ -29,12 +29,11 @@ def _terms() -> dict[str, Any]:
     terms = tomllib.loads(text)
     groups = terms["groups"]
     for known in groups.values():
+        known["tensors"] = [Row(*row) for row in known.get("tensors", ())]
         for source in known.get("of", ()):
             for row in groups[source]["tensors"]:
-                weight = Row(*row)
-                name, dtype = f"{weight.name} {known['name']}", known.get("type", weight.dtype)
-                made = weight._replace(name=name, dtype=dtype)
-                known.setdefault("tensors", []).append(list(made))
+                name, dtype = f"{row.name} {known['name']}", known.get("type", row.dtype)
+                known["tensors"].append(row._replace(name=name, dtype=dtype))
     return terms
 
 
@@ -45,11 +44,13 @@ DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1
 @dataclass(frozen=True, kw_only=True)
 class Value:
     """flags: what conditions in the table ask for. types: what the table's own types stand for.
-    state, workspace: rows of an optimizer."""
+    rates: the precisions whose rate the products of blocks have, and all else. state, workspace:
+    rows of an optimizer."""
 
     label: str
     flags: list[str] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)
+    rates: list[str] = field(default_factory=list)
     state: list[list[str]] = field(default_factory=list)
     workspace: list[list[str]] = field(default_factory=list)
 
@@ -87,7 +88,7 @@ def _flags(option: str, name: str) -> list[str]:
         loss = said(option, name, Loss)
         keeps = "in-chunks" if loss.keeps == "gradients" else loss.keeps
         return [keeps, *(["fused-loss"] if loss.is_fused else [])]
-    return [] if name == "none" else ["compiled"]
+    return {"none": [], "graphs": ["compiled", "graphs"]}.get(name, ["compiled"])
 
 
 def _precision(name: str) -> Value:
@@ -100,7 +101,8 @@ def _precision(name: str) -> Value:
         flags.append("16-bit")
     if runs.outside:
         flags.append("fp8")
-    return Value(label=label, flags=flags, types=types)
+    rates = [name, runs.outside or name]
+    return Value(label=label, flags=flags, types=types, rates=rates)
 
 
 def _optimizer(name: str) -> Value:
@@ -115,4 +117,4 @@ def _optimizer(name: str) -> Value:
 
 
 def _row(name: str, dims: str) -> list[str]:
-    return list(Row("optimizer", name, op="", dims=dims, dtype="state", when=""))
+    return ["optimizer", name, "", dims, "state", ""]

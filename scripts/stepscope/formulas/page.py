@@ -2,18 +2,19 @@
 cards, and how far predictions were from what was measured. Standard library only."""
 
 import tomllib
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from stepscope.formulas import fits
+from stepscope.formulas.architecture import Architecture
 from stepscope.formulas.footprint import OPTIONS, Setup
 from stepscope.formulas.options import DTYPE_BYTES, TERMS, value, values
 from stepscope.model.losses import CHUNK
 
 
-def data(published: Path) -> dict[str, Any]:
-    """All of it, to be written as JSON. published: peaks of others."""
+def data(published: Path, sizes: dict[str, dict[str, int]]) -> dict[str, Any]:
+    """All of it, to be written as JSON. published: peaks of others. sizes: of the configuration."""
     of_others = tomllib.loads(published.read_text(encoding="utf-8"))
     return {
         "terms": TERMS,
@@ -21,10 +22,21 @@ def data(published: Path) -> dict[str, Any]:
         "options_in_order": OPTIONS,
         "bytes": DTYPE_BYTES,
         "chunk": CHUNK,
-        "known": fits.KNOWN,
+        "known": {name: fits.KNOWN[name] for name in ("asked", "cards", "machines")},
+        "models": _models(sizes),
+        "usual_shape": {field.name: field.default for field in fields(Architecture)[4:]},
         "own": of_others["own"],
         "published": [beside(each) for each in of_others["peaks"]],
     }
+
+
+def _models(sizes: dict[str, dict[str, int]]) -> dict[str, dict[str, Any]]:
+    """Name -> its shape, and where that stands."""
+    sources = {name: each["source"] for name, each in fits.KNOWN["models"].items()}
+    found = {}
+    for name, source in (sources | dict.fromkeys(sizes, "config.yaml")).items():
+        found[name] = asdict(fits.model(name, sizes)) | {"source": source}
+    return found
 
 
 def _of_option(option: str) -> dict[str, dict[str, Any]]:
@@ -45,17 +57,8 @@ def beside(row: dict[str, Any]) -> dict[str, Any]:
     setup = Setup(fits.model(row["model"], {}), **row["setup"])
     size = float(fits.peak_of(setup).bytes)
     if row["quantity"] in ("reserved", "device"):
-        size *= sum(fits.CARD["reserved"]) / 2
+        size *= fits.reserved(setup.flags)["middle"]
     if row["quantity"] == "device":
         size += fits.CARD["context"]
     stated = row["peak"] * {"GiB": 2**30, "GB": 1e9}[row["unit"]]
-    told = ", ".join(f"{name} {each}" for name, each in row["setup"].items())
-    return {
-        "what": row["name"],
-        "setup": told,
-        "published": stated,
-        "predicted": int(size),
-        "error": size / stated - 1,
-        "source": row["source"],
-        "quote": row["quote"],
-    }
+    return row | {"published": stated, "predicted": int(size), "error": size / stated - 1}

@@ -9,8 +9,8 @@ first takes longer for them is set-up.
 """
 
 import re
-import time
 from collections.abc import Callable
+from time import perf_counter
 from typing import NamedTuple
 
 import torch
@@ -56,9 +56,9 @@ class Profile(NamedTuple):
 def profiled(step: Callable[[], object], device: str) -> Profile:
     """What the host does in a step."""
     with profiler(device) as profile:
-        start = time.perf_counter()
+        start = perf_counter()
         step()
-        seconds = time.perf_counter() - start
+        seconds = perf_counter() - start
     events: dict[str, tuple[float, int]] = {}
     for event in profile.key_averages():
         if event.device_type == torch.autograd.DeviceType.CPU:

@@ -39,7 +39,8 @@ class Found:
     """What one process found.
 
     rows: the samples. values: what is no time sample. statuses: what became of each mode or length.
-    checks: of a ladder's variant its loss, gradient_norm and gradient_sample.
+    checks: of a ladder's variant its loss, gradient_norm and gradient_sample; of a step of one's
+    own the losses of its first steps. built: of such a variant what it is.
     """
 
     process: int = 1
@@ -47,6 +48,7 @@ class Found:
     values: list[dict] = field(default_factory=list)
     statuses: list[dict] = field(default_factory=list)
     checks: dict[str, dict] = field(default_factory=dict)
+    built: dict[str, dict] = field(default_factory=dict)
 
     def value(
         self,
@@ -103,7 +105,7 @@ def _is_lost(one: dict, statuses: list[dict]) -> bool:
 
 
 def summary(found: list[Found], variants: list[str]) -> dict:
-    """`variants`, `values` and `statuses` of a record.
+    """`variants`, `values` and `statuses` of a record, and what was `built` of steps of one's own.
 
     A mode's status is the worst of all processes. A variant's is that of the first that it notes
     (the heaviest mode), or, of attention, `ok` where any length is.
@@ -111,7 +113,11 @@ def summary(found: list[Found], variants: list[str]) -> dict:
     statuses = _worst_of_each(found)
     about = {name: asdict(_of_variant(name, statuses)) for name in variants}
     values = [value for one in found for value in one.values if not _is_lost(value, statuses)]
-    return {"variants": about, "values": values, "statuses": statuses}
+    built: dict[str, dict] = {}
+    for one in found:  # the last process has counted what a step computes
+        built |= one.built
+    told = {"variants": about, "values": values, "statuses": statuses}
+    return told | ({"built": built} if built else {})
 
 
 def _worst_of_each(found: list[Found]) -> list[dict]:

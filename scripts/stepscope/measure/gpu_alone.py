@@ -6,7 +6,6 @@ cannot be written does: the next run may have the room.
 """
 
 import gc
-import itertools
 import re
 import time
 from collections import Counter
@@ -59,28 +58,12 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
 
 
 def _captured(work: Workload) -> torch.cuda.CUDAGraph:
-    """The whole step as a graph. Torch's optimizers refuse that while their step counts are numbers
-    of the host; here these are meant to be constants, so that the check is taken from the step's
-    own."""
-    checks = ("_cuda_graph_capture_health_check", "_accelerator_graph_capture_health_check")
-    for optimizer, check in itertools.product(work.optimizers, checks):
-        if hasattr(optimizer, check):
-            setattr(optimizer, check, lambda: None)
-    phases = Workload.phases(work, "step")  # whatever a graph of its own replays
-
-    def step() -> None:
-        for phase in phases.values():
-            phase()
-
-    def clear() -> None:
-        Workload.drop_graph(work)  # whatever a graph of its own keeps
-        for parameter in work.parameters:
-            parameter.grad = None
-
-    clear()
+    """The whole step as a graph."""
+    step = work.captured()
+    work.forget()
     with aside():
         step()
-        clear()
+        work.forget()
     memory.release("cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -161,6 +144,7 @@ def counted(work: Workload, name: str, samples: Samples, found: Found, device: s
                 samples.add(name, MODES["step"].whole, took, mode="step", kind="busy")
     except Exception as error:
         found.status(name, steps.why(error), mode="busy")
+    work.count()
     steps.tidy(work, device)
 
 

@@ -24,7 +24,7 @@ from stepscope.measure.found import Found, Outcome, chosen
 from stepscope.measure.samples import Budget, series, take_turns
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, compiled_loss, is_compiled, unsupported, workload
+from stepscope.measure.workload import Workload, compiled_loss, is_compiled, unsupported
 from stepscope.model.about import Optimizer
 from stepscope.model.chosen import load, said
 from stepscope.model.shape import ModelShape
@@ -41,14 +41,14 @@ def spec_of(spec: dict, variant: dict) -> dict:
     options."""
     shared = {key: value for key, value in spec.items() if key != "variants"}
     own = {key: value for key, value in variant.items() if key not in ("name", "after")}
-    return shared | {"precision": "fp32"} | own
+    return {"precision": "fp32"} | shared | own
 
 
 def fit_together(spec: dict, free: int) -> bool:
     """Whether all variants fit `free` bytes at once, by the closed form: weights and optimizer
-    state of all, pools of CUDA graphs, and the largest step's gradients and activations. A model of
+    state of all, pools of CUDA graphs, and the largest step's gradients and activations. What is
     one's own is tried."""
-    if "model" in spec:
+    if "num_layers" not in spec:
         return True
     shape = ModelShape.of(spec)
     of_weights = KEPT * shape.parameters
@@ -153,10 +153,18 @@ class _Process(steps.Process):
         outcome = self._outcomes[name]
         if not outcome.is_ok:
             return
-        with caught(outcome):
-            if name in self._works:
-                self._works[name].use()
-            part(name, *arguments)
+        try:
+            with caught(outcome):
+                if name in self._works:
+                    self._works[name].use()
+                part(name, *arguments)
+        except Exception as error:
+            # What is one's own fails as a whole where its first variant does.
+            is_first = name == self._spec["variants"][0]["name"]
+            if "num_layers" in self._spec or is_first or isinstance(error, OSError):
+                raise
+            outcome.status = "failed"
+            outcome.reason = memory.reason(error)
         if not outcome.is_ok:
             work = self._works.pop(name, None)
             if outcome.status == "oom" and self._works:
@@ -175,10 +183,10 @@ class _Process(steps.Process):
             raise models.Unsupported(reason)
         memory.release(self._device)
         before = memory.held(self._device)
-        work = self._works[name] = workload(spec)
+        work = self._works[name] = steps.made(spec, name, self.found)
         for _ in range(max(1, self._spec["warmup"])):
-            self._run(name, "forward-backward", warmup=True)
-        if checked := steps.computed(work):
+            self._run(name, "step" if work.about else "forward-backward", warmup=True)
+        if not work.about and (checked := steps.computed(work)):
             self.found.checks[name] = checked
         self._run(name, warmup=True)
         start = time.perf_counter()
@@ -188,6 +196,8 @@ class _Process(steps.Process):
         steps.tidy(work, self._device)
         memory.reset_peaks(self._device)
         self._run(name, warmup=True)
+        if work.losses:
+            self.found.checks[name] = {"losses": work.losses}
         # A CPU's process does not give back what another variant has freed.
         if self._device == "cuda":
             self.found.sizes(name, memory.peaks(self._device, before), mode="step")
@@ -221,6 +231,8 @@ class _Process(steps.Process):
         """Free steps of forward and backward; by how much the very first one took longer, compiling
         is known: of code that compilers' caches do not hold from an earlier process or variant."""
         mode = "forward-backward"
+        if self._works[name].about:  # a step of one's own is whole
+            return
         self._series(name, mode, "free")
         code = compiled_code(self._works[name].spec)
         if not code or not self._is_first or code in self._compiled:
@@ -242,7 +254,7 @@ class _Process(steps.Process):
 
     def _built_again(self, name: str, variant: dict) -> None:
         """Count what a variant launches, after it was let go of."""
-        work = self._works[name] = workload(spec_of(self._spec, variant))
+        work = self._works[name] = steps.made(spec_of(self._spec, variant), name, self.found)
         steps.free(work)()
         work.drop_graph()
         work.capture()

@@ -5,11 +5,12 @@ import contextlib
 import functools
 import gc
 from collections.abc import Iterator
+from functools import partial
 
 from torch import Tensor
 
 from stepscope.axes import option
-from stepscope.measure import memory, models
+from stepscope.measure import memory, models, steps
 from stepscope.measure.clock import Clock
 from stepscope.measure.found import Found, Outcome
 from stepscope.measure.memory_observed import Observed, Parts, address, described
@@ -37,7 +38,7 @@ def optimizer_state(work: Workload) -> list[tuple[str, Tensor]]:
     """(the parameter's name, a tensor that the optimizer keeps for it)."""
     names = {parameter: name for name, parameter in work.model.named_parameters()}
     known = {address(tensor) for _, tensor in gradients(work)}
-    held = _held(vars(work.optimizer), "", names)
+    held = _held([getattr(each, "__dict__", {}) for each in work.optimizers], "", names)
     return [
         (name, tensor)
         for name, tensor in held
@@ -65,7 +66,8 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
 
     Running out of memory is an `oom` outcome with the recording so far; other errors pass through.
     """
-    models.preload(spec)
+    if "step" not in spec:
+        models.preload(spec)
     run = Recording(spec, telemetry)
     mode = option(spec, "mode")
     memory.reset_peaks(spec["device"])
@@ -121,7 +123,7 @@ class Recording:
     @functools.cached_property
     def _workload(self) -> Workload:
         """Made by prepare()."""
-        return Workload(self._spec)
+        return steps.made(self._spec, NAME, self.found)
 
     def _begin(self) -> None:
         """Start a recording, with no marks and no tensors seen in it."""
@@ -136,6 +138,11 @@ class Recording:
         blocks = self._workload.model.blocks
         self._clock = Clock(self._device)
         self._parts = Parts(blocks, lambda module: self._tell(self._part[0], module))
+        if self._workload.about:  # nobody knows when its gradients are made, and for how long
+            for name, parameter in self._workload.model.named_parameters():
+                if parameter.requires_grad:
+                    note = partial(self._note_gradient, name)
+                    parameter.register_post_accumulate_grad_hook(note)
         ranges.turn_on(self._parts.open)
         self._note_all(before=False)
         self.baselines["model"] = self.recorder.allocated()
@@ -166,19 +173,23 @@ class Recording:
             parameters = workload.model.named_parameters()
             observing = self._observed = Observed(parameters, lambda: self._part)
         with observing:
-            for name, phase in workload.phases(self._mode).items():
-                if name == "backward":
-                    self._parts.watch_backward(workload.loss)
-                self._tell(name, "")
-                times = self._clock.time(phase)
-                self._tell("", "")
-                yield name, times
-                if name == "backward":
-                    self._note("gradients", gradients(workload))
+            yield from workload.timed(self._mode, self._clock, self._in_phase)
         workload.drop_graph()
         if is_first:
             workload.clear_gradients()
             self.baselines["first_step"] = self.recorder.allocated()
+
+    @contextlib.contextmanager
+    def _in_phase(self, name: str) -> Iterator[None]:
+        """Marks around a phase; where memory runs out they show where."""
+        outer = self._part
+        if name == "backward" and not self._workload.about:
+            self._parts.watch_backward(self._workload.loss)
+        self._tell(name, "")
+        yield
+        self._tell(*outer)
+        if name == "backward":
+            self._note("gradients", gradients(self._workload))
 
     def end(self) -> None:
         """Take the snapshot, and put down what is known of it."""
@@ -220,6 +231,10 @@ class Recording:
         for name, tensor in tensors:
             entry = {"category": category, "name": name, "address": address(tensor)}
             self._seen.append((mark, entry | described(tensor)))
+
+    def _note_gradient(self, name: str, parameter: Tensor) -> None:
+        assert parameter.grad is not None, "it was just accumulated"
+        self._note("gradients", [(name, parameter.grad)])
 
     def _note_all(self, before: bool) -> None:
         """Remember where everything is that lives longer than a step."""

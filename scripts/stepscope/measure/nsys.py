@@ -64,7 +64,8 @@ def record(
                 sys.exit(f"error: the profiled program failed (exit code {code}): {said}")
             rows, inner_record = cell_record.read(place)
             summary = inner_record["summary"]
-            found = Found(1, rows, summary["values"], summary["statuses"])
+            of_step = {"built": summary.get("built", {})}
+            found = Found(1, rows, summary["values"], summary["statuses"], **of_step)
             if any(one["status"] != "ok" for one in found.statuses):
                 report.unlink(missing_ok=True)
                 return found

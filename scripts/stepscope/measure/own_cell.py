@@ -1,6 +1,6 @@
-"""The frame of a cell that runs a model of one's own: what was built stands in the record.
+"""The frame of a cell that runs a model or steps of one's own: what was built stands in the record.
 
-The model is looked at in a process of its own, on the CPU or without any memory at all: the device
+A model is looked at in a process of its own, on the CPU or without any memory at all: the device
 is not touched, and nothing has run in the process that measures.
 """
 
@@ -19,32 +19,38 @@ from stepscope.measure.found import Found
 
 
 def cell(program: str, spec: dict, settings: Settings, **more) -> Measurement:
-    """The cell of a spec that runs a model, ours or one's own; to be entered, see Measurement."""
-    return (OwnMeasurement if "model" in spec else Measurement)(program, spec, settings, **more)
+    """The cell of a spec that runs a model, ours or one's own, or a step of one's own; to be
+    entered, see Measurement."""
+    is_own = bool(own_models.references(spec))
+    return (OwnMeasurement if is_own else Measurement)(program, spec, settings, **more)
 
 
 class OwnMeasurement(Measurement):
-    """A cell whose spec names a model of one's own. What was built is `model` in the summary.
+    """A cell whose spec names a model or steps of one's own. What was built of a model is `model`
+    in the summary.
 
-    A model that cannot be built or run ends the program with one line.
+    What cannot be built or run ends the program with one line.
     """
 
     def __init__(
         self, program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), **more
     ):
         try:
-            packages = own_models.packages_of(spec["model"])
+            packages = own_models.packages_of(spec)
             super().__init__(program, spec, settings, (*tools, *packages), **more)
-            self._code = own_models.with_files(self._code, spec["model"])
+            self._code = own_models.with_files(self._code, spec)
         except own_models.package().ModelError as error:
             sys.exit(f"error: {error}")
         names = [name.removeprefix(PACKAGE) for name in packages]
         self._versions = {name: found for name in names if (found := package_version(name))}
-        self._more = {"model": None}
+        if "model" in spec:
+            self._more = {"model": None}
 
     def __enter__(self) -> "OwnMeasurement":
         super().__enter__()
-        if HELD in os.environ:  # the program that measures through this one has shown it
+        # A step is built where it is measured; the program that measures through this one has
+        # shown a model.
+        if "model" not in self.spec or HELD in os.environ:
             return self
         try:
             (found,) = processes.each(1, lambda _: looked_at(self.spec))

@@ -9,14 +9,14 @@ from pathlib import Path
 import torch
 
 from stepscope.axes import option
-from stepscope.measure import memory, scratch
+from stepscope.measure import memory, scratch, steps
 from stepscope.measure.clock import Clock
 from stepscope.measure.first_step import compared, profiled
 from stepscope.measure.found import Found
 from stepscope.measure.samples import PhaseTimes, Samples
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, workload
+from stepscope.measure.workload import Workload
 from stepscope.model import ranges
 
 NAME = "step"  # of the only variant
@@ -67,7 +67,7 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
     try:
         with caught() as outcome:
             before = memory.held(device)
-            first = _profiled(spec, samples, profiler)
+            first = _profiled(spec, samples, found, profiler)
             found.sizes(NAME, memory.peaks(device, before), mode=mode)
     finally:
         ranges.turn_on(None)
@@ -75,12 +75,12 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
     return found, first if outcome.is_ok else None
 
 
-def _profiled(spec: dict, samples: Samples, profiler: Profiler) -> dict | None:
+def _profiled(spec: dict, samples: Samples, found: Found, profiler: Profiler) -> dict | None:
     """Run all steps; what the very first one contains, of a cold start."""
     mode = option(spec, "mode")
     device = spec["device"]
     is_cold = spec.get("start") == "cold"
-    work = workload(spec)
+    work = steps.made(spec, NAME, found)
     clock = Clock(device)
 
     def run(named: Named, warmup: bool) -> None:
@@ -110,8 +110,5 @@ def _step(work: Workload, mode: str, clock: Clock, named: Named) -> PhaseTimes:
     """One step; each phase's range holds the waiting for the device, as its time does."""
     with named("step"):
         work.clear_gradients()
-        for name, phase in work.phases(mode).items():
-            with named(name):
-                times = clock.time(phase)
-            yield name, times
+        yield from work.timed(mode, clock, named)
         work.drop_graph()

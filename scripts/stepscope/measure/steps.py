@@ -17,7 +17,7 @@ from stepscope.measure.clock import Clock
 from stepscope.measure.found import Found, Outcome
 from stepscope.measure.samples import Budget, NotFiniteError, PhaseTimes, Samples, Step
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload
+from stepscope.measure.workload import Workload, workload
 
 SAMPLED = 2048  # gradient entries that are kept, at even distances over all parameters
 
@@ -69,6 +69,15 @@ def why(error: Exception) -> Outcome:
     return Outcome(_known(error) or "unsupported", memory.reason(error))
 
 
+def made(spec: dict, name: str, found: Found) -> Workload:
+    """A spec's workload; of a step of one's own what it is stands in `found`, by the variant's
+    name."""
+    work = workload(spec)
+    if work.about:
+        found.built[name] = work.about
+    return work
+
+
 def check_finite(**numbers: float) -> None:
     """Raise NotFiniteError for the first of these that is no finite number."""
     for name, number in numbers.items():
@@ -83,11 +92,11 @@ def timed(work: Workload, mode: str, kind: str, clock: Clock) -> Step:
     def step() -> PhaseTimes:
         if kind == "phased":
             work.clear_gradients()
-            times = [(name, clock.time(phase)) for name, phase in work.phases(mode).items()]
+            times = list(work.timed(mode, clock, contextlib.nullcontext))
         else:
             times = [(MODES[mode].whole, clock.time(free(work, mode)))]
-        if mode != "inference":
-            check_finite(loss=float(work.loss.detach()))
+        if mode != "inference" and (loss := work.loss_value()) is not None:
+            check_finite(loss=loss)
         work.drop_graph()
         return times
 

@@ -17,7 +17,7 @@ from stepscope.measure.found import Found, Outcome, chosen
 from stepscope.measure.samples import series
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, unsupported, workload
+from stepscope.measure.workload import Workload, unsupported
 
 NAME = "step"  # of the only variant
 
@@ -31,12 +31,13 @@ def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
 class _Process(steps.Process):
     def __init__(self, spec: dict, telemetry: Telemetry, process: int):
         super().__init__(spec, telemetry, process)
-        self._modes = list(reversed(modes_up_to(option(spec, "mode"))))  # the heaviest first
+        modes = ["step"] if "step" in spec else modes_up_to(option(spec, "mode"))
+        self._modes = modes[::-1]  # the heaviest first
 
     @functools.cached_property
     def _work(self) -> Workload:
         """Built by the first mode that fits the memory."""
-        return workload(self._spec)
+        return steps.made(self._spec, NAME, self.found)
 
     def run(self) -> Found:
         if reason := unsupported(self._spec):

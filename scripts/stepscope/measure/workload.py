@@ -6,6 +6,8 @@ that are measured in one process are versions of the same blocks, so that it may
 """
 
 import contextlib
+import importlib
+import itertools
 import shutil
 from collections.abc import Callable, Iterator
 from typing import cast
@@ -16,16 +18,21 @@ from torch.utils.checkpoint import checkpoint
 
 from stepscope.axes import MODES, option
 from stepscope.measure import models, precision
+from stepscope.measure.clock import Clock
 from stepscope.model import attention
 from stepscope.model.chosen import load
 from stepscope.model.compilation import Compilation
+from stepscope.step import Around
 
 BEFORE_CAPTURE = 3  # passes on a stream of their own, as torch.cuda.graph's documentation asks
 MOST_VERSIONS = 64
+OF_STEP = "stepscope.measure.own_step"
 
 
 def unsupported(spec: dict) -> str | None:
     """Why this machine cannot run the spec's precision and options, in one line; None if it can."""
+    if "step" in spec:
+        return None  # it is tried
     device = spec["device"]
     if reason := precision.unsupported(spec["precision"], device):
         return reason
@@ -59,7 +66,13 @@ def no_compiler() -> str | None:
 
 
 class Workload:
-    """The phases of a training step of the spec's model."""
+    """The phases of a training step of the spec's model.
+
+    about, losses: what a step of one's own is, and what its first steps returned.
+    """
+
+    about: dict = {}  # noqa: RUF012 - no step of ours has any
+    losses: tuple[float, ...] | list[float] = ()
 
     def __init__(self, spec: dict):
         self.spec = spec
@@ -102,6 +115,45 @@ class Workload:
     def phases(self, mode: str) -> dict[str, Callable[[], None]]:
         """The phases of a mode, in their order, launched by the host one kernel after the other."""
         return {name: getattr(self, f"_{name}") for name in MODES[mode].phases}
+
+    def timed(self, mode: str, clock: Clock, around: Around) -> Iterator[tuple[str, float]]:
+        """A step: each phase's seconds as soon as it ends, with the device waited for around it.
+        It is run within `around(its name)`."""
+        for name, phase in self.phases(mode).items():
+            with around(name):
+                seconds = clock.time(phase)
+            yield name, seconds
+
+    def loss_value(self) -> float | None:
+        """The latest loss as a number; None where a step does not say it."""
+        return float(self.loss.detach())
+
+    def captured(self) -> Callable[[], object]:
+        """The whole step, to be recorded as a CUDA graph, whatever is replayed of it already.
+
+        Torch's optimizers refuse that while their step counts are numbers of the host; here these
+        are meant to be constants, so that the check is taken from the step's own.
+        """
+        checks = ("_cuda_graph_capture_health_check", "_accelerator_graph_capture_health_check")
+        for optimizer, check in itertools.product(self.optimizers, checks):
+            if hasattr(optimizer, check):
+                setattr(optimizer, check, lambda: None)
+        phases = Workload.phases(self, "step")
+
+        def step() -> None:
+            for phase in phases.values():
+                phase()
+
+        return step
+
+    def count(self) -> None:
+        """Add to `about` what a step computes."""
+
+    def forget(self) -> None:
+        """Let go of loss and gradients, even of those that replayed graphs write to."""
+        Workload.drop_graph(self)
+        for parameter in self.parameters:
+            parameter.grad = None
 
     def clear_gradients(self) -> None:
         """What every training loop does first: drop the gradients of the step before."""
@@ -197,7 +249,9 @@ def aside() -> Iterator[None]:
 
 def workload(spec: dict) -> Workload:
     """The workload of a spec. Raises models.Unsupported where a model of one's own refuses its
-    options."""
+    options, ModelError for a step of one's own that cannot be."""
+    if "step" in spec:  # by name, so that no other cell depends on it
+        return importlib.import_module(OF_STEP).StepWorkload(spec)
     return GraphedWorkload(spec) if _compilation(spec).replays else Workload(spec)
 
 

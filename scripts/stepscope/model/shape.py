@@ -65,14 +65,9 @@ class ModelShape:
         return self.key_value_heads or self.num_heads
 
     @property
-    def kv_width(self) -> int:
-        """Channels of K, and of V."""
-        return self.kv_heads * self.d_head
-
-    @property
     def qkv_width(self) -> int:
         """Channels of Q, K and V together."""
-        return self.d_model + 2 * self.kv_width
+        return self.d_model + 2 * self.kv_heads * self.d_head
 
     def keys_seen(self, context: int) -> int:
         """Keys that a query sees at most in a sequence of `context` tokens."""

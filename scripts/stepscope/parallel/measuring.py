@@ -29,6 +29,7 @@ from stepscope.parallel.ranks import VariantError
 from stepscope.parallel.recorded import PROFILED, Recording, recorded
 from stepscope.parallel.strategies import STRATEGIES, Replica
 from stepscope.trace import apart
+from stepscope.trace.kernel_categories import category_of
 
 ALONE = "alone"  # the variant that all others are compared with
 PHASED = 3  # steps
@@ -65,8 +66,8 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
         last.status(name, Outcome(why.status, why.reason), mode="step")
     tables = {
         "collectives": largest(sent, "seconds"),
-        "ranks": rank_rows(examined),
         "memory": largest([one.memory for one in examined], "held"),
+        **step_tables(examined),
     }
     return found, {"checks": last.checks, "tables": tables}
 
@@ -147,18 +148,20 @@ def examine(spec: dict, place: Place) -> Examined:
         before = memory.held(place.device)
         with attempt(name):
             work = STRATEGIES[variant["strategy"]](spec | variant, place)
-            held = {"init": allocated()} if is_gpu else {}
+            held = {"init": holding(work, before)}
             found.checks[name] = computed(work)
             whole_steps(work, max(1, spec["warmup"]))
+            held |= points(work, partial(holding, work, before))
             if is_gpu:
-                held |= points(work, allocated)
                 memory.reset_peaks(place.device)
                 whole_steps(work)
                 found.sizes(name, memory.peaks(place.device, before), mode="step")
                 _energy(work, name, place, found)
-            for point, size in held.items():
-                row = {"variant": name, "point": point, "held": size - before["peak_allocated"]}
-                found.memory.append(row | {"formula": work.held(count, place.devices, point)})
+            for point, sizes in held.items():
+                formulas = work.formulas(count, place.devices, point)
+                for part, size in sizes.items():
+                    row = {"variant": name, "point": point, "part": part, "held": size}
+                    found.memory.append(row | {"formula": formulas[part]})
             found.recordings[name] = recorded(partial(whole_steps, work), place)
             del work  # no variable may hold it when memory is given back
         forget(place)
@@ -166,15 +169,19 @@ def examine(spec: dict, place: Place) -> Examined:
     return found
 
 
-def allocated() -> int:
-    """Bytes that tensors of this process hold on the GPU now."""
-    gc.collect()
-    torch.cuda.synchronize()
-    return torch.cuda.memory_allocated()
+def holding(work: Replica, before: dict[str, int]) -> dict[str, int]:
+    """Bytes that a rank holds now, by part; on a GPU also `all` that its tensors hold beyond what
+    was there `before`."""
+    found = work.parts()
+    if work.spec["device"] == "cuda":
+        gc.collect()
+        torch.cuda.synchronize()
+        found["all"] = torch.cuda.memory_allocated() - before["peak_allocated"]
+    return found
 
 
-def points(work: Replica, held: Callable[[], int]) -> dict[str, int]:
-    """Bytes that are held before the optimizer of a step, and after it."""
+def points(work: Replica, held: Callable[[], dict[str, int]]) -> dict[str, dict[str, int]]:
+    """What is held before the optimizer of a step, and after it."""
     work.clear_gradients()
     forward, backward, optimizer = work.phases("step").values()
     forward()
@@ -229,21 +236,34 @@ def replayed(spec: dict, place: Place) -> Found:
     return found
 
 
-def rank_rows(examined: list[Examined]) -> list[dict]:
-    """A row for each variant and rank: the means of the parts of its steps under the profiler, in
-    seconds; `residual` is what they leave of its clock."""
+def step_tables(examined: list[Examined]) -> dict[str, list[dict]]:
+    """Of each variant and rank, in seconds a step under the profiler.
+
+    ranks: the means of the parts of its steps; `residual` is what they leave of its clock. slowed:
+    by category of kernels, `beside`: what those that one device's step has too spend beside
+    communication, and `slowed`: how much longer they take than there.
+    """
     if not examined or ALONE not in examined[0].recordings:
-        return []
+        return {}
+    # Of each rank one device's step, neither the quickest nor the slowest.
     references = [
         sorted(one.recordings[ALONE].steps, key=apart.busy_time)[PROFILED // 2] for one in examined
     ]
     rows = []
+    kernels = []
     for name in examined[0].recordings:
         recordings = [one.recordings[name] for one in examined]
-        for step in zip(*(one.steps for one in recordings), strict=True):
-            for rank, parts in enumerate(apart.take_apart(list(step), references)):
+        for steps_of in zip(*(one.steps for one in recordings), strict=True):
+            for rank, parts in enumerate(apart.take_apart(list(steps_of), references)):
                 own = recordings[rank]
                 row = {"variant": name, "rank": rank, "clock": own.clock} | asdict(parts)
                 rows.append(row | {"residual": own.clock - parts.total - own.outside})
-    means = pd.DataFrame(rows).groupby(["variant", "rank"], sort=False, as_index=False)
-    return means.mean().to_dict("records")
+                both = apart.matched(steps_of[rank], references[rank])
+                kernels.append(both.assign(variant=name, rank=rank))
+    means = pd.DataFrame(rows).groupby(["variant", "rank"], sort=False).mean()
+    beside = pd.concat(kernels).query("beside > 0")
+    beside["slowed"] = beside["own"] - beside["before"]
+    beside["category"] = beside["name"].map(category_of)
+    by = beside.groupby(["variant", "rank", "category"], sort=False)
+    found = {"ranks": means, "slowed": by[["beside", "slowed"]].sum() / PROFILED}
+    return {name: table.reset_index().to_dict("records") for name, table in found.items()}

@@ -93,26 +93,19 @@ class OneDevice:
         return replace(self, batch=batch, forward=forward, backward=backward)
 
 
-def sizes_of(shape: ModelShape) -> list[tuple[int, bool]]:
-    """(number of entries, whether it is a matrix of a product) of each parameter, in the order of
-    the forward pass."""
+def gradients_of(shape: ModelShape) -> tuple[Gradient, ...]:
+    """In the order in which the backward pass makes them. It takes time for products alone, and of
+    each as much as its matrix has entries."""
     width = shape.d_model
-    hidden = shape.d_ff
-    gain = (width, False)
+    gain = (width, False)  # entries, and whether they are a product's matrix
     head = shape.vocab_size * width
-    products = [shape.qkv_width * width, width * width, *[hidden * width] * 3]
+    products = [shape.qkv_width * width, width * width, *[shape.d_ff * width] * 3]
     block = [gain, gain, *((count, True) for count in products)]
-    return [(head, False), *block * shape.num_layers, gain, (head, True)]
-
-
-def gradients_of(sizes: list[tuple[int, bool]]) -> tuple[Gradient, ...]:
-    """The gradients of parameters that stand in the order of the forward pass: (number of entries,
-    whether it is a matrix of a product). The backward pass takes time for products alone, and of
-    each as much as it has entries."""
-    total = sum(count for count, is_product in sizes if is_product)
+    forward = [(head, False), *block * shape.num_layers, gain, (head, True)]
+    total = sum(count for count, is_product in forward if is_product)
     done = 0
     found = []
-    for count, is_product in reversed(sizes):
+    for count, is_product in reversed(forward):
         done += count if is_product else 0
         found.append(Gradient(4 * count, done / total))
     return tuple(found)

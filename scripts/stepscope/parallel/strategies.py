@@ -6,6 +6,7 @@ parts'. Ours scale a part's gradient before it is summed, so that nothing more r
 gradients (stage 3). Section 5 there counts the memory of each as held() does.
 """
 
+import itertools
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -43,16 +44,31 @@ class Replica(Workload):
     buckets = 0
 
     @classmethod
-    def held(cls, parameters: int, devices: int, point: str) -> float:
-        """Bytes that a rank holds at a point of a step (init, before optimizer, after), in closed
-        form. AdamW keeps two moments, from the first step on. What a step makes and lets go of
-        (activations, a buffer while it is sent) is not in it, and is the same for all."""
-        parts = ["weights"]
-        if point != "init":
-            parts += ["gradients", "state", "state"]
+    def formulas(cls, parameters: int, devices: int, point: str) -> dict[str, float]:
+        """Bytes that a rank holds at a point of a step (init, before optimizer, after), by part and
+        in all, in closed form. AdamW keeps two moments, from the first step on. What a step makes
+        and lets go of (activations, a buffer while it is sent) is not in it, and is the same for
+        all."""
+        later = int(point != "init")
+        found = {"weights": 1.0, "gradients": later, "state": 2 * later}
         each = 4 * parameters  # of fp32
-        own = sum(each / devices if part in cls.divided else each for part in parts)
-        return own + cls.buckets * each
+        for part in found:
+            found[part] *= each / devices if part in cls.divided else each
+        return found | {"all": sum(found.values()) + cls.buckets * each}
+
+    def parts(self) -> dict[str, int]:
+        """Bytes that this rank holds now of weights, gradients and the optimizer's state."""
+        # torch's ZeRO keeps the optimizer of a rank's own parameters within.
+        optimizers = [getattr(one, "optim", one) for one in self.optimizers]
+        updated = [group["params"] for one in optimizers for group in one.param_groups]
+        states = [state.values() for one in optimizers for state in one.state.values()]
+        holders = {*self.parameters, *itertools.chain(*updated)}
+        found = {
+            "weights": self.parameters,
+            "gradients": [tensor.grad for tensor in holders if tensor.grad is not None],
+            "state": itertools.chain(*states),
+        }
+        return {name: sum(map(_size, tensors)) for name, tensors in found.items()}
 
     def __init__(self, spec: dict, place: Place):
         reason = unsupported(spec)
@@ -307,6 +323,11 @@ class Fsdp(Replica):
         for gradient in super().gradients():
             assert isinstance(gradient, DTensor)
             yield gradient.full_tensor()
+
+
+def _size(tensor: Tensor) -> int:
+    """Bytes of it that are on this rank."""
+    return getattr(tensor, "_local_tensor", tensor).nbytes
 
 
 _ALL = (Alone, Naive, Flat, Overlapped, Staged, Ddp, Sharded, Zero, Fsdp)

@@ -6,11 +6,12 @@ Both limits grow with the file: an honest one needs less (seen: 30 s for a trace
 benchmarks/snapshot_scale.py: 90 s for 1 GB).
 """
 
+import contextlib
 import gzip
 import multiprocessing
 import resource
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -69,9 +70,9 @@ def complaint(path: Path, what: str) -> str:
     if path.is_file():
         return ""
     if not path.exists():
-        return f"{path}: there is no such file; give that of {what}"
+        return f"{path}: there is no such file; give {what}"
     kind = "a folder" if path.is_dir() else "a pipe or a device"
-    return f"{path}: this is {kind}; give the file of {what}"
+    return f"{path}: this is {kind}; give {what}"
 
 
 def unpacked(path: Path) -> bytes:
@@ -89,6 +90,26 @@ def unpacked(path: Path) -> bytes:
     return raw
 
 
+@contextlib.contextmanager
+def reading(path: Path, what: str, failure: type[Exception], advice: str) -> Iterator[None]:
+    """Within it a file that is missing, or not what it should be, raises `failure` with one line.
+
+    what: the kind of file. advice: how to get one.
+    """
+    if wrong := complaint(path, what):
+        raise failure(wrong)
+    try:
+        yield
+    except (failure, MemoryError):
+        raise
+    except OSError as error:
+        why = error.strerror or "damaged"
+        raise failure(f"{path}: cannot be read ({why}); {advice}") from None
+    except Exception as error:  # whatever a damaged file leads to
+        why = f"this is not {what}, or it is cut off or damaged ({reason(error)})"
+        raise failure(f"{path}: {why}; {advice}") from None
+
+
 def within(
     limits: Limits, named: str, work: Callable[[], Result], passed_on: tuple[type[Exception], ...]
 ) -> Result:
@@ -102,7 +123,7 @@ def within(
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(
         target=_work,
-        args=(limits, work, sender, passed_on),
+        args=(limits, named, work, sender, passed_on),
         daemon=True,
     )
     child.start()
@@ -110,30 +131,19 @@ def within(
     try:
         if not receiver.poll(_WAITS * limits.seconds):
             raise LimitError(_too_long(named, limits))
-        outcome, value = receiver.recv()
+        made = receiver.recv()
     except EOFError:
         child.join()
         over = child.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
-        reason = (
-            _too_long(named, limits)
-            if over
-            else f"{named}: reading it ended with code {child.exitcode}"
-        )
-        raise LimitError(reason) from None
+        why = f"{named}: reading it ended with code {child.exitcode}"
+        raise LimitError(_too_long(named, limits) if over else why) from None
     finally:
         child.kill()
         child.join()
         receiver.close()
-    if outcome == "memory":
-        raise LimitError(
-            f"{named}: reading it takes more than {limits.gigabytes:.3g} GB of memory; "
-            "record less, or give a larger --most-gigabytes if you trust the file"
-        )
-    if outcome == "other":
-        raise LimitError(f"{named}: it cannot be analysed ({value}); record or export it again")
-    if outcome == "raised":
-        raise value
-    return value
+    if isinstance(made, Exception):
+        raise made
+    return made
 
 
 def _too_long(named: str, limits: Limits) -> str:
@@ -145,6 +155,7 @@ def _too_long(named: str, limits: Limits) -> str:
 
 def _work(
     limits: Limits,
+    named: str,
     work: Callable,
     sender,
     passed_on: tuple[type[Exception], ...],
@@ -152,16 +163,18 @@ def _work(
     """In the child: limit this process, work, and send what came of it."""
     _limit(limits)
     try:
-        outcome = "made", work()
-    except MemoryError:
-        outcome = "memory", None
+        made = work()
     except passed_on as error:
-        outcome = "raised", error
-    except RecursionError:
-        outcome = "other", "it is nested too deeply"
+        made = error
+    except MemoryError:
+        made = LimitError(
+            f"{named}: reading it takes more than {limits.gigabytes:.3g} GB of memory; "
+            "record less, or give a larger --most-gigabytes if you trust the file"
+        )
     except Exception as error:  # whatever a damaged file leads to is one line
-        outcome = "other", reason(error)
-    sender.send(outcome)
+        why = f"it cannot be analysed ({reason(error)})"
+        made = LimitError(f"{named}: {why}; record or export it again")
+    sender.send(made)
     sender.close()
 
 

@@ -26,6 +26,7 @@ from stepscope.report.kit.quantity import Quantity
 
 CHAPTERS = (
     "page_one",
+    "steps",
     "setup",
     "time",
     "kernels",
@@ -34,6 +35,7 @@ CHAPTERS = (
     "inside",
     "attention",
     "precision",
+    "learning",
     "parallel",
     "warmup",
     "machines",
@@ -110,8 +112,9 @@ def write_site(request: Request) -> list[Path]:
 
 
 def facts_of(data: Data) -> dict[str, object]:
-    """Chapter → its facts, of those that have any."""
+    """Chapter → its facts, of those that have any. Steps of one's own are told of in theirs."""
     found = {}
+    data = data.seen(own_steps=False)
     for name in CHAPTERS:
         module = import_module(f"stepscope.report.facts.{name}")
         facts = module.facts(data)

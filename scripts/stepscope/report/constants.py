@@ -8,6 +8,8 @@ from stepscope.report.kit.number_format import QUIET, THIN
 from stepscope.report.kit.quantity import Quantity
 from stepscope.report.kit.reserve import CONTEXT, RESERVED_OVER_ASKED
 from stepscope.results.alone import LAUNCH_LIMITED
+from stepscope.results.cards import FAR
+from stepscope.results.learning import LEARNED
 from stepscope.results.statistics import CONFIDENCE
 from stepscope.results.verdicts import MARGIN, MARGIN_OF_GPU
 
@@ -22,6 +24,8 @@ CONSTANTS = {
     "margin_of_gpu": _percent(MARGIN_OF_GPU),  # the same where the GPU limits both, in turns
     "quiet": _percent(QUIET),  # intervals that are narrower are not printed
     "launch_limited": _percent(LAUNCH_LIMITED - 1),  # the clock over the time without the host
+    "far": _percent(FAR),  # beyond all other cards of its type: one is not like them
+    "learned": _percent(LEARNED),  # of what the first variant learns: with less one does not learn
     "settled": _percent(SETTLED),  # a mean's distance from the steady step after enough warm-up
     "number": NUMBER,  # bytes of a weight
     "parameter": STATE_BYTES,  # bytes of a weight, its gradient and moments

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from stepscope.figures import colours
 from stepscope.formulas import page
+from stepscope.yaml_files import read_yaml
 
 FILE = "fits.html"
 SCRIPTS = ("evaluate", "main")
@@ -17,7 +18,8 @@ def document(folder: Path) -> str:
     """The whole page. folder: that of its parts, report/."""
     styles = [(folder / name).read_text() for name in ("style.css", "fits/style.css")]
     scripts = [(folder / f"fits/{name}.js").read_text() for name in SCRIPTS]
-    data = json.dumps(page.data(folder / "fits/published.toml"), ensure_ascii=False)
+    sizes = read_yaml(folder.parent / "config.yaml")["sizes"]
+    data = json.dumps(page.data(folder / "fits/published.toml", sizes), ensure_ascii=False)
     environment = jinja2.Environment(autoescape=True, trim_blocks=True)
     template = environment.from_string((folder / "fits/page.html").read_text())
     return template.render(

@@ -12,6 +12,7 @@ import pandas as pd
 from stepscope.figures import (
     attention,
     ladder,
+    learning,
     memory,
     parallel,
     places,
@@ -195,6 +196,7 @@ VIEWS: dict[str, Viewed] = {
     "first_step": _rows("first_step", phase="step"),
     "ladder": _rows("series", ladder.climbed, quantity="time", phase=f"{PARTS}|step"),
     "checkpoint": _checkpoint,
+    "curves": _rows("curves", learning.learned),
     "ranks": _rows("ranks", parallel.most_devices),
 }
 OF_ALL_MACHINES: dict[str, Viewed] = {

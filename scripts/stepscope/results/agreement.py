@@ -13,6 +13,7 @@ tokens, whose errors cancel: a tenth.
 import math
 from collections.abc import Iterator
 
+from stepscope.axes import is_step
 from stepscope.model.formats import PRECISIONS
 from stepscope.results.cells import MeasuredCell, precision_of
 
@@ -45,7 +46,21 @@ def of_rungs(cell: MeasuredCell) -> dict[str, dict]:
     checks = cell.summary.get("checks", {})
     rungs = [rung["name"] for rung in cell.spec.get("variants", [])]
     computed = {name: checks[name] for name in rungs if checks.get(name)}
+    if is_step(cell.spec):
+        return _losses_compared(computed)
     return compared(computed, {name: precision_of(cell, name) for name in computed})
+
+
+def _losses_compared(computed: dict[str, dict]) -> dict[str, dict]:
+    """Of steps of one's own how far the losses of their first steps are from the first variant's;
+    nothing is judged, since their optimizers may differ."""
+    first = next(iter(computed.values()), {})
+    found = {}
+    for name, one in computed.items():
+        pairs = zip(one["losses"], first["losses"], strict=False)
+        off = max(_relative(own, reference) for own, reference in pairs)
+        found[name] = {"difference": None, "tolerance": None, "loss_difference": off, "same": True}
+    return found
 
 
 def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str, dict]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from stepscope.axes import option
-from stepscope.measure.found import STATUSES
+from stepscope.axes import BUILT, is_step, option
+from stepscope.measure.found import BESIDE, STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.results import records
 from stepscope.results.schema import PLACE
@@ -49,6 +49,7 @@ class MeasuredCell:
         """machine, study, size, context, batch, precision, options and mode, as tables have
         them."""
         machine, study, size, *rest = self.name.split("/")
+        precision = None if study == "ladder" else self.spec.get("precision")
         # Mode and batch have columns of their own.
         chosen = [part for part in rest if "=" in part and not part.startswith(("mode=", "batch="))]
         return {
@@ -57,7 +58,7 @@ class MeasuredCell:
             "size": size,
             "context": self.spec.get("context"),
             "batch": self.spec.get("batch"),
-            "precision": None if study == "ladder" else self.spec.get("precision"),
+            "precision": BUILT if is_step(self.spec) else precision,
             "options": " ".join(chosen),
             "mode": option(self.spec, "mode") if "context" in self.spec else None,
         }
@@ -84,8 +85,8 @@ class MeasuredCell:
 
     @property
     def own_model(self) -> dict:
-        """What the record says of a model of one's own; empty for a size."""
-        return self.summary.get("model") or {}
+        """What the record says of a model, or a step, of one's own; empty for a size."""
+        return self.summary.get("model") or self.summary.get("built", {}).get("step") or {}
 
     def statuses(self) -> dict[str, tuple[str, str]]:
         """Variant: (status, reason)."""
@@ -103,6 +104,11 @@ class MeasuredCell:
         for name, (status, why) in found.items():
             if why:
                 said.append(f"{name}: {status}: {why}" if len(found) > 1 else why)
+        if is_step(self.spec):  # what could not be captured is its own file's business
+            for one in self.summary.get("statuses", []):
+                if one["mode"] in BESIDE and one["status"] != "ok":
+                    variant = f"{one['variant']}: " if len(found) > 1 else ""
+                    said.append(f"{variant}{one['mode']}: {one['status']}: {one['reason']}")
         each = {status for status, _ in found.values()}
         worst = max(each, key=STATUSES.index)
         return "ok" if "ok" in each else worst, "; ".join(said)
@@ -126,6 +132,8 @@ def told(cells: list[MeasuredCell], *way: str) -> list[dict]:
 
 def precision_of(cell: MeasuredCell, variant: str) -> str:
     """The precision that a variant of a cell runs in."""
+    if is_step(cell.spec):
+        return BUILT
     own = {one["name"]: one.get("precision", "fp32") for one in cell.spec.get("variants", [])}
     return cell.spec.get("precision") or own.get(variant, "fp32")
 

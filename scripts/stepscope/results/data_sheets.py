@@ -37,6 +37,7 @@ _T4 = "NVIDIA Turing GPU Architecture white paper, 2018"
 _A100 = "NVIDIA A100 Tensor Core GPU data sheet, 2022"
 _A100_40GB = "NVIDIA A100 Tensor Core GPU data sheet, 2020"
 _H100 = "NVIDIA H100 Tensor Core GPU Architecture white paper, 2022, and data sheet"
+_H100_96 = "not published; torchtitan's page of 2024-12: the H100's rates, its own bandwidth"
 _H100_NVL = "NVIDIA H100 NVL data sheet, 2024"
 _H200 = "NVIDIA H200 Tensor Core GPU data sheet, 2024"
 _H20 = "NVIDIA H20 GPU specification, 2023"
@@ -62,6 +63,7 @@ PEAKS = (
     Peak(("A100 80GB PCIe", "A100-PCIE-80GB"), 19.5, 156.0, 312.0, 312.0, None, 1935, _A100),
     Peak(("H20",), 44.0, 74.0, 148.0, 148.0, 296.0, 4000, _H20),
     Peak(("H100 80GB HBM3",), 66.9, 494.7, 989.4, 989.4, 1978.9, 3350, _H100),
+    Peak(("H100 96GB HBM2e",), 66.9, 494.7, 989.4, 989.4, 1978.9, 2400, _H100_96),
     Peak(("H100 PCIe",), 51.2, 378.0, 756.0, 756.0, 1513.0, 2000, _H100),
     Peak(("H100 NVL",), 60.0, 417.5, 835.5, 835.5, 1671.0, 3900, _H100_NVL),
     Peak(("H200",), 67.0, 494.5, 989.5, 989.5, 1979.0, 4800, _H200),

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from stepscope.axes import FULL
+from stepscope.axes import FULL, is_step
 from stepscope.formulas import flops
 from stepscope.results import alone, ceilings, data_sheets, models
 from stepscope.results.cells import MeasuredCell, precision_of
@@ -36,7 +36,10 @@ def beyond(found: pd.DataFrame) -> list[str]:
 
 
 def _tokens(cell: MeasuredCell) -> float:
-    """Of a step; NaN where no model runs."""
+    """Of a step; NaN where no model runs, and of what is one's own and takes none."""
+    own = cell.own_model
+    if is_step(cell.spec) or own.get("item"):
+        return own["items"] if own.get("item") == "tokens" else np.nan
     return cell.spec["batch"] * cell.spec["context"] if "context" in cell.spec else np.nan
 
 
@@ -58,7 +61,9 @@ def _of_steps(
     is_slowed = found["cell"].str.contains("/profile/")
     steps = found[(found["quantity"] == "time") & is_whole & ~is_slowed]
     tokens = mapped(steps, cells, _tokens)
-    steps = steps[tokens.notna()]
+    is_of_model = mapped(steps, cells, lambda cell: "context" in cell.spec).astype(bool)
+    steps = steps[is_of_model]
+    tokens = tokens[steps.index]
 
     def peaks(cell: MeasuredCell, variant: str) -> tuple[float, float, bool]:
         """What the precision of a variant can reach at most, measured and by the data sheet, and
@@ -72,12 +77,22 @@ def _of_steps(
     known = pd.DataFrame(of_steps, steps.index, ["burst", "sheet", "across_cards"])
     marked = steps.assign(across_cards=known["across_cards"])
     work = mapped(steps, cells, models.flop, "mode").astype(float)
+    causal = mapped(steps, cells, _causal_flop, "mode").astype(float)
     return [
-        _rates(steps, tokens[steps.index], "tokens_per_second"),
+        _rates(steps, tokens, "tokens_per_second"),
         _rates(steps, work, "flops"),
         _rates(marked, work / known["burst"], "share_of_ceiling"),
         _rates(steps, work / known["sheet"], "mfu"),
+        _rates(steps, causal / known["sheet"], "mfu_causal"),
     ]
+
+
+def _causal_flop(cell: MeasuredCell, mode: str) -> float | None:
+    """As models.flop(), of a size and its whole steps alone, with half of attention's scores."""
+    if mode != "step" or cell.shape is None:
+        return None
+    place = cell.spec["batch"], cell.spec["context"]
+    return flops.model_flops(cell.shape, *place, is_causal_half=True)
 
 
 def _of_passes(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:

@@ -24,7 +24,7 @@ ITEMS = {
     "cast weights": ("autocast", footprint.all_cast_weights),
     "gradients": ("backward", lambda setup: group(setup, "gradients")),
     "optimizer state": ("step", lambda setup: group(setup, "optimizer state")),
-    "saved by a block": ("forward", footprint.saved_by_block),
+    "saved by a block": ("forward", lambda setup: group(setup, "saved by a block")),
     "saved outside the blocks": ("forward", footprint.saved_outside),
 }
 SAVED = list(ITEMS)[-2:]  # of PARTS
@@ -203,5 +203,5 @@ def _of_own_model(cell: MeasuredCell) -> dict[str, int | None]:
     return {
         "parameters": every or None,
         "gradients": trained or None,
-        "optimizer state": 2 * trained or None,
+        "optimizer state": 2 * trained or None if "model" in cell.spec else None,
     }

@@ -10,14 +10,14 @@ from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES
 
 PLACE = ["machine", "size", "context", "batch"]
-FORMULA, COUNTER = "formula", "counter"
+FORMULA, COUNTER, GIVEN = "formula", "counter", "given"
 
 
 def flop(cell: MeasuredCell, mode: str) -> float | None:
     """Operations of a step of the cell's model in a mode: of a size in closed form, else by
     chosen(); None if unknown.
 
-    Forward is a third of forward and backward, as in flops.backward_flops(), where the record does
+    Forward is a third of forward and backward, as in flops.step_flops(), where the record does
     not say it: weights that are frozen have no gradient.
     """
     own = cell.own_model.get("flops") or {}
@@ -30,14 +30,14 @@ def flop(cell: MeasuredCell, mode: str) -> float | None:
 
 
 def chosen(found: dict) -> tuple[float | None, str]:
-    """(operations of a forward and a backward pass, FORMULA or COUNTER) of a model of one's own;
-    (None, "") if unknown.
+    """(operations of a forward and a backward pass, FORMULA or COUNTER) of a model of one's own,
+    those of a whole step of one's own, which may be GIVEN; (None, "") if unknown.
 
     PyTorch's counter knows what the model really multiplies, but nothing of kernels that are not
     PyTorch's: where it did not see attention, the record has the formula under `from`.
     """
     order = (FORMULA, COUNTER) if found.get("from") == FORMULA else (COUNTER, FORMULA)
-    return next(((found[name], name) for name in order if found.get(name)), (None, ""))
+    return next(((found[name], name) for name in (GIVEN, *order) if found.get(name)), (None, ""))
 
 
 def rows(cells: list[MeasuredCell]) -> pd.DataFrame:
@@ -63,6 +63,8 @@ def _row(cell: MeasuredCell) -> dict:
         "flop_from": source,
         "trained": own.get("trainable_parameters"),
         "dtype": (own.get("dtype") or "").replace("torch.", ""),
+        "items": own.get("items"),
+        "item": own.get("item"),
         "unknown": "; ".join(map(str, own.get("unknown") or [])),
     }
     return cell.place | own | found

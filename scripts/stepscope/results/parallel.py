@@ -1,5 +1,5 @@
-"""ranks.csv, rank_memory.csv, collectives.csv and parallel_predicted.csv: a step on several
-devices, from the records of the study of that name."""
+"""ranks.csv, rank_slowed.csv, rank_memory.csv, collectives.csv and parallel_predicted.csv: a step
+on several devices, from the records of the study of that name."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,9 @@ def tables(cells: list[MeasuredCell], series: pd.DataFrame) -> dict[str, list[di
     """All of them. series: by series.of()."""
     return {
         "ranks": _rows(cells, "ranks"),
-        "rank_memory": _rows(cells, "memory"),
+        "rank_slowed": _rows(cells, "slowed"),
+        # Records of before tell the parts together.
+        "rank_memory": [{"part": "all", **row} for row in _rows(cells, "memory")],
         "collectives": [
             _collective(row) for row in _rows(cells, "collectives") if row["collective"] != COPY
         ],
@@ -104,6 +106,6 @@ def _one_device(cell: MeasuredCell, times: dict[str, float]) -> predicted.OneDev
         backward=backward,
         optimizer=optimizer,
         batch=cell.spec["batch"],
-        gradients=predicted.gradients_of(predicted.sizes_of(cell.shape)),
+        gradients=predicted.gradients_of(cell.shape),
         gathered=0.5 if FORMATS[cell.spec["precision"]].is_autocast else 1.0,
     )

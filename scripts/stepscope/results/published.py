@@ -9,8 +9,11 @@ from pathlib import Path
 import pandas as pd
 
 from stepscope.axes import DIRECTIONS, PHASES
+from stepscope.config.model_cells import SHAPE
+from stepscope.formulas.flops import model_flops
 from stepscope.model.formats import PRECISIONS
-from stepscope.results import alone, ours
+from stepscope.model.shape import ModelShape
+from stepscope.results import alone, data_sheets, ours
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import where
 
@@ -94,6 +97,7 @@ def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     ours beside a figure. tables: those that ours.known() reads, with the places of their cells."""
     read_from = [figure for path in paths for figure in read(path)]
     figures = pd.DataFrame(read_from, columns=[*EMPTY]).astype(dict.fromkeys(NUMBERS, float))
+    figures["mfu"] = [_mfu(figure) for figure in read_from]
     figures["statistic"] = figures["statistic"].replace("", "value")
     machines = tables["series"]["machine"].drop_duplicates()
     of_machines = figures.reset_index().merge(machines, "cross")
@@ -116,6 +120,27 @@ def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         ratio=((whole + value) / measured).where(doubt == ""),
     )
     return made[TABLES["published"].names].fillna({"cell": "", "beside": ""})
+
+
+def _mfu(figure: dict) -> float:
+    """Of a training step whose throughput or FLOP/s are given, as a share of the peak that ours is
+    a share of; NaN of all else, and for a shape that no model has. FLOP of a throughput are those
+    of model_flops(), whatever its publisher counts."""
+    peak = data_sheets.peak_for_mfu(figure["gpu"], figure["precision"])
+    if figure["mode"] != "step" or not peak:
+        return math.nan
+    if figure["quantity"] == "rate":
+        return figure["value"] * SI[figure["unit"]][1] / peak
+    if figure["quantity"] != "tokens per second":
+        return math.nan
+    counts = {name: figure[name] for name in (*SHAPE, "vocab_size", "context")}
+    counts["key_value_heads"] = figure["kv_heads"]
+    known = {name: int(count) for name, count in counts.items() if not math.isnan(count)}
+    try:
+        a_token = model_flops(ModelShape.of(known), 1, known["context"]) / known["context"]
+    except (KeyError, TypeError, ValueError):
+        return math.nan
+    return figure["value"] * a_token / peak
 
 
 def read(path: Path) -> list[dict]:

@@ -185,6 +185,7 @@ QUANTITIES = {  # of series.csv
                     "MFU",
                     "`flops`, attention in full, over the data sheet's dense peak (fp8: bf16's)",
                 ),
+                mfu_causal=("MFU, causal", "the same with half of attention's scores"),
             ),
             numbers("FLOP/s or B/s", rate="of ceilings (by the least time) and attention"),
             counts(
@@ -612,16 +613,27 @@ _ALL = (
         ),
     ),
     _of_cells(
+        "rank_slowed",
+        "kernels beside communication, of a rank's step under the profiler",
+        DEVICES,
+        STRATEGY,
+        axes(counts(rank="the device's number"), category="of kernels"),
+        numbers(
+            "s",
+            beside="of those that one device's step has too",
+            slowed="by which they take longer than there",
+        ),
+    ),
+    _of_cells(
         "rank_memory",
         "what the rank that holds most holds at a point of a step on several devices",
         DEVICES,
         STRATEGY,
-        axes(point="`init`, `before optimizer` or `after`"),
-        numbers(
-            "B",
-            held="that tensors hold",
-            formula="weights, gradients, moments and buckets",
+        axes(
+            point="`init`, `before optimizer` or `after`",
+            part="`weights`, `gradients`, `state`, or `all` that tensors hold",
         ),
+        numbers("B", held="by the rank", formula="of the part; of all with buckets"),
     ),
     _of_cells(
         "collectives",
@@ -709,6 +721,41 @@ _ALL = (
         ),
     ),
     _of_cells(
+        "learning",
+        "a variant of a step, trained",
+        axes(variant=("variant", "what is changed")),
+        counts(rank="in its cell, from 0", steps="of training"),
+        texts(own_precision=("trained in", "of matrix products")),
+        flags(is_scaled=("loss scaled", "by torch.amp.GradScaler")),
+        texts(status="`ok`, `oom` or `unsupported`", reason="why it is not `ok`"),
+        centre("1", held_out=("held-out loss", "nats a byte, after training")),
+        numbers(
+            "1",
+            frequencies="the loss of who knows how often each byte occurs alone",
+            ratio=("over the first's", "`held_out`, order by order"),
+            ratio_low="end of its 95 % interval",
+            ratio_high="the other end",
+        ),
+        counts(orders="of batches, that ended in a number"),
+        texts(verdict="`same`, `better`, `worse`, `unclear` or `does not learn`"),
+    ),
+    _of_cells(
+        "curves",
+        "a part of a training",
+        axes(variant="what is changed"),
+        axes(counts(order="of the batches", step="at its end")),
+        numbers("1", loss="mean training loss, nats a byte"),
+    ),
+    _of_cells(
+        "cards",
+        "what a GPU reaches beside others of its type",
+        axes(quantity="`rate` of a ceiling, or `busy_time` of a plain step"),
+        texts(unit="of the numbers that follow"),
+        numbers(OF_ROW, value=("here", "its best"), low="of the others", high="of the others"),
+        counts(cards="that are known"),
+        texts(standing="`like them`; `slower` or `faster`: beyond all by more than 5 %"),
+    ),
+    _of_cells(
         "warmup",
         "a step, or a phase of it, measured after so many steps of warm-up",
         PHASE,
@@ -741,7 +788,12 @@ _ALL = (
         texts(dtype="of the parameters, as they were built"),
         numbers("FLOP", flop=("FLOP", "of forward and backward over the batch")),
         texts(
-            flop_from=("FLOP from", "`formula`, or `counter`: as PyTorch counts"),
+            flop_from=("FLOP from", "`formula`, `counter`: as PyTorch counts, or `given`"),
+            optimizer="of a step of one's own, as it was built",
+        ),
+        counts(items="that a step of one's own takes"),
+        texts(
+            item="what they are",
             reference=("model", "of one's own what was built: `FILE:FUNCTION` or `hf:…`"),
             **{"class": "of the module"},
             inputs="of forward, and how they were chosen",
@@ -783,6 +835,8 @@ _ALL = (
         numbers(OF_ROW, measured="ours, where all else is the same"),
         texts(beside="our implementation of attention that `measured` is of"),
         numbers("1", ratio=("published over ours", "`value` over `measured`")),
+        shares(mfu=("MFU", "of a training step, counted as ours")),
+        texts(note="what else is to be known of it"),
     ),
 )
 TABLES = {table.name: table for table in _ALL}

@@ -1,10 +1,13 @@
 """Reading results/tables/*.csv: each column has the type that the schema declares."""
 
+import copy
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Self
 
 import pandas as pd
 
+from stepscope.axes import BUILT
 from stepscope.results.schema import FLAG, NUMBER, PLACE, TABLES
 
 _ADDED = PLACE[1:]  # most tables have the machine
@@ -13,17 +16,37 @@ _ADDED = PLACE[1:]  # most tables have the machine
 class Tables:
     """The tables of a folder, read when asked for; of one machine, if one is named.
 
+    own_steps: True for the cells of steps of one's own alone, False for all others, None for both.
     Missing text is "", a missing number NaN. A table that is not there is an empty one with its
     columns. A table of cells that does not say what they are has the columns of their place,
     options and mode from `cells`, too.
     """
 
-    def __init__(self, folder: Path | str, machine: str | None = None):
-        self.folder, self.machine = Path(folder), machine
+    def __init__(
+        self, folder: Path | str, machine: str | None = None, own_steps: bool | None = None
+    ):
+        self.folder, self.machine, self._own_steps = Path(folder), machine, own_steps
         self._read: dict[str, pd.DataFrame] = {}
+        self._seen: dict[str, pd.DataFrame] = {}  # of these what own_steps leaves
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         """The whole table. Raises KeyError for a name that the schema does not have."""
+        whole = self._whole(name)
+        if self._own_steps is None or "precision" not in whole:
+            return whole
+        if name not in self._seen:
+            is_seen = (whole["precision"] == BUILT) == self._own_steps
+            self._seen[name] = whole[is_seen].reset_index(drop=True)
+        return self._seen[name]
+
+    def seen(self, own_steps: bool | None) -> Self:
+        """The same tables with other cells, read once for both."""
+        other = copy.copy(self)
+        other._own_steps = own_steps
+        other._seen = {}
+        return other
+
+    def _whole(self, name: str) -> pd.DataFrame:
         if name not in self._read:
             self._read[name] = self._placed(name, read(self.folder / f"{name}.csv", name))
         return self._read[name]
@@ -54,7 +77,7 @@ class Tables:
         if self.machine:
             frame = frame[frame["machine"].isin([self.machine, ""])].reset_index(drop=True)
         is_of_cells = "cell" in frame and name != "cells"
-        return placed(frame, self["cells"]) if is_of_cells else frame
+        return placed(frame, self._whole("cells")) if is_of_cells else frame
 
 
 def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:

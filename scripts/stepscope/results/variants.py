@@ -3,7 +3,7 @@ it comes after."""
 
 from collections.abc import Iterator
 
-from stepscope.axes import PLAIN_STEP
+from stepscope.axes import PLAIN_STEP, is_step
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.option_labels import LABELS, kind_of
 
@@ -20,7 +20,7 @@ def asides(cells: list[MeasuredCell]) -> set[tuple[str, str]]:
 
 def _rows(cell: MeasuredCell) -> Iterator[dict]:
     """The rungs of a cell."""
-    is_ladder = "context" in cell.spec and "devices" not in cell.spec
+    is_ladder = "context" in cell.spec and "devices" not in cell.spec and not is_step(cell.spec)
     declared = cell.spec.get("variants", []) if is_ladder else []
     after = {one["name"]: one.get("after", "") for one in declared}
     ladder = longest_chain(after)

@@ -9,9 +9,11 @@ from stepscope.files import write_whole
 from stepscope.results import (
     agreement,
     analyses,
+    cards,
     cells,
     comparisons,
     derived,
+    learning,
     memory,
     models,
     ours,
@@ -59,11 +61,13 @@ def tables(
         "memory_predicted": predicted,
         **parallel.tables(measured, of_series),
         **precision.tables(measured),
+        **learning.tables(measured),
         "warmup": warmup.rows(measured, samples),
         "models": models.rows(measured),
     }
     made = {name: pd.DataFrame(rows) for name, rows in found_of.items()}
     places = typed(made["cells"], "cells")
+    made["cards"] = cards.rows(of_series, places)
     # As a reader of them has them: each with its cells' places.
     own = {name: placed(typed(made[name], name), places) for name in ours.READ}
     made["published"] = published.rows(figures, own)

@@ -1,12 +1,11 @@
 """What each block of memory is for: its category, its part of the model, the line that made it, the
 tensor in it."""
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from stepscope.snapshot import MEMORY_CATEGORIES, phases, stacks
 from stepscope.snapshot.events import OOM
@@ -63,9 +62,15 @@ def from_known(
     part = np.where(replay.recorded, parts.of(replay.start), -1)
     phase = parts.told["phase"].to_numpy()[part]
     kind = kinds[replay.stack]
+    marked = set(parts.told["phase"]) - {""}
+    if (
+        not marked or marked - _OF_RANGE.keys()
+    ):  # of a step of one's own, which calls them otherwise
+        by_stack = np.array([stacks.PHASE_OF_KIND.get(each, "") for each in stacks.KINDS])[kind]
+        phase = np.where(np.isin(phase, list(_OF_RANGE)), phase, by_stack)
     tensor, tensors, cast = _made(replay, parts, part, known)
-    weights = {each["bytes"] for each in _parameters(known)}
-    cast |= casts[replay.stack] & _half_of(replay.size, np.array(sorted(weights), dtype=np.int64))
+    parameters = _parameters(known)
+    cast |= casts[replay.stack] & _half_of(replay.size, parameters["bytes"])
 
     category = np.full(len(part), UNKNOWN, dtype=np.int8)
     category[np.isin(phase, ("forward", "inference"))] = ACTIVATIONS
@@ -73,8 +78,10 @@ def from_known(
     category[(phase == "backward") & (kind == stacks.RECOMPUTED)] = ACTIVATIONS
     is_activation = category == ACTIVATIONS
     category[is_activation & cast] = CAST_WEIGHTS
-    saw_warm_up = min((each["at"] for each in _parameters(known)), default=(0, 0)) > (0, 0)
-    if saw_warm_up:  # the recording began before the libraries' own buffers were made
+    if min(parameters["at"], default=(0, 0)) > (
+        0,
+        0,
+    ):  # the recording began before the libraries' own buffers were made
         unseen = is_activation & ~cast & (tensor == 0)
         category[unseen & _of_cublas(replay, kind)] = WORKSPACE
     blocks = Blocks(replay, parts, category, part, tensor, tensors)
@@ -82,8 +89,8 @@ def from_known(
     return blocks
 
 
-def _parameters(known: Known) -> list[dict]:
-    return [each for each in known.tensors if each["category"] == MEMORY_CATEGORIES[PARAMETERS]]
+def _parameters(known: Known) -> pd.DataFrame:
+    return known.tensors[known.tensors["category"] == MEMORY_CATEGORIES[PARAMETERS]]
 
 
 def _of_cublas(replay: Replay, kind: np.ndarray) -> np.ndarray:
@@ -105,7 +112,7 @@ def _made(
     """
     found = np.zeros(len(part), dtype=np.int64)
     own = np.flatnonzero(part >= 0)
-    made = pd.DataFrame(known.made, columns=[*_KEY, *_ENTRY])
+    made = known.made
     if made.empty or not len(own):
         return found, [NO_TENSOR], np.zeros(len(part), dtype=bool)
     outputs = made[_ENTRY].drop_duplicates()
@@ -134,34 +141,33 @@ def _placed(table: pd.DataFrame, key: list[str]) -> pd.DataFrame:
 def _seen(blocks: Blocks, known: Known) -> None:
     """Set category and tensor of the blocks in which tensors were seen."""
     numbers: dict[tuple[str, str, str], int] = {}
-    for each, number in _holding(blocks.replay, known):
-        op, length, kind = blocks.tensors[blocks.tensor[number]]
+    for each in _held(blocks.replay, known).to_dict("records"):
+        block = each["block"]
+        op, length, kind = blocks.tensors[blocks.tensor[block]]
         tensor = (op, each["shape"] or length, each["dtype"] or kind)
-        blocks.tensor[number] = numbers.setdefault(tensor, len(blocks.tensors))
+        blocks.tensor[block] = numbers.setdefault(tensor, len(blocks.tensors))
         if numbers[tensor] == len(blocks.tensors):
             blocks.tensors.append(tensor)
-        blocks.category[number] = MEMORY_CATEGORIES.index(each["category"])
+        blocks.category[block] = MEMORY_CATEGORIES.index(each["category"])
 
 
-def _holding(replay: Replay, known: Known) -> Iterator[tuple[dict, int]]:
-    """(tensor, number of the block that it lay in when it was seen), in the order of time; tensors
-    outside all blocks are omitted."""
-    by_mark: dict[tuple[int, int], list[dict]] = {}
-    for each in known.tensors:
-        by_mark.setdefault(each["at"], []).append(each)
-    for at, seen in sorted(by_mark.items(), key=lambda item: item[0]):
-        event = int(phases.events_after(replay.device, [at])[0]) - 1
+def _held(replay: Replay, known: Known) -> pd.DataFrame:
+    """The tensors with the number of the `block` that each lay in when it was seen, in the order of
+    time; those outside all blocks are omitted."""
+    parts = []
+    for _, seen in known.tensors.groupby("at"):
+        event = int(phases.events_after(replay.device, seen["at"].tolist())[0]) - 1
         alive = np.flatnonzero(replay.alive_after(event))
         alive = alive[np.argsort(replay.address[alive], kind="stable")]
         if not len(alive):
             continue
-        address = np.array([each["address"] for each in seen])
-        place = np.searchsorted(replay.address[alive], address, side="right") - 1
-        found = alive[np.maximum(place, 0)]
-        inside = (place >= 0) & (
-            address - replay.address[found] < np.maximum(replay.size[found], 1)
-        )
-        yield from zip(itertools.compress(seen, inside), found[inside], strict=True)
+        address = seen["address"].to_numpy()
+        at_most = np.searchsorted(replay.address[alive], address, side="right") - 1
+        block = alive[np.maximum(at_most, 0)]
+        place = address - replay.address[block]  # negative of what lies before them all
+        inside = (place >= 0) & (place < np.maximum(replay.size[block], 1))
+        parts.append(seen.assign(block=block)[inside])
+    return pd.concat(parts) if parts else known.tensors.assign(block=0)
 
 
 def belongs(replay: Replay, known: Known) -> bool:
@@ -169,11 +175,9 @@ def belongs(replay: Replay, known: Known) -> bool:
     of their size."""
     if phases.lacks_events(replay.device, known):
         return False
-    listed = sum(each["bytes"] > 0 for each in known.tensors)
-    found = sum(
-        0 < each["bytes"] == replay.size[number] for each, number in _holding(replay, known)
-    )
-    return 2 * found >= listed
+    held = _held(replay, known)
+    is_found = (held["bytes"] > 0) & (held["bytes"] == replay.size[held["block"]])
+    return 2 * is_found.sum() >= (known.tensors["bytes"] > 0).sum()
 
 
 def from_stacks(
@@ -223,7 +227,7 @@ def from_stacks(
     kept_by_optimizer = (kind == stacks.OPTIMIZER) & (outlives | lasts)
     category[rebound(replay, parts, kind, kept_by_optimizer)] = PARAMETERS
     weights = (category == PARAMETERS) | (~replay.recorded & lasts)
-    cast = casts[replay.stack] & _half_of(replay.size, np.unique(replay.size[weights]))
+    cast = casts[replay.stack] & _half_of(replay.size, replay.size[weights])
     category[cast & (category == ACTIVATIONS)] = CAST_WEIGHTS
     category[_of_cublas(replay, kind)] = WORKSPACE
     no_tensor = np.zeros(len(part), dtype=np.int64)
@@ -263,7 +267,7 @@ def rebound(
     return found
 
 
-def _half_of(size: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+def _half_of(size: np.ndarray, parameters: ArrayLike) -> np.ndarray:
     """Which sizes are those of a parameter in 16 bits instead of 32."""
     return np.isin(2 * size, parameters) & (size > 0)
 

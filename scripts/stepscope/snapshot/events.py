@@ -7,15 +7,12 @@ taken as not recorded. The "size" of an allocation and of its free is what was r
 block is rounded up (to 512 bytes, and more) and so is what PyTorch's own counters count.
 """
 
-from array import array
-from dataclasses import dataclass, field
+import itertools
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
-
-from stepscope.recordings.text import reason
-from stepscope.snapshot import SnapshotError
 
 # What an event can be; its code is the place in this tuple. The last is any that a newer version
 # of PyTorch adds.
@@ -44,99 +41,41 @@ _MOST_BYTES = 1 << 62  # of all that is added up: more would not fit into 64 bit
 _WRAPS = 1 << 64
 UNKNOWN_LINE = -1
 
-_WRONG = (
-    "this is not a memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
-)
+
+class _Event(NamedTuple):
+    """A row of a device's history: see Device."""
+
+    action: int
+    address: int
+    size: int
+    time: int
+    stack: int
 
 
-class Rows(NamedTuple):
-    """Events that stand one after the other in the columns: from `start` up to, but not including,
-    `stop`."""
-
-    start: int
-    stop: int
-
-
-class _Known:
-    """What stands in a list of frames once its stack has a number."""
-
-    def __init__(self, number: int):
-        self.number = number
-
-
-class Columns:
-    """Events as columns: `action` (see ACTIONS), `address` (of "oom": bytes that the device had
-    free), `size` in bytes, `time` in microseconds (0 if not recorded), `stack` (index of `stacks`,
-    -1 without one).
-
-    stacks: each a list of frames, dicts as they stand in the snapshot.
-    """
+class _Stacks:
+    """The stacks that events and blocks have: equal ones are one, and so are their frames, each a
+    dict of the snapshot, told apart by which object it is."""
 
     def __init__(self) -> None:
-        self.action = array("b")
-        self.address = array("q")
-        self.size = array("q")
-        self.time = array("q")
-        self.stack = array("i")
-        self.stacks: list[list] = []
-        self._numbers: dict[tuple[int, ...], _Known] = {}  # by the identities of frames
-
-    def __len__(self) -> int:
-        return len(self.action)
-
-    def take(self, trace: list) -> int:
-        """Move a list's events here: emptied they take a fifth of the memory. Returns how many;
-        `Rows` stay instead.
-
-        Raises ValueError, TypeError or OverflowError if one is not an event.
-        """
-        rows = [each for each in trace if isinstance(each, Rows)]
-        start = len(self)
-        for event in trace:
-            if isinstance(event, dict):
-                self._append(event)
-            elif not isinstance(event, Rows):
-                raise ValueError(f"an event is a {type(event).__name__}")
-        moved = len(self) - start
-        if moved:
-            if rows and rows[-1].stop == start:
-                start = rows.pop().start
-            trace[:] = [*rows, Rows(start, len(self))]
-        return moved
-
-    def _append(self, event: dict) -> None:
-        action = event.get("action")
-        if action is None:
-            raise ValueError("an event has no action")
-        self.action.append(_CODES.get(action, _OTHER) if isinstance(action, str) else _OTHER)
-        self.address.append(_address(event, "device_free" if action == "oom" else "addr"))
-        self.size.append(_integer(event, "size"))
-        self.time.append(_integer(event, "time_us"))
-        self.stack.append(self.number_of(event.get("frames")))
-        event.clear()
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._frames: dict[int, object] = {}
 
     def number_of(self, frames: object) -> int:
-        """The index of a stack: of equal ones the same. The list itself then holds its number
-        alone."""
+        """The number of a stack, -1 of none."""
         if frames is None or frames == []:
             return -1
-        if type(frames) is not list:
-            raise TypeError("frames that are not a list")
-        if type(frames[0]) is _Known:
-            return frames[0].number
-        key = tuple(map(id, frames))
-        known = self._numbers.get(key)
-        if known is None:
-            known = self._numbers[key] = _Known(len(self.stacks))
-            self.stacks.append(frames.copy())
-        frames[:] = [known]
-        return known.number
+        found = _checked(frames, list, "a stack")
+        key = tuple(map(id, found))
+        if key not in self._numbers:
+            self._numbers[key] = len(self._numbers)
+            self._frames.update(zip(key, found, strict=True))
+        return self._numbers[key]
 
-
-def is_trace(value: object) -> bool:
-    """Whether this is a list of events."""
-    last = value[-1] if type(value) is list and value else None
-    return isinstance(last, Rows) or (type(last) is dict and "action" in last)
+    def told(self) -> tuple[list[tuple[int, ...]], list["Frame"]]:
+        """(stacks as numbers of frames, the frames)."""
+        numbers = {key: number for number, key in enumerate(self._frames)}
+        stacks = [tuple(numbers[key] for key in stack) for stack in self._numbers]
+        return stacks, list(map(_frame, self._frames.values()))
 
 
 @dataclass(frozen=True)
@@ -179,85 +118,66 @@ class Device:
         return (self.time - self.time[0]) / 1e6
 
 
-@dataclass(frozen=True)
-class Annotation:
-    """The start or the end of a range of torch.profiler.record_function."""
-
-    name: str
-    starts: bool
-    device: int
-    time: int
-
-
 @dataclass
 class Snapshot:
     """devices: those with events or memory. stacks: numbers in `frames`, the innermost call
-    first."""
+    first. annotations: the starts and ends of ranges of torch.profiler.record_function in the order
+    of time, with `name`, whether it `starts`, `device` and `time`."""
 
     devices: list[Device]
     stacks: list[tuple[int, ...]]
     frames: list[Frame]
-    annotations: list[Annotation] = field(default_factory=list)
+    annotations: pd.DataFrame
 
 
-def snapshot(root: object, columns: Columns) -> Snapshot:
-    """The snapshot in a pickle's object and the columns of its events. Raises SnapshotError without
-    a file's name."""
-    try:
-        return _snapshot(root, columns)
-    except (TypeError, ValueError, OverflowError, IndexError) as error:
-        raise SnapshotError(_WRONG.format(reason(error))) from None
-
-
-def _snapshot(root: object, columns: Columns) -> Snapshot:
+def snapshot(root: object) -> Snapshot:
+    """The snapshot in a pickle's object. Raises ValueError where it is none, or has no usable
+    numbers."""
     if isinstance(root, list) and root and isinstance(root[0], dict) and "blocks" in root[0]:
         root = {"segments": root}  # torch.cuda.memory_snapshot(): segments and nothing else
     content = _checked(root, dict, "its outermost object")
     if "segments" not in content and "device_traces" not in content:
         raise ValueError("it has neither segments nor device_traces")
     traces = _items(content.get("device_traces") or [], list, "device_traces")
-    rows = {number: _rows(trace, columns) for number, trace in enumerate(traces)}
     segments = _items(content.get("segments") or [], dict, "segments")
     _each_once([segment.get("blocks") for segment in segments])
-    blocks: dict[int, list[_Block]] = {}
-    reserved: dict[int, list[int]] = {}
+    stacks = _Stacks()
+    of_device: dict[int, list[dict]] = {number: [] for number, own in enumerate(traces) if own}
     for segment in segments:
-        number = _integer(segment, "device")
-        blocks.setdefault(number, []).extend(_blocks(segment, columns))
-        reserved.setdefault(number, []).append(_integer(segment, "total_size"))
-    stacks, frames = _stacks(columns)
-    numbers = {number for number, trace in enumerate(traces) if trace} | blocks.keys()
-    devices = [
-        _device(
-            number,
-            columns,
-            rows.get(number, slice(0, 0)),
-            blocks.get(number, []),
-            reserved.get(number, []),
-        )
-        for number in sorted(numbers)
-    ]
+        of_device.setdefault(_integer(segment, "device"), []).append(segment)
+    devices = []
+    for number, own in sorted(of_device.items()):
+        trace = traces[number] if 0 <= number < len(traces) else []
+        devices.append(_device(number, trace, own, stacks))
+        trace.clear()  # the events of the next device find their place
     annotations = _annotations(content.get("external_annotations") or [])
-    return Snapshot(devices, stacks, frames, annotations)
+    return Snapshot(devices, *stacks.told(), annotations)
 
 
-def _device(
-    number: int,
-    columns: Columns,
-    rows: np.ndarray | slice,
-    blocks: list["_Block"],
-    reserved: list[int],
-) -> Device:
-    """rows: of the device's events; reserved: bytes of its segments."""
-    own = {
-        name: np.array(getattr(columns, name), dtype=kind, copy=False)[rows]
-        for name, kind in _KINDS.items()
-    }
+def _event(event: object, stacks: _Stacks) -> _Event:
+    found = _checked(event, dict, "an event")
+    action = found.get("action")
+    if action is None:
+        raise ValueError("an event has no action")
+    return _Event(
+        action=_CODES.get(action, _OTHER) if isinstance(action, str) else _OTHER,
+        address=_address(found, "device_free" if action == "oom" else "addr"),
+        size=_integer(found, "size"),
+        time=_integer(found, "time_us"),
+        stack=stacks.number_of(found.get("frames")),
+    )
+
+
+def _device(number: int, trace: list, segments: list[dict], stacks: _Stacks) -> Device:
+    columns = np.dtype([(name, np.int64) for name in _Event._fields])
+    events = np.fromiter((_event(each, stacks) for each in trace), dtype=columns)
+    blocks = itertools.chain.from_iterable(_blocks(segment, stacks) for segment in segments)
     final = pd.DataFrame(blocks, columns=_Block._fields, dtype=np.int64)
+    reserved = [_integer(segment, "total_size") for segment in segments]
     _check_sizes(
         {
             # what was asked for in vain may be any number
-            "an event": own["size"][own["action"] != OOM],
+            "an event": events["size"][events["action"] != OOM],
             "an allocation": final["size"].to_numpy(),
             "a block": final["taken"].to_numpy(),
             "a segment": np.array(reserved, dtype=np.int64),
@@ -265,7 +185,7 @@ def _device(
     )
     return Device(
         number=number,
-        **own,
+        **{name: events[name] for name in _Event._fields},
         blocks=final[final["active"] == 1].drop(columns="active"),
         has_state=len(final) > 0,
         reserved=sum(reserved),
@@ -281,24 +201,6 @@ def _check_sizes(sizes: dict[str, np.ndarray]) -> None:
             raise ValueError("its sizes add up to more than there can be")
 
 
-_KINDS = {
-    "action": np.int8,
-    "address": np.int64,
-    "size": np.int64,
-    "time": np.int64,
-    "stack": np.int32,
-}
-
-
-def _rows(trace: list, columns: Columns) -> np.ndarray | slice:
-    """Where in the columns a device's events are: a slice, so that they are not copied, where they
-    stand together."""
-    columns.take(trace)
-    if len(trace) < 2:
-        return slice(*trace[0]) if trace else slice(0, 0)
-    return np.concatenate([np.arange(each.start, each.stop) for each in trace])
-
-
 class _Block(NamedTuple):
     """A block of the final state."""
 
@@ -309,7 +211,7 @@ class _Block(NamedTuple):
     stack: int
 
 
-def _blocks(segment: dict, columns: Columns) -> list[_Block]:
+def _blocks(segment: dict, stacks: _Stacks) -> list[_Block]:
     """A segment's blocks. Until 2.1 a block had no address of its own and what was requested stood
     in its history."""
     found = []
@@ -326,20 +228,11 @@ def _blocks(segment: dict, columns: Columns) -> list[_Block]:
                 taken=size,
                 size=requested,
                 active=_text(block, "state").startswith("active"),
-                stack=columns.number_of(block.get("frames", past.get("frames"))),
+                stack=stacks.number_of(block.get("frames", past.get("frames"))),
             )
         )
         address = _wrapped(address + size)
     return found
-
-
-def _stacks(columns: Columns) -> tuple[list[tuple[int, ...]], list[Frame]]:
-    """Stacks as numbers of frames; a frame is one dict, however many stacks it is in."""
-    frames = {id(frame): frame for stack in columns.stacks for frame in stack}
-    numbers = {key: number for number, key in enumerate(frames)}
-    return [tuple(numbers[id(frame)] for frame in stack) for stack in columns.stacks], list(
-        map(_frame, frames.values())
-    )
 
 
 def _frame(frame: object) -> Frame:
@@ -350,18 +243,19 @@ def _frame(frame: object) -> Frame:
     return Frame(_text(found, "filename"), line if known else UNKNOWN_LINE, _text(found, "name"))
 
 
-def _annotations(entries: object) -> list[Annotation]:
+def _annotations(entries: object) -> pd.DataFrame:
     found = [
-        Annotation(
-            _text(entry, "name"),
-            entry.get("stage") == "START",
-            _integer(entry, "device"),
-            _integer(entry, "time_us"),
-        )
+        entry
         for entry in _items(entries, dict, "external_annotations")
         if entry.get("stage") in ("START", "END")
     ]
-    return sorted(found, key=lambda each: each.time)
+    columns = {
+        "name": [_text(entry, "name") for entry in found],
+        "starts": [entry["stage"] == "START" for entry in found],
+        "device": [_integer(entry, "device") for entry in found],
+        "time": [_integer(entry, "time_us") for entry in found],
+    }
+    return pd.DataFrame(columns).sort_values("time", kind="stable")
 
 
 def _integer(entry: dict, name: str, otherwise: int = 0, most: int = 2**63) -> int:

@@ -7,14 +7,15 @@ each operator of one whole step. saved: what autograd kept of it.
 """
 
 import json
-import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from stepscope.recordings.limits import complaint, unpacked
-from stepscope.recordings.text import reason
+import numpy as np
+import pandas as pd
+
+from stepscope.recordings.limits import reading, unpacked
 from stepscope.snapshot import MEMORY_CATEGORIES, SnapshotError
 
 NAMES = ("known.json", "known.json.gz")
@@ -39,12 +40,12 @@ class Mark(NamedTuple):
 
 @dataclass
 class Known:
-    """The file's lists, whose entries have the right fields."""
+    """The file's lists as tables, whose columns hold what is right."""
 
-    marks: list[Mark] = field(default_factory=list)
-    tensors: list[dict] = field(default_factory=list)
-    made: list[dict] = field(default_factory=list)
-    saved: list[dict] = field(default_factory=list)
+    marks: pd.DataFrame
+    tensors: pd.DataFrame
+    made: pd.DataFrame
+    saved: pd.DataFrame
 
 
 def beside(snapshot: Path) -> Path | None:
@@ -54,42 +55,20 @@ def beside(snapshot: Path) -> Path | None:
 
 def read(path: Path) -> Known:
     """Raises SnapshotError with one line for any other file."""
-    if wrong := complaint(path, "a side file"):
-        raise SnapshotError(wrong)
-    try:
+    with reading(path, "the side file of a snapshot", SnapshotError, ADVICE):
         return _known(json.loads(unpacked(path)))
-    except OSError as error:
-        raise SnapshotError(
-            f"{path}: cannot be read ({error.strerror or 'damaged'}); {ADVICE}"
-        ) from None
-    except (
-        TypeError,
-        KeyError,
-        ValueError,
-        AttributeError,
-        OverflowError,
-        EOFError,
-        zlib.error,
-        RecursionError,
-    ) as error:
-        raise SnapshotError(
-            f"{path}: this is not the side file of a snapshot ({reason(error)}); {ADVICE}"
-        ) from None
 
 
 def _known(content: dict) -> Known:
     if content.get("schema_version") != 1:
         raise ValueError(f"schema_version {content.get('schema_version')!r}")
-    found = Known(
-        [_mark(*each) for each in content["marks"]],
-        [_entry(each, "category", "name", "address", "at") for each in content["tensors"]],
-        [_entry(each, "phase", "module", "op", "cast_of") for each in content["made"]],
-        [_entry(each, "module", "op", "cast_of") for each in content["saved"]],
+    marks = [_mark(*each) for each in content["marks"]]
+    return Known(
+        marks=pd.DataFrame(marks, columns=Mark._fields, dtype=object),
+        tensors=_table(content["tensors"], "category", "name", "address", "at"),
+        made=_table(content["made"], "phase", "module", "op", "cast_of"),
+        saved=_table(content["saved"], "module", "op", "cast_of"),
     )
-    for entries in (found.tensors, found.made, found.saved):
-        if sum(each["bytes"] for each in entries) >= _MOST:
-            raise ValueError("its bytes add up to more than there can be")
-    return found
 
 
 def _mark(
@@ -103,12 +82,14 @@ def _mark(
     return Mark(_count(allocations), _count(frees), number, _text(phase), _text(module))
 
 
-def _entry(entry: dict, *fields: str) -> dict:
-    """Its fields, and those that all have; `cast` for `cast_of`."""
-    found = {
-        name: _READ.get(name, _text)(entry[name]) for name in (*fields, "bytes", "shape", "dtype")
-    }
-    return found | {"cast": found.pop("cast_of", False)}
+def _table(entries: list[dict], *fields: str) -> pd.DataFrame:
+    """Their fields, and those that all have; `cast` for `cast_of`."""
+    columns = [*fields, "bytes", "shape", "dtype"]
+    read = {name: [_READ.get(name, _text)(entry[name]) for entry in entries] for name in columns}
+    if sum(read["bytes"]) >= _MOST:
+        raise ValueError("its bytes add up to more than there can be")
+    table = pd.DataFrame(read).rename(columns={"cast_of": "cast"})
+    return table.astype({"bytes": np.int64})
 
 
 def _category(name: str) -> str:

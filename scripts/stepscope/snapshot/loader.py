@@ -4,49 +4,34 @@ Python's unpickler builds plain data and may import nothing, so that nothing in 
 a hostile file can still ask of it (hashes without end, memory, depth) ends in the limits of
 recordings/limits.py, under which the programs read a stranger's file.
 
-A snapshot is millions of events, each a dict, which together take five to ten times the file's
-size. So they become columns of numbers while the file is read: whenever the unpickler asks for more
-of it, the events that are complete are added to the columns and emptied.
+A snapshot is millions of events, each a dict, which together take three to five times the file's
+size until they are columns of numbers.
 """
 
 import gc
 import gzip
 import io
 import pickle
-import zlib
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from stepscope.recordings.limits import complaint, most_unpacked
-from stepscope.recordings.text import reason
+from stepscope.recordings.limits import most_unpacked, reading
 from stepscope.snapshot import SnapshotError, events
 
 _GZIP = b"\x1f\x8b"
 _BUFFER = 1 << 20  # bytes
-# times the bytes read until traces are looked for again: more would copy the memo too often
-_LOOK_AGAIN = 1.1
 
 
 def read(path: Path) -> events.Snapshot:
     """The snapshot in a file that torch.cuda.memory._dump_snapshot wrote. Raises SnapshotError with
     one line."""
-    if wrong := complaint(path, "torch.cuda.memory._dump_snapshot"):
-        raise SnapshotError(wrong)
     collects = gc.isenabled()
     # plain data has no cycles worth collecting, and looking for them takes longer than reading
     gc.disable()
+    advice = "give a file of torch.cuda.memory._dump_snapshot, recorded or copied again"
     try:
-        return _read(path)
-    except SnapshotError as error:
-        raise SnapshotError(f"{path}: {error}") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise SnapshotError(
-            f"{path}: the file is cut off or damaged; record or copy it again"
-        ) from None
-    except OSError as error:
-        raise SnapshotError(
-            f"{path}: cannot be read ({error.strerror}); give a file that you may read"
-        ) from None
+        with reading(path, "a memory snapshot of PyTorch", SnapshotError, advice):
+            return _read(path)
     finally:
         if collects:
             gc.enable()
@@ -57,49 +42,31 @@ def _read(path: Path) -> events.Snapshot:
         packed = file.read(2) == _GZIP
         most = most_unpacked(path) if packed else file.seek(0, io.SEEK_END)
         if not most:
-            raise SnapshotError("the file is empty; record the snapshot again")
+            raise ValueError("the file is empty")
         file.seek(0)
         # GzipFile has all that a buffered reader asks of a raw file, but is none by its type
         raw = cast(io.RawIOBase, gzip.GzipFile(fileobj=file) if packed else file)
-        source = _Source(raw, most)
-        try:
-            root = source.unpickler.load()
-            source.unpickler.memo = {}  # else it keeps what is no longer needed
-        except (SnapshotError, EOFError, OSError, MemoryError, zlib.error):
-            raise
-        except Exception as error:  # whatever a damaged pickle leads to
-            raise SnapshotError(
-                f"the pickle is cut off or damaged ({reason(error)}); record the snapshot again"
-            ) from None
-        return events.snapshot(root, source.columns)
+        return events.snapshot(_PlainData(_Source(raw, most)).load())
 
 
 class _PlainData(pickle.Unpickler):
     """Builds what needs no import: numbers, text, lists, tuples, dicts, sets."""
 
     def find_class(self, module: str, name: str) -> None:
-        raise SnapshotError(
-            f"the pickle wants to import {f'{module}.{name}'[:100]!r}; only plain data is read, and"
-            " nothing in the file was run"
-        )
+        wanted = f"{module}.{name}"[:60]
+        raise ValueError(f"it wants to import {wanted!r}; nothing in the file was run")
 
 
 class _Source(io.BufferedReader):
-    """A snapshot's bytes. Between two reads, events of its `unpickler` that are complete move to
-    the `columns`."""
+    """A snapshot's bytes."""
 
     def __init__(self, raw: io.RawIOBase, most: int):
         """most: bytes that there may be."""
         super().__init__(raw, _BUFFER)
-        self.columns = events.Columns()
-        self.unpickler = _PlainData(self)
         self._most = most
-        self._traces: list[list] = []
-        self._next_look = 0.0
 
     def read(self, size: int | None = -1) -> bytes:
         self._granted(size or 0)
-        self._move()
         return super().read(size)
 
     def readinto(self, buffer) -> int:
@@ -109,20 +76,6 @@ class _Source(io.BufferedReader):
     def _granted(self, size: int) -> None:
         """Refuse a length that the file does not have, before there is memory for it."""
         if size > self._most - self.tell():
-            raise SnapshotError(
-                f"the pickle wants {size} bytes where at most {self._most - self.tell()} are left:"
-                " it is cut off or damaged, or unpacks to too much; record it again, or gunzip it"
-                " first if you trust it"
-            )
-
-    def _move(self) -> None:
-        """Of a list of events only the memo knows before it is whole; while one grows, there is no
-        other."""
-        at = self.tell()
-        if sum(map(self.columns.take, self._traces)):
-            self._next_look = max(self._next_look, at + _BUFFER + 1)
-        elif at >= self._next_look:
-            # The memo is {place: object}; the library's types take its values for pairs.
-            known: list[Any] = list(self.unpickler.memo.copy().values())
-            self._traces = [each for each in known if events.is_trace(each)]
-            self._next_look = _LOOK_AGAIN * at + _BUFFER
+            left = self._most - self.tell()
+            told = f"{size} bytes are wanted where {left} are left"
+            raise ValueError(f"{told}; if it unpacks to too much for you, gunzip it first")

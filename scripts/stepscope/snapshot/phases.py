@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from stepscope.recordings import names as people
 from stepscope.snapshot import stacks
-from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, Annotation, Device
-from stepscope.snapshot.known import Known, Mark
+from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, Device
+from stepscope.snapshot.known import Known
 
 _STEP = re.compile(r"^(?:ProfilerStep#|step[ _#]?)(\d{1,9})$", re.I)
 # Phase → whether a step may end with it.
@@ -53,16 +53,15 @@ def _parts(first: np.ndarray, told: pd.DataFrame) -> Parts:
 
 def from_marks(known: Known, device: Device) -> Parts:
     """The parts that known.json lists."""
-    marks = pd.DataFrame(known.marks, columns=Mark._fields, dtype=object)
-    first = events_after(device, marks[["allocations", "frees"]].to_numpy(dtype=np.int64))
-    return _parts(np.maximum.accumulate(first), marks.assign(ranged=True))
+    counted = known.marks[["allocations", "frees"]].to_numpy(dtype=np.int64)
+    first = events_after(device, counted)
+    return _parts(np.maximum.accumulate(first), known.marks.assign(ranged=True))
 
 
 def lacks_events(device: Device, known: Known) -> bool:
     """Whether known.json counts more allocations or frees than the history has."""
-    counted = [(mark.allocations, mark.frees) for mark in known.marks]
-    counted += [each["at"] for each in known.tensors]
-    most = np.array([(0, 0), *counted], dtype=np.int64).max(axis=0)
+    counted = known.marks[["allocations", "frees"]].to_numpy(dtype=np.int64)
+    most = np.array([(0, 0), *counted, *known.tensors["at"]]).max(axis=0)
     there = [(device.action == kind).sum() for kind in (ALLOC, FREE_COMPLETED)]
     return bool((most > there).any())
 
@@ -77,7 +76,7 @@ def events_after(device: Device, counts: ArrayLike) -> np.ndarray:
     return found
 
 
-def derived(device: Device, annotations: list[Annotation], kinds: np.ndarray) -> Parts:
+def derived(device: Device, annotations: pd.DataFrame, kinds: np.ndarray) -> Parts:
     """The parts that annotations name, and where they name nothing, those from stacks of
     allocations (see stacks.py).
 
@@ -130,7 +129,7 @@ def _counted(phases: list[str]) -> Sequence[int | None]:
 
 
 def _annotated(
-    device: Device, annotations: list[Annotation]
+    device: Device, annotations: pd.DataFrame
 ) -> tuple[np.ndarray, list[str], np.ndarray]:
     """For each event the phase of the ranges around it, as a number in a list of names (-1: none),
     that list, and the step's number (-1: none).
@@ -141,19 +140,19 @@ def _annotated(
     events = len(device.action)
     phases = np.full(events, -1)
     steps = np.full(events, -1)
-    own = [each for each in annotations if each.device == device.number] or annotations
-    if not own or device.seconds is None:
+    own = annotations[annotations["device"] == device.number]
+    own = annotations if own.empty else own
+    if own.empty or device.seconds is None:
         return phases, [], steps
     names: dict[str, int] = {}
-    is_named = any(meaning(each.name) is not None for each in own)
-    times = [each.time for each in own]
-    at = np.append(np.searchsorted(device.time, times, side="left"), events)
+    is_named = any(meaning(name) is not None for name in own["name"])
+    at = np.append(np.searchsorted(device.time, own["time"]), events)
     open_ranges: list[str] = []
-    for number, each in enumerate(own):
-        if each.starts:
-            open_ranges.append(each.name)
-        elif each.name in open_ranges:  # the innermost of that name
-            del open_ranges[len(open_ranges) - 1 - open_ranges[::-1].index(each.name)]
+    for number, (name, starts) in enumerate(zip(own["name"], own["starts"], strict=True)):
+        if starts:
+            open_ranges.append(name)
+        elif name in open_ranges:  # the innermost of that name
+            del open_ranges[len(open_ranges) - 1 - open_ranges[::-1].index(name)]
         inside = slice(at[number], at[number + 1])
         around = _phase_of(open_ranges, is_named)
         if around is not None:
@@ -184,13 +183,12 @@ def meaning(name: str) -> str | None:
     return None if found == "step" else found
 
 
-def began_before(device: Device, annotations: list[Annotation]) -> bool:
+def began_before(device: Device, annotations: pd.DataFrame) -> bool:
     """Whether annotations prove that events are missing: a range is over before the first event, in
     a history in which a range of the same name has events."""
     if device.seconds is None:
         return False
-    own = pd.DataFrame(annotations, columns=["name", "starts", "device", "time"])
-    own = own[own["device"] == device.number]
+    own = annotations[annotations["device"] == device.number]
     own = own.assign(at=np.searchsorted(device.time, own["time"].astype(np.int64)))
     ended = own.assign(events=own.groupby("name")["at"].diff())[~own["starts"].astype(bool)]
     before = set(ended["name"][ended["at"] == 0])

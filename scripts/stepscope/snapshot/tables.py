@@ -163,13 +163,9 @@ def timeline(device: Device) -> pd.DataFrame:
     borders = borders[_spread(0, len(borders) - 1, min(len(borders), _BOUNDARIES))]
     chosen = [borders, [-1, events - 1, replay.peak_event, int(replay.reserved.argmax()) - 1]]
     parts = (TIMELINE_ROWS - len(borders) - 4) // 2
-    edges = np.unique(_spread(0, events + 1, parts + 1))[:-1]
-    for extreme in (np.maximum, np.minimum):
-        of_part = extreme.reduceat(replay.active, edges)
-        best = np.repeat(of_part, np.diff(np.append(edges, events + 1)))
-        hits = np.flatnonzero(replay.active == best)
-        chosen.append(hits[np.searchsorted(hits, edges)] - 1)
-    at = np.unique(np.concatenate(chosen).astype(np.int64))
+    part = np.searchsorted(_spread(0, events + 1, parts + 1), np.arange(events + 1), "right")
+    extremes = pd.Series(replay.active).groupby(part).agg(["idxmax", "idxmin"])
+    at = np.unique(np.concatenate([*chosen, extremes.to_numpy().ravel() - 1]))
     table = pd.DataFrame({"device": device.number, "event": at})
     table["time"] = np.nan if device.seconds is None else device.seconds[np.maximum(at, 0)]
     for name in ("step", "phase", "module"):
@@ -243,8 +239,7 @@ def largest(device: Device) -> pd.DataFrame:
 def saved(known: Known) -> pd.DataFrame:
     """What autograd kept for the backward pass: of the block in the middle of the model, and
     outside all blocks."""
-    table = pd.DataFrame(known.saved, columns=["module", "bytes", "op", "shape", "dtype", "cast"])
-    table = _middle_block(table, "module", r"^(blocks\.\d{1,9})(?:/|$)")
+    table = _middle_block(known.saved, "module", r"^(blocks\.\d{1,9})(?:/|$)")
     table = table.assign(
         module=[collapsed(name) for name in table["module"]],
         category=np.where(table["cast"].astype(bool), "cast weights", "activations"),
@@ -259,8 +254,7 @@ def named(known: Known) -> pd.DataFrame:
 
     Where a storage is named several times (a gradient in each step), the last time counts.
     """
-    table = pd.DataFrame(known.tensors, columns=["category", "name", "address", "bytes", "at"])
-    storages = table.drop_duplicates(["category", "name", "address"], keep="last")
+    storages = known.tensors.drop_duplicates(["category", "name", "address"], keep="last")
     last = storages.groupby(["category", "name"])["at"].transform("last")
     kept = _middle_block(storages[storages["at"] == last], "name", r"^(blocks\.\d{1,9})\.")
     return _counted(kept, ["category", "part"])

@@ -10,8 +10,8 @@ The first six are the time in which any kernel computes; waiting, transfer and i
 """
 
 import functools
-import itertools
 from dataclasses import dataclass, field
+from os.path import commonprefix
 from typing import NamedTuple
 
 import numpy as np
@@ -129,20 +129,23 @@ def _parts(
     computing = _times(step.kernels, step)
     window = (np.array([step.start]), np.array([step.end]))
     found = collectives.parts(window, computing, (starts, moments), (moments, ends))
-    before_starts, before_ends = _times(alone.kernels, alone)
-    own, before = computing[1] - computing[0], before_ends - before_starts
-    from_start, until = (covered(starts, ends, points) for points in computing)
-    beside = until - from_start
+    own, before = _seconds(step), _seconds(alone)
+    both = matched(step, alone)
+    longer = both["own"] - both["before"]
+    is_beside = both["beside"] > 0
     busy_alone = busy_time(alone)
     at_once = (found["compute"] - own.sum()) - (busy_alone - before.sum())
     return Parts(
         alone=busy_alone,
-        **_compared(step, alone, own, before, beside),
+        slowed=float(longer[is_beside].sum()),
+        apart=float(longer[~is_beside].sum()),
+        extra=float(own.sum() - both["own"].sum()),
+        gone=float(both["before"].sum() - before.sum()),
         at_once=float(at_once),
         waiting=found["waiting"],
         transfer=found["transfer"],
         idle=found["idle"],
-        beside=float(beside.sum()),
+        beside=float(_beside(step).sum()),
         waited=float((moments - starts).sum()),
         transferred=float((ends - moments).sum()),
         waited_by_others=waited_by_others,
@@ -161,22 +164,33 @@ def _times(spans: list[Span], step: Step) -> tuple[Times, Times]:
     return np.clip(starts, step.start, step.end), np.clip(ends, step.start, step.end)
 
 
-def _compared(
-    step: Step, alone: Step, own: Times, before: Times, beside: Times
-) -> dict[str, float]:
-    """slowed, apart, extra and gone of Parts, by the kernels that both steps have. own, before:
-    seconds of each kernel of either; beside: of the step's beside collectives."""
+def _seconds(step: Step) -> Times:
+    """Of each kernel."""
+    starts, ends = _times(step.kernels, step)
+    return ends - starts
+
+
+def _beside(step: Step) -> Times:
+    """Seconds of each kernel that lie beside the step's collectives."""
+    sent = _times(step.collectives, step)
+    before_start, before_end = (covered(*sent, points) for points in _times(step.kernels, step))
+    return before_end - before_start
+
+
+def matched(step: Step, alone: Step) -> pd.DataFrame:
+    """Kernels that both steps have: name; own, before: their seconds in either; beside: those of
+    `step` that lie beside its collectives."""
     here, there = aligned(
         tuple(span.name for span in step.kernels), tuple(span.name for span in alone.kernels)
     )
-    longer = own[here] - before[there]
-    is_beside = beside[here] > 0
-    return {
-        "slowed": float(longer[is_beside].sum()),
-        "apart": float(longer[~is_beside].sum()),
-        "extra": float(own.sum() - own[here].sum()),
-        "gone": float(before[there].sum() - before.sum()),
-    }
+    return pd.DataFrame(
+        {
+            "name": [step.kernels[at].name for at in here],
+            "own": _seconds(step)[here],
+            "before": _seconds(alone)[there],
+            "beside": _beside(step)[here],
+        }
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -189,8 +203,9 @@ def aligned(
     Ends that agree are taken as they are; between them a table of its lengths is filled, a row at a
     time (Wagner and Fischer 1974): a row is the running maximum of what its upper neighbours allow.
     """
-    start = _agreeing(one, other)
-    end = _agreeing(one[start:][::-1], other[start:][::-1])
+    # of any sequences, not of paths alone
+    start = len(commonprefix([one, other]))  # noqa: RUF071
+    end = len(commonprefix([one[start:][::-1], other[start:][::-1]]))  # noqa: RUF071
     codes = {name: code for code, name in enumerate(dict.fromkeys((*one, *other)))}
     rows, columns = (
         np.array([codes[name] for name in names[start : len(names) - end]], dtype=np.int64)
@@ -214,10 +229,3 @@ def aligned(
     tail = [(len(one) - at, len(other) - at) for at in range(end, 0, -1)]
     found = np.array([*head, *pairs[::-1], *tail], dtype=np.int64).reshape(-1, 2)
     return found[:, 0], found[:, 1]
-
-
-def _agreeing(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    """How many names agree from the start on."""
-    return len(
-        list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
-    )

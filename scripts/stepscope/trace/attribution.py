@@ -97,21 +97,9 @@ class Attribution:
         """For each name, whether it is a phase's."""
         return self.trace.names_that(self.phases.__contains__)
 
-    @cached_property
-    def members(self) -> dict[str, np.ndarray]:
-        """For each phase a mask of the operations that were launched in it."""
-        return {phase: at >= 0 for phase, at in self.occurrence.items()}
-
-    @cached_property
-    def _positions(self) -> dict[str, np.ndarray]:
-        return {
-            phase: np.flatnonzero(self.codes == self.trace.names.index(phase))
-            for phase in self.phases
-        }
-
     def occurrences(self, phase: str) -> pd.DataFrame:
         """The ranges that are this phase."""
-        return self.trace.ranges.iloc[self._positions[phase]]
+        return self.trace.ranges[self.codes == self.trace.names.index(phase)]
 
     def occurrence_in(self, phase: str | None) -> np.ndarray:
         """For each operation which of this phase's ranges it was launched in, -1 outside all; of no
@@ -125,14 +113,12 @@ class Attribution:
         """The phase whose occurrences are shown as steps: the one called step, else the most
         frequent."""
         whole = [phase for phase in self.phases if phase.lower() == "step"]
-        return max(
-            whole or self.phases, key=lambda phase: len(self._positions[phase]), default=None
-        )
+        return max(whole or self.phases, key=self.counts.__getitem__, default=None)
 
     @cached_property
     def counts(self) -> dict[str, int]:
         """Phase → how often it occurs in all processes."""
-        return {phase: len(self._positions[phase]) for phase in self.phases}
+        return {phase: len(self.occurrences(phase)) for phase in self.phases}
 
     @cached_property
     def steps_of_process(self) -> dict[int, int]:

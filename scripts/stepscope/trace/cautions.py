@@ -15,6 +15,7 @@ from stepscope.trace.events import MEMORY, Trace
 COVERED = 0.9  # of the GPU time: phases that hold less do not tell of the program
 UNLINKED = 0.01  # of the GPU time
 MOST_RANGES = 15
+YEAR = 3.2e16  # ns
 ON_HOST = "processor"  # the warning of a trace whose rows are a processor's operators
 _LAUNCH = re.compile(r"launch", re.IGNORECASE)
 # Profiler → how to record, and how to name a range, with it.
@@ -30,7 +31,10 @@ _NAME = {
 
 def require_operations(trace: Trace, named: str) -> None:
     """Raises TraceError where a trace has no work of a GPU, or of operators on a processor, nor
-    calls that launch any in named ranges: no table would tell."""
+    calls that launch any in named ranges: no table would tell; and where it lasts for years."""
+    for rows in (trace.operations, trace.calls, trace.ranges):
+        if len(rows) and float(rows["end"].max()) - float(rows["start"].min()) > YEAR:
+            raise TraceError(f"{named}: it is damaged: its events lie more than a year apart")
     if len(trace.operations) or (len(trace.calls) and len(trace.ranges)):
         return
     has_any = len(trace.calls) or len(trace.ranges)
@@ -76,10 +80,11 @@ def _warnings(found: Attribution, are_listed: bool) -> Iterator[tuple[str, str]]
     elif total and has_calls and share < COVERED:
         listed = "; the ranges that are there are listed below, and" if are_listed else ";"
         phases = ", ".join(found.phases) or "none"
+        whose = "operators'" if trace.device_is_host else "GPU"
         yield (
             "phases",
-            f"the phases ({phases}) hold {100 * share:.1f} % of the GPU time{listed} --phase NAME"
-            " chooses one (repeat it for several)",
+            f"the phases ({phases}) hold {100 * share:.1f} % of the {whose} time{listed} --phase"
+            " NAME chooses one (repeat it for several)",
         )
     if counts := _counts(found):
         yield "steps", counts
@@ -126,8 +131,8 @@ def _counts(found: Attribution) -> str:
 def covered(found: Attribution) -> float:
     """The share of the GPU time that lies in phases."""
     total = found.durations.sum()
-    is_held = np.any([*found.members.values(), found.durations < 0], axis=0)
-    return float(found.durations[is_held].sum() / total) if total else 1.0
+    any_phase = np.max([np.full_like(found.launch, -1), *found.occurrence.values()], axis=0)
+    return float(found.durations[any_phase >= 0].sum() / total) if total else 1.0
 
 
 def ranges(found: Attribution, modules: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:

@@ -22,9 +22,9 @@ def compared(before: dict[str, pd.DataFrame], after: dict[str, pd.DataFrame]) ->
     """A row for each phase, category and kernel of two analyses: GPU seconds a step, the largest
     change first."""
     sides = before, after
+    of_phase = {"gpu_time": "time", "kernels": "calls"}
     phases = [
-        tables["phases"].rename(columns={"gpu_time": "time", "kernels": "calls"})
-        for tables in sides
+        tables["phases"].rename(columns=of_phase).reindex(columns=_COLUMNS) for tables in sides
     ]
     categories = [_whole(tables["categories"]) for tables in sides]
     kernels = [_whole(tables["kernels"]) for tables in sides]

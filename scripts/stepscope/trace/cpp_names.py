@@ -3,7 +3,6 @@ words."""
 
 import hashlib
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 TYPES = {
@@ -56,27 +55,64 @@ MATMUL_TYPES = {
 _EMPTY_WORDS = ("kernel", "cuda", "impl", "functor", "ops", "launch")
 
 
-class Read(NamedTuple):
-    """What a reader of names finds in one: see KernelName of kernel_names.py."""
+class KernelName(NamedTuple):
+    """What a kernel's full name says."""
 
-    short: str
+    short: str  # different for other functors, data types and tiles
+    # "fp32", "tf32", "bf16", "fp16", "fp64", "int8" or "fp8": of a matmul the inputs', else the
+    # elements'
     data_type: str = ""
+    # Of a matmul and attention: "tensor core" or "SIMT" (the ordinary arithmetic units)
     unit: str = ""
+    # Of a matmul rows, columns and depth of the tile that a block computes: "128x256x8"; "128x64"
+    # without the depth.
     tile: str = ""
+    category: str = ""  # one of CATEGORIES of kernel_categories.py
+
+
+class Function(NamedTuple):
+    """A function, or a type, by its own name, and the arguments of its template."""
+
+    base: str
+    arguments: list[str]
+
+    def at(self, place: int) -> str:
+        """One of the arguments; "" where there are fewer."""
+        return self.arguments[place] if place < len(self.arguments) else ""
+
+    @property
+    def types(self) -> list[str]:
+        """The data types among the arguments."""
+        return [found for found in map(data_type_of, self.arguments) if found]
+
+    @property
+    def numbers(self) -> list[str]:
+        """The numbers among the arguments."""
+        return [argument for argument in self.arguments if argument.isdigit()]
+
+
+# What different writers of names spell in different ways → one of them.
+_SPELLINGS = (
+    (r"(<unnamed>|\(anonymous namespace\)|\{anonymous\}|_GLOBAL__N_\w*)::", ""),
+    (r"\((unsigned |long )*[\w:]+\)(?=-?\d)", ""),  # casts before numbers
+    (r"\b(\d+)u?l{0,2}\b", r"\1"),
+    (r"^(typename )?std::enable_if<[^<>]*>::type ", ""),
+    (r"\[lambda(\([^()]*\)) \(instance (\d+)\)\]", r"{lambda\1#\2}"),
+    (r"\btrue\b", "1"),
+    (r"\bfalse\b", "0"),
+    (r"> (?=>)", ">"),
+    (r"operator \(\)", "operator()"),
+    (r"^void ", ""),
+)
 
 
 def one_spelling(full: str) -> str:
     """The name in one spelling: no casts before numbers, no unnamed namespaces,
     `{lambda(float)#1}`, 1 for true."""
     name = " ".join(full.split())
-    name = re.sub(r"(<unnamed>|\(anonymous namespace\)|\{anonymous\}|_GLOBAL__N_\w*)::", "", name)
-    name = re.sub(r"\((unsigned |long )*[\w:]+\)(?=-?\d)", "", name)
-    name = re.sub(r"\b(\d+)u?l{0,2}\b", r"\1", name)
-    name = re.sub(r"^(typename )?std::enable_if<[^<>]*>::type ", "", name)
-    name = re.sub(r"\[lambda(\([^()]*\)) \(instance (\d+)\)\]", r"{lambda\1#\2}", name)
-    name = re.sub(r"\bfalse\b", "0", re.sub(r"\btrue\b", "1", name))
-    name = re.sub(r"> (?=>)", ">", name)
-    return name.replace("operator ()", "operator()").removeprefix("void ")
+    for pattern, spelling in _SPELLINGS:
+        name = re.sub(pattern, spelling, name)
+    return name
 
 
 def digits(text: str) -> str:
@@ -84,15 +120,15 @@ def digits(text: str) -> str:
     return "#" + hashlib.sha256("".join(text.split()).encode(errors="replace")).hexdigest()[:4]
 
 
-def parts_of(text: str) -> tuple[str, list[str]]:
-    """`ns::name<a, b<c>>(...)` as ("name", ["a", "b<c>"])."""
+def parts_of(text: str) -> Function:
+    """`ns::name<a, b<c>>(...)` as "name" with the arguments "a" and "b<c>"."""
     text = text.strip().removeprefix("void ")
     head = re.match(r"[\w:~$]+", text)
     if not head:
-        return text, []
+        return Function(text, [])
     base = head[0].rstrip(":").rsplit("::", 1)[-1]
     is_template = text.startswith("<", head.end())
-    return base, template_arguments(text, head.end()) if is_template else []
+    return Function(base, template_arguments(text, head.end()) if is_template else [])
 
 
 def template_arguments(text: str, start: int) -> list[str]:
@@ -124,16 +160,6 @@ def data_type_of(text: str) -> str:
     if text.startswith("c10::complex<") or text.startswith("thrust::complex<"):
         return "complex64" if "float" in text else "complex128"
     return TYPES.get(text.rsplit("::", 1)[-1], "") if "<" not in text else ""
-
-
-def types_of(arguments: Iterable[str]) -> list[str]:
-    """The data types among the arguments of a template."""
-    return [found for found in map(data_type_of, arguments) if found]
-
-
-def numbers_of(arguments: Iterable[str]) -> list[str]:
-    """The numbers among the arguments of a template."""
-    return [argument for argument in arguments if argument.isdigit()]
 
 
 def words_of(identifier: str) -> str:

@@ -54,18 +54,20 @@ def gaps(found: Attribution) -> pd.DataFrame:
             times = {"wall": wall, "busy": busy, "idle": wall - busy}
             if phase == ALL:
                 times["idle_with_host"] = found.trace.end - found.trace.start - busy
+            # seconds, of none nan
+            gap, queue, host = (pd.Series(ns) / SECOND for ns in (between, delay, of_host))
             row = {
                 "phase": phase,
                 "device": gpu,
                 "device_name": found.trace.devices.get(gpu, ""),
+                **{name: time / SECOND / steps for name, time in times.items()},
+                "gaps": len(between) / steps,
+                "gap_median": gap.median(),
+                "gap_max": gap.max(),
+                "queue_delay_median": queue.median(),
+                "host_gap_median": host.median(),
+                "host_gap_max": host.max(),
             }
-            row |= {name: time / SECOND / steps for name, time in times.items()}
-            row["gaps"] = len(between) / steps
-            # seconds, of none nan
-            gap, queue, host = (pd.Series(ns) / SECOND for ns in (between, delay, of_host))
-            row |= {"gap_median": gap.median(), "gap_max": gap.max()}
-            row |= {"queue_delay_median": queue.median()}
-            row |= {"host_gap_median": host.median(), "host_gap_max": host.max()}
             rows.append(row)
     return pd.DataFrame(rows)
 

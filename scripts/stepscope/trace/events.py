@@ -58,13 +58,13 @@ class Names:
         if not found:
             return self.code(text.partition(", op_id = ")[0]), -1
         digits = rest.partition(",")[0]
-        return self.of_operator(name), int(digits) if digits.isdecimal() else -1
+        return self.code(name_of_operator(name)), int(digits) if digits.isdecimal() else -1
 
-    def of_operator(self, name: str) -> int:
-        """Position of an operator's name. One that is called as a phase is, `forward`, is none, and
-        gets a name of its own."""
-        is_called_so = name.lower() == people.meaning(name)
-        return self.code(f"{name} (operator)" if is_called_so else name)
+
+def name_of_operator(name: str) -> str:
+    """One that is called as a phase is, `forward`, is none, and gets a name of its own."""
+    is_called_so = name.lower() == people.meaning(name)
+    return f"{name} (operator)" if is_called_so else name
 
 
 @dataclass

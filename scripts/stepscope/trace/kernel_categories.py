@@ -287,7 +287,7 @@ def own_name(full_name: str) -> str:
     else:
         name = one_spelling(full_name)
         head = re.split(r"[<(]", name, maxsplit=1)[0]
-        template = ", ".join(parts_of(name)[1])
+        template = ", ".join(parts_of(name).arguments)
     says_nothing = template and _GENERIC.search(head.strip())
     return _NAMESPACE.sub("", f"{head}<{template}>" if says_nothing else head)
 

@@ -8,8 +8,7 @@ CUTLASS's notation: a block computes a tile of 128 × 256 results, 8 deep at a t
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from stepscope.trace import product_names
@@ -17,14 +16,13 @@ from stepscope.trace.cpp_names import (
     DATA_TYPES,
     MATMUL_TYPES,
     TYPES,
-    Read,
+    Function,
+    KernelName,
     data_type_of,
     digits,
-    numbers_of,
     one_spelling,
     parts_of,
     template_arguments,
-    types_of,
     words_of,
 )
 from stepscope.trace.kernel_categories import category_of, unmangled
@@ -35,36 +33,25 @@ LONGEST = 60  # characters of a short name
 _MOST_READ = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class KernelName:
-    """What a kernel's full name says."""
-
-    short: str  # at most LONGEST characters, different for other functors, data types and tiles
-    category: str  # one of CATEGORIES of kernel_categories.py
-    # Of a matmul rows, columns and depth of the tile that a block computes: "128x256x8"; "128x64"
-    # without the depth.
-    tile: str = ""
-    # "fp32", "tf32", "bf16", "fp16", "fp64", "int8" or "fp8": of a matmul the inputs', else the
-    # elements'
-    data_type: str = ""
-    # Of a matmul and attention: "tensor core" or "SIMT" (the ordinary arithmetic units)
-    unit: str = ""
-
-
 @cache
 def describe(full: str) -> KernelName:
-    """A kernel's short name, category, tile, data type and unit, from its full name; what the name
-    hides stays ""."""
+    """A kernel's short name, of at most LONGEST characters, category, tile, data type and unit,
+    from its full name; what the name hides stays ""."""
     category = category_of(full)
     name = one_spelling(full[:_MOST_READ])
     if not name:
-        return KernelName("unnamed", category)
+        return KernelName("unnamed", category=category)
     reader, match = next(
         (reader, found) for pattern, reader in _READERS if (found := pattern.search(name))
     )
-    read = reader(name, match)
+    read = reader(match, parts_of(name[match.start() :]))
     data_type = read.data_type if read.data_type in DATA_TYPES else ""
-    return KernelName(_cut(read.short, full), category, read.tile, data_type, read.unit)
+    return read._replace(short=_cut(read.short, full), category=category, data_type=data_type)
+
+
+def shorts(names: Iterable[str]) -> list[str]:
+    """The short name of each."""
+    return [describe(name).short for name in names]
 
 
 def _cut(short: str, full: str) -> str:
@@ -104,20 +91,19 @@ _COPIED_TO = {
 
 def _operation(functor: str) -> tuple[str, str]:
     """What a pointwise functor computes and on which data type: ("mul by scalar", "bf16")."""
-    base, arguments = parts_of(functor)
+    function = parts_of(functor)
+    base = function.base
     lambdas = re.findall(r"\{lambda\(([^()]*)\)#(\d+)\}", functor)
     signature, instance = lambdas[-1] if lambdas else ("", "")
-    first = data_type_of(arguments[0]) if arguments else ""
-    data_type = first or data_type_of(signature.split(",")[0])
-    if base in _WRAPPERS and arguments:
-        return _operation(arguments[0])
-    if base in _SIDES and arguments:
-        words, inner = _operation(arguments[-1])
+    data_type = data_type_of(function.at(0)) or data_type_of(signature.split(",")[0])
+    if base in _WRAPPERS and function.arguments:
+        return _operation(function.at(0))
+    if base in _SIDES and function.arguments:
+        words, inner = _operation(function.arguments[-1])
         return words + _SIDES[base], data_type or inner
-    if base.startswith("CUDAFunctorOnSelf_"):
-        return words_of(base.removeprefix("CUDAFunctorOnSelf_")) + " scalar", data_type
-    if base.startswith("CUDAFunctor_"):
-        return words_of(base.removeprefix("CUDAFunctor_")), data_type
+    if found := re.match("CUDAFunctor(OnSelf)?_", base):
+        words = words_of(base[found.end() :])
+        return f"{words} scalar" if found[1] else words, data_type
     if base == "direct_copy_kernel_cuda":
         return "copy", data_type
     if to := re.match(r"(bfloat16|float16|float8)_copy_kernel", base):
@@ -135,154 +121,153 @@ _HOW = {
 }
 
 
-def _elementwise(name: str, match: re.Match) -> Read:
-    base, arguments = parts_of(name[match.start() :])
+def _elementwise(match: re.Match, function: Function) -> KernelName:
+    base, arguments = function
     functors = [a for a in arguments if a and not re.fullmatch(r"-?\d+", a) and not data_type_of(a)]
     words, data_type = _operation(functors[0]) if functors else ("elementwise", "")
     how = _HOW.get(base) or words_of(base.removesuffix("_kernel").replace("elementwise", ""))
-    if "vectorized" in base and arguments and arguments[0].isdigit():
-        how += f" x{arguments[0]}"
-    if "gpu_kernel_impl<" in name or "LoadWithCast" in name:
+    if "vectorized" in base and function.at(0).isdigit():
+        how += f" x{function.at(0)}"
+    if re.search("gpu_kernel_impl<|LoadWithCast", match.string):
         how += ", cast"
     if words == "copy" and how.endswith("cast"):
         words = "copy to"
     element = data_type or (words.split()[1] if words.startswith("copy ") else "")
-    return Read(f"{words} {data_type} ({how})", element)
+    return KernelName(f"{words} {data_type} ({how})", element)
 
 
-def _reduction(name: str, match: re.Match) -> Read:
-    _, arguments = parts_of(name[match.start() :])
-    numbers = numbers_of(arguments)
-    operation = next((a for a in arguments if not a.isdigit()), "")
-    _, inner = parts_of(operation)
-    data_type = data_type_of(inner[0]) if inner else ""
-    base, wrapped = parts_of(inner[1] if len(inner) > 1 else operation)
-    if base == "func_wrapper_t" and len(wrapped) > 1:
-        base, _ = parts_of(wrapped[1])
-    words = re.sub("^(max|min) nan$", r"\1", words_of(base))
-    result = data_type_of(inner[3]) if len(inner) > 3 else data_type
+def _reduction(match: re.Match, function: Function) -> KernelName:
+    operation = next((a for a in function.arguments if not a.isdigit()), "")
+    inner = parts_of(operation)
+    data_type = data_type_of(inner.at(0))
+    wrapped = parts_of(inner.at(1) or operation)
+    if wrapped.base == "func_wrapper_t" and wrapped.at(1):
+        wrapped = parts_of(wrapped.at(1))
+    words = re.sub("^(max|min) nan$", r"\1", words_of(wrapped.base))
+    result = data_type_of(inner.at(3)) if inner.at(3) else data_type
     types = data_type if result in (data_type, "") else f"{data_type} → {result}"
-    return Read(f"{words} {types} (reduce {'x'.join(numbers)})", data_type)
+    return KernelName(f"{words} {types} (reduce {'x'.join(function.numbers)})", data_type)
 
 
-def _scatter_gather(name: str, match: re.Match) -> Read:
+def _scatter_gather(match: re.Match, function: Function) -> KernelName:
+    name = match.string
     inner = re.search(r"_internal_kernel(<[^()]*?>)::operator\(\)<(?:[\w:]*::)?(\w+)>", name)
     if not inner:
-        return _plain(name, match)
+        return _plain(match, parts_of(name))
     scatters, data_type, *_ = [*template_arguments(inner[1], 0), "", ""]
     verb = "scatter" if scatters == "1" else "gather"
     if inner[2] != "TensorAssign":
         verb += " " + words_of(inner[2].removeprefix("Reduce"))
     data_type = data_type_of(data_type)
-    return Read(f"{verb} {data_type}", data_type)
+    return KernelName(f"{verb} {data_type}", data_type)
 
 
-def _multi_tensor(name: str, match: re.Match) -> Read:
-    _, arguments = parts_of(name[match.start() :])
-    _, called, applied, *_ = [*arguments, "", "", ""]
-    functor, inner = parts_of(called)
-    data_type = next(iter(types_of(inner)), "")
-    if functor.startswith("FusedAdam"):  # <type, lists, ADAM_MODE, amsgrad>
-        operation = "w" if inner[2:3] == ["1"] else ""
-        variant = " amsgrad" if inner[3:4] == ["1"] else ""
-        return Read(f"fused adam{operation} {data_type}{variant} (multi tensor)", data_type)
-    operation = "" if data_type_of(applied) else words_of(parts_of(applied)[0])
-    lists = re.search(r"Metadata<(\d+)", name)
+def _multi_tensor(match: re.Match, function: Function) -> KernelName:
+    functor = parts_of(function.at(1))
+    applied = function.at(2)
+    data_type = next(iter(functor.types), "")
+    if functor.base.startswith("FusedAdam"):  # <type, lists, ADAM_MODE, amsgrad>
+        operation = "w" if functor.at(2) == "1" else ""
+        variant = " amsgrad" if functor.at(3) == "1" else ""
+        return KernelName(f"fused adam{operation} {data_type}{variant} (multi tensor)", data_type)
+    operation = "" if data_type_of(applied) else words_of(parts_of(applied).base)
+    lists = re.search(r"Metadata<(\d+)", match.string)
     how = f"multi tensor {lists[1]}" if lists else "multi tensor"
-    flags = " ".join(numbers_of(inner))
-    return Read(f"{words_of(functor)} {operation} {data_type} {flags} ({how})", data_type)
+    shown = [words_of(functor.base), operation, data_type, *functor.numbers, f"({how})"]
+    return KernelName(" ".join(shown), data_type)
 
 
 # ---- everything else
 
 
-def _flash(name: str, match: re.Match) -> Read:
-    base, arguments = parts_of(name[match.start() :])
-    _, traits = parts_of(arguments[0]) if arguments else ("", [])
-    data_type = next((each for each in types_of(traits) if each in DATA_TYPES), "")
-    numbers = numbers_of(traits)
+def _flash(match: re.Match, function: Function) -> KernelName:
+    traits = parts_of(function.at(0))
+    data_type = next((each for each in traits.types if each in DATA_TYPES), "")
+    numbers = traits.numbers
     shape = f"d{numbers[0]} {numbers[1]}x{numbers[2]}" if len(numbers) > 2 else ""
-    causal = "causal" if arguments[2:3] == ["1"] else ""
-    words = words_of(base).replace(" loop seqk parallel", "")
-    return Read(f"{words} {data_type} {shape} {causal}", data_type, "tensor core")
+    causal = "causal" if function.at(2) == "1" else ""
+    words = words_of(function.base).replace(" loop seqk parallel", "")
+    return KernelName(f"{words} {data_type} {shape} {causal}", data_type, "tensor core")
 
 
-def _flash_3(name: str, match: re.Match) -> Read:
-    found = re.search(r"bfloat16_t|half_t|float_e4m3_t", name)
+def _flash_3(match: re.Match, function: Function) -> KernelName:
+    found = re.search(r"bfloat16_t|half_t|float_e4m3_t", match.string)
     data_type = TYPES[found[0]] if found else ""
-    short = f"{words_of(match[1])} {data_type} {digits(name)}"
-    return Read(short, data_type, "tensor core")
+    short = f"{words_of(match[1])} {data_type} {digits(match.string)}"
+    return KernelName(short, data_type, "tensor core")
 
 
-def _softmax(name: str, match: re.Match) -> Read:
-    base, arguments = parts_of(name[match.start() :])
-    types = list(dict.fromkeys(types_of(arguments)))
+def _softmax(match: re.Match, function: Function) -> KernelName:
+    base = function.base
+    types = list(dict.fromkeys(function.types))
     # softmax_warp_*<input, output, sum, log2 of the length, is_log_softmax, is_masked>
-    log = "LogSoftMax" in name or (base.startswith("softmax_warp") and arguments[4:5] == ["1"])
+    log = "LogSoftMax" in match.string or (
+        base.startswith("softmax_warp") and function.at(4) == "1"
+    )
     words = ("log " if log else "") + words_of(base)
-    shown = [words, *types, *numbers_of(arguments)[:1]]
-    return Read(" ".join(shown), "".join(types[:1]))
+    return KernelName(" ".join([words, *types, *function.numbers[:1]]), "".join(types[:1]))
 
 
-def _memory_efficient(name: str, match: re.Match) -> Read:
+def _memory_efficient(match: re.Match, function: Function) -> KernelName:
     data_type = MATMUL_TYPES.get(match["type"], "")
     unit = "tensor core" if data_type in ("fp16", "bf16") and "sm50" not in match[0] else ""
-    return Read(match[0].replace("_", " "), data_type, unit)
+    return KernelName(match[0].replace("_", " "), data_type, unit)
 
 
-def _cudnn_attention(name: str, match: re.Match) -> Read:
+def _cudnn_attention(match: re.Match, function: Function) -> KernelName:
     text = match["text"].removesuffix("_kernel0_0")
     found = re.search(r"_(bf16|f16|e4m3)", text)
     unit = "tensor core" if "mma" in text else ""
     data_type = MATMUL_TYPES[found[1]] if found else ""
-    return Read("cudnn sdpa " + text.replace("_", " "), data_type, unit)
+    return KernelName("cudnn sdpa " + text.replace("_", " "), data_type, unit)
 
 
-def _nccl(name: str, match: re.Match) -> Read:
+def _nccl(match: re.Match, function: Function) -> KernelName:
     parts = [MATMUL_TYPES.get(part) or TYPES.get(part, part) for part in match[1].split("_")]
     data_type = next((part for part in parts if part in DATA_TYPES), "")
-    return Read("nccl " + " ".join(map(words_of, parts)), data_type)
+    return KernelName("nccl " + " ".join(map(words_of, parts)), data_type)
 
 
-def _memory(name: str, match: re.Match) -> Read:
-    return Read(match[1].lower())
+def _memory(match: re.Match, function: Function) -> KernelName:
+    return KernelName(match[1].lower())
 
 
-def _as_is(name: str, match: re.Match) -> Read:
-    return Read(name)
+def _as_is(match: re.Match, function: Function) -> KernelName:
+    return KernelName(match.string)
 
 
-def _mangled(name: str, match: re.Match) -> Read:
+def _mangled(match: re.Match, function: Function) -> KernelName:
     """The function of a mangled name, and digits for the rest."""
-    function = unmangled(name)[0].rpartition("::")[2]
-    return Read(f"{words_of(function)[: LONGEST - 6]} {digits(name)}")
+    name = unmangled(match.string)[0].rpartition("::")[2]
+    return KernelName(f"{words_of(name)[: LONGEST - 6]} {digits(match.string)}")
 
 
 _NAMELESS = ("kernel", "Kernel", "Kernel2", "device_kernel", "globalKernel")
 
 
-def _plain(name: str, match: re.Match) -> Read:
+def _plain(match: re.Match, function: Function) -> KernelName:
     """Any other C++ name: the function in words, its data types and numbers in brackets."""
-    base, arguments = parts_of(name)
-    types = types_of(arguments)
+    base, arguments = function
+    types = function.types
     values = [
-        data_type_of(a) or (a if re.fullmatch(r"-?\d+", a) else words_of(parts_of(a)[0]))
+        data_type_of(a) or (a if re.fullmatch(r"-?\d+", a) else words_of(parts_of(a).base))
         for a in arguments
     ]
     others = [each for each in types if each in DATA_TYPES and each != "fp32"]
     data_type = (others or [each for each in types if each == "fp32"] or [""])[0]
     words = words_of(base)
     if base in _NAMELESS:  # internal::gemvx::kernel<...>: the namespaces say what it is
-        spaces = re.split(r"[^\w:]", name, maxsplit=1)[0].split("::")[:-1]
+        spaces = re.split(r"[^\w:]", match.string, maxsplit=1)[0].split("::")[:-1]
         said = [space for space in spaces if space not in ("at", "native", "impl", "internal")]
         words = " ".join(map(words_of, said))
     words += f" ({', '.join(values)})" if values else ""
     hidden = any("<" in argument and not data_type_of(argument) for argument in arguments)
     words += " " + digits("".join(arguments)) if hidden else ""
-    return Read(words, data_type, product_names.product_unit(base))
+    return KernelName(words, data_type, product_names.product_unit(base))
 
 
-_Reader = Callable[[str, re.Match], Read]
+# A reader takes what a pattern found in a name, and the function that begins there.
+_Reader = Callable[[re.Match, Function], KernelName]
 
 _READERS: tuple[tuple[re.Pattern, _Reader], ...] = tuple(
     (re.compile(pattern), reader)
@@ -316,7 +301,7 @@ _READERS: tuple[tuple[re.Pattern, _Reader], ...] = tuple(
         (r"(?<!\w)(?=\w*elementwise_)\w++(?=<)", _elementwise),
         (r"(?<!\w)reduce_kernel(?=<)", _reduction),
         (r"splitKreduce_kernel(?=<)", product_names.split_k_reduce),
-        (r"[<(]|::", _plain),
+        (r"^(?=.*([<(]|::))", _plain),
         (r"", _as_is),
     )
 )

@@ -8,18 +8,16 @@ collectives that a library runs on threads of its own.
 
 import json
 import re
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from stepscope.recordings import names as people
-from stepscope.recordings.limits import unpacked
-from stepscope.recordings.text import reason
+from stepscope.recordings.limits import reading, unpacked
 from stepscope.trace import TraceError, event_categories, events
-from stepscope.trace.event_categories import CALL, EITHER, MOVES, ON_DEVICE, OPERATOR, RANGE
-from stepscope.trace.events import Names, Trace
+from stepscope.trace.event_categories import CALL, EITHER, MOVES, OPERATOR, RANGE
+from stepscope.trace.events import Trace
 from stepscope.trace.nesting import climb, latest_before, nest
 
 _OWN_WORK = 0.5
@@ -46,22 +44,13 @@ _ITEM_BYTES = {
 # that C++ prints and JSON does not have.
 _ESCAPE = re.compile(r"""\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?""")
 _NO_NUMBER = re.compile(r"(?<=:)\s*[-+]?(nan|inf)(?=\s*[,}\]])", re.IGNORECASE)
-_DAMAGES = (
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    OverflowError,
-    RecursionError,
-    zlib.error,
-)
 
 
 def read(path: Path) -> Trace:
     """The trace in a .json or .json.gz. Raises TraceError with one line for any other file, or a
     damaged one."""
-    try:
+    advice = "export it again with export_chrome_trace"
+    with reading(path, "a trace of torch.profiler", TraceError, advice):
         content = _parsed(unpacked(path))
         if isinstance(content, list):  # the format allows the events alone
             content = {"traceEvents": content}
@@ -69,12 +58,6 @@ def read(path: Path) -> Trace:
         if not found:
             raise ValueError("it has no events")
         return _trace(content, [each for each in found if each.get("ph") == "X"])
-    except OSError as error:
-        raise TraceError(f"{path} cannot be read: {error.strerror or error}") from None
-    except _DAMAGES as error:
-        raise TraceError(
-            f"{path} is not a trace of torch.profiler, or is damaged ({reason(error)})"
-        ) from None
 
 
 def _parsed(raw: bytes):
@@ -95,15 +78,12 @@ def _parsed(raw: bytes):
 
 def _trace(content: dict, found: list[dict]) -> Trace:
     table = _events(found)
-    is_step = (table["kind"] == RANGE) & table["name"].str.startswith("ProfilerStep#")
-    has_own = ((table["kind"] == RANGE) & (table["name"] == "step")).any()
-    table["name"] = table["name"].mask(is_step, "step")
-    if has_own:  # the program's steps, else those of torch.profiler's step()
+    is_range = table["kind"] == RANGE
+    is_step = is_range & table["name"].str.startswith("ProfilerStep#")
+    named = table["name"][is_range & ~is_step].unique()
+    if "step" in map(people.meaning, named):  # the program's, else those of torch.profiler's step()
         table = table[~is_step]
-    names = Names()
-    told = zip(table["name"], table["kind"] == OPERATOR, strict=True)
-    codes = [names.of_operator(name) if known else names.code(name) for name, known in told]
-    table = table.assign(name=codes)
+    table["name"], names = pd.factorize(table["name"])
     host = table[table["kind"] <= CALL]
     process, keys = pd.factorize(host["pid"])
     thread = host.groupby(["pid", "tid"], sort=False).ngroup()
@@ -113,21 +93,18 @@ def _trace(content: dict, found: list[dict]) -> Trace:
     is_operator = (host["kind"] == OPERATOR).to_numpy()[~is_call]
     ranges = events.frame(events.RANGES, host[~is_call], nested=True, cut=False)
     working = table[table["kind"] > CALL]
-    processes = list(keys)
     on_host = working.empty and calls.empty and bool(is_operator.any())
     if on_host:
-        is_collective = np.array([bool(_COLLECTIVE.match(name)) for name in names.list])
+        is_collective = np.array([bool(_COLLECTIVE.match(name)) for name in names])
         operations, calls = _host_operations(ranges, is_operator | is_collective[ranges["name"]])
     else:
-        operations = _operations(working, calls, processes)
-    of_operators, of_persons = (
-        set(ranges["name"][mask].tolist()) for mask in (is_operator, ~is_operator)
-    )
+        operations = _operations(working, calls, list(keys))
+    are_operators = pd.Series(is_operator).groupby(ranges["name"]).all()
     said = content.get("distributedInfo")
     rank = said.get("rank") if isinstance(said, dict) else None
-    shown = dict(enumerate(processes))
+    shown = dict(enumerate(keys))
     return Trace(
-        names=names.list,
+        names=names.tolist(),
         ranges=ranges,
         calls=calls,
         operations=operations,
@@ -137,7 +114,7 @@ def _trace(content: dict, found: list[dict]) -> Trace:
             if isinstance(each, dict) and {"id", "name"} <= each.keys()
         },
         device_is_host=on_host,
-        operators=frozenset(of_operators - of_persons),
+        operators=frozenset(are_operators.index[are_operators].tolist()),
         messages=_messages(working["args"].tolist()),
         profiler="torch",
         processes=shown,
@@ -160,6 +137,8 @@ def _events(found: list[dict]) -> pd.DataFrame:
             name = event_categories.copy_name(category, name)
         elif kind == EITHER:
             kind = OPERATOR if people.is_operator(name) else RANGE
+        if kind == OPERATOR:
+            name = events.name_of_operator(name)
         said = event.get("args")
         arguments = said if isinstance(said, dict) else {}
         own.append(event | {"kind": kind, "name": name, "args": arguments})
@@ -179,9 +158,7 @@ def _events(found: list[dict]) -> pd.DataFrame:
     )
     for column, (key, otherwise) in _ARGUMENTS.items():
         table[column] = _numbers(arguments_of_all, key, otherwise)
-    group = table["kind"].clip(upper=ON_DEVICE)
-    order = np.lexsort((table["start"].where(group == ON_DEVICE, 0), group))
-    return table.iloc[order].reset_index(drop=True)
+    return table.sort_values("start", kind="stable", ignore_index=True)
 
 
 def _operations(

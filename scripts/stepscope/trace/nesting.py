@@ -1,7 +1,8 @@
 """Which ranges lie in which, and which of them hold a point in time: arrays of positions, -1 for
 none."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -17,11 +18,10 @@ def arrays(table: pd.DataFrame, *columns: str) -> list[np.ndarray]:
     return [table[column].to_numpy() for column in columns]
 
 
-def groups(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+def groups(keys: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
     """(key, its positions in ascending order) for each distinct key."""
-    order = np.argsort(keys, kind="stable")
-    known, first = np.unique(keys[order], return_index=True)
-    yield from zip(known.tolist(), np.split(order, first[1:]), strict=False)  # none: one empty part
+    found = pd.Series(keys).groupby(keys).indices
+    return cast(dict[int, np.ndarray], found).items()
 
 
 def launched_by(

@@ -6,6 +6,7 @@ Tables appear only when they have rows, and columns come and go with the version
 taken as not recorded.
 """
 
+import functools
 import itertools
 import os
 import re
@@ -17,7 +18,7 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from stepscope.recordings.text import reason
+from stepscope.recordings.limits import reading
 from stepscope.trace import TraceError, events
 from stepscope.trace.events import Names, Trace
 
@@ -46,10 +47,10 @@ _PUSH_POP = (59, 70)
 _START_END = (60, 71)
 # Immutable: SQLite then makes no file beside the input, and needs none that may be there.
 _READ_ONLY = "mode=ro&immutable=1"
+_UNNAMED = "(unnamed)"
 _MISSING = np.iinfo(np.int64).min
-_INLINE = -2  # instead of a text's id: the text stands in the row itself
-_PROCESS_BITS = 24  # a global thread id ends with the thread's 24 bits; the rest is the process
-_PID = 2**_PROCESS_BITS - 1  # of which the last 24 bits are the process id
+_THREADS = 2**24  # a global thread id ends with the thread's 24 bits; the rest is the process
+_PID = _THREADS - 1  # of which the last 24 bits are the process id
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL, for exports that do not hold the table; "Info" and "Verbose" are
 # no warnings.
 _SEVERITIES = {
@@ -59,6 +60,14 @@ _SEVERITIES = {
 }
 _WARNS = re.compile(r"warn|err|fatal", re.IGNORECASE)
 _MOST_DIAGNOSTICS = 20
+# Columns of the export → of events.py.
+_OURS = {
+    "globalTid": "thread",
+    "globalPid": "process",
+    "deviceId": "device",
+    "streamId": "stream",
+    "correlationId": "correlation",
+}
 # ENUM_CUDA_MEMCPY_OPER, for exports that do not hold the table.
 _COPY_KINDS = {
     1: "Host-to-Device",
@@ -66,27 +75,15 @@ _COPY_KINDS = {
     8: "Device-to-Device",
     10: "Peer-to-Peer",
 }
-_Codes = Callable[[np.ndarray], np.ndarray]  # from numbers of the export to codes of names
+_Codes = Callable[[pd.Series], np.ndarray]  # from numbers of the export to codes of names
 
 
 def read(path: Path) -> Trace:
     """The trace in an SQLite export. Raises TraceError with one line for any other file, or a
     damaged one."""
-    try:
-        database = _Database(path)
-        return _trace(database, path)
-    except (
-        sqlite3.Error,
-        ValueError,
-        TypeError,
-        OverflowError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        raise TraceError(
-            f"{path} cannot be read ({reason(error)});"
-            " export it again with `nsys export --type sqlite`"
-        ) from None
+    advice = "export it again with `nsys export --type sqlite`"
+    with reading(path, "a trace of Nsight Systems", TraceError, advice):
+        return _trace(_Database(path))
 
 
 class _Database:
@@ -94,12 +91,12 @@ class _Database:
     their default."""
 
     def __init__(self, path: Path):
-        self._connection = sqlite3.connect(
+        self.connection = sqlite3.connect(
             f"file:{quote(os.fsencode(path.resolve()))}?{_READ_ONLY}", uri=True
         )
-        self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        self.connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         # No views: an export has none, and one without an end would be read for ever.
-        columns = self._connection.execute(
+        columns = self.connection.execute(
             "SELECT main.name, info.name FROM sqlite_master AS main,"
             " pragma_table_info(main.name) AS info WHERE main.type = 'table'"
         )
@@ -108,24 +105,20 @@ class _Database:
             self.tables.setdefault(table, set()).add(column)
 
     def integers(
-        self, table: str, columns: dict[str, int], where: str = "1", order: str = "", also: str = ""
-    ) -> np.ndarray:
-        """(rows, columns) int64; NULL and missing columns are replaced by the given defaults. also:
-        one expression."""
-        if table not in self.tables:
-            return np.empty((0, len(columns) + bool(also)), dtype=np.int64)
-        there = self.tables[table]
+        self, table: str, columns: dict[str, int], where: str = "1", **also: str
+    ) -> pd.DataFrame:
+        """Columns of 64 bits, by the names in _OURS; NULL and missing columns are replaced by the
+        given defaults. also: expressions by the names of their columns."""
+        there = self.tables.get(table, set())
         chosen = [
             f'COALESCE("{name}", {default})' if name in there else f"{default}"
             for name, default in columns.items()
         ]
-        chosen += [also] if also else []
-        rows = self._connection.execute(
-            f'SELECT {", ".join(chosen)} FROM "{table}" WHERE {where} {order}'
-        )
-        return np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64).reshape(
-            -1, len(chosen)
-        )
+        query = f'SELECT {", ".join([*chosen, *also.values()])} FROM "{table}" WHERE {where}'
+        rows = self.rows(query) if there else ()
+        found = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64)
+        names = [*columns, *also]
+        return pd.DataFrame(found.reshape(-1, len(names)), columns=names).rename(columns=_OURS)
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether a table is there with these columns."""
@@ -133,7 +126,7 @@ class _Database:
 
     def rows(self, query: str):
         """The rows of any query."""
-        return self._connection.execute(query)
+        return self.connection.execute(query)
 
     def texts(
         self,
@@ -157,19 +150,16 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _trace(database: _Database, path: Path) -> Trace:
+def _trace(database: _Database) -> Trace:
     if not database.tables.keys() & set(KNOWN):
-        raise TraceError(
-            f"{path} is an SQLite file, but not a trace of Nsight Systems: it has none of its"
-            " tables"
-        )
+        raise ValueError("it has none of its tables")
     names = Names()
     strings = _strings(database, names)
     calls = _calls(database, names, strings)
     operations = _operations(database, names, strings, calls)
     trace = Trace(
         names=names.list,
-        ranges=_ranges(database, names, strings),
+        ranges=_ranges(database, names),
         calls=calls,
         operations=operations,
         devices=dict(gpu for table in GPUS for gpu in database.texts(table, "id", "name")),
@@ -182,14 +172,14 @@ def _trace(database: _Database, path: Path) -> Trace:
 
 def _strings(database: _Database, names: Names) -> _Codes:
     """From identifiers of the export's own string table to codes of names; what it does not have is
-    "(unnamed)"."""
-    unknown = names.code("(unnamed)")
+    _UNNAMED."""
+    unknown = names.code(_UNNAMED)
     found = {key: names.code(text) for key, text in database.texts("StringIds", "id", "value")}
     known = pd.Series(found, dtype=np.int64)
     return lambda identifiers: known.reindex(identifiers, fill_value=unknown).to_numpy()
 
 
-def _ranges(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
+def _ranges(database: _Database, names: Names) -> pd.DataFrame:
     """Ranges whose name is inline text or in the string table; the sequence number is cut off the
     name.
 
@@ -205,31 +195,25 @@ def _ranges(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
     is_range = '"end" IS NOT NULL'
     if database.has(RANGES, "eventType"):
         is_range = f'"eventType" IN {(*_PUSH_POP, *_START_END)}'
-    has_text = "COALESCE(text, '') != ''" if database.has(RANGES, "text") else "0"
-    registered = "COALESCE(textId, -1)" if database.has(RANGES, "textId") else "-1"
-    text = f"CASE WHEN {has_text} THEN {_INLINE} ELSE {registered} END"
-    found = database.integers(RANGES, columns, is_range, "ORDER BY rowid", also=text)
-    start, end, kind, thread, text_id = found.T
-    of_known = [names.operator(name) for name in names.list]
-    read = np.array(of_known, dtype=np.int64)[strings(text_id)]
-    inline = text_id == _INLINE
-    if inline.any():
-        texts = database.rows(
-            f'SELECT text FROM "{RANGES}" WHERE {is_range} AND {has_text} ORDER BY rowid'
-        )
-        pairs = itertools.chain.from_iterable(names.operator(_text(name)) for (name,) in texts)
-        read[inline] = np.fromiter(pairs, dtype=np.int64).reshape(-1, 2)
-    cut = end < start
+    texts = ["NULLIF(text, '')"] if database.has(RANGES, "text") else []
+    if database.has(RANGES, "textId") and database.has("StringIds", "id", "value"):
+        texts.append("(SELECT value FROM StringIds WHERE id = textId)")
+    # as bytes, which need not be UTF-8
+    text = f"CAST(COALESCE({', '.join([*texts, repr(_UNNAMED)])}, '') AS BLOB)"
+    read = functools.lru_cache(maxsize=1024)(lambda raw: names.operator(_text(raw)))
+    database.connection.create_function("code", 1, lambda raw: read(raw)[0])
+    database.connection.create_function("sequence", 1, lambda raw: read(raw)[1])
+    found = database.integers(
+        RANGES, columns, is_range, name=f"code({text})", sequence=f"sequence({text})"
+    )
+    cut = found["end"] < found["start"]
     return events.frame(
         events.RANGES,
-        process=thread >> _PROCESS_BITS,
-        thread=thread,
-        start=start,
-        end=np.where(cut, start, end),
-        name=read[:, 0],
-        nested=np.isin(kind, _PUSH_POP),
+        found,
+        process=found["thread"] // _THREADS,
+        end=found["end"].mask(cut, found["start"]),
+        nested=found["eventType"].isin(_PUSH_POP),
         cut=cut,
-        sequence=read[:, 1],
     )
 
 
@@ -241,16 +225,13 @@ def _calls(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
         "nameId": -1,
         "correlationId": -1,
     }
-    found = np.concatenate([database.integers(table, columns) for table in CALLS])
-    start, end, thread, name, correlation = found.T
+    found = pd.concat([database.integers(table, columns) for table in CALLS])
     return events.frame(
         events.CALLS,
-        process=thread >> _PROCESS_BITS,
-        thread=thread,
-        start=start,
-        end=np.maximum(start, end),
-        name=strings(name),
-        correlation=correlation,
+        found,
+        process=found["thread"] // _THREADS,
+        end=found[["start", "end"]].max(axis=1),
+        name=strings(found["nameId"]),
     )
 
 
@@ -281,19 +262,19 @@ def _operations(
     parts = []
     for table, kind, column, codes in kinds:
         columns = common | {column: -1}
-        read = pd.DataFrame(database.integers(table, columns), columns=list(columns))
-        parts.append(read.assign(kind=kind, name=codes(read[column].to_numpy())))
+        read = database.integers(table, columns)
+        parts.append(read.assign(kind=kind, name=codes(read[column])))
     found = pd.concat(parts).sort_values("start", kind="stable", ignore_index=True)
-    found = found.rename(columns={"streamId": "stream", "correlationId": "correlation"})
-    process = found["globalPid"].to_numpy()
     only = calls["process"].unique()
-    process = np.where(process >= 0, process >> _PROCESS_BITS, only[0] if len(only) == 1 else -1)
+    process = found["process"] // _THREADS  # of none -1
+    if len(only) == 1:
+        process = process.mask(process < 0, only[0])
     return events.frame(
         events.OPERATIONS,
         found,
         process=process,
-        device=_gpus(database, process, found["deviceId"].to_numpy()),
-        end=np.maximum(found["start"], found["end"]),
+        device=_gpus(database, process.to_numpy(), found["device"].to_numpy()),
+        end=found[["start", "end"]].max(axis=1),
         shape=found.groupby(["gridX", "gridY", "gridZ"]).ngroup(),
     )
 
@@ -307,7 +288,8 @@ def _gpus(database: _Database, process: np.ndarray, device: np.ndarray) -> np.nd
         "cudaId": -1,
         "pid": -1,
     }
-    for number, seen, pid in database.integers("TARGET_INFO_CUDA_DEVICE", columns):
+    known = database.integers("TARGET_INFO_CUDA_DEVICE", columns)
+    for number, seen, pid in known.itertuples(index=False):
         if number >= 0:
             gpu[((process & _PID) == pid) & (device == seen)] = number
     return gpu
@@ -340,13 +322,13 @@ def _is_of(process: object, there: set[int]) -> bool:
     """Whether a global process id is one of these processes', or none."""
     if not isinstance(process, int) or process <= 0:
         return True
-    return (process >> _PROCESS_BITS) & _PID in there
+    return (process // _THREADS) & _PID in there
 
 
 def _coded(names: Names, text: Callable[[int], str]) -> _Codes:
     """From numbers to the codes of what `text` calls them."""
 
-    def codes(numbers: np.ndarray) -> np.ndarray:
+    def codes(numbers: pd.Series) -> np.ndarray:
         known, inverse = np.unique(numbers, return_inverse=True)
         code = [names.code(text(number)) for number in known.tolist()]
         return np.array(code, dtype=np.int64)[inverse]

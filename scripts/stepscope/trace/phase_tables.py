@@ -13,13 +13,15 @@ from stepscope.trace.events import SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.nesting import climb
 
+_OF_GPU = ["gpu_time", "memory_time", "kernels", "memory_operations", "gpu_each"]
 _MODULES = ["layer_modules", "remainder_modules"]
 ALL = "all"  # the whole capture, what lies outside every phase included
 
 
 def selections(found: Attribution) -> dict[str, np.ndarray]:
     """Each phase's operations as a mask, after those of the whole capture."""
-    return {ALL: np.ones(len(found.trace.operations), dtype=bool), **found.members}
+    of_phases = {phase: at >= 0 for phase, at in found.occurrence.items()}
+    return {ALL: np.ones(len(found.trace.operations), dtype=bool), **of_phases}
 
 
 def phases(found: Attribution) -> pd.DataFrame:
@@ -34,26 +36,25 @@ def phases(found: Attribution) -> pd.DataFrame:
     rows = []
     for name in found.phases:
         own = found.occurrences(name).index
-        mask = found.members[name]
-        of_host = {
+        mask = found.occurrence[name] >= 0
+        moves = mask & found.moves_memory
+        totals = {
             "host_time": found.lengths[own].sum() / SECOND,
             "host_exclusive": (found.lengths[own] - inside[own]).sum() / SECOND,
-        }
-        of_gpu = {
             "gpu_time": durations[mask].sum() / SECOND,
-            "memory_time": durations[mask & found.moves_memory].sum() / SECOND,
+            "memory_time": durations[moves].sum() / SECOND,
             "kernels": (mask & found.is_kernel).sum(),
-            "memory_operations": (mask & found.moves_memory).sum(),
+            "memory_operations": moves.sum(),
         }
-        if not len(durations):
-            of_gpu = dict.fromkeys(of_gpu, math.nan)
-        totals = of_host | of_gpu
         row = {"phase": name, "count": len(own)}
         row |= {key: value / found.steps for key, value in totals.items()}
         row["host_each"] = totals["host_time"] / len(own)
         row["gpu_each"] = totals["gpu_time"] / len(own)
         rows.append(row)
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    if rows and not len(durations):
+        table[_OF_GPU] = math.nan
+    return table
 
 
 def inner_phase_time(found: Attribution) -> np.ndarray:
@@ -103,7 +104,7 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
     if not parts:
         return pd.DataFrame()
     table = pd.concat(parts, ignore_index=True)
-    first = ["phase", "name", "category"]
+    first = ["phase", "name", "category", "tile"]
     return table[[*first, *table.columns.drop(first)]].fillna(dict.fromkeys(_MODULES, ""))
 
 
@@ -183,11 +184,12 @@ def _outermost_phases(found: Attribution) -> np.ndarray:
 def categories(found: Attribution) -> pd.DataFrame:
     """A row for each category of a phase, in the order of CATEGORIES; copies and fills of memory
     included."""
+    every = pd.DataFrame({"category": found.category, "ns": found.durations})
     parts = []
     for phase, mask in selections(found).items():
-        ns = pd.Series(found.durations[mask]).groupby(found.category[mask])
-        part = ns.agg(calls="size", time="sum").rename_axis("category").reset_index()
-        parts.append(part.assign(phase=phase, share=part["time"] / part["time"].sum()))
+        of_category = every[mask].groupby("category")["ns"].agg(calls="size", time="sum")
+        share = of_category["time"] / of_category["time"].sum()
+        parts.append(of_category.assign(phase=phase, share=share).reset_index())
     table = pd.concat(parts, ignore_index=True)
     table["category"] = np.array(CATEGORIES)[table["category"]]
     table["calls"] /= found.steps

@@ -1,11 +1,11 @@
 """Names of matrix products, as cuBLAS, cuBLASLt and CUTLASS write them: tile, data type and unit.
 
-A reader takes a kernel's name and what a pattern found in it.
+A reader takes what a pattern found in a kernel's name, and the function that begins there.
 """
 
 import re
 
-from stepscope.trace.cpp_names import DATA_TYPES, MATMUL_TYPES, Read, numbers_of, parts_of, types_of
+from stepscope.trace.cpp_names import DATA_TYPES, MATMUL_TYPES, Function, KernelName
 
 # nvjet names types by letters: input, accumulator, result; "tst" (bf16, fp32, bf16) and "hsh"
 # (fp16) are what bf16 and fp16 runs show on an H100. "qqtst" names both inputs, of 8 bits. Other
@@ -17,7 +17,7 @@ _NVJET_TYPES = {
 }
 
 
-def nvjet(name: str, match: re.Match) -> Read:
+def nvjet(match: re.Match, function: Function) -> KernelName:
     letters, shape, depth, rest = match.group("letters", "shape", "depth", "rest")
     data_type = _NVJET_TYPES.get(letters[0], "")
     types = data_type if letters in ("tst", "hsh") else f"{data_type} {letters}"
@@ -26,10 +26,10 @@ def nvjet(name: str, match: re.Match) -> Read:
     if match["k"]:  # sm120: "64x64x128_3" instead of "64x64_128x3"
         depth = f"{match.group('k')}x{depth}"
     short = f"nvjet {types} {shape} {depth} {words} {arch}"
-    return Read(short, data_type, "tensor core", f"{shape}x{depth.split('x')[0]}")
+    return KernelName(short, data_type, "tensor core", f"{shape}x{depth.split('x')[0]}")
 
 
-def xmma(name: str, match: re.Match) -> Read:
+def xmma(match: re.Match, function: Function) -> KernelName:
     arch, kind, types, layout, tile, rest = match.group(
         "arch", "kind", "types", "layout", "tile", "rest"
     )
@@ -44,7 +44,7 @@ def xmma(name: str, match: re.Match) -> Read:
     unit = "SIMT" if "_ffma" in rest else unit
     where = "" if arch in ("80", "90") else f"sm{arch}"
     short = f"xmma {kind} {shown} {shape} {layout} {' '.join(extras)} {where}"
-    return Read(short, data_type, unit, tile)
+    return KernelName(short, data_type, unit, tile)
 
 
 _XMMA_USUAL = {
@@ -62,27 +62,32 @@ _XMMA_EXTRAS = {
 }
 
 
-def _product_type(text: str) -> str:
-    """The input type of a product from a part like "s1688gemm", "bf16_s16816gemm_bf16", "sgemm",
-    "h884gemm"."""
-    if found := re.search(r"(?:^|_)(tf32|bf16|fp16|f16|f64|s8|i8|u8|e4m3|e5m2|f32)(?=_|$)", text):
-        return MATMUL_TYPES[found[1]]
-    if inside := re.search(r"\d(tf32|bf16|f16|s8)gemm", text):
-        return MATMUL_TYPES[inside[1]]
+# Where a product's name holds the type of its inputs, the first that is there: "bf16" in
+# "bf16_s16816gemm_bf16" and "s16816gemm_bf16"; in "s16816bf16gemm"; the instruction of "s1688gemm";
+# the letter of "sgemm" and "h884gemm".
+_PRODUCTS = (
+    r"(?:^|_)(tf32|bf16|fp16|f16|f64|s8|i8|u8|e4m3|e5m2|f32)(?=_|$)",
+    r"\d(tf32|bf16|f16|s8)gemm",
+    r"(?:^|_)s(1688|884|16816|161616)gemm",
+    r"(?:^|_)([sdhi])\d*gemm",
+)
+_PRODUCT_TYPES = MATMUL_TYPES | {
     # s1688 alone is TF32 (on fp16 inputs its name holds f16), s884 is Volta's fp16; s16816 takes
     # fp16 or bf16 inputs.
-    if alone := re.search(r"(?:^|_)s(1688|884|16816|161616)gemm", text):
-        return {"1688": "tf32", "884": "fp16"}.get(alone[1], "")
-    letter = re.search(r"(?:^|_)([sdhi])\d*gemm", text)
-    return _GEMMS[letter[1]] if letter else ""
-
-
-_GEMMS = {
+    "1688": "tf32",
+    "884": "fp16",
     "s": "fp32",
     "d": "fp64",
     "h": "fp16",
     "i": "int8",
 }
+
+
+def _product_type(text: str) -> str:
+    """The input type of a product from a part like "s1688gemm", "bf16_s16816gemm_bf16", "sgemm",
+    "h884gemm"."""
+    found = filter(None, (re.search(pattern, text) for pattern in _PRODUCTS))
+    return next((_PRODUCT_TYPES.get(each[1], "") for each in found), "")
 
 
 def product_unit(text: str) -> str:
@@ -93,28 +98,27 @@ def product_unit(text: str) -> str:
     return "SIMT" if re.search(r"simt|ffma|(^|_)[sdhcz]gemm", text) else ""
 
 
-def cutlass(name: str, match: re.Match) -> Read:
+def cutlass(match: re.Match, function: Function) -> KernelName:
     text = match["text"]
     shape = re.search(r"_(\d+x\d+)(?:_(\d+)x\d+)?(?=_)", text)
     tile = "x".join(part for part in shape.groups() if part) if shape else ""
     arch = "" if match["arch"] == "80" else match["arch"]
     words = re.sub(r"_(bf16|f16)_(\w+gemm\w*?)_\1_", r"_\1_\2_", text).removesuffix("_align1")
     short = f"cutlass {arch} {words.replace('_', ' ')}"
-    return Read(short, _product_type(text), product_unit(text), tile)
+    return KernelName(short, _product_type(text), product_unit(text), tile)
 
 
-def by_generation(name: str, match: re.Match) -> Read:
+def by_generation(match: re.Match, function: Function) -> KernelName:
     text = match[0]
     shape = re.search(r"gemm\w*?_(\d+x\d+)", text)
     depth = re.search(r"_stages_(\d+)x\d+", text)
     tile = (shape[1] if shape else "") + (f"x{depth[1]}" if shape and depth else "")
     data_type = _product_type(text.split("_", 1)[1])
-    return Read(text.replace("_", " "), data_type, product_unit(text), tile)
+    return KernelName(text.replace("_", " "), data_type, product_unit(text), tile)
 
 
-def split_k_reduce(name: str, match: re.Match) -> Read:
-    _, arguments = parts_of(name[match.start() :])
-    types = [each for each in dict.fromkeys(types_of(arguments)) if each in DATA_TYPES]
-    sizes = "x".join(numbers_of(arguments[:2]))
+def split_k_reduce(match: re.Match, function: Function) -> KernelName:
+    types = [each for each in dict.fromkeys(function.types) if each in DATA_TYPES]
+    sizes = "x".join(argument for argument in function.arguments[:2] if argument.isdigit())
     data_type = next((each for each in types if each != "fp32"), "".join(types[:1]))
-    return Read(f"split k reduce {' '.join(types)} {sizes}", data_type)
+    return KernelName(f"split k reduce {' '.join(types)} {sizes}", data_type)

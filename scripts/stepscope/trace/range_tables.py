@@ -169,6 +169,6 @@ def top_kernels(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
     total = of_name[["ns", "calls"]].sum().reset_index("name")
     best = total.sort_values("ns", ascending=False, kind="stable")
     best = best[~best.index.duplicated()]
-    short = [kernel_names.describe(name).short for name in found.named(best["name"])]
+    short = kernel_names.shorts(found.named(best["name"]))
     told = {"top_kernel": short, "top": best["ns"], "top_calls": best["calls"]}
     return pd.DataFrame(told, index=best.index)

@@ -167,7 +167,7 @@ def _kernels(found: Attribution, every: pd.DataFrame) -> pd.DataFrame:
     slowest = mean.max(axis=1)
     table = pd.DataFrame(
         {
-            "kernel": _short(found, mean.index),
+            "kernel": kernel_names.shorts(found.named(mean.index)),
             "calls": calls,
             "fastest_rank": mean.idxmin(axis=1),
             "slowest_rank": mean.idxmax(axis=1),
@@ -177,10 +177,6 @@ def _kernels(found: Attribution, every: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return table.nlargest(MOST_KERNELS, "difference").reset_index(drop=True)
-
-
-def _short(found: Attribution, codes: pd.Index) -> list[str]:
-    return [kernel_names.describe(name).short for name in found.named(codes)]
 
 
 def _shown(part: pd.DataFrame) -> dict:
@@ -237,7 +233,7 @@ def _slowed(found: Attribution, beside: pd.DataFrame, part: pd.DataFrame) -> dic
     if beside.empty:
         return {"beside": ""}
     longest = beside.groupby("name")["ns"].sum().nlargest(1).index
-    row: dict = {"beside": _short(found, longest)[0], "slowed": None}
+    row: dict = {"beside": kernel_names.shorts(found.named(longest))[0], "slowed": None}
     known = beside[beside["alone"] > 0]
     alone = float(known["alone"].sum())
     if alone:

@@ -13,11 +13,12 @@ from stepscope.trace.attention import attention_code
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
-from stepscope.trace.nesting import covered
+from stepscope.trace.nesting import climb, covered
 
 PIXELS = 1200
 DEPTHS = 4  # levels of nested ranges that are shown
 _FULL = 0.999
+_TIMES = ["start", "end"]
 _COLUMNS = ["view", "lane", "start", "end", "label", "category"]
 
 
@@ -72,8 +73,7 @@ def _view(
         operations = operations[launched]
         # They may run long after they were launched.
         late = operations["start"].min() - at["start"]
-        times = operations[["start", "end"]] - late
-        operations = operations.assign(start=times["start"], end=times["end"])
+        operations[_TIMES] -= late
         end = max([end, *operations["end"]])
     edges = np.linspace(0, end - at["start"], pixels + 1)
 
@@ -81,9 +81,9 @@ def _view(
         """By the view's clock, cut at its borders; what the host does at its range's."""
         is_there = (table["start"] < until) & (table["end"] > at["start"])
         own = table[is_there & (table[owner] == at[owner])]
-        times = own[["start", "end"]].clip(at["start"], until) - at["start"]
-        times = times.astype(float)
-        return own.assign(start=times["start"], end=times["end"])
+        times = own[_TIMES].clip(at["start"], until) - at["start"]
+        own[_TIMES] = times.astype(float)
+        return own
 
     ranges = of(trace.ranges, "thread")
     ranges = ranges[ranges["nested"] & ~found.operator[ranges["name"]]]
@@ -107,21 +107,18 @@ def _view(
         name = "operators" if trace.device_is_host else f"GPU {device}, stream {stream}"
         lanes.append(_by_pixel(own, edges).assign(lane=name))
     table = pd.concat(lanes, ignore_index=True)
-    seconds = (table[["start", "end"]] / SECOND).round(10)
-    return table.assign(start=seconds["start"], end=seconds["end"])
+    table[_TIMES] = (table[_TIMES] / SECOND).round(10)
+    return table
 
 
 def _on_device(found: Attribution, at: pd.Series, operations: pd.DataFrame) -> pd.DataFrame:
     """The ranges directly inside one, each from the start of the first operation that it launched
     to the end of the last."""
-    inside = found.trace.ranges[(found.parent == at.name) & ~found.operator[found.codes]]
-    rows = []
-    for _, each in inside.iterrows():
-        own = operations[_launched(found, each)[operations.index]]
-        if len(own):
-            span = {"start": own["start"].min(), "end": own["end"].max()}
-            rows.append(span | {"label": found.trace.names[each["name"]]})
-    return pd.DataFrame(rows, columns=["start", "end", "label"]).assign(category="range")
+    is_inside = (found.parent == at.name) & ~found.operator[found.codes]
+    own = climb(found.innermost[operations.index], found.parent, ~is_inside)
+    times = operations[own >= 0].groupby(own[own >= 0])
+    spans = times.agg(start=("start", "min"), end=("end", "max"))
+    return spans.assign(label=found.named(found.codes[spans.index]), category="range")
 
 
 def _depths(found: Attribution, own: np.ndarray, at: pd.Series) -> np.ndarray:

@@ -157,6 +157,29 @@ def changed(**values):
             "transformer",
             [*PLAIN, "optimizers.fused", "precisions.fp8"],
         ),
+        # of a cell whose variants change a part alone: what they share, too
+        (
+            {
+                "study": "learning",
+                "precision": "fp32",
+                "attention": "sdpa",
+                "variants": [{"name": "fp32", "precision": "fp32"}, SECOND],
+            }
+            | MODEL,
+            "transformer",
+            [*changed(attention="sdpa"), "optimizers.fused", "precisions.fp8"],
+        ),
+        (
+            {
+                "study": "parallel",
+                "precision": "bf16",
+                "optimizer": "fused",
+                "variants": [{"name": "ddp", "strategy": "ddp"}],
+            }
+            | MODEL,
+            "transformer",
+            changed(optimizers="fused", precisions="bf16"),
+        ),
         # which brings its own attention and loss
         ({"study": "timing", "model": "a.py:f"}, "own", changed(attention="", losses="")),
         (

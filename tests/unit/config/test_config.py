@@ -2,7 +2,7 @@
 
 import pytest
 from stepscope.config import ConfigError
-from stepscope.config.studies import ATTENTION, LADDER, STUDIES
+from stepscope.config.studies import ATTENTION, LADDER, LEARNING, STUDIES
 from stepscope.yaml_files import read_yaml
 
 ENTRY = {"implementation": ["naive"], "d_head": [16], "precision": ["fp32"], "lengths": [64]}
@@ -90,25 +90,40 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
 
 @pytest.mark.parametrize(
     "preset, device, counts",
-    # timing, ladder, parallel, attention, ceilings, profile, memory, precision
+    # timing, ladder, parallel, attention, ceilings, profile, memory, precision, learning
     [
         # 5 sizes x 2 contexts x 2 precisions, and more; 2 + 2 + 2 + 2 + 2 + 1 + 1 + 2 + 1 shapes; 5
         # matmuls, a copy
         (
             "default",
             "cuda",
-            [5 * 2 * 2 + 4 + 2 + 2, 5, 2, 13, 6, 5 * 2 + 2 * 2 + 1 + 3 + 3, 2 * 3 * 2 * 2 + 2, 4],
+            [
+                5 * 2 * 2 + 4 + 2 + 2,
+                5,
+                2,
+                13,
+                6,
+                5 * 2 + 2 * 2 + 1 + 3 + 3,
+                2 * 3 * 2 * 2 + 2,
+                4,
+                1,
+            ],
         ),
-        ("default", "cpu", [2 + 1 + 1, 1, 1, 1, 3, 2, 2 + 1, 4]),
-        ("smoke", "cuda", [2, 1, 0, 1, 3, 1, 1, 3]),
-        ("smoke", "cpu", [2, 1, 0, 1, 2, 2, 2, 3]),
+        ("default", "cpu", [2 + 1 + 1, 1, 1, 1, 3, 2, 2 + 1, 4, 1]),
+        ("smoke", "cuda", [2, 1, 0, 1, 3, 1, 1, 3, 1]),
+        ("smoke", "cpu", [2, 1, 0, 1, 2, 2, 2, 3, 1]),
         # smoke's cells, then entry by entry what these do not hold
-        ("published-000", "cuda", [4 + 6, 1, 0, 1, 6, 2 + 2, 3, 4]),
-        ("published-001", "cuda", [4 + 3 + 3, 1, 0, 1 + 4, 6, 2 + 3 + 1, 3 + 6, 4]),
-        ("published-002", "cuda", [4 + 5 * 4 * 2 - 4, 1, 0, 1, 6, 2 + 2 + 5, 3, 4]),
-        ("published-003", "cuda", [4 + 1 + 5 * 2, 1, 0, 1, 6, 2 + 6 * 4 + 2 + 1, 3 + 3 * 2 * 2, 4]),
-        ("published-004", "cuda", [4 + 1 + 2 + 3, 1, 0, 1 + 5 + 5, 6, 2 + 3 * 2 + 1, 3 + 3, 4]),
-        ("published", "cpu", [2, 1, 0, 1, 2, 2, 2, 4]),
+        ("published-000", "cuda", [4 + 6, 1, 0, 1, 6, 2 + 2, 3, 4, 0]),
+        ("published-001", "cuda", [4 + 3 + 3, 1, 0, 1 + 4, 6, 2 + 3 + 1, 3 + 6, 4, 0]),
+        ("published-002", "cuda", [4 + 5 * 4 * 2 - 4, 1, 0, 1, 6, 2 + 2 + 5, 3, 4, 0]),
+        (
+            "published-003",
+            "cuda",
+            [4 + 1 + 5 * 2, 1, 0, 1, 6, 2 + 6 * 4 + 2 + 1, 3 + 3 * 2 * 2, 4, 0],
+        ),
+        ("published-004", "cuda", [4 + 1 + 2 + 3, 1, 0, 1 + 5 + 5, 6, 2 + 3 * 2 + 1, 3 + 3, 4, 0]),
+        ("published", "cpu", [2, 1, 0, 1, 2, 2, 2, 4, 0]),
+        ("own", "cuda", [0, 0, 0, 0, 4, 0, 0, 0, 0]),
     ],
 )
 def test_every_preset_is_valid_and_has_the_cells_that_it_should(
@@ -119,7 +134,7 @@ def test_every_preset_is_valid_and_has_the_cells_that_it_should(
 
 
 def test_every_preset_is_tested(project_root):
-    tested = {"smoke", "published", *(f"published-00{number}" for number in range(5))}
+    tested = {"smoke", "own", "published", *(f"published-00{number}" for number in range(5))}
     presets = {
         path.stem: read_yaml(path)["preset"]
         for path in (project_root / "rules/presets").glob("*.yaml")
@@ -144,7 +159,7 @@ def test_a_write_ups_cells_are_the_same_in_its_preset_and_in_the_whole(part, dev
 def test_the_presets_cells_are_those_of_the_default_where_both_have_them(preset, make_config):
     default, other = make_config(), make_config(preset=preset)
     for study in (
-        study for study in STUDIES if study not in (ATTENTION, LADDER)
+        study for study in STUDIES if study not in (ATTENTION, LADDER, LEARNING)
     ):  # variants are a cell's
         known = {cell.name: cell.spec for cell in study.cells(default, "cuda", "machine", 1)}
         own = {cell.name: cell.spec for cell in study.cells(other, "cuda", "machine", 1)}

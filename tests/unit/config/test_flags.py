@@ -119,6 +119,7 @@ def test_a_ladder_without_variants_changes_one_option_a_rung():
         ("time_step", f"{SHAPE} --max-seconds inf", "inf is out of range"),
         ("time_attention", "--lengths 4,0", "0 is out of range; use at least 1"),
         ("time_attention", "--variants naive", "give a list such as"),
+        ("time_attention", "--variants " + "[" * 100_000, "give a list such as"),
         (
             "time_attention",
             '--variants \'[{"name": "naive"}, {"name": "naive"}]\'',

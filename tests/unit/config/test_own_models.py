@@ -34,7 +34,7 @@ def folder(tmp_path, monkeypatch):
 
 def forget():
     """What was read of files; a plan reads each once."""
-    for cached in (own_models._files, own_models._digest, own_models.packages_of):
+    for cached in (own_models._files, own_models._digest, own_models._packages_of):
         cached.cache_clear()
 
 
@@ -115,7 +115,7 @@ def test_a_model_of_hugging_face_without_keys(make_config, folder):
 WRONG = [
     (
         {"nano": {"hf": "llama"}},
-        "config key models.nano: there is a size of that name, too; rename one of them",
+        "config key models.nano: a size or a model has that name, too; rename one of them",
     ),
     (
         {"mine": {"layers": 2}},
@@ -197,7 +197,7 @@ def test_what_the_files_import_counts_by_its_version(config):
         entries["mine"]["machine"] == json.loads(found.machine_json(mine))
         and "machine" not in entries["nano"]
     )
-    assert own_models.packages_of("hf:llama") == ("python:transformers",)
+    assert own_models.packages_of({"model": "hf:llama"}) == ("python:transformers",)
 
 
 def test_no_size_depends_on_the_package_of_own_models_and_no_own_model_on_our_transformer(config):

@@ -1,7 +1,8 @@
 """The table of studies agrees with the programs, rules and keys that it names."""
 
 import pytest
-from stepscope.config.studies import PARALLEL, STUDIES
+from stepscope.config import ConfigError
+from stepscope.config.studies import LEARNING, PARALLEL, STUDIES
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
@@ -31,3 +32,21 @@ def test_a_variant_is_called_by_its_strategy_and_what_differs(make_config):
     (cell,) = PARALLEL.cells(config, "cpu", "machine", 1)
     named = {"name": "overlapped-ctas=8", "strategy": "overlapped", "ctas": 8}
     assert cell.spec["variants"] == [named]
+
+
+def test_learning_trains_its_variants_on_bytes(make_config):
+    config = make_config()
+    config["learning"]["variants"] = [{"precision": "fp32"}, {"precision": "fp16", "scaled": True}]
+    (cell,) = LEARNING.cells(config, "cpu", "machine", 1)
+    assert cell.spec["variants"] == [
+        {"name": "fp32", "precision": "fp32"},
+        {"name": "fp16-scaled", "precision": "fp16", "scaled": True},
+    ]
+    assert cell.spec["vocab_size"] == 256 and config["model"]["vocab_size"] != 256
+
+
+def test_learning_has_no_models_of_ones_own(make_config):
+    config = make_config(models={"mine": {"hf": "llama"}})
+    config["learning"]["grid"]["cpu"][0]["size"] = ["mine"]
+    with pytest.raises(ConfigError, match=r"learning\.grid\.cpu\.0: there is no size 'mine'"):
+        LEARNING.cells(config, "cpu", "machine", 1)

@@ -165,6 +165,7 @@ COURSES = [  # further recordings of memory
     for mode in ("inference", "forward")
 ]
 COURSES.append(place("memory", "large", 512, "bf16", "start=cold"))
+LEARNING = place("learning", "small", 128, "fp32")
 
 
 def kernels(cell, factor):
@@ -207,7 +208,8 @@ def everything():
     series = [*timing(), *timing("other", 2.0), *series, *attention(), *ceilings()]
     series += [COLD | {"quantity": "launches", "status": "ok"}]
     cells = {row["cell"]: {name: row.get(name) for name in PLAIN} for row in series}
-    cells |= {each["cell"]: each for each in (PLAIN, TOP, COLD, MEMORY, *COURSES)}
+    every = (PLAIN, TOP, COLD, MEMORY, LEARNING, *COURSES)
+    cells |= {each["cell"]: each for each in every}
     measured = {"mode": "step", "status": "ok", "device": "cuda", "memory": 80 * 2**30}
 
     def of(cell, **more):
@@ -219,6 +221,7 @@ def everything():
     moment = of(MEMORY["cell"], reserved=30 * 2**30, parameters=10 * 2**30)
     cold = of(COLD["cell"], phase="step")
     rounding = of("big/precision/accumulation", times=1000, exact=10.0)
+    learned = of(LEARNING["cell"], frequencies=3.1)
     warm = place("timing", "small", 128, "fp32")["cell"]
     steady = of(warm, phase="step", steady=0.1)
     forced = of("big/precision/softmax", operation="softmax", quantity="largest logit")
@@ -279,6 +282,17 @@ def everything():
         "warmup": [
             steady | {"skipped": 0, "mean": 0.2, "std": 0.05},
             steady | {"skipped": 2, "mean": 0.1, "std": 0.01},
+        ],
+        "learning": [
+            learned | {"variant": "fp32", "rank": 0, "own_precision": "fp32"},
+            learned
+            | {"variant": "fp16-scaled", "rank": 1, "own_precision": "fp16", "is_scaled": True},
+        ],
+        "curves": [
+            of(LEARNING["cell"], variant=name, order=order, step=step, loss=5.0 - step / 10 + order)
+            for name in ("fp32", "fp16-scaled")
+            for order in (1, 2)
+            for step in (5, 10)
         ],
         "ranks": [rank(variant, number) for variant in ("alone", "ddp") for number in (0, 1)],
         "sums": [

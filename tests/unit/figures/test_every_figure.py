@@ -36,6 +36,7 @@ NEEDS = {  # tables without which a figure is not drawn; without others it is
     "ladder": {"series", "variants"},
     "checkpoint": {"series", "variants"},
     "ranks": {"ranks"},
+    "curves": {"learning", "curves", "cells"},
     "machines": {"series", "cells"},
     "published": {"published"},
 }

@@ -41,6 +41,12 @@ SHAPES = [
 ]
 
 
+def one(setup, name):
+    """The only tensor of a group."""
+    (found,) = footprint.group(setup, name)
+    return found
+
+
 class Workload:
     """The model of a setup on the CPU, and what is done with it."""
 
@@ -51,10 +57,9 @@ class Workload:
         self.batch = random_batch(shape.vocab_size, setup.batch, setup.context, "cpu", seed=0)
         self.optimizer = load("optimizer", setup.optimizer).make(self.model.parameters())
         self.of_batch = load("loss", setup.loss).loss
-        low = getattr(torch, setup.low)
-        self.autocast = lambda: (
-            torch.autocast("cpu", dtype=low) if setup.is_autocast else nullcontext()
-        )
+        low = getattr(torch, setup.types["low"])
+        is_autocast = "autocast" in setup.flags
+        self.autocast = lambda: torch.autocast("cpu", dtype=low) if is_autocast else nullcontext()
 
     def inference(self):
         with torch.no_grad(), self.autocast():
@@ -88,7 +93,8 @@ def _saved_bytes(setup):
 
 def _predicted(setup, casts=None):
     """What autograd keeps by the closed form; casts: as many blocks' copies of weights."""
-    saved = [*footprint.saved_by_block(setup, setup.shape.num_layers)]
+    of_a_block = footprint.group(setup, "saved by a block")
+    saved = footprint.times(setup.shape.num_layers, of_a_block)
     saved += footprint.saved_outside(setup)
     copies = footprint.all_cast_weights(setup)
     if casts is not None:
@@ -131,7 +137,9 @@ def test_the_memory_efficient_kernel_rounds_its_row_statistics_up():
     shape = ModelShape(64, 128, 1, 4)
     rows = {
         precision: [
-            each.numbers for each in footprint.saved_by_block(setup) if each.name == "log-sum-exp"
+            each.numbers
+            for each in footprint.group(setup, "saved by a block")
+            if each.name == "log-sum-exp"
         ]
         for precision in ("fp32", "bf16")
         for setup in [Setup(shape, 2, 33, precision, attention="sdpa")]
@@ -152,13 +160,13 @@ def test_what_is_held_throughout(precision):
         setup.context,
         setup.context,
         torch.device("cpu"),
-        getattr(torch, setup.low),
+        getattr(torch, setup.types["low"]),
         masks.mask_of(setup.context, setup.context, True),
     )
     assert naive.kept_causal_mask.cache_info().hits > setup.shape.num_layers - 1
-    assert footprint.parameters(setup).bytes == sum(each.nbytes for each in parameters)
-    assert footprint.gradients(setup).bytes == sum(each.grad.nbytes for each in parameters)
-    assert footprint.optimizer_state(setup).bytes == 2 * sum(each.nbytes for each in parameters)
+    assert one(setup, "parameters").bytes == sum(each.nbytes for each in parameters)
+    assert one(setup, "gradients").bytes == sum(each.grad.nbytes for each in parameters)
+    assert one(setup, "optimizer state").bytes == 2 * sum(each.nbytes for each in parameters)
     assert footprint.total(footprint.group(setup, "buffers")) == sum(held.values()) + mask.nbytes
     block = workload.model.blocks[0]
     assert footprint.total(footprint.group(setup, "gradients of a block")) == sum(
@@ -225,8 +233,8 @@ def test_peak_of_each_phase_in_fp32(setup, attention, peak_bytes):
         before += last
     measured["optimizer"] = measured.pop("step")
 
-    held = footprint.total([footprint.parameters(setup), *footprint.group(setup, "buffers")])
-    state = footprint.optimizer_state(setup).bytes
+    held = footprint.total([one(setup, "parameters"), *footprint.group(setup, "buffers")])
+    state = one(setup, "optimizer state").bytes
     predicted = {}
     for mode in ("inference", "step"):
         for moment in moments(setup, mode):
@@ -243,7 +251,7 @@ def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end(p
         workload = Workload(setup)
         workload.inference()
         predicted = peak(setup, "inference")
-        held = footprint.total([footprint.parameters(setup), *footprint.group(setup, "buffers")])
+        held = footprint.total([one(setup, "parameters"), *footprint.group(setup, "buffers")])
         assert predicted.part == part
         assert predicted.bytes - held == peak_bytes(workload.inference)[0]
 
@@ -252,7 +260,7 @@ def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end(p
 def test_roots_of_the_optimizers(optimizer, parameters_of_roots):
     setup = Setup(PARAMETERS_DOMINATE.shape, 2, 8, optimizer=optimizer)
     (moment,) = (each for each in moments(setup, "step") if each.phase == "optimizer")
-    size = footprint.parameters(setup).bytes
+    size = one(setup, "parameters").bytes
     assert moment.bytes == (4 + parameters_of_roots) * size + footprint.total(
         footprint.group(setup, "buffers")
     )
@@ -284,7 +292,7 @@ def test_saved_tensors_recorded_on_an_h100(name):
         if each["cast_of"] is None
         and (each["module"].startswith(prefix) or not each["module"].startswith("blocks."))
     )
-    saved = [*footprint.saved_by_block(setup), *footprint.saved_outside(setup)]
+    saved = [*footprint.group(setup, "saved by a block"), *footprint.saved_outside(setup)]
     assert sorted(key(each.module, each.op, each.dtype, each.bytes) for each in saved) == recorded
     casts = sum(each["bytes"] for each in known["saved"] if each["cast_of"])
     assert footprint.total(footprint.all_cast_weights(setup)) == casts

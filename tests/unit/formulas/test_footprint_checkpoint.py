@@ -2,15 +2,19 @@
 allocation of torch."""
 
 import pytest
-from stepscope.formulas import footprint, footprint_checkpoint
-from stepscope.formulas.footprint import Setup
+from stepscope.formulas.footprint import Setup, group, total
+from stepscope.formulas.footprint_peak import peak
 from stepscope.model.shape import ModelShape
 
 SHAPE = ModelShape(d_model=64, d_ff=128, num_layers=6, num_heads=4, vocab_size=200)
 
 
-def setup(precision="fp32", attention="naive", context=32, shape=SHAPE):
-    return Setup(shape, 2, context, precision, attention)
+def setup(precision="fp32", attention="naive", context=32, every=0):
+    return Setup(SHAPE, 2, context, precision, attention, checkpoint=every)
+
+
+def bytes_of(setup, *groups):
+    return sum(total(group(setup, each)) for each in groups)
 
 
 def test_what_a_block_saves_by_hand():
@@ -19,14 +23,13 @@ def test_what_a_block_saves_by_hand():
     gate, silu, up, product of 128."""
     tokens = 2 * 32
     numbers = 64 + (64 + 1) + 64 + (64 + 64 + 192 + 64 + 4) + 64 + (64 + 1) + 64 + 4 * 128
-    assert footprint_checkpoint.block_bytes(setup(attention="sdpa")) == 4 * tokens * numbers
-    assert footprint_checkpoint.boundary_bytes(setup()) == 4 * tokens * 64
+    assert bytes_of(setup(attention="sdpa"), "saved by a block") == 4 * tokens * numbers
+    assert bytes_of(setup(), "block input") == 4 * tokens * 64
 
 
-def test_autocasts_copies_come_and_go_with_a_block():
+def test_autocasts_copies_of_a_blocks_weights_by_hand():
     weights = 4 * 64**2 + 3 * 64 * 128
-    saved = footprint.total(footprint.saved_by_block(setup("bf16")))
-    assert footprint_checkpoint.block_bytes(setup("bf16")) == saved + 2 * weights
+    assert bytes_of(setup("bf16"), "cast weights of a block") == 2 * weights
 
 
 @pytest.mark.parametrize("every", [0, 1, 2, 4, 6])
@@ -63,11 +66,6 @@ def test_the_closed_form_is_what_torch_allocates(every, attention, peak_bytes):
     step()
     work.clear_gradients()
     work.drop_graph()
-    own = setup(attention=attention, context=128)
-    always = [
-        footprint.parameters(own),
-        *footprint.group(own, "buffers"),
-        footprint.optimizer_state(own),
-    ]
-    found = footprint_checkpoint.peak_bytes(own, "step", every) - footprint.total(always)
+    own = setup(attention=attention, context=128, every=every)
+    found = peak(own, "step").bytes - bytes_of(own, "parameters", "buffers", "optimizer state")
     assert found == pytest.approx(peak_bytes(step)[0], rel=0.005)

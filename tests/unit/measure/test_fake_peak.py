@@ -3,6 +3,7 @@
 from argparse import Namespace
 
 import pytest
+from stepscope.formulas import fits
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import peak
 from stepscope.measure import fake_peak
@@ -49,6 +50,18 @@ def make():
         optimizer.step()
 
     return step
+
+def none():
+    return None
+
+def fails():
+    raise RuntimeError("it\\nbroke")
+
+def item():
+    return lambda: torch.ones(3).sum().item()
+
+def card():
+    return torch.cuda.synchronize
 """
 
 
@@ -57,7 +70,7 @@ def make():
 @pytest.mark.parametrize("optimizer", ["own", "fused"])
 def test_it_is_the_closed_form_of_a_size(precision, attention, optimizer):
     options = {"precision": precision, "attention": attention, "optimizer": optimizer}
-    size, parts = fake_peak.of_spec(SPEC | options)
+    size, parts, _ = fake_peak.of_spec(SPEC | options)
     setup = Setup(ModelShape(64, 128, 6, 4, 200), 2, 128, precision, attention, optimizer)
     assert size == pytest.approx(peak(setup, "step").bytes, rel=0.004)
     assert sum(each["bytes"] for each in parts) == size
@@ -65,45 +78,57 @@ def test_it_is_the_closed_form_of_a_size(precision, attention, optimizer):
 
 def test_a_model_of_ones_own_against_its_recording(monkeypatch, request):
     monkeypatch.chdir(request.config.rootpath)
-    size, _ = fake_peak.of_spec(OWN)
+    size, _, modules = fake_peak.of_spec(OWN)
     # memory_summary.csv of the cell memory/mine/ctx64/fp32 in tests/data/cpu_own.zip
     assert size == pytest.approx(206_135_304, rel=1e-4)
+    assert modules[0] == {"module": "GPT", "peak": size, "keeps": modules[0]["keeps"]}
 
 
 def test_an_architecture_of_transformers_against_a_gpus_peak(monkeypatch, request):
     pytest.importorskip("transformers")
     monkeypatch.chdir(request.config.rootpath)
     spec = OWN | {"model": "hf:llama", "model_keys": LLAMA, "context": 128, "precision": "bf16"}
-    size, _ = fake_peak.of_spec(spec)
+    size = fake_peak.of_spec(spec).bytes
     assert size + LIBRARIES == pytest.approx(17_996_747_016, rel=1e-6)
+
+
+def asked(**flags):
+    """The command's flags: what is usual, but for these."""
+    return Namespace(**fits.USUAL | {"step": None, "model": None, "keys": {}} | flags)
 
 
 def test_a_step_of_ones_own_by_hand(tmp_path):
     file = tmp_path / "own.py"
     file.write_text(STEP)
-    size, parts = fake_peak.found(Namespace(step=f"{file}:make", model=None))
+    size, parts, modules = fake_peak.found(asked(step=f"{file}:make"))
     of_bytes = {each["category"]: each["bytes"] for each in parts}
     weight, inputs = 4 * 300 * 200, 4 * 1000 * 300
-    assert of_bytes["parameter"] == weight
+    assert of_bytes["parameters"] == weight
     # the sum's gradient is one number, expanded; the weight's gradient comes on top of x and y
     assert weight + inputs + weight <= size <= 2 * weight + inputs + 4 * 1000 * 200 * 2
+    (layer,) = modules  # its result is what its forward pass leaves
+    assert (layer["module"], layer["keeps"]) == ("Linear", 4 * 1000 * 200)
 
 
 @pytest.mark.parametrize(
     "reference, told",
-    [("none.py:make", "there is no file none.py"), ("{}:other", "there is no such function")],
+    [
+        ("none.py:make", "there is no file none.py"),
+        ("{}:other", "there is no such function"),
+        ("{}:none", "it returns no function, but None"),
+        ("{}:fails", r"in shapes alone.*line \d+: RuntimeError: it broke"),
+        ("{}:item", r"in shapes alone.*line \d+: DataDependentOutputException"),
+        ("{}:card", "in shapes alone"),
+    ],
 )
-def test_a_step_that_is_not_there(tmp_path, reference, told):
+def test_a_step_that_is_none_is_one_line(tmp_path, reference, told):
     file = tmp_path / "own.py"
     file.write_text(STEP)
-    with pytest.raises(ValueError, match=told):
-        fake_peak.found(Namespace(step=reference.format(file)))
+    with pytest.raises(ValueError, match=told) as caught:
+        fake_peak.found(asked(step=reference.format(file)))
+    assert "\n" not in str(caught.value)
 
 
 def test_a_model_that_is_not_there_is_one_line(tmp_path):
-    options = dict.fromkeys(fake_peak.OPTIONS) | {"precision": "fp32"}
-    given = Namespace(
-        step=None, model="models/gpt.py:nothing", keys="{}", context=8, batch=1, **options
-    )
     with pytest.raises(ValueError, match="nothing"):
-        fake_peak.found(given)
+        fake_peak.found(asked(model="models/gpt.py:nothing", precision="fp32", context=8))

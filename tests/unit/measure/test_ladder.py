@@ -127,8 +127,8 @@ def test_a_variant_that_runs_out_of_memory_is_a_result_and_the_others_go_on(plac
 def test_memory_that_runs_out_while_it_is_shared_has_each_measured_alone(place, monkeypatch):
     built = []
     fail(monkeypatch, lambda spec: len(built) == 2)
-    real = ladder.workload
-    monkeypatch.setattr(ladder, "workload", lambda spec: built.append(spec) or real(spec))
+    real = ladder.steps.workload
+    monkeypatch.setattr(ladder.steps, "workload", lambda spec: built.append(spec) or real(spec))
     found = ladder.measure(place, Telemetry(None), 1)
     assert {one["status"] for one in found.statuses} == {"ok"}
     assert turns(found) == []

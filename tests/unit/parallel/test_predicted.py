@@ -10,7 +10,6 @@ from stepscope.parallel.predicted import (
     OneDevice,
     gradients_of,
     hiding_batch,
-    sizes_of,
     step,
 )
 
@@ -83,10 +82,12 @@ def test_a_link_that_is_too_slow_shows_from_the_first_gradient_on():
 
 
 def test_gradients_are_there_in_reverse_after_as_much_of_the_products():
-    # embedding (no product), a matrix, a gain, a matrix three times as large
-    found = gradients_of([(1000, False), (100, True), (10, False), (300, True)])
-    assert [one.bytes for one in found] == [1200, 40, 400, 4000]
-    assert [one.ready for one in found] == pytest.approx([0.75, 0.75, 1.0, 1.0])
+    # a block of a width of 10: queries, keys and values 300 entries, what follows them 100, three
+    # matrices of 200; a head, and an embedding, which is no product's, of 700; three gains of 10
+    found = gradients_of(ModelShape(10, 20, 1, 1, vocab_size=70))
+    assert [one.bytes for one in found] == [2800, 40, 800, 800, 800, 400, 1200, 40, 40, 2800]
+    done = [700, 700, 900, 1100, 1300, 1400, 1700, 1700, 1700, 1700]
+    assert [one.ready for one in found] == pytest.approx([each / 1700 for each in done])
 
 
 def test_the_batch_from_which_communication_hides():
@@ -98,6 +99,6 @@ def test_the_batch_from_which_communication_hides():
 
 def test_the_gradients_are_those_of_all_parameters():
     shape = ModelShape(64, 160, 3, 4, vocab_size=100, key_value_heads=2)
-    sizes = sizes_of(shape)
-    assert sum(count for count, _ in sizes) == shape.parameters
-    assert gradients_of(sizes)[-1] == Gradient(4 * 6400, 1.0)  # the embedding's, at the end
+    found = gradients_of(shape)
+    assert sum(one.bytes for one in found) == 4 * shape.parameters
+    assert found[-1] == Gradient(4 * 6400, 1.0)  # the embedding's, at the end

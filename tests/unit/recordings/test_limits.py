@@ -42,7 +42,7 @@ def test_what_is_made_or_raised_comes_back():
     [
         (Limits(1, 2), endless, "file: reading it takes more than 1 s"),
         (Limits(60, 0.1), fills, "file: reading it takes more than 0.1 GB"),
-        (ENOUGH, nested, "file: it cannot be analysed (it is nested too deeply)"),
+        (ENOUGH, nested, "file: it cannot be analysed (RecursionError"),
         (ENOUGH, lambda: {}["there"], "file: it cannot be analysed (KeyError: 'there')"),
         (ENOUGH, ends, "file: reading it takes more than 60 s"),
     ],

@@ -23,6 +23,20 @@ def rank(number, **parts):
     return WHERE | {"devices": 2, "variant": "ddp", "rank": number} | PARTS | parts
 
 
+SLOWED = ((0, "matmul", 0.03, 0.001), (1, "copy/cast", 0.01, 0.002), (1, "matmul", 0.06, 0.01))
+HELD = (("weights", 4e9, 4e9), ("gradients", 4.04e9, 4e9), ("state", 8e9, 8e9), ("all", 20e9, 20e9))
+
+
+def slowed(number, category, beside, longer):
+    own = {"devices": 2, "variant": "ddp", "rank": number, "category": category}
+    return WHERE | own | {"beside": beside, "slowed": longer}
+
+
+def held(part, size, formula):
+    own = {"devices": 2, "variant": "ddp", "point": "after", "part": part}
+    return WHERE | own | {"held": size, "formula": formula}
+
+
 @pytest.fixture
 def chapter(tmp_path):
     """The facts of a cell whose step on two devices takes 125 ms instead of 100."""
@@ -41,6 +55,8 @@ def chapter(tmp_path):
                 series("ddp", "difference", "1", 2e-6),
             ],
             "ranks": [rank(0, **first), rank(1, **second)],
+            "rank_slowed": [slowed(*one) for one in SLOWED],
+            "rank_memory": [held(*one) for one in HELD],
             "collectives": [sent],
             "parallel_predicted": [predicted],
             "models": [],
@@ -87,3 +103,16 @@ def test_more_than_so_many_devices_can_do_is_not_said(chapter):
     assert faster <= 2
     found.best["devices"] = Quantity(2.4, "1")
     assert found.gain is None
+
+
+def test_kernels_of_the_rank_that_is_slowed_most_by_category(chapter):
+    found = chapter(EARLY, EARLY | {"slowed": 0.012, "beside": 0.072})
+    rows = [(str(row["category"]), row["longer"].value) for row in found.slowed_kernels]
+    assert rows == [("matmul", pytest.approx(0.2)), ("copy/cast", pytest.approx(0.25))]
+
+
+def test_what_a_rank_holds_by_part(chapter):
+    found = chapter(EARLY, EARLY)
+    (row,) = found.memory
+    assert row["gradients"].value == 4.04e9 and row["after"].value == row["formula"].value == 20e9
+    assert found.off_formula.value == pytest.approx(0.01)

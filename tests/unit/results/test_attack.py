@@ -11,12 +11,14 @@ import pytest
 
 PROGRAM = Path(__file__).resolve().parents[3] / "benchmarks/attack.py"
 COUNTS = {
-    "records": 20,
-    "samples": 20,
-    "configurations": 20,
-    "published": 10,
+    "fits": 8,
+    "configurations": 15,
+    "records": 15,
+    "samples": 12,
+    "ranks": 10,
+    "published": 5,
     "traces": 10,
-    "snapshots": 15,
+    "snapshots": 10,
 }
 
 
@@ -46,8 +48,8 @@ def test_hostile_files_are_refused_or_do_no_harm(kind, attack, tmp_path):
 )
 def test_what_cannot_be_is_told(spoil, said, attack, tmp_path, monkeypatch):
     spoilers = (lambda cell, draw: spoil(cell) or "planted",)
-    monkeypatch.setitem(attack.KINDS, "planted", partial(attack.cells.spoiling, spoilers))
-    monkeypatch.setattr(attack.cells, "STUDIES", ("timing",))
+    planted = partial(attack.cells.spoiling, spoilers, studies=("timing",))
+    monkeypatch.setitem(attack.KINDS, "planted", planted)
     ((verdict, _, told),) = attack.attacked("planted", 1, 0, tmp_path)
     assert verdict == "refused" and said in told
 

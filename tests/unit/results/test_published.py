@@ -381,3 +381,44 @@ PRINTED = [
 @pytest.mark.parametrize("name, wanted, printed", PRINTED)
 def test_figures_are_as_they_were_printed(name, wanted, printed, committed):
     assert [(row["value"], row["unit"]) for row in found(committed[name], **wanted)] == [printed]
+
+
+def test_mfu_of_published_steps_by_hand(project_root):
+    """6 N + 12 L d T a token, N without the embedding; by this count, or with another, three
+    publishers' own numbers come out."""
+    found = rows([project_root / "report/published/training-steps.csv"], tables())
+    of = found.set_index(["source", "gpu", "precision"])["mfu"]
+    # An 8B Llama: blocks of 2 x 4096^2 + 2 x 4096 x 1024 + 3 x 4096 x 14336, two gains each; one
+    # gain and the head.
+    blocks = 32 * (2 * 4096**2 + 2 * 4096 * 1024 + 3 * 4096 * 14336 + 2 * 4096)
+    head = 4096 * 128256
+    a_token = 6 * (blocks + 4096 + head)
+    scores = 12 * 32 * 4096
+    peaks = {"H100": 989.4e12, "H200": 989.5e12}
+    by_hand = {
+        ("torchtitan", "H100 96GB HBM2e", "bf16"): 6667 * (a_token + scores * 8192),
+        ("torchtitan", "H100 96GB HBM2e", "fp8"): 8532 * (a_token + scores * 8192),
+        ("torchtitan", "H200", "fp8"): 10938 * (a_token + scores * 8192),
+        ("Megatron-Bridge", "H100 80GB HBM3", "fp8"): 14451 * (a_token + scores * 8192),
+        ("KempnerForge", "H200", "bf16"): 10471 * (a_token + scores * 4096),
+        ("llm-foundry", "H100 80GB HBM3", "fp8"): 5.482421e14,
+    }
+    for place, work in by_hand.items():
+        assert of[place] == pytest.approx(work / peaks[place[1][:4]], rel=1e-9), place
+    assert of["torchtitan", "H100 96GB HBM2e", "bf16"] == pytest.approx(0.39, abs=0.005)
+    with_embedding = 10471 * (a_token + 6 * head + scores * 4096) / 989.5e12
+    assert with_embedding == pytest.approx(0.578, abs=0.0005)
+    half = 14451 * (a_token + scores * 8192 / 2)
+    assert half == pytest.approx(744e12, rel=0.001)
+    assert pytest.approx(0.277, abs=0.0005) == 5.482421e14 / 1978.9e12
+
+
+def test_a_shape_that_no_model_has_has_no_mfu(file):
+    head = HEAD + ",mode,precision,d_model,d_ff,num_layers,num_heads,vocab_size,context"
+    row = "me,H200,timing,tokens per second,100,tokens/s,step,bf16"
+    path = file(head, f"{row},64,64,1,3,100,8", f"{row},64,64,1,2,100,8", f"{row},,,,,,")
+    found = rows([path], tables())
+    # 6 (4 x 64^2 + 3 x 64^2 + 3 x 64 + 6400) + 12 x 64 x 8 FLOP a token
+    assert found["mfu"].tolist() == pytest.approx(
+        [math.nan, 100 * (6 * (7 * 64**2 + 192 + 6400) + 6144) / 989.5e12, math.nan], nan_ok=True
+    )

@@ -15,13 +15,26 @@ ATTENTION = "attention/d64/bf16"
 CEILING = "ceilings/copy/fp32"
 MEMORY = "memory/medium/ctx512/fp32"
 PRECISION = "precision/normalisation"
-MEASURED = (TIMING, LADDER, ATTENTION, CEILING, MEMORY, PRECISION)
+PARALLEL = "parallel/small/ctx128/bf16"
+MEASURED = (TIMING, LADDER, ATTENTION, CEILING, MEMORY, PRECISION, PARALLEL)
 VALUE = value("launches", "1", 2364)
 CHECK = {"loss": 4.6, "gradient_norm": 1.5, "gradient_sample": [0.5] * 8, "same": True}
 SUMMARIES = {
     LADDER: {"values": [VALUE], "checks": {"bf16": CHECK}},
     MEMORY: {"memory": {"baselines": {"start": 0, "model": 2**20}}},
-    PRECISION: {"tables": {"forced": [{"format": "fp32", "value": 1e39}]}},
+    PRECISION: {
+        "tables": {
+            "forced": [{"format": "fp32", "value": 1e39}],
+            "toy": [{"status": "unsupported"}, {"status": "ok", "role": "head", "kind": "Linear"}],
+        }
+    },
+    PARALLEL: {
+        "tables": {
+            "collectives": [{"collective": "all_reduce", "bytes": 4096, "seconds": 6e-5}],
+            "ranks": [{"variant": "ddp", "rank": 1, "clock": 0.5, "gone": -0.1}],
+            "memory": [{"variant": "ddp", "point": "init", "held": 2**30, "formula": 2.0**30}],
+        }
+    },
 }
 
 
@@ -114,6 +127,20 @@ def test_a_number_beyond_all_bounds_is_refused_wherever_it_stands(name, way, val
         *(
             (TIMING, ("summary", "values", 0), VALUE | {"unit": unit, "value": number})
             for unit, number in (("s", 0), ("s", 3.3e7), ("B", 1.1e15))
+        ),
+        (PRECISION, ("summary", "tables", "toy", 1, "kind"), ...),
+        *(
+            (PARALLEL, ("summary", "tables", table, 0, name), value)
+            for table, name, value in (
+                ("collectives", "collective", ...),
+                ("collectives", "collective", "broadcast"),
+                ("collectives", "bytes", 0),
+                ("collectives", "seconds", 1e9),
+                ("ranks", "clock", -0.5),
+                ("ranks", "clock ", 0.5),  # no table has such a column
+                ("ranks", "variant", ...),
+                ("memory", "held", "much"),
+            )
         ),
         (TIMING, ("provenance", "command"), ...),
         (TIMING, ("provenance", "started"), "yesterday"),

@@ -3,6 +3,7 @@ stacks hide."""
 
 import os
 
+import pandas as pd
 import pytest
 from snapshot_simulator import (
     AUTOGRAD,
@@ -120,7 +121,8 @@ WRAPPER = python_frame("wrapper", 500, "/usr/lib/python3.12/site-packages/torch/
 )
 def test_optimizers_by_function_and_class(frames, kind):
     frames = [Frame(each["filename"], each["line"], each["name"]) for each in frames]
-    assert stacks.kinds(Snapshot([], [tuple(range(len(frames)))], frames))[0] == kind
+    snapshot = Snapshot([], [tuple(range(len(frames)))], frames, pd.DataFrame())
+    assert stacks.kinds(snapshot)[0] == kind
 
 
 def test_a_step_that_calls_the_model_is_a_step_of_training(analyse):

@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
-from stepscope.trace.kernel_names import LONGEST, KernelName, describe
+from stepscope.trace.cpp_names import KernelName
+from stepscope.trace.kernel_names import LONGEST, describe
 
 H100 = json.loads((Path(__file__).parent / "kernel_names_h100.json").read_text())
 NAMES = list(H100["total_ns"])
@@ -195,13 +196,13 @@ OTHERS = {
 @pytest.mark.parametrize("name", MATMULS)
 def test_a_matmul_tells_its_tile_data_type_and_unit(name):
     short, tile, data_type, unit = MATMULS[name]
-    assert describe(name) == KernelName(short, "matmul", tile, data_type, unit)
+    assert describe(name) == KernelName(short, data_type, unit, tile, "matmul")
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_kernels_are_named_after_what_they_compute(name):
     short, category, data_type = OTHERS[name]
-    assert describe(name) == KernelName(short, category, data_type=data_type)
+    assert describe(name) == KernelName(short, data_type, category=category)
 
 
 def test_flash_attention_tells_head_size_blocks_and_causality():
@@ -215,7 +216,7 @@ def test_flash_attention_tells_head_size_blocks_and_causality():
             " (bool)0>(pytorch_flash::Params)"
         )
         short = f"flash fwd bf16 d64 128x128{word}"
-        assert describe(full) == KernelName(short, "fused attention", "", "bf16", "tensor core")
+        assert describe(full) == KernelName(short, "bf16", "tensor core", "", "fused attention")
 
 
 @pytest.mark.parametrize(
@@ -279,7 +280,7 @@ def test_measured_matmuls_show_the_precision_of_their_run():
 
 
 def test_an_empty_name_still_has_a_label():
-    assert describe("") == KernelName("unnamed", "other")
+    assert describe("") == KernelName("unnamed", category="other")
 
 
 def test_long_triton_names_that_differ_in_the_middle_stay_apart():

@@ -299,3 +299,11 @@ def test_a_trace_without_work_of_a_gpu_is_refused(export, tmp_path):
         TraceError, match="it has no kernels, copies and graphs; record with `nsys profile"
     ):
         cautions.require_operations(trace, "trace.sqlite")
+
+
+def test_a_trace_of_years_is_refused(export, tmp_path):
+    export.range("step", 0, 500, MAIN)
+    export.range("step", 1000, 4 * 10**16, MAIN)
+    trace = analysis.read(export.write(tmp_path / "trace.sqlite"))
+    with pytest.raises(TraceError, match="its events lie more than a year apart"):
+        cautions.require_operations(trace, "trace.sqlite")

@@ -173,6 +173,27 @@ def test_phases_that_occur_different_numbers_of_times():
     assert given.loc["backward", "gpu_time"] == pytest.approx(0.25e-3)
 
 
+def test_the_programs_own_steps_go_before_those_of_the_profiler(analyse_json):
+    """Lightning's profiler steps in the middle of a batch, the two lie across each other."""
+    events = json.loads((FILES / "12_list.json").read_text())
+    for event in events:
+        if event["name"].startswith("ProfilerStep#"):
+            of_program = {"name": "[pl][profile]run_training_batch", "ts": event["ts"] + 10}
+            events = [*events, event | of_program]
+    tables = analyse_json(events)
+    assert phases(tables) == approximately(BASE)
+    assert "steps" not in told(tables)
+
+
+def test_of_a_processor_what_phases_lack_is_operators_time(analyse_json):
+    phase = {"ph": "X", "cat": "user_annotation", "name": "Optimizer.step#SGD.step", "pid": 1}
+    phase |= {"tid": 1, "ts": 100, "dur": 50}
+    inside = phase | {"cat": "cpu_op", "name": "aten::add_", "dur": 20}
+    outside = inside | {"name": "aten::mm", "ts": 200, "dur": 60}
+    text = told(analyse_json([phase, inside, outside]))["phases"]
+    assert "(optimizer) hold 25.0 % of the operators' time" in text
+
+
 def test_diagnostics_of_another_process_are_not_this_ones():
     tables = tables_of("15_diagnostics.sqlite")
     assert "profiler" not in told(tables) and phases(tables)["forward"] == pytest.approx((0.1, 1))
@@ -243,3 +264,12 @@ def test_another_kernel_of_the_same_vendor_is_a_change(analyse_json):
     rows = comparison.compared(*sides).query("kind == 'kernel'").set_index("name")
     assert rows.loc["ampere sgemm 128x64 nn", "change"] == "went"
     assert rows.loc["ampere sgemm 64x64 nn", "change"] == "came"
+
+
+def test_traces_without_ranges_are_compared_too(analyse_json):
+    events = json.loads((FILES / "12_list.json").read_text())
+    launches = [each for each in events if each["cat"] in ("cuda_runtime", "kernel")]
+    before = analyse_json(launches, None, None, 2)
+    rows = comparison.compared(before, tables_of("12_list.json"))
+    of_kinds = rows.groupby("kind")["change"].agg(set).to_dict()
+    assert of_kinds == {"phase": {"came"}, "category": {"same"}, "kernel": {"same"}}

@@ -38,6 +38,11 @@ class Model:
         """Go on with these sequences of the batch."""
         self._tokens, self.targets = (part[sequences] for part in self._batch)
 
+    def take(self, batch: Tensor) -> None:
+        """Go on with these tokens, (batch, context + 1), in the place of those that there are."""
+        self._tokens.copy_(batch[:, :-1])
+        self.targets.copy_(batch[:, 1:])
+
     @property
     def blocks(self) -> nn.ModuleList:
         """The blocks as they are now; some may be grouped."""

@@ -178,7 +178,10 @@ class OwnModel:
         """What was built, how it is fed and what a step computes, ready for JSON."""
         module = self.description_of_module
         counted, unknown = flops.counted(self, self.found)
-        return module | {"flops": counted, "unknown": module["unknown"] + unknown}
+        item = self.found.item
+        items = self.batch * (self.context if item == "tokens" else 1)
+        told = {"flops": counted, "items": items if item else None, "item": item}
+        return module | told | {"unknown": module["unknown"] + unknown}
 
     def _described(self, names: list[str]) -> dict:
         """All of the description that the module itself shows. names: of its ranges."""
@@ -229,7 +232,7 @@ class OwnModel:
                 for name in ("attention", "FFN")
                 if name not in names
             ]
-        if self.fed.labels == "targets":
+        if self.fed.labels == "targets" and not self.fed.is_required:
             lines.append(
                 "inference: without targets forward may compute less, as the last position alone"
             )

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from stepscope.model.own.reference import ModelError, Reference
 from stepscope.model.ranges import named
@@ -31,7 +32,8 @@ class Tokens:
 
     told: (what goes in, what the loss is), each in words. keyword: name of forward's first
     parameter if it can only be passed by that, else None; labels: of the one that takes the
-    targets, or None; fixed: what is always passed.
+    targets, or None; is_required: whether forward cannot do without them; fixed: what is always
+    passed.
     """
 
     reference: Reference
@@ -39,6 +41,7 @@ class Tokens:
     vocab_size: int
     keyword: str | None
     labels: str | None
+    is_required: bool
     fixed: dict
 
     def make(
@@ -54,7 +57,7 @@ class Tokens:
 
     def call(self, module: nn.Module, batch: Any, with_loss: bool) -> object:
         given = dict(self.fixed)
-        if with_loss and self.labels:
+        if self.labels and (with_loss or self.is_required):
             given[self.labels] = batch["targets"]
         if self.keyword:
             return module(**given, **{self.keyword: batch["tokens"]})
@@ -95,6 +98,7 @@ class Brought:
     own_loss: Callable | None
     vocab_size: int | None = None
     labels: str | None = None
+    is_required: bool = False
 
     def call(self, module: nn.Module, batch: object, with_loss: bool) -> object:
         if isinstance(batch, dict):
@@ -115,6 +119,15 @@ class Brought:
 
 
 Fed = Tokens | Brought
+
+
+def item_of(batch: object, size: tuple[int, int]) -> str:
+    """What a batch has of (batch, context) each: `tokens`, where whole numbers are so many; else
+    `images` where something has height and width, else `samples`: of these it has `batch`."""
+    given = [each for each in tree_leaves(batch) if isinstance(each, Tensor)]
+    if any(each.shape == size and not each.is_floating_point() for each in given):
+        return "tokens"
+    return "images" if any(each.ndim == 4 for each in given) else "samples"
 
 
 def chosen(reference: Reference, built: object) -> tuple[nn.Module, Fed]:
@@ -156,7 +169,8 @@ def _tokens(reference: Reference, module: nn.Module, loss: Callable | None) -> T
             f"{reference.text}: no size of a vocabulary found: neither module.config.vocab_size nor"
             " module.vocab_size nor an nn.Embedding; set one, or return (module, make_batch, loss)"
         )
-    parameters = inspect.signature(module.forward).parameters
+    written = getattr(module, "_orig_mod", module)  # torch.compile() hides what forward takes
+    parameters = inspect.signature(written.forward).parameters
     labels = next((name for name in LABELS if name in parameters), None)
     fixed = {"use_cache": False} if "use_cache" in parameters else {}
     name = next(iter(parameters), "")
@@ -164,7 +178,9 @@ def _tokens(reference: Reference, module: nn.Module, loss: Callable | None) -> T
     passed = "".join(f", {key}={value}" for key, value in fixed.items())
     fed = f"random tokens {name}: (batch, context) int64, below {size:,} ({where}){passed}"
     told = (fed, LOSSES[labels])
-    return Tokens(reference, told, size, name if is_keyword else None, labels, fixed)
+    is_required = labels is not None and parameters[labels].default is inspect.Parameter.empty
+    keyword = name if is_keyword else None
+    return Tokens(reference, told, size, keyword, labels, is_required, fixed)
 
 
 def _vocabulary(module: nn.Module) -> tuple[int | None, str]:

@@ -9,7 +9,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,7 +40,7 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ModelError, Unsupported, KeyboardInterrupt, GeneratorExit):
+    except (ModelError, Unsupported, KeyboardInterrupt):
         raise
     except BaseException as error:
         if is_out_of_memory(error):  # what measures has to see it as it is
@@ -65,17 +65,24 @@ def told(error: BaseException, reference: Reference) -> str:
     return f"line {lines[-1]}: {text}" if lines else text
 
 
-def _built(reference: Reference, keys: dict, context: int) -> object:
-    """What the function of the user's file returns for the context and the keys."""
+def function_of(reference: Reference) -> Callable:
+    """The function of the user's file. Raises ModelError where there is none."""
     module = imported(reference)
     function = getattr(module, reference.function, None)
     if not callable(function):
-        functions = [name for name, value in vars(module).items() if inspect.isfunction(value)]
-        there = [name for name in functions if name[0] != "_"]
+        functions = filter(inspect.isfunction, vars(module).values())
+        own = [each.__name__ for each in functions if each.__module__ == module.__name__]
+        there = [name for name in own if name[0] != "_"]
         raise ModelError(
             f"{reference.text}: {reference.file} has no function {reference.function}; it has:"
             f" {', '.join(there) or 'none'}"
         )
+    return function
+
+
+def _built(reference: Reference, keys: dict, context: int) -> object:
+    """What the function of the user's file returns for the context and the keys."""
+    function = function_of(reference)
     takes = inspect.signature(function)
     try:
         takes.bind(context, **keys)
@@ -93,14 +100,14 @@ def imported(reference: Reference) -> ModuleType:
     """The user's file as a module, run once in a process; its folder is where its imports look
     first, as Python does for a program."""
     assert reference.file is not None, "a reference without a name has a file"
-    path = reference.file.resolve()
-    if path in _loaded:
-        return _loaded[path]
-    if not path.is_file():
+    if not reference.file.is_file():  # a loop of links is none
         raise ModelError(
             f"{reference.text}: there is no file {reference.file}; paths are from the working"
             f" directory, {Path.cwd()}"
         )
+    path = reference.file.resolve()
+    if path in _loaded:
+        return _loaded[path]
     name = f"own_model_{path.stem}"
     specification = importlib.util.spec_from_file_location(name, path)
     assert specification and specification.loader, "a file that ends in .py has a loader"
@@ -148,7 +155,8 @@ def _config(reference: Reference, keys: dict):
         else:
             make = functools.partial(_from_files, reference)
         plain = make()
-        strange = [key for key in keys if not hasattr(plain, key)]
+        taken = inspect.signature(type(plain).__init__).parameters
+        strange = [key for key in keys if not hasattr(plain, key) and key not in taken]
         if strange:
             close = difflib.get_close_matches(strange[0], plain.to_dict(), n=1)
             remedy = f"did you mean {close[0]!r}?" if close else "remove it"

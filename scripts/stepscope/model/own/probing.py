@@ -19,6 +19,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from stepscope.model.own import inputs
 from stepscope.model.own.counting import Counter
 from stepscope.model.own.loading import named_errors
 from stepscope.model.own.reference import ModelError
@@ -51,8 +52,8 @@ class Call:
 class Probe:
     """What was seen: operations as torch counts them (None if the step could not be run, and then
     why), of them those of forward, operators that are not counted, the calls of attention, the
-    shape of what goes into the first block, and whether the blocks' container is called as a
-    whole."""
+    shape of what goes into the first block, whether the blocks' container is called as a whole, and
+    what a batch is made of."""
 
     flops: int | None = None
     forward_flops: int | None = None
@@ -60,6 +61,7 @@ class Probe:
     reason: str = ""
     calls: list[Call] = field(default_factory=list)
     block_input: tuple[int, ...] | None = None
+    item: str | None = None
     calls_container: bool = False
 
 
@@ -92,7 +94,9 @@ def run(own) -> Probe:
     # On a CPU torch's fused attention counts nothing; the formula's own products do.
     with _watched(own, found), sdpa_kernel(SDPBackend.MATH), _flex_as_sdpa(own), counter:
         try:
-            loss = own.loss(own.make_batch())
+            batch = own.make_batch()
+            found.item = inputs.item_of(batch, (own.batch, own.context))
+            loss = own.loss(batch)
             found.forward_flops = counter.get_total_flops()
             counter.is_backward = True
             with named_errors(own.reference, "backward fails"):

@@ -4,7 +4,7 @@ that compute something else."""
 from functools import cached_property
 
 from stepscope.report.facts import ladder as climbing
-from stepscope.report.facts import method
+from stepscope.report.facts import learning, method
 from stepscope.report.facts.ladders import Ladder
 from stepscope.report.facts.machine import Chapter, Place
 from stepscope.report.facts.rungs import Rung
@@ -33,12 +33,20 @@ class Doubts(Chapter):
             "older": self.older,
             "loose": self.loosest,
             "coarse": self.ladder and self.ladder.top is self.ladder.coarse,
+            "card": self.slower,
             "together": self.at_once,
             "hosts": self.hosts if not self.loosest else None,
             "elsewhere": self.elsewhere,
             "throttled": self.is_throttled,
         }
         return [name for name, value in found.items() if value][:MOST]
+
+    @cached_property
+    def trained(self) -> Row | None:
+        """The coarse rung's precision as the learning study trained it."""
+        trained = learning.facts(self.data)
+        coarse = self.ladder.coarse if self.ladder else None
+        return trained.of(coarse.kind) if trained and coarse else None
 
     @cached_property
     def planned(self) -> Maybe:
@@ -60,6 +68,12 @@ class Doubts(Chapter):
     def at_once(self) -> Maybe:
         """On how many GPUs they ran at a time."""
         return method.at_once(self._cells)
+
+    @cached_property
+    def slower(self) -> Row | None:
+        """What the card does slower than all others of its type that are known."""
+        rows = method.beside_others(self.data)
+        return next((row for row in rows if row["standing"] == "slower"), None)
 
     @property
     def _cells(self) -> list[Row]:

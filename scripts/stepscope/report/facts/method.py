@@ -7,11 +7,11 @@ from datetime import datetime
 from functools import cached_property
 
 from stepscope.report.facts import profile
-from stepscope.report.facts.machine import Chapter, measured_rate
+from stepscope.report.facts.machine import Chapter, measured_rate, place
 from stepscope.report.facts.profile import Profiled
 from stepscope.report.kit.data import Data, Row, grouped, number, shown
 from stepscope.report.kit.named import Name, frozen
-from stepscope.report.kit.quantity import Maybe, Quantity, count, share, value_of
+from stepscope.report.kit.quantity import Maybe, Quantity, count, ordered, share, value_of
 from stepscope.results.cells import NOT_MEASURED
 
 SECOND = 1.0  # to which starts are known
@@ -74,6 +74,11 @@ class Method(Chapter):
         if others:
             kinds.append(others)
         return tuple(map(_ceiling, kinds))
+
+    @cached_property
+    def alike(self) -> tuple[Row, ...]:
+        """What is known of other cards of this type, too, beside theirs."""
+        return beside_others(self.data)[:MOST]
 
     # What the card did: the highest that was read, and of clocks the cells' medians.
 
@@ -215,7 +220,8 @@ class Method(Chapter):
 
 
 def facts(data: Data) -> Method | None:
-    """Of all cells of the machine."""
+    """Of all cells of the machine, those of one's own steps among them."""
+    data = data.seen(own_steps=None)
     return Method(data=data) if data.dicts("cells") else None
 
 
@@ -251,6 +257,20 @@ def _listed(rows: Iterable[Row]) -> tuple[Row, ...]:
     return tuple(
         {"cell": Name(row["cell"]), "reason": Name(row["reason"] or row["status"])} for row in rows
     )
+
+
+def beside_others(data: Data) -> tuple[Row, ...]:
+    """Rows of the table `cards`, in their own unit, those that most cards are known of first."""
+    found = []
+    for row in data.dicts("cards"):
+        unit = row["unit"]
+        where = place(data, row)
+        what = where.name if where else row["size"]
+        found.append(
+            shown(row, value=unit, low=unit, high=unit)
+            | {"what": Name(f"{what}, {row['precision']}")}
+        )
+    return tuple(ordered(found, "cards", reverse=True))
 
 
 def _count(rows: list[Row]) -> Maybe:

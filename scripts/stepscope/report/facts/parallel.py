@@ -98,20 +98,36 @@ class Parallel(Chapter):
 
     @cached_property
     def memory(self) -> tuple[Row, ...]:
-        """By strategy: what the rank that has most holds at each point of a step, what it has to
-        hold after it by its formula, and the largest batch a device that fits."""
-        rows = self.data.dicts("rank_memory", cell=self.cell)
-        return tuple(self._held(name, own) for (name,), own in grouped(rows, "variant").items())
+        """By strategy: what the rank that has most holds in all at each point of a step, and by
+        part after it; what that has to be by its formula, and the largest batch a device that
+        fits. On a CPU the parts are known alone."""
+        grouped_rows = grouped(self._memory, "variant").items()
+        return tuple(self._held(name, own) for (name,), own in grouped_rows)
+
+    @property
+    def _memory(self) -> list[Row]:
+        return self.data.dicts("rank_memory", cell=self.cell)
 
     def _held(self, name: str, rows: list[Row]) -> Row:
-        held = {row["point"].replace(" ", "_"): number(row, "held", "B") for row in rows}
-        each = minus(self._measured("peak_asked", name), held["after"])
-        room, largest = usable(value_of(self.machine.memory)) - value_of(held["after"]), None
+        whole = [row for row in rows if row["part"] == "all"]
+        held: Row = {row["point"].replace(" ", "_"): number(row, "held", "B") for row in whole}
+        after = [row for row in rows if row["point"] == "after"]
+        parts = {row["part"]: number(row, "held", "B") for row in after}
+        held |= parts | {"name": Name(name), "largest": None}
+        held["formula"] = number(whole[-1], "formula", "B") if whole else None
+        each = minus(self._measured("peak_asked", name), parts.get("all"))
         if positive(each):
+            room = usable(value_of(self.machine.memory)) - value_of(parts["all"])
             count = max(0, int(room / (value_of(each) / self.place.batch)))
-            largest = Quantity(count, "count", cells=(self.cell,))
-        formula = number(rows[-1], "formula", "B")
-        return held | {"name": Name(name), "formula": formula, "largest": largest}
+            held["largest"] = Quantity(count, "count", cells=(self.cell,))
+        return held
+
+    @cached_property
+    def off_formula(self) -> Maybe:
+        """How far a part, or the whole, is off its formula at most."""
+        rows = [row for row in self._memory if row["formula"]]
+        worst = max((abs(row["held"] / row["formula"] - 1) for row in rows), default=None)
+        return None if worst is None else Quantity(worst, "share", cells=(self.cell,))
 
     def _measured(self, quantity: str, name: str) -> Maybe:
         same = {"cell": self.cell, "mode": "step", "phase": "step"}
@@ -188,6 +204,18 @@ class Parallel(Chapter):
         """The rank of the best strategy whose kernels communication slows down most."""
         rank = most(self._best, "slowed")
         return rank if rank and positive(rank["slowed"]) else None
+
+    @cached_property
+    def slowed_kernels(self) -> tuple[Row, ...]:
+        """That rank's kernels by category, those first that lose most beside communication."""
+        if self.slowed is None:
+            return ()
+        rank = value_of(self.slowed["rank"])
+        own = {"cell": self.cell, "variant": self.best["name"], "rank": rank}
+        rows = [shown(row) for row in self.data.dicts("rank_slowed", **own)]
+        for row in rows:
+            row["longer"] = share(row["slowed"], minus(row["beside"], row["slowed"]))
+        return tuple(sorted(rows, key=lambda row: -value_of(row["slowed"])))
 
     @cached_property
     def residual(self) -> Maybe:

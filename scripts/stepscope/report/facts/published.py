@@ -5,10 +5,12 @@ import math
 from functools import cached_property
 from statistics import median
 
+from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import Chapter
+from stepscope.report.facts.rungs import Rung
 from stepscope.report.kit.data import Data, Row, grouped, shown
 from stepscope.report.kit.named import Name, frozen
-from stepscope.report.kit.quantity import Quantity, count
+from stepscope.report.kit.quantity import Quantity, count, most
 
 TIMES = ("time", "rate", "tokens_per_second")
 MOST = 12
@@ -46,11 +48,24 @@ class Published(Chapter):
         compared = [row for row in self._rows if _is_compared(row) and gpu]
         return tuple(_figure(row) for row in compared if row["gpu"] == gpu)[:MOST]
 
+    @cached_property
+    def steps(self) -> tuple[Row, ...]:
+        """Training steps on GPUs, each with its MFU as ours is counted."""
+        rows = [row for row in self._rows if not math.isnan(row["mfu"]) and row["note"]]
+        told = [shown(row, value=row["unit"]) for row in rows if self.machine.is_gpu]
+        return tuple(row | {"source": Name(row["source"])} for row in told)
+
+    @cached_property
+    def best(self) -> Rung | None:
+        """Here the rung of the largest MFU."""
+        rungs = [rung for each in ladders(self.data) for rung in each.rungs]
+        return most(rungs, "mfu")
+
 
 def facts(data: Data) -> Published | None:
     """None where nothing is compared."""
     found = Published(data=data)
-    return found if found.sources else None
+    return found if found.sources or found.steps else None
 
 
 def _is_compared(row: Row) -> bool:

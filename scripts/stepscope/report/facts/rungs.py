@@ -124,6 +124,7 @@ class Rung(Change):
     busy = _series("busy_time")
     tokens = _series("tokens_per_second")
     mfu = _series("mfu")
+    mfu_causal = _series("mfu_causal")
     energy = _series("energy_token")
     reserved = _series("peak_reserved")
     allocated = _series("peak_allocated")

@@ -5,14 +5,14 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from stepscope.report.kit.named import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, within
 from stepscope.results.schema import NUMBER, TABLES, TEXT
 from stepscope.results.tables import Tables
 
-SHARES = ("share_of_ceiling", "mfu")  # quantities that are printed as percent
+SHARES = ("share_of_ceiling", "mfu", "mfu_causal")  # quantities that are printed as percent
 Row = dict[Any, Any]  # of a table: column → text, number or flag, as the schema says
 Made = TypeVar("Made")
 Others = ParamSpec("Others")
@@ -35,9 +35,15 @@ def once(made: OfData[Others, Made]) -> OfData[Others, Made]:
 class Data(Tables):
     """The tables of one machine, with quantities instead of numbers."""
 
-    def __init__(self, folder: Path, machine: str | None = None):
-        super().__init__(folder, machine)
+    def __init__(self, folder: Path, machine: str | None = None, own_steps: bool | None = None):
+        super().__init__(folder, machine, own_steps)
         self.made: dict[str, Any] = {}  # by `once`
+
+    def seen(self, own_steps: bool | None) -> Self:
+        """As of Tables; what is made of one is none of the other."""
+        other = super().seen(own_steps)
+        other.made = {}
+        return other
 
     def dicts(self, name: str, **where: object) -> list[Row]:
         """The rows of a table, as dictionaries, which name it as `table`."""

@@ -63,6 +63,7 @@ UNITS = {
     "parameters": _decimal((1e9, "billion"), (1e6, "million"), (1, "")),
     "count": _as_is("", 0),
     "1": _as_is(""),
+    "loss": _as_is("", 4),
     "exact": _as_is("", 6, is_exact=True),
     "share": _percent(2),
     "error": _percent(6),

@@ -1,13 +1,13 @@
 """What of a GPU's memory a step's tensors cannot have. Standard library only."""
 
+from stepscope.formulas.fits import reserved
 from stepscope.formulas.options import TERMS
 
 # The CUDA context, libraries' handles and loaded kernels, of which the allocator knows nothing; a
 # round number, since it depends on the driver and on what was loaded.
 CONTEXT = float(TERMS["card"]["context"])
-# What the allocator reserves over what tensors ask for, at the peaks of whole plain steps: 1.01 to
-# 1.16 on an H100 and an H200, the most where blocks are small.
-RESERVED_OVER_ASKED: float = TERMS["card"]["reserved"][1]
+# What the allocator reserves at most over what tensors ask for, at the peaks of whole steps.
+RESERVED_OVER_ASKED: float = reserved(frozenset())["most"]
 
 
 def usable(memory: float) -> float:

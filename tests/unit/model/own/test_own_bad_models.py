@@ -46,6 +46,7 @@ def complaint(write):
         ("def build(:", "does not import: line 5: SyntaxError: invalid syntax"),
         ("x = 1 / 0", "does not import: line 5: ZeroDivisionError: division by zero"),
         ("raise SystemExit(3)", "does not import: line 5: SystemExit: 3"),
+        ("raise GeneratorExit", "does not import: line 5: GeneratorExit"),
         ("def other(): pass", "has no function build; it has: other"),
         ("build = 3", "has no function build; it has: none"),
         ("def build(context): return 3", "returns int; return a module"),

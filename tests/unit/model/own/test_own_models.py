@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from stepscope.model import own
+from stepscope.model.own.inputs import item_of
 
 ENCODER = """
 def build(context, layers=2):
@@ -152,6 +153,26 @@ def test_a_model_that_takes_targets_gives_its_own_loss(make, write):
     torch.testing.assert_close(model.loss(batch), by_hand)
     assert model.outputs(batch)[0].shape == (2, 1, 11)
     assert any(line.startswith("inference:") for line in model.description["unknown"])
+
+
+def test_targets_that_forward_cannot_do_without_are_always_given(make, write):
+    """Also where torch.compile() hides what forward takes."""
+    required = WITH_TARGETS.replace("targets=None", "targets")
+    compiled = required.replace("return Net()", 'return torch.compile(Net(), backend="eager")')
+    for text in (required, compiled):
+        model = make(write(text))
+        logits, loss = model.outputs(model.make_batch())
+        assert logits.shape == (2, 16, 11)
+        torch.testing.assert_close(loss, model.loss(model.make_batch()))
+        assert not any(line.startswith("inference:") for line in model.description["unknown"])
+
+
+def test_what_a_batch_is_made_of(make, write):
+    keys = {"layers": 1, "width": 8, "heads": 2}
+    for name, expected in (("gpt", (2 * 16, "tokens")), ("vit", (2, "images"))):
+        found = make(name, keys).description
+        assert (found["items"], found["item"]) == expected
+    assert item_of((torch.ones(2, 16),), (2, 16)) == "samples"
 
 
 def test_the_same_seed_gives_the_same_model_and_batch(make, gpt):

@@ -1,0 +1,140 @@
+"""One process of the learning study: each variant is trained from the same weights on the same
+batches of bytes, which every process takes in an order of its own.
+
+The text is what every machine has: the modules of Python's standard library, in the order of their
+names. Of so many files one is held out. A byte is a token. The least that training has to reach is
+the loss of one who knows how often each byte occurs, and nothing of what comes before it.
+"""
+
+import hashlib
+import math
+import sysconfig
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from stepscope.measure import memory, models
+from stepscope.measure.found import Found
+from stepscope.measure.ladder import spec_of
+from stepscope.measure.steps import caught
+from stepscope.measure.telemetry import Telemetry
+from stepscope.measure.workload import Workload, unsupported, workload
+
+BYTES = 256  # different tokens
+EVERY = 10  # of so many files the last is held out
+EXAM = 32  # batches of what is held out
+POINTS = 25  # of a curve at most: each the mean of as many steps
+
+
+def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
+    """All variants, one after another. Of each that could be trained `checks` has its `curve`
+    ((steps, mean training loss)), and the `held_out` loss; None for what is no finite number."""
+    found = Found(process)
+    lessons, exam = batches(spec, process)
+    known = of_frequencies(lessons, exam)
+    for variant in spec["variants"]:
+        name = variant["name"]
+        with caught() as outcome:
+            seen = trained(spec_of(spec, variant), lessons, exam)
+            found.checks[name] = seen | {"frequencies": known}
+        found.status(name, outcome)
+        memory.release(spec["device"])
+    return found
+
+
+def texts() -> tuple[bytes, bytes]:
+    """(what is trained on, what is held out). Raises models.Unsupported where Python's library has
+    no sources."""
+    files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+    if len(files) < EVERY:
+        raise models.Unsupported("Python's standard library has no sources here")
+    held_out = files[EVERY - 1 :: EVERY]
+    others = sorted(set(files) - set(held_out))
+    of_both = [[each.read_bytes() for each in part] for part in (others, held_out)]
+    return b"\n".join(of_both[0]), b"\n".join(of_both[1])
+
+
+def batches(spec: dict, order: int) -> tuple[Tensor, Tensor]:
+    """(steps, batch, context + 1) bytes to train on, and EXAM batches held out, on the device.
+
+    The batches are the same whatever the order, a number from 1. Where the text is short some of
+    it comes again.
+    """
+    shape = spec["batch"], spec["context"] + 1
+    drawn = torch.Generator().manual_seed(spec["seed"])
+    found = []
+    for text, count in zip(texts(), (spec["steps"], EXAM), strict=True):
+        whole = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+        windows = whole.unfold(0, shape[1], spec["context"])
+        chosen = torch.randperm(len(windows), generator=drawn)
+        chosen = chosen[torch.arange(count * shape[0]) % len(windows)]
+        found.append(windows[chosen].view(count, *shape))
+    lessons, exam = found
+    ordered = torch.randperm(len(lessons), generator=torch.Generator().manual_seed(order))
+    return lessons[ordered].to(spec["device"]), exam.to(spec["device"])
+
+
+def of_frequencies(lessons: Tensor, exam: Tensor) -> float:
+    """Mean loss, in nats, of predicting each held out byte by how often it was trained on; one
+    that never was counts as seen once."""
+    counts = torch.bincount(lessons.flatten().int(), minlength=BYTES).clamp(min=1).double()
+    losses = -(counts / counts.sum()).log()
+    return float(losses[exam[..., 1:].long()].mean())
+
+
+def trained(spec: dict, lessons: Tensor, exam: Tensor) -> dict:
+    """What `measure` keeps of a variant. Raises models.Unsupported."""
+    if reason := unsupported(spec):
+        raise models.Unsupported(reason)
+    work = workload(spec)
+    is_scaled = spec.get("scaled", False)
+    if is_scaled and not isinstance(work.optimizer, torch.optim.Optimizer):
+        raise models.Unsupported("PyTorch scales the loss for its own optimizers alone")
+    scaler = torch.amp.GradScaler(spec["device"], enabled=is_scaled)
+    losses = torch.empty(len(lessons))
+    for step, batch in enumerate(lessons):
+        work.clear_gradients()
+        scaler.scale(forward(work, batch)).backward()
+        losses[step] = work.loss.detach()
+        scaler.step(work.optimizer)
+        scaler.update()
+        work.drop_graph()
+    seen = [float(forward(work, batch).detach()) for batch in exam]
+    return {"curve": curve(losses), "held_out": finite(math.fsum(seen) / len(seen))}
+
+
+def forward(work: Workload, batch: Tensor) -> Tensor:
+    """The loss of a batch, with its graph also where it is only looked at: else the compiler would
+    make a second version."""
+    work.model.take(batch)
+    work.phases("forward")["forward"]()
+    return work.loss
+
+
+def curve(losses: Tensor) -> list[tuple[int, float | None]]:
+    """(steps so far, mean loss of the last ones) of at most POINTS parts of the training."""
+    points = []
+    ended = 0
+    for part in losses.split(math.ceil(len(losses) / POINTS)):
+        ended += len(part)
+        points.append((ended, finite(float(part.mean()))))
+    return points
+
+
+def finite(number: float) -> float | None:
+    """The number; None for one that no file can hold."""
+    return number if math.isfinite(number) else None
+
+
+def summary(found: list[Found]) -> dict:
+    """What a record holds of all processes: a row a point of each curve, a row for each variant's
+    end, and which text it was."""
+    curves, ends = [], []
+    for process in found:
+        for name, seen in process.checks.items():
+            where = {"variant": name, "order": process.process}
+            curves += [where | {"step": step, "loss": loss} for step, loss in seen["curve"]]
+            ends.append(where | {key: seen[key] for key in ("held_out", "frequencies")})
+    digest = hashlib.sha256(b"".join(texts())).hexdigest()
+    return {"tables": {"curves": curves, "ends": ends}, "text_sha256": digest}

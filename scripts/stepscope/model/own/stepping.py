@@ -1,0 +1,105 @@
+"""From a reference to a training step of one's own: the function of a user's file is called with
+what it takes."""
+
+import inspect
+
+import torch
+from torch import nn
+
+from stepscope.model.own import structure
+from stepscope.model.own.loading import function_of, named_errors
+from stepscope.model.own.reference import ModelError, Reference, parse
+from stepscope.step import Step
+
+
+def build(reference: str, keys: dict, given: dict) -> Step:
+    """The step that the function of a reference makes of its keys, and of what it takes of `given`:
+    context, batch, device (a name; it gets a torch.device), seed.
+
+    Seeds PyTorch's global generators. Raises ModelError, in one line, for what is no step; running
+    out of memory passes through as it is.
+    """
+    parsed = parse(reference)
+    if parsed.file is None:
+        raise ModelError(f"{reference}: a step is built by a file's function, FILE.py:FUNCTION")
+    function = function_of(parsed)
+    takes = inspect.signature(function)
+    given = given | {"device": torch.device(given["device"])}
+    known = {name: value for name, value in given.items() if name in takes.parameters}
+    try:
+        takes.bind(**known, **keys)
+    except TypeError as error:
+        raise ModelError(
+            f"{reference}: {parsed.function}{takes} does not take the keys"
+            f" {', '.join(keys) or '(none)'}: {error}; beside keys it may take {', '.join(given)}"
+        ) from None
+    torch.manual_seed(given["seed"])
+    with named_errors(parsed, f"{parsed.function}() fails"):
+        built = function(**known, **keys)
+    if wrong := _wrong(built):
+        raise ModelError(f"{reference}: {parsed.function}() returns {wrong}")
+    return built
+
+
+def _wrong(built: object) -> str:
+    """What is wrong with what a function returned; empty if nothing is."""
+    if not isinstance(built, Step):
+        return f"{type(built).__name__}; return stepscope.Step(run, ...)"
+    for name in ("run", "graph"):
+        value = getattr(built, name)
+        if not (callable(value) or (value is None and name == "graph")):
+            return f"a Step whose {name} is {type(value).__name__}, no function"
+    if not isinstance(built.module, nn.Module | None):
+        return f"a Step whose module is {type(built.module).__name__}, no torch.nn.Module"
+    match built.items:
+        case None | (int() | float(), str()):
+            pass
+        case _:
+            return f'a Step whose items are {built.items!r}; write (8192, "tokens")'
+    for number in (built.flop, (built.items or (None,))[0]):
+        if number is not None and not 0 < number < float("inf"):
+            return f"a Step with {number} FLOP or items; leave out what is not known"
+    return ""
+
+
+def optimizers(step: Step) -> list:
+    """Those of a step, as a list."""
+    given = step.optimizer
+    several = given if isinstance(given, list | tuple) else [given]
+    return [each for each in several if each is not None]
+
+
+def parameters(step: Step) -> nn.Module:
+    """What holds the step's parameters: its module, else those that its optimizers have."""
+    if step.module is not None:
+        return step.module
+    groups = [group for each in optimizers(step) for group in getattr(each, "param_groups", [])]
+    held = [each for group in groups for each in group["params"]]
+    return nn.ParameterList(each for each in held if isinstance(each, nn.Parameter))
+
+
+def described(reference: Reference, step: Step) -> dict:
+    """What was built, ready for JSON: as for a model, without what is ours to choose."""
+    module = parameters(step)
+    blocks = structure.blocks_of(module)
+    items, item = step.items or (None, None)
+    return {
+        "reference": reference.text,
+        "class": type(module).__name__ if step.module is not None else "",
+        **structure.sizes(module),
+        "dtype": structure.dtypes(module),
+        "optimizer": " + ".join(map(_told, optimizers(step))),
+        "items": items,
+        "item": item,
+        "blocks": blocks and {"count": len(blocks.container), "path": blocks.path},
+        "flops": {"given": step.flop} if step.flop else None,
+        "unknown": [],
+    }
+
+
+def _told(optimizer: object) -> str:
+    """An optimizer's class, and how it is run where that is chosen."""
+    defaults = getattr(optimizer, "defaults", {})
+    how = [name for name in ("fused", "foreach", "capturable") if defaults.get(name)]
+    name = type(optimizer).__name__
+    return f"{name} ({', '.join(how)})" if how else name

@@ -1,0 +1,83 @@
+"""Learning: what variants of a step have learned, beside the first of them."""
+
+from functools import cached_property
+
+from stepscope.figures.learning import learned
+from stepscope.report.facts.machine import Chapter, Place, place
+from stepscope.report.kit.data import Data, Row, number, shown
+from stepscope.report.kit.named import frozen
+from stepscope.report.kit.quantity import Maybe, Quantity, count, within
+from stepscope.results.learning import LOST
+
+
+@frozen
+class Learning(Chapter):
+    """Of the largest place that was trained at."""
+
+    place: Place
+    rows: tuple[Row, ...]
+
+    @cached_property
+    def variants(self) -> tuple[Row, ...]:
+        """Those that were trained, in their order; `ratio`: the held-out loss over the first's."""
+        found = []
+        for row in self.rows:
+            told = row | shown(row, held_out="loss", ratio="loss")  # with its flags
+            told["held_out"] = _with_ends(told["held_out"], row["low"], row["high"])
+            told["ratio"] = _with_ends(told["ratio"], row["ratio_low"], row["ratio_high"])
+            found.append(told)
+        return tuple(each for each in found if each["held_out"])
+
+    @cached_property
+    def lost(self) -> tuple[Row, ...]:
+        """That do not learn."""
+        return tuple(each for each in self.variants if each["verdict"] == LOST)
+
+    @cached_property
+    def untrained(self) -> tuple[Row, ...]:
+        """That could not be trained, each with its reason."""
+        return tuple(shown(row) for row in self.rows if row["status"] != "ok")
+
+    @cached_property
+    def first(self) -> Row:
+        """What the others are compared with; empty where it was not trained."""
+        name = self.rows[0]["variant"]
+        return next((each for each in self.variants if each["variant"] == name), {})
+
+    @cached_property
+    def orders(self) -> Maybe:
+        """Of the batches."""
+        return self.first.get("orders")
+
+    @cached_property
+    def steps(self) -> Maybe:
+        """Of training."""
+        return number(self.rows[0], "steps", "count")
+
+    @cached_property
+    def tokens(self) -> Quantity:
+        """Of a step."""
+        return count(self.place.batch * self.place.context)
+
+    @cached_property
+    def is_rescued(self) -> bool:
+        """Whether a precision that does not learn does so with its loss scaled."""
+        lost = {each["own_precision"] for each in self.lost if not each["is_scaled"]}
+        learn = [each for each in self.variants if each not in self.lost]
+        return any(each["is_scaled"] and each["own_precision"] in lost for each in learn)
+
+    def of(self, precision: str) -> Row | None:
+        """The first variant that was trained in a precision."""
+        found = (each for each in self.variants if each["own_precision"] == precision)
+        return next(found, None)
+
+
+def _with_ends(value: Maybe, low: float, high: float) -> Maybe:
+    return within(value, low, high) if value else None
+
+
+def facts(data: Data) -> Learning | None:
+    """Of the learning study."""
+    rows = [row | {"table": "learning"} for row in learned(data).to_dict("records")]
+    where = place(data, rows[0]) if rows else None
+    return Learning(data=data, place=where, rows=tuple(rows)) if where else None

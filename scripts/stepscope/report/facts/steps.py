@@ -1,0 +1,228 @@
+"""Training steps of one's own: what was built, where each step goes, and which of two is faster."""
+
+from functools import cached_property
+
+from stepscope.report.facts.machine import Chapter
+from stepscope.report.kit.data import Data, Row, grouped, number, of_ratio, of_series, shown
+from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.quantity import (
+    Maybe,
+    Quantity,
+    gap,
+    most,
+    over,
+    plus,
+    share,
+)
+from stepscope.results.cells import MISSING
+
+WHOLE = "step"
+KERNELS = 8  # of a step that are listed
+CRUMB = 0.001  # of the peak: less is not listed
+PLACE = ("size", "context", "batch")
+
+
+@frozen
+class Part:
+    """A phase of a step: its time by the clock, as a share of all phases' together."""
+
+    name: Name
+    time: Maybe
+    share: Maybe
+
+
+@frozen
+class OwnStep:
+    """A step: what it is (a row of the table `models`), and where it was measured."""
+
+    data: Data
+    name: Name
+    where: dict[str, str | int]
+
+    @cached_property
+    def built(self) -> Row:
+        """Class, parameters, dtype and optimizer, as its file built them."""
+        return shown(self._built, parameters="parameters", trained="parameters")
+
+    def _series(self, quantity: str, study: str = "timing") -> Maybe:
+        return self.data.measured(quantity, study=study, phase=[WHOLE, ""], **self.where)
+
+    @cached_property
+    def step(self) -> Maybe:
+        """As a loop runs it, by the clock."""
+        return self._series("time")
+
+    @cached_property
+    def first(self) -> Maybe:
+        """The very first one of a process."""
+        return self._series("first_step_time")
+
+    @cached_property
+    def gpu(self) -> Maybe:
+        """Without the host: host-free, else busy."""
+        return self._series("alone_time")
+
+    @cached_property
+    def launches(self) -> Maybe:
+        """On a GPU; on a CPU the operators."""
+        return self._series("launches") or self._series("operators")
+
+    @cached_property
+    def peak(self) -> Maybe:
+        """From the driver; on a CPU of the process."""
+        return self._series("peak_reserved") or self._series("peak_resident")
+
+    @cached_property
+    def energy(self) -> Maybe:
+        """A step's."""
+        return self._series("energy")
+
+    @cached_property
+    def rate(self) -> Maybe:
+        """What it multiplies a second."""
+        return self._series("flops")
+
+    @cached_property
+    def tokens(self) -> Maybe:
+        """A second, of one that says so."""
+        return self._series("tokens_per_second")
+
+    @cached_property
+    def each(self) -> Maybe:
+        """Of one of its items the time, whatever they are."""
+        return over(self.step, number(self._built, "items", "count"), "s")
+
+    @property
+    def _built(self) -> Row:
+        return self.data.row("models", **self.where) | {"table": "models"}
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """Its phases, waiting for the device around each; what lies outside all is `rest`."""
+        rows = self.data.series(study="timing", quantity="time", **self.where)
+        phased = {row["phase"]: of_series(row) for row in rows if row["phase"] != WHOLE}
+        whole = plus(*phased.values())
+        return tuple(
+            Part(name=Name(name), time=time, share=share(time, whole))
+            for name, time in phased.items()
+        )
+
+    @property
+    def longest(self) -> Part | None:
+        """Its longest phase, if any is marked."""
+        return most(self.parts, "time") if self.parts[1:] else None
+
+    @property
+    def is_starved(self) -> bool:
+        """Whether launches limit it."""
+        rows = self.data.series(study="timing", quantity="time", phase=WHOLE, **self.where)
+        return bool(rows) and rows[0]["limits"] == "launches"
+
+    @cached_property
+    def memory(self) -> tuple[Row, ...]:
+        """What fills the memory at the recorded peak, the most first, but for crumbs."""
+        rows = self.data.dicts("memory_peak", **self.where)
+        least = CRUMB * sum(row["bytes"] for row in rows)
+        held = [row for row in rows if row["bytes"] > least]
+        return tuple(shown(row) for row in sorted(held, key=lambda row: -row["bytes"]))
+
+    @cached_property
+    def kernels(self) -> tuple[Row, ...]:
+        """Kinds of kernels, on a CPU of operators, of a profiled step, the most time first."""
+        rows = self.data.dicts("categories", phase=WHOLE, **self.where)
+        longest = sorted(rows, key=lambda row: -row["time"])[:KERNELS]
+        return tuple(shown(row, calls="count") for row in longest)
+
+
+@frozen
+class Versus:
+    """A step beside the first one of its comparison, measured in turns."""
+
+    data: Data
+    row: Row
+
+    @cached_property
+    def a(self) -> Name:
+        """The first one."""
+        return Name(self.row["a"])
+
+    @cached_property
+    def b(self) -> Name:
+        """The one that is judged."""
+        return Name(self.row["b"])
+
+    def _of(self, variant: str, quantity: str) -> Maybe:
+        return self.data.measured(
+            quantity, cell=self.row["cell"], variant=variant, phase=[WHOLE, ""]
+        )
+
+    @cached_property
+    def before(self) -> Maybe:
+        """The step of a."""
+        return self._of(self.a, "time")
+
+    @cached_property
+    def after(self) -> Maybe:
+        """The step of b."""
+        return self._of(self.b, "time")
+
+    @cached_property
+    def gain(self) -> Quantity:
+        """Times as fast."""
+        return of_ratio(self.row)
+
+    @cached_property
+    def verdict(self) -> str:
+        """Of b."""
+        return self.row["verdict"]
+
+    @cached_property
+    def peak_change(self) -> Maybe:
+        """How much more the tensors of b need at their peak."""
+        peaks = [self._of(name, "peak_allocated") for name in (self.b, self.a)]
+        return gap(*peaks)
+
+    @cached_property
+    def losses(self) -> Maybe:
+        """How far the losses of the first steps are off those of a; None where they were not
+        said."""
+        rows = self.data.series(
+            cell=self.row["cell"], variant=self.row["b"], quantity="loss_difference"
+        )
+        return Quantity(rows[0]["median"], "error", cells=(self.row["cell"],)) if rows else None
+
+
+@frozen
+class Steps(Chapter):
+    """Of all steps of one's own that were measured."""
+
+    @cached_property
+    def steps(self) -> tuple[OwnStep, ...]:
+        """In the order of the configuration."""
+        places = grouped(self.data.dicts("cells", study="timing"), *PLACE)
+        return tuple(
+            OwnStep(
+                data=self.data,
+                name=Name(size),
+                where={"size": size, "context": context, "batch": batch},
+            )
+            for size, context, batch in places
+        )
+
+    @cached_property
+    def compared(self) -> tuple[Versus, ...]:
+        """Pairs that took turns, by the clock."""
+        rows = self.data.dicts("comparisons", study="ladder", quantity="time", phase=WHOLE)
+        return tuple(Versus(data=self.data, row=row) for row in rows)
+
+    @cached_property
+    def failed(self) -> tuple[Row, ...]:
+        """Cells of which something did not run."""
+        rows = self.data.dicts("cells")
+        return tuple(shown(row) for row in rows if row["reason"] and row["status"] != MISSING)
+
+
+def facts(data: Data) -> Steps | None:
+    """Of the same tables, without all others' cells."""
+    found = Steps(data=data.seen(own_steps=True))
+    return found if found.steps else None

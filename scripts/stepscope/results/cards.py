@@ -1,0 +1,50 @@
+"""cards.csv: what a GPU reaches beside other cards of its type, of which the project has records.
+
+What they reached is in REFERENCE, which `report/reference/cards.sh` makes of committed records:
+the ceilings, and what the GPU works in plain steps. A card is *slower* or *faster* than they where
+it is beyond all of them by more than FAR, else *like them*.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from stepscope.results.tables import where
+
+REFERENCE = Path(__file__).with_name("cards.csv")
+FAR = 0.05
+LIKE = ["gpu", "quantity", "size", "context", "batch", "precision"]
+
+
+def measured(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """LIKE, machine, cell, card, unit and value: the rates of bursts, and times of plain steps'
+    kernels. series, cells: the tables."""
+    rates = where(series, study="ceilings", quantity="rate", variant="burst")
+    plain = where(series, study="timing", mode="step", phase="step", options="")
+    both = pd.concat([rates, where(plain, quantity="busy_time")], ignore_index=True)
+    cards = cells[["cell", "gpu", "gpu_uuid"]].rename(columns={"gpu_uuid": "card"})
+    found = both.rename(columns={"median": "value"}).merge(cards[cards["gpu"] != ""], on="cell")
+    return found[[*LIKE, "machine", "cell", "card", "unit", "value"]].dropna(subset="value")
+
+
+def rows(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Those of them that another card's is known of, with the least and the most of the others."""
+    known = pd.read_csv(REFERENCE, dtype=dict.fromkeys(("gpu", "size"), "object"))
+    # Where no cell has a context, the column has no type.
+    own = measured(series, cells).astype({"context": float, "batch": float})
+    both = own.merge(known[[*LIKE, "card", "value"]], on=LIKE, suffixes=("", "_of_other"))
+    of_others = both[both["card"] != both["card_of_other"]].groupby(["cell", *LIKE], dropna=False)
+    spread = of_others.agg(
+        low=("value_of_other", "min"),
+        high=("value_of_other", "max"),
+        cards=("card_of_other", "nunique"),
+    )
+    found = own.merge(spread.reset_index(), on=["cell", *LIKE])
+    is_below = found["value"] < found["low"] / (1 + FAR)
+    is_above = found["value"] > found["high"] * (1 + FAR)
+    is_time = found["unit"] == "s"
+    slower, faster = is_below.mask(is_time, is_above), is_above.mask(is_time, is_below)
+    standing = np.select([slower, faster], ["slower", "faster"], "like them")
+    of_place = ["gpu", "size", "context", "batch", "precision"]  # as their cells have them
+    return found.drop(columns=["card", *of_place]).assign(standing=standing)

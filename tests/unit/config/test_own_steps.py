@@ -1,0 +1,127 @@
+"""Steps of one's own in the plan: their cells, what compares them, and what makes them stale."""
+
+import importlib
+
+import pytest
+from stepscope.config import ConfigError, own_models
+from stepscope.config.code_digest import Sources, modules_of
+from stepscope.config.grid import words_of
+from stepscope.config.registry import Registry
+from stepscope.config.studies import LADDER, MEMORY, PROFILE, STUDIES, TIMING
+from stepscope.machine.labels import Hardware
+
+STEPS = {
+    "base": {"build": "models/train.py:build", "optimizer": "adamw"},
+    "muon": {"build": "models/train.py:build", "optimizer": "muon"},
+    "long": {"build": "models/train.py:build", "context": 512, "batch": 1},
+}
+PLACE = {"context": 128, "batch": 4}
+
+
+@pytest.fixture
+def make(make_config, tmp_path, monkeypatch):
+    """A configuration of steps, nothing of ours, in a folder that holds their file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/train.py").write_text("import timm\nimport torch\n")
+    forget()
+
+    def made(steps=STEPS, compare=()):
+        return make_config(preset="own", steps=steps, compare=list(compare))
+
+    yield made
+    forget()
+
+
+def forget():
+    """What was read of files; a plan reads each once."""
+    for cached in (own_models._files, own_models._digest, own_models._packages_of):
+        cached.cache_clear()
+
+
+def cells(study, config):
+    return {cell.name: cell.spec for cell in study.cells(config, "cpu", "machine", 1)}
+
+
+def test_each_step_is_timed_profiled_and_its_memory_recorded(make):
+    config = make()
+    for study in (TIMING, PROFILE, MEMORY):
+        found = cells(study, config)
+        folders = ("base/ctx128/built", "muon/ctx128/built", "long/ctx512/built/batch=1")
+        assert list(found) == [f"machine/{study.name}/{folder}" for folder in folders]
+        base, _, long = found.values()
+        own = {"step": "models/train.py:build", "step_keys": '{"optimizer":"adamw"}'}
+        assert base.items() >= (own | PLACE).items()
+        assert "precision" not in base
+        assert (long["context"], long["batch"]) == (512, 1)
+        assert "step_keys" not in long
+    assert cells(LADDER, config) == {}
+
+
+def test_compared_steps_are_the_variants_of_a_cell(make):
+    ((name, spec),) = cells(LADDER, make(compare=[["base", "muon"]])).items()
+    assert name == "machine/ladder/base+muon/ctx128"
+    step = {"step": "models/train.py:build"}
+    assert spec["variants"] == [
+        {"name": "base", **step, "step_keys": '{"optimizer":"adamw"}'},
+        {"name": "muon", **step, "step_keys": '{"optimizer":"muon"}', "after": "base"},
+    ]
+    assert spec.items() >= PLACE.items()
+
+
+def test_the_programs_take_these_cells_by_flags(make):
+    config = make(compare=[["base", "muon"]])
+    for study in STUDIES:
+        parse = importlib.import_module(study.program).parse
+        for spec in cells(study, config).values():
+            assert parse(words_of(spec))[0] == spec
+
+
+@pytest.mark.parametrize(
+    "steps, compare, said",
+    [
+        (
+            STEPS,
+            ["base", "gone"],
+            "compare.0: there is no step 'gone'; steps are: base, muon, long",
+        ),
+        (STEPS, ["base", "base"], "compare.0: a step is there twice"),
+        (STEPS, ["base", "long"], "compare.0: long has another context or batch than base"),
+        ({"nano": {"build": "a.py:b"}}, [], "steps.nano: a size or a model has that name, too"),
+        ({"x": {"build": "a.py"}}, [], "steps.x: model 'a.py': write FILE.py:FUNCTION"),
+        ({"x": {"build": "a.py:b", "seed": 1}}, [], "steps.x: seed is a cell's own"),
+        ({"x": {"optimizer": "muon"}}, [], "steps.x: 'build' is a required property"),
+        ({"x": {"build": "a.py:b", "context": 0}}, [], "steps.x.context: 0 is less than"),
+    ],
+)
+def test_what_cannot_be_a_step_is_one_line(steps, compare, said, make):
+    with pytest.raises(ConfigError) as error:
+        config = make(steps, [compare] if compare else [])
+        cells(LADDER, config)
+        cells(TIMING, config)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def registry(config):
+    forget()
+    return Registry(config, [Hardware("machine", "cpu", 1)], [TIMING, LADDER])
+
+
+def test_a_missing_file_is_one_line_that_names_the_key(make):
+    with pytest.raises(ConfigError, match=r"config key steps.x: .*there is no file gone.py"):
+        registry(make({"x": {"build": "gone.py:build"}}))
+
+
+def test_a_steps_file_makes_its_cells_stale_and_no_code_of_our_model_does(make, tmp_path):
+    config = make(compare=[["base", "muon"]])
+    before = {cell.name: registry(config).code(cell) for cell in registry(config).studies["ladder"]}
+    (tmp_path / "models/train.py").write_text("import timm\nimport torch\nrate = 2\n")
+    after = registry(config)
+    assert {cell.name: after.code(cell) for cell in after.studies["ladder"]} != before
+    (spec,) = cells(LADDER, config).values()
+    assert own_models.packages_of(spec) == ("python:timm",)
+    loaded = Sources().modules("time_ladder.py", modules_of(spec))
+    assert "stepscope.measure.own_step" in loaded
+    assert "stepscope.model.transformer" not in loaded
+    assert "stepscope.measure.loop" not in loaded

@@ -1,0 +1,92 @@
+"""What is said of variants that were trained, by planted losses."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from stepscope.results import learning
+
+FREQUENCIES = 3.14
+CELL = "gpu/learning/small"
+
+
+def judged(**losses):
+    """The rows by variant; losses: of each in the first order, the second …; the first is fp32."""
+    rows = [
+        {"machine": "gpu", "cell": CELL, "variant": name, "order": order, "held_out": loss}
+        for name, of_orders in losses.items()
+        for order, loss in enumerate(of_orders, start=1)
+    ]
+    ends = pd.DataFrame(rows).assign(frequencies=FREQUENCIES)
+    return learning.judged(ends, {CELL: "fp32"}).set_index("variant")
+
+
+def test_losses_of_a_card_repeat_its_findings():
+    """As seen on an H100: fp8 learns what bf16 does, fp16 without a scale little more than how
+    often each byte occurs."""
+    found = judged(
+        fp32=[1.292, 1.304],
+        tf32=[1.291, 1.303],
+        bf16=[1.294, 1.302],
+        fp8=[1.298, 1.309],
+        fp16=[3.35, 3.31],
+    )
+    assert found["verdict"].to_dict() == {
+        "fp32": "",
+        "tf32": "same",
+        "bf16": "same",
+        "fp8": "same",
+        "fp16": "does not learn",
+    }
+    assert found.loc["fp16", "held_out"] == pytest.approx(3.33)
+    assert math.isnan(found.loc["fp16", "low"])
+
+
+@pytest.mark.parametrize(
+    ("losses", "verdict"),
+    [
+        ([1.30, 1.302], "same"),
+        ([1.40, 1.41], "worse"),
+        ([1.20, 1.21], "better"),
+        ([1.30, 1.40], "unclear"),  # one order alone differs
+        ([1.325, 1.335], "unclear"),  # about the margin
+        ([2.21, 2.21], "worse"),  # gains 0.93 of the first's 1.84
+        ([2.23, 2.23], "does not learn"),  # gains less than half of 1.84
+        ([1.30, 3.10], "does not learn"),  # in one of the orders
+        ([1.30, None], "does not learn"),  # no finite number
+        ([None, None], "does not learn"),
+    ],
+)
+def test_a_verdict_for_each_way_to_end(losses, verdict):
+    assert judged(fp32=[1.30, 1.30], other=losses).loc["other", "verdict"] == verdict
+
+
+def test_nothing_is_said_where_the_first_has_not_learned():
+    found = judged(fp32=[3.05, 3.05], other=[3.05, 3.05], fp16=[4.0, 4.0])
+    assert list(found["verdict"]) == ["", "unclear", "unclear"]
+    assert judged(fp32=[None, None], bf16=[1.3, 1.3]).loc["bf16", "verdict"] == "unclear"
+    assert judged(bf16=[1.3, 1.3]).loc["bf16", "verdict"] == "unclear"
+
+
+def test_the_interval_is_students_of_the_ratios_logarithms():
+    found = judged(fp32=[1.30, 1.32], bf16=[1.31, 1.32]).loc["bf16"]
+    logs = np.log([1.31 / 1.30, 1.0])
+    half = 12.7062 * abs(logs[0] - logs[1]) / 2  # t of one degree of freedom; sd over root 2
+    ends = np.exp([logs.mean() - half, logs.mean() + half])
+    assert [found["ratio_low"], found["ratio_high"]] == pytest.approx(ends, rel=1e-6)
+    assert found["ratio"] == pytest.approx(np.exp(logs.mean()))
+    assert found["held_out"] == pytest.approx(math.sqrt(1.31 * 1.32))
+
+
+def test_what_does_not_learn_lends_nobody_its_spread():
+    alone = judged(fp32=[1.30, 1.31], bf16=[1.30, 1.312])
+    beside = judged(fp32=[1.30, 1.31], bf16=[1.30, 1.312], fp16=[2.9, 5.0])
+    columns = ["held_out", "low", "high", "ratio_low", "ratio_high"]
+    assert beside.loc["bf16", columns].tolist() == alone.loc["bf16", columns].tolist()
+
+
+def test_one_order_has_no_verdict():
+    found = judged(fp32=[1.30], bf16=[1.31], fp16=[3.3])
+    assert list(found["verdict"]) == ["", "unclear", "does not learn"]
+    assert found.loc["bf16", "ratio"] == pytest.approx(1.31 / 1.30)
