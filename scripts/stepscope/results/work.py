@@ -25,8 +25,10 @@ BYTES = {"own": traffic.WRITTEN_OUT_BYTES, "fused": traffic.OPTIMIZER_BYTES}  # 
 def with_work(tables: Mapping[str, pd.DataFrame], cells: list[MeasuredCell]) -> dict:
     """The tables of ranges, of kinds of kernels and of phases with `flop` and `bytes`, where the
     closed form knows them."""
+    # torch.profiler knows no × in names.
+    ranges = tables["modules"].replace({"module": {"attention x V": "attention × V"}})
     return {
-        "modules": _worked(tables["modules"], cells, _of_ranges, "kind", "module"),
+        "modules": _worked(ranges, cells, _of_ranges, "kind", "module"),
         "categories": _worked(tables["categories"], cells, _of_kinds, "phase", "category"),
         "phases": _worked(tables["phases"], cells, _of_phases, "phase"),
     }
