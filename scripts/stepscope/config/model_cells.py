@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from stepscope.axes import BUILT, NEUTRAL
 from stepscope.config import Complaints, ConfigError, own_models, recordings
@@ -50,16 +51,10 @@ def learning_cells(target: Target) -> list[Cell]:
     Raises ConfigError for a grid that is wrong, and for a model of one's own, which has its inputs
     by itself.
     """
-    for place, entry in enumerate(target.settings["grid"][target.device]):
-        for size in entry["size"]:
-            check_size(
-                size,
-                target.config["sizes"],
-                f"config key {target.study}.grid.{target.device}.{place}",
-            )
+    sizes_alone = replace(target, config=target.config | {"models": {}})
     variants = [{"name": learner_name(one)} | one for one in target.settings["variants"]]
     settings = {"vocab_size": 256, "variants": variants}
-    return training_cells(target, settings | of_device(target, "processes", "steps"))
+    return training_cells(sizes_alone, settings | of_device(target, "processes", "steps"))
 
 
 def learner_name(variant: dict) -> str:

@@ -1,4 +1,4 @@
-"""What formats do to numbers: sums of many equal addends, and operations forced into a format."""
+"""What formats do to numbers: sums of many addends, and operations forced into a format."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ def sums(tables: Tables) -> Figure | None:
 
     errors = (rows["sum"] / rows["exact"] - 1).abs().clip(lower=LEAST)
     first = rows.iloc[0]
-    subject = f"{first['times']:,.0f} addends, {words.number(first['exact'], 4)} exactly"
+    subject = f"{first['times']:,.0f} addends, {words.number(first['exact'], 4)} exactly if equal"
 
     figure, panel = theme.single(0.75 + 0.2 * len(rows), subject)
     panel.set_xscale("log")

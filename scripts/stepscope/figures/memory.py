@@ -14,10 +14,10 @@ MOST_MOMENTS = 1200  # that are drawn
 LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for its name
 
 
-def recorded(tables: Tables) -> pd.DataFrame:
+def recorded(tables: Tables, mode: str = "step", options: str = "") -> pd.DataFrame:
     """What is alive over one step: a ladder's place, else the largest that fitted; in bf16 if it is
     there."""
-    rows = tables.rows("memory_timeline", options="", mode="step")
+    rows = tables.rows("memory_timeline", options=options, mode=mode)
     lost = tables.rows("cells", status="oom")["cell"]
     fitted = rows[~rows["cell"].isin(lost)]
     return places.main_step(tables, places.on_ladders(tables, fitted))
@@ -25,7 +25,25 @@ def recorded(tables: Tables) -> pd.DataFrame:
 
 def memory_over_step(tables: Tables) -> Figure | None:
     """Bytes alive by category over one step."""
-    rows = recorded(tables)
+    return _of(recorded(tables))
+
+
+def memory_of_inference(tables: Tables) -> Figure | None:
+    """Over a forward pass that keeps nothing."""
+    return _of(recorded(tables, "inference"))
+
+
+def memory_of_forward(tables: Tables) -> Figure | None:
+    """Over one that keeps what backward would need."""
+    return _of(recorded(tables, "forward"))
+
+
+def memory_from_cold(tables: Tables) -> Figure | None:
+    """Over the first two steps of a process."""
+    return _of(recorded(tables, options="start=cold"))
+
+
+def _of(rows: pd.DataFrame) -> Figure | None:
     if rows.empty:
         return None
     return of_recording(rows, words.place(rows.iloc[0], precision=True))
@@ -89,13 +107,17 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
 
 
 def _phases(panel: Axes, time: np.ndarray, phases: pd.Series) -> None:
-    """A line where a phase begins, and its name at the panel's upper edge."""
+    """A line where a phase begins, and its name at the panel's upper edge where it has room, the
+    last one's whatever there is."""
     begins = (phases != "") & (phases != phases.shift())
+    starts = time[begins]
+    point = (time[-1] - time[0]) / (72 * (theme.WIDTH - 1.5))
+    rooms = np.diff(starts, append=np.inf) / point
 
-    for start, phase in zip(time[begins], phases[begins], strict=True):
+    for start, phase, room in zip(starts, phases[begins], rooms, strict=True):
         panel.axvline(start, color=colours.MUTED, linewidth=0.6, zorder=3)
         panel.annotate(
-            phase,
+            phase if theme.text_width(phase) < room else "",
             (start, panel.get_ylim()[1]),
             (3, -8),
             textcoords="offset points",

@@ -25,6 +25,7 @@ SHORT = {  # ranges of our attention, where there is no room for their names
     "QKV projection": "QKV",
     "attention scores": "scores",
     "attention × V": "× V",
+    "attention x V": "× V",  # as torch.profiler has it
     "output projection": "output",
 }
 

@@ -91,6 +91,8 @@ class _Process(steps.Process):
                 self._warm_up(name, step, inputs, place)
                 turns[name] = partial(self._turn, name, step, place, outcome)
             memory.release(self._device)
+            if outcome.status == "oom" and direction == "backward":
+                self._kept(name, inputs, place)
         take_turns(turns, self._budget)
         if self._device == "cuda" and length == min(self._spec["lengths"]):
             self._host([name for name in turns if outcomes[name].is_ok], inputs, place)
@@ -110,15 +112,12 @@ class _Process(steps.Process):
     def _warm_up(self, name: str, step: Step, inputs: list[Tensor], place: Place) -> None:
         """The first passes, and in the last of them the memory that the implementation takes beside
         what was there."""
+        self._after_forward = 0
         for _ in range(self._spec["warmup"]):
             self._samples.run(name, step, warmup=True, **place)
         if self._device == "cpu":
             return
-        for tensor in inputs:
-            tensor.grad = None
-        memory.release(self._device)
-        of_inputs = sum(tensor.untyped_storage().nbytes() for tensor in inputs)
-        before = memory.held(self._device)
+        of_inputs, before = self._at_rest(inputs)
         memory.reset_peaks(self._device)
         self._samples.run(name, step, warmup=True, **place)
         taken = memory.peaks(self._device, before)
@@ -126,6 +125,21 @@ class _Process(steps.Process):
             taken["before_backward"] = self._after_forward - before["peak_allocated"]
         with_inputs = {quantity: size + of_inputs for quantity, size in taken.items()}
         self.found.sizes(name, with_inputs, **place)
+
+    def _kept(self, name: str, inputs: list[Tensor], place: Place) -> None:
+        """What was allocated before a backward pass that ran out of memory, if it came so far."""
+        of_inputs, before = self._at_rest(inputs)
+        if self._after_forward:
+            taken = self._after_forward - before["peak_allocated"]
+            self.found.sizes(name, {"before_backward": taken + of_inputs}, **place)
+
+    def _at_rest(self, inputs: list[Tensor]) -> tuple[int, dict[str, int]]:
+        """(bytes of the inputs, what is held) without gradients or anything in between."""
+        for tensor in inputs:
+            tensor.grad = None
+        memory.release(self._device)
+        of_inputs = sum(tensor.untyped_storage().nbytes() for tensor in inputs)
+        return of_inputs, memory.held(self._device)
 
     def _turn(self, name: str, step: Step, place: Place, outcome: Outcome, number: int) -> None:
         in_round: Place = {**place, "round": number}

@@ -1,4 +1,4 @@
-"""What the first training step of a process spends the host's time on, against a later one, by
+"""What the first two training steps of a process spend the host's time on, against a later one, by
 torch.profiler.
 
 CUDA loads a kernel's code when the kernel is first launched, within that launch ("lazy loading" in
@@ -72,13 +72,13 @@ def part_of(name: str) -> str:
     return next((part for part, pattern in PARTS.items() if re.match(pattern, name)), OPERATORS)
 
 
-def compared(first: Profile, steady: Profile) -> dict:
-    """The record's `first`: seconds of both profiled steps and calls, by part.
+def compared(first: Profile, second: Profile, steady: Profile) -> dict:
+    """The record's `first`: seconds of the profiled steps and calls, by part.
 
     Self times of all threads; the last part is what is left of the step's time, Python for the most
     part.
     """
-    profiles = {"first": first, "steady": steady}
+    profiles = {"first": first, "second": second, "steady": steady}
     parts = []
     rest = {f"{which}_seconds": profile.seconds for which, profile in profiles.items()}
     for part in (*PARTS, OPERATORS):
@@ -89,5 +89,5 @@ def compared(first: Profile, steady: Profile) -> dict:
             row[f"calls_{which}"] = sum(calls for _, calls in events)
             rest[f"{which}_seconds"] -= row[f"{which}_seconds"]
         parts.append(row)
-    parts.append({"part": REST, "calls_first": None, "calls_steady": None} | rest)
+    parts.append({"part": REST} | rest)
     return {"parts": parts}

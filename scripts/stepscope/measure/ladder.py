@@ -178,12 +178,9 @@ class _Process(steps.Process):
 
     def _prepare(self, name: str, variant: dict) -> None:
         """Build a variant and run its first steps; its peak is that of one step after them."""
-        spec = spec_of(self._spec, variant)
-        if reason := unsupported(spec):
-            raise models.Unsupported(reason)
         memory.release(self._device)
         before = memory.held(self._device)
-        work = self._works[name] = steps.made(spec, name, self.found)
+        work = self._made(name, variant)
         for _ in range(max(1, self._spec["warmup"])):
             self._run(name, "step" if work.about else "forward-backward", warmup=True)
         if not work.about and (checked := steps.computed(work)):
@@ -202,6 +199,30 @@ class _Process(steps.Process):
         if self._device == "cuda":
             self.found.sizes(name, memory.peaks(self._device, before), mode="step")
         steps.tidy(work, self._device)
+
+    def _made(self, name: str, variant: dict) -> Workload:
+        """A variant's workload. Where a model of one's own cannot have the attention of a rung,
+        that rung alone is unsupported: those above it go without, as its reason says."""
+        spec = spec_of(self._spec, variant)
+        if reason := unsupported(spec):
+            raise models.Unsupported(reason)
+        try:
+            work = steps.made(spec, name, self.found)
+        except models.Unsupported:
+            if not self._inherits_attention(variant):
+                raise
+            lacking = spec.pop("attention")
+            work = steps.made(spec, name, self.found)
+            self._outcomes[name].reason = f"without the attention {lacking}, which it cannot have"
+        self._works[name] = work
+        return work
+
+    def _inherits_attention(self, variant: dict) -> bool:
+        """Whether a variant of a model of one's own has it from the one that it changes."""
+        own = variant.get("attention")
+        before = [one for one in self._spec["variants"] if one["name"] == variant.get("after")]
+        is_same = any(one.get("attention") == own for one in before)
+        return "model" in self._spec and own is not None and is_same
 
     def _run(
         self,
@@ -254,7 +275,7 @@ class _Process(steps.Process):
 
     def _built_again(self, name: str, variant: dict) -> None:
         """Count what a variant launches, after it was let go of."""
-        work = self._works[name] = steps.made(spec_of(self._spec, variant), name, self.found)
+        work = self._made(name, variant)
         steps.free(work)()
         work.drop_graph()
         work.capture()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stepscope.axes import MODES
 from stepscope.config.own_models import keys_of
@@ -192,8 +193,11 @@ class StepWorkload(Workload):
             yield
             counter.is_backward = False
 
+        # A CPU's fused attention has no formula; the same as products has.
+        is_cpu = self.spec["device"] == "cpu"
+        plain = sdpa_kernel(SDPBackend.MATH) if is_cpu else contextlib.nullcontext()
         try:
-            with counter, phases_seen_by(around):
+            with plain, counter, phases_seen_by(around):
                 self._run()
         except Exception as error:  # compiled code may not be counted
             told.append(f"operations: {memory.reason(error)}")

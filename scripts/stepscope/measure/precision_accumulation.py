@@ -1,4 +1,4 @@
-"""Adding a small number many times, in formats of 32 and 16 bits."""
+"""Adding many small numbers, equal or random ones, in formats of 32 and 16 bits."""
 
 import torch
 
@@ -6,6 +6,7 @@ from stepscope.measure.precision import dtype
 
 ADDEND = 0.01  # has no exact binary form: each format rounds it to another number
 TIMES = 1000
+RANDOM = ", random addends"  # ends the name of a sum of numbers between 0 and twice the addend
 # Name, dtype of the sum, dtype that 0.01 is rounded to, and whether the addend is then cast to the
 # sum's dtype by hand.
 VARIANTS = (
@@ -20,32 +21,37 @@ VARIANTS = (
 
 
 def measure(spec: dict) -> dict[str, list[dict]]:
-    """The last sum of each variant, with the addend as it was rounded and the last addition,
-    counted from 1, that changed the sum: later ones were rounded away."""
+    """The last sum of each variant, with the (first) addend as it was rounded and the last
+    addition, counted from 1, that changed the sum: later ones were rounded away."""
+    equal = torch.full((TIMES,), ADDEND, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(spec.get("seed", 0))
+    random = 2 * ADDEND * torch.rand(TIMES, dtype=torch.float64, generator=generator)
     table = []
     for name, into, of, cast in VARIANTS:
-        addend = torch.tensor(ADDEND, dtype=dtype(of), device=spec["device"])
-        sums = running_sums(dtype(into), addend.to(dtype(into)) if cast else addend)
-        row = {
-            "variant": name,
-            "sum_dtype": into,
-            "addend_dtype": of,
-            "times": TIMES,
-            "addend": addend.item(),
-            "sum": sums[-1],
-            "exact": ADDEND * TIMES,
-            "last_change": 1 + sums.index(sums[-1]),
-        }
-        table.append(row)
+        for ending, numbers in {"": equal, RANDOM: random}.items():
+            addends = numbers.to(spec["device"], dtype(of))
+            sums = running_sums(dtype(into), addends.to(dtype(into)) if cast else addends)
+            row = {
+                "variant": name + ending,
+                "sum_dtype": into,
+                "addend_dtype": of,
+                "times": TIMES,
+                "addend": addends[0].item(),
+                "sum": sums[-1],
+                "exact": ADDEND * TIMES if numbers is equal else numbers.sum().item(),
+                "last_change": 1 + sums.index(sums[-1]),
+            }
+            if not (ending and cast):
+                table.append(row)
     return {"accumulation": table}
 
 
-def running_sums(kind: torch.dtype, addend: torch.Tensor) -> list[float]:
-    """The sum, a scalar tensor of `kind` that starts at 0, after each of TIMES in-place additions
-    of `addend`."""
-    total = torch.zeros((), dtype=kind, device=addend.device)
+def running_sums(kind: torch.dtype, addends: torch.Tensor) -> list[float]:
+    """The sum, a scalar tensor of `kind` that starts at 0, after each in-place addition of one of
+    TIMES addends."""
+    total = torch.zeros((), dtype=kind, device=addends.device)
     sums = []
-    for _ in range(TIMES):
+    for addend in addends.expand(TIMES):
         total += addend
         sums.append(total.item())
     return sums

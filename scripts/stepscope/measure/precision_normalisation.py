@@ -1,5 +1,5 @@
-"""LayerNorm, RMSNorm and softmax: what autocast runs in fp32, and what comes out where 16 bits are
-forced on them."""
+"""LayerNorm, RMSNorm, softmax and cross-entropy: what autocast runs in fp32, and what comes out
+where 16 bits are forced on them."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
@@ -102,6 +102,13 @@ def softmax_of(x: Tensor, is_shifted: bool = True) -> tuple[Tensor, Tensor]:
     return exponentials / total, total
 
 
+def cross_entropy_of(x: Tensor) -> tuple[Tensor, Tensor]:
+    """log(sum of exp(x - max)) less the first of x - max, which is the target, and the sum."""
+    shifted = x - x.amax(-1, keepdim=True)
+    total = shifted.exp().sum(-1, keepdim=True)
+    return total.log() - shifted[..., :1], total
+
+
 @dataclass(frozen=True)
 class _Operation:
     """ways: to compute it, by name, the first as float64 does, too; None stands for autocast, which
@@ -129,6 +136,7 @@ LAYER_NORM = _Operation(
     },
 )
 SOFTMAX = _Operation("softmax", "own softmax", {PLAIN: softmax_of, AUTOCAST: None})
+CROSS_ENTROPY = _Operation("cross-entropy", "torch cross-entropy", {PLAIN: cross_entropy_of})
 UNSHIFTED = {"without the maximum": partial(softmax_of, is_shifted=False)}
 
 
@@ -191,7 +199,8 @@ def _cases(seed: int) -> Iterator[_Case]:
         yield _Case(LAYER_NORM, "mean of x", mean, mean + normal)
     for length in ROWS_OF_EQUALS:
         equal = torch.zeros(1, length, dtype=torch.float64)
-        yield _Case(SOFTMAX, "equal logits", float(length), equal)
+        for operation in (SOFTMAX, CROSS_ENTROPY):
+            yield _Case(operation, "equal logits", float(length), equal)
     with_unshifted = replace(SOFTMAX, ways={**SOFTMAX.ways, **UNSHIFTED})
     for largest in LARGEST_LOGITS:
         logits = largest * normal / normal.max()

@@ -145,7 +145,7 @@ def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Env
         "constants": CONSTANTS,
         "example": example(request.templates),
     }
-    return links.linked(made, Data(request.tables, machine))
+    return links.linked(made, Data(request.tables, machine, own_steps=False))
 
 
 def example(templates: Path) -> dict:

@@ -2,6 +2,7 @@
 to what it draws."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import cast
 from urllib.parse import quote, urlencode
 
@@ -183,6 +184,9 @@ VIEWS: dict[str, Viewed] = {
     "one_attention": _rows("timeline", timeline.profiled),
     "roofline": _rows("modules", roofline.plain_ranges),
     "memory_over_step": _rows("memory_timeline", memory.recorded),
+    "memory_of_inference": _rows("memory_timeline", partial(memory.recorded, mode="inference")),
+    "memory_of_forward": _rows("memory_timeline", partial(memory.recorded, mode="forward")),
+    "memory_from_cold": _rows("memory_timeline", partial(memory.recorded, options="start=cold")),
     "memory_growth": _over_context(_peaks),
     "attention_time": _attention("time"),
     "attention_rates": _attention("rate"),

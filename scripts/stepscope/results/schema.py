@@ -398,10 +398,10 @@ _ALL = (
         WORK,
         numbers(
             "s",
-            clock=("by the clock", "mean, by the host's clock in the same steps"),
-            clock_std=("deviation by the clock", "of the same"),
+            clock=("by the clock", "of the host, in the same steps: mean"),
+            clock_std=("its deviation", "of the clock's times"),
         ),
-        numbers("1", overhead="by the clock, over the timing cell without a profiler"),
+        numbers("1", overhead="`clock` over the timing cell's"),
     ),
     _of_cells(
         "gaps",
@@ -459,16 +459,16 @@ _ALL = (
     ),
     _of_cells(
         "transfers",
-        "a kind of copies or fills of the profiled steps, or a call in which the host waits",
+        "copies or fills of a kind, or a call in which the host waits",
         axes(process="of the system", device="its number", what="is done"),
         numbers("1", calls=("calls a step", "a step")),
         numbers("s", time="a step"),
         numbers("B", bytes="a step, where the trace has them"),
-        numbers("B/s", rate="of these"),
+        numbers("B/s", rate="of them"),
     ),
     _of_cells(
         "processes",
-        "what a process launched in a phase of the profiled steps on a device",
+        "what a process launched in a phase on a device",
         PHASE,
         axes(process="of the system", device="its number"),
         numbers("1", kernels="a step"),
@@ -476,9 +476,9 @@ _ALL = (
     ),
     _of_cells(
         "warnings",
-        "what a profiler, or the analysis of its trace, warns of",
+        "what a profiler or an analysis warns of",
         axes(about="what it concerns"),
-        texts(text=("warning", "as it was given")),
+        texts(text="as given"),
     ),
     _of_cells(
         "first_step",
@@ -488,11 +488,13 @@ _ALL = (
         numbers(
             "s",
             first="in the first step",
+            second="in the second one",
             later="in a later one",
         ),
         numbers(
             "1",
             first_calls="in the first step",
+            second_calls="in the second one",
             later_calls="in a later one",
         ),
     ),
@@ -662,7 +664,7 @@ _ALL = (
     ),
     _of_cells(
         "sums",
-        "a sum of many equal addends in some format",
+        "a sum of many addends in some format",
         axes(
             variant=("sum", "how it is computed"),
             sum_dtype="type",

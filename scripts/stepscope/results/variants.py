@@ -25,8 +25,12 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
     after = {one["name"]: one.get("after", "") for one in declared}
     ladder = longest_chain(after)
     options = {one["name"]: _options(one) for one in declared}
+    # Of a model of one's own: what it cannot have, as an outcome that is ok says.
+    plain = {"attention": PLAIN_STEP["attention"]}
+    without = [name for name, (status, why) in cell.statuses().items() if status == "ok" and why]
+    options |= {name: options[name] | plain for name in without if name in options}
     for order, name in enumerate(after):
-        before = options.get(after[name], PLAIN_STEP)
+        before = options.get(after[name], PLAIN_STEP) | (plain if name in without else {})
         changed = _changed(name, options[name], before, is_first=not after[name])
         value = options[name][changed]
         kind = kind_of(changed, value)

@@ -16,8 +16,10 @@ SERIES = ["cell", "phase"]
 PROCESS = [*SERIES, "process"]
 OF_FIRST = {  # what a record says of a first step: column
     "first_seconds": "first",
+    "second_seconds": "second",
     "steady_seconds": "later",
     "calls_first": "first_calls",
+    "calls_second": "second_calls",
     "calls_steady": "later_calls",
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
-from stepscope.axes import option
+from stepscope.axes import is_step, option
 from stepscope.formulas import traffic
 from stepscope.formulas.traffic import Work
 from stepscope.model.formats import FORMATS
@@ -25,8 +25,10 @@ BYTES = {"own": traffic.WRITTEN_OUT_BYTES, "fused": traffic.OPTIMIZER_BYTES}  # 
 def with_work(tables: Mapping[str, pd.DataFrame], cells: list[MeasuredCell]) -> dict:
     """The tables of ranges, of kinds of kernels and of phases with `flop` and `bytes`, where the
     closed form knows them."""
+    # torch.profiler knows no × in names.
+    ranges = tables["modules"].replace({"module": {"attention x V": "attention × V"}})
     return {
-        "modules": _worked(tables["modules"], cells, _of_ranges, "kind", "module"),
+        "modules": _worked(ranges, cells, _of_ranges, "kind", "module"),
         "categories": _worked(tables["categories"], cells, _of_kinds, "phase", "category"),
         "phases": _worked(tables["phases"], cells, _of_phases, "phase"),
     }
@@ -45,8 +47,10 @@ def _worked(
 
 def _of_ranges(cell: MeasuredCell) -> Known:
     """Of one that runs the ranges as they are written."""
+    if cell.shape is None:
+        return {}
     own = FORMATS[cell.spec["precision"]]
-    if cell.shape is None or own.outside or option(cell.spec, "compile") != "none":
+    if own.outside or option(cell.spec, "compile") != "none":
         return {}
     at = cell.spec["batch"], cell.spec["context"]
     found = traffic.of_ranges(cell.shape, *at, own.is_autocast)
@@ -68,6 +72,8 @@ def _of_kinds(cell: MeasuredCell) -> Known:
 def _of_phases(cell: MeasuredCell) -> Known:
     """Products of passes, and what the optimizer goes over."""
     both, forward = (models.flop(cell, mode) or np.nan for mode in ("step", "forward"))
+    if is_step(cell.spec):  # its phases and its optimizer are its own
+        return {("step",): (both, np.nan)}
     of_model = cell.shape.parameters if cell.shape else cell.own_model.get("trainable_parameters")
     trained = of_model or np.nan
     moved = BYTES.get(option(cell.spec, "optimizer"), np.nan)

@@ -69,7 +69,7 @@ def from_known(
         by_stack = np.array([stacks.PHASE_OF_KIND.get(each, "") for each in stacks.KINDS])[kind]
         phase = np.where(np.isin(phase, list(_OF_RANGE)), phase, by_stack)
     tensor, tensors, cast = _made(replay, parts, part, known)
-    parameters = _parameters(known)
+    parameters = known.tensors[known.tensors["category"] == MEMORY_CATEGORIES[PARAMETERS]]
     cast |= casts[replay.stack] & _half_of(replay.size, parameters["bytes"])
 
     category = np.full(len(part), UNKNOWN, dtype=np.int8)
@@ -87,10 +87,6 @@ def from_known(
     blocks = Blocks(replay, parts, category, part, tensor, tensors)
     _seen(blocks, known)
     return blocks
-
-
-def _parameters(known: Known) -> pd.DataFrame:
-    return known.tensors[known.tensors["category"] == MEMORY_CATEGORIES[PARAMETERS]]
 
 
 def _of_cublas(replay: Replay, kind: np.ndarray) -> np.ndarray:

@@ -58,17 +58,22 @@ class _Stacks:
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, ...], int] = {}
+        # Events share lists of frames, which all live until the last one is read.
+        self._of_list: dict[int, int] = {}
         self._frames: dict[int, object] = {}
 
     def number_of(self, frames: object) -> int:
         """The number of a stack, -1 of none."""
         if frames is None or frames == []:
             return -1
+        if id(frames) in self._of_list:
+            return self._of_list[id(frames)]
         found = _checked(frames, list, "a stack")
         key = tuple(map(id, found))
         if key not in self._numbers:
             self._numbers[key] = len(self._numbers)
             self._frames.update(zip(key, found, strict=True))
+        self._of_list[id(frames)] = self._numbers[key]
         return self._numbers[key]
 
     def told(self) -> tuple[list[tuple[int, ...]], list["Frame"]]:
@@ -149,7 +154,6 @@ def snapshot(root: object) -> Snapshot:
     for number, own in sorted(of_device.items()):
         trace = traces[number] if 0 <= number < len(traces) else []
         devices.append(_device(number, trace, own, stacks))
-        trace.clear()  # the events of the next device find their place
     annotations = _annotations(content.get("external_annotations") or [])
     return Snapshot(devices, *stacks.told(), annotations)
 

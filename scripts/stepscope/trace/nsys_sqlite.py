@@ -216,7 +216,8 @@ def _calls(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
         "nameId": -1,
         "correlationId": -1,
     }
-    found = pd.concat([database.integers(table, columns) for table in CALLS])
+    parts = [database.integers(table, columns) for table in CALLS]
+    found = pd.concat(parts, ignore_index=True)
     return events.frame(
         events.CALLS,
         found,

@@ -160,6 +160,11 @@ PLAIN = place("profile", "large", 512, "bf16")
 TOP = place("profile", "large", 512, "bf16", "attention=sdpa")
 COLD = place("profile", "small", 128, "fp32", "start=cold")
 MEMORY = place("memory", "large", 512, "bf16")
+COURSES = [  # further recordings of memory
+    MEMORY | {"cell": f"{MEMORY['cell']}/mode={mode}", "mode": mode}
+    for mode in ("inference", "forward")
+]
+COURSES.append(place("memory", "large", 512, "bf16", "start=cold"))
 LEARNING = place("learning", "small", 128, "fp32")
 
 
@@ -203,7 +208,8 @@ def everything():
     series = [*timing(), *timing("other", 2.0), *series, *attention(), *ceilings()]
     series += [COLD | {"quantity": "launches", "status": "ok"}]
     cells = {row["cell"]: {name: row.get(name) for name in PLAIN} for row in series}
-    cells |= {each["cell"]: each for each in (PLAIN, TOP, COLD, MEMORY, LEARNING)}
+    every = (PLAIN, TOP, COLD, MEMORY, LEARNING, *COURSES)
+    cells |= {each["cell"]: each for each in every}
     measured = {"mode": "step", "status": "ok", "device": "cuda", "memory": 80 * 2**30}
 
     def of(cell, **more):
@@ -225,7 +231,7 @@ def everything():
         "series": series,
         "comparisons": comparisons,
         "variants": variants(),
-        "cells": [row | measured for row in cells.values()],
+        "cells": [measured | row for row in cells.values()],
         "models": [
             {"machine": "big", "size": size, "context": context, "batch": 4}
             | {"parameters": number, "trained": number, "flop": number * 1e4}
@@ -263,6 +269,11 @@ def everything():
             moment | {"time": 0.0, "phase": "forward", "activations": 0},
             moment | {"time": 0.5, "phase": "backward", "activations": 15 * 2**30},
             moment | {"time": 1.0, "phase": "optimizer", "activations": 5 * 2**30},
+            *(
+                of(each["cell"], time=time, phase="forward", activations=(1 + time) * 2**30)
+                for each in COURSES
+                for time in (0.0, 0.5)
+            ),
         ],
         "first_step": [
             cold | {"part": "operators", "first": 0.3, "later": 0.1},

@@ -55,6 +55,18 @@ def products(batch, device):
     return Step(run, module=model, optimizer=[optimizer])
 
 
+def attends():
+    q = torch.randn(1, 2, 3, 4, requires_grad=True)
+
+    def run():
+        with phase("forward"):
+            loss = nn.functional.scaled_dot_product_attention(q, q, q).sum()
+        with phase("backward"):
+            loss.backward()
+
+    return Step(run)
+
+
 def loud(device):
     torch.set_float32_matmul_precision("high")
     return Step(lambda: None, flop=6)
@@ -192,6 +204,12 @@ def test_the_operations_of_a_step_are_counted_or_given(spec):
     assert measured(spec("loud")).built["step"]["flops"] == {"given": 6}
 
 
+def test_fused_attention_is_counted_as_its_products(spec):
+    """Of 2 heads, 3 positions of 4: two products forward, twice as many backward."""
+    counted = measured(spec("attends")).built["step"]["flops"]
+    assert counted == {"counter": 3 * 2 * (2 * 2 * 3 * 3 * 4)}
+
+
 def test_frozen_parameters_and_their_type_are_said(spec):
     built = StepWorkload(spec("frozen")).about
     assert (built["parameters"], built["trainable_parameters"]) == (9 + 16, 16)
@@ -259,7 +277,7 @@ def test_a_snapshot_tells_gradients_and_state_of_a_step_apart(spec):
 @pytest.mark.parametrize(
     "function, said",
     [
-        ("gone", "has no function gone; it has: build, products, loud"),
+        ("gone", "has no function gone; it has: build, products, attends"),
         ("nothing", "nothing() returns NoneType; return stepscope.Step(run, ...)"),
         ("no_run", "a Step whose run is NoneType, no function"),
         ("no_items", 'a Step whose items are 9; write (8192, "tokens")'),

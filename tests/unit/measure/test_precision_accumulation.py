@@ -53,3 +53,16 @@ def test_every_sum_has_the_bits_of_exact_arithmetic(found, variant):
     (row,) = (row for row in found["accumulation"] if row["variant"] == name)
     last = max(at for at in range(1000) if at == 0 or exact[at] != exact[at - 1])
     assert (row["sum"], row["last_change"]) == (exact[-1], last + 1)
+
+
+def test_rounding_of_random_addends_averages_out_where_the_sum_is_wide(found):
+    """Of 1,000 independent roundings the mean is off by less than a tenth of one."""
+    off = {row["variant"]: row["sum"] / row["exact"] - 1 for row in found["accumulation"]}
+    for name, bits in {"fp32 += fp16": 11, "fp32 += bf16": 8}.items():
+        assert abs(off[f"{name}, random addends"]) < 2**-bits / 10
+        assert abs(off[f"{name}, random addends"]) < abs(off[name]) / 5
+    # A sum in 16 bits rounds each time again, by more than the addend is.
+    assert abs(off["bf16 += bf16, random addends"]) > 0.1
+    exact = [row["exact"] for row in found["accumulation"] if "random" in row["variant"]]
+    drawn = torch.rand(1000, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert exact == pytest.approx([drawn.sum().item() / 50] * 5, rel=1e-12)

@@ -133,7 +133,8 @@ def _ladder(folder, where, rungs, limits, launches, machine):
     spec = {"context": where["context"], "variants": list(full.values())}
     place = {"machine": about["machine"], "study": "ladder"} | where
     key = {"machine": about["machine"], "cell": folder}
-    declared = variants.rows([SimpleNamespace(key=key, name=folder, spec=spec, place=place)])
+    told = {"key": key, "name": folder, "spec": spec, "place": place, "statuses": dict}
+    declared = variants.rows([SimpleNamespace(**told)])
     made, pairs = [], []
     first = next(iter(rungs))
     for name, (_, after, seconds, verdict) in rungs.items():
@@ -237,11 +238,24 @@ def _profile(label, where, machine, seconds, launches, options=""):
         row | {"name": f"{row['category']} kernel <x>|y", "median": row["time"] / 100}
         for row in kinds
     ]
+    forward = key | {"phase": "forward", "host_time": 0.16, "gpu_time": 0.16, "clock": 0.158}
+    part = key | {"kind": "module", "calls": 8, "kernels": 16, "parent": "attention"}
+    part |= {"top_kernel": "exp", "top_share": 0.5, "top_calls": 16, "host_time": 0.004}
+    whole_attention = part | {"attention": True, "module": "attention", "parent": "forward"}
     return {
-        "cells": [about],
+        "cells": [about | {"profiler": "nsys", "profiler_version": "2025.3"}],
         "categories": [*kinds, key | {"category": "elementwise"} | optimizer],
         "kernels": kernels,
-        "phases": [step | {"host_time": 0.3, "gpu_time": total, "kernels": launches}],
+        "warnings": [key | {"about": "profiler", "text": "events were lost"}],
+        "modules": [
+            whole_attention | {"gpu_time": 0.08, "gpu_min": 0.009, "gpu_max": 0.012},
+            part | {"module": "attention scores", "gpu_time": 0.01, "flop": 32e9, "bytes": 16e9},
+            part | {"module": "softmax", "gpu_time": 0.04, "flop": 8e9, "bytes": 80e9},
+        ],
+        "phases": [
+            step | {"host_time": 0.3, "gpu_time": total, "kernels": launches, "memory_time": 0.004},
+            forward | {"clock_std": 0.002, "overhead": 1.05},
+        ],
         "gaps": [step | {"wall": total * 2, "busy": total, "idle": total}],
     }
 

@@ -8,6 +8,7 @@ import pytest
 from stepscope.report import book
 from stepscope.report.facts import (
     attention,
+    inside,
     kernels,
     ladder,
     memory,
@@ -184,7 +185,9 @@ def test_phases_beside_their_bytes(gpu):
     assert forward.predicted.value == near(0.1 / 3 + 42 * scores)
     assert backward.predicted.value == near(0.2 / 3 + 64 * scores)
     assert_values(optimizer, predicted=0.018, gap=0.05 / 0.018 - 1)
-    assert found.backward_ratio.value == near(2.0)
+    assert found.timed.backward_ratio.value == near(2.0)
+    assert found.timed.both_ratio.value == near(3.0)
+    assert [each.place.name for each in found.sizes] == []  # `little` has another context
     assert [at.context.value for at in found.contexts] == [256, 1024]
     assert found.growth.value == near(0.5 / 0.2)
 
@@ -273,10 +276,43 @@ def test_attention_moves_what_its_code_says(gpu):
     )  # the GPU takes 4 ms of it
 
 
+def test_a_call_of_attention_by_time_operations_and_bytes(gpu):
+    found = inside.facts(gpu)
+    assert found.place.key == ("big", 1024, 4)
+    whole, (_, softmax) = found.whole, found.parts
+    assert (whole["gpu_time"].value, whole["gpu_max"].value) == near((0.01, 0.012))
+    told = {name: softmax[name].value for name in ("gpu_time", "flop", "bytes", "kernels")}
+    assert told == near({"gpu_time": 0.005, "flop": 1e9, "bytes": 10e9, "kernels": 2})
+    assert softmax["share"].value == near(0.5)
+    assert softmax["bandwidth"].value == near(2e12)
+    assert softmax["intensity"].value == near(0.1)
+    assert softmax["top_mean"].value == near(0.04 * 0.5 / 16)
+    # A quarter of the operations, five times the bytes, four times the time.
+    assert {name: each.value for name, each in found.softmax.items()} == near(
+        {"flop": 0.25, "bytes": 5, "gpu_time": 4, "host_time": 1, "kernels": 1}
+    )
+    assert found.is_by_bytes and found.scores_flop.value == near(4)
+    assert found.longest is softmax and not found.is_host_behind
+    assert_values(found, arithmetic=5e9 / 500e12, traffic=12e9 / 4e12, ridge=125)
+    assert_values(found, traffic_gap=0.01 / 0.003 - 1, of_forward=0.5)
+
+
+def test_the_profiler_beside_the_clock(gpu):
+    found = method.facts(gpu)
+    assert found.profilers == ("nsys 2025.3",)
+    first = found.profiles[0]
+    assert first["place"].key == ("big", 1024, 4) and first["forward"].value == near(1.05)
+    (forward,) = first["phases"]
+    told = {name: forward[name].value for name in ("host_time", "clock", "clock_std")}
+    assert told == near({"host_time": 0.16, "clock": 0.158, "clock_std": 0.002})
+    assert (found.warnings[0]["text"], found.warnings[0]["cells"].value) == ("events were lost", 5)
+
+
 def test_formats(gpu):
     found = precision.facts(gpu)
     assert found.ceiling_gain.value == near(10)
     assert [(row.place.name, row.step.value) for row in found.speeds] == [
+        ("little at context 256", near(1.0)),
         ("big at context 256", near(2.5)),
         ("big at context 1,024", near(4.0)),
     ]
@@ -307,6 +343,8 @@ def test_warm_up(gpu):
     assert found.cost.value == near(6.0)
     assert found.worst["off"].value == near(0.6)
     assert found.rows[-1]["enough"].value == 2  # 0.51 s is 2 % off, 0.55 s is 10 %
+    (step,) = found.phases
+    assert (step["phase"], step["after_1"].value, step["std_1"].value) == ("step", 0.55, 0.01)
     assert found.parts[0]["part"] == "launches, module loading" and found.cold_first.value == near(
         1.5
     )

@@ -137,4 +137,5 @@ def test_the_chapter_is_whole(data, request_for, folders):
     assert text.count("Launches limit it") == 1
     assert text.count(REASON) == 2
     assert "None" not in text
-    json.dumps(book.as_plain(own.facts(data)))
+    every = json.dumps(book.as_plain(book.facts_of(data)))
+    assert '"launches"' in every

@@ -81,11 +81,12 @@ def parameters(step: Step) -> nn.Module:
 def described(reference: Reference, step: Step) -> dict:
     """What was built, ready for JSON: as for a model, without what is ours to choose."""
     module = parameters(step)
+    written = getattr(module, "_orig_mod", module)  # what torch.compile() was given
     blocks = structure.blocks_of(module)
     items, item = step.items or (None, None)
     return {
         "reference": reference.text,
-        "class": type(module).__name__ if step.module is not None else "",
+        "class": type(written).__name__ if step.module is not None else "",
         **structure.sizes(module),
         "dtype": structure.dtypes(module),
         "optimizer": " + ".join(map(_told, optimizers(step))),

@@ -9,7 +9,6 @@ from stepscope.report.kit.data import Data, Row, number, shown
 from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import (
     Maybe,
-    Quantity,
     gap,
     is_below,
     most,
@@ -18,9 +17,10 @@ from stepscope.report.kit.quantity import (
     scaled,
     share,
     time_of,
+    value_of,
 )
 
-UNITS = {"host_time": "s", "gpu_time": "s", "flop": "FLOP", "bytes": "B", "kernels": "count"}
+OF_CALL = ("host_time", "gpu_time", "flop", "bytes", "kernels")  # a step's in the table
 
 
 @frozen
@@ -64,7 +64,7 @@ class Inside(Chapter):
     def softmax(self) -> dict[str, Maybe]:
         """The softmax over the product of Q and K, by what is counted of both."""
         soft, scores = self.part("softmax"), self.part("attention scores")
-        return {name: over(soft.get(name), scores.get(name)) for name in UNITS}
+        return {name: over(soft.get(name), scores.get(name)) for name in OF_CALL}
 
     @cached_property
     def scores_flop(self) -> Maybe:
@@ -74,9 +74,8 @@ class Inside(Chapter):
     @property
     def is_by_bytes(self) -> bool:
         """Whether the softmax takes longer for fewer operations and more bytes."""
-        times = [self.softmax[name] for name in ("gpu_time", "bytes")]
-        one = Quantity(1.0, "1")
-        return is_below(self.softmax["flop"], one) and all(is_below(one, each) for each in times)
+        more = (self.scores_flop, self.softmax["gpu_time"], self.softmax["bytes"])
+        return all(value_of(each) > 1 for each in more)
 
     @cached_property
     def arithmetic(self) -> Maybe:
@@ -121,21 +120,19 @@ def _a_call(row: Row, whole: Maybe, machine: Machine) -> Row:
     """A row of `modules` with what a call has of it, and `share` of the whole, `intensity`
     (operations a byte), `bandwidth`, `least`: its bytes at the rate of a copy, and `top_mean`, of a
     launch of its top kernel."""
-    calls = row["calls"]
-    made = {name: scaled(number(row, name, unit), 1 / calls) for name, unit in UNITS.items()}
-    top = over(number(row, "top_share", "1"), number(row, "top_calls", "count"))
-    spent = number(row, "gpu_time", "s")
-    return (
-        shown(row, calls="count", top_calls="count")
-        | made
-        | {
-            "share": share(made["gpu_time"], whole),
-            "intensity": over(made["flop"], made["bytes"], "FLOP/B"),
-            "bandwidth": over(made["bytes"], made["gpu_time"], "B/s"),
-            "least": time_of(made["bytes"], machine.copy),
-            "top_mean": spent and top and scaled(spent, top.value),
-        }
-    )
+    told = shown(row, calls="count", kernels="count", top_calls="count")
+    of_call = {name: scaled(told[name], 1 / row["calls"]) for name in OF_CALL}
+    spent, moved = of_call["gpu_time"], of_call["bytes"]
+    of_top = scaled(told["gpu_time"], value_of(told["top_share"]))
+    return {
+        **told,
+        **of_call,
+        "share": share(spent, whole),
+        "intensity": over(of_call["flop"], moved, "FLOP/B"),
+        "bandwidth": over(moved, spent, "B/s"),
+        "least": time_of(moved, machine.copy),
+        "top_mean": over(of_top, told["top_calls"], "s"),
+    }
 
 
 def facts(data: Data) -> Inside | None:

@@ -4,7 +4,7 @@ from functools import cached_property
 
 from stepscope.figures.learning import learned
 from stepscope.report.facts.machine import Chapter, Place, place
-from stepscope.report.kit.data import Data, Row, number, shown
+from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, within
 from stepscope.results.learning import LOST
@@ -43,16 +43,6 @@ class Learning(Chapter):
         """What the others are compared with; empty where it was not trained."""
         name = self.rows[0]["variant"]
         return next((each for each in self.variants if each["variant"] == name), {})
-
-    @cached_property
-    def orders(self) -> Maybe:
-        """Of the batches."""
-        return self.first.get("orders")
-
-    @cached_property
-    def steps(self) -> Maybe:
-        """Of training."""
-        return number(self.rows[0], "steps", "count")
 
     @cached_property
     def tokens(self) -> Quantity:

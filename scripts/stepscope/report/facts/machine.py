@@ -176,10 +176,17 @@ class Place:
         blocks, head = linear_step_flops(self.shape, self.batch, self.context)
         return Quantity(float(blocks), "FLOP"), Quantity(float(head), "FLOP")
 
+    @property
+    def is_all_trained(self) -> bool:
+        """Whether none of its parameters is frozen."""
+        trained = number(self._model, "trained", "parameters")
+        return trained is None or trained.value == value_of(self.parameters)
+
     @cached_property
     def state(self) -> Maybe:
-        """Bytes of parameters, gradients and moments."""
-        return scaled(self.parameters, STATE_BYTES, "B")
+        """Bytes of parameters, gradients and moments, of one of which all are trained in fp32."""
+        is_usual = self.is_all_trained and self._model.get("dtype") in ("float32", "", None)
+        return scaled(self.parameters, STATE_BYTES, "B") if is_usual else None
 
     @cached_property
     def arithmetic(self) -> Maybe:

@@ -55,7 +55,7 @@ def facts(data: Data) -> Machines | None:
     labels = machines(data.folder)
     if len(labels) < 2:
         return None
-    tables = {label: Data(data.folder, label) for label in labels}
+    tables = {label: Data(data.folder, label, own_steps=False) for label in labels}
     known = {label: machine(own) for label, own in tables.items()}
     counts = Counter(own.name for own in known.values())
     names = {

@@ -141,7 +141,8 @@ class Method(Chapter):
     def profiles(self) -> tuple[Row, ...]:
         """Plain profiled steps, the largest first: their phases by range and clock, and how many
         times as long as without the profiler each takes."""
-        plain = [each for each in profile.profiled(self.data) if not each.options]
+        ours = self.data.seen(own_steps=False)
+        plain = [each for each in profile.profiled(ours) if not each.options]
         return tuple(map(_profile, plain))
 
     @cached_property

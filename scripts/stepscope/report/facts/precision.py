@@ -34,6 +34,7 @@ class Speed:
 
     forward = _gain("forward")
     backward = _gain("backward")
+    both = _gain("both")
     step = _gain("step")
     alone = _gain("gpu")  # without the host
 
@@ -57,17 +58,15 @@ class Precision(Chapter):
         return over(self.machine.rate(self.faster), self.machine.rate("fp32"))
 
     @cached_property
-    def speeds(self) -> tuple[Speed, ...]:
-        """The sizes at the longest context, and the contexts of the largest size."""
-        if not self._speeds:
-            return ()
-        *_, largest = self._speeds
-        longest = max(each.place.context for each in self._speeds)
-        return tuple(
-            each
-            for each in self._speeds
-            if each.place.context == longest or each.place.size == largest.place.size
-        )
+    def speeds(self) -> list[Speed]:
+        """Each plain timed place in each precision but fp32, where it has that too; the smallest
+        first."""
+        found = []
+        for fast in timed(self.data):
+            slow = timed_at(fast.place, "fp32")
+            if slow and fast.place.precision != "fp32":
+                found.append(Speed(slow=slow, fast=fast))
+        return sorted(found, key=lambda each: each.place.weight)
 
     @cached_property
     def starved(self) -> Speed | None:
@@ -144,15 +143,10 @@ class Precision(Chapter):
         """LayerNorm's."""
         return next((row for row in self.types if row["operator"] == "LayerNorm"), None)
 
-    @cached_property
+    @property
     def _speeds(self) -> list[Speed]:
-        """Each plain timed place that has both precisions, the smallest first."""
-        found = []
-        for fast in timed(self.data, precision=self.faster):
-            slow = timed_at(fast.place, "fp32")
-            if slow:
-                found.append(Speed(slow=slow, fast=fast))
-        return sorted(found, key=lambda each: each.place.weight)
+        """Those of the 16-bit format."""
+        return [each for each in self.speeds if each.place.precision == self.faster]
 
     @cached_property
     def by_gain(self) -> list[Speed]:
@@ -167,7 +161,7 @@ class Precision(Chapter):
     @property
     def has_any(self) -> bool:
         """Whether anything was measured."""
-        return any((self._speeds, self.sums, self._forced, self.types))
+        return any((self.speeds, self.sums, self._forced, self.types))
 
 
 def facts(data: Data) -> Precision | None:

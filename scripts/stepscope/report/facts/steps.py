@@ -153,6 +153,13 @@ class Versus:
         """Of b."""
         return self.row["verdict"]
 
+    @property
+    def uneven(self) -> tuple[Quantity, Quantity] | None:
+        """How many items a step of b takes, and of a, where they say so and it is not the same."""
+        rows = (self.data.row("models", size=name) for name in (self.b, self.a))
+        b, a = (number(row, "items", "count") for row in rows)
+        return (b, a) if a and b and a.value != b.value else None
+
     @cached_property
     def peak_change(self) -> Maybe:
         """How much more the tensors of b need at their peak."""

@@ -99,14 +99,18 @@ class Time(Chapter):
         )
 
     @cached_property
-    def backward_ratio(self) -> Maybe:
-        """Backward over forward."""
-        return over(self.timed.backward, self.timed.forward)
-
-    @cached_property
     def grad(self) -> Maybe:
         """The forward pass of training over that of inference."""
         return over(self.timed.training, self.timed.inference)
+
+    @cached_property
+    def sizes(self) -> tuple[Timed, ...]:
+        """The plain step of every size at the place's context, batch and precision, the smallest
+        first; none of a single one."""
+        place = self.place
+        same = {"context": place.context, "batch": place.batch, "precision": place.precision}
+        found = sorted(timed(self.data, **same), key=lambda each: each.place.weight)
+        return tuple(found) if len(found) > 1 else ()
 
     @cached_property
     def contexts(self) -> tuple[Timed, ...]:

@@ -5,7 +5,7 @@ from functools import cached_property
 from stepscope.report.facts.machine import Place, place
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.named import frozen
-from stepscope.report.kit.quantity import Maybe, Quantity, count, over
+from stepscope.report.kit.quantity import Maybe, Quantity, count, over, plus, scaled
 
 PLAIN = {"study": "timing", "options": ""}
 
@@ -47,6 +47,26 @@ class Timed:
     def context(self) -> Quantity:
         """The place's."""
         return count(self.place.context)
+
+    @cached_property
+    def both(self) -> Maybe:
+        """Forward and backward."""
+        return plus(self.forward, self.backward)
+
+    @cached_property
+    def backward_ratio(self) -> Maybe:
+        """Backward over forward."""
+        return over(self.backward, self.forward)
+
+    @cached_property
+    def both_ratio(self) -> Maybe:
+        """Both over forward."""
+        return over(self.both, self.forward)
+
+    @cached_property
+    def of_billion(self) -> Maybe:
+        """The step's time for each 1e9 parameters."""
+        return scaled(over(self.step, self.place.parameters, "s"), 1e9)
 
     @cached_property
     def each(self) -> Maybe:

@@ -43,6 +43,16 @@ class Warmup(Chapter):
         return tuple(ordered(chosen.values(), "place.parameters"))
 
     @cached_property
+    def phases(self) -> tuple[Row, ...]:
+        """The largest size's phases, likewise."""
+        if not self.rows:
+            return ()
+        where = self.rows[-1]["place"]
+        rows = self.data.dicts("warmup", **where.where, precision=where.precision, options="")
+        by_phase = grouped(rows, "phase").items()
+        return tuple(_means(where, own) | {"phase": Name(phase)} for (phase,), own in by_phase)
+
+    @cached_property
     def worst(self) -> Row | None:
         """The size whose mean is most too high without any warm-up."""
         return most(self.rows, "off")
@@ -80,6 +90,11 @@ class Warmup(Chapter):
         return self._busy("first")
 
     @cached_property
+    def cold_second(self) -> Maybe:
+        """The same in the second."""
+        return self._busy("second")
+
+    @cached_property
     def cold_later(self) -> Maybe:
         """The same in a later one."""
         return self._busy("later")
@@ -113,6 +128,8 @@ def _means(where: Place | None, rows: list[Row]) -> Row:
     close = [skipped for skipped, each in off.items() if each and abs(each.value) < SETTLED]
     from_start = [row for row in rows if row["skipped"] == 0]
     told = {f"after_{skipped}": means.get(skipped) for skipped in SKIPPED}
+    for row in rows:
+        told[f"std_{row['skipped']:.0f}"] = number(row, "std", "s")
     return told | {
         "place": where,
         "first": number((from_start or rows)[0], "first", "s"),

@@ -1,0 +1,83 @@
+"""Tables of steps of one's own: what is theirs, and what only ours have."""
+
+import math
+
+import pytest
+from stepscope.axes import BUILT
+from stepscope.results import agreement, comparisons, derived, models, variants, work
+from stepscope.results.cells import MeasuredCell, precision_of
+
+ABOUT = {
+    "reference": "train.py:build",
+    "class": "Net",
+    "parameters": 30,
+    "trainable_parameters": 10,
+    "dtype": "torch.bfloat16",
+    "optimizer": "Muon",
+    "items": 96,
+    "item": "tokens",
+    "flops": {"counter": 600},
+}
+PLACE = {"context": 8, "batch": 4, "device": "cpu"}
+VARIANTS = [
+    {"name": "base", "step": "train.py:build"},
+    {"name": "muon", "step": "train.py:build", "after": "base"},
+]
+
+
+def cell(about=ABOUT, **summary):
+    spec = {"study": "timing", "step": "train.py:build"} | PLACE
+    record = {"summary": {"built": {"step": about}} | summary}
+    return MeasuredCell("machine/timing/base/ctx8/built", spec, "", "", record)
+
+
+def compared(**checks):
+    spec = {"study": "ladder", "variants": VARIANTS} | PLACE
+    record = {"summary": {"checks": checks, "built": {"base": ABOUT}}}
+    return MeasuredCell("machine/ladder/base+muon/ctx8", spec, "", "", record)
+
+
+def test_the_place_of_a_step_says_that_it_is_as_built():
+    assert cell().place["precision"] == compared().place["precision"] == BUILT
+    assert precision_of(compared(), "muon") == BUILT
+    assert cell().shape is None
+
+
+def test_what_was_built_is_a_row_of_the_models():
+    (row,) = models.rows([cell(), compared()]).to_dict("records")
+    said = {"size": "base", "trained": 10, "dtype": "bfloat16", "optimizer": "Muon"}
+    said |= {"items": 96, "item": "tokens", "flop": 600, "flop_from": "counter"}
+    assert row.items() >= said.items()
+    given = cell(ABOUT | {"flops": {"given": 5}})
+    assert models.chosen(given.own_model["flops"]) == (5, "given")
+
+
+def test_tokens_are_those_that_it_says_and_none_of_anything_else():
+    assert derived._tokens(cell()) == 96
+    assert math.isnan(derived._tokens(cell(ABOUT | {"item": "images"})))
+    assert math.isnan(derived._tokens(cell(ABOUT | {"item": None, "items": None})))
+
+
+def test_only_what_was_counted_is_known_of_its_work():
+    assert work._of_ranges(cell()) == work._of_kinds(cell()) == {}
+    ((key, (operations, moved)),) = work._of_phases(cell()).items()
+    assert (key, operations) == (("step",), 600)
+    assert math.isnan(moved)
+
+
+def test_variants_are_compared_with_the_first_by_their_losses():
+    found = compared(base={"losses": [2.0, 1.0, 0.5]}, muon={"losses": [2.0, 1.1, 0.4]})
+    of = agreement.of_rungs(found)
+    assert of["base"]["loss_difference"] == 0
+    assert of["muon"]["loss_difference"] == pytest.approx(0.1 / 0.5)
+    assert list(agreement.differing([found])) == []  # another optimizer learns otherwise
+    assert agreement.of_rungs(compared()) == {}
+    pairs = comparisons.pairs([found])
+    assert pairs[["a", "b"]].to_dict("records") == [{"a": "base", "b": "muon"}]
+    assert variants.rows([found]) == []  # options are ours
+
+
+def test_what_could_not_be_captured_says_why_beside_an_ok():
+    one = {"variant": "step", "mode": "host-free", "status": "unsupported", "reason": "no"}
+    found = cell(variants={"step": {"status": "ok", "reason": ""}}, statuses=[one])
+    assert found.status() == ("ok", "host-free: unsupported: no")
