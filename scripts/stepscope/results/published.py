@@ -81,6 +81,7 @@ TEXTS = {
 
 
 EMPTY = dict.fromkeys([*CHOICES, *TEXTS, *sorted(NUMBERS)], "")
+MOST = 1e18  # of any number: operations a second of the fastest computers
 
 
 class PublishedError(ValueError):
@@ -192,6 +193,8 @@ def _number(name: str, text: str) -> float:
         raise _Wrong(f"{name}: {text!r} is no number") from None
     if not math.isfinite(found):
         raise _Wrong(f"{name}: {text!r} is not finite")
+    if abs(found) > MOST:
+        raise _Wrong(f"{name}: {text!r} is more than {MOST:g}")
     return found
 
 

@@ -43,6 +43,7 @@ def test_what_a_file_leaves_out_is_empty_and_its_columns_stand_in_any_order(file
         ((HEAD, ROW.replace("1.5", "fast")), "line 2: value: 'fast' is no number"),
         ((HEAD, ROW.replace("1.5", "nan")), "line 2: value: 'nan' is not finite"),
         ((HEAD, ROW.replace("1.5", "inf")), "line 2: value: 'inf' is not finite"),
+        ((HEAD, ROW.replace("1.5", "1e308")), "line 2: value: '1e308' is more than 1e+18"),
         ((HEAD, ROW.replace(",s", ",weeks")), "line 2: unit: 'weeks' is none of s, ms, us"),
         (
             (HEAD, ROW.replace("timing", "Timing")),
