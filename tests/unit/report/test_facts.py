@@ -294,7 +294,7 @@ def test_a_call_of_attention_by_time_operations_and_bytes(gpu):
     assert found.is_by_bytes and found.scores_flop.value == near(4)
     assert found.longest is softmax and not found.is_host_behind
     assert_values(found, arithmetic=5e9 / 500e12, traffic=12e9 / 4e12, ridge=125)
-    assert_values(found, traffic_gap=0.01 / 0.003 - 1, of_forward=0.5)
+    assert_values(found, traffic_gap=0.01 / 0.003 - 1, of_forward=0.5, beside=0.5)
 
 
 def test_the_profiler_beside_the_clock(gpu):
