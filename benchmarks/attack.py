@@ -25,7 +25,8 @@ Prints a table, a row a kind, and what came out otherwise than it should:
   traceback (or lines that say too much), hang, memory, outside (files that were written elsewhere),
   orphan (processes that are left): defects
 
-Exit code 1 if there is one of the last six. Takes TIME on two cores.
+Exit code 1 if there is one of the last six. Takes some five minutes on two cores that have nothing
+else to do.
 """
 
 import argparse

@@ -1,5 +1,6 @@
 """Traces and memory snapshots of strangers: the programs that analyse them, by hand."""
 
+import contextlib
 import functools
 import gzip
 import io
@@ -172,9 +173,11 @@ def spoil_database(file: Path, draw: random.Random) -> str:
         change = f'UPDATE OR IGNORE {table} SET "{column}" = ?'
         if way == "one":
             row = f"(SELECT rowid FROM {table} LIMIT 1 OFFSET {draw.randrange(5)})"
-            database.execute(f"{change} WHERE rowid = {row}", (value,))
+            with contextlib.suppress(sqlite3.IntegrityError):  # a key can be a number alone
+                database.execute(f"{change} WHERE rowid = {row}", (value,))
         elif way == "all":
-            database.execute(change, (value,))
+            with contextlib.suppress(sqlite3.IntegrityError):
+                database.execute(change, (value,))
         elif way == "renamed":
             database.execute(f'ALTER TABLE {table} RENAME COLUMN "{column}" TO other')
         elif way == "dropped":

@@ -89,7 +89,7 @@ def check(record: Mapping, name: str, spec: Mapping) -> None:
     Damaged."""
     study, device = name.split("/")[1], spec.get("device")
     if record["study"] != study:
-        raise Damaged(f"record.json is of another study: {record['study']}, not {study}")
+        raise Damaged(f"record.json is of another study: {record['study']!r:.60}, not {study}")
     hardware = record["provenance"]["hardware"]
     for found in (record["machine"]["device"], hardware.get("device", device)):
         if device and found != device:
@@ -98,7 +98,7 @@ def check(record: Mapping, name: str, spec: Mapping) -> None:
     memory = of_gpu if device == "cuda" else of_host
     for one in record["summary"].get("values", []):
         if memory and one["quantity"].startswith("peak_") and one["value"] > memory:
-            said = f"{one['quantity']} is {one['value']:.4g} bytes"
+            said = f"{one['quantity']:.60} is {one['value']:.4g} bytes"
             raise Damaged(f"record.json is damaged: {said}, more than the machine's {memory:.4g}")
 
 

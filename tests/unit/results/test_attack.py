@@ -44,6 +44,8 @@ def test_hostile_files_are_refused_or_do_no_harm(kind, attack, tmp_path):
         (lambda cell: scaled(cell, 1e-12), "seconds is"),
         (lambda cell: scaled(cell, 1e-5), "which no device reaches"),
         (lambda cell: with_text(cell, "x" * 10_000), "record.json is of another spec"),
+        (lambda cell: of_study(cell, "x" * 10_000), "record.json is of another study: 'xxx"),
+        (lambda cell: of_study(cell, "\0"), r"record.json is of another study: '\x00', not timing"),
     ],
 )
 def test_what_cannot_be_is_told(spoil, said, attack, tmp_path, monkeypatch):
@@ -66,6 +68,10 @@ def with_text(cell, text):
     record = cell.record
     record["spec"]["precision"] = text
     cell.write_record(json.dumps(record))
+
+
+def of_study(cell, text):
+    cell.write_record(json.dumps(cell.record | {"study": text}))
 
 
 def left_behind():

@@ -135,6 +135,7 @@ def test_a_number_beyond_all_bounds_is_refused_wherever_it_stands(name, way, val
                 ("collectives", "collective", ...),
                 ("collectives", "collective", "broadcast"),
                 ("collectives", "bytes", 0),
+                ("collectives", "bytes", 4.1e-9),
                 ("collectives", "seconds", 1e9),
                 ("ranks", "clock", -0.5),
                 ("ranks", "clock ", 0.5),  # no table has such a column
