@@ -149,7 +149,7 @@ class Method(Chapter):
     def warnings(self) -> tuple[Row, ...]:
         """What profilers and the analyses of their traces warned of, and in how many cells."""
         texts = grouped(self.data.dicts("warnings"), "text").values()
-        return tuple({"text": Name(rows[0]["text"]), "cells": _count(rows)} for rows in texts)
+        return tuple({"warning": Name(rows[0]["text"]), "cells": _count(rows)} for rows in texts)
 
     # What is missing.
 
