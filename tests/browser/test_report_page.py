@@ -57,6 +57,8 @@ def test_dark_is_dark_and_paper_is_light(opened, report):
     assert page.evaluate(colour) == "rgb(13, 17, 23)"
     page.emulate_media(media="print")
     assert page.evaluate(colour) == "rgb(255, 255, 255)"
+    of_figures = "getComputedStyle(document.documentElement).getPropertyValue('--figure-paper')"
+    assert page.evaluate(of_figures) == "#fffffe"
     assert not page.locator("nav").is_visible()
 
 

@@ -66,7 +66,7 @@ _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionD
 def counts(module: str) -> bool:
     """Whether a module, or a program by its file name, can change a measured number."""
     if module == PACKAGE:
-        return False  # its docstring
+        return False  # it hands on what training scripts import
     known = (*WITHOUT_EFFECT, *WITH_EFFECT)
     found = [name for name in known if f"{module}.".startswith(f"{name}.")]
     return max(found, key=len, default=module) not in WITHOUT_EFFECT

@@ -155,5 +155,5 @@ def css() -> str:
         f":root {{ {light} }}\n"
         f'@media (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{ {dark} }} }}\n'
         f':root[data-theme="dark"] {{ {dark} }}\n'
-        f"@media print {{ :root, :root[data-theme] {{ {light} }} }}\n"
+        f"@media print {{ :root:root, :root[data-theme] {{ {light} }} }}\n"
     )

@@ -360,6 +360,7 @@ _ALL = (
             max="of a launch",
             std="of a launch",
         ),
+        numbers("B", bytes="a step, of copies and fills"),
         numbers("1", per_layer=("a layer", "launches in each layer, where they repeat")),
         texts(
             layer_modules="modules of a layer that launch it",

@@ -3,7 +3,8 @@
 The unit is the process: its value is the median of its samples, which are never pooled (Kalibera
 and Jones 2013, "Rigorous benchmarking in reasonable time"). Logarithms, since times differ by
 factors. Two or three processes cannot tell their own spread, so it is borrowed from all series of a
-study on a machine: the variance of each is drawn towards the common one, the less the more the
+study on a machine that the same thing limits (results/series.py): the variance of each is drawn
+towards the common one, the less the more the
 variances differ (Smyth 2004, "Linear models and empirical Bayes methods", as limma's `squeezeVar`).
 Where all series spread alike that is the pooled variance, where some are launched by a busy host
 and others wait for the GPU each keeps more of its own.

@@ -124,17 +124,17 @@ def _parts(
     at_once = (found["compute"] - own.sum()) - (busy_alone - before.sum())
     return Parts(
         alone=busy_alone,
-        slowed=float(longer[is_beside].sum()),
-        apart=float(longer[~is_beside].sum()),
-        extra=float(own.sum() - both["own"].sum()),
-        gone=float(both["before"].sum() - before.sum()),
-        at_once=float(at_once),
+        slowed=longer[is_beside].sum(),
+        apart=longer[~is_beside].sum(),
+        extra=own.sum() - both["own"].sum(),
+        gone=both["before"].sum() - before.sum(),
+        at_once=at_once,
         waiting=found["waiting"],
         transfer=found["transfer"],
         idle=found["idle"],
-        beside=float(_beside(step).sum()),
-        waited=float((moments - starts).sum()),
-        transferred=float((ends - moments).sum()),
+        beside=_beside(step).sum(),
+        waited=(moments - starts).sum(),
+        transferred=(ends - moments).sum(),
         waited_by_others=waited_by_others,
     )
 

@@ -77,6 +77,7 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
         {
             "name": found.trace.operations["name"],
             "ns": found.durations,
+            "bytes": found.trace.operations["bytes"],
             "module": module_codes(found),
             "step": found.occurrence_in(found.step_phase),
         }
@@ -93,11 +94,14 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
         ns = own.groupby("name")["ns"].agg(["size", "sum", "median", "min", "max", "std"])
         ns = ns.sort_values("sum", ascending=False, kind="stable")
         total = found.durations[mask].sum()
+        # Known of copies and fills by the driver alone: else it is negative.
+        moved = own.groupby("name")["bytes"].sum()
         part = described.loc[ns.index].assign(
             phase=phase,
             calls=ns["size"] / found.steps,
             time=found.a_step(ns["sum"]),
             share=ns["sum"] / total if total else np.nan,
+            bytes=moved.where(moved >= 0) / found.steps,
         )
         part = part.join(ns[["median", "min", "max", "std"]] / SECOND)
         parts.append(part.join(composition(found, own, layers)))

@@ -22,7 +22,7 @@ _TIMES = ["start", "end"]
 _COLUMNS = ["view", "lane", "start", "end", "label", "category"]
 
 
-def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
+def timeline(found: Attribution) -> pd.DataFrame:
     """Rows `view, lane, start, end, label, category`, seconds from the view's start; empty without
     a step.
 
@@ -36,14 +36,14 @@ def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
     steps = found.occurrences(found.step_phase)
     by_length = np.argsort(found.lengths[steps.index], kind="stable")
     whole = steps.iloc[by_length[(len(steps) - 1) // 2]]
-    parts = [_view(found, whole, None, pixels).assign(view="step")]
+    parts = [_view(found, whole, None).assign(view="step")]
     ranges = found.trace.ranges
     inside = (ranges["start"] >= whole["start"]) & (ranges["end"] <= whole["end"])
     inside &= (ranges["name"] == attention_code(found)) & (ranges["thread"] == whole["thread"])
     attentions = ranges[inside].sort_values("start")
     if len(attentions):
         middle = attentions.iloc[len(attentions) // 2]
-        own = _view(found, middle, _launched(found, middle), pixels)
+        own = _view(found, middle, _launched(found, middle))
         parts.append(own.assign(view="one attention"))
     return pd.concat(parts, ignore_index=True)[_COLUMNS]
 
@@ -58,7 +58,6 @@ def _view(
     found: Attribution,
     at: pd.Series,
     launched: np.ndarray | None,
-    pixels: int,
 ) -> pd.DataFrame:
     """The lanes of what happens in a view, in its process or thread. at: the view's range;
     launched: mask of the operations, where they are not all that run in it."""
@@ -72,7 +71,7 @@ def _view(
         late = operations["start"].min() - at["start"]
         operations[_TIMES] -= late
         end = max([end, *operations["end"]])
-    edges = np.linspace(0, end - at["start"], pixels + 1)
+    edges = np.linspace(0, end - at["start"], PIXELS + 1)
 
     def of(table: pd.DataFrame, owner: str, until: int = at["end"]) -> pd.DataFrame:
         """By the view's clock, cut at its borders; what the host does at its range's."""

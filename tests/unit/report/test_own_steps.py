@@ -67,7 +67,9 @@ def comparison():
     pair = {"machine": "gpu-a", "study": "ladder", "cell": name, "a": "base", "b": "muon"}
     judged = {"ratio": 0.8, "low": 0.79, "high": 0.81, "verdict": "slower", "in_turns": True}
     pair |= {"quantity": "time", "mode": "step", "phase": "step"} | judged | at
-    return {"series": series, "cells": [made_up.cell(name, MACHINE, **at)], "comparisons": [pair]}
+    replayed = {"quantity": "host_free_time", "ratio": 0.5, "verdict": "slower"}
+    pairs = [pair, pair | replayed | {"low": 0.49, "high": 0.51}]
+    return {"series": series, "cells": [made_up.cell(name, MACHINE, **at)], "comparisons": pairs}
 
 
 @pytest.fixture
@@ -129,6 +131,7 @@ def test_a_pair_has_its_verdict_and_how_far_its_losses_are_apart(data):
     assert (pair.a, pair.b, pair.verdict) == ("base", "muon", "slower")
     assert (pair.before.value, pair.after.value) == (0.04, 0.05)
     assert (pair.gain.value, pair.losses.value) == (0.8, 0.25)
+    assert (pair.gpu_gain.value, pair.gpu_verdict) == (0.5, "slower")
 
 
 def test_the_chapter_is_whole(data, request_for, folders):

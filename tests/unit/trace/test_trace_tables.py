@@ -159,6 +159,9 @@ def test_copies_are_a_category_of_their_phase(export, analyse):
     tables = analyse(export)
     table = tables["categories"].set_index(["phase", "category"])
     moved = table.loc["step", "memory set/copy"]
+    sizes = tables["kernels"].set_index(["phase", "category"])["bytes"]["step"]
+    assert sizes["memory set/copy"].tolist() == [2, 2]  # of 4 bytes in two steps
+    assert sizes.drop("memory set/copy").isna().all()
     assert (moved["calls"], moved["time"]) == (1, pytest.approx(15e-9))  # two in two steps
     assert tables["phases"].set_index("phase").loc["step", "memory_time"] == pytest.approx(15e-9)
 

@@ -14,7 +14,7 @@ from stepscope.report.facts.attention_ways import (
 )
 from stepscope.report.facts.machine import MIXED, SCORE_FORWARD, SCORE_MASK, Chapter
 from stepscope.report.kit.data import Data, Row, grouped, of_ratio
-from stepscope.report.kit.named import frozen
+from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -95,6 +95,12 @@ class Attention(Chapter):
     def ways(self) -> tuple[Way, ...]:
         """Each implementation there."""
         return ways(self.data, self.cell, self._longest)
+
+    @cached_property
+    def refused(self) -> Name | None:
+        """What of the cell cannot run here, each with its reason."""
+        reason = self.data.row("cells", cell=self.cell).get("reason")
+        return Name(reason) if reason else None
 
     @cached_property
     def naive(self) -> Way | None:

@@ -9,8 +9,10 @@ from stepscope.report.kit.data import Data, Row, number, shown
 from stepscope.report.kit.named import frozen
 from stepscope.report.kit.quantity import (
     Maybe,
+    Quantity,
     gap,
     is_below,
+    minus,
     most,
     over,
     plus,
@@ -109,6 +111,11 @@ class Inside(Chapter):
         """All calls, of the forward pass."""
         forward = self.data.row("phases", cell=self.own.cell, phase="forward")
         return share(number(self._attention, "gpu_time", "s"), number(forward, "gpu_time", "s"))
+
+    @cached_property
+    def beside(self) -> Maybe:
+        """All else, of the forward pass."""
+        return minus(Quantity(1.0, "share"), self.of_forward)
 
     @property
     def is_host_behind(self) -> bool:

@@ -124,6 +124,11 @@ class Ladder:
         return [rung for rung in self.after_plain if rung.gain and not rung.has_verdict]
 
     @property
+    def is_union(self) -> bool:
+        """Whether `gpu` of the rungs is the time in which kernels run, since some has no replay."""
+        return any(rung.gpu and not rung.host_free for rung in self.rungs)
+
+    @property
     def clocks(self) -> list[Quantity]:
         """The rungs' SM clocks, the lowest first."""
         known = filter(None, (rung.sm_clock for rung in self.rungs))

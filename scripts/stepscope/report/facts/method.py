@@ -149,7 +149,7 @@ class Method(Chapter):
     def warnings(self) -> tuple[Row, ...]:
         """What profilers and the analyses of their traces warned of, and in how many cells."""
         texts = grouped(self.data.dicts("warnings"), "text").values()
-        return tuple({"text": Name(rows[0]["text"]), "cells": _count(rows)} for rows in texts)
+        return tuple({"warning": Name(rows[0]["text"]), "cells": _count(rows)} for rows in texts)
 
     # What is missing.
 
@@ -242,6 +242,11 @@ def at_once(cells: list[Row]) -> Maybe:
         now[gpu] += change
         most = max(most, len(+now))
     return count(most) if most > 1 else None
+
+
+def is_suspect(torch: str) -> bool:
+    """Whether a release of PyTorch was seen to compile SDPA with wrong gradients, on a GPU."""
+    return torch.startswith("2.11.")
 
 
 def versions(cells: list[Row]) -> tuple[Name, ...]:

@@ -165,7 +165,7 @@ class PageOne(Chapter):
     @property
     def is_suspect(self) -> bool:
         """Whether PyTorch is a release whose compiled SDPA was seen to give wrong gradients."""
-        return any(name.startswith("PyTorch 2.11.") for name in self.versions)
+        return any(method.is_suspect(row["torch"]) for row in self.data.dicts("cells"))
 
     @cached_property
     def versions(self) -> tuple[Name, ...]:

@@ -154,6 +154,23 @@ class Versus:
         return self.row["verdict"]
 
     @property
+    def _replayed(self) -> Row:
+        """The same pair without the host: both replayed from CUDA graphs."""
+        same = {name: self.row[name] for name in ("cell", "a", "b")}
+        return self.data.row("comparisons", quantity="host_free_time", **same)
+
+    @cached_property
+    def gpu_gain(self) -> Maybe:
+        """Times as fast without the host."""
+        row = self._replayed
+        return of_ratio(row | {"table": "comparisons"}) if row else None
+
+    @cached_property
+    def gpu_verdict(self) -> str | None:
+        """Of b without it."""
+        return self._replayed.get("verdict")
+
+    @property
     def uneven(self) -> tuple[Quantity, Quantity] | None:
         """How many items a step of b takes, and of a, where they say so and it is not the same."""
         rows = (self.data.row("models", size=name) for name in (self.b, self.a))
