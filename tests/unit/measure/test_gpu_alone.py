@@ -83,7 +83,7 @@ def test_energy_is_the_counters_between_moves_less_what_the_idle_card_took(monke
 )
 def test_what_cannot_be_captured_is_said_and_gradients_are_as_before(error, status, monkeypatch):
     parameter = SimpleNamespace(grad="gradient")
-    work = SimpleNamespace(parameters=[parameter], _loss="loss")
+    work = SimpleNamespace(parameters=[parameter], _loss="loss", failed=None)
 
     def refuse(_work):
         parameter.grad = None

@@ -173,8 +173,16 @@ class Versus:
     @property
     def uneven(self) -> tuple[Quantity, Quantity] | None:
         """How many items a step of b takes, and of a, where they say so and it is not the same."""
+        return self._unlike("items")
+
+    @property
+    def other_model(self) -> tuple[Quantity, Quantity] | None:
+        """How many parameters b trains, and a, where it is not the same."""
+        return self._unlike("trained")
+
+    def _unlike(self, column: str) -> tuple[Quantity, Quantity] | None:
         rows = (self.data.row("models", size=name) for name in (self.b, self.a))
-        b, a = (number(row, "items", "count") for row in rows)
+        b, a = (number(row, column, "count") for row in rows)
         return (b, a) if a and b and a.value != b.value else None
 
     @cached_property
