@@ -46,20 +46,26 @@ def _worked(
 
 
 def _of_ranges(cell: MeasuredCell) -> Known:
-    """Of one that runs the ranges as they are written."""
-    if cell.shape is None:
+    """Of one that runs the ranges as they are written, and over all scores."""
+    if cell.shape is None or cell.shape.window:
         return {}
     own = FORMATS[cell.spec["precision"]]
     if own.outside or option(cell.spec, "compile") != "none":
         return {}
     at = cell.spec["batch"], cell.spec["context"]
     found = traffic.of_ranges(cell.shape, *at, own.is_autocast)
-    return {("module", name): work for name, work in found.items()}
+    # One sequence's Q and V are views, not copies; a loss in chunks holds the head's backward pass.
+    unlike = {"attention scores", "attention × V"} if cell.spec["batch"] == 1 else set()
+    if option(cell.spec, "loss") == "chunked":
+        unlike.add("LM head")
+    return {("module", name): work for name, work in found.items() if name not in unlike}
 
 
 def _of_kinds(cell: MeasuredCell) -> Known:
-    """Of a step."""
+    """Of a step that sees all keys, and computes nothing twice."""
     if cell.shape is None or cell.place["mode"] != "step":
+        return {}
+    if cell.shape.window or option(cell.spec, "checkpoint"):
         return {}
     own = FORMATS[cell.spec["precision"]]
     numbers = own.bytes, FORMATS[own.outside].bytes if own.outside else own.bytes

@@ -68,19 +68,24 @@ class Ranges(TorchDispatchMode):
         return result
 
 
-def test_ranges_move_what_their_operators_read_and_write():
-    """In fp32 on the CPU, operator by operator; what goes over rows or masks alone is left out."""
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_ranges_move_what_their_operators_read_and_write(is_mixed):
+    """On the CPU, operator by operator; what goes over rows or masks alone is left out. Under
+    autocast a CPU casts the tables of RoPE another way than a GPU."""
     shape = ModelShape(d_model=128, d_ff=256, num_layers=2, num_heads=4, vocab_size=512)
     model = TransformerLM(shape, 256, attention)
     tokens = torch.zeros(2, 256, dtype=torch.int64)
-    model(tokens)  # makes the mask that is kept
-    with Ranges() as counted:
+    mixed = torch.autocast("cpu", torch.bfloat16, enabled=is_mixed)
+    with mixed:
+        model(tokens)  # makes the mask that is kept
+    with Ranges() as counted, mixed:
         ranges.turn_on(counted.opened)
         model(tokens)
     ranges.turn_on(None)
-    found = traffic.of_ranges(shape, 2, 256, is_mixed=False)
+    found = traffic.of_ranges(shape, 2, 256, is_mixed)
     for name, (_, moved) in found.items():
-        assert moved == pytest.approx(counted.moved[name], rel=0.06), name
+        if not (is_mixed and name.startswith("RoPE")):
+            assert moved == pytest.approx(counted.moved[name], rel=0.06), name
 
 
 def test_ranges_multiply_what_pytorch_counts():
