@@ -128,9 +128,22 @@ class Versus:
         """The one that is judged."""
         return Name(self.row["b"])
 
-    def _of(self, variant: str, quantity: str) -> Maybe:
-        return self.data.measured(
-            quantity, cell=self.row["cell"], variant=variant, phase=[WHOLE, ""]
+    def _of(self, variant: str, quantity: str, phases: tuple[str, ...] = (WHOLE, "")) -> Maybe:
+        own = {"cell": self.row["cell"], "variant": variant, "phase": list(phases)}
+        return self.data.measured(quantity, **own)
+
+    @cached_property
+    def phases(self) -> tuple[Row, ...]:
+        """The phases of both, in turns: those of b first."""
+        rows = self.data.series(cell=self.row["cell"], quantity="time", variant=[self.b, self.a])
+        names = dict.fromkeys(row["phase"] for row in rows if row["phase"] != WHOLE)
+        return tuple(
+            {
+                "name": Name(name),
+                "after": self._of(self.b, "time", (name,)),
+                "before": self._of(self.a, "time", (name,)),
+            }
+            for name in names
         )
 
     @cached_property
