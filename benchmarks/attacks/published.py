@@ -82,7 +82,8 @@ def spoil(file: Path, way: str, draw: random.Random) -> str:
 
 def impossible(tables: Path) -> str:
     """A published value in the tables that nothing can have, or one of our own."""
-    table = pd.read_csv(tables / "published.csv", keep_default_na=False, na_values=[""])
+    # Text may look like a number that pandas cannot hold.
+    table = pd.read_csv(tables / "published.csv", usecols=["value"])
     for value in table["value"].dropna():
         if not 0 <= value < MOST:
             return f"published value {value}"
