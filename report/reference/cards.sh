@@ -20,11 +20,12 @@ from stepscope.results.tables import Tables
 found = []
 for tables in map(Tables, map(Path, sys.argv[1:])):
     own = tables["models"].query("reference != ''")["size"]  # of which another may be called so
-    found.append(cards.measured(tables["series"], tables["cells"]).query("size not in @own"))
+    found.append(cards.measured(tables["series"], tables["cells"], tables["models"]).query("size not in @own"))
 every = pd.concat(found, ignore_index=True).drop(columns=["machine", "cell"])
 best = every.sort_values("value").groupby([*cards.LIKE, "card", "unit"], dropna=False)["value"]
 # Of a card that was measured several times: the best rate, the least time.
 least, most = best.first().reset_index(), best.last().reset_index()
 kept = pd.concat([least[least["unit"] == "s"], most[most["unit"] != "s"]]).sort_values([*cards.LIKE, "card"])
+kept["parameters"] = kept["parameters"].astype("Int64")
 kept.to_csv(cards.REFERENCE, index=False, float_format="%.5g")
 PYTHON

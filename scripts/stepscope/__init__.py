@@ -4,8 +4,12 @@ takes from it, `from stepscope import Step, phase, record`."""
 import importlib
 from typing import Any
 
-from stepscope.step import Step as Step
-from stepscope.step import phase as phase
+
+def __getattr__(name: str) -> Any:
+    """Step and phase, once they are asked for: no cell of ours depends on them."""
+    if name in ("Step", "phase"):
+        return getattr(importlib.import_module(f"{__name__}.step"), name)
+    raise AttributeError(name)
 
 
 def record(*given: Any, **named: Any) -> Any:

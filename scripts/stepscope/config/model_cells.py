@@ -59,7 +59,8 @@ def learning_cells(target: Target) -> list[Cell]:
 
 def learner_name(variant: dict) -> str:
     """What a variant of the learning study is called: `bf16`, `fp16-scaled`."""
-    values = ["scaled" if key == "scaled" else str(value) for key, value in variant.items()]
+    chosen = {key: value for key, value in variant.items() if value is not False}
+    values = ["scaled" if key == "scaled" else str(value) for key, value in chosen.items()]
     return "-".join(values)
 
 

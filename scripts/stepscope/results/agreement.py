@@ -47,17 +47,18 @@ def of_rungs(cell: MeasuredCell) -> dict[str, dict]:
     rungs = [rung["name"] for rung in cell.spec.get("variants", [])]
     computed = {name: checks[name] for name in rungs if checks.get(name)}
     if is_step(cell.spec):
-        return _losses_compared(computed)
+        return _losses_compared(computed, checks.get(rungs[0]) or {})
     return compared(computed, {name: precision_of(cell, name) for name in computed})
 
 
-def _losses_compared(computed: dict[str, dict]) -> dict[str, dict]:
-    """Of steps of one's own how far the losses of their first steps are from the first variant's;
-    nothing is judged, since their optimizers may differ."""
-    first = next(iter(computed.values()), {})
+def _losses_compared(computed: dict[str, dict], first: dict) -> dict[str, dict]:
+    """Of steps of one's own how far the losses of their first steps are from those of `first`, the
+    first variant; nothing is judged, since their optimizers may differ. {} where it tells none."""
     found = {}
     for name, one in computed.items():
-        pairs = zip(one["losses"], first["losses"], strict=False)
+        pairs = list(zip(one["losses"], first.get("losses", []), strict=False))
+        if not pairs:
+            continue
         off = max(_relative(own, reference) for own, reference in pairs)
         found[name] = {"difference": None, "tolerance": None, "loss_difference": off, "same": True}
     return found

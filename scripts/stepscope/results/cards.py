@@ -5,6 +5,7 @@ the ceilings, and what the GPU works in plain steps. A card is *slower* or *fast
 it is beyond all of them by more than FAR, else *like them*.
 """
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -14,25 +15,34 @@ from stepscope.results.tables import where
 
 REFERENCE = Path(__file__).with_name("cards.csv")
 FAR = 0.05
-LIKE = ["gpu", "quantity", "size", "context", "batch", "precision"]
+# A size may be another model elsewhere: parameters tell, of which an operation has none.
+LIKE = ["gpu", "quantity", "size", "parameters", "context", "batch", "precision"]
 
 
-def measured(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+def measured(series: pd.DataFrame, cells: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """LIKE, machine, cell, card, unit and value: the rates of bursts, and times of plain steps'
-    kernels. series, cells: the tables."""
+    kernels. series, cells, models: the tables. card: a digest of its UUID."""
     rates = where(series, study="ceilings", quantity="rate", variant="burst")
     plain = where(series, study="timing", mode="step", phase="step", options="")
     both = pd.concat([rates, where(plain, quantity="busy_time")], ignore_index=True)
-    cards = cells[["cell", "gpu", "gpu_uuid"]].rename(columns={"gpu_uuid": "card"})
+    cards = cells[["cell", "gpu"]].assign(card=cells["gpu_uuid"].map(_digest))
     found = both.rename(columns={"median": "value"}).merge(cards[cards["gpu"] != ""], on="cell")
+    known = models.drop_duplicates("size").set_index("size")["parameters"]
+    found["parameters"] = found["size"].map(known).where(found["study"] == "timing")
     return found[[*LIKE, "machine", "cell", "card", "unit", "value"]].dropna(subset="value")
 
 
-def rows(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+def _digest(uuid: object) -> str:
+    return hashlib.sha256(str(uuid).encode()).hexdigest()[:8]
+
+
+def rows(series: pd.DataFrame, cells: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """Those of them that another card's is known of, with the least and the most of the others."""
-    known = pd.read_csv(REFERENCE, dtype=dict.fromkeys(("gpu", "size"), "object"))
     # Where no cell has a context, the column has no type.
-    own = measured(series, cells).astype({"context": float, "batch": float})
+    numbers = dict.fromkeys(("parameters", "context", "batch"), float)
+    texts = dict.fromkeys(("gpu", "quantity", "size", "precision", "card"), "object")
+    known = pd.read_csv(REFERENCE, dtype=numbers | texts)
+    own = measured(series, cells, models).astype(numbers)
     both = own.merge(known[[*LIKE, "card", "value"]], on=LIKE, suffixes=("", "_of_other"))
     of_others = both[both["card"] != both["card_of_other"]].groupby(["cell", *LIKE], dropna=False)
     spread = of_others.agg(
@@ -46,5 +56,6 @@ def rows(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     is_time = found["unit"] == "s"
     slower, faster = is_below.mask(is_time, is_above), is_above.mask(is_time, is_below)
     standing = np.select([slower, faster], ["slower", "faster"], "like them")
-    of_place = ["gpu", "size", "context", "batch", "precision"]  # as their cells have them
+    # As their cells have them.
+    of_place = ["gpu", "size", "parameters", "context", "batch", "precision"]
     return found.drop(columns=["card", *of_place]).assign(standing=standing)

@@ -83,8 +83,9 @@ def _of_phases(cell: MeasuredCell) -> Known:
     of_model = cell.shape.parameters if cell.shape else cell.own_model.get("trainable_parameters")
     trained = of_model or np.nan
     moved = BYTES.get(option(cell.spec, "optimizer"), np.nan)
+    whole = models.flop(cell, cell.place["mode"]) or np.nan
     return {
-        ("step",): (both, np.nan),
+        ("step",): (whole, np.nan),
         ("forward",): (forward, np.nan),
         ("inference",): (forward, np.nan),
         ("backward",): (both - forward, np.nan),

@@ -6,20 +6,21 @@ import pandas as pd
 import pytest
 from stepscope.results import cards
 
-HEAD = "gpu,quantity,size,context,batch,precision,card,unit,value"
+HEAD = "gpu,quantity,size,parameters,context,batch,precision,card,unit,value"
 KNOWN = """
-T4,rate,matmul,,,bf16,a,FLOP/s,100
-T4,rate,matmul,,,bf16,b,FLOP/s,102
-T4,rate,matmul,,,fp32,a,FLOP/s,10
-T4,busy_time,small,128,4,bf16,a,s,0.010
-T4,busy_time,small,128,4,bf16,b,s,0.012
-L4,rate,matmul,,,bf16,c,FLOP/s,50
+T4,rate,matmul,,,,bf16,a,FLOP/s,100
+T4,rate,matmul,,,,bf16,b,FLOP/s,102
+T4,rate,matmul,,,,fp32,a,FLOP/s,10
+T4,busy_time,small,1000,128,4,bf16,a,s,0.010
+T4,busy_time,small,1000,128,4,bf16,b,s,0.012
+L4,rate,matmul,,,,bf16,c,FLOP/s,50
 """
 CELLS = [
     {"cell": "t4/ceilings/matmul/bf16", "gpu": "T4", "gpu_uuid": "mine"},
     {"cell": "t4/timing/small/ctx128/bf16", "gpu": "T4", "gpu_uuid": "mine"},
     {"cell": "cpu/ceilings/matmul/bf16", "gpu": "", "gpu_uuid": ""},
 ]
+MODEL = {"parameters": 1000}
 RATE = {"study": "ceilings", "quantity": "rate", "variant": "burst", "size": "matmul"}
 RATE |= {"context": math.nan, "batch": math.nan, "precision": "bf16", "unit": "FLOP/s"}
 BUSY = {"study": "timing", "quantity": "busy_time", "variant": "step", "size": "small"}
@@ -36,7 +37,8 @@ def found(tmp_path, monkeypatch):
 
     def rows(*series):
         made = pd.DataFrame(series).assign(machine="t4")
-        return cards.rows(made, pd.DataFrame(CELLS)).to_dict("records")
+        models = pd.DataFrame([{"size": "small", "parameters": MODEL["parameters"]}])
+        return cards.rows(made, pd.DataFrame(CELLS), models).to_dict("records")
 
     return rows
 
@@ -91,8 +93,14 @@ def test_what_is_committed_is_of_several_cards():
 
 
 def test_a_card_is_not_held_against_itself(found, monkeypatch):
-    monkeypatch.setitem(CELLS[0], "gpu_uuid", "a")
+    monkeypatch.setattr(cards, "_digest", {"mine": "a"}.get)
     plain = dict.fromkeys(("mode", "phase", "options"), "")
     (row,) = found(plain | rate(100.0))
     assert (row["cards"], row["low"], row["high"]) == (1, 102, 102)
     assert found(plain | rate(10.0, precision="fp32")) == []
+
+
+def test_another_model_of_the_same_name_is_not_beside(found, monkeypatch):
+    plain = dict.fromkeys(("mode", "phase", "options"), "")
+    monkeypatch.setitem(MODEL, "parameters", 2000)
+    assert found(plain | busy(0.02)) == []

@@ -11,7 +11,7 @@ from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.timed import Timed, timed
 from stepscope.report.kit.data import Row
 from stepscope.report.kit.named import frozen
-from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, joined
+from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, joined, value_of
 
 LOOSE = 0.1  # half an interval that a reader should be told of
 MOST = 3  # that are told
@@ -71,9 +71,10 @@ class Doubts(Chapter):
 
     @cached_property
     def slower(self) -> Row | None:
-        """What the card does slower than all others of its type that are known."""
+        """What the card does slower than all others of its type that are known, of several."""
         rows = method.beside_others(self.data)
-        return next((row for row in rows if row["standing"] == "slower"), None)
+        slower = (row for row in rows if row["standing"] == "slower")
+        return next((row for row in slower if value_of(row["cards"]) > 1), None)
 
     @property
     def _cells(self) -> list[Row]:

@@ -50,11 +50,17 @@ class Learning(Chapter):
         return count(self.place.batch * self.place.context)
 
     @cached_property
-    def is_rescued(self) -> bool:
-        """Whether a precision that does not learn does so with its loss scaled."""
-        lost = {each["own_precision"] for each in self.lost if not each["is_scaled"]}
+    def rescued(self) -> tuple[Row, ...]:
+        """Those that do not learn, in a precision that does so with the loss scaled."""
         learn = [each for each in self.variants if each not in self.lost]
-        return any(each["is_scaled"] and each["own_precision"] in lost for each in learn)
+        scaled = {each["own_precision"] for each in learn if each["is_scaled"]}
+        plain = (each for each in self.lost if not each["is_scaled"])
+        return tuple(each for each in plain if each["own_precision"] in scaled)
+
+    @property
+    def condemned(self) -> tuple[Row, ...]:
+        """The others that do not learn."""
+        return tuple(each for each in self.lost if each not in self.rescued)
 
     def of(self, precision: str) -> Row | None:
         """The first variant that was trained in a precision."""

@@ -119,7 +119,8 @@ class Parallel(Chapter):
         each = minus(self._measured("peak_asked", name), parts.get("all"))
         if positive(each):
             room = usable(value_of(self.machine.memory)) - value_of(parts["all"])
-            count = max(0, int(room / (value_of(each) / self.place.batch)))
+            # What ran fits, whatever is to be left free.
+            count = max(self.place.batch, int(room / (value_of(each) / self.place.batch)))
             held["largest"] = Quantity(count, "count", cells=(self.cell,))
         return held
 
