@@ -39,7 +39,7 @@ def _digest(uuid: object) -> str:
 def rows(series: pd.DataFrame, cells: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """Those of them that another card's is known of, with the least and the most of the others."""
     # Where no cell has a context, the column has no type.
-    numbers = dict.fromkeys(("parameters", "context", "batch"), float)
+    numbers = dict.fromkeys(("parameters", "context", "batch"), "float64")
     texts = dict.fromkeys(("gpu", "quantity", "size", "precision", "card"), "object")
     known = pd.read_csv(REFERENCE, dtype=numbers | texts)
     own = measured(series, cells, models).astype(numbers)
