@@ -1,12 +1,8 @@
 """A browser for the tests of the pages; without one, or what drives it, they are skipped."""
 
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit/report"))  # made_up
 
 
 @pytest.fixture(scope="session")

@@ -6,13 +6,12 @@ import re
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import made_up
 import pytest
+from common import ROOT
 from stepscope.report import explorer, links
 
-ROOT = Path(__file__).resolve().parents[2]
 CELL = "gpu-a/attention/d64/bf16"
 TASKS = re.findall(r"\| `(#[^`]+)` \| (.+)", (ROOT / "docs/report.md").read_text())
 DRAWN = "document.documentElement.dataset.drawn"

@@ -3,15 +3,14 @@ it was asked."""
 
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from common import ROOT
 from stepscope.formulas import fits, footprint
 from stepscope.formulas.footprint import OPTIONS, Setup
 from stepscope.formulas.options import values
 from stepscope.report.fits import document
 
-ROOT = Path(__file__).resolve().parents[2]
 DRAWN = "document.documentElement.dataset.drawn"
 SETUPS = 200
 LLAMA = "model=Llama 3.2 1B&card=RTX 4090"

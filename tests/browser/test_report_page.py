@@ -1,13 +1,10 @@
 """The report in a browser: themes, a phone's width, print, keyboard and screen readers."""
 
-from pathlib import Path
-
 import made_up
 import pytest
+from common import ROOT
 from stepscope.figures import draw_all
 from stepscope.report import book
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")

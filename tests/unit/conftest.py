@@ -4,13 +4,11 @@ import importlib.util
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
+from common import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(Path(__file__).parent))
 SCRIPTS = str(ROOT / "scripts")
 # On a CPU kernels run in Triton's interpreter. Triton looks at this when it is imported and when a
 # kernel is defined, later no more. It must not stay: programs that tests start would find an

@@ -7,12 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ab
 import pandas as pd
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-import ab  # noqa: E402 - a program
 
 NOISE = (
     0.002,

@@ -5,9 +5,9 @@ import ast
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from common import ROOT
+
 LIBRARY = ROOT / "scripts/stepscope"
 
 # Each package or module at the top may import, and name, only those that stand before it.

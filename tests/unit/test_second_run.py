@@ -1,18 +1,13 @@
 """benchmarks/second_run.py on made-up tables of two runs; and the share by which a planted step is
 longer."""
 
-import sys
 import time
-from pathlib import Path
 
 import pandas as pd
+import planted_ladder
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "scripts")]
-import planted_ladder  # noqa: E402 - a program
-import second_run  # noqa: E402
-from stepscope.results import tables  # noqa: E402
+import second_run
+from stepscope.results import tables
 
 CELL = {
     "study": "ladder",

@@ -1,13 +1,8 @@
 """Projects for the tests of the workflow."""
 
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # projects, recipes
-
 from projects import Project, copy_of_code
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from common import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 PARTS = ("Snakefile", "rules", "scripts", "envs", "profiles", "report")
 POINT = {"size": ["alpha"], "context": [8], "precision": ["fp32"]}

@@ -2,16 +2,15 @@
 for one test."""
 
 import os
-from pathlib import Path
 
 import pytest
+from common import ROOT
 from snakemake.utils import update_config
 from stepscope.config.code_digest import Sources
 from stepscope.config.config import validated
 from stepscope.machine import gpus, identity
 from stepscope.yaml_files import read_yaml
 
-ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = ROOT / "rules/config.schema.yaml"
 
 

@@ -1,12 +1,10 @@
 """What in a source file changes its digest, and what does not, on any Python."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
+from common import SCRIPTS
 from stepscope.config.code_digest import Sources, source_digest
-
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 
 CODE = """
 def scaled(x, factor=2):

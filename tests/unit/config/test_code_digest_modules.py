@@ -4,9 +4,9 @@ import ast
 import importlib
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from common import SCRIPTS
 from stepscope.config.code_digest import (
     WITH_EFFECT,
     WITHOUT_EFFECT,
@@ -17,7 +17,6 @@ from stepscope.config.code_digest import (
 from stepscope.config.studies import STUDIES
 from stepscope.model.chosen import PACKAGES
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 MEASURING = [f"{study.program}.py" for study in STUDIES]
 CHAIN = {
     "program": "import stepscope.config.first",

@@ -1,6 +1,7 @@
 """The configuration: presets, and the cells of a grid."""
 
 import pytest
+from common import one_line
 from stepscope.config import ConfigError
 from stepscope.config.studies import ATTENTION, LADDER, LEARNING, STUDIES
 from stepscope.yaml_files import read_yaml
@@ -32,19 +33,15 @@ ENTRY = {"implementation": ["naive"], "d_head": [16], "precision": ["fp32"], "le
     ],
 )
 def test_an_attention_grid_that_cannot_be_is_one_line(over, words, cells_of):
-    with pytest.raises(ConfigError) as refused:
-        cells_of(ATTENTION, ENTRY | over)
-    assert str(refused.value) == f"config key attention.grid.cpu: {words}"
+    said = one_line(ConfigError, cells_of, ATTENTION, ENTRY | over)
+    assert said == f"config key attention.grid.cpu: {words}"
 
 
 def test_two_entries_that_say_different_things_of_a_cell_are_refused(cells_of):
-    with pytest.raises(ConfigError) as refused:
-        cells_of(ATTENTION, ENTRY | {"batch": [8]}, ENTRY | {"batch": [8], "lengths": [128]})
-    assert (
-        str(refused.value)
-        == "config key attention.grid: machine/attention/d16/fp32 is there with two lengths; make"
-        " one of them"
-    )
+    entry = ENTRY | {"batch": [8]}
+    said = one_line(ConfigError, cells_of, ATTENTION, entry, entry | {"lengths": [128]})
+    words = "machine/attention/d16/fp32 is there with two lengths; make one of them"
+    assert said == f"config key attention.grid: {words}"
 
 
 def test_a_cell_of_attention_has_its_implementations_as_variants_and_options_in_its_name(cells_of):

@@ -2,13 +2,12 @@
 
 import ast
 import sys
-from pathlib import Path
 
 import yaml
+from common import ROOT
 from stepscope.config.code_digest import PACKAGE, Sources, imported
 from stepscope.config.studies import STUDIES
 
-ROOT = Path(__file__).resolve().parents[3]
 CALLED = {"pynvml": "nvidia-ml-py", "yaml": "pyyaml"}  # where a package's name is another
 BROUGHT = {"numpy", "triton"}  # by pandas and by torch
 # What a model of one's own is made of, and what plans a run.

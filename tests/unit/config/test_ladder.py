@@ -1,6 +1,7 @@
 """The ladder's cells: a place each, with the rungs and asides as variants."""
 
 import pytest
+from common import one_line
 from stepscope.config import ConfigError
 from stepscope.config.code_digest import modules_of
 from stepscope.config.studies import LADDER
@@ -112,9 +113,7 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
     ],
 )
 def test_a_ladder_that_is_wrong_is_named(changes, shown, make_config):
-    with pytest.raises(ConfigError) as error:
-        laid_out(make_config, **changes)
-    assert shown in str(error.value) and len(str(error.value).splitlines()) == 1
+    assert shown in one_line(ConfigError, laid_out, make_config, **changes)
 
 
 def test_a_place_that_is_there_twice_is_one_cell(make_config):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from common import one_line
 from stepscope.config import ConfigError, own_models
 from stepscope.config.code_digest import modules_of
 from stepscope.config.grid import words_of
@@ -148,9 +149,7 @@ WRONG = [
 def test_what_cannot_be_a_model_is_one_line(models, message, make_config):
     config = make_config()
     config["models"] = models
-    with pytest.raises(ConfigError) as error:
-        own_models.specs(config)
-    assert str(error.value).startswith(message) and "\n" not in str(error.value)
+    assert one_line(ConfigError, own_models.specs, config).startswith(message)
 
 
 def test_a_name_that_neither_a_size_nor_a_model_has_is_one_line(config):

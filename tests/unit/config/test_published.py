@@ -1,6 +1,7 @@
 """Which files of published figures a report is set beside."""
 
 import pytest
+from common import one_line
 from stepscope.config import ConfigError
 from stepscope.config.published import published_files
 
@@ -25,9 +26,6 @@ def test_the_projects_files_come_first_in_their_order(folder):
 
 @pytest.mark.parametrize("path", ["none.csv", "own"])
 def test_a_file_that_is_not_there_is_named_with_its_key(path, folder):
-    with pytest.raises(ConfigError) as error:
-        published_files({"published": ["mine.csv", path]}, folder / "own")
-    assert (
-        str(error.value)
-        == f"config key published[1]: there is no file {path!r}; give a path from {folder}"
-    )
+    config = {"published": ["mine.csv", path]}
+    said = one_line(ConfigError, published_files, config, folder / "own")
+    assert said == f"config key published[1]: there is no file {path!r}; give a path from {folder}"

@@ -13,12 +13,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from common import SCRIPTS
 from snakemake_interface_logger_plugins.common import LogEvent
 from stepscope.config import run
 from stepscope.config.run import OneLineAJob, measuring, unlockable, unusable
 from stepscope.machine.locks import lock_run
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TAKE = "from stepscope.machine.locks import *; print(lock_run(Path(sys.argv[2])), flush=True)"
 
 

@@ -2,14 +2,13 @@
 copy of the code."""
 
 import shutil
-from pathlib import Path
 
 import pytest
+from common import SCRIPTS
 from stepscope.config.registry import Registry
 from stepscope.config.studies import STUDIES
 from stepscope.machine.labels import Hardware
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 RUN_THE_MODEL = {"timing", "ladder", "profile", "memory", "precision"}
 
 

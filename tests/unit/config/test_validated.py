@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from common import ROOT
 from snakemake.cli import parse_config
 from snakemake.utils import update_config
 from stepscope.config import ConfigError
@@ -15,7 +16,7 @@ from stepscope.model.chosen import PACKAGES, names
 from stepscope.model.formats import PRECISIONS
 from stepscope.yaml_files import read_yaml, unreadable, unreadable_of
 
-SCHEMA = Path(__file__).resolve().parents[3] / "rules/config.schema.yaml"
+SCHEMA = ROOT / "rules/config.schema.yaml"
 NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
 GRID_ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
 

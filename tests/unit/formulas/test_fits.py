@@ -5,15 +5,14 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from common import ROOT
 from stepscope.formulas import fits
 from stepscope.formulas.footprint import Setup, group, total
 from stepscope.model.shape import ModelShape
 
 TINY = "d_model=8,d_ff=8,num_layers=1"
-ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "scripts/fits.py"
 # Billions, as the models' cards and papers state them.
 PARAMETERS = {

@@ -3,24 +3,19 @@ joint graph."""
 
 import functools
 import statistics
-import sys
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
+import predicted_peaks
 import pytest
 import torch
+from common import ROOT
 from stepscope.formulas import fits, page
 from stepscope.formulas.footprint import DTYPE_BYTES, Setup, group, total
 from stepscope.formulas.footprint_peak import peak
 from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import Block, RotaryEmbedding
-
-ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-import predicted_peaks  # noqa: E402
 
 # Kind -> the largest median error, and the largest of all: what the page says.
 ALLOWED = {

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from common import SNAPSHOTS
 from stepscope.formulas import footprint
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import first_context_that_fails, moments, peak
@@ -23,8 +24,6 @@ from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
 from stepscope.results.formula_of_tensor import formula_of
 
-ROOT = Path(__file__).parents[3]
-RECORDINGS = ROOT / "tests/unit/snapshot/recordings"
 WORKSPACE = 32 * 2**20  # cuBLAS on an H100, for each thread that multiplies
 THREADS = {"inference": 1, "step": 2}
 
@@ -270,11 +269,11 @@ def test_roots_of_the_optimizers(optimizer, parameters_of_roots):
 
 
 def _recorded(name):
-    spec = json.loads((RECORDINGS / name / "truth.json").read_text())["spec"]
+    spec = json.loads((SNAPSHOTS / name / "truth.json").read_text())["spec"]
     shape = ModelShape(
         spec["d_model"], spec["d_ff"], spec["num_layers"], spec["num_heads"], spec["vocab_size"]
     )
-    known = json.loads(gzip.decompress((RECORDINGS / name / "known.json.gz").read_bytes()))
+    known = json.loads(gzip.decompress((SNAPSHOTS / name / "known.json.gz").read_bytes()))
     return Setup(shape, spec["batch"], spec["context"], spec["precision"]), known
 
 
@@ -303,9 +302,7 @@ def test_saved_tensors_recorded_on_an_h100(name):
 )
 def test_peak_recorded_on_an_h100(name):
     setup, known = _recorded(name)
-    snapshot = pickle.loads(
-        gzip.decompress((RECORDINGS / name / "snapshot.pickle.gz").read_bytes())
-    )
+    snapshot = pickle.loads(gzip.decompress((SNAPSHOTS / name / "snapshot.pickle.gz").read_bytes()))
     changes = {"alloc": 1, "free_completed": -1}
     totals = [
         0,

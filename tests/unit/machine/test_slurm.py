@@ -1,11 +1,11 @@
 """What a run asks Slurm before it submits anything: answers of programs that stand in for
 Slurm's."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import yaml
+from common import ROOT
 from stepscope.machine import slurm
 from stepscope.machine.labels import Hardware
 
@@ -154,7 +154,7 @@ def test_the_end_of_a_job_must_be_seen(programs, age, command, accounting, compl
 
 
 def test_the_profile_repeats_the_default_one_which_it_replaces():
-    profiles = Path(__file__).resolve().parents[3] / "profiles"
+    profiles = ROOT / "profiles"
     default, on_slurm = (
         yaml.safe_load((profiles / name / "config.yaml").read_text())
         for name in ("default", "slurm")

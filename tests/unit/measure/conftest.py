@@ -7,12 +7,11 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from common import SCRIPTS
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TINY = {
     "study": "timing",
     "d_model": 8,

@@ -2,9 +2,9 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from common import SCRIPTS
 from stepscope.formulas import footprint_peak
 from stepscope.formulas.footprint import Setup
 from stepscope.model import chosen
@@ -13,7 +13,6 @@ from stepscope.model.formats import FORMATS, PRECISIONS
 from stepscope.model.precisions import Format
 from stepscope.model.shape import ModelShape
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 SILENT = '''"""An optimizer that does not say what it keeps."""
 
 from stepscope.model.about import Optimizer

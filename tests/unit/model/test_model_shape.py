@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from common import one_line
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model
 
@@ -35,9 +36,8 @@ def test_rotary_tables_are_shared_and_not_saved():
 @pytest.mark.parametrize("value", [0, -8, 8.0, "8", True, None])
 def test_each_field_must_be_a_positive_integer(field, value):
     good = {"d_model": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2, "vocab_size": 10}
-    with pytest.raises(ValueError) as error:
-        ModelShape(**good | {field: value})
-    assert str(error.value) == f"{field} must be a positive integer, not {value!r}"
+    said = one_line(ValueError, ModelShape, **good | {field: value})
+    assert said == f"{field} must be a positive integer, not {value!r}"
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,4 @@ def test_each_field_must_be_a_positive_integer(field, value):
     ],
 )
 def test_heads_divide_d_model_into_even_dimensions(given, said):
-    with pytest.raises(ValueError) as error:
-        ModelShape(*given)
-    assert str(error.value) == said
+    assert one_line(ValueError, ModelShape, *given) == said

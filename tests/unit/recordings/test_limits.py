@@ -7,6 +7,7 @@ import signal
 
 import pandas as pd
 import pytest
+from common import one_line
 from stepscope.recordings import limits, text
 from stepscope.recordings.limits import LimitError, Limits, within
 from stepscope.recordings.tables import write_tables
@@ -48,9 +49,7 @@ def test_what_is_made_or_raised_comes_back():
     ],
 )
 def test_what_fails_is_one_line(most, work, told):
-    with pytest.raises(LimitError) as error:
-        within(most, "file", work, ())
-    assert str(error.value).startswith(told) and "\n" not in str(error.value)
+    assert one_line(LimitError, within, most, "file", work, ()).startswith(told)
 
 
 def test_memory_below_the_limit_is_granted():

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from common import SCRIPTS, STRANGERS
 from in_process import run_program
 from stepscope.recordings.tables import write_tables
-
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
-FILES = Path(__file__).resolve().parents[2] / "data" / "strangers"
 
 
 def written(folder, *names):
@@ -40,7 +38,7 @@ def test_names_that_utf_8_does_not_hold(tmp_path):
 )
 def test_files_whose_names_are_no_utf_8(tmp_path, monkeypatch, capsys, program, name):
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff" + name.encode()))
-    path.write_bytes((FILES / name).read_bytes())
+    path.write_bytes((STRANGERS / name).read_bytes())
     out = tmp_path / "out"
     words = [path, "--out", out, "--html", tmp_path / "page.html"]
     done = run_program(SCRIPTS / program, words, monkeypatch, capsys)

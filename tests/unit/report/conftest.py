@@ -1,18 +1,13 @@
 """Reports of made-up tables."""
 
 import shutil
-import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import made_up
+import pytest
+from common import ROOT
 from stepscope.report.book import Request
 from stepscope.report.kit.data import Data
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="session")

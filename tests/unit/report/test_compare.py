@@ -4,13 +4,11 @@ import importlib.util
 import re
 import sys
 import zipfile
-from pathlib import Path
 
 import pandas as pd
 import pytest
+from common import ROOT
 from stepscope.report import compare
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture

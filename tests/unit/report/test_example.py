@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from common import ROOT
 from stepscope.report import book
 from stepscope.report.facts import attention, ladder, ladders, precision
 from stepscope.report.facts.machine import machine
 from stepscope.report.kit.data import Data
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "report/example"
+EXAMPLES = ROOT / "report/example"
 WEIGHTS, TOKENS = 32 * (4 * 2560**2 + 3 * 2560 * 10_240), 512 * 4  # of the blocks' products
 
 

@@ -5,15 +5,14 @@ import csv
 import gzip
 import json
 import re
-from pathlib import Path
 from urllib.parse import parse_qsl
 
 import made_up
 import pytest
+from common import ROOT
 from stepscope.report import explorer
 from stepscope.results.schema import QUANTITIES, TABLES
 
-ROOT = Path(__file__).resolve().parents[3]
 OWN = {"show", "of", "table", "rows", "columns", "facet", "stat", "sort", "card"}
 OF_A_CELL = {"cell", "size", "context", "batch", "precision", "study", "machine", "mode", "options"}
 DOCUMENTED = re.findall(r"`(#[^`]+)`", (ROOT / "docs/report.md").read_text())

@@ -5,10 +5,10 @@ import re
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
+from common import ROOT
 from stepscope.figures import OF_ALL, OF_MACHINE, theme
 from stepscope.report import book, links
 from stepscope.report.kit.data import Data
@@ -17,7 +17,6 @@ from stepscope.report.kit.view import values_of
 from stepscope.results.schema import NUMBER, TABLES
 from stepscope.results.tables import Tables
 
-ROOT = Path(__file__).resolve().parents[3]
 MACHINE = "nvidia-h200"
 LARGE = ("timeline", "memory_timeline")  # no table of a page is of these
 AXES = ("show", "of", "table", "rows", "columns", "facet", "stat", "sort")

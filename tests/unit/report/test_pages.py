@@ -3,17 +3,16 @@ live."""
 
 import json
 import re
-from pathlib import Path
 
 import made_up
 import pytest
+from common import ROOT
 from stepscope.config.studies import STUDIES
 from stepscope.report import book
 from stepscope.report.kit import page
 from stepscope.report.kit.data import Data
 from stepscope.results.schema import TABLES
 
-ROOT = Path(__file__).resolve().parents[3]
 TEMPLATES = sorted((ROOT / "report" / "chapters").glob("*.md.j2"))
 
 

@@ -2,15 +2,14 @@
 
 import html
 import re
-from pathlib import Path
 
 import pandas as pd
 import pytest
+from common import ROOT
 from stepscope.report import recordings
 from stepscope.snapshot import analysis as snapshots
 from stepscope.trace import analysis as traces
 
-ROOT = Path(__file__).resolve().parents[3]
 TEMPLATES = ROOT / "report"
 BAD = "<script>alert(1)</script>|*x*"
 

@@ -5,11 +5,11 @@ import math
 import re
 import statistics
 import sys
-from pathlib import Path
 
 import aggregate
 import pandas as pd
 import pytest
+from common import ROOT
 from stepscope.formulas.flops import step_flops
 from stepscope.model.shape import ModelShape
 from stepscope.report.tables_page import page
@@ -19,7 +19,6 @@ from stepscope.results.tables import Tables
 
 from tests.unit.results.cells import SHAPE, Results, sample, turns
 
-ROOT = Path(__file__).resolve().parents[3]
 TIMING = "lab/timing/nano/ctx32/fp32"
 RUNGS = [
     {"name": "fp32", "precision": "fp32"},

@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from common import ROOT
 
-PROGRAM = Path(__file__).resolve().parents[3] / "benchmarks/attack.py"
+PROGRAM = ROOT / "benchmarks/attack.py"
 COUNTS = {
     "fits": 8,
     "configurations": 15,
@@ -17,8 +18,8 @@ COUNTS = {
     "samples": 12,
     "ranks": 10,
     "published": 5,
-    "traces": 10,
-    "snapshots": 10,
+    "traces": 30,
+    "snapshots": 30,
 }
 
 

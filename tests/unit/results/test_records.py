@@ -5,6 +5,7 @@ import json
 import math
 
 import pytest
+from common import one_line
 from stepscope.results import records
 
 from tests.unit.results.cells import SHAPE, Results, sample, value
@@ -79,9 +80,7 @@ def samples_of(folder):
 
 
 def complaint(folder):
-    with pytest.raises(records.Damaged) as refused:
-        samples_of(folder)
-    line = str(refused.value)
+    line = one_line(records.Damaged, samples_of, folder)
     assert line.isprintable() and len(line) < 300
     return line
 

@@ -1,18 +1,12 @@
 """Made-up snapshots, and running the program."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "recordings"))
-
+from common import SCRIPTS
 from in_process import run_program
 from snapshot_simulator import written
 from stepscope.snapshot import analysis
 
-PROGRAM = Path(__file__).resolve().parents[3] / "scripts" / "analyze_snapshot.py"
+PROGRAM = SCRIPTS / "analyze_snapshot.py"
 
 
 @pytest.fixture

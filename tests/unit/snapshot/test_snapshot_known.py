@@ -4,6 +4,7 @@ proves to be cut."""
 import json
 
 import pytest
+from common import one_line
 from snapshot_simulator import (
     AUTOGRAD,
     FORWARD,
@@ -246,13 +247,8 @@ def test_what_autograd_saved_is_of_the_middle_block_and_outside(run):
 def test_a_side_file_that_is_none_is_one_line(text, told, tmp_path):
     path = tmp_path / "known.json"
     path.write_text(text)
-    with pytest.raises(SnapshotError) as error:
-        known.read(path)
-    assert (
-        str(error.value).startswith(f"{path}: ")
-        and told in str(error.value)
-        and "\n" not in str(error.value)
-    )
+    said = one_line(SnapshotError, known.read, path)
+    assert said.startswith(f"{path}: ") and told in said
 
 
 def test_names_of_any_kind_can_be_written(run, tmp_path):

@@ -5,13 +5,12 @@ import gzip
 import json
 import pickle
 from functools import cache
-from pathlib import Path
 
 import pytest
+from common import SNAPSHOTS, one_line
 from snapshot_simulator import at_peak, runs, summary_of
 from stepscope.snapshot import SnapshotError, analysis
 
-RECORDINGS = Path(__file__).parent / "recordings"
 OURS = ("step_fp32", "step_bf16", "step_bf16_expandable", "inference_fp32", "inference_bf16")
 STEPS = OURS[:3]
 OTHERS = ("annotations", "began_midway", "cut", "no_frames", "cpp_frames")
@@ -27,7 +26,7 @@ FP32 = 4
 
 @cache
 def tables(name):
-    return analysis.analyse_file(RECORDINGS / name / "snapshot.pickle.gz")
+    return analysis.analyse_file(SNAPSHOTS / name / "snapshot.pickle.gz")
 
 
 def summary(name):
@@ -35,7 +34,7 @@ def summary(name):
 
 
 def truth(name):
-    return json.loads((RECORDINGS / name / "truth.json").read_text())
+    return json.loads((SNAPSHOTS / name / "truth.json").read_text())
 
 
 def peak(name):
@@ -129,7 +128,7 @@ def test_a_softmax_keeps_scores_of_every_block():
 
 
 def test_the_backward_pass_has_modules_though_it_has_no_frames():
-    found = analysis.analyse_file(RECORDINGS / "step_fp32" / "snapshot.pickle.gz")["memory_lines"]
+    found = analysis.analyse_file(SNAPSHOTS / "step_fp32" / "snapshot.pickle.gz")["memory_lines"]
     workspace = found[(found["category"] == "workspace") & (found["module"] != "")]
     assert len(workspace) and (workspace["frame"] == "").all()
     assert 0.4 < summary("step_fp32")["without_frames"] < 0.8
@@ -186,7 +185,7 @@ def test_stacks_alone_tell_the_phases(tmp_path):
     """began_midway without its annotations: the loss, which is no module's, is all that stacks do
     not tell."""
     content = pickle.loads(
-        gzip.decompress((RECORDINGS / "began_midway" / "snapshot.pickle.gz").read_bytes())
+        gzip.decompress((SNAPSHOTS / "began_midway" / "snapshot.pickle.gz").read_bytes())
     )
     content["external_annotations"] = []
     (tmp_path / "a.pickle").write_bytes(pickle.dumps(content))
@@ -204,7 +203,7 @@ def test_our_own_program_without_its_side_file(tmp_path):
     """Stacks tell a parameter by its constructor, so the tables and the batch (0.5 %) count as
     parameters, too."""
     path = tmp_path / "snapshot.pickle.gz"
-    path.write_bytes((RECORDINGS / "step_fp32" / "snapshot.pickle.gz").read_bytes())
+    path.write_bytes((SNAPSHOTS / "step_fp32" / "snapshot.pickle.gz").read_bytes())
     found = analysis.analyse_file(path)
     held, phases = at_peak(found), runs(found)
     assert PARAMETERS * FP32 <= held["parameters"] < 1.01 * PARAMETERS * FP32
@@ -227,9 +226,7 @@ FOREIGN = [(one, other) for one in WITH_SIDE_FILE for other in WITH_SIDE_FILE if
 
 @pytest.mark.parametrize("name, other", FOREIGN)
 def test_the_side_file_of_another_snapshot_is_refused(name, other):
-    path = RECORDINGS / other / "known.json.gz"
-    with pytest.raises(SnapshotError) as error:
-        analysis.analyse_file(RECORDINGS / name / "snapshot.pickle.gz", path)
-    assert str(error.value).startswith(
-        f"{path}: it belongs to another snapshot; give the one that was written with it"
-    )
+    path = SNAPSHOTS / other / "known.json.gz"
+    snapshot = SNAPSHOTS / name / "snapshot.pickle.gz"
+    said = one_line(SnapshotError, analysis.analyse_file, snapshot, path)
+    assert said.startswith(f"{path}: it belongs to another snapshot; give the one that was written")

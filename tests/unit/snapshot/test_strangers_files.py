@@ -2,13 +2,12 @@
 right is worked out by hand from the blocks."""
 
 import pickle
-from pathlib import Path
 
 import pytest
+from common import STRANGERS
 from stepscope.report import recordings
 from stepscope.snapshot import analysis, summary
 
-FILES = Path(__file__).resolve().parents[2] / "data" / "strangers"
 MIB = 2**20
 
 
@@ -19,7 +18,7 @@ def row_of(tables):
 
 def mended(tmp_path, name, change):
     """The tables of a file after a change of its content."""
-    content = pickle.loads((FILES / name).read_bytes())
+    content = pickle.loads((STRANGERS / name).read_bytes())
     change(content)
     (tmp_path / "a.pickle").write_bytes(pickle.dumps(content))
     return analysis.analyse_file(tmp_path / "a.pickle")
@@ -36,7 +35,7 @@ def mended(tmp_path, name, change):
     ],
 )
 def test_peaks(name, peak, blocks):
-    tables = analysis.analyse_file(FILES / name)
+    tables = analysis.analyse_file(STRANGERS / name)
     assert row_of(tables)["peak"] / MIB == pytest.approx(peak)
     assert tables["memory_peak"]["blocks"].sum() == blocks
     assert f"peak {peak:,.1f} MiB" in summary.text(tables)
@@ -54,12 +53,12 @@ def test_a_line_that_is_not_known(tmp_path, line):
 
 @pytest.mark.parametrize("name", ["02_no_history.pickle", "02b_no_times.pickle"])
 def test_without_history_or_times_there_is_no_picture(name):
-    tables = analysis.analyse_file(FILES / name)
+    tables = analysis.analyse_file(STRANGERS / name)
     assert recordings.memory_picture(tables, name) is None
 
 
 def test_a_device_without_a_history_beside_one_with_it(tmp_path):
-    other = pickle.loads((FILES / "02_no_history.pickle").read_bytes())["segments"][0]
+    other = pickle.loads((STRANGERS / "02_no_history.pickle").read_bytes())["segments"][0]
 
     def change(content):
         content["segments"].append(other | {"device": 1})
@@ -72,13 +71,13 @@ def test_a_device_without_a_history_beside_one_with_it(tmp_path):
 
 
 def test_a_state_without_a_history_has_reserved_bytes():
-    row = row_of(analysis.analyse_file(FILES / "02_no_history.pickle"))
+    row = row_of(analysis.analyse_file(STRANGERS / "02_no_history.pickle"))
     assert (row["peak_reserved"] / MIB, row["events"]) == (64.0, 0)
 
 
 def test_allocated_bytes_are_those_of_the_blocks():
     """22 MiB a block, as torch.cuda.max_memory_allocated counts, for 20.06 MiB asked for."""
-    tables = analysis.analyse_file(FILES / "16_rounded.pickle")
+    tables = analysis.analyse_file(STRANGERS / "16_rounded.pickle")
     row = row_of(tables)
     assert row["peak_allocated"] / MIB == 220.0 and row["is_allocated_known"]
     assert "takes 220.0 MiB as allocated" in summary.text(tables)

@@ -2,20 +2,15 @@
 
 import json
 import os
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "recordings"))
-
+from common import SCRIPTS
 from in_process import run_program
 from nsys_exports import LAYOUTS, Export
 from stepscope.trace import analysis
 from stepscope.trace.attribution import attribute
 
-PROGRAM = Path(__file__).resolve().parents[3] / "scripts" / "analyze_nsys.py"
+PROGRAM = SCRIPTS / "analyze_nsys.py"
 
 
 @pytest.fixture

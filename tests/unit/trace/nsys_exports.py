@@ -54,6 +54,9 @@ def thread(pid, tid=None):
     return process(pid) | (pid if tid is None else tid)
 
 
+MAIN = thread(1)
+
+
 def modules(tables, kind="module"):
     """The table of ranges or calls by name."""
     table = tables["modules"]
@@ -83,7 +86,7 @@ class Export:
     def add(self, table, **row):
         self.rows.setdefault(table, []).append(row)
 
-    def range(self, name, start, end, tid, registered=False, kind=PUSH_POP, domain=0):
+    def range(self, name, start, end, tid=MAIN, registered=False, kind=PUSH_POP, domain=0):
         """A named range; an `end` of None was cut off."""
         by_id = {"table": True, "inline": False}.get(self.layout.text, registered)
         row = {"text": "", "textId": 0} if self.layout.text == "filled" else {}
@@ -92,7 +95,9 @@ class Export:
         row |= {"start": start, "end": end, "eventType": kind, "globalTid": tid}
         self.add("NVTX_EVENTS", **{"text": None, "textId": None, "domainId": domain} | row)
 
-    def call(self, start, end, tid, correlation=None, name="cudaLaunchKernel_v7000", driver=False):
+    def call(
+        self, start, end, tid=MAIN, correlation=None, name="cudaLaunchKernel_v7000", driver=False
+    ):
         """A CUDA call; returns its correlation id."""
         if correlation is None:
             self.correlation += 1

@@ -17,8 +17,8 @@ def trace(tmp_path):
     """An export with two steps, each with a forward pass of 20 kernels."""
     export = Export(LAYOUTS["2025.3"])
     for zero in (0, 1000):
-        export.range("step", zero, zero + 900, MAIN)
-        export.range("forward", zero, zero + 500, MAIN)
+        export.range("step", zero, zero + 900)
+        export.range("forward", zero, zero + 500)
         for at in range(zero, zero + 400, 20):
             export.launch("void gemm<float>(int)", at, at + 5, at + 15)
     return export.write(tmp_path / "trace.sqlite")
@@ -115,7 +115,7 @@ def test_nsys_exports_a_report(run_analyze, trace, tmp_path):
 
 def test_a_name_with_commas_can_be_chosen(run_analyze, tmp_path):
     export = Export(LAYOUTS["2025.3"])
-    export.range("load, tokenise", 0, 100, MAIN)
+    export.range("load, tokenise", 0, 100)
     export.launch("k", 10, 20, 30)
     path = export.write(tmp_path / "trace.sqlite")
     done = run_analyze(path, "--phase", "load, tokenise", "--out", tmp_path / "out")
@@ -126,7 +126,7 @@ def test_a_name_with_commas_can_be_chosen(run_analyze, tmp_path):
 def test_names_are_text_on_the_terminal_and_in_markdown(run_analyze, tmp_path):
     export = Export(LAYOUTS["2025.3"])
     name = "\x1b[31mred\x07 \u202eturned [a](http://b.c) ![x](y) **z** <b> $m$ `c` | ~~d~~"
-    export.range(name, 0, 100, MAIN)
+    export.range(name, 0, 100)
     export.launch("k\x1b]0;title\x07", 10, 20, 30)
     done = run_analyze(export.write(tmp_path / "trace.sqlite"), "--out", tmp_path / "out")
     assert done.returncode == 0 and not set("\x1b\x07\u202e") & set(done.stdout)
@@ -147,7 +147,7 @@ def two_traces(folder):
     ):
         export = Export(LAYOUTS["2025.3"])
         for zero in (0, 10_000):
-            export.range("step", zero, zero + 1000, MAIN)
+            export.range("step", zero, zero + 1000)
             for at, (kernel, length) in enumerate(kernels.items()):
                 export.launch(
                     kernel, zero + 10 * at, zero + 1000 * at + 100, zero + 1000 * at + 100 + length

@@ -16,10 +16,10 @@ def kernels_of(tables):
 
 
 def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse):
-    export.range("step", 0, 100, MAIN)
-    export.range("forward", 10, 50, MAIN)
-    export.range("part", 20, 30, MAIN)
-    export.range("backward", 50, 90, MAIN)
+    export.range("step", 0, 100)
+    export.range("forward", 10, 50)
+    export.range("part", 20, 30)
+    export.range("backward", 50, 90)
     for at in (9, 10, 19, 20, 29, 30, 49, 50, 89, 90, 99, 100):
         export.launch("k", at, at + 1000, at + 1001)
     tables = analyse(export)
@@ -40,10 +40,10 @@ def test_correlation_ids_repeat_across_processes(export, analyse):
 
 
 def test_an_id_that_is_used_again_joins_the_latest_call_before_the_operations_end(export, analyse):
-    export.range("forward", 0, 100, MAIN)
-    export.range("backward", 100, 200, MAIN)
+    export.range("forward", 0, 100)
+    export.range("backward", 100, 200)
     for at in (10, 110, 150):
-        export.call(at, at + 5, MAIN, correlation=7)
+        export.call(at, at + 5, correlation=7)
     export.kernel("k", 20, 30, 7)
     export.kernel("k", 120, 130, 7)
     export.kernel("k", 160, 170, 7)
@@ -97,11 +97,11 @@ def test_nesting_agrees_with_asking_each_range(seed):
 
 
 def test_a_graph_launch_launches_many_kernels(export, analyse):
-    export.range("step", 0, 100, MAIN)
-    launched = export.call(10, 20, MAIN, name="cudaGraphLaunch_v10000")
+    export.range("step", 0, 100)
+    launched = export.call(10, 20, name="cudaGraphLaunch_v10000")
     for number in range(4):
         export.kernel(f"node{number}", 30 + 10 * number, 35 + 10 * number, launched, node=number)
-    whole = export.call(50, 60, MAIN, name="cudaGraphLaunch_v10000")
+    whole = export.call(50, 60, name="cudaGraphLaunch_v10000")
     export.graph(200, 290, whole)
     tables = analyse(export)
     assert kernels_of(tables) == {"step": 4}
@@ -112,13 +112,13 @@ def test_a_graph_launch_launches_many_kernels(export, analyse):
 
 
 def test_crossing_ranges_of_two_domains_and_start_end_ranges(export, analyse):
-    export.range("step", 0, 100, MAIN)
-    export.range("a", 10, 40, MAIN)
-    export.range("b", 20, 60, MAIN, domain=1)  # crosses a
-    export.range("inside a", 25, 30, MAIN)
-    export.range("epoch", 5, 95, MAIN, kind=START_END)
-    export.range("library", 0, 0, MAIN, kind=DOMAIN)
-    export.range("mark", 50, None, MAIN, kind=MARK)
+    export.range("step", 0, 100)
+    export.range("a", 10, 40)
+    export.range("b", 20, 60, domain=1)  # crosses a
+    export.range("inside a", 25, 30)
+    export.range("epoch", 5, 95, kind=START_END)
+    export.range("library", 0, 0, kind=DOMAIN)
+    export.range("mark", 50, None, kind=MARK)
     for at in (15, 27, 35, 50):
         export.launch("k", at, at + 100, at + 101)
     tables = analyse(export)
@@ -128,17 +128,17 @@ def test_crossing_ranges_of_two_domains_and_start_end_ranges(export, analyse):
 
 
 def test_start_end_phases_hold_what_any_thread_launches(export, analyse):
-    export.range("forward", 0, 100, MAIN, kind=START_END)
+    export.range("forward", 0, 100, kind=START_END)
     export.launch("k", 10, 20, 25, OTHER)
-    export.launch("k", 20, 30, 35, MAIN)
+    export.launch("k", 20, 30, 35)
     tables = analyse(export)
     assert kernels_of(tables) == {"forward": 2}
 
 
 def test_a_range_cut_off_by_the_end_lasts_to_the_last_event(export, analyse):
-    export.range("step", 0, 100, MAIN)
-    export.range("step", 100, None, MAIN)
-    export.range("forward", 110, None, MAIN)
+    export.range("step", 0, 100)
+    export.range("step", 100, None)
+    export.range("forward", 110, None)
     export.launch("k", 120, 130, 150)
     tables = analyse(export)
     assert kernels_of(tables) == {"step": 1, "forward": 1}
@@ -146,7 +146,7 @@ def test_a_range_cut_off_by_the_end_lasts_to_the_last_event(export, analyse):
 
 
 def test_phases_of_one_name_that_overlap_on_two_threads(export, analyse):
-    export.range("forward", 0, 60, MAIN)
+    export.range("forward", 0, 60)
     export.range("forward", 40, 100, OTHER)
     for at, tid in ((10, MAIN), (50, MAIN), (50, OTHER), (70, OTHER), (80, MAIN), (100, OTHER)):
         export.launch("k", at, at + 200, at + 201, tid)
@@ -157,10 +157,10 @@ def test_phases_of_one_name_that_overlap_on_two_threads(export, analyse):
 
 def test_phases_in_phases_add_up(export, analyse, attributed):
     for zero in (0, 1000):
-        export.range("step", zero, zero + 1000, MAIN)
-        export.range("forward", zero + 100, zero + 500, MAIN)
-        export.range("block", zero + 150, zero + 350, MAIN)
-        export.range("loss", zero + 400, zero + 450, MAIN)
+        export.range("step", zero, zero + 1000)
+        export.range("forward", zero + 100, zero + 500)
+        export.range("block", zero + 150, zero + 350)
+        export.range("loss", zero + 400, zero + 450)
         for at in (50, 120, 160, 410, 460, 600):
             export.launch("k", zero + at, zero + at, zero + at + 10)
     tables = analyse(export)
@@ -176,7 +176,7 @@ def test_phases_in_phases_add_up(export, analyse, attributed):
 
 
 def test_times_may_be_negative_and_operations_unlinked(export, analyse, attributed):
-    export.range("step", -500, -1, MAIN)
+    export.range("step", -500, -1)
     export.launch("k", -400, -390, -380)
     export.kernel("alone", -50, -40, 999)
     export.fill(-30, -20, 998)
@@ -192,8 +192,8 @@ def test_times_may_be_negative_and_operations_unlinked(export, analyse, attribut
 
 def test_without_known_phases_the_outermost_ranges_are_phases(export, analyse):
     for zero in (0, 100):
-        export.range("turn", zero, zero + 100, MAIN)
-        export.range("inner", zero + 10, zero + 50, MAIN)
+        export.range("turn", zero, zero + 100)
+        export.range("inner", zero + 10, zero + 50)
         export.launch("k", zero + 20, zero + 30, zero + 40)
     tables = analyse(export)
     assert kernels_of(tables) == {"turn": 2}

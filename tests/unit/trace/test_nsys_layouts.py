@@ -16,14 +16,14 @@ def program(layout):
     export = Export(layout)
     for step in range(2):
         zero = 5000 + 1000 * step
-        export.range("step", zero, zero + 1000, MAIN)
-        export.range("forward", zero + 100, zero + 500, MAIN, registered=True)
-        export.range("attention", zero + 150, zero + 400, MAIN, registered=True)
-        export.range("backward", zero + 500, zero + 900, MAIN)
-        copied = export.call(zero + 110, zero + 115, MAIN, name="cudaMemcpyAsync_v3020")
+        export.range("step", zero, zero + 1000)
+        export.range("forward", zero + 100, zero + 500, registered=True)
+        export.range("attention", zero + 150, zero + 400, registered=True)
+        export.range("backward", zero + 500, zero + 900)
+        copied = export.call(zero + 110, zero + 115, name="cudaMemcpyAsync_v3020")
         export.copy(HOST_TO_DEVICE, zero + 120, zero + 130, copied)
-        export.launch("void gemm<float>(int)", zero + 160, zero + 170, zero + 200, MAIN)
-        export.launch("void gemm<float>(int)", zero + 450, zero + 460, zero + 500, MAIN)
+        export.launch("void gemm<float>(int)", zero + 160, zero + 170, zero + 200)
+        export.launch("void gemm<float>(int)", zero + 450, zero + 460, zero + 500)
         export.launch("void add<float>(int)", zero + 600, zero + 610, zero + 660, AUTOGRAD)
     return export
 

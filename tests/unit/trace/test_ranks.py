@@ -2,16 +2,14 @@
 
 import gzip
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from common import TRACES
 from stepscope.trace import analysis, collectives
 
-RECORDED = [
-    Path(__file__).parent / "recordings" / f"ddp_gloo_rank{rank}.json.gz" for rank in (0, 1)
-]
+RECORDED = [TRACES / f"ddp_gloo_rank{rank}.json.gz" for rank in (0, 1)]
 KEYS = ["rank", "group", "name", "sequence", "start", "end"]
 
 

@@ -3,14 +3,13 @@ on them."""
 
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
+from common import TRACES
 from stepscope.trace import analysis, comparison
 
-FOLDER = Path(__file__).parent / "recordings"
 STEPS = 2  # of each recording
-RECORDINGS = sorted(FOLDER.glob("*.sqlite"))
+RECORDINGS = sorted(TRACES.glob("*.sqlite"))
 # Kernels of a phase: launched by a call of the same process that starts in one of the phase's
 # ranges. A global id is machine, process and, in its last 24 bits, thread.
 # With backtraces nsys records a launch twice under one id, as cudaLaunchKernel and as
@@ -109,7 +108,7 @@ def test_copies_and_memsets(recording):
 
 def test_nsys_and_torch_profiler_find_the_same_kernels_in_the_same_phases():
     """Two recordings of one cell, by tools that share no code above CUPTI."""
-    recordings = [FOLDER / f"two_layers_bf16{end}" for end in (".sqlite", "_torch.json.gz")]
+    recordings = [TRACES / f"two_layers_bf16{end}" for end in (".sqlite", "_torch.json.gz")]
     ours, theirs = (analysis.analyse(analysis.read(recording)) for recording in recordings)
     counts = [tables["phases"].set_index("phase")["kernels"].to_dict() for tables in (ours, theirs)]
     assert counts[0] == counts[1] and counts[0]["backward"] == 200
@@ -126,7 +125,7 @@ def test_nsys_and_torch_profiler_find_the_same_kernels_in_the_same_phases():
 
 
 def test_every_kernel_that_autograd_launches_stands_in_the_table_of_modules_once():
-    path = FOLDER / "two_layers_bf16_autograd.sqlite"
+    path = TRACES / "two_layers_bf16_autograd.sqlite"
     with closing(sqlite3.connect(path)) as database:
         query = """
             SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k WHERE EXISTS (

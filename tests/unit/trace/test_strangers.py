@@ -114,10 +114,10 @@ def test_names_that_differ_in_a_number(name, together):
 def spaced(export):
     """A step as many write it: forward of 2 kernels, loss of 1, backward by another thread of 3,
     optimizer of 1."""
-    export.range("forward pass", 0, 100, MAIN)
-    export.range("loss", 80, 100, MAIN)
-    export.range("backward pass", 100, 200, MAIN)
-    export.range("optimizer step", 200, 300, MAIN)
+    export.range("forward pass", 0, 100)
+    export.range("loss", 80, 100)
+    export.range("backward pass", 100, 200)
+    export.range("optimizer step", 200, 300)
     for at, tid, length in ((10, MAIN, 10), (20, MAIN, 20), (85, MAIN, 1), (210, MAIN, 30)):
         export.launch("k", at, 1000 + at, 1000 + at + length, tid)
     for at in (110, 120, 130):
@@ -136,8 +136,8 @@ def test_phases_by_names_with_spaces(export, analyse):
 
 @pytest.mark.parametrize("name", ["Backward", "Model Backward", "Backward 0"])
 def test_a_backward_pass_with_a_capital_is_no_function_of_autograd(export, analyse, name):
-    export.range("Forward", 0, 100, MAIN)
-    export.range(name, 100, 200, MAIN)
+    export.range("Forward", 0, 100)
+    export.range(name, 100, 200)
     export.range("MmBackward0", 100, 150, OTHER)
     for at in (10, 120, 130):
         export.launch("k", at, 1000 + at, 1001 + at, MAIN if at == 10 else OTHER)
@@ -157,8 +157,8 @@ def test_ranges_count_by_any_thread_beside_their_own(export, analyse):
 
 
 def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, analyse):
-    export.range("step", 0, 200, MAIN)
-    export.range("replica", 0, 100, MAIN)
+    export.range("step", 0, 200)
+    export.range("replica", 0, 100)
     export.range("replica", 50, 150, OTHER)
     for at in (10, 60, 120, 160):
         export.launch("k", at, 1000 + at, 1001 + at)
@@ -168,8 +168,8 @@ def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, analys
 
 @pytest.mark.parametrize("outside, warned", [(1, False), (2, True)])
 def test_phases_that_hold_less_than_nine_tenths_are_told(export, analyse, outside, warned):
-    export.range("loss", 0, 100, MAIN)
-    export.range("encode", 100, 200, MAIN)
+    export.range("loss", 0, 100)
+    export.range("encode", 100, 200)
     export.launch("k", 10, 1000, 1009)
     for at in range(outside):
         export.launch("k", 110 + at, 2000 + at, 2001 + at)
@@ -182,9 +182,9 @@ def test_phases_that_hold_less_than_nine_tenths_are_told(export, analyse, outsid
 def test_numbered_iterations_are_one_phase(export, analyse):
     for number in range(20):
         zero = 1000 * number
-        export.range(f"iteration {number}", zero, zero + 1000, MAIN)
+        export.range(f"iteration {number}", zero, zero + 1000)
         export.range(
-            "step", zero + 100, zero + 900, MAIN
+            "step", zero + 100, zero + 900
         )  # a part of the iteration, and no step of its own
         export.launch("k", zero + 10, zero + 20, zero + 30)
     found = analyse(export)
@@ -195,7 +195,7 @@ def test_numbered_iterations_are_one_phase(export, analyse):
 def test_outermost_ranges_are_those_of_the_process(export, analyse):
     """A DDP trace: another thread opens a range for each gradient within the main thread's only
     one."""
-    export.range("distributed_training", 0, 1000, MAIN)
+    export.range("distributed_training", 0, 1000)
     for number in range(15):
         export.range(
             f"all_reduce grad {'abcdefghijklmno'[number]}", 50 * number, 50 * number + 20, OTHER
@@ -206,9 +206,9 @@ def test_outermost_ranges_are_those_of_the_process(export, analyse):
 
 
 def test_blocks_that_are_numbered_are_one_range(export, analyse, attributed):
-    export.range("forward", 0, 1000, MAIN)
+    export.range("forward", 0, 1000)
     for layer in range(3):
-        export.range(f"layers.{layer}.self_attn", 100 * layer, 100 * layer + 50, MAIN)
+        export.range(f"layers.{layer}.self_attn", 100 * layer, 100 * layer + 50)
         export.launch("k", 100 * layer + 10, 2000 + 100 * layer, 2010 + 100 * layer)
     found = analyse(export)
     assert attention.layers(attributed(export)) == 3
@@ -237,12 +237,12 @@ def test_names_of_attention(name, whole):
 
 
 def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, analyse):
-    export.range("step", 0, 500, MAIN)
+    export.range("step", 0, 500)
     for at, (kind, start, end) in enumerate(
         ((HOST_TO_DEVICE, 0, 10), (HOST_TO_DEVICE, 20, 50), (DEVICE_TO_DEVICE, 60, 65))
     ):
-        export.copy(kind, start, end, export.call(at, at + 1, MAIN))
-    export.fill(70, 75, export.call(10, 11, MAIN))
+        export.copy(kind, start, end, export.call(at, at + 1))
+    export.fill(70, 75, export.call(10, 11))
     export.launch(FILL, 20, 80, 130)
     rows = analyse(export)["transfers"].set_index("what")
     assert rows["calls"].to_dict() == {
@@ -265,12 +265,12 @@ def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, anal
 
 
 def test_calls_that_wait_are_told(export, analyse):
-    export.range("step", 0, 500, MAIN)
+    export.range("step", 0, 500)
     export.launch("k", 10, 20, 30)
     for start, end in ((100, 150), (200, 230)):
-        export.call(start, end, MAIN, name="cudaStreamSynchronize_v3020")
-    export.call(300, 310, MAIN, name="cudaMemcpy_v3020")
-    export.call(320, 330, MAIN, name="cudaMemcpyAsync_v3020")
+        export.call(start, end, name="cudaStreamSynchronize_v3020")
+    export.call(300, 310, name="cudaMemcpy_v3020")
+    export.call(320, 330, name="cudaMemcpyAsync_v3020")
     rows = analyse(export)["transfers"].set_index("what")["time"]
     assert rows.to_dict() == pytest.approx(
         {"cudaStreamSynchronize_v3020": 80e-9, "cudaMemcpy_v3020": 10e-9}
@@ -293,7 +293,7 @@ def test_a_packed_file_that_is_a_bomb_is_refused(tmp_path):
 
 
 def test_a_trace_without_work_of_a_gpu_is_refused(export, tmp_path):
-    export.range("step", 0, 500, MAIN)
+    export.range("step", 0, 500)
     trace = analysis.read(export.write(tmp_path / "trace.sqlite"))
     with pytest.raises(
         TraceError, match="it has no kernels, copies and graphs; record with `nsys profile"
@@ -302,8 +302,8 @@ def test_a_trace_without_work_of_a_gpu_is_refused(export, tmp_path):
 
 
 def test_a_trace_of_years_is_refused(export, tmp_path):
-    export.range("step", 0, 500, MAIN)
-    export.range("step", 1000, 4 * 10**16, MAIN)
+    export.range("step", 0, 500)
+    export.range("step", 1000, 4 * 10**16)
     trace = analysis.read(export.write(tmp_path / "trace.sqlite"))
     with pytest.raises(TraceError, match="its events lie more than a year apart"):
         cautions.require_operations(trace, "trace.sqlite")

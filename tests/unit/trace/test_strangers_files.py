@@ -6,17 +6,16 @@ thread of its own, and the optimizer 1 of 0.05 ms. What is right is worked out b
 
 import json
 import sqlite3
-from pathlib import Path
 
 import pytest
+from common import STRANGERS
 from stepscope.trace import analysis, comparison
 
-FILES = Path(__file__).resolve().parents[2] / "data" / "strangers"
 BASE = {"forward": (0.2, 2), "backward": (0.3, 3), "optimizer": (0.05, 1), "step": (0.55, 6)}
 
 
 def tables_of(name, **keys):
-    return analysis.analyse(analysis.read(FILES / name), **keys)
+    return analysis.analyse(analysis.read(STRANGERS / name), **keys)
 
 
 def phases(tables):
@@ -59,7 +58,7 @@ VENDORS = ["xpu_driver", "mtia_runtime", "privateuse1_driver", "glow_runtime", "
 @pytest.mark.parametrize("calls", VENDORS)
 @pytest.mark.parametrize("kernels", ["kernel", "concurrent_kernel", "mtia_ccp_events", "Kernel"])
 def test_vendors_name_calls_and_kernels_as_they_like(analyse_json, calls, kernels):
-    text = (FILES / "12_list.json").read_text()
+    text = (STRANGERS / "12_list.json").read_text()
     text = text.replace('"cuda_runtime"', f'"{calls}"').replace('"kernel"', f'"{kernels}"')
     tables = analyse_json(text)
     assert phases(tables) == approximately(BASE)
@@ -67,7 +66,7 @@ def test_vendors_name_calls_and_kernels_as_they_like(analyse_json, calls, kernel
 
 @pytest.mark.parametrize("range_", ["## forward ##", "forward"])
 def test_an_operator_that_is_called_as_a_phase_is_none(analyse_json, range_):
-    text = (FILES / "03_operator_called_as_phase.json").read_text()
+    text = (STRANGERS / "03_operator_called_as_phase.json").read_text()
     tables = analyse_json(text.replace("## forward ##", range_))
     assert phases(tables)["forward"] == pytest.approx((0.2, 2))
     row = tables["phases"].set_index("phase").loc["forward"]
@@ -109,7 +108,7 @@ def test_two_processes_in_one_file_are_two_ranks():
 @pytest.mark.parametrize("are_mixed", [False, True])
 def test_processes_with_numbers_for_names_are_told_apart_by_their_launches(analyse_json, are_mixed):
     """Devices have numbers of their own, or (of two hosts) the same."""
-    text = (FILES / "06_two_ranks.json").read_text()
+    text = (STRANGERS / "06_two_ranks.json").read_text()
     events = json.loads(text)["traceEvents"]
     for event in events:
         is_second = event["pid"].startswith("[TP01]")
@@ -135,7 +134,7 @@ def test_a_range_in_itself_counts_once():
 
 def test_a_forward_pass_that_autograd_runs_again_is_no_phase(analyse_json):
     """Checkpointed modules under FSDP: on the engine's thread, within a backward function."""
-    content = json.loads((FILES / "09b_pytorch_names.json").read_text())
+    content = json.loads((STRANGERS / "09b_pytorch_names.json").read_text())
     for start in (1310, 3310):
         again = {"ph": "X", "pid": 100, "tid": 2, "ts": start, "dur": 40, "args": {}}
         engine = again | {"cat": "cpu_op", "ts": start - 5, "dur": 60}
@@ -175,7 +174,7 @@ def test_phases_that_occur_different_numbers_of_times():
 
 def test_the_programs_own_steps_go_before_those_of_the_profiler(analyse_json):
     """Lightning's profiler steps in the middle of a batch, the two lie across each other."""
-    events = json.loads((FILES / "12_list.json").read_text())
+    events = json.loads((STRANGERS / "12_list.json").read_text())
     for event in events:
         if event["name"].startswith("ProfilerStep#"):
             of_program = {"name": "[pl][profile]run_training_batch", "ts": event["ts"] + 10}
@@ -201,7 +200,7 @@ def test_diagnostics_of_another_process_are_not_this_ones():
 
 def test_a_log_beside_an_input_is_left_alone(tmp_path):
     path = tmp_path / "trace.sqlite"
-    path.write_bytes((FILES / "15_diagnostics.sqlite").read_bytes())
+    path.write_bytes((STRANGERS / "15_diagnostics.sqlite").read_bytes())
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA journal_mode=WAL")
     database.close()
@@ -229,19 +228,19 @@ def test_a_log_beside_an_input_is_left_alone(tmp_path):
     ],
 )
 def test_what_writers_get_wrong_in_names_and_numbers(analyse_json, damage):
-    text = (FILES / "12_list.json").read_text()
+    text = (STRANGERS / "12_list.json").read_text()
     tables = analyse_json(damage(text))
     assert phases(tables) == approximately(BASE)
 
 
 def test_bytes_that_are_no_utf8(analyse_json):
-    raw = (FILES / "12_list.json").read_bytes().replace(b"aten::mm", b"aten::\xff\xfemm")
+    raw = (STRANGERS / "12_list.json").read_bytes().replace(b"aten::mm", b"aten::\xff\xfemm")
     assert phases(analyse_json(raw)) == approximately(BASE)
 
 
 def test_another_vendors_categories_are_no_change(analyse_json):
     """The base trace, and the same one with AMD's names."""
-    text = (FILES / "12_list.json").read_text()
+    text = (STRANGERS / "12_list.json").read_text()
     other = text.replace("ampere_sgemm_128x64_nn", "Cijk_Ailk_Bljk_SB_MT128x64x8")
     sides = (
         tables_of("12_list.json"),
@@ -258,7 +257,7 @@ def test_another_vendors_categories_are_no_change(analyse_json):
 
 
 def test_another_kernel_of_the_same_vendor_is_a_change(analyse_json):
-    text = (FILES / "12_list.json").read_text()
+    text = (STRANGERS / "12_list.json").read_text()
     other = text.replace("ampere_sgemm_128x64_nn", "ampere_sgemm_64x64_nn")
     sides = tables_of("12_list.json"), analyse_json(other)
     rows = comparison.compared(*sides).query("kind == 'kernel'").set_index("name")
@@ -267,7 +266,7 @@ def test_another_kernel_of_the_same_vendor_is_a_change(analyse_json):
 
 
 def test_traces_without_ranges_are_compared_too(analyse_json):
-    events = json.loads((FILES / "12_list.json").read_text())
+    events = json.loads((STRANGERS / "12_list.json").read_text())
     launches = [each for each in events if each["cat"] in ("cuda_runtime", "kernel")]
     before = analyse_json(launches, None, None, 2)
     rows = comparison.compared(before, tables_of("12_list.json"))

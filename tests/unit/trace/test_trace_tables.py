@@ -51,18 +51,18 @@ def model(export, steps=2, layers=3, extra=0, head=1):
                     for name, length in kernels:
                         launch(name, length + layer)
                     if part:
-                        export.range(part, inner, now, MAIN)
+                        export.range(part, inner, now)
                     now += 10
                 if module == "FFN" and step == steps - 1 and layer == 0:
                     for _ in range(extra):
                         launch(ADD, 1)
-                export.range(module, start, now, MAIN, registered=True)
+                export.range(module, start, now, registered=True)
         start = now
         for _ in range(head):
             launch(GEMM, 70)
-        export.range("LM head", start, now, MAIN)
-        export.range("forward", forward, now, MAIN)
-        export.range("step", begin, now + 10, MAIN)
+        export.range("LM head", start, now)
+        export.range("forward", forward, now)
+        export.range("step", begin, now + 10)
         now += 20
 
 
@@ -141,9 +141,9 @@ def test_attention_and_its_parts(export, analyse):
 
 def test_recomputed_attention_is_none_of_the_forward_pass(export, analyse, attributed):
     for step in (0, 1000):
-        export.range("step", step, step + 1000, MAIN)
-        export.range("forward", step, step + 400, MAIN)
-        export.range("attention", step + 100, step + 200, MAIN)
+        export.range("step", step, step + 1000)
+        export.range("forward", step, step + 400)
+        export.range("attention", step + 100, step + 200)
         export.launch(GEMM, step + 150, step + 160, step + 170)
         export.range("attention", step + 500, step + 600, AUTOGRAD)
         export.launch(GEMM, step + 550, step + 560, step + 590, AUTOGRAD)
@@ -154,8 +154,8 @@ def test_recomputed_attention_is_none_of_the_forward_pass(export, analyse, attri
 
 def test_copies_are_a_category_of_their_phase(export, analyse):
     model(export)
-    export.copy(HOST_TO_DEVICE, 5, 25, export.call(1, 2, MAIN))
-    export.copy(DEVICE_TO_DEVICE, 5, 15, export.call(3, 4, MAIN))
+    export.copy(HOST_TO_DEVICE, 5, 25, export.call(1, 2))
+    export.copy(DEVICE_TO_DEVICE, 5, 15, export.call(3, 4))
     tables = analyse(export)
     table = tables["categories"].set_index(["phase", "category"])
     moved = table.loc["step", "memory set/copy"]
@@ -168,10 +168,10 @@ def test_copies_are_a_category_of_their_phase(export, analyse):
 
 def test_busy_idle_gaps_and_queue_delay(export, analyse):
     # Two streams of one GPU, 30 ns busy together within the step (0 to 100), and 20 ns after it.
-    export.range("step", 0, 100, MAIN)
+    export.range("step", 0, 100)
     export.launch(GEMM, 1, 10, 30)
     export.launch(GEMM, 3, 20, 35, stream=8)
-    export.copy(HOST_TO_DEVICE, 60, 65, export.call(5, 7, MAIN))
+    export.copy(HOST_TO_DEVICE, 60, 65, export.call(5, 7))
     export.launch(ADD, 40, 100, 120)
     table = analyse(export)["gaps"].set_index("phase")
     step = table.loc["step"]
@@ -199,8 +199,8 @@ def test_union_and_cover_agree_with_counting_every_nanosecond():
 
 
 def test_gaps_between_cuda_calls_are_each_threads_own(export, analyse, attributed):
-    export.range("step", 0, 100, MAIN)
-    export.range("step", 100, 200, MAIN)
+    export.range("step", 0, 100)
+    export.range("step", 100, 200)
     for start, end, tid in (
         (10, 20, MAIN),
         (12, 15, MAIN),
@@ -209,9 +209,9 @@ def test_gaps_between_cuda_calls_are_each_threads_own(export, analyse, attribute
         (90, 95, AUTOGRAD),
     ):
         export.call(start, end, tid, driver=start == 12)  # a driver's call inside the runtime's
-    export.call(110, 130, MAIN, name="cudaMalloc_v3020")
-    export.call(210, 215, MAIN)
-    export.call(230, 235, MAIN)
+    export.call(110, 130, name="cudaMalloc_v3020")
+    export.call(210, 215)
+    export.call(230, 235)
     # MAIN 20 to 40 and, in `all`, 50 to 110, 130 to 210 and 215 to 230; AUTOGRAD 60 to 90.
     found = attributed(export)
     assert sorted(host_gaps(found, "step")) == [20, 30]
@@ -234,7 +234,7 @@ def backward(export, tid, start, function, sequence, length, name="aten::mm", ke
 
 def test_a_look_up_before_a_launch_is_no_call_with_a_gap(export, attributed):
     for at in (0, 100):
-        export.call(at, at + 1, MAIN, name="cuKernelGetName", driver=True)
+        export.call(at, at + 1, name="cuKernelGetName", driver=True)
         export.launch(ADD, at + 2, at + 10, at + 12)
     assert host_gaps(attributed(export), "all").tolist() == [
         99
@@ -242,19 +242,18 @@ def test_a_look_up_before_a_launch_is_no_call_with_a_gap(export, attributed):
 
 
 def test_backward_kernels_belong_to_the_modules_of_their_sequence_numbers(export, analyse):
-    export.range("step", 0, 1000, MAIN)
-    export.range("forward", 0, 400, MAIN)
+    export.range("step", 0, 1000)
+    export.range("forward", 0, 400)
     for number, (module, start) in enumerate((("attention", 10), ("FFN", 100), ("LM head", 200))):
-        export.range(module, start, start + 80, MAIN)
+        export.range(module, start, start + 80)
         export.range(
             f"aten::linear, seq = {number}, op_id = {number}, sizes = [[2, 3]]",
             start + 10,
             start + 70,
-            MAIN,
         )
-        export.range(f"aten::mm, seq = {number}, op_id = 7", start + 20, start + 60, MAIN)
+        export.range(f"aten::mm, seq = {number}, op_id = 7", start + 20, start + 60)
         export.launch(GEMM, start + 30, start + 31, start + 36)
-    export.range("backward", 400, 900, MAIN)
+    export.range("backward", 400, 900)
     backward(export, AUTOGRAD, 410, "MmBackward0", 2, 7)
     backward(export, AUTOGRAD, 510, "torch::autograd::CppNode<ffn::Multiplied>", 1, 5)
     # Run by the backward function of FFN, with a number of its own thread's: no forward operator of
@@ -282,17 +281,16 @@ def test_backward_kernels_belong_to_the_modules_of_their_sequence_numbers(export
 
 
 def test_the_elementwise_kernels_of_a_modules_backward_pass_are_told_apart(export, analyse):
-    export.range("step", 0, 2000, MAIN)
-    export.range("forward", 0, 400, MAIN)
+    export.range("step", 0, 2000)
+    export.range("forward", 0, 400)
     for number, module in enumerate(("softmax", "FFN")):
-        export.range(module, 100 * number, 100 * number + 90, MAIN)
+        export.range(module, 100 * number, 100 * number + 90)
         export.range(
             f"aten::exp, seq = {number}, op_id = {number}",
             100 * number + 10,
             100 * number + 80,
-            MAIN,
         )
-    export.range("backward", 400, 1900, MAIN)
+    export.range("backward", 400, 1900)
     scale = "void at::native::elementwise_kernel<(int)128, (int)2>(int)"
     backward(export, AUTOGRAD, 410, "ExpBackward0", 0, 7, "aten::mul", scale)
     backward(export, AUTOGRAD, 510, "ExpBackward0", 0, 6, "aten::mul", scale)
@@ -308,9 +306,9 @@ def test_the_elementwise_kernels_of_a_modules_backward_pass_are_told_apart(expor
 
 def test_a_number_used_again_means_the_latest_before_the_backward_function(export, analyse):
     for zero, module in ((0, "attention"), (1000, "FFN")):
-        export.range("step", zero, zero + 1000, MAIN)
-        export.range(module, zero + 10, zero + 100, MAIN)
-        export.range("aten::mm, seq = 3, op_id = 1", zero + 20, zero + 90, MAIN)
+        export.range("step", zero, zero + 1000)
+        export.range(module, zero + 10, zero + 100)
+        export.range("aten::mm, seq = 3, op_id = 1", zero + 20, zero + 90)
         backward(export, AUTOGRAD, zero + 500, "MmBackward0", 3, 5 if zero else 4)
     assert modules(analyse(export))["backward_time"].to_dict() == pytest.approx(
         {"FFN": 2.5e-9, "attention": 2e-9}
@@ -318,9 +316,9 @@ def test_a_number_used_again_means_the_latest_before_the_backward_function(expor
 
 
 def test_timeline_of_a_step_with_and_without_gpu_work(export, analyse):
-    export.range("step", 0, 12_000, MAIN)
-    export.range("attention", 1_000, 4_000, MAIN)
-    export.range("aten::mm, op_id = 4", 1_000, 3_900, MAIN)
+    export.range("step", 0, 12_000)
+    export.range("attention", 1_000, 4_000)
+    export.range("aten::mm, op_id = 4", 1_000, 3_900)
     tables = analyse(export)
     table = tables["timeline"]
     assert table[["view", "label", "start", "end"]].to_numpy().tolist() == [
@@ -340,11 +338,11 @@ def test_timeline_of_a_step_with_and_without_gpu_work(export, analyse):
 
 
 def test_one_attention_holds_its_own_work_alone_under_its_ranges_names(export, analyse):
-    export.range("step", 0, 40_000, MAIN)
+    export.range("step", 0, 40_000)
     export.launch(GEMM, 500, 8_000, 10_000)  # launched before it, and still running in it
-    export.range("attention", 1_000, 4_000, MAIN)
+    export.range("attention", 1_000, 4_000)
     for name, start, end in (("softmax", 1_500, 2_000), ("mask", 2_500, 3_500)):
-        export.range(name, start, end, MAIN)
+        export.range(name, start, end)
     export.launch(GEMM, 1_600, 10_000, 12_000)
     export.launch(GEMM, 2_600, 13_000, 14_000)
     export.launch(GEMM, 3_000, 15_000, 16_000)
@@ -363,11 +361,11 @@ def test_one_attention_holds_its_own_work_alone_under_its_ranges_names(export, a
 
 
 def test_timelines_of_short_and_early_steps(export, analyse):
-    export.range("step", 50, 50, MAIN)
+    export.range("step", 50, 50)
     assert analyse(export)["timeline"].empty
     export = type(export)(export.layout)
-    export.range("step", -9_000, -3_000, MAIN)
-    export.range("attention", -8_000, -7_000, MAIN)
+    export.range("step", -9_000, -3_000)
+    export.range("attention", -8_000, -7_000)
     export.range("attention", -6_000, -5_000, AUTOGRAD)
     export.launch(GEMM, -7_500, -7_000, -6_500)
     table = analyse(export)["timeline"]
@@ -384,7 +382,7 @@ def test_strange_names_reach_every_table_whole(export, analyse, tmp_path):
         "back\\slash|`code`*_",
         "Straße → 核",
     ]
-    export.range("a|b <c>", 0, 1000, MAIN)
+    export.range("a|b <c>", 0, 1000)
     for number, name in enumerate(names):
         export.launch(name, 10 * number, 10 * number + 100, 10 * number + 105)
     tables = analyse(export)

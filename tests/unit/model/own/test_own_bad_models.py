@@ -4,6 +4,7 @@ import sys
 
 import pytest
 import torch
+from common import one_line
 from stepscope.model import own
 
 RUN = (
@@ -18,18 +19,19 @@ def loss(outputs, batch): return """
 FINE = "nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 10))"
 
 
+def run(reference, keys=None):
+    model = own.build(reference, keys or {}, 8, 2, "cpu", 0)
+    model.loss(model.make_batch())
+
+
 @pytest.fixture
 def complaint(write):
     """What is said of a user's file, from building to the loss."""
 
     def complaint(text, keys=None, name="mine.py"):
         reference = write(text, name)
-        with pytest.raises(own.ModelError) as caught:
-            model = own.build(reference, keys or {}, 8, 2, "cpu", 0)
-            model.loss(model.make_batch())
-        said = str(caught.value)
+        said = one_line(own.ModelError, run, reference, keys)
         assert said.startswith(f"{reference}: ")
-        assert "\n" not in said
         return said.removeprefix(f"{reference}: ")
 
     return complaint
@@ -132,8 +134,7 @@ def test_keys_that_build_does_not_take(complaint):
 )
 def test_running_out_of_memory_passes_unchanged(write, text, kind):
     with pytest.raises((MemoryError, RuntimeError)) as caught:
-        model = own.build(write(text), {}, 8, 2, "cpu", 0)
-        model.loss(model.make_batch())
+        run(write(text))
     assert type(caught.value) is kind
 
 
@@ -160,10 +161,7 @@ def test_running_out_of_memory_passes_unchanged(write, text, kind):
     ],
 )
 def test_an_architecture_that_cannot_be_had(name, keys, said):
-    with pytest.raises(own.ModelError) as caught:
-        own.build(f"hf:{name}", keys, 8, 2, "cpu", 0)
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert said in one_line(own.ModelError, run, f"hf:{name}", keys)
 
 
 def test_without_transformers(monkeypatch):
@@ -171,9 +169,9 @@ def test_without_transformers(monkeypatch):
     with pytest.raises(
         own.ModelError, match="hf:llama: transformers is not installed; pip install"
     ):
-        own.build("hf:llama", {}, 8, 2, "cpu", 0)
+        run("hf:llama")
 
 
 def test_names_of_ranges_are_text(write):
     with pytest.raises(own.ModelError, match="the key ranges has to map patterns"):
-        own.build(write(f"def build(context): return {FINE}"), {"ranges": ["x"]}, 8, 2, "cpu", 0)
+        run(write(f"def build(context): return {FINE}"), {"ranges": ["x"]})

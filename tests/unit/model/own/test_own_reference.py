@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from common import one_line
 from stepscope.model.own import ModelError, parse
 
 
@@ -20,7 +21,4 @@ def test_an_architecture():
     "text", ["", "mine.py", "mine:build", "mine.py:", "mine.py:1x", "hf:", "hf: llama"]
 )
 def test_anything_else_is_one_line(text):
-    with pytest.raises(ModelError) as caught:
-        parse(text)
-    assert repr(text) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert repr(text) in one_line(ModelError, parse, text)

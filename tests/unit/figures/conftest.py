@@ -1,6 +1,0 @@
-"""Tests of the figures share `made`."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
