@@ -1,5 +1,6 @@
 """What tests of all folders share: places of the checkout, and what is said of bad input."""
 
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -17,3 +18,10 @@ def one_line(error, call, *given, **named):
     said = str(raised.value)
     assert "\n" not in said
     return said
+
+
+def picked(rows, *names, **where):
+    """Of the rows that have these values, the value of one name or a tuple of several; without
+    names the rows."""
+    found = [row for row in rows if all(row[name] == value for name, value in where.items())]
+    return list(map(itemgetter(*names), found)) if names else found

@@ -9,7 +9,7 @@ import zipfile
 
 import made_up
 import pytest
-from common import ROOT
+from common import ROOT, picked
 from stepscope.report import explorer, links
 
 CELL = "gpu-a/attention/d64/bf16"
@@ -146,7 +146,7 @@ def test_rows_are_filtered_searched_sorted_and_copied(viewed, tables):
     assert page.locator("#view tbody tr").count() == len(wanted)
     choose(page, "phase", "step")
     page.get_by_role("searchbox").fill("FP32")
-    wanted = [row for row in wanted if row["phase"] == "step" and row["precision"] == "fp32"]
+    wanted = picked(wanted, phase="step", precision="fp32")
     page.wait_for_function(f"document.querySelectorAll('#view tbody tr').length === {len(wanted)}")
     page.get_by_role("searchbox").press("Tab")
     page.get_by_role("button", name="median", exact=True).click()

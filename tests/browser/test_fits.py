@@ -5,7 +5,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from common import ROOT
+from common import ROOT, picked
 from stepscope.formulas import fits, footprint
 from stepscope.formulas.footprint import OPTIONS, Setup
 from stepscope.formulas.options import values
@@ -95,9 +95,7 @@ def test_the_page_and_the_command_answer_alike(viewed):
     slow, fast = found["tokens a second"]
     assert shown[3] == f"{float(f'{slow:.2g}'):,.0f} to {float(f'{fast:.2g}'):,.0f}"
     rows = page.locator("[aria-label='What makes room'] tbody tr")
-    assert rows.locator("td:first-child").all_inner_texts() == [
-        each["change"] for each in found["room"]
-    ]
+    assert rows.locator("td:first-child").all_inner_texts() == picked(found["room"], "change")
     assert rows.locator("td:last-child").all_inner_texts() == [
         "{:,} ({:,})".format(*each["largest batch"].values()) for each in found["room"]
     ]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
 
+import draw_layers
 from common import ROOT
 
 LIBRARY = ROOT / "scripts/stepscope"
@@ -33,8 +34,7 @@ LAYERS = (
     "report/facts",
     "report",
 )
-# Which modules of any package can change a number, and which a cell loads by name, is one table.
-TELLS_OF_ALL = "config/code_digest"
+
 # Modules of the figures that all others may use: the last two draw, and lend a colour or a quotient
 # besides.
 SHARED_FIGURES = {
@@ -75,17 +75,6 @@ def imported(tree):
     return names
 
 
-def named(tree):
-    """What text of the code names of the library, as modules that are loaded by name; docstrings
-    are not text."""
-    texts = [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    return {text for text in texts if text.startswith("stepscope.") and " " not in text}
-
-
 def below(names):
     """Those of the library, as paths below it: `report/kit/page`."""
     return {
@@ -100,29 +89,6 @@ TREES = {
     for path in LIBRARY.rglob("*.py")
 }
 IMPORTS = {module: below(imported(tree)) for module, tree in TREES.items() if module != "__init__"}
-NAMES = {
-    module: below(named(tree))
-    for module, tree in TREES.items()
-    if module not in ("__init__", TELLS_OF_ALL)
-}
-
-
-def layer(name):
-    """The place among the layers of a module, or of what is imported from one; the longest name
-    that matches."""
-    found = [each for each in LAYERS if name == each or name.startswith(f"{each}/")]
-    assert found, f"{name} is in no layer"
-    return LAYERS.index(max(found, key=len))
-
-
-def upwards(modules):
-    """Each import, or name, of a later layer."""
-    return [
-        f"{one} → {name}"
-        for one, names in modules.items()
-        for name in names
-        if layer(name) > layer(one)
-    ]
 
 
 def circle(modules):
@@ -145,17 +111,11 @@ def circle(modules):
 
 
 def test_packages_import_and_name_in_one_direction_without_a_circle():
-    assert upwards(IMPORTS) == []
-    assert upwards(NAMES) == []
+    found = draw_layers.imports_of_layers()
+    assert set(found) == set(LAYERS)
+    for at, one in enumerate(LAYERS):
+        assert found[one] <= set(LAYERS[:at]), one
     assert circle(IMPORTS) == []
-
-
-def test_every_layer_is_there():
-    assert [
-        name
-        for name in LAYERS
-        if not any(name == each or each.startswith(f"{name}/") for each in TREES)
-    ] == []
 
 
 def test_no_kind_of_figure_imports_from_another():

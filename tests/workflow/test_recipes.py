@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import yaml
+from common import picked
 from projects import ROOT, SNAKEMAKE, TINY, Project, copy_of_code
 from recipes import edited, perform, recipe
 
@@ -58,8 +59,8 @@ def test_a_study_is_in_the_plan_the_tables_and_the_explorer(extended):
     assert again.code == 0 and "time_softmax" not in again.text, again.text
     cells = [row["cell"].partition("/")[2] for row in rows(project, "cells")]
     assert {"softmax/side64", "softmax/side128"} <= set(cells)
-    times = [row for row in rows(project, "series") if row["study"] == "softmax"]
-    assert [row["size"] for row in times if row["quantity"] == "time"] == ["side64", "side128"]
+    times = picked(rows(project, "series"), study="softmax")
+    assert picked(times, "size", quantity="time") == ["side64", "side128"]
     assert all(0 < float(row["median"]) < 1 for row in times)
     plan = project.run("scripts/plan.py", program=sys.executable)
     assert plan.code == 0 and "softmax" in plan.text, plan.text
@@ -97,7 +98,7 @@ def test_values_of_options_and_a_precision_are_rungs_of_the_ladder(extended):
 
 def test_a_column_is_filled_and_described(extended):
     project, commands = extended
-    assert {row["seed"] for row in rows(project, "cells")} == {"0"}
+    assert set(picked(rows(project, "cells"), "seed")) == {"0"}
     (command,) = commands["A column"]
     words = command.partition(" > ")[0].split()[1:]
     assert "- `seed`/1: of the weights" in project.run(*words, program=sys.executable).text

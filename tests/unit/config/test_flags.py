@@ -6,6 +6,7 @@ import shlex
 import sys
 
 import pytest
+from common import picked
 from stepscope.config import flags, studies
 from stepscope.config.grid import words_of
 
@@ -70,7 +71,7 @@ def test_threads_are_all_usable_cores_but_one(monkeypatch):
 
 def test_a_ladder_without_variants_changes_one_option_a_rung():
     variants = parsed("time_ladder", "--size nano")["variants"]
-    assert [one["name"] for one in variants] == ["fp32", "sdpa", "torch", "fused", "block"]
+    assert picked(variants, "name") == ["fp32", "sdpa", "torch", "fused", "block"]
     for before, after in itertools.pairwise(variants):
         changed = {
             key

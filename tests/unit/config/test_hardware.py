@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from common import one_line
+from common import one_line, picked
 from stepscope.config import ConfigError
 from stepscope.config.hardware import (
     asked_of_any,
@@ -224,6 +224,6 @@ def test_rules_name_the_resources_that_some_machine_asks_for():
 def test_a_cell_on_several_devices_asks_for_as_many_gpus(make_config):
     one = Hardware("h100", "cuda", 1, here=False, asked={"gpu_model": "h100"}, gpus=4)
     asked = [job_resources(one, make_config(), "parallel", "xl", devices) for devices in (1, 2, 4)]
-    assert [found["gpu"] for found in asked] == [1, 2, 4]
+    assert picked(asked, "gpu") == [1, 2, 4]
     entry = {"gpu_model": "h100", "gpus": 4}
     assert hardware_of(make_config(hardware={"h100": entry}))[0].gpus == 4

@@ -1,7 +1,7 @@
 """The ladder's cells: a place each, with the rungs and asides as variants."""
 
 import pytest
-from common import one_line
+from common import one_line, picked
 from stepscope.config import ConfigError
 from stepscope.config.code_digest import modules_of
 from stepscope.config.studies import LADDER
@@ -19,7 +19,7 @@ def test_each_rung_changes_one_thing_of_the_one_before(make_config):
     (cell,) = laid_out(make_config, places=[SMALL], asides=[])
     assert cell.name == "machine/ladder/small/ctx128"
     rungs = cell.spec["variants"]
-    assert [rung["name"] for rung in rungs] == [
+    assert picked(rungs, "name") == [
         "fp32",
         "tf32",
         "bf16",
@@ -31,7 +31,7 @@ def test_each_rung_changes_one_thing_of_the_one_before(make_config):
         "fused",
         "fp8",
     ]
-    assert [rung.get("after") for rung in rungs] == [None, *(rung["name"] for rung in rungs[:-1])]
+    assert [rung.get("after") for rung in rungs] == [None, *picked(rungs[:-1], "name")]
     assert rungs[0] == {"name": "fp32", "precision": "fp32"}
     assert rungs[-2] == {
         "name": "fused",
@@ -145,7 +145,7 @@ def test_a_place_may_have_rungs_of_its_own(make_config):
     first, second = laid_out(
         make_config, places=places, asides=[{"after": "bf16", "compile": ["model"]}]
     )
-    assert [variant["name"] for variant in first.spec["variants"]][-2:] == ["fp8", "model"]
+    assert picked(first.spec["variants"], "name")[-2:] == ["fp8", "model"]
     tuned = {"precision": "bf16", "attention": "sdpa", "optimizer": "torch", "loss": "torch"}
     start = "bf16+sdpa+torch+loss=torch"
     assert second.spec["variants"] == [

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from common import SNAPSHOTS
+from common import SNAPSHOTS, picked
 from stepscope.formulas import footprint
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import first_context_that_fails, moments, peak
@@ -311,10 +311,8 @@ def test_peak_recorded_on_an_h100(name):
         ),
     ]
     blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]]
-    at_end = sum(
-        block["requested_size"] for block in blocks if block["state"] == "active_allocated"
-    )
-    libraries = sum(each["bytes"] for each in known["tensors"] if each["category"] == "workspace")
+    at_end = sum(picked(blocks, "requested_size", state="active_allocated"))
+    libraries = sum(picked(known["tensors"], "bytes", category="workspace"))
     predicted = peak(setup, known["mode"], libraries)
     # Two single numbers: the loss and its gradient.
     assert predicted.bytes == pytest.approx(at_end - totals[-1] + max(totals), abs=8)

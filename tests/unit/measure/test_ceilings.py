@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from common import picked
 from stepscope.measure import ceilings
 from stepscope.measure.telemetry import Telemetry
 
@@ -45,11 +46,11 @@ def test_bursts_come_after_a_rest_and_the_sustained_series_counts_from_its_middl
     # Of the sustained series a turn reads the clock once and its three operations four times: 0 to
     # 5 s, 5 to 10 s, ….
     found = ceilings.measure(spec | {"max_seconds": 20.0}, Telemetry(None), 1)
-    assert {(one["variant"], one["status"]) for one in found.statuses} == {
+    assert set(picked(found.statuses, "variant", "status")) == {
         ("burst", "ok"),
         ("sustained", "ok"),
     }
-    kinds = [(row["kind"], row["warmup"]) for row in found.rows]
+    kinds = picked(found.rows, "kind", "warmup")
     assert kinds[:2] == [("burst", True)] * 2
     assert kinds[2:17] == [("burst", False)] * (ceilings.BURSTS * 3)
     assert kinds[17:] == [("sustained", True)] * 2 + [("sustained", False)] * 3
@@ -92,4 +93,4 @@ def test_operands_that_do_not_fit_are_oom(error, reason, monkeypatch):
     monkeypatch.setattr(torch, "randn", too_large)
     found = ceilings.measure(SPEC, Telemetry(None), 1)
     assert found.rows == []
-    assert {(one["status"], one["reason"]) for one in found.statuses} == {("oom", reason)}
+    assert set(picked(found.statuses, "status", "reason")) == {("oom", reason)}

@@ -3,6 +3,7 @@
 from argparse import Namespace
 
 import pytest
+from common import picked
 from stepscope.formulas import fits
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import peak
@@ -77,7 +78,7 @@ def test_it_is_the_closed_form_of_a_size(precision, attention, optimizer):
     size, parts, _ = fake_peak.of_spec(SPEC | options)
     setup = Setup(ModelShape(64, 128, 6, 4, 200), 2, 128, precision, attention, optimizer)
     assert size == pytest.approx(peak(setup, "step").bytes, rel=0.004)
-    of_bytes = {each["category"]: each["bytes"] for each in parts}
+    of_bytes = dict(picked(parts, "category", "bytes"))
     assert sum(of_bytes.values()) == size
     # beside the two moments PyTorch's has a step count of each parameter
     assert of_bytes["optimizer state"] == pytest.approx(2 * of_bytes["parameters"], rel=1e-3)
@@ -108,7 +109,7 @@ def test_a_step_of_ones_own_by_hand(tmp_path):
     file = tmp_path / "own.py"
     file.write_text(STEP)
     size, parts, modules = fake_peak.found(asked(step=f"{file}:make"))
-    of_bytes = {each["category"]: each["bytes"] for each in parts}
+    of_bytes = dict(picked(parts, "category", "bytes"))
     weight, inputs = 4 * 300 * 200, 4 * 1000 * 300
     assert of_bytes["parameters"] == weight
     # the sum's gradient is one number, expanded; the weight's gradient comes on top of x and y

@@ -1,5 +1,6 @@
 """How a record's summary is made of what several processes found."""
 
+from common import picked
 from stepscope.measure.found import Found, Outcome, summary
 
 
@@ -13,7 +14,7 @@ def test_a_modes_status_is_the_worst_of_all_processes_and_a_variants_that_of_its
     found = summary([first, second], ["a", "b"])
     assert found["variants"]["a"] == {"status": "oom", "reason": "full"}
     assert found["variants"]["b"]["status"] == "ok"  # of which nothing was said
-    assert [(one["mode"], one["status"]) for one in found["statuses"]] == [
+    assert picked(found["statuses"], "mode", "status") == [
         ("step", "oom"),
         ("forward", "ok"),
         ("host-free", "oom"),

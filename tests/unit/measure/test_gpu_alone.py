@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from common import picked
 from stepscope.measure import gpu_alone
 from stepscope.measure.found import Found
 from stepscope.measure.samples import Samples
@@ -96,7 +97,7 @@ def test_what_cannot_be_captured_is_said_and_gradients_are_as_before(error, stat
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     found = Found()
     gpu_alone.host_free(work, "step", Samples(Telemetry(None)), found, 1.0)
-    assert [(one["mode"], one["status"], one["reason"]) for one in found.statuses] == [
+    assert picked(found.statuses, "mode", "status", "reason") == [
         ("host-free", status, str(error).splitlines()[0])
     ]
     assert parameter.grad == "gradient" and found.values == [] and streams == ["stream"]
@@ -113,7 +114,5 @@ def test_a_whole_step_is_replayed(optimizer, tiny):
         steps.free(work)()
     found, samples = Found(), Samples(Telemetry(None))
     gpu_alone.host_free(work, "step", samples, found, 1.0)
-    assert [(one["mode"], one["status"], one["reason"]) for one in found.statuses] == [
-        ("host-free", "ok", "")
-    ]
+    assert picked(found.statuses, "mode", "status", "reason") == [("host-free", "ok", "")]
     assert len(samples.of("step", kind="host-free")) == gpu_alone.REPLAYS

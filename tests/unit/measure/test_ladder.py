@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from common import picked
 from stepscope.measure import ladder
 from stepscope.measure.found import rows_of
 from stepscope.measure.telemetry import Telemetry
@@ -35,7 +36,7 @@ def turns(found):
 
 def test_variants_take_turns_there_and_back(place):
     found = run(place | {"processes": 2}, together=True)
-    names = [one["name"] for one in VARIANTS]
+    names = picked(VARIANTS, "name")
     assert turns(found) == [(1, name) for name in names] + [(2, name) for name in reversed(names)]
     kinds = {
         (row["variant"], row["mode"], row["kind"], row["phase"])
@@ -51,9 +52,7 @@ def test_variants_take_turns_there_and_back(place):
             *(("step", "phased", phase) for phase in ("forward", "backward", "optimizer")),
         )
     }
-    assert [(one["variant"], one["status"]) for one in found.statuses] == [
-        (name, "ok") for name in names
-    ]
+    assert picked(found.statuses, "variant", "status") == [(name, "ok") for name in names]
     losses = [found.checks[name]["loss"] for name in names]
     assert losses == pytest.approx([losses[0]] * 3, rel=1e-6)
 
@@ -68,35 +67,31 @@ def test_a_rung_whose_loss_is_no_number_fails_and_the_others_go_on(place, monkey
 
     monkeypatch.setattr(Workload, "_forward", spoilt)
     found = run(place, together=True)
-    assert {one["variant"]: one["status"] for one in found.statuses} == {
+    assert dict(picked(found.statuses, "variant", "status")) == {
         "fp32": "ok",
         "sdpa": "failed",
         "fused": "ok",
     }
-    (reason,) = (one["reason"] for one in found.statuses if one["status"] == "failed")
+    (reason,) = picked(found.statuses, "reason", status="failed")
     assert reason == "loss is infinite at step 0"
-    assert {row["variant"] for row in rows_of([found])} == {"fp32", "fused"}
+    assert set(picked(rows_of([found]), "variant")) == {"fp32", "fused"}
 
 
 def test_alone_each_is_measured_as_a_whole_and_rounds_say_nothing(place):
     found = run(place, together=False)
     assert turns(found) == []
-    order = list(dict.fromkeys(row["variant"] for row in found.rows))
+    order = list(dict.fromkeys(picked(found.rows, "variant")))
     changes = sum(
         a["variant"] != b["variant"] for a, b in zip(found.rows, found.rows[1:], strict=False)
     )
-    assert order == [one["name"] for one in VARIANTS] and changes == 2
-    counted = {
-        one["variant"]: one["value"] for one in found.values if one["quantity"] == "operators"
-    }
+    assert order == picked(VARIANTS, "name") and changes == 2
+    counted = dict(picked(found.values, "variant", "value", quantity="operators"))
     assert counted["fused"] < counted["sdpa"] < counted["fp32"]
 
 
 def test_processes_take_variants_in_different_orders():
     numbers = [{"name": name} for name in "abcd"]
-    orders = [
-        "".join(one["name"] for one in ladder.ordered(numbers, process)) for process in (1, 2, 3)
-    ]
+    orders = ["".join(picked(ladder.ordered(numbers, process), "name")) for process in (1, 2, 3)]
     assert orders == ["abcd", "badc", "cdab"]
     assert ladder.ordered(numbers[:1], 2) == numbers[:1]
 
@@ -116,12 +111,10 @@ def fail(monkeypatch, when):
 def test_a_variant_that_runs_out_of_memory_is_a_result_and_the_others_go_on(place, monkeypatch):
     fail(monkeypatch, lambda spec: spec.get("attention") == "sdpa" and "optimizer" not in spec)
     found = run(place, together=False)
-    statuses = {one["variant"]: one["status"] for one in found.statuses}
+    statuses = dict(picked(found.statuses, "variant", "status"))
     assert statuses == {"fp32": "ok", "sdpa": "oom", "fused": "ok"}
     # What ran before is kept: its warm-up of forward and backward.
-    assert {(row["mode"], row["warmup"]) for row in found.rows if row["variant"] == "sdpa"} == {
-        ("forward-backward", True)
-    }
+    assert set(picked(found.rows, "mode", "warmup", variant="sdpa")) == {("forward-backward", True)}
 
 
 def test_memory_that_runs_out_while_it_is_shared_has_each_measured_alone(place, monkeypatch):
@@ -130,7 +123,7 @@ def test_memory_that_runs_out_while_it_is_shared_has_each_measured_alone(place, 
     real = ladder.steps.workload
     monkeypatch.setattr(ladder.steps, "workload", lambda spec: built.append(spec) or real(spec))
     found = ladder.measure(place, Telemetry(None), 1)
-    assert {one["status"] for one in found.statuses} == {"ok"}
+    assert set(picked(found.statuses, "status")) == {"ok"}
     assert turns(found) == []
 
 

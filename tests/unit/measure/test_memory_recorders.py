@@ -3,6 +3,7 @@ of one tensor."""
 
 import pytest
 import torch
+from common import picked
 from stepscope.measure import memory_recorders
 
 THREAD = 7
@@ -55,9 +56,7 @@ def converted():
 
 
 def test_events_come_in_the_order_of_time_with_the_sizes_that_were_asked_for(converted):
-    trace = [
-        (e["action"], e["addr"], e["size"], e["time_us"]) for e in converted[0]["device_traces"][0]
-    ]
+    trace = picked(converted[0]["device_traces"][0], "action", "addr", "size", "time_us")
     assert trace == [
         ("alloc", 0xA, 64, 10),
         ("alloc", 0xB, 128, 35),
@@ -74,7 +73,7 @@ def test_marks_are_counts_of_what_was_before_them(converted):
 
 
 def test_frames_are_the_open_functions_innermost_first(converted):
-    frames = [e["frames"] for e in converted[0]["device_traces"][0] if e["action"] == "alloc"]
+    frames = picked(converted[0]["device_traces"][0], "frames", action="alloc")
     names = [
         [(frame["filename"].rpartition("stepscope/")[2], frame["line"]) for frame in each]
         for each in frames
@@ -107,13 +106,9 @@ def test_a_real_recording_knows_a_tensors_bytes_and_the_function_that_made_it(on
     kept = make_a_table()
     recorder.mark()
     snapshot, marks = recorder.stop()
-    (entry,) = [
-        entry
-        for entry in snapshot["device_traces"][0]
-        if entry["action"] == "alloc" and entry["size"] == 1000 * 17 * 4
-    ]
+    (entry,) = picked(snapshot["device_traces"][0], action="alloc", size=1000 * 17 * 4)
     assert entry["addr"] == kept.untyped_storage().data_ptr()
-    assert "make_a_table" in [frame["name"] for frame in entry["frames"]]
+    assert "make_a_table" in picked(entry["frames"], "name")
     assert marks[0] == [0, 0]
     assert marks[1][0] >= 1
 
@@ -126,7 +121,7 @@ def test_starting_again_forgets_what_was_before(one_thread):
     recorder.start()
     kept.append(torch.ones(5555))
     snapshot, marks = recorder.stop()
-    sizes = [entry["size"] for entry in snapshot["device_traces"][0] if entry["action"] == "alloc"]
+    sizes = picked(snapshot["device_traces"][0], "size", action="alloc")
     assert 4 * 5555 in sizes
     assert 4 * 3333 not in sizes
     assert marks == []

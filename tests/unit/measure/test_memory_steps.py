@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 import torch
+from common import picked
 from stepscope.measure import memory_steps
 from stepscope.measure.memory_observed import Observed
 from stepscope.measure.telemetry import Telemetry
@@ -43,9 +44,9 @@ def step():
 
 
 def total(known, category, at_start=True):
-    tensors = [tensor for tensor in known["tensors"] if tensor["category"] == category]
+    tensors = picked(known["tensors"], category=category)
     assert all((tensor["at"] == [0, 0]) == at_start for tensor in tensors)
-    return sum(tensor["bytes"] for tensor in tensors)
+    return sum(picked(tensors, "bytes"))
 
 
 def test_parameters_moments_and_gradients_are_four_bytes_a_parameter(step):
@@ -60,7 +61,7 @@ def test_buffers_are_the_tables_the_mask_and_the_batch(step):
         CONTEXT * CONTEXT * 4,
         2 * BATCH * CONTEXT * 8,
     )
-    found = Counter(t["bytes"] for t in step.known["tensors"] if t["category"] == "buffers")
+    found = Counter(picked(step.known["tensors"], "bytes", category="buffers"))
     assert found[rope // 2] >= 2 and found[mask] >= 1 and found[batch // 2] >= 2
     # other tests of the same process may have left tensors behind
     assert total(step.known, "buffers") >= rope + mask + batch
@@ -71,14 +72,12 @@ def test_the_moments_of_pytorchs_optimizers_are_found_too(optimizer, one_thread)
     """Its step counts are scalars, 4 bytes each."""
     known = measured(optimizer=optimizer, steps=1).known
     moments = [t for t in known["tensors"] if t["category"] == "optimizer state" and t["shape"]]
-    assert sum(tensor["bytes"] for tensor in moments) == 2 * 4 * PARAMETERS
+    assert sum(picked(moments, "bytes")) == 2 * 4 * PARAMETERS
 
 
 def test_the_recording_holds_every_gradient_where_it_was_seen(step):
     trace = step.snapshot["device_traces"][0]
-    for gradient in (
-        tensor for tensor in step.known["tensors"] if tensor["category"] == "gradients"
-    ):
+    for gradient in picked(step.known["tensors"], category="gradients"):
         allocations, alive = 0, {}
         frees = 0
         for entry in trace:
@@ -118,16 +117,12 @@ def test_what_autograd_saves_is_what_its_own_hooks_say(step, one_thread):
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         workload.phases("forward")["forward"]()
-    assert sum(entry["bytes"] for entry in step.known["saved"]) == sum(saved.values())
+    assert sum(picked(step.known["saved"], "bytes")) == sum(saved.values())
 
 
 def test_scores_and_their_softmax_are_made_in_their_parts(step):
     shape = [BATCH, HEADS, CONTEXT, CONTEXT]
-    made = Counter(
-        (entry["module"], entry["op"])
-        for entry in step.known["made"]
-        if entry["phase"] == "forward" and entry["shape"] == shape
-    )
+    made = Counter(picked(step.known["made"], "module", "op", phase="forward", shape=shape))
     for block in range(LAYERS):
         assert made[f"blocks.{block}/attention/softmax", "sub"] == 1
         assert made[f"blocks.{block}/attention/softmax", "mul"] == 1
@@ -136,7 +131,7 @@ def test_scores_and_their_softmax_are_made_in_their_parts(step):
         for e in step.known["made"]
         if e["phase"] == "forward" and e["module"].endswith("attention scores")
     ]
-    assert [BATCH * HEADS, CONTEXT, CONTEXT] in [entry["shape"] for entry in scores]
+    assert [BATCH * HEADS, CONTEXT, CONTEXT] in picked(scores, "shape")
 
 
 def test_backward_goes_through_the_parts_in_the_opposite_order(step):
@@ -235,10 +230,7 @@ def test_running_out_of_memory_keeps_the_recording_up_to_there(
     assert found.recorded == recorded
     assert found.known["marks"][-1][3] == "backward"
     assert "forward" in {mark[3] for mark in found.known["marks"]}
-    assert (
-        sum(t["bytes"] for t in found.known["tensors"] if t["category"] == "parameters")
-        == 4 * PARAMETERS
-    )
+    assert sum(picked(found.known["tensors"], "bytes", category="parameters")) == 4 * PARAMETERS
     assert found.snapshot["device_traces"][0]
 
 
@@ -258,9 +250,7 @@ def test_gradients_that_exist_when_memory_runs_out_are_named(monkeypatch, one_th
     at_the_end = [
         sum(entry["action"] == action for entry in trace) for action in ("alloc", "free_completed")
     ]
-    gradients = {
-        t["name"]: t["bytes"] for t in found.known["tensors"] if t["category"] == "gradients"
-    }
+    gradients = dict(picked(found.known["tensors"], "name", "bytes", category="gradients"))
     assert sum(gradients.values()) == 4 * PARAMETERS
     assert any(
         t["at"] == at_the_end for t in found.known["tensors"] if t["category"] == "gradients"

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from common import picked
 from stepscope.measure import ladder, memory_steps, timing
 from stepscope.measure.memory_observed import Parts
 from stepscope.measure.models.own import Model
@@ -93,7 +94,7 @@ def spec(model):
 
 def test_the_loss_and_the_gradients_of_a_rung_are_those_of_plain_pytorch(spec):
     found = ladder.measure(spec | LADDER, Telemetry(None), 1)
-    assert [one["status"] for one in found.statuses] == ["ok"]
+    assert picked(found.statuses, "status") == ["ok"]
     made = Model(spec)
     tokens, targets = (made._batch[name] for name in ("tokens", "targets"))
     x = made.module.embedding.weight[tokens]
@@ -109,9 +110,9 @@ def test_the_loss_and_the_gradients_of_a_rung_are_those_of_plain_pytorch(spec):
 
 def test_a_loss_that_differs_from_pass_to_pass_is_not_taken(spec):
     found = ladder.measure(spec | LADDER | {"model_keys": '{"dropout":0.5}'}, Telemetry(None), 1)
-    assert [one["status"] for one in found.statuses] == ["ok"]
+    assert picked(found.statuses, "status") == ["ok"]
     assert found.checks == {}
-    assert [one["quantity"] for one in found.values] == ["operators"]
+    assert picked(found.values, "quantity") == ["operators"]
 
 
 REFUSED = {"attention": "sdpa"}  # the model has no attention at all
@@ -126,8 +127,8 @@ def test_what_the_model_refuses_is_unsupported_in_every_study(spec):
         *memory.found.statuses,
     ]
     assert len(found) == 4 + 1 + 1
-    assert {one["status"] for one in found} == {"unsupported"}
-    (reason,) = {one["reason"] for one in found}
+    assert set(picked(found, "status")) == {"unsupported"}
+    (reason,) = set(picked(found, "reason"))
     assert (
         reason.startswith("the model neither calls torch's scaled_dot_product_attention")
         and "\n" not in reason
@@ -166,7 +167,7 @@ def test_memory_is_that_of_each_tensor_and_a_frozen_one_has_neither_gradient_nor
     for each in known:
         if each["category"] in held:
             held[each["category"]] += each["bytes"]
-    gradients = {each["name"]: each["bytes"] for each in known if each["category"] == "gradients"}
+    gradients = dict(picked(known, "name", "bytes", category="gradients"))
     trained = PARAMETERS - 9 * 4
     assert held == {"parameters": 4 * PARAMETERS, "optimizer state": 2 * 4 * trained}
     assert sum(gradients.values()) == 4 * trained
@@ -222,7 +223,7 @@ def test_memory_without_end_is_out_of_memory(measured_cell, tmp_path):
     path = tmp_path / "hostile.py"
     path.write_text(ENDLESS)
     cell = measured_cell("time_step.py", f"--model {path}:endless {FLAGS}")
-    assert {one["status"] for one in cell.record["summary"]["statuses"]} == {"oom"}
+    assert set(picked(cell.record["summary"]["statuses"], "status")) == {"oom"}
 
 
 def test_the_record_says_what_was_built(model, measured_cell):

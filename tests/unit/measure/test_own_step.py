@@ -8,7 +8,7 @@ import math
 
 import pytest
 import torch
-from common import one_line
+from common import one_line, picked
 from stepscope import Step, phase, record
 from stepscope.measure import ladder, memory_steps, own_step, timing
 from stepscope.measure.own_step import Laps, StepWorkload
@@ -188,10 +188,10 @@ def test_phases_of_a_name_add_up_and_the_rest_is_kept(monkeypatch):
 
 def test_a_step_is_timed_as_it_is_built(spec):
     found = measured(spec("build"))
-    assert [(one["mode"], one["status"]) for one in found.statuses] == [("step", "ok")]
-    phased = [row["phase"] for row in found.rows if row["kind"] == "phased"]
+    assert picked(found.statuses, "mode", "status") == [("step", "ok")]
+    phased = picked(found.rows, "phase", kind="phased")
     assert phased[:3] == ["forward", "go back", "rest"]
-    assert {row["phase"] for row in found.rows if row["kind"] == "free"} == {"step"}
+    assert set(picked(found.rows, "phase", kind="free")) == {"step"}
     built = found.built["step"]
     assert (built["parameters"], built["trainable_parameters"]) == (1, 1)
     assert (built["dtype"], built["optimizer"]) == ("torch.float32", "SGD")
@@ -246,7 +246,7 @@ def test_steps_that_are_compared_take_turns_and_say_their_first_losses(spec):
     assert found.checks["slow"]["losses"] == [1, (3 / 4) ** 2, (3 / 4) ** 4]
     rounds = {row["round"] for row in found.rows if row["kind"] == "free" and not row["warmup"]}
     assert rounds == {1, 2}
-    assert {row["mode"] for row in found.rows} == {"step"}
+    assert set(picked(found.rows, "mode")) == {"step"}
     silent = compared(spec, {"name": "silent", "step_keys": '{"returns": false}'})
     assert silent.checks == {}
 
@@ -312,7 +312,7 @@ def test_the_examples_run(name, spec, project_root):
     keys = {"layers": 1, "width": 64}
     file = project_root / f"models/step_{name}.py"
     found = measured(spec("", f"{file}:build", context=8, batch=1, warmup=0, keys=keys))
-    assert [one["status"] for one in found.statuses] == ["ok"]
+    assert picked(found.statuses, "status") == ["ok"]
     built = found.built["step"]
     marked = ["forward", "backward", "clip", "optimizer"]
     assert built["marked"] == (marked if name == "accumulation" else [*marked[:2], marked[3]])

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 import torch
+from common import picked
 from stepscope.measure.precision import dtype
 from stepscope.measure.precision_accumulation import VARIANTS, measure, running_sums
 
@@ -50,7 +51,7 @@ def test_every_sum_has_the_bits_of_exact_arithmetic(found, variant):
         exact.append(float(total))
     low = torch.tensor(0.01, dtype=dtype(of))
     assert running_sums(dtype(into), low.to(dtype(into)) if is_cast else low) == exact
-    (row,) = (row for row in found["accumulation"] if row["variant"] == name)
+    (row,) = picked(found["accumulation"], variant=name)
     last = max(at for at in range(1000) if at == 0 or exact[at] != exact[at - 1])
     assert (row["sum"], row["last_change"]) == (exact[-1], last + 1)
 

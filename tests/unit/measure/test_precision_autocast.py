@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from common import picked
 from stepscope.measure import precision_autocast
 from stepscope.measure.precision_autocast import Watch, measure
 
@@ -54,7 +55,7 @@ def test_a_missing_operator_is_unsupported_with_its_reason(monkeypatch):
 
     monkeypatch.setattr(precision_autocast, "_toy", toy)
     rows = measure(SPEC)["toy"]
-    assert [(row["autocast"], row["status"]) for row in rows] == [
+    assert picked(rows, "autocast", "status") == [
         ("fp16", "unsupported"),
         ("bf16", "ok"),
     ]

@@ -4,6 +4,7 @@ import json
 import math
 
 import pytest
+from common import picked
 from stepscope.measure.precision_normalisation import measure
 
 SPEC = {"device": "cpu", "seed": 0}
@@ -79,7 +80,7 @@ def test_exponentials_without_the_maximum_overflow(forced):
 def test_types_under_autocast_on_a_cpu(tables):
     """Whose list of operators that autocast to fp32 has neither softmax nor LayerNorm (torch.amp's
     documentation)."""
-    rows = [row for row in tables["operators"] if row["autocast"] == "bf16"]
+    rows = picked(tables["operators"], autocast="bf16")
     given = {(row["operation"], row["given"]): row["output_dtype"] for row in rows}
     for operation in ("own RMSNorm", "own softmax", "torch softmax", "torch LayerNorm"):
         assert (given[operation, "bf16"], given[operation, "fp32"]) == ("bf16", "fp32")

@@ -10,6 +10,7 @@ import statistics
 from collections import Counter
 
 import pytest
+from common import picked
 from stepscope.measure import nsys_options
 
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
@@ -98,12 +99,12 @@ def test_torch_profiler_records_the_measured_steps_and_their_ranges(run_program,
     assert files == ["trace.json.gz"]
     assert record["summary"]["trace"]["profiler"] == "torch"
     assert record["machine"].get("tools") is None
-    own = [row for row in rows if row["phase"] == "forward" and row["warmup"] == "False"]
+    own = picked(rows, phase="forward", warmup="False")
     measured = sorted(float(row["seconds"]) for row in own)
     assert f"{1000 * statistics.median(measured):.4f}" in out
     trace = json.loads(gzip.decompress((tmp_path / "trace/trace.json.gz").read_bytes()))
     ranges = [each for each in trace["traceEvents"] if each.get("cat") == "user_annotation"]
-    counts = Counter(each["name"] for each in ranges)
+    counts = Counter(picked(ranges, "name"))
     # 3 measured steps of 2 layers; the warm-up step is not in the trace.
     for name in ("step", "forward", "loss", "backward", "optimizer"):
         assert counts[name] == 3
@@ -124,9 +125,7 @@ def test_without_a_profiler_there_is_no_trace(run_program, tmp_path):
     record, rows, files = _cell(tmp_path)
     assert files == []
     assert record["summary"]["trace"]["file"] is None
-    assert [(row["phase"], row["warmup"]) for row in rows] == [("inference", "True")] + 3 * [
-        ("inference", "False")
-    ]
+    assert picked(rows, "phase", "warmup") == [("inference", "True")] + 3 * [("inference", "False")]
 
 
 def test_nsys_stands_in_front_of_the_same_cell(behind_nsys, tmp_path):
@@ -169,7 +168,7 @@ def test_an_empty_capture_is_tried_again_in_the_known_ways(
     code, _, _, calls = behind_nsys(turns)
     assert code == 0
     record, _, files = _cell(tmp_path / "cell")
-    assert [attempt["gave"] for attempt in record["summary"]["trace"]["attempts"]] == tried
+    assert picked(record["summary"]["trace"]["attempts"], "gave") == tried
     assert _option(calls[-1][0], option) == value
     assert _option(calls[0][0], option) != value
     assert files == ["trace.nsys-rep", "trace.sqlite"]
@@ -229,12 +228,10 @@ def test_a_cold_start_compares_the_first_step_with_a_later_one(run_program, tmp_
     record, rows, files = _cell(tmp_path)
     assert files == ["trace.json.gz"]
     first = record["summary"]["first"]
-    assert [part["part"] for part in first["parts"]][-2:] == ["operators", "Python and the rest"]
-    products = next(part for part in first["parts"] if part["part"] == "matrix products")
+    assert picked(first["parts"], "part")[-2:] == ["operators", "Python and the rest"]
+    products = next(picked(first["parts"], part="matrix products"))
     assert products["calls_first"] == products["calls_second"] == products["calls_steady"] > 0
     assert all(part["second_seconds"] >= 0 for part in first["parts"])
     # The first two steps, a warm-up one, three in the trace, one more that is profiled.
-    assert [row["warmup"] for row in rows if row["phase"] == "forward"] == ["True"] * 3 + [
-        "False"
-    ] * 3 + ["True"]
+    assert picked(rows, "warmup", phase="forward") == ["True"] * 3 + ["False"] * 3 + ["True"]
     assert record["spec"]["start"] == "cold" and "Python and the rest" in out

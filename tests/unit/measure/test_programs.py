@@ -6,6 +6,7 @@ import os
 import statistics
 
 import pytest
+from common import picked
 from stepscope.measure import precision
 
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
@@ -56,7 +57,7 @@ def test_a_timing_cells_record_agrees_with_its_samples_and_its_flags(measured_ce
 def test_a_ceilings_record_agrees_with_its_samples_and_its_rate(measured_cell):
     cell = measured_cell("measure_ceilings.py", f"--order 64 {OPERATION}")
     assert set(cell.record["summary"]["variants"]) == {"burst", "sustained"}
-    bursts = [row for row in cell.rows if row["kind"] == "burst" and row["warmup"] == "False"]
+    bursts = picked(cell.rows, kind="burst", warmup="False")
     least = min(float(row["seconds"]) for row in bursts)
     assert f"burst: {2 * 64**3 / least / 1e12:.4g} TFLOP/s" in cell.out
 
@@ -82,7 +83,7 @@ def test_what_the_processor_cannot_run_is_unsupported_and_no_failure(program, si
     cell = measured_cell(program, f"{size} --precision tf32")
     assert reason in cell.out and cell.rows == []
     found = cell.record["summary"]["statuses"]
-    assert {(one["status"], one["reason"]) for one in found} == {("unsupported", reason)}
+    assert set(picked(found, "status", "reason")) == {("unsupported", reason)}
     assert len(found) == (4 if program == "time_step.py" else 2)
 
 
@@ -122,7 +123,7 @@ def test_a_cell_that_runs_out_of_memory_keeps_what_finished(run_python, tmp_path
         "step": "oom",
     }
     samples = (tmp_path / "samples.csv").read_text().splitlines()
-    assert {row["mode"] for row in csv.DictReader(samples)} == {"inference"}
+    assert set(picked(csv.DictReader(samples), "mode")) == {"inference"}
     assert "can't allocate memory" in modes["forward"]["reason"]
     assert "forward: oom: " in out
 
@@ -140,10 +141,10 @@ HUGE = (
 def test_a_model_beyond_all_memory_is_out_of_memory_without_being_tried(program, measured_cell):
     statuses = measured_cell(program, f"{HUGE} --warmup 1 --steps 2").record["summary"]["statuses"]
     found = [one for one in statuses if one["status"] != "unsupported"]  # compiling without g++
-    assert {one["status"] for one in found} == {"oom"}
+    assert set(picked(found, "status")) == {"oom"}
     # 10,000 x (4 x 4096² + 3 x 4096² + 2 x 4096) + 2 x 10,000 x 4096 + 4096 numbers of 4 bytes,
     # over 2^30
-    reasons = {one["reason"] for one in found}
+    reasons = set(picked(found, "reason"))
     assert all(
         reason.startswith("predicted, not tried: the parameters alone are 4,375.6 GiB, the memory ")
         for reason in reasons

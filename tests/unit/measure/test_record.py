@@ -6,6 +6,7 @@ import json
 import os
 
 import pytest
+from common import picked
 from stepscope.files import or_one_line
 from stepscope.measure import record
 from stepscope.measure.samples import COLUMNS
@@ -31,8 +32,8 @@ def test_the_record_holds_the_samples_hash_and_both_can_be_read_again(tmp_path):
     with open(folder / "samples.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["seconds"]) for row in rows] == [0.1 + 0.2, 1e-9]
-    assert [row["power_w"] for row in rows] == ["", "71.5"]
-    assert [row["warmup"] for row in rows] == ["True", "False"]
+    assert picked(rows, "power_w") == ["", "71.5"]
+    assert picked(rows, "warmup") == ["True", "False"]
     assert rows[1]["phase"] == "a, b"
 
 

@@ -1,6 +1,7 @@
 """Series within a budget, variants that take turns, and the rows of samples."""
 
 import pytest
+from common import picked
 from stepscope.measure.samples import COLUMNS, Budget, Samples, series, take_turns
 from stepscope.measure.telemetry import Telemetry
 
@@ -95,10 +96,7 @@ def test_rows_name_their_place_and_number_the_steps_of_each_variant():
     samples.run("a", lambda: [("step", 4.0)], kind="free")
     samples.add("a", "step", 5.0, kind="busy")
     assert {key for row in samples.rows for key in row} <= set(COLUMNS)
-    found = [
-        (row["variant"], row["process"], row["step"], row["phase"], row["warmup"])
-        for row in samples.rows
-    ]
+    found = picked(samples.rows, "variant", "process", "step", "phase", "warmup")
     assert found == [
         ("a", 2, 0, "forward", True),
         ("a", 2, 0, "backward", True),
@@ -122,4 +120,4 @@ def test_phases_are_kept_up_to_where_a_step_fails():
 
     with pytest.raises(MemoryError):
         samples.run("a", step)
-    assert [row["phase"] for row in samples.rows] == ["forward"]
+    assert picked(samples.rows, "phase") == ["forward"]

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 import torch
+from common import picked
 from stepscope.measure import attention
 from stepscope.measure.telemetry import Telemetry
 
@@ -35,12 +36,12 @@ def measured(spec):
 
 def test_lengths_come_shortest_first_and_implementations_take_turns_at_each():
     found = measured(SPEC | {"steps": 2, "max_steps": 2})
-    assert [(one["length"], one["direction"]) for one in found.statuses] == [
+    assert picked(found.statuses, "length", "direction") == [
         place for place in PLACES for _ in "ab"
     ]
-    assert {one["status"] for one in found.statuses} == {"ok"}
+    assert set(picked(found.statuses, "status")) == {"ok"}
     rows = [row for row in found.rows if not row["warmup"]]
-    assert list(dict.fromkeys((row["length"], row["direction"]) for row in rows)) == PLACES
+    assert list(dict.fromkeys(picked(rows, "length", "direction"))) == PLACES
     turns = [
         (row["round"], row["variant"])
         for row in rows
@@ -48,8 +49,8 @@ def test_lengths_come_shortest_first_and_implementations_take_turns_at_each():
     ]
     a, b = "naive", "sdpa-flash"
     assert turns == [(1, a), (1, b), (2, b), (2, a)]
-    assert sum(row["warmup"] for row in found.rows) == 2 * 4
-    assert {row["kind"] for row in found.rows} == {"free"}
+    assert sum(picked(found.rows, "warmup")) == 2 * 4
+    assert set(picked(found.rows, "kind")) == {"free"}
 
 
 class Told:
@@ -116,7 +117,7 @@ def test_what_forward_kept_is_known_where_backward_runs_out_of_memory(monkeypatc
     monkeypatch.setattr(attention.memory, "held", lambda device: {"peak_allocated": 300})
     found = measured(ONE | {"lengths": [4]})
     inputs = 3 * 4 * ONE["batch"] * 4 * ONE["d_head"]  # Q, K and V of one head in fp32
-    (kept,) = (one for one in found.values if one["quantity"] == "before_backward")
+    (kept,) = picked(found.values, quantity="before_backward")
     assert (kept["value"], kept["length"], kept["direction"]) == (1000 + inputs, 4, "backward")
 
 
@@ -136,7 +137,7 @@ def test_what_cannot_be_done_is_unsupported_and_the_others_go_on(monkeypatch):
 
     monkeypatch.setattr(attention, "function", function)
     found = measured(SPEC)
-    of = {(one["variant"], one["status"], one["reason"]) for one in found.statuses}
+    of = set(picked(found.statuses, "variant", "status", "reason"))
     assert of == {("naive", "ok", ""), ("sdpa-flash", "unsupported", "not on this machine")}
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from common import picked
 from stepscope.axes import MODES
 from stepscope.measure import timing
 from stepscope.measure.found import rows_of, summary
@@ -53,8 +54,8 @@ def test_a_loss_that_is_no_number_fails_its_modes_and_names_the_step(tiny, monke
     assert found["inference"] == ("ok", "")  # it computes no loss
     about = summary([process], ["step"])
     assert about["variants"]["step"]["status"] == "failed"
-    assert {row["mode"] for row in rows_of([process])} == {"inference"}
-    assert {value["mode"] for value in about["values"]} <= {"inference"}
+    assert set(picked(rows_of([process]), "mode")) == {"inference"}
+    assert set(picked(about["values"], "mode")) <= {"inference"}
     json.dumps(about, allow_nan=False)
 
 
@@ -62,9 +63,7 @@ def test_a_loss_that_is_no_number_fails_its_modes_and_names_the_step(tiny, monke
 def test_phased_steps_of_the_heaviest_mode_come_first_then_free_ones_of_all(mode, tiny):
     found = measured(tiny | {"mode": mode, "processes": 2})
     modes = list(MODES)[: list(MODES).index(mode) + 1]
-    assert [(one["mode"], one["status"]) for one in found.statuses] == [
-        (one, "ok") for one in reversed(modes)
-    ]
+    assert picked(found.statuses, "mode", "status") == [(one, "ok") for one in reversed(modes)]
     expected = {(mode, "phased", phase) for phase in PHASES[mode]} | {
         (one, "free", WHOLE[one]) for one in modes
     }
@@ -74,9 +73,7 @@ def test_phased_steps_of_the_heaviest_mode_come_first_then_free_ones_of_all(mode
         0,
         True,
     )
-    peaks = {
-        one["mode"]: one["value"] for one in found.values if one["quantity"] == "peak_resident"
-    }
+    peaks = dict(picked(found.values, "mode", "value", quantity="peak_resident"))
     assert set(peaks) <= set(modes)  # of so small a model one may not even show
 
 
@@ -94,15 +91,14 @@ def test_every_step_is_numbered_from_the_very_first_and_has_the_fewest_steps_whe
         *(("forward", "free", step) for step in (6, 7)),
         *(("inference", "free", step) for step in (9, 10)),
     ]
-    (first,) = (one for one in found.values if one["quantity"] == "first_step_time")
+    (first,) = picked(found.values, quantity="first_step_time")
     assert first["value"] == found.rows[0]["seconds"]
 
 
 def test_operators_are_counted_in_the_last_process(tiny):
     by_process = {process: measured(tiny | {"processes": 2}, process) for process in (1, 2)}
     counted = {
-        process: [one for one in found.values if one["quantity"] == "operators"]
-        for process, found in by_process.items()
+        process: picked(found.values, quantity="operators") for process, found in by_process.items()
     }
     assert counted[1] == []
     (operators,) = counted[2]
@@ -141,9 +137,7 @@ def test_a_model_that_does_not_fit_is_oom_in_every_mode(tiny, monkeypatch):
 
     monkeypatch.setattr("stepscope.measure.models.transformer.build_model", too_large)
     found = measured(tiny)
-    assert {(one["status"], one["reason"]) for one in found.statuses} == {
-        ("oom", "no room for the weights")
-    }
+    assert set(picked(found.statuses, "status", "reason")) == {("oom", "no room for the weights")}
     assert len(found.statuses) == 4 and found.rows == []
 
 

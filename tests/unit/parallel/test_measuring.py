@@ -1,6 +1,7 @@
 """A cell of several devices, measured on the CPU."""
 
 import pytest
+from common import picked
 from stepscope.config.flags import Settings
 from stepscope.measure import processes
 from stepscope.measure.found import rows_of, summary
@@ -42,6 +43,6 @@ def test_a_strategy_whose_loss_is_no_number_fails_by_itself(tiny, monkeypatch, t
         "sharded": "ok",
     }
     assert about["flat"]["reason"].endswith("loss is NaN at step 0")
-    assert {row["variant"] for row in rows_of(found)} == {"alone", "sharded"}
-    losses = [check["loss"] for check in more["checks"].values()]
+    assert set(picked(rows_of(found), "variant")) == {"alone", "sharded"}
+    losses = picked(more["checks"].values(), "loss")
     assert losses == pytest.approx([losses[0]] * 2, rel=1e-5)

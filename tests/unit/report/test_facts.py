@@ -5,6 +5,7 @@ from dataclasses import replace
 import made_up
 import pandas as pd
 import pytest
+from common import picked
 from stepscope.report import book
 from stepscope.report.facts import (
     attention,
@@ -360,8 +361,8 @@ def test_published_figures_in_doubt_are_not_compared(gpu):
 
 def test_method_names_what_is_missing(gpu):
     found = method.facts(gpu)
-    assert [each["cell"] for each in found.missing] == ["gpu-a/timing/huge/ctx1024/bf16"]
-    assert [each["cell"] for each in found.older] == ["gpu-a/memory/old"]
+    assert picked(found.missing, "cell") == ["gpu-a/timing/huge/ctx1024/bf16"]
+    assert picked(found.older, "cell") == ["gpu-a/memory/old"]
     assert found.throttled.value == 1 and found.throttle == ("power cap",)
     assert found.commands["gpu-a/memory/old"] == "python scripts/measure.py gpu-a/memory/old"
 
@@ -391,5 +392,5 @@ def test_the_gpu_comes_first(folders):
 
 def test_machines_meet_where_they_ran_the_same(folders):
     found = side_by_side.facts(Data(folders["both"], made_up.GPU))
-    assert [each["name"] for each in found.machines] == ["Accelerator <A>", "Processor B"]
+    assert picked(found.machines, "name") == ["Accelerator <A>", "Processor B"]
     assert found.places == ()  # no place of one ran on the other

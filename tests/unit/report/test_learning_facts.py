@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from common import picked
 from stepscope.report.constants import CONSTANTS
 from stepscope.report.facts import learning
 from stepscope.report.facts.doubts import Doubts
@@ -39,15 +40,13 @@ def data(tmp_path):
 
 def test_what_did_not_learn_is_rescued_by_scaling(data):
     found = learning.facts(data)
-    assert [row["variant"] for row in found.variants] == ["fp32", "fp8", "fp16", "fp16-scaled"]
-    assert [row["variant"] for row in found.lost] == ["fp16"]
+    assert picked(found.variants, "variant") == ["fp32", "fp8", "fp16", "fp16-scaled"]
+    assert picked(found.lost, "variant") == ["fp16"]
     assert [str(each["variant"]) for each in found.rescued] == ["fp16"] and not found.condemned
     assert found.first["frequencies"].value == 3.1423
     assert [found.first[name].value for name in ("orders", "steps")] == [2, 250]
     assert found.tokens.value == 16 * 512
-    assert [(row["variant"], row["reason"]) for row in found.untrained] == [
-        ("tf32", "no tensor cores")
-    ]
+    assert picked(found.untrained, "variant", "reason") == [("tf32", "no tensor cores")]
 
 
 def test_the_table_has_four_digits_and_the_interval(data):

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pandas as pd
+from common import picked
 
 COLUMNS = [
     "variant",
@@ -84,7 +85,7 @@ class Results:
         """Plan a cell and write it, with the status ok unless its summary says otherwise."""
         study = name.split("/")[1]
         samples = list(samples)
-        processes = {one["process"] for one in samples} or {1, 2, 3}
+        processes = set(picked(samples, "process")) or {1, 2, 3}
         spec = COMMON | {"processes": len(processes)} | spec
         self.cells[name] = {
             "cell": name,
@@ -92,7 +93,7 @@ class Results:
             "code": "c0de",
             "command": f"python {study}.py",
         }
-        names = [one["name"] for one in spec.get("variants", [{"name": "step"}])]
+        names = picked(spec.get("variants", [{"name": "step"}]), "name")
         variants = {each: {"status": "ok", "reason": ""} for each in names}
         text = pd.DataFrame(list(samples), columns=COLUMNS).to_csv(index=False)
         written = {

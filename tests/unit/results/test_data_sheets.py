@@ -1,53 +1,31 @@
 """The data sheets' peaks against what the chips' SM counts, clocks and memory buses give."""
 
 import math
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from stepscope.results import data_sheets
 
-# Driver's name: SMs, boost clock (GHz), clock of the tensor cores, FP32 lanes an SM, then FLOP a
+# Driver's name, SMs, boost clock (GHz), clock of the tensor cores, FP32 lanes an SM, then FLOP a
 # clock and SM of dense products in tf32, bf16 and fp16 (accumulated in fp32), memory bus (bits) and
 # rate of a pin (Gbit/s). Chips of which these numbers are known; any other row is checked against
 # itself alone.
-CHIPS = {
-    "Tesla P100-PCIE-16GB": (56, 1.303, 1.303, 64, 0, 0, 256, 4096, 1.43),
-    "Tesla P100-PCIE-12GB": (56, 1.303, 1.303, 64, 0, 0, 256, 3072, 1.43),
-    "Tesla P100-SXM2-16GB": (56, 1.480, 1.480, 64, 0, 0, 256, 4096, 1.43),
-    "Tesla V100-PCIE-32GB": (80, 1.380, 1.380, 64, 0, 0, 1024, 4096, 1.755),
-    "Tesla V100-SXM2-16GB": (80, 1.530, 1.530, 64, 0, 0, 1024, 4096, 1.755),
-    "Tesla V100S-PCIE-32GB": (80, 1.597, 1.597, 64, 0, 0, 1024, 4096, 2.214),
-    "Tesla T4": (40, 1.590, 1.590, 64, 0, 0, 1024, 256, 10),
-    "NVIDIA A100-SXM4-40GB": (108, 1.410, 1.410, 64, 1024, 2048, 2048, 5120, 2.43),
-    "NVIDIA A100-PCIE-40GB": (108, 1.410, 1.410, 64, 1024, 2048, 2048, 5120, 2.43),
-    "NVIDIA A100-SXM4-80GB": (108, 1.410, 1.410, 64, 1024, 2048, 2048, 5120, 3.186),
-    "NVIDIA A100 80GB PCIe": (108, 1.410, 1.410, 64, 1024, 2048, 2048, 5120, 3.024),
-    "NVIDIA H100 80GB HBM3": (132, 1.980, 1.830, 128, 2048, 4096, 4096, 5120, 5.234),
-    "NVIDIA H100 PCIe": (114, 1.755, 1.620, 128, 2048, 4096, 4096, 5120, 3.186),
-    "NVIDIA H100 NVL": (132, 1.785, 1.545, 128, 2048, 4096, 4096, 6144, 5.1),
-    "NVIDIA H200": (132, 1.980, 1.830, 128, 2048, 4096, 4096, 6144, 6.25),
-    "NVIDIA H200 NVL": (132, 1.785, 1.545, 128, 2048, 4096, 4096, 6144, 6.25),
-    "NVIDIA L4": (58, 2.040, 2.040, 128, 512, 1024, 1024, 192, 12.5),
-    "NVIDIA L40S": (142, 2.520, 2.520, 128, 512, 1024, 1024, 384, 18),
-    "NVIDIA GeForce RTX 3090": (82, 1.695, 1.695, 128, 256, 512, 512, 384, 19.5),
-    "NVIDIA GeForce RTX 4090": (128, 2.520, 2.520, 128, 256, 512, 512, 384, 21),
-    "NVIDIA GeForce RTX 5090": (170, 2.407, 2.407, 128, 256, 512, 512, 512, 28),
-    "NVIDIA B200": (148, 1.965, 1.860, 128, 4096, 8192, 8192, 8192, 7.5),
-}
+CHIPS = pd.read_csv(Path(__file__).with_name("chips.csv"))
 ROUNDING = 0.025  # data sheets round, and the H100 PCIe's bandwidth to one digit
 
 
-@pytest.mark.parametrize("name", CHIPS)
-def test_rates_are_those_of_the_chip(name):
-    sms, clock, tensor_clock, lanes, tf32, bf16, fp16, bits, pin = CHIPS[name]
-    peak = data_sheets.peak_of(name)
-    assert peak.fp32 == pytest.approx(sms * lanes * 2 * clock / 1000, rel=ROUNDING)
-    for precision, operations in (("tf32", tf32), ("bf16", bf16), ("fp16", fp16)):
-        rate = sms * operations * tensor_clock / 1000
-        expected = pytest.approx(rate * 1e12, rel=ROUNDING) if operations else None
-        assert data_sheets.rate(name, "matmul", precision) == expected, precision
-    assert data_sheets.rate(name, "copy", "fp32") == pytest.approx(
-        bits * pin / 8 * 1e9, rel=ROUNDING
-    )
+@pytest.mark.parametrize("chip", [*CHIPS.itertuples()], ids=lambda chip: chip.name)
+def test_rates_are_those_of_the_chip(chip):
+    peak = data_sheets.peak_of(chip.name)
+    assert peak.fp32 == pytest.approx(chip.sms * chip.lanes * 2 * chip.clock / 1000, rel=ROUNDING)
+    for precision in ("tf32", "bf16", "fp16"):
+        rate = chip.sms * getattr(chip, precision) * chip.tensor_clock * 1e9
+        expected = pytest.approx(rate, rel=ROUNDING) if rate else None
+        assert data_sheets.rate(chip.name, "matmul", precision) == expected, precision
+    bandwidth = chip.bits * chip.pin / 8 * 1e9
+    found = data_sheets.rate(chip.name, "copy", "fp32")
+    assert found == pytest.approx(bandwidth, rel=ROUNDING)
     assert "NVIDIA" in peak.source and "20" in peak.source
 
 

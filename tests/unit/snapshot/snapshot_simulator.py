@@ -9,6 +9,8 @@ import copy
 import gzip
 import pickle
 
+from common import picked
+
 SEGMENT, SLOT, BASE = 64 << 20, 1 << 20, 0x7F00_0000_0000
 
 
@@ -143,9 +145,9 @@ class Simulator:
 
     def snapshot(self, first=0):
         """As `_snapshot` gives it; first: how many events came before the recording began."""
-        unrecorded = {event["addr"] for event in self.events[:first] if event["action"] == "alloc"}
+        unrecorded = set(picked(self.events[:first], "addr", action="alloc"))
         segment, events = copy.deepcopy(self.segment()), self.events[first:]
-        later = {event["addr"] for event in events if event["action"] == "alloc"}
+        later = set(picked(events, "addr", action="alloc"))
         for block in segment["blocks"]:
             if block["address"] in unrecorded - later:
                 block["frames"] = []

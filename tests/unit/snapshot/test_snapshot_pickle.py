@@ -8,7 +8,7 @@ import pickle
 import random
 
 import pytest
-from common import SNAPSHOTS, one_line
+from common import SNAPSHOTS, one_line, picked
 from snapshot_simulator import FORWARD, Simulator, python_frame, written
 from stepscope.recordings.limits import LimitError, Limits, within
 from stepscope.snapshot import SnapshotError, loader
@@ -45,7 +45,7 @@ def expected(raw):
 
 
 def _event(event):
-    frames = [(each["filename"], each["line"], each["name"]) for each in event.get("frames", [])]
+    frames = picked(event.get("frames", []), "filename", "line", "name")
     return (
         event["action"],
         event.get("addr", event.get("device_free")),

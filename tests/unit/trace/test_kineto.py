@@ -5,7 +5,7 @@ import gzip
 import json
 
 import pytest
-from common import one_line
+from common import one_line, picked
 from stepscope.trace import TraceError, analysis, attention
 from stepscope.trace.attribution import attribute
 
@@ -48,13 +48,9 @@ def test_phases_of_a_cpu_trace_agree_with_the_files_own_events(recorded):
     phases = tables["phases"].set_index("phase")
     assert list(phases.index) == ["step", "forward", "backward", "optimizer"]
     for name in phases.index:
-        own = [
-            event for event in events if event["cat"] == "user_annotation" and event["name"] == name
-        ]
+        own = picked(events, cat="user_annotation", name=name)
         assert phases.loc[name, "count"] == len(own) == STEPS
-        assert STEPS * phases.loc[name, "host_time"] == pytest.approx(
-            sum(event["dur"] for event in own) / 1e6
-        )
+        assert STEPS * phases.loc[name, "host_time"] == pytest.approx(sum(picked(own, "dur")) / 1e6)
     found = attribute(analysis.read(path))
     assert found.trace.device_is_host and attention.layers(found) == 1 and found.steps == STEPS
     assert (found.launch >= 0).all()
@@ -69,11 +65,7 @@ def test_operators_of_a_cpu_trace_stand_where_kernels_would(recorded):
         ("aten::exp", "forward"),
         ("aten::mm", "backward"),
     ):
-        ranges = [
-            event
-            for event in events
-            if event["cat"] == "user_annotation" and event["name"] == phase
-        ]
+        ranges = picked(events, cat="user_annotation", name=phase)
         own = [
             event["dur"]
             for event in events

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from common import TRACES
+from common import TRACES, picked
 from stepscope.trace import analysis, collectives
 
 RECORDED = [TRACES / f"ddp_gloo_rank{rank}.json.gz" for rank in (0, 1)]
@@ -227,7 +227,7 @@ def test_two_recorded_ranks_of_which_one_sleeps():
     lengths = []
     for path in RECORDED:
         events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-        own = [each for each in events if each["name"] == "gloo:all_reduce"]
+        own = picked(events, name="gloo:all_reduce")
         lengths.append([each["dur"] for each in sorted(own, key=lambda each: each["ts"])])
     longer = np.subtract(*lengths).sum() / 3
     assert longer > 20_000
