@@ -10,6 +10,26 @@ SCRIPTS = ROOT / "scripts"
 STRANGERS = ROOT / "tests/data/strangers"
 TRACES, SNAPSHOTS = (ROOT / f"tests/unit/{name}/recordings" for name in ("trace", "snapshot"))
 
+# Spec of a step that takes milliseconds.
+TINY = {
+    "d_model": 8,
+    "d_ff": 16,
+    "num_layers": 2,
+    "num_heads": 2,
+    "vocab_size": 11,
+    "context": 6,
+    "batch": 2,
+    "precision": "fp32",
+    "warmup": 1,
+    "steps": 2,
+    "max_steps": 3,
+    "max_seconds": 0.0,
+    "processes": 1,
+    "seed": 0,
+    "threads": 1,
+    "device": "cpu",
+}
+
 
 def one_line(error, call, *given, **named):
     """What a call says as it raises the error: one line."""

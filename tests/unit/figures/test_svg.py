@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from stepscope.figures import svg, theme
+from stepscope.figures import svg
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
@@ -179,8 +179,3 @@ def test_inline_has_ids_of_its_own_and_colours_of_the_page(shortened):
     )
     assert 'viewBox="0 0 389 200"' in part and 'aria-label="a &quot;figure&quot; of two"' in part
     assert part.startswith("<svg") and 'id="f7-' in svg.inline(shortened, 7, "")
-
-
-def test_a_figure_is_no_wider_than_a_phones_column():
-    """371 pixels are left of a phone's 390 beside the page's margins."""
-    assert 72 * theme.WIDTH * svg.SMALLEST <= 371

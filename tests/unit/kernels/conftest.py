@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from written_out import attention
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 HAS_TRITON = importlib.util.find_spec("triton") is not None  # it exists for Linux only
@@ -35,33 +36,13 @@ def random_tensors():
     return make
 
 
-def _seen(queries, keys, window, lower_right):
-    """As PyTorch's causal_upper_left and causal_lower_right say, and as many keys as the window,
-    the latest."""
-    query, key = torch.arange(queries, device=DEVICE)[:, None], torch.arange(keys, device=DEVICE)
-    last = query + (keys - queries if lower_right else 0)
-    return (key <= last) & (key > last - (window or math.inf))
-
-
 @pytest.fixture
 def exact():
-    """Attention in float64 as the formula reads: output, log-sum-exp and gradients of q, k and
-    v."""
+    """Attention in float64: output, log-sum-exp and gradients of q, k and v."""
 
-    def compute(q, k, v, d_output, is_causal, window=None, lower_right=False):
+    def compute(q, k, v, d_output, is_causal, *mask, **masked):
         inputs = [x.detach().double().requires_grad_() for x in (q, k, v)]
-        q, k, v = inputs
-        if q.ndim > 2:
-            k, v = (x.repeat_interleave(q.shape[-3] // x.shape[-3], -3) for x in (k, v))
-        scores = q @ k.mT / math.sqrt(q.shape[-1])
-        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)
-        if is_causal:
-            seen = _seen(*seen.shape, window, lower_right)
-        lse = torch.logsumexp(scores.masked_fill(~seen, -math.inf), -1)
-        # The output of a query that sees nothing is 0, whatever it would have been.
-        some = seen.any(-1)[:, None]
-        weights = torch.softmax(scores.masked_fill(~seen & some, -math.inf), -1)
-        output = (weights * some) @ v
+        output, lse = attention(*inputs, is_causal, *mask, **masked)
         gradients = torch.autograd.grad(output, inputs, d_output.double())
         return output.detach(), lse.detach(), *gradients
 

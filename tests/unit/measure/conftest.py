@@ -10,27 +10,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from common import SCRIPTS
-
-TINY = {
-    "study": "timing",
-    "d_model": 8,
-    "d_ff": 16,
-    "num_layers": 2,
-    "num_heads": 2,
-    "vocab_size": 11,
-    "context": 6,
-    "batch": 2,
-    "precision": "fp32",
-    "warmup": 1,
-    "steps": 2,
-    "max_steps": 3,
-    "max_seconds": 0.0,
-    "processes": 1,
-    "seed": 0,
-    "threads": 1,
-    "device": "cpu",
-}
+from common import SCRIPTS, TINY
 
 
 @pytest.fixture
@@ -47,7 +27,7 @@ def one_thread():
 @pytest.fixture
 def tiny():
     """Spec of a timing cell that takes milliseconds."""
-    return dict(TINY)
+    return TINY | {"study": "timing"}
 
 
 @pytest.fixture

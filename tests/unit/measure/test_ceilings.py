@@ -5,29 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from common import picked
+from common import TINY, picked
 from stepscope.measure import ceilings
 from stepscope.measure.telemetry import Telemetry
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-SPEC = {
-    "study": "ceilings",
-    "operation": "matmul",
-    "order": 32,
-    "precision": "fp32",
-    "processes": 1,
-    "warmup": 2,
-    "steps": 3,
-    "max_seconds": 0.0,
-    "seed": 0,
-    "threads": 1,
-    "device": "cpu",
-}
-COPY = {key: value for key, value in SPEC.items() if key != "order"} | {
-    "operation": "copy",
-    "mebibytes": 3,
-}
+SPEC = TINY | {"study": "ceilings", "operation": "matmul", "order": 32, "warmup": 2, "steps": 3}
+COPY = SPEC | {"operation": "copy", "mebibytes": 3}
 
 
 @pytest.fixture(autouse=True)

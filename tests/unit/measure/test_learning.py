@@ -4,25 +4,12 @@ import math
 
 import pytest
 import torch
+from common import TINY
 from stepscope.measure import learning, models
 from stepscope.measure.found import Found
 
-SPEC = {
-    "study": "learning",
-    "d_model": 16,
-    "d_ff": 32,
-    "num_layers": 1,
-    "num_heads": 2,
-    "vocab_size": 256,
-    "context": 8,
-    "batch": 4,
-    "precision": "fp32",
-    "optimizer": "fused",
-    "steps": 6,
-    "seed": 0,
-    "threads": 1,
-    "device": "cpu",
-}
+SPEC = TINY | {"study": "learning", "d_model": 16, "d_ff": 32, "num_layers": 1}
+SPEC |= {"vocab_size": 256, "context": 8, "batch": 4, "optimizer": "fused", "steps": 6}
 
 
 @pytest.fixture

@@ -5,29 +5,14 @@ from collections import Counter
 
 import pytest
 import torch
-from common import picked
+from common import TINY, picked
 from stepscope.measure import memory_steps
 from stepscope.measure.memory_observed import Observed
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model.shape import ModelShape
 
 LAYERS, D_MODEL, D_FF, HEADS, VOCABULARY, CONTEXT, BATCH = 2, 32, 48, 2, 11, 6, 3
-SPEC = {
-    "study": "memory",
-    "d_model": D_MODEL,
-    "d_ff": D_FF,
-    "num_layers": LAYERS,
-    "num_heads": HEADS,
-    "vocab_size": VOCABULARY,
-    "context": CONTEXT,
-    "batch": BATCH,
-    "precision": "fp32",
-    "warmup": 1,
-    "steps": 2,
-    "seed": 0,
-    "threads": 1,
-    "device": "cpu",
-}
+SPEC = TINY | {"study": "memory", "d_model": D_MODEL, "d_ff": D_FF, "batch": BATCH}
 PARAMETERS = ModelShape(D_MODEL, D_FF, LAYERS, HEADS, VOCABULARY).parameters
 
 

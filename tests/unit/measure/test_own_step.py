@@ -9,7 +9,7 @@ import math
 import pytest
 import torch
 from common import one_line, picked
-from stepscope import Step, phase, record
+from stepscope import phase, record
 from stepscope.measure import ladder, memory_steps, own_step, timing
 from stepscope.measure.own_step import Laps, StepWorkload
 from stepscope.measure.telemetry import Telemetry
@@ -368,8 +368,3 @@ def test_a_loop_that_ends_early_says_so(tmp_path, capsys):
         recorded.step()
     assert "the loop ended before all was recorded" in capsys.readouterr().out
     assert {path.name for path in tmp_path.iterdir()} == {"steps.json"}
-
-
-def test_a_step_is_plain_data():
-    step = Step(print)
-    assert (step.module, step.optimizer, step.items, step.flop, step.graph) == (None,) * 5

@@ -2,22 +2,11 @@
 
 import pytest
 import torch
-from common import picked
+from common import TINY, picked
 from stepscope.measure import precision_autocast
 from stepscope.measure.precision_autocast import Watch, measure
 
-SPEC = {
-    "d_model": 16,
-    "d_ff": 32,
-    "num_layers": 2,
-    "num_heads": 2,
-    "vocab_size": 11,
-    "context": 6,
-    "batch": 2,
-    "precision": "fp32",
-    "device": "cpu",
-    "seed": 0,
-}
+SPEC = TINY | {"d_model": 16, "d_ff": 32}
 
 
 @pytest.fixture(scope="module")

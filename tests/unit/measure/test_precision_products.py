@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from common import picked
+from common import TINY, picked
 from stepscope.measure.precision_products import PRODUCTS, measure, products
 
 STEP = {
@@ -11,11 +11,7 @@ STEP = {
     "fp16": 2.0**-12,
     "fp8": 2.0**-4,
 }  # largest relative error of one rounding; of fp8, e4m3
-SHAPE = {"d_model": 32, "d_ff": 64, "num_layers": 2, "num_heads": 2, "vocab_size": 50}
-SPEC = {
-    **SHAPE,
-    **{"context": 16, "batch": 2, "precision": "fp32", "device": "cpu", "seed": 0},
-}
+SPEC = TINY | {"d_model": 32, "d_ff": 64, "vocab_size": 50, "context": 16}
 
 
 def test_gradients_of_a_product_are_the_closed_ones():

@@ -4,28 +4,15 @@ from collections import Counter
 
 import pytest
 import torch
-from common import picked
+import written_out
+from common import TINY, picked
 from stepscope.measure import attention
 from stepscope.measure.telemetry import Telemetry
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-SPEC = {
-    "study": "attention",
-    "batch": 2,
-    "d_head": 8,
-    "lengths": [16, 4],
-    "precision": "fp32",
-    "variants": [{"name": "naive"}, {"name": "sdpa-flash"}],
-    "processes": 1,
-    "warmup": 1,
-    "steps": 4,
-    "max_steps": 4,
-    "max_seconds": 60.0,
-    "seed": 0,
-    "threads": 1,
-    "device": "cpu",
-}
+SPEC = TINY | {"study": "attention", "d_head": 8, "lengths": [16, 4], "steps": 4, "max_steps": 4}
+SPEC |= {"max_seconds": 60.0, "variants": [{"name": "naive"}, {"name": "sdpa-flash"}]}
 ONE = SPEC | {"variants": [{"name": "naive"}]}
 PLACES = [(4, "forward"), (4, "backward"), (16, "forward"), (16, "backward")]
 
@@ -172,14 +159,8 @@ def test_a_pass_computes_what_the_spec_says(way, heads, implementation):
     assert [each.shape[-2] for each in inputs] == [queries, keys, keys]
     result = attention._Process(spec, Telemetry(None), 1)._attend(implementation, inputs)
     wide = [each.detach().double().requires_grad_() for each in inputs]
-    shared = heads["heads"] // heads["key_value_heads"] if "key_value_heads" in heads else 1
-    q, *of_keys = wide
-    k, v = (x.repeat_interleave(shared, dim=-3) if shared > 1 else x for x in of_keys)
-    query, key = torch.arange(queries)[:, None], torch.arange(keys)
-    last = query + (keys - queries if way.get("mask") == "causal-lower-right" else 0)
-    hidden = (key > last) | (key <= last - way.get("window", 100)) if "mask" in way else key < 0
-    scores = (q @ k.mT / 8**0.5).masked_fill(hidden, float("-inf"))
-    expected = scores.softmax(-1) @ v
+    lower_right = way.get("mask") == "causal-lower-right"
+    expected, _ = written_out.attention(*wide, "mask" in way, way.get("window"), lower_right)
     torch.testing.assert_close(result.double(), expected, rtol=1e-5, atol=1e-5)
     gradient = torch.randn_like(result)
     result.backward(gradient)

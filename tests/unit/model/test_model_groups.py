@@ -1,8 +1,6 @@
 """A model whose heads share keys and values, or see a window: against the formula in float64,
 closed forms by hand."""
 
-import math
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,6 +8,7 @@ from common import one_line
 from stepscope.formulas import flops
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model
+from written_out import attention
 
 CONTEXT = 10
 WAYS = [
@@ -48,28 +47,19 @@ def test_a_shape_that_cannot_be_is_one_line(given, said):
 
 
 def reference(module, x, heads, kv_heads, window):
-    """Attention of a block in float64: heads cut out of the projections, K and V repeated, each key
-    asked for."""
-    rows, d_head = x.shape[1], 24 // heads
-    weight = module.qkv.weight
-    parts = weight.split([24, kv_heads * d_head, kv_heads * d_head])
+    """Attention of a block in float64: heads cut out of the projections, each key asked for."""
+    d_head = 24 // heads
+    parts = module.qkv.weight.split([24, kv_heads * d_head, kv_heads * d_head])
     q, k, v = (F.linear(x, part).unflatten(-1, (-1, d_head)) for part in parts)
-    q, k = module.rotary(q), module.rotary(k)
-    k, v = (each.repeat_interleave(heads // kv_heads, dim=2) for each in (k, v))
-    scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(d_head)
-    for query in range(rows):
-        for key in range(rows):
-            if key > query or (window and key <= query - window):
-                scores[..., query, key] = float("-inf")
-    return F.linear(
-        torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), v).flatten(-2), module.output.weight
-    )
+    given = (each.transpose(1, 2) for each in (module.rotary(q), module.rotary(k), v))
+    attended, _ = attention(*given, True, window)
+    return F.linear(attended.transpose(1, 2).flatten(-2), module.output.weight)
 
 
-@pytest.mark.parametrize("attention", ["naive", "sdpa"])
+@pytest.mark.parametrize("name", ["naive", "sdpa"])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_blocks_attention_is_the_formula(way, attention):
-    model = build_model(shape(**way), CONTEXT, attention, "cpu", seed=0).double()
+def test_a_blocks_attention_is_the_formula(way, name):
+    model = build_model(shape(**way), CONTEXT, name, "cpu", seed=0).double()
     module, x = model.blocks[1].attention, torch.randn(2, CONTEXT, 24, dtype=torch.float64)
     expected = reference(module, x, 4, way.get("key_value_heads", 4), way.get("window"))
     torch.testing.assert_close(module(x), expected, rtol=1e-10, atol=1e-10)

@@ -42,7 +42,3 @@ def test_ranges_change_no_result(opened):
     without = model(tokens)
     assert len(opened) == before
     torch.testing.assert_close(without, with_ranges, rtol=0, atol=0)
-
-
-def test_a_range_that_is_off_is_one_shared_object():
-    assert ranges.named("a") is ranges.named("b")

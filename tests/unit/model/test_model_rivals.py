@@ -5,6 +5,7 @@ from types import ModuleType
 
 import pytest
 import torch
+import written_out
 from stepscope.axes import IMPLEMENTATIONS
 from stepscope.measure.attention import function
 from stepscope.measure.models import Unsupported
@@ -36,19 +37,12 @@ def test_a_package_that_is_not_there_is_named(module):
     assert found == "flash-attn-9 is not installed"
 
 
-def written_out(q, k, v, causal, window_size=(-1, -1)):
-    """As flash_attn_func: (batch, length, heads, d_head), a causal mask that ends at the last key,
-    window_size keys before a query; the logarithms of the sums beside the result."""
+def flash_attn_func(q, k, v, causal, window_size=(-1, -1)):
+    """As the packages' own: (batch, length, heads, d_head), a causal mask that ends at the last
+    key, window_size keys before a query; the logarithms of the sums beside the result."""
     q, k, v = (x.transpose(1, 2).double() for x in (q, k, v))
-    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
-    scores = q @ k.mT / q.shape[-1] ** 0.5
-    queries, keys = scores.shape[-2:]
-    at = torch.arange(keys)[None] - torch.arange(queries)[:, None] - (keys - queries)
-    if causal:
-        scores = scores.masked_fill(at > 0, float("-inf"))
-    if window_size[0] >= 0:
-        scores = scores.masked_fill(at < -window_size[0], float("-inf"))
-    return (scores.softmax(-1) @ v).transpose(1, 2), scores.logsumexp(-1)
+    output, sums = written_out.attention(q, k, v, causal, window_size[0] + 1, lower_right=True)
+    return output.transpose(1, 2), sums
 
 
 @pytest.mark.parametrize("name", ["fa3", "fa4"])
@@ -65,7 +59,7 @@ def test_operands_and_masks_are_those_of_naive_attention(
     name, heads, keys, is_causal, more, monkeypatch
 ):
     module = ModuleType("stand_in")
-    module.flash_attn_func = written_out
+    module.flash_attn_func = flash_attn_func
     monkeypatch.setitem(sys.modules, load("attention", name).RIVAL.module, module)
     torch.manual_seed(0)
     shapes = [(2, heads[0], 6, 8), (2, heads[1], keys, 8), (2, heads[1], keys, 8)]

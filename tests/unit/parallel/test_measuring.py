@@ -10,7 +10,6 @@ from stepscope.parallel.cell import ParallelMeasurement
 from stepscope.parallel.strategies import Flat
 
 NAMES = ("alone", "flat", "sharded")
-SERIES = {"processes": 1, "warmup": 1, "steps": 2, "max_steps": 2, "max_seconds": 0.0}
 
 
 def measured(spec):
@@ -34,7 +33,7 @@ def test_a_strategy_whose_loss_is_no_number_fails_by_itself(tiny, monkeypatch, t
     monkeypatch.setattr(Flat, "_forward", spoilt, raising=False)
     monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path))
     variants = [{"name": name, "strategy": name} for name in NAMES]
-    spec = tiny | SERIES | {"variants": variants}
+    spec = tiny | {"variants": variants}
     found, more = measured(spec)
     about = summary(found, list(NAMES))["variants"]
     assert {name: one["status"] for name, one in about.items()} == {

@@ -126,6 +126,8 @@ def test_an_operator_without_a_namespace_is_no_module(analyse_json):
 def with_gpu():
     """A forward pass with a copy and a kernel, a backward pass with a kernel that another thread
     launches."""
+    copy, gemm = "Memcpy HtoD (Pageable -> Device)", "void gemm<float, 4>(int)"
+    on_gpu = {"tid": 7, "device": 0, "stream": 7}
     events = [
         event("user_annotation", "ProfilerStep#4", 0, 100),
         event("user_annotation", "forward", 10, 40),
@@ -136,38 +138,15 @@ def with_gpu():
         event("user_annotation", "backward", 50, 40),
         event("cpu_op", "MmBackward0", 55, 10, tid=2, **{"Sequence number": 5}),
         event("cuda_driver", "cuLaunchKernel", 56, 2, tid=2, correlation=3),
-        event(
-            "gpu_memcpy",
-            "Memcpy HtoD (Pageable -> Device)",
-            15,
-            2,
-            tid=7,
-            device=0,
-            stream=7,
-            correlation=1,
-        ),
-        event(
-            "kernel", "void gemm<float, 4>(int)", 30, 12.5, tid=7, device=0, stream=7, correlation=2
-        ),
-        event(
-            "kernel", "void gemm<float, 4>(int)", 60, 7.25, tid=7, device=0, stream=7, correlation=3
-        ),
-        event("ac2g", "ac2g", 60, 0),
-        {"ph": "M", "name": "process_name", "args": {"name": "python"}},
+        event("gpu_memcpy", copy, 15, 2, correlation=1, **on_gpu),
+        event("kernel", gemm, 30, 12.5, correlation=2, **on_gpu),
+        event("kernel", gemm, 60, 7.25, correlation=3, **on_gpu),
     ]
-    return {
-        "schemaVersion": 1,
-        "deviceProperties": [{"id": 0, "name": "Made-up GPU"}],
-        "traceEvents": events,
-    }
+    return {"deviceProperties": [{"id": 0, "name": "Made-up GPU"}], "traceEvents": events}
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_trace_with_a_gpu(packed, tmp_path):
-    path = tmp_path / ("trace.json.gz" if packed else "trace.json")
-    raw = json.dumps(with_gpu()).encode()
-    path.write_bytes(gzip.compress(raw) if packed else raw)
-    tables = analysis.analyse(analysis.read(path))
+def test_a_trace_with_a_gpu(analyse_json):
+    tables = analyse_json(with_gpu())
     phases = tables["phases"].set_index("phase")
     gpu = {"step": 21.75e-6, "forward": 14.5e-6, "backward": 7.25e-6}
     assert phases["gpu_time"].to_dict() == pytest.approx(gpu)

@@ -44,6 +44,8 @@ def test_every_layout_tells_the_same(layout, tmp_path):
     )
     assert phases["kernels"].to_dict() == {"step": 3, "forward": 2, "backward": 1}
     assert phases["memory_operations"].to_dict() == {"step": 1, "forward": 1, "backward": 0}
+    copied = {"step": 10e-9, "forward": 10e-9, "backward": 0}
+    assert phases["memory_time"].to_dict() == pytest.approx(copied)
     kernels = read[layout]["kernels"]
     assert set(kernels["full_name"]) == {
         "void gemm<float>(int)",

@@ -6,7 +6,7 @@ import statistics
 import numpy as np
 import pandas as pd
 import pytest
-from nsys_exports import DEVICE_TO_DEVICE, HOST_TO_DEVICE, modules, thread
+from nsys_exports import HOST_TO_DEVICE, modules, thread
 from stepscope.recordings.tables import write_tables
 from stepscope.trace import attention, kernel_names, summary
 from stepscope.trace.device_tables import host_gaps
@@ -150,20 +150,6 @@ def test_recomputed_attention_is_none_of_the_forward_pass(export, analyse, attri
     assert attention.layers(attributed(export)) == 1
     whole = modules(analyse(export)).loc["attention"]
     assert whole["gpu_time"] == pytest.approx(10e-9) and whole["kernels"] == 1
-
-
-def test_copies_are_a_category_of_their_phase(export, analyse):
-    model(export)
-    export.copy(HOST_TO_DEVICE, 5, 25, export.call(1, 2))
-    export.copy(DEVICE_TO_DEVICE, 5, 15, export.call(3, 4))
-    tables = analyse(export)
-    table = tables["categories"].set_index(["phase", "category"])
-    moved = table.loc["step", "memory set/copy"]
-    sizes = tables["kernels"].set_index(["phase", "category"])["bytes"]["step"]
-    assert sizes["memory set/copy"].tolist() == [2, 2]  # of 4 bytes in two steps
-    assert sizes.drop("memory set/copy").isna().all()
-    assert (moved["calls"], moved["time"]) == (1, pytest.approx(15e-9))  # two in two steps
-    assert tables["phases"].set_index("phase").loc["step", "memory_time"] == pytest.approx(15e-9)
 
 
 def test_busy_idle_gaps_and_queue_delay(export, analyse):

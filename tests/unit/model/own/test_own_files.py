@@ -49,16 +49,6 @@ def test_files_are_named_as_the_reference_names_them(write, tmp_path, monkeypatc
     assert files_of("models/mine.py:build") == [Path("models/mine.py"), Path("models/parts.py")]
 
 
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(own.ModelError, match=r"there is no file .*absent\.py"):
-        files_of(f"{tmp_path}/absent.py:build")
-
-
-def test_a_file_that_is_no_python(write):
-    with pytest.raises(own.ModelError, match=r"mine\.py does not import: line 2: SyntaxError"):
-        files_of(write("x = 1\ndef build(:"))
-
-
 def test_an_architectures_configuration(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
     assert files_of(f"hf:{tmp_path}") == [tmp_path / "config.json"]
