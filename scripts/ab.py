@@ -105,18 +105,13 @@ def parse() -> argparse.Namespace:
         metavar="N",
         help="processes of each side; even (default: 8)",
     )
-    flags.add_argument(
-        "--a-python",
-        default=sys.executable,
-        metavar="PATH",
-        help="that measures A (default: this one)",
-    )
-    flags.add_argument(
-        "--b-python",
-        default=sys.executable,
-        metavar="PATH",
-        help="that measures B (default: this one)",
-    )
+    for side in "ab":
+        flags.add_argument(
+            f"--{side}-python",
+            default=sys.executable,
+            metavar="PATH",
+            help=f"that measures {side.upper()} (default: this one)",
+        )
     flags.add_argument(
         "--out", type=Path, metavar="DIR", help="folder of what is found (default: results/ab/A-B)"
     )
@@ -143,9 +138,8 @@ def measured(parts: list[str], results: Path = Path("results")) -> dict[str, lis
     stands."""
     found: dict[str, list[str]] = {}
     for part in parts:
-        wanted = part.strip("/")
-        every = results.rglob("record.json")
-        records = [path for path in every if wanted in path.parent.as_posix()]
+        within = part.strip("/")
+        records = [one for one in results.rglob("record.json") if within in str(one.parent)]
         if not records:
             sys.exit(
                 f"error: no measured cell has {part!r} in its path below {results}; give another,"

@@ -94,8 +94,6 @@ def main() -> None:
 
 def _say(problems: dict[str, str], plan: Path) -> None:
     """Say which cells cannot be used, why, and how each is measured again."""
-    if not problems:
-        return
     how = {label: one["how"] for label, one in json.loads(plan.read_text())["machines"].items()}
     measured = [name for name in problems if how.get(name.split("/")[0]) != "there"]
     for name, why in problems.items():

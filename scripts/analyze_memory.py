@@ -9,46 +9,23 @@ from stepscope.machine.process import die_with_starter
 
 die_with_starter()
 
-import argparse
-import json
-import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from stepscope import files
-from stepscope.recordings.tables import write_tables
+from stepscope.recordings import program
+from stepscope.recordings.program import Tables
 from stepscope.snapshot import SnapshotError, analysis
 
 
 def main() -> None:
-    flags = argparse.ArgumentParser(description=__doc__)
-    flags.add_argument(
-        "--cell",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="folder with record.json and snapshot/",
-    )
-    flags.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="folder for the tables"
-    )
-    given = flags.parse_args()
-    try:
-        record = json.loads((given.cell / "record.json").read_text())
-        name = record["summary"]["memory"]["snapshot"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        sys.exit(
-            f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell"
-            " again"
-        )
-    try:
-        tables = (
-            {} if name is None else analysis.analyse_file(given.cell / "snapshot" / Path(name).name)
-        )
-    except SnapshotError as error:
-        sys.exit(f"error: {error}")
-    with files.or_one_line(given.out):
-        write_tables(tables, given.out)
-    print(f"{sum(map(len, tables.values())):,} rows in {len(tables)} tables")
+    program.of_cell(__doc__, prepared, SnapshotError)
+
+
+def prepared(record: dict, cell: Path) -> Callable[[], Tables]:
+    """What makes the tables of a cell's snapshot; none where nothing was recorded."""
+    name = record["summary"]["memory"]["snapshot"]
+    return partial(analysis.analyse_file, cell / "snapshot" / Path(name).name) if name else dict
 
 
 if __name__ == "__main__":

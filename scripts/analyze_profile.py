@@ -8,44 +8,25 @@ from stepscope.machine.process import die_with_starter
 
 die_with_starter()
 
-import argparse
-import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from stepscope import files
-from stepscope.recordings.tables import write_tables
+from stepscope.recordings import program
+from stepscope.recordings.program import Tables
 from stepscope.trace import TraceError, analysis
 
 
 def main() -> None:
-    flags = argparse.ArgumentParser(description=__doc__)
-    flags.add_argument(
-        "--cell", type=Path, required=True, metavar="DIR", help="folder with record.json and trace/"
-    )
-    flags.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="folder for the tables"
-    )
-    given = flags.parse_args()
-    try:
-        record = json.loads((given.cell / "record.json").read_text())
-        name, layers = record["summary"]["trace"]["file"], _blocks(record)
-        phases = _phases(record)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        sys.exit(
-            f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell"
-            " again"
-        )
-    try:
-        tables = {}
-        if name is not None:
-            trace = analysis.read(given.cell / "trace" / Path(name).name)
-            tables = analysis.analyse(trace, phases, layers)
-    except TraceError as error:
-        sys.exit(f"error: {error}")
-    with files.or_one_line(given.out):
-        write_tables(tables, given.out)
-    print(f"{sum(map(len, tables.values())):,} rows in {len(tables)} tables")
+    program.of_cell(__doc__, prepared, TraceError)
+
+
+def prepared(record: dict, cell: Path) -> Callable[[], Tables]:
+    """What makes the tables of a cell's trace; none where nothing was recorded."""
+    name, layers, phases = record["summary"]["trace"]["file"], _blocks(record), _phases(record)
+    if name is None:
+        return dict
+    path = cell / "trace" / Path(name).name
+    return lambda: analysis.analyse(analysis.read(path), phases, layers)
 
 
 def _phases(record: dict) -> list[str] | None:

@@ -28,27 +28,22 @@ BAD_INPUT = 2
 
 def main() -> None:
     given = arguments()
-    with tempfile.TemporaryDirectory() as scratch:
-        sys.exit(run(given, Path(scratch)))
-
-
-def run(given: argparse.Namespace, scratch: Path) -> int:
-    """Compare, print and write; returns the exit code."""
-    try:
-        found = compare.compared(given.baseline, given.results, dict(given.paired), scratch)
-    except compare.CompareError as error:
-        # An earlier comparison's files would pass for this one's.
-        for name in compare.FILES if given.out else ():
-            (given.out / name).unlink(missing_ok=True)
-        print(f"error: {plain(error, 1000)}", file=sys.stderr)
-        return BAD_INPUT
     typed = f"python scripts/compare_runs.py {given.baseline} {given.results} --out {given.out}"
-    with or_one_line(given.out):
+    with tempfile.TemporaryDirectory() as scratch, or_one_line(given.out):
+        sides = (given.baseline, given.results, dict(given.paired))
+        try:
+            found = compare.compared(*sides, Path(scratch))
+        except compare.CompareError as error:
+            # An earlier comparison's files would pass for this one's.
+            for name in compare.FILES if given.out else ():
+                (given.out / name).unlink(missing_ok=True)
+            print(f"error: {plain(error, 1000)}", file=sys.stderr)
+            sys.exit(BAD_INPUT)
         if given.out:
             show(compare.write(found, TEMPLATES, given.out, given.command or typed))
         else:
             show(compare.summary(found))
-    return 1 if found.worse else 0
+    sys.exit(bool(found.worse))
 
 
 def arguments() -> argparse.Namespace:

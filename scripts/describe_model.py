@@ -11,11 +11,10 @@ import os
 import sys
 from pathlib import Path
 
-from stepscope.config.flags import CONFIG
+from stepscope.config.flags import CONFIG, positive
 from stepscope.measure.own_cell import chosen_attention
 from stepscope.model import own
-
-OPTIMIZER_STATES = 2  # AdamW keeps two moments of each parameter
+from stepscope.yaml_files import read_yaml, unreadable
 
 
 def main() -> None:
@@ -53,17 +52,11 @@ def parser() -> argparse.ArgumentParser:
         "--config", type=Path, default=CONFIG, help="that configuration (default: config.yaml)"
     )
     flags.add_argument(
-        "--context", type=_positive, default=128, help="sequence length in tokens (default: 128)"
+        "--context", type=positive, default=128, help="sequence length in tokens (default: 128)"
     )
-    flags.add_argument("--batch", type=_positive, default=4, help="sequences (default: 4)")
+    flags.add_argument("--batch", type=positive, default=4, help="sequences (default: 4)")
     flags.add_argument("--json", action="store_true", help="print it as a record holds it")
     return flags
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive integer")
-    return int(text)
 
 
 def chosen(given: argparse.Namespace) -> tuple[str, dict]:
@@ -83,12 +76,9 @@ def chosen(given: argparse.Namespace) -> tuple[str, dict]:
 
 def of_configuration(path: Path, name: str) -> tuple[str, dict]:
     """(reference, keys) of a name under `models`. Raises ModelError if it is not there."""
-    import yaml
-
-    try:
-        models = (yaml.safe_load(path.read_text()) or {}).get("models") or {}
-    except (OSError, yaml.YAMLError, AttributeError) as error:
-        raise own.ModelError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+    if wrong := unreadable(path):
+        raise own.ModelError(wrong.splitlines()[0])
+    models = read_yaml(path).get("models") or {}
     if name not in models:
         raise own.ModelError(
             f"{path} has no model {name!r}; under models there are: {', '.join(models) or 'none'}"
@@ -105,7 +95,7 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     """The description in words, a line each."""
     blocks, operations, count = found["blocks"], found["flops"], found["parameters"]
     trainable, attention = found["trainable_parameters"], found.get("attention")
-    gradients, state = 4 * trainable, 4 * OPTIMIZER_STATES * trainable
+    gradients, state = 4 * trainable, 8 * trainable  # AdamW keeps two moments
     said: list[str] = []
 
     def say(name: str, text: str) -> None:
@@ -121,10 +111,7 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
         say("attention", f"{attention} (transformers: config._attn_implementation)")
     say("inputs", f"{found['inputs']}; batch {batch}, context {context}")
     say("loss", found["loss"])
-    if blocks is None:
-        say("blocks", "none")
-    else:
-        say("blocks", f"{blocks['count']} x {blocks['class']} in {blocks['path']}")
+    say("blocks", "{count} x {class} in {path}".format(**blocks) if blocks else "none")
     names = ", ".join(found["ranges"]["names"]) or "none"
     say("ranges", f"by {found['ranges']['by']}: {names}")
     say("dropout", ", ".join(f"{each:g}" for each in found["dropout"]) or "none")

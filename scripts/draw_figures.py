@@ -28,13 +28,11 @@ def main() -> None:
         metavar="NAME",
         help="of: " + ", ".join(NAMES),
     )
-    arguments = parser.parse_args()
-    with files.or_one_line(arguments.out):
-        drawn = draw_all(arguments.tables, arguments.out, arguments.only)
-    print(
-        f"{len(drawn)} figures in {arguments.out}:"
-        f" {', '.join(drawn) or 'none has anything to show'}"
-    )
+    given = parser.parse_args()
+    with files.or_one_line(given.out):
+        drawn = draw_all(given.tables, given.out, given.only)
+    names = ", ".join(drawn) or "none has anything to show"
+    print(f"{len(drawn)} figures in {given.out}: {names}")
 
 
 if __name__ == "__main__":

@@ -33,10 +33,9 @@ def main() -> None:
             ]
             if times:
                 rate, unit = ceilings.rate_of(running.spec, min(times))
-                scale, shown = {"FLOP/s": (1e12, "TFLOP/s"), "B/s": (1e9, "GB/s read and written")}[
-                    unit
-                ]
-                print(f"{kind}: {rate / scale:.4g} {shown}")
+                scaled = {"FLOP/s": f"{rate / 1e12:.4g} TFLOP/s"}
+                scaled["B/s"] = f"{rate / 1e9:.4g} GB/s read and written"
+                print(f"{kind}: {scaled[unit]}")
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:

@@ -61,11 +61,8 @@ def main() -> None:
         for one in found.statuses:
             running.check_memory(one["status"])
         for part in first["parts"] if first else []:
-            times = (
-                f"{1000 * part['first_seconds']:>12,.1f}"
-                f" ms{1000 * part['steady_seconds']:>12,.1f} ms"
-            )
-            print(f"{part['part']:<28}{times}")
+            of_first, steady = 1000 * part["first_seconds"], 1000 * part["steady_seconds"]
+            print(f"{part['part']:<28}{of_first:>12,.1f} ms{steady:>12,.1f} ms")
         more = {"trace": trace} | ({"first": first} if first else {})
         versions = {tool: trace["version"]} if tool == "nsys" else None
         running.finish([found], [profiled_steps.NAME], more, versions)

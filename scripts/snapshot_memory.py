@@ -15,7 +15,6 @@ die_with_starter()
 import json
 import pickle
 import sys
-from pathlib import Path
 
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
@@ -40,18 +39,12 @@ def main() -> None:
             "known": None,
         }
         if found.snapshot:
-            about |= {"recorded": found.recorded, "recorder": found.recorder.name} | _write(
-                running.folder, found
-            )
+            about |= {"recorded": found.recorded, "recorder": found.recorder.name}
+            about |= {"snapshot": "snapshot.pickle", "known": "known.json"}
+            with (running.folder / "snapshot.pickle").open("wb") as file:
+                pickle.dump(found.snapshot, file)
+            (running.folder / "known.json").write_text(json.dumps(found.known))
         running.finish([found.found], [memory_steps.NAME], {"memory": about})
-
-
-def _write(folder: Path, found) -> dict:
-    """Write the snapshot and what is known of it; their names."""
-    with (folder / "snapshot.pickle").open("wb") as file:
-        pickle.dump(found.snapshot, file)
-    (folder / "known.json").write_text(json.dumps(found.known))
-    return {"snapshot": "snapshot.pickle", "known": "known.json"}
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:

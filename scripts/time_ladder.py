@@ -39,19 +39,16 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
     keys = (*flags.MODEL, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(__doc__, words, studies.LADDER, keys, steps=6, max_steps=30)
-    spec["variants"] = spec["variants"] or configured_rungs(spec["device"])
+    if not spec["variants"]:
+        device = spec["device"]
+        rungs = read_yaml(flags.CONFIG)["ladder"]["rungs"][device]
+        spec["variants"] = ladder_cells.rungs_of(rungs, f"config key ladder.rungs.{device}")
     if is_step(spec):
         return spec, settings
     for variant in spec["variants"]:
         if wrong := _wrong(variant, spec["variants"]):
             error(f"--variants: {wrong}")
     return spec, settings
-
-
-def configured_rungs(device: str) -> list[dict]:
-    """The rungs that config.yaml has for a device."""
-    study = read_yaml(flags.CONFIG)["ladder"]
-    return ladder_cells.rungs_of(study["rungs"][device], f"config key ladder.rungs.{device}")
 
 
 def _wrong(variant: dict, variants: list[dict]) -> str | None:

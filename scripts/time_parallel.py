@@ -38,13 +38,8 @@ def main() -> None:
 
         found, more = measuring.measure(running)
         running.finish(found, [variant["name"] for variant in spec["variants"]], more)
-        show(more.get("tables", {}))
-
-
-def show(tables: dict[str, list[dict]]) -> None:
-    """Print those of the tables that have rows."""
-    for rows in filter(None, tables.values()):
-        print(pd.DataFrame(rows).to_string(index=False, float_format="{:.4g}".format))
+        for rows in filter(None, more.get("tables", {}).values()):
+            print(pd.DataFrame(rows).to_string(index=False, float_format="{:.4g}".format))
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:

@@ -2,6 +2,7 @@
 and print the summary; whatever goes wrong is one line."""
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -51,3 +52,34 @@ def run(
     except (failure, limits.LimitError) as error:
         sys.exit(f"error: {plain(error, _MOST_OF_A_LINE)}")
     show(text)
+
+
+def of_cell(
+    description: str | None,
+    prepare: Callable[[dict, Path], Callable[[], Tables]],
+    failure: type[Exception],
+) -> None:
+    """Write the tables of what a cell has recorded, by a program's flags.
+
+    prepare: from the cell's record and folder to what makes its tables. failure: as for `run`.
+    """
+    flags = argparse.ArgumentParser(description=description)
+    flags.add_argument(
+        "--cell", type=Path, required=True, metavar="DIR", help="folder of the record and recording"
+    )
+    flags.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder for the tables"
+    )
+    given = flags.parse_args()
+    path = given.cell / "record.json"
+    try:
+        analyse = prepare(json.loads(path.read_text()), given.cell)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        sys.exit(f"error: {path} is missing or damaged ({error}); measure the cell again")
+    try:
+        tables = analyse()
+    except failure as error:
+        sys.exit(f"error: {error}")
+    with files.or_one_line(given.out):
+        write_tables(tables, given.out)
+    print(f"{sum(map(len, tables.values())):,} rows in {len(tables)} tables")

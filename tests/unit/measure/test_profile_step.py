@@ -229,7 +229,7 @@ def test_a_cold_start_compares_the_first_step_with_a_later_one(run_program, tmp_
     assert files == ["trace.json.gz"]
     first = record["summary"]["first"]
     assert picked(first["parts"], "part")[-2:] == ["operators", "Python and the rest"]
-    products = next(picked(first["parts"], part="matrix products"))
+    (products,) = picked(first["parts"], part="matrix products")
     assert products["calls_first"] == products["calls_second"] == products["calls_steady"] > 0
     assert all(part["second_seconds"] >= 0 for part in first["parts"])
     # The first two steps, a warm-up one, three in the trace, one more that is profiled.

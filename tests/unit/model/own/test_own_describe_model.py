@@ -94,7 +94,7 @@ def test_what_cannot_be_described_is_one_line(describe, configuration):
             "has no model 'large'; under models there are: small, odd",
         ),
         (["--models", "odd", "--config", configuration], "models.odd has neither build nor hf"),
-        (["--models", "odd", "--config", "absent.yaml"], "absent.yaml cannot be read"),
+        (["--models", "odd", "--config", "absent.yaml"], "absent.yaml: there is no such file"),
     ):
         answer = describe(*words)
         assert answer.startswith("error: ")
