@@ -1,5 +1,8 @@
 """What tests of all folders share: places of the checkout, and what is said of bad input."""
 
+import subprocess
+import sys
+import zipfile
 from operator import itemgetter
 from pathlib import Path
 
@@ -45,3 +48,13 @@ def picked(rows, *names, **where):
     names the rows."""
     found = [row for row in rows if all(row[name] == value for name, value in where.items())]
     return list(map(itemgetter(*names), found)) if names else found
+
+
+def aggregated(folder):
+    """The tables of the records of the committed example, made in a folder."""
+    with zipfile.ZipFile(ROOT / "report/example/h200/cells.zip") as archive:
+        archive.extractall(folder)
+    program = [sys.executable, SCRIPTS / "aggregate.py", "--plan", folder / "plan.json"]
+    where = ["--results", folder, "--out", folder / "tables"]
+    subprocess.run([*program, *where], check=True, capture_output=True, timeout=300)
+    return folder / "tables"

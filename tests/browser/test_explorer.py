@@ -3,13 +3,10 @@ them."""
 
 import csv
 import re
-import subprocess
-import sys
-import zipfile
 
 import made_up
 import pytest
-from common import ROOT, picked
+from common import ROOT, aggregated, picked
 from stepscope.report import explorer, links
 
 CELL = "gpu-a/attention/d64/bf16"
@@ -31,13 +28,8 @@ def tables(tmp_path_factory):
 def example(tmp_path_factory):
     """Address of the explorer of the committed example's records."""
     root = tmp_path_factory.mktemp("h200")
-    with zipfile.ZipFile(ROOT / "report/example/h200/cells.zip") as archive:
-        archive.extractall(root)
-    program = [sys.executable, ROOT / "scripts/aggregate.py", "--plan", root / "plan.json"]
-    where = ["--results", root, "--out", root / "tables"]
-    subprocess.run([*program, *where], check=True, capture_output=True, timeout=300)
     page = root / explorer.FILE
-    page.write_text(explorer.document({"": root / "tables"}, root, "snakemake", ROOT / "report"))
+    page.write_text(explorer.document({"": aggregated(root)}, root, "snakemake", ROOT / "report"))
     return page.as_uri()
 
 
@@ -87,6 +79,13 @@ def place(page, row, column):
         .locator("td")
         .nth(at - 1)
     )
+
+
+def copied_csv(page):
+    """The rows that the page copies."""
+    page.get_by_role("button", name="Copy as CSV").click()
+    page.wait_for_selector("button:text-is('Copied')")
+    return list(csv.DictReader(page.evaluate("navigator.clipboard.readText()").splitlines()))
 
 
 def test_a_pivot_has_the_median_its_interval_and_the_status(viewed, tables):
@@ -151,9 +150,7 @@ def test_rows_are_filtered_searched_sorted_and_copied(viewed, tables):
     page.get_by_role("searchbox").press("Tab")
     page.get_by_role("button", name="median", exact=True).click()
     page.wait_for_selector("th[aria-sort=ascending]")
-    page.get_by_role("button", name="Copy as CSV").click()
-    page.wait_for_selector("button:text-is('Copied')")
-    copied = list(csv.DictReader(page.evaluate("navigator.clipboard.readText()").splitlines()))
+    copied = copied_csv(page)
     assert [float(row["median"]) for row in copied] == pytest.approx(
         sorted(float(row["median"]) for row in wanted), rel=1e-4
     )
@@ -182,9 +179,7 @@ def test_a_pivot_is_sorted_by_its_headings_and_copied(viewed, tables):
     for end in ("ascending", "descending"):
         page.locator("#control-sort-2048").click()
         page.wait_for_selector(f"th[aria-sort={end}]")
-    page.get_by_role("button", name="Copy as CSV").click()
-    page.wait_for_selector("button:text-is('Copied')")
-    copied = list(csv.DictReader(page.evaluate("navigator.clipboard.readText()").splitlines()))
+    copied = copied_csv(page)
     known = [float(row["length 2048"]) for row in copied if row["length 2048"]]
     where = {"cell": CELL, "quantity": "time", "direction": "forward", "status": "ok"}
     rows = [row for row in rows_of(tables, "series", **where) if float(row["length"]) == 2048]

@@ -342,6 +342,11 @@ def texts(artist):
     ]
 
 
+def rows_named(panel):
+    """What stands beside the rows."""
+    return [each.get_text() for each in panel.get_yticklabels()]
+
+
 def panels(figure):
     """Title → panel."""
     return {each.get_title(loc="left"): each for each in figure.axes if each.get_visible()}

@@ -16,7 +16,7 @@ def tables(tmp_path_factory):
 def test_a_steps_phases_stand_one_after_another(tables):
     figure = made.draw(steps.step_parts, tables)
     panel = made.panels(figure)["context 512"]
-    names = [each.get_text() for each in figure.axes[0].get_yticklabels()]
+    names = made.rows_named(figure.axes[0])
     assert names == ["small fp32", "small bf16", "large fp32", "large bf16"]
     step = 1e3 * step_time("large", 512, "bf16")  # 1,024 ms
     left = 0.0
@@ -57,7 +57,7 @@ def test_what_ran_out_of_memory_has_a_cross_and_no_mark(tables):
 
 def test_launches_compares_the_clock_with_the_step_without_the_host(tables):
     panel = made.draw(steps.launches, tables).axes[0]
-    assert [each.get_text() for each in panel.get_yticklabels()] == [
+    assert made.rows_named(panel) == [
         f"{size} {context} bf16" for size in ("small", "large") for context in (128, 512)
     ]
     marks = {

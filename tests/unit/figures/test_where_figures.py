@@ -86,7 +86,7 @@ def test_a_timelines_kernels_stand_where_they_ran(tables):
     panel = made.draw(timeline.timeline, tables).axes[0]
     kernels = [list(each.get_xdata()) for each in panel.lines if each.get_label() == "_bars"]
     assert [each[:2] for each in kernels] == [pytest.approx([100, 400]), pytest.approx([500, 900])]
-    assert [each.get_text() for each in panel.get_yticklabels()] == [
+    assert made.rows_named(panel) == [
         "ranges",
         "GPU",
     ] and "step" in made.texts(panel)
@@ -118,7 +118,7 @@ def test_rungs_know_the_one_before_and_what_is_an_aside(tables):
 
 def test_a_ladders_bars_are_split_as_the_phases_and_a_long_first_one_is_cut(tables):
     panel = made.draw(ladder.ladder, tables).axes[0]
-    assert [each.get_text() for each in panel.get_yticklabels()] == [
+    assert made.rows_named(panel) == [
         "fp32",
         "bf16",
         "fused attention (SDPA)",
@@ -153,7 +153,7 @@ def test_a_rung_out_of_memory_keeps_its_place(tmp_path):
 
 def test_checkpoints_stand_beside_the_rung_that_they_vary(tables):
     time, memory = made.draw(ladder.checkpoint, tables).axes
-    assert [each.get_text() for each in time.get_yticklabels()] == [
+    assert made.rows_named(time) == [
         "bf16",
         "checkpoint=1",
         "checkpoint=2",

@@ -8,7 +8,9 @@ import torch
 import torch.nn.functional as F
 from stepscope.kernels import fused, kernels, operands
 from stepscope.kernels.launching import Plan
+from torch import testing
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import grad
 
 ALIKE = "alike but for the length of q"
 
@@ -62,10 +64,10 @@ def test_autocast_lowers_the_precision_as_it_does_for_pytorchs_own(random_tensor
         output = fused.attention(q, k.half(), v, True)
         expected = F.scaled_dot_product_attention(q, k.half(), v, is_causal=True)
     assert output.dtype == expected.dtype == torch.float16
-    torch.testing.assert_close(output, expected, rtol=1e-2, atol=2e-3)
-    got, right = (torch.autograd.grad(x, q, d_output.half())[0] for x in (output, expected))
+    testing.assert_close(output, expected, rtol=1e-2, atol=2e-3)
+    got, right = (grad(x, q, d_output.half())[0] for x in (output, expected))
     assert got.dtype == torch.float32
-    torch.testing.assert_close(got, right, rtol=2e-2, atol=1e-2)
+    testing.assert_close(got, right, rtol=2e-2, atol=1e-2)
 
 
 def test_results_are_laid_out_like_the_inputs(device):
@@ -76,7 +78,7 @@ def test_results_are_laid_out_like_the_inputs(device):
     )
     output = fused.attention(q, k, v, True)
     assert output.stride() == q.stride()
-    gradients = torch.autograd.grad(output, (q, k, v), torch.randn_like(output))
+    gradients = grad(output, (q, k, v), torch.randn_like(output))
     assert all(gradient.stride() == q.stride() for gradient in gradients)
 
 
@@ -111,7 +113,7 @@ def test_torch_compile_sees_one_operator_each_way(random_tensors, sharing, mask)
 
     outputs = [function(*given) for function in (compiled(attend), attend)]
     assert torch.equal(*outputs)
-    gradients = [torch.autograd.grad(output, given, d_output) for output in outputs]
+    gradients = [grad(output, given, d_output) for output in outputs]
     assert all(map(torch.equal, *gradients))
     inputs = (*(x.detach() for x in given), *mask)
     operator = torch.ops.stepscope.flash_forward.default
@@ -135,7 +137,7 @@ def test_what_is_saved_may_come_back_with_other_strides(device, order):
         hooks = torch.autograd.graph.saved_tensors_hooks(lambda x: x.clone(), lambda x: x)
         with hooks if has_hooks else contextlib.nullcontext():
             found = gradient_of_a_projection(device, fused.attention)
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-5)
+        testing.assert_close(found, expected, rtol=1e-4, atol=2e-5)
 
 
 def not_aligned(device):
@@ -161,9 +163,9 @@ def test_torch_compile_of_tensors_that_share_memory_or_are_copied(device, case):
     results = []
     for function in (attend, torch.compile(attend, backend="aot_eager")):
         output = function(q, k, v)
-        results.append((output, *torch.autograd.grad(output.square().sum(), inputs)))
+        results.append((output, *grad(output.square().sum(), inputs)))
     for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other)
+        testing.assert_close(one, other)
 
 
 @pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")
@@ -180,7 +182,7 @@ def test_what_is_called_in_a_mode_leaves_nothing_of_it_behind(device, mode, expe
         fused.attention(*(torch.zeros(1, 2, 16, 16, device=device) for _ in range(3)), True)
     attends = fused.attention, F.scaled_dot_product_attention
     found, expected = (gradient_of_a_projection(device, attend) for attend in attends)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-5)
+    testing.assert_close(found, expected, rtol=1e-4, atol=2e-5)
 
 
 @pytest.mark.parametrize("what", ["output", "log-sum-exp"])
@@ -198,8 +200,8 @@ def test_results_may_come_back_with_other_strides_too(device, what):
         q.requires_grad_()
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
             output = fused.attention(q.mT.contiguous().mT, k, v, True)
-        gradients.append(torch.autograd.grad(output.square().sum(), q)[0])
-    torch.testing.assert_close(*gradients)
+        gradients.append(grad(output.square().sum(), q)[0])
+    testing.assert_close(*gradients)
 
 
 def test_rows_that_overlap(device):
@@ -215,23 +217,20 @@ def test_rows_that_overlap(device):
         fused.attention(q, q, q, True),
         F.scaled_dot_product_attention(right, right, right, is_causal=True),
     )
-    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=2e-5)
-    gradients = [
-        torch.autograd.grad(output.square().sum(), of)[0]
-        for output, of in ((found, x), (expected, y))
-    ]
-    torch.testing.assert_close(gradients[0].double(), gradients[1], rtol=1e-4, atol=1e-4)
+    testing.assert_close(found.double(), expected, rtol=1e-4, atol=2e-5)
+    gradients = [grad(output.square().sum(), of)[0] for output, of in ((found, x), (expected, y))]
+    testing.assert_close(gradients[0].double(), gradients[1], rtol=1e-4, atol=1e-4)
 
 
 def test_torch_compile_of_the_backward_pass_alone_and_of_functional_gradients(random_tensors):
     q, k, v, _ = (x.requires_grad_() for x in random_tensors((1, 2), 24, 24, 16, torch.float32))
-    right = torch.autograd.grad(fused.attention(q, k, v, True).square().sum(), q)[0]
+    right = grad(fused.attention(q, k, v, True).square().sum(), q)[0]
     loss = fused.attention(q, k, v, True).square().sum()
     with torch._dynamo.compiled_autograd._enable(torch.compile(backend="aot_eager")):
         loss.backward()
-    torch.testing.assert_close(q.grad, right)
+    testing.assert_close(q.grad, right)
     of_q = torch.func.grad(lambda q, k, v: fused.attention(q, k, v, True).square().sum())
-    torch.testing.assert_close(compiled(of_q)(*(x.detach() for x in (q, k, v))), right)
+    testing.assert_close(compiled(of_q)(*(x.detach() for x in (q, k, v))), right)
 
 
 def test_the_precision_of_now_decides(device, monkeypatch, set_precision):
@@ -244,7 +243,7 @@ def test_the_precision_of_now_decides(device, monkeypatch, set_precision):
         set_precision("highest")
         output = fused.attention(q, k, v, True)
         set_precision(backward)
-        torch.autograd.grad(output.sum(), (q, k, v))
+        grad(output.sum(), (q, k, v))
         told.append({launch.constants.get("PRECISION") for launch in ran[-1].launches} - {None})
     assert told[0] == {"tf32"} and "tf32" not in told[1]
 
@@ -259,7 +258,7 @@ def test_launches_are_worked_out_once_a_shape(random_tensors):
         for _ in range(2):
             q, k, v, d_output = random_tensors((1, 2), 24, 24, 16, torch.float32, sharing=sharing)
             q = q.transpose(1, 2).contiguous().transpose(1, 2) if transposed else q
-            torch.autograd.grad(fused.attention(q.requires_grad_(), k, v, *mask), q, d_output)
+            grad(fused.attention(q.requires_grad_(), k, v, *mask), q, d_output)
         forward, backward = kernels.forward_plan.cache_info(), kernels.backward_plan.cache_info()
         assert forward.currsize == backward.currsize
         return forward.currsize
@@ -274,7 +273,7 @@ def test_a_negation_that_is_only_noted_is_made(random_tensors, exact, assert_clo
     q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float32)
     inputs = [x.requires_grad_() for x in (torch._neg_view(q), k, v)]
     output = fused.attention(*inputs, True)
-    gradients = torch.autograd.grad(output, inputs, torch._neg_view(d_output))
+    gradients = grad(output, inputs, torch._neg_view(d_output))
     right, lse, *expected = exact(-q, k, v, -d_output, True)
     assert_close((output.detach(), lse.float(), *gradients), (right, lse, *expected), 1e-5)
 

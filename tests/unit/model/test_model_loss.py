@@ -8,6 +8,8 @@ from stepscope.model.losses import chunked
 from stepscope.model.losses.own import cross_entropy
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
+from torch.autograd import grad
+from torch.testing import assert_close
 
 
 def _reference(logits, targets):
@@ -41,16 +43,14 @@ def test_low_precision_logits_give_an_fp32_loss(dtype):
     logits = (5 * torch.randn(4, 8, 100)).to(dtype).requires_grad_()
     targets = torch.randint(100, (4, 8))
     loss = cross_entropy(logits, targets)
-    (gradient,) = torch.autograd.grad(loss, logits)
+    (gradient,) = grad(loss, logits)
     wide = logits.detach().double().requires_grad_()
     expected = _reference(wide, targets)
-    (expected_gradient,) = torch.autograd.grad(expected, wide)
+    (expected_gradient,) = grad(expected, wide)
     assert loss.dtype == torch.float32
     assert gradient.dtype == dtype
-    torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=0)
-    torch.testing.assert_close(
-        gradient.double(), expected_gradient, rtol=torch.finfo(dtype).eps, atol=1e-7
-    )
+    assert_close(loss.double(), expected, rtol=1e-6, atol=0)
+    assert_close(gradient.double(), expected_gradient, rtol=torch.finfo(dtype).eps, atol=1e-7)
 
 
 def test_nothing_of_the_size_of_the_logits_is_kept_but_the_logits():
@@ -74,11 +74,11 @@ def test_every_loss_of_the_model_is_that_in_float64(name, monkeypatch):
     tokens, targets = random_batch(37, 3, 5, "cpu", seed=1)
     parameters = list(model.parameters())
     expected = _reference(model(tokens), targets)
-    gradients = torch.autograd.grad(expected, parameters)
+    gradients = grad(expected, parameters)
     found = chosen.load("loss", name).loss(model, tokens, targets)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0, check_dtype=False)
-    for got, wanted in zip(torch.autograd.grad(found, parameters), gradients, strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-13)
+    assert_close(found, expected, rtol=1e-12, atol=0, check_dtype=False)
+    for got, wanted in zip(grad(found, parameters), gradients, strict=True):
+        assert_close(got, wanted, rtol=1e-9, atol=1e-13)
 
 
 def test_under_autocast_every_loss_has_gradients_in_fp32_like_those_of_float64():
@@ -88,11 +88,11 @@ def test_under_autocast_every_loss_has_gradients_in_fp32_like_those_of_float64()
     batch = random_batch(37, 3, 5, "cpu", seed=1)
     wide = build_model(shape, 5, "naive", "cpu", seed=0).double()
     expected = _reference(wide(batch[0]), batch[1])
-    (of_head,) = torch.autograd.grad(expected, wide.head.weight)
+    (of_head,) = grad(expected, wide.head.weight)
     for name in chosen.names("loss"):
         with torch.autocast("cpu", torch.bfloat16):
             found = chosen.load("loss", name).loss(model, *batch)
-        (gradient,) = torch.autograd.grad(found, model.head.weight)
+        (gradient,) = grad(found, model.head.weight)
         assert (found.dtype, gradient.dtype) == (torch.float32, torch.float32)
         assert found.item() == pytest.approx(expected.item(), rel=2**-8)
         off = (gradient - of_head).norm() / of_head.norm()

@@ -18,6 +18,8 @@ from stepscope.model.transformer import (
     build_model,
     random_batch,
 )
+from torch.autograd import grad
+from torch.testing import assert_close
 
 SHAPE = ModelShape(d_model=24, d_ff=40, num_layers=3, num_heads=2, vocab_size=31)
 CONTEXT = 10
@@ -83,7 +85,7 @@ def test_rms_norm_of_low_precision_is_exact_up_to_the_final_rounding():
     expected = F.rms_norm(x.double(), (512,), layer.gain.double(), 1e-5)
     got = layer(x)
     assert got.dtype == torch.float16
-    torch.testing.assert_close(got.double(), expected, rtol=2**-11 + 1e-6, atol=1e-7)
+    assert_close(got.double(), expected, rtol=2**-11 + 1e-6, atol=1e-7)
 
 
 def _rotate(x, theta=10_000.0):
@@ -102,7 +104,7 @@ def test_rotary_tables_stay_accurate_at_long_context():
     layer = RotaryEmbedding(16_384, 8)
     x = torch.randn(1, 16_384, 1, 8)
     expected = _rotate(x.double().movedim(1, -2)).movedim(-2, 1)
-    torch.testing.assert_close(layer(x).double(), expected, rtol=0, atol=2e-6)
+    assert_close(layer(x).double(), expected, rtol=0, atol=2e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -113,9 +115,7 @@ def test_rotation_of_low_precision_is_exact_up_to_the_final_rounding(dtype):
     expected = _rotate(x.double().movedim(1, -2)).movedim(-2, 1)
     got = layer(x)
     assert got.dtype == dtype
-    torch.testing.assert_close(
-        got.double(), expected, rtol=torch.finfo(dtype).eps / 2 + 1e-5, atol=2e-6
-    )
+    assert_close(got.double(), expected, rtol=torch.finfo(dtype).eps / 2 + 1e-5, atol=2e-6)
 
 
 # The whole model
@@ -162,18 +162,18 @@ def test_model_and_all_its_gradients(attention, length):
     model = _model(attention)
     tokens, targets = random_batch(SHAPE.vocab_size, 4, length, "cpu", seed=1)
     logits = model(tokens)
-    gradients = torch.autograd.grad(cross_entropy(logits, targets), list(model.parameters()))
+    gradients = grad(cross_entropy(logits, targets), list(model.parameters()))
 
     expected_logits = _reference_logits(dict(model.named_parameters()), tokens, SHAPE.num_heads)
     expected_loss = F.cross_entropy(expected_logits.flatten(0, 1), targets.flatten())
-    expected_gradients = torch.autograd.grad(expected_loss, list(model.parameters()))
+    expected_gradients = grad(expected_loss, list(model.parameters()))
 
-    torch.testing.assert_close(logits, expected_logits, rtol=1e-10, atol=1e-12)
+    assert_close(logits, expected_logits, rtol=1e-10, atol=1e-12)
     for (name, _), got, expected in zip(
         model.named_parameters(), gradients, expected_gradients, strict=True
     ):
         assert expected.abs().max() > 0, name
-        torch.testing.assert_close(
+        assert_close(
             got, expected, rtol=1e-9, atol=1e-13, msg=lambda text, name=name: f"{name}: {text}"
         )
 
@@ -201,7 +201,7 @@ def test_autocast(attention, batch, record_operations):
     )
     assert logits.dtype == torch.bfloat16
     assert loss.dtype == torch.float32
-    torch.testing.assert_close(loss, expected, rtol=1e-2, atol=0)
+    assert_close(loss, expected, rtol=1e-2, atol=0)
     assert all(
         p.grad.dtype == torch.float32 and p.grad.isfinite().all() for p in model.parameters()
     )
@@ -253,7 +253,7 @@ def test_training_after_inference_mode(batch):
     loss = _loss(model, batch)
     loss.backward()
     assert naive.kept_causal_mask.cache_info().misses == 1
-    torch.testing.assert_close(loss, expected.clone(), rtol=1e-6, atol=0)
+    assert_close(loss, expected.clone(), rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
@@ -262,9 +262,9 @@ def test_compiler_sees_one_graph(attention, batch):
     model = build_model(SHAPE, CONTEXT, attention, "cpu", seed=0)
     torch.compiler.reset()
     compiled = torch.compile(_loss, fullgraph=True, backend="eager")
-    expected = torch.autograd.grad(_loss(model, batch), list(model.parameters()))
-    got = torch.autograd.grad(compiled(model, batch), list(model.parameters()))
-    torch.testing.assert_close(got, expected)
+    expected = grad(_loss(model, batch), list(model.parameters()))
+    got = grad(compiled(model, batch), list(model.parameters()))
+    assert_close(got, expected)
 
 
 def test_compiled_attention_is_given_no_mask():

@@ -2,13 +2,10 @@
 them."""
 
 import re
-import subprocess
-import sys
-import zipfile
 from urllib.parse import parse_qsl
 
 import pytest
-from common import ROOT
+from common import ROOT, aggregated
 from stepscope.figures import OF_ALL, OF_MACHINE, theme
 from stepscope.report import book, links
 from stepscope.report.kit.data import Data
@@ -25,13 +22,7 @@ AXES = ("show", "of", "table", "rows", "columns", "facet", "stat", "sort")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """The tables of the example's records."""
-    root = tmp_path_factory.mktemp("h200")
-    with zipfile.ZipFile(ROOT / "report/example/h200/cells.zip") as archive:
-        archive.extractall(root)
-    program = [sys.executable, ROOT / "scripts/aggregate.py", "--plan", root / "plan.json"]
-    where = ["--results", root, "--out", root / "tables"]
-    subprocess.run([*program, *where], check=True, capture_output=True, timeout=300)
-    return root / "tables"
+    return aggregated(tmp_path_factory.mktemp("h200"))
 
 
 def chosen(state, tables):

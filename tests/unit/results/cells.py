@@ -81,8 +81,9 @@ class Results:
     def __init__(self, folder):
         self.folder, self.cells = folder / "results", {}
 
-    def add(self, name, spec, samples=(), summary=None, **record):
-        """Plan a cell and write it, with the status ok unless its summary says otherwise."""
+    def add(self, name, spec, samples=(), summary=None, analysis=None, **record):
+        """Plan a cell and write it, with the status ok unless its summary says otherwise; analysis:
+        texts of tables by name."""
         study = name.split("/")[1]
         samples = list(samples)
         processes = set(picked(samples, "process")) or {1, 2, 3}
@@ -119,7 +120,9 @@ class Results:
             "samples_sha256": hashlib.sha256(text.encode()).hexdigest(),
         } | record
         folder = self.folder / name
-        folder.mkdir(parents=True)
+        (folder / "analysis").mkdir(parents=True)
+        for table, own in (analysis or {}).items():
+            (folder / f"analysis/{table}.csv").write_text(own)
         (folder / "samples.csv").write_text(text)
         (folder / "record.json").write_text(json.dumps(written))
         return folder
@@ -140,6 +143,14 @@ class Results:
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"machines": machines, "studies": studies}))
         return path
+
+
+def change(folder, edit):
+    """Change a cell's record by a function."""
+    path = folder / "record.json"
+    record = json.loads(path.read_text())
+    edit(record)
+    path.write_text(json.dumps(record))
 
 
 def turns(times, processes=3, rounds=4, noise=0.01, seed=0, **more):

@@ -1,6 +1,5 @@
 """The program: all tables from a results folder, what it refuses and what it says."""
 
-import json
 import math
 import re
 import statistics
@@ -17,7 +16,7 @@ from stepscope.results import writing
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import Tables
 
-from tests.unit.results.cells import SHAPE, Results, sample, turns
+from tests.unit.results.cells import SHAPE, Results, change, sample, turns
 
 TIMING = "lab/timing/nano/ctx32/fp32"
 RUNGS = [
@@ -117,10 +116,7 @@ def test_the_status_of_a_cell_is_ok_if_any_variant_is(results, monkeypatch):
 def test_a_cell_that_is_not_the_plans_is_refused_by_name_with_what_measures_it_again(
     results, edit, told, monkeypatch, capsys
 ):
-    path = results.folder / TIMING / "record.json"
-    record = json.loads(path.read_text())
-    edit(record)
-    path.write_text(json.dumps(record))
+    change(results.folder / TIMING, edit)
     tables, lines, last = refused(results, monkeypatch, capsys)
     assert lines.startswith(f"WARNING: not used: results/{TIMING}: ")
     assert told in lines and lines.count("\n") == 1
@@ -132,10 +128,7 @@ def test_a_cell_that_is_not_the_plans_is_refused_by_name_with_what_measures_it_a
 
 
 def test_results_of_another_run_may_have_been_measured_with_another_budget(results, monkeypatch):
-    path = results.folder / TIMING / "record.json"
-    record = json.loads(path.read_text())
-    record["spec"]["steps"] = 99
-    path.write_text(json.dumps(record))
+    change(results.folder / TIMING, lambda record: record["spec"].update(steps=99))
     tables = run(results, monkeypatch, results.plan(lab={"how": "there"}))
     assert tables.row("cells", cell=TIMING)["command"] == "python there.py"
     again = run(results, monkeypatch, results.plan()).row("cells", cell=TIMING)
@@ -161,10 +154,8 @@ def test_a_step_above_its_ceiling_is_said_in_the_log(results, monkeypatch, capsy
 
 
 def test_a_label_of_two_machines_is_said_in_the_log(results, monkeypatch, capsys):
-    path = results.folder / TIMING / "record.json"
-    record = json.loads(path.read_text())
-    record["provenance"]["hardware"]["cpu"] = "another"
-    path.write_text(json.dumps(record))
+    another = lambda record: record["provenance"]["hardware"].update(cpu="another")  # noqa: E731
+    change(results.folder / TIMING, another)
     run(results, monkeypatch)
     assert (
         f"WARNING: lab: measured with several of cpu: another ({TIMING}), a processor"
@@ -218,11 +209,8 @@ def test_a_cells_place_stands_in_tables_that_do_not_say_it(tmp_path, monkeypatch
     results = Results(tmp_path)
     for context in (32, 64):
         spec = SHAPE | {"context": context, "precision": "bf16"}
-        folder = results.add(f"lab/profile/nano/ctx{context}/bf16", spec, [sample()])
-        (folder / "analysis").mkdir()
-        (folder / "analysis/categories.csv").write_text(
-            "phase,category,calls,time,share\nstep,matmul,2,0.5,1\n"
-        )
+        rows = {"categories": "phase,category,calls,time,share\nstep,matmul,2,0.5,1\n"}
+        results.add(f"lab/profile/nano/ctx{context}/bf16", spec, [sample()], analysis=rows)
     got = run(results, monkeypatch).rows("categories", context=64, precision="bf16")
     assert got[["category", "time", "cell"]].to_numpy().tolist() == [
         ["matmul", 0.5, "lab/profile/nano/ctx64/bf16"]
@@ -241,12 +229,10 @@ def test_a_profiled_phase_stands_beside_the_clock_with_and_without_the_profiler(
     results.add("lab/timing/nano/ctx32/fp32", spec, [phased(0.2, 1), phased(0.2, 2)])
     slow = [phased(0.2, 1), phased(0.3, 2), phased(0.4, 3)]
     trace = {"trace": {"profiler": "nsys", "version": "2025.3"}}
+    rows = {"phases": "phase,host_time\nstep,0.5\nforward,0.31\nbackward,0.1\noptimizer,0.1\n"}
+    rows["warnings"] = "about,text\nprofiler,events lost\n"
     for name, more in {"": {}, "/detail=python": {"detail": "python"}}.items():
-        folder = results.add(f"lab/profile/nano/ctx32/fp32{name}", spec | more, slow, trace)
-        (folder / "analysis").mkdir()
-        lines = "phase,host_time\nstep,0.5\nforward,0.31\nbackward,0.1\noptimizer,0.1\n"
-        (folder / "analysis/phases.csv").write_text(lines)
-        (folder / "analysis/warnings.csv").write_text("about,text\nprofiler,events lost\n")
+        results.add(f"lab/profile/nano/ctx32/fp32{name}", spec | more, slow, trace, rows)
     tables = run(results, monkeypatch)
     for own in tables.rows("phases", phase="forward").to_dict("records"):
         assert (own["host_time"], own["clock"], own["clock_std"]) == pytest.approx((0.31, 0.3, 0.1))
@@ -269,12 +255,12 @@ def test_a_range_has_its_work_where_it_runs_as_written(tmp_path, monkeypatch, op
     results = Results(tmp_path)
     name = "".join(f"/{key}={value}" for key, value in option.items())
     spec = SHAPE | {"precision": "bf16"} | option
-    folder = results.add(f"lab/profile/nano/ctx32/bf16{name}", spec, [sample()])
-    (folder / "analysis").mkdir()
-    rows = "kind,module,calls,gpu_time\nmodule,mask,2,0.5\ncall,mask,2,\nmodule,own,1,1\n"
-    (folder / "analysis/modules.csv").write_text(rows)
-    rows = "phase,category,time\nstep,matmul,1\nforward,matmul,1\n"
-    (folder / "analysis/categories.csv").write_text(rows)
+    modules = "kind,module,calls,gpu_time\nmodule,mask,2,0.5\ncall,mask,2,\nmodule,own,1,1\n"
+    rows = {
+        "modules": modules,
+        "categories": "phase,category,time\nstep,matmul,1\nforward,matmul,1\n",
+    }
+    results.add(f"lab/profile/nano/ctx32/bf16{name}", spec, [sample()], analysis=rows)
     tables = run(results, monkeypatch)
     assert tables.row("categories", phase="step")["flop"] == step_flops(ModelShape.of(SHAPE), 4, 32)
     assert math.isnan(tables.row("categories", phase="forward")["flop"])
@@ -288,7 +274,6 @@ def test_a_damaged_analysis_is_refused(tmp_path, monkeypatch, capsys):
     results = Results(tmp_path)
     spec = SHAPE | {"precision": "bf16"}
     folder = results.add("lab/profile/nano/ctx32/bf16", spec, [sample()])
-    (folder / "analysis").mkdir()
     (folder / "analysis/kernels.csv").write_bytes(b"phase,na\xff")
     _, lines, _ = refused(results, monkeypatch, capsys)
     assert "analysis/kernels.csv is damaged" in lines

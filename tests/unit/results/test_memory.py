@@ -58,12 +58,8 @@ def results(tmp_path):
 
 
 def recorded(results, name=NAME, about=ABOUT, summary=None, **spec):
-    folder = (
-        results.add(name, SPEC | spec, summary={"memory": about} | (summary or {})) / "analysis"
-    )
-    folder.mkdir()
-    for table, text in ANALYSIS.items():
-        (folder / f"{table}.csv").write_text(text)
+    summary = {"memory": about} | (summary or {})
+    results.add(name, SPEC | spec, summary=summary, analysis=ANALYSIS)
 
 
 def tables_of(results):
@@ -179,19 +175,9 @@ def test_sizes_get_their_formula(results):
 
 def test_of_a_model_of_ones_own_only_what_follows_from_its_parameters_is_predicted(results):
     own = {"model": "mine.py:build", "context": 6, "batch": 3, "precision": "fp32"}
-    folder = (
-        results.add(
-            "lab/memory/mine/ctx6/fp32",
-            own,
-            summary={
-                "model": {"parameters": 100, "trainable_parameters": 90, "blocks": {"count": 2}},
-                "memory": ABOUT,
-            },
-        )
-        / "analysis"
-    )
-    folder.mkdir()
-    (folder / "memory_named.csv").write_text(NAMED)
+    model = {"parameters": 100, "trainable_parameters": 90, "blocks": {"count": 2}}
+    summary, rows = {"model": model, "memory": ABOUT}, {"memory_named": NAMED}
+    results.add("lab/memory/mine/ctx6/fp32", own, summary=summary, analysis=rows)
     found = items(results)
     assert found["parameters"] == (400, 2 * 2624 + 736)
     assert found["gradients"] == (360, 2 * 2624 + 736)

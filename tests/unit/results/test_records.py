@@ -8,7 +8,7 @@ import pytest
 from common import one_line
 from stepscope.results import records
 
-from tests.unit.results.cells import SHAPE, Results, sample, value
+from tests.unit.results.cells import SHAPE, Results, change, sample, value
 
 TIMING = "timing/small/ctx128/bf16"
 LADDER = "ladder/small/ctx128"
@@ -59,15 +59,17 @@ def cell(tmp_path):
 
 def edit(folder, way, value):
     """Put a value at a place in the record; without one (...) take away what is there."""
-    record = json.loads((folder / "record.json").read_text())
-    parent = record
-    for key in way[:-1]:
-        parent = parent[key]
-    if value is ...:
-        del parent[way[-1]]
-    else:
-        parent[way[-1]] = value
-    (folder / "record.json").write_text(json.dumps(record))
+    *above, last = way
+
+    def at_place(record):
+        for key in above:
+            record = record[key]
+        if value is ...:
+            del record[last]
+        else:
+            record[last] = value
+
+    change(folder, at_place)
 
 
 def samples_of(folder):

@@ -36,6 +36,14 @@ def results(tmp_path):
     return Results(tmp_path)
 
 
+def burst(seconds, process=1, operation="matmul", kind="burst"):
+    """A sample of the ceilings."""
+    return sample(kind, process, seconds, kind=kind, mode=None, phase=operation)
+
+
+PRODUCT = {"operation": "matmul", "order": 100}
+
+
 def test_a_time_is_the_geometric_mean_of_the_processes_medians_with_students_interval(results):
     medians = [0.10, 0.11, 0.13]
     rows = [
@@ -90,18 +98,9 @@ def test_rates_follow_from_the_time_with_their_ends_the_other_way_round(results)
 
 def test_the_share_of_the_ceiling_is_of_the_least_time_of_a_burst(results):
     timing(results, [sample(seconds=0.1)])
-    products = [
-        sample("burst", p, s, kind="burst", mode=None, phase="matmul")
-        for p, s in ((1, 2e-3), (2, 1e-3))
-    ]
-    late = [
-        sample("sustained", p, 4e-3, kind="sustained", mode=None, phase="matmul") for p in (1, 2)
-    ]
-    results.add(
-        "lab/ceilings/matmul/fp32",
-        {"operation": "matmul", "order": 100, "precision": "fp32"},
-        products + late,
-    )
+    products = [burst(2e-3), burst(1e-3, 2)]
+    products += [burst(4e-3, process, kind="sustained") for process in (1, 2)]
+    results.add("lab/ceilings/matmul/fp32", PRODUCT | {"precision": "fp32"}, products)
     got = series_of(results)
     assert row(got, "rate", variant="burst")["median"] == pytest.approx(2 * 100**3 / 1e-3)
     assert row(got, "rate", variant="sustained")["median"] == pytest.approx(2 * 100**3 / 4e-3)
@@ -139,32 +138,25 @@ def test_mfu_of_fp8_is_of_the_peak_in_bf16_and_of_an_unknown_gpu_there_is_none(r
 def test_a_share_of_what_another_card_reached_is_marked(results, card, is_marked):
     spec = SHAPE | GPU | {"precision": "bf16"}
     results.add(TIMING, spec, [sample()], provenance=on_card("a"))
-    burst = [sample("burst", 1, 1e-3, kind="burst", mode=None, phase="matmul")]
-    product = {"operation": "matmul", "order": 100, "precision": "bf16", "device": "cuda"}
-    results.add("lab/ceilings/matmul/bf16", product, burst, provenance=on_card(card))
+    product = PRODUCT | {"precision": "bf16"} | GPU
+    results.add("lab/ceilings/matmul/bf16", product, [burst(1e-3)], provenance=on_card(card))
     assert row(series_of(results), "share_of_ceiling")["across_cards"] == is_marked
 
 
 def test_a_copy_reads_and_writes(results):
-    burst = [sample("burst", 1, 0.5, kind="burst", mode=None, phase="copy")]
-    results.add(
-        "lab/ceilings/copy/fp32", {"operation": "copy", "mebibytes": 1, "precision": "fp32"}, burst
-    )
+    copy = {"operation": "copy", "mebibytes": 1, "precision": "fp32"}
+    results.add("lab/ceilings/copy/fp32", copy, [burst(0.5, operation="copy")])
     got = row(series_of(results), "rate")
     assert (got["median"], got["unit"], got["size"]) == (2 * 2**20 / 0.5, "B/s", "copy")
 
 
-@pytest.mark.parametrize("clock, said", [(0.0114, "gpu"), (0.0116, "launches")])
-def test_launches_limit_beyond_fifteen_percent_of_the_host_free_time(results, clock, said):
-    rows = [
-        sample(seconds=clock),
-        sample(kind="host-free", seconds=0.01),
-        sample(kind="busy", seconds=0.001),
-    ]
-    timing(results, rows, "cuda", values=[value("launches", "1", 100, None)])
+def test_what_a_launch_keeps_the_gpu_waiting(results):
+    alone = [sample(kind="host-free", seconds=0.01), sample(kind="busy", seconds=0.001)]
+    launches = value("launches", "1", 100, None)
+    timing(results, [sample(seconds=0.0116), *alone], "cuda", values=[launches])
     got = series_of(results)
-    assert row(got, "time")["limits"] == said
-    assert row(got, "launch_gap")["median"] == pytest.approx((clock - 0.01) / 100)
+    assert row(got, "time")["limits"] == "launches"
+    assert row(got, "launch_gap")["median"] == pytest.approx((0.0116 - 0.01) / 100)
     assert row(got, "host_free_time")["median"] == 0.01
 
 

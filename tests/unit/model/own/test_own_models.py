@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from stepscope.model import own
 from stepscope.model.own.inputs import item_of
+from torch.testing import assert_close
 
 ENCODER = """
 def build(context, layers=2):
@@ -78,7 +79,7 @@ def test_default_loss_is_that_of_the_next_tokens(make, gpt):
     assert torch.equal(tokens[:, 1:], targets[:, :-1])
     log_probabilities = model.module(tokens).log_softmax(-1)
     by_hand = -log_probabilities.gather(-1, targets[..., None]).mean()
-    torch.testing.assert_close(model.loss(batch), by_hand)
+    assert_close(model.loss(batch), by_hand)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_an_architecture_of_transformers(make, architecture, own_parameters):
     batch = model.make_batch()
     logits, tokens = model.outputs(batch).logits, batch["tokens"]
     by_hand = F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
-    torch.testing.assert_close(model.loss(batch), by_hand)
+    assert_close(model.loss(batch), by_hand)
 
 
 def _elements(tied):
@@ -131,7 +132,7 @@ def test_a_transformer_encoder_with_its_own_batch_and_loss(make, write):
     by_hand = (model.module(batch[0]) - batch[0]).square().mean()
     model.module.train()
     assert model.loss(batch).item() != pytest.approx(by_hand.item())  # it drops
-    torch.testing.assert_close((model.outputs(batch) - batch[0]).square().mean(), by_hand)
+    assert_close((model.outputs(batch) - batch[0]).square().mean(), by_hand)
 
 
 def test_a_model_that_is_given_tokens_by_their_name(make, write, step):
@@ -150,7 +151,7 @@ def test_a_model_that_takes_targets_gives_its_own_loss(make, write):
     by_hand = 3 * F.cross_entropy(
         (table[batch["tokens"]] @ table.T).flatten(0, 1), batch["targets"].flatten()
     )
-    torch.testing.assert_close(model.loss(batch), by_hand)
+    assert_close(model.loss(batch), by_hand)
     assert model.outputs(batch)[0].shape == (2, 1, 11)
     assert any(line.startswith("inference:") for line in model.description["unknown"])
 
@@ -163,7 +164,7 @@ def test_targets_that_forward_cannot_do_without_are_always_given(make, write):
         model = make(write(text))
         logits, loss = model.outputs(model.make_batch())
         assert logits.shape == (2, 16, 11)
-        torch.testing.assert_close(loss, model.loss(model.make_batch()))
+        assert_close(loss, model.loss(model.make_batch()))
         assert not any(line.startswith("inference:") for line in model.description["unknown"])
 
 
