@@ -10,6 +10,7 @@ from pathlib import Path
 import ab
 import pandas as pd
 import pytest
+from pytest import approx
 
 NOISE = (
     0.002,
@@ -58,14 +59,14 @@ def rounds(*ratios, noise=1.0, limits="unknown", host=0.3):
 
 def test_the_ratio_is_of_each_round_and_its_interval_students():
     found = ab.compared(rounds(1.05)).iloc[0]
-    assert found["ratio"] == pytest.approx(1.05)
+    assert found["ratio"] == approx(1.05)
     # Deviation of the eight logarithms by hand: sqrt(15e-6 / 7); t of 7 degrees of freedom is
     # 2.365.
     half = 2.3646 * math.sqrt(2 * (4 + 1 + 0.25 + 2.25) * 1e-6 / 7) / math.sqrt(8)
-    assert (found["low"], found["high"]) == pytest.approx(
+    assert (found["low"], found["high"]) == approx(
         (1.05 * math.exp(-half), 1.05 * math.exp(half)), rel=1e-5
     )
-    assert (found["rounds"], found["a_s"] / found["b_s"]) == (8, pytest.approx(1.05, rel=0.01))
+    assert (found["rounds"], found["a_s"] / found["b_s"]) == (8, approx(1.05, rel=0.01))
 
 
 @pytest.mark.parametrize(
@@ -165,10 +166,10 @@ def test_a_commit_and_what_is_not_committed_take_turns(tmp_path, monkeypatch):
         8,
         "unknown",  # without a time alone
     )
-    assert (row["a_s"], row["b_s"]) == pytest.approx(
+    assert (row["a_s"], row["b_s"]) == approx(
         (0.1 * 1.0004, 0.105 * 1.0004)
     )  # the median of steps 1 to 3
-    assert row["ratio"] == pytest.approx(1 / 1.05) and row["verdict"] == "slower"
+    assert row["ratio"] == approx(1 / 1.05) and row["verdict"] == "slower"
     records = sorted(Path("ab/processes").rglob("record.json"))
     assert len(records) == 16
     assert json.loads(records[0].read_text())["words"][:4] == ["--size", "x", "--processes", "1"]

@@ -130,29 +130,13 @@ def test_an_entry_that_cannot_be_is_one_line(study, over, said, cells_of, make_c
 def test_the_study_of_ceilings_has_a_product_for_each_precision_and_a_copy(make_config):
     cells = CEILINGS.cells(make_config(), "cpu", "machine", 3)
     series = {"processes": 3, "warmup": 2, "steps": 5, "max_seconds": 0.5}
-    common = {**series, "seed": 0, "threads": 3, "device": "cpu"}
+    common = {**series, "study": "ceilings", "seed": 0, "threads": 3, "device": "cpu"}
+    product = common | {"operation": "matmul", "order": 1536}
+    copy = common | {"operation": "copy", "mebibytes": 256}
     assert {cell.name.removeprefix("machine/ceilings/"): cell.spec for cell in cells} == {
-        "matmul/fp32": {
-            "study": "ceilings",
-            "operation": "matmul",
-            "order": 1536,
-            "precision": "fp32",
-            **common,
-        },
-        "matmul/bf16": {
-            "study": "ceilings",
-            "operation": "matmul",
-            "order": 1536,
-            "precision": "bf16",
-            **common,
-        },
-        "copy/fp32": {
-            "study": "ceilings",
-            "operation": "copy",
-            "mebibytes": 256,
-            "precision": "fp32",
-            **common,
-        },
+        "matmul/fp32": product | {"precision": "fp32"},
+        "matmul/bf16": product | {"precision": "bf16"},
+        "copy/fp32": copy | {"precision": "fp32"},
     }
 
 

@@ -7,39 +7,27 @@ import logging
 import os
 import signal
 import stat
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
-from common import SCRIPTS
 from snakemake_interface_logger_plugins.common import LogEvent
 from stepscope.config import run
 from stepscope.config.run import OneLineAJob, measuring, unlockable, unusable
 from stepscope.machine.locks import lock_run
 
-TAKE = "from stepscope.machine.locks import *; print(lock_run(Path(sys.argv[2])), flush=True)"
+TAKE = "from stepscope.machine.locks import *; print(lock_run(Path(sys.argv[1])), flush=True)"
 
 
 @pytest.fixture
-def start():
+def start(start_python):
     """Start a process that tries to take the lock, says what came of it, and stays."""
-    started = []
 
     def start(path):
-        code = f"import sys; sys.path.insert(0, sys.argv[1]); {TAKE}; sys.stdin.read()"
-        command = [sys.executable, "-c", code, str(SCRIPTS), str(path)]
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        started.append(process)
+        process = start_python(f"{TAKE}; sys.stdin.read()", str(path))
         return process, process.stdout.readline().strip()
 
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+    return start
 
 
 def test_a_command_that_measures_nothing_is_named_as_one_that_measures():

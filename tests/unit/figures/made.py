@@ -7,6 +7,7 @@ interval of ± 10 %; large at 512 in fp32 ran out of memory.
 
 import itertools
 
+import made_up
 import matplotlib
 import pandas as pd
 from stepscope.figures import theme
@@ -14,6 +15,7 @@ from stepscope.results.option_labels import LABELS
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import Tables
 
+BAR = "lane start end label category"  # of a timeline
 PARAMETERS = {"small": 1e8, "large": 1e9}
 SHARES = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}  # of a step
 ALONE = {"bf16": 1.0, "sdpa": 0.5}  # seconds of the same without the host
@@ -216,8 +218,7 @@ def everything():
         return {"machine": "big", "cell": cell} | more
 
     event = of(PLAIN["cell"], view="step")
-    gpu = event | {"lane": "GPU 0, stream 7"}
-    one = event | {"view": "one attention", "category": "range"}
+    one = event | {"view": "one attention"}
     moment = of(MEMORY["cell"], reserved=30 * 2**30, parameters=10 * 2**30)
     cold = of(COLD["cell"], phase="step")
     rounding = of("big/precision/accumulation", times=1000, exact=10.0)
@@ -244,12 +245,19 @@ def everything():
             of(TOP["cell"], phase="step", busy=0.5),
         ],
         "timeline": [
-            event
-            | {"lane": "ranges 0", "start": 0.0, "end": 1.0, "label": "step", "category": "range"},
-            gpu | {"start": 0.1, "end": 0.4, "label": "gemm", "category": "matmul"},
-            gpu | {"start": 0.5, "end": 0.9, "label": "add", "category": "elementwise"},
-            one | {"lane": "ranges 0", "start": 0.0, "end": 0.2, "label": "attention"},
-            one | {"lane": "ranges 1", "start": 0.1, "end": 0.2, "label": "softmax"},
+            *made_up.rows(
+                event,
+                BAR,
+                ("ranges 0", 0.0, 1.0, "step", "range"),
+                ("GPU 0, stream 7", 0.1, 0.4, "gemm", "matmul"),
+                ("GPU 0, stream 7", 0.5, 0.9, "add", "elementwise"),
+            ),
+            *made_up.rows(
+                one,
+                BAR,
+                ("ranges 0", 0.0, 0.2, "attention", "range"),
+                ("ranges 1", 0.1, 0.2, "softmax", "range"),
+            ),
         ],
         "modules": [
             of(PLAIN["cell"], kind="module", module=name, gpu_time=seconds, flop=flop, bytes=size)
@@ -266,23 +274,23 @@ def everything():
             for cell in (PLAIN, TOP)
         ],
         "memory_timeline": [
-            moment | {"time": 0.0, "phase": "forward", "activations": 0},
-            moment | {"time": 0.5, "phase": "backward", "activations": 15 * 2**30},
-            moment | {"time": 1.0, "phase": "optimizer", "activations": 5 * 2**30},
+            *made_up.rows(
+                moment,
+                "time phase activations",
+                (0.0, "forward", 0),
+                (0.5, "backward", 15 * 2**30),
+                (1.0, "optimizer", 5 * 2**30),
+            ),
             *(
                 of(each["cell"], time=time, phase="forward", activations=(1 + time) * 2**30)
                 for each in COURSES
                 for time in (0.0, 0.5)
             ),
         ],
-        "first_step": [
-            cold | {"part": "operators", "first": 0.3, "later": 0.1},
-            cold | {"part": "module loading", "first": 0.2, "later": 0.0},
-        ],
-        "warmup": [
-            steady | {"skipped": 0, "mean": 0.2, "std": 0.05},
-            steady | {"skipped": 2, "mean": 0.1, "std": 0.01},
-        ],
+        "first_step": made_up.rows(
+            cold, "part first later", ("operators", 0.3, 0.1), ("module loading", 0.2, 0.0)
+        ),
+        "warmup": made_up.rows(steady, "skipped mean std", (0, 0.2, 0.05), (2, 0.1, 0.01)),
         "learning": [
             learned | {"variant": "fp32", "rank": 0, "own_precision": "fp32"},
             learned
@@ -296,8 +304,8 @@ def everything():
         ],
         "ranks": [rank(variant, number) for variant in ("alone", "ddp") for number in (0, 1)],
         "sums": [
-            rounding | {"variant": "fp32 += fp32", "sum_dtype": "fp32", "sum": 10.001},
-            rounding | {"variant": "bf16 += bf16", "sum_dtype": "bf16", "sum": 4.0},
+            rounding | {"variant": f"{name} += {name}", "sum_dtype": name, "sum": total}
+            for name, total in (("fp32", 10.001), ("bf16", 4.0))
         ],
         "forced": [
             forced | {"way": way, "format": "fp16", "value": value, "error": error}

@@ -3,6 +3,7 @@
 import made
 import numpy as np
 import pytest
+from pytest import approx
 from stepscope.figures import attention, formats, marks, memory, start, words
 
 
@@ -15,7 +16,7 @@ def test_what_is_alive_adds_up_at_each_moment(tables):
     figure = made.draw(memory.memory_over_step, tables)
     panel = figure.axes[0]
     tops = [each.get_paths()[0].vertices[:, 1].max() for each in panel.collections]
-    assert tops[0] == pytest.approx(10) and max(tops) == pytest.approx(25)
+    assert tops[0] == approx(10) and max(tops) == approx(25)
     assert made.lines(panel)["peak"] == [(500, 25)] and made.lines(panel)["reserved"][0][1] == 30
     assert any(
         "peak (triangle) 25 GiB, reserved (dashed) 30" in word for word in made.texts(figure)
@@ -50,11 +51,9 @@ def test_attention_over_the_length(tables):
     panels = made.panels(made.draw(attention.attention_time, tables))
     line = [(256, 0.065536), (1024, 1.048576)]
     assert made.lines(panels["forward"])["naive"] == made.lines(panels["backward"])["naive"] == line
-    assert made.lines(panels["forward"])["triton"][-1] == (4096, pytest.approx(1.6777216))
+    assert made.lines(panels["forward"])["triton"][-1] == (4096, approx(1.6777216))
     assert made.crosses(panels["forward"]) == [4096]
-    assert (256, pytest.approx(0.0589824), pytest.approx(0.0720896)) in made.spans(
-        panels["forward"]
-    )
+    assert (256, approx(0.0589824), approx(0.0720896)) in made.spans(panels["forward"])
 
 
 def test_rates_stand_below_the_rate_of_a_large_product(tables):
@@ -77,10 +76,8 @@ def test_the_attention_cell_with_most_lengths_is_drawn_and_bf16_of_equal_ones(tm
 
 def test_sums_stand_at_their_relative_error(tables):
     panel = made.draw(formats.sums, tables).axes[0]
-    assert made.lines(panel)["fp32 += fp32"][0][0] == pytest.approx(1e-4)
-    assert made.lines(panel)["bf16 += bf16"][0][0] == pytest.approx(0.6) and "10.001" in made.texts(
-        panel
-    )
+    assert made.lines(panel)["fp32 += fp32"][0][0] == approx(1e-4)
+    assert made.lines(panel)["bf16 += bf16"][0][0] == approx(0.6) and "10.001" in made.texts(panel)
 
 
 def test_an_error_of_nothing_is_drawn_at_the_least(tables):
@@ -93,15 +90,15 @@ def test_warm_up_is_told_in_steady_steps(tables):
     panel = made.panels(made.draw(start.warmup, tables))["small 128 fp32"]
     assert made.lines(panel)["mean"] == [(0, 2), (1, 1)]
     assert made.spans(panel) == [
-        (0, pytest.approx(1.5), pytest.approx(2.5)),
-        (1, pytest.approx(0.9), pytest.approx(1.1)),
+        (0, approx(1.5), approx(2.5)),
+        (1, approx(0.9), approx(1.1)),
     ]
 
 
 def test_the_first_step_stands_above_a_later_one(tables):
     panel = made.draw(start.first_step, tables).axes[0]
-    assert [width for _, width in made.bars(panel, -0.18)] == pytest.approx([200, 300])
-    assert [width for _, width in made.bars(panel, 0.2)] == pytest.approx(
+    assert [width for _, width in made.bars(panel, -0.18)] == approx([200, 300])
+    assert [width for _, width in made.bars(panel, 0.2)] == approx(
         [100]
     ) and "500 ms" in made.texts(panel)
 
@@ -110,7 +107,7 @@ def test_labels_move_apart_as_little_as_they_can():
     positions = [0.5, 0.52, 0.1, 0.51]
     moved = marks.spread(positions, 0.1)
     assert min(np.diff(sorted(moved))) >= 0.1 - 1e-9 and moved[2] == 0.1
-    assert [moved[i] for i in (0, 3, 1)] == pytest.approx([0.41, 0.51, 0.61])
+    assert [moved[i] for i in (0, 3, 1)] == approx([0.41, 0.51, 0.61])
     assert marks.spread([], 0.1) == []
 
 
@@ -128,7 +125,7 @@ def test_ticks_of_a_log_axis(low, high, ticks):
     panel.set_xscale("log")
     marks.log_axis(panel.xaxis, low, high)
     found = list(panel.xaxis.get_major_locator()())
-    assert sorted(found) == pytest.approx(ticks)
+    assert sorted(found) == approx(ticks)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import math
 import made
 import pytest
 from made import SHARES, step_time
+from pytest import approx
 from stepscope.figures import across, steps
 
 
@@ -21,11 +22,9 @@ def test_a_steps_phases_stand_one_after_another(tables):
     step = 1e3 * step_time("large", 512, "bf16")  # 1,024 ms
     left = 0.0
     for (start, width), share in zip(made.bars(panel, 3), SHARES.values(), strict=True):
-        assert (start, width) == (pytest.approx(left), pytest.approx(share * step))
+        assert (start, width) == (approx(left), approx(share * step))
         left += width
-    assert (3.0, pytest.approx(0.9 * step), pytest.approx(1.1 * step)) in made.spans(
-        panel, horizontal=True
-    )
+    assert (3.0, approx(0.9 * step), approx(1.1 * step)) in made.spans(panel, horizontal=True)
     assert (
         "1,024" in made.texts(panel)
         and made.bars(panel, 2) == []
@@ -50,7 +49,7 @@ def test_what_ran_out_of_memory_has_a_cross_and_no_mark(tables):
     assert made.lines(panels["fp32"]) == {"small": [(128, 128), (512, 512)], "large": [(128, 512)]}
     assert made.crosses(panels["fp32"]) == [512] and made.crosses(panels["bf16"]) == []
     assert made.lines(panels["bf16"])["large"] == [(128, 256), (512, 1024)]
-    assert (512, pytest.approx(921.6), pytest.approx(1126.4)) in made.spans(panels["bf16"])
+    assert (512, approx(921.6), approx(1126.4)) in made.spans(panels["bf16"])
     low, high = panels["bf16"].get_ylim()
     assert low < 0.9 * 64 and high > 1126.4 and panels["bf16"].get_yscale() == "log"
 
@@ -65,13 +64,11 @@ def test_launches_compares_the_clock_with_the_step_without_the_host(tables):
         for each in panel.lines
         if each.get_label() in ("by the clock", "without the host")
     }
-    assert marks["by the clock", 2] == pytest.approx(256) and marks[
-        "without the host", 2
-    ] == pytest.approx(128)
+    assert marks["by the clock", 2] == approx(256) and marks["without the host", 2] == approx(128)
     joined = [list(each.get_xdata()) for each in panel.lines if each.get_label() == "_launches"]
     assert joined == [
-        [pytest.approx(32), pytest.approx(64)],
-        [pytest.approx(128), pytest.approx(256)],
+        [approx(32), approx(64)],
+        [approx(128), approx(256)],
     ]
     assert made.texts(panel).count("1,000") >= 4
 
@@ -82,15 +79,15 @@ def test_speedup_is_the_ratio_with_both_intervals(tables):
     half = math.sqrt(2) * math.log(1.1 / 0.9) / 2
     assert made.spans(panel)[0] == (
         128,
-        pytest.approx(2 * math.exp(-half)),
-        pytest.approx(2 * math.exp(half)),
+        approx(2 * math.exp(-half)),
+        approx(2 * math.exp(half)),
     )
 
 
 def test_machines_are_compared_at_each_place(tmp_path):
     panel = made.draw(across.machines, made.tables(tmp_path, None)).axes[0]
     marks = [float(each.get_xdata()[0]) for each in panel.lines if each.get_label() == "other"]
-    assert len(marks) == 7 and marks == pytest.approx([2.0] * 7)
+    assert len(marks) == 7 and marks == approx([2.0] * 7)
 
 
 def test_published_numbers_stand_at_their_ratio(tmp_path):

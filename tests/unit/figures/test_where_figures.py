@@ -2,6 +2,7 @@
 
 import made
 import pytest
+from pytest import approx
 from stepscope.figures import ladder, roofline, timeline, where
 
 LARGE = {"size": "large", "context": 512, "batch": 4}
@@ -16,7 +17,7 @@ def test_panels_of_kinds_have_one_scale(tables):
     """A wide bar is a long time in each of them."""
     figure = made.draw(where.categories, tables)
     (limits,) = {panel.get_xlim() for panel in figure.axes}
-    assert limits == (0, pytest.approx(1.3 * 450))  # forward and backward have 0.45 s of kernels
+    assert limits == (0, approx(1.3 * 450))  # forward and backward have 0.45 s of kernels
 
 
 def test_a_steps_parts_are_its_kernels_and_what_the_clock_exceeds_it_without_the_host(tables):
@@ -24,9 +25,9 @@ def test_a_steps_parts_are_its_kernels_and_what_the_clock_exceeds_it_without_the
     cell = made.PLAIN["cell"]
     found = where.profiled(tables, cell, clock)
     kernels = {"products": 0.4, "attention": 0.0, "casts": 0.2, "other": 0.3, "optimizer": 0.1}
-    assert found.time == 2.0 and found.parts == pytest.approx(kernels | {"idle": 1.0})
+    assert found.time == 2.0 and found.parts == approx(kernels | {"idle": 1.0})
     # Not by the profiler's clock: its kernels take 1.0 s of a step that has 1.0 s without the host.
-    assert where.profiled(tables, cell, clock | {"median": 1.2}).parts["idle"] == pytest.approx(0.2)
+    assert where.profiled(tables, cell, clock | {"median": 1.2}).parts["idle"] == approx(0.2)
     assert where.profiled(tables, cell, clock | {"median": 0.8}).parts["idle"] == 0
     assert where.profiled(tables, cell, clock | {"variant": "tf32"}).parts["idle"] == 0  # unknown
     assert where.profiled(tables, "nowhere", clock) is None
@@ -34,8 +35,8 @@ def test_a_steps_parts_are_its_kernels_and_what_the_clock_exceeds_it_without_the
 
 def test_bounds_are_flop_and_bytes_over_the_best_rates(tables):
     found = where.bounds(tables, LARGE, "bf16")
-    assert found["products"] == pytest.approx(1e13 / 2.5e14)
-    assert found["optimizer"] == pytest.approx(1e9 * (16 + 12) / 2e12)
+    assert found["products"] == approx(1e13 / 2.5e14)
+    assert found["optimizer"] == approx(1e9 * (16 + 12) / 2e12)
     assert "products" not in where.bounds(tables, LARGE, "fp32")
     assert where.bounds(tables, LARGE | {"size": "unknown"}, "fp32") == {}
 
@@ -54,11 +55,11 @@ def test_the_waterfall_leads_from_the_plain_step_to_the_fastest_rung(tables):
     ]  # ms: products, casts, other, optimizer, idle; without attention there is no row
     plain, left = [400, 200, 300, 100, 1000], [200, 100, 150, 50, 1100]
     for at, (start, before, after) in enumerate(zip(lefts, plain, left, strict=True), start=1):
-        widths = [(pytest.approx(start), pytest.approx(width)) for width in (before, after)]
+        widths = [(approx(start), approx(width)) for width in (before, after)]
         assert made.bars(panel, at) == widths, at
-    assert [width for _, width in made.bars(panel, 6)] == pytest.approx([200, 100, 150, 50, 1100])
-    assert made.lines(panel)["bound products"][0][0] == pytest.approx(40)
-    assert made.lines(panel)["bound optimizer"][0][0] == pytest.approx(900 + 14)
+    assert [width for _, width in made.bars(panel, 6)] == approx([200, 100, 150, 50, 1100])
+    assert made.lines(panel)["bound products"][0][0] == approx(40)
+    assert made.lines(panel)["bound optimizer"][0][0] == approx(900 + 14)
     assert "2,000 ms" in made.texts(panel) and "400 → 200 (bound 40)" in made.texts(panel)
 
 
@@ -77,15 +78,15 @@ def test_a_place_that_is_profiled_but_no_ladder_is_second_choice(tmp_path):
 
 def test_kinds_of_kernels_of_each_pass(tables):
     panels = made.panels(made.draw(where.categories, tables))
-    assert [width for _, width in made.bars(panels["forward"], 0)] == pytest.approx([200, 150, 100])
-    assert [width for _, width in made.bars(panels["optimizer"], 0)] == pytest.approx([100])
+    assert [width for _, width in made.bars(panels["forward"], 0)] == approx([200, 150, 100])
+    assert [width for _, width in made.bars(panels["optimizer"], 0)] == approx([100])
     assert "450" in made.texts(panels["backward"])
 
 
 def test_a_timelines_kernels_stand_where_they_ran(tables):
     panel = made.draw(timeline.timeline, tables).axes[0]
     kernels = [list(each.get_xdata()) for each in panel.lines if each.get_label() == "_bars"]
-    assert [each[:2] for each in kernels] == [pytest.approx([100, 400]), pytest.approx([500, 900])]
+    assert [each[:2] for each in kernels] == [approx([100, 400]), approx([500, 900])]
     assert made.rows_named(panel) == [
         "ranges",
         "GPU",
@@ -98,7 +99,7 @@ def test_a_strangers_trace_is_drawn_with_its_own_views():
     panels = made.panels(made.draw(lambda rows: timeline.of_recording(rows, "trace.sqlite"), frame))
     assert panels["step 3"].get_xlabel() == "µs" and panels["step 3"].get_xlim() == (
         0,
-        pytest.approx(20),
+        approx(20),
     )
     assert timeline.of_recording(frame[:0], "") is None
 
@@ -111,7 +112,7 @@ def test_rungs_know_the_one_before_and_what_is_an_aside(tables):
         "checkpoint=2": True,
     }
     assert (
-        rows.loc["sdpa", "ratio"] == pytest.approx(1.25)
+        rows.loc["sdpa", "ratio"] == approx(1.25)
         and rows.loc["checkpoint=1", "verdict"] == "slower"
     )
 
@@ -123,11 +124,11 @@ def test_a_ladders_bars_are_split_as_the_phases_and_a_long_first_one_is_cut(tabl
         "bf16",
         "fused attention (SDPA)",
     ]
-    assert [width for _, width in made.bars(panel, 2)] == pytest.approx([480, 960, 160])
+    assert [width for _, width in made.bars(panel, 2)] == approx([480, 960, 160])
     limit = 1050 * 2.0 * 1.01  # of the longest that is left, with its interval
     # What is left of a bar that is cut keeps its scale: 30 % of 4 s forward, then backward.
-    assert made.bars(panel, 0) == [(0, 1200), (1200, pytest.approx(limit - 1200))]
-    assert (2.0, pytest.approx(1584), pytest.approx(1616)) in made.spans(panel, horizontal=True)
+    assert made.bars(panel, 0) == [(0, 1200), (1200, approx(limit - 1200))]
+    assert (2.0, approx(1584), approx(1616)) in made.spans(panel, horizontal=True)
     words = made.texts(panel)
     assert "cut short: 4,000 ms" in words and "1,600 ms,  × 1.25" in words
 
@@ -158,8 +159,8 @@ def test_checkpoints_stand_beside_the_rung_that_they_vary(tables):
         "checkpoint=1",
         "checkpoint=2",
     ]
-    assert [made.bars(time, at)[0][1] for at in range(3)] == pytest.approx([2000, 2400, 2300])
-    assert [made.bars(memory, at)[0][1] for at in range(3)] == pytest.approx([30, 10, 12])
+    assert [made.bars(time, at)[0][1] for at in range(3)] == approx([2000, 2400, 2300])
+    assert [made.bars(memory, at)[0][1] for at in range(3)] == approx([30, 10, 12])
 
 
 def test_a_parts_mark_stands_at_its_operations_a_byte_and_its_rate(tables):
@@ -168,15 +169,15 @@ def test_a_parts_mark_stands_at_its_operations_a_byte_and_its_rate(tables):
     del marks["roof"]
     # TFLOP/s over FLOP a byte; ranges of one kind are one mark.
     assert marks == {
-        "FFN": pytest.approx([200, 200]),
-        "softmax": pytest.approx([0.2, 0.2]),
-        "RoPE": pytest.approx([0.2, 0.2]),
-        "optimizer": pytest.approx([0.1, 0.1]),
+        "FFN": approx([200, 200]),
+        "softmax": approx([0.2, 0.2]),
+        "RoPE": approx([0.2, 0.2]),
+        "optimizer": approx([0.1, 0.1]),
     }
     areas = {line.get_label(): line.get_markersize() ** 2 for line in plain.lines}
-    assert areas["FFN"] == pytest.approx(areas["softmax"]) == pytest.approx(2 * areas["optimizer"])
+    assert areas["FFN"] == approx(areas["softmax"]) == approx(2 * areas["optimizer"])
     assert [line.get_label() for line in top.lines] == ["optimizer", "roof"]
     (roof,) = (line.get_xydata() for line in plain.lines if line.get_label() == "roof")
     # A copy of 2 TB/s up to the rate of a product.
-    assert roof[0, 1] == pytest.approx(roof[0, 0] * 2)
-    assert roof[1, 1] == pytest.approx(roof[1, 0] * 2) == roof[2, 1]
+    assert roof[0, 1] == approx(roof[0, 0] * 2)
+    assert roof[1, 1] == approx(roof[1, 0] * 2) == roof[2, 1]

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from common import ROOT, picked
+from pytest import approx
 from stepscope.formulas import fits
 from stepscope.formulas.footprint import Setup, group, total
 from stepscope.model.shape import ModelShape
@@ -44,7 +45,7 @@ LLAMA = Setup(fits.model("Llama 3.2 1B", {}), 1, 4096, "bf16", "sdpa", "fused", 
 @pytest.mark.parametrize("name, billions", PARAMETERS.items())
 def test_parameters_of_well_known_models(name, billions):
     setup = Setup(fits.model(name, {}), 1, 1)
-    assert setup.sizes["parameters"] / 1e9 == pytest.approx(billions, rel=0.006)
+    assert setup.sizes["parameters"] / 1e9 == approx(billions, rel=0.006)
 
 
 def test_parameters_are_those_that_the_shape_counts():
@@ -70,7 +71,7 @@ def test_weights_gradients_and_moments_by_strategy():
             ("s", "optimizer state", 8),
         ):
             expected = each * count / (devices if key in parts else 1)
-            assert bytes_of(setup, name) == pytest.approx(expected, abs=8)
+            assert bytes_of(setup, name) == approx(expected, abs=8)
     assert bytes_of(Setup(shape, 1, 8, strategy="ddp", devices=devices), "buckets") == 4 * count
 
 
@@ -88,7 +89,7 @@ def test_weights_gradients_and_moments_by_strategy():
 def test_bytes_of_state_a_parameter(optimizer, precision, each):
     setup = replace(LLAMA, optimizer=optimizer, precision=precision)
     size = bytes_of(setup, "optimizer state") / setup.sizes["parameters"]
-    assert size == pytest.approx(each, abs=1e-6)
+    assert size == approx(each, abs=1e-6)
 
 
 def test_muon_keeps_one_moment_of_matrices_and_two_of_the_rest():
@@ -150,7 +151,7 @@ def test_operations_of_a_step_by_hand():
     rates = fits.KNOWN["machines"]["NVIDIA H200"]["rates"]
     seconds = 3 * linear / rates["fp8"] + 3 * (attention + head) / rates["bf16"]
     fp8 = replace(setup, precision="fp8", compile="block")
-    assert fits.tokens_a_second(fp8, "NVIDIA H200") == pytest.approx(
+    assert fits.tokens_a_second(fp8, "NVIDIA H200") == approx(
         [tokens / seconds * share for share in (0.24, 0.72)]
     )
     assert fits.tokens_a_second(fp8, "NVIDIA H100 80GB HBM3") is None
@@ -195,7 +196,7 @@ def test_memory_by_number_or_card(text, size):
 def test_cards_have_what_messages_of_pytorch_say():
     """ "GPU 0 has a total capacity of 79.11 GiB" of an H100, 139.80 of an H200, 14.56 of a T4."""
     for card, size in (("H100", 79.11), ("H200", 139.80), ("T4", 14.56)):
-        assert fits.memory(card) == pytest.approx(size * 2**30, rel=1e-3)
+        assert fits.memory(card) == approx(size * 2**30, rel=1e-3)
 
 
 def run(*flags):

@@ -10,23 +10,11 @@ from stepscope.model.transformer import build_model
 from torch.utils.flop_counter import FlopCounterMode
 
 GRID = [
-    (ModelShape(d_model=24, d_ff=40, num_layers=3, num_heads=2, vocab_size=17), 2, 9),
-    (ModelShape(d_model=16, d_ff=56, num_layers=1, num_heads=8, vocab_size=101), 3, 32),
-    (ModelShape(d_model=768, d_ff=3072, num_layers=12, num_heads=12), 4, 512),
-    (
-        ModelShape(
-            d_model=24, d_ff=40, num_layers=2, num_heads=4, vocab_size=17, key_value_heads=2
-        ),
-        2,
-        9,
-    ),
-    (
-        ModelShape(
-            d_model=24, d_ff=40, num_layers=1, num_heads=4, vocab_size=17, key_value_heads=1
-        ),
-        3,
-        8,
-    ),
+    (ModelShape(24, 40, 3, 2, 17), 2, 9),
+    (ModelShape(16, 56, 1, 8, 101), 3, 32),
+    (ModelShape(768, 3072, 12, 12), 4, 512),
+    (ModelShape(24, 40, 2, 4, 17, key_value_heads=2), 2, 9),
+    (ModelShape(24, 40, 1, 4, 17, key_value_heads=1), 3, 8),
 ]
 
 
@@ -46,16 +34,10 @@ def _counted(shape, batch, context):
 
 
 @pytest.mark.parametrize("shape, batch, context", GRID)
-def test_totals(shape, batch, context):
-    forward, step, _ = _counted(shape, batch, context)
+def test_operations_are_those_that_are_counted(shape, batch, context):
+    forward, step, by_module = _counted(shape, batch, context)
     assert flops.forward_flops(shape, batch, context) == forward
-    assert step == 3 * forward
-    assert flops.step_flops(shape, batch, context) == step
-
-
-@pytest.mark.parametrize("shape, batch, context", GRID)
-def test_components(shape, batch, context):
-    _, _, by_module = _counted(shape, batch, context)
+    assert flops.step_flops(shape, batch, context) == step == 3 * forward
 
     def total(suffix):
         return sum(count for name, count in by_module.items() if name.endswith(suffix))

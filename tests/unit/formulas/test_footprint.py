@@ -336,42 +336,29 @@ def test_sizes_recorded_on_an_h100_have_formulas():
 TIMING = list(csv.DictReader(Path(__file__).with_name("peaks_h200.csv").open()))
 
 
-@pytest.mark.parametrize("mode", ["inference", "step"])
-def test_peaks_of_the_timing_study(mode):
-    ratios = {}
+# They run before the optimizer's first step, so that there are no moments.
+LIGHTER = {"forward": 1, "forward-backward": 2}
+
+
+@pytest.mark.parametrize("mode, threads", (THREADS | LIGHTER).items())
+def test_peaks_of_the_timing_study(mode, threads):
+    column, ratios = mode.replace("-", "_"), {}
     for row in TIMING:
-        setup = _setup_of(row)
-        predicted = peak(setup, mode, WORKSPACE * THREADS[mode]).bytes
-        if row[f"{mode}_status"] == "ok":
-            ratios[row["size"], setup.context, setup.precision] = predicted / int(
-                row[f"{mode}_peak_allocated_bytes"]
-            )
-        else:
-            assert predicted > int(row["device_memory_bytes"])
+        setup, measured = _setup_of(row), row[f"{column}_peak_allocated_bytes"]
+        predicted = peak(setup, mode, WORKSPACE * threads).bytes
+        if row.get(f"{column}_status", row["status"]) != "ok":
+            assert mode in LIGHTER or predicted > int(row["device_memory_bytes"])
+        elif measured:
+            place = (row["size"], setup.context, setup.precision)
+            ratios[place] = predicted / int(measured)
     assert len(ratios) == 50
     # Blocks are up to 1 MiB larger than what is asked for: 3 % of the models whose weights are of
     # an unfortunate size.
     assert min(ratios.values()) > 0.965
-    assert max(ratios.values()) < 1
-    exact = [
-        ratio for (size, context, _), ratio in ratios.items() if (size, context) == ("medium", 1024)
-    ]
-    assert exact == pytest.approx([1] * 2, abs=0.001)  # weights of exactly 4, 12 and 16 MiB
-
-
-@pytest.mark.parametrize("mode", ["forward", "forward-backward"])
-def test_peaks_of_the_timing_studys_lighter_modes(mode):
-    """They run before the optimizer's first step, so that there are no moments."""
-    column, ratios = mode.replace("-", "_"), []
-    for row in TIMING:
-        if row[f"{column}_peak_allocated_bytes"] and row["status"] == "ok":
-            predicted = peak(
-                _setup_of(row), mode, WORKSPACE * (1 if mode == "forward" else 2)
-            ).bytes
-            ratios.append(predicted / int(row[f"{column}_peak_allocated_bytes"]))
-    assert len(ratios) == 50
-    assert min(ratios) > 0.965
-    assert max(ratios) < 1.005
+    assert max(ratios.values()) < (1.005 if mode in LIGHTER else 1)
+    if mode in THREADS:  # weights of exactly 4, 12 and 16 MiB
+        exact = [ratio for (*place, _), ratio in ratios.items() if place == ["medium", 1024]]
+        assert exact == pytest.approx([1] * 2, abs=0.001)
 
 
 def _setup_of(row):

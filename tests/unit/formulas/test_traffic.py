@@ -14,6 +14,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+SHAPE = ModelShape(128, 256, 2, 4, 512)
+
 
 class Moved(TorchDispatchMode):
     """Counts the numbers that operators read and write, a tensor that is given twice once."""
@@ -72,8 +74,7 @@ class Ranges(TorchDispatchMode):
 def test_ranges_move_what_their_operators_read_and_write(is_mixed):
     """On the CPU, operator by operator; what goes over rows or masks alone is left out. Under
     autocast a CPU casts the tables of RoPE another way than a GPU."""
-    shape = ModelShape(d_model=128, d_ff=256, num_layers=2, num_heads=4, vocab_size=512)
-    model = TransformerLM(shape, 256, attention)
+    model = TransformerLM(SHAPE, 256, attention)
     tokens = torch.zeros(2, 256, dtype=torch.int64)
     mixed = torch.autocast("cpu", torch.bfloat16, enabled=is_mixed)
     with mixed:
@@ -82,18 +83,17 @@ def test_ranges_move_what_their_operators_read_and_write(is_mixed):
         ranges.turn_on(counted.opened)
         model(tokens)
     ranges.turn_on(None)
-    found = traffic.of_ranges(shape, 2, 256, is_mixed)
+    found = traffic.of_ranges(SHAPE, 2, 256, is_mixed)
     for name, (_, moved) in found.items():
         if not (is_mixed and name.startswith("RoPE")):
             assert moved == pytest.approx(counted.moved[name], rel=0.06), name
 
 
 def test_ranges_multiply_what_pytorch_counts():
-    shape = ModelShape(d_model=128, d_ff=256, num_layers=2, num_heads=4, vocab_size=512)
-    model = TransformerLM(shape, 64, attention)
+    model = TransformerLM(SHAPE, 64, attention)
     with FlopCounterMode(display=False) as counted:
         model(torch.zeros(2, 64, dtype=torch.int64))
-    found = traffic.of_ranges(shape, 2, 64, is_mixed=False)
+    found = traffic.of_ranges(SHAPE, 2, 64, is_mixed=False)
     scores = 2 * 2 * 4 * 64 * 64  # layers, batch, heads, positions twice
     numbers = {"softmax": 5 * scores, "mask": scores}
     assert {name: found[name][0] for name in numbers} == numbers
@@ -104,9 +104,8 @@ def test_ranges_multiply_what_pytorch_counts():
 
 
 def test_a_fused_attention_moves_no_scores():
-    shape = ModelShape(d_model=128, d_ff=256, num_layers=2, num_heads=4, vocab_size=512)
-    plain = traffic.of_kinds(shape, 2, 256, (2, 2), is_fused=False)["matmul"]
-    rest = traffic.of_kinds(shape, 2, 256, (2, 2), is_fused=True)
+    plain = traffic.of_kinds(SHAPE, 2, 256, (2, 2), is_fused=False)["matmul"]
+    rest = traffic.of_kinds(SHAPE, 2, 256, (2, 2), is_fused=True)
     scores = 2 * 2 * 4 * 256 * 256
     # Scores and weights, by three products each: 2 bytes; and Q, K, V and the result by those.
     assert plain[1] - rest["matmul"][1] == 3 * 2 * (2 * scores + 4 * 2 * 2 * 256 * 128)

@@ -222,12 +222,6 @@ def test_available_memory_is_the_machines_or_the_control_groups_rest(
     assert memory.available_memory() == expected
 
 
-def test_importing_the_limits_does_not_import_torch():
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import stepscope.measure.cell; print('torch'"
-        " in sys.modules)"
-    )
-    shown = subprocess.run(
-        [sys.executable, "-c", code, SCRIPTS], capture_output=True, text=True, timeout=60
-    )
-    assert shown.stdout == "False\n"
+def test_importing_the_limits_does_not_import_torch(run_python):
+    code = "import stepscope.measure.cell; print('torch' in sys.modules)"
+    assert run_python(code)[1] == "False\n"

@@ -4,6 +4,7 @@ from argparse import Namespace
 
 import pytest
 from common import picked
+from pytest import approx
 from stepscope.formulas import fits
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import peak
@@ -77,18 +78,18 @@ def test_it_is_the_closed_form_of_a_size(precision, attention, optimizer):
     options = {"precision": precision, "attention": attention, "optimizer": optimizer}
     size, parts, _ = fake_peak.of_spec(SPEC | options)
     setup = Setup(ModelShape(64, 128, 6, 4, 200), 2, 128, precision, attention, optimizer)
-    assert size == pytest.approx(peak(setup, "step").bytes, rel=0.004)
+    assert size == approx(peak(setup, "step").bytes, rel=0.004)
     of_bytes = dict(picked(parts, "category", "bytes"))
     assert sum(of_bytes.values()) == size
     # beside the two moments PyTorch's has a step count of each parameter
-    assert of_bytes["optimizer state"] == pytest.approx(2 * of_bytes["parameters"], rel=1e-3)
+    assert of_bytes["optimizer state"] == approx(2 * of_bytes["parameters"], rel=1e-3)
 
 
 def test_a_model_of_ones_own_against_its_recording(monkeypatch, request):
     monkeypatch.chdir(request.config.rootpath)
     size, _, modules = fake_peak.of_spec(OWN)
     # memory_summary.csv of the cell memory/mine/ctx64/fp32 in tests/data/cpu_own.zip
-    assert size == pytest.approx(206_135_304, rel=1e-4)
+    assert size == approx(206_135_304, rel=1e-4)
     assert modules[0] == {"module": "GPT", "peak": size, "keeps": modules[0]["keeps"]}
 
 
@@ -97,7 +98,7 @@ def test_an_architecture_of_transformers_against_a_gpus_peak(monkeypatch, reques
     monkeypatch.chdir(request.config.rootpath)
     spec = OWN | {"model": "hf:llama", "model_keys": LLAMA, "context": 128, "precision": "bf16"}
     size = fake_peak.of_spec(spec).bytes
-    assert size + LIBRARIES == pytest.approx(17_996_747_016, rel=1e-6)
+    assert size + LIBRARIES == approx(17_996_747_016, rel=1e-6)
 
 
 def asked(**flags):

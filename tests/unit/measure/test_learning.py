@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from common import TINY
+from pytest import approx
 from stepscope.measure import learning, models
 from stepscope.measure.found import Found
 
@@ -56,7 +57,7 @@ def test_the_loss_of_frequencies_by_hand():
     exam = torch.tensor([[[9, 1, 2]]], dtype=torch.uint8)
     # 254 bytes never occur and count as seen once: 4 + 254 in all.
     by_hand = -(math.log(3 / 258) + math.log(1 / 258)) / 2
-    assert learning.of_frequencies(lessons, exam) == pytest.approx(by_hand, rel=1e-12)
+    assert learning.of_frequencies(lessons, exam) == approx(by_hand, rel=1e-12)
 
 
 def test_a_curve_is_of_means_and_without_what_is_no_number():
@@ -82,19 +83,19 @@ def test_training_is_that_of_torch():
         loss.backward()
         optimizer.step()
         losses.append(float(loss.detach()))
-    assert [loss for _, loss in seen["curve"]] == pytest.approx(losses, rel=1e-4)
+    assert [loss for _, loss in seen["curve"]] == approx(losses, rel=1e-4)
     exam = exam.flatten(0, 1).long()
     with torch.no_grad():
         logits = model.module(exam[:, :-1])
         held_out = torch.nn.functional.cross_entropy(logits.flatten(0, 1), exam[:, 1:].flatten())
-    assert seen["held_out"] == pytest.approx(float(held_out), rel=1e-4)
+    assert seen["held_out"] == approx(float(held_out), rel=1e-4)
 
 
 def test_a_scaled_loss_ends_where_it_would_without():
     lessons, exam = learning.batches(SPEC, 1)
     plain = learning.trained(SPEC, lessons, exam)
     scaled = learning.trained(SPEC | {"scaled": True}, lessons, exam)
-    assert scaled["held_out"] == pytest.approx(plain["held_out"], rel=1e-3)
+    assert scaled["held_out"] == approx(plain["held_out"], rel=1e-3)
 
 
 def test_our_own_optimizer_takes_no_scaled_loss():

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from pytest import approx
 from stepscope.machine import process
 from stepscope.measure import memory
 from stepscope.model.shape import ModelShape
@@ -68,12 +69,12 @@ def test_the_peak_is_what_was_allocated_since_the_reset():
     before = resident()
     block = torch.ones(200 * MEGABYTE, dtype=torch.uint8)
     peak = memory.peaks("cpu")["peak_resident"]
-    assert peak - before == pytest.approx(200 * MEGABYTE, abs=10 * MEGABYTE)
+    assert peak - before == approx(200 * MEGABYTE, abs=10 * MEGABYTE)
     del block
     # The peak stays when the memory is gone, until it is reset.
-    assert memory.peaks("cpu")["peak_resident"] == pytest.approx(peak, abs=MEGABYTE)
+    assert memory.peaks("cpu")["peak_resident"] == approx(peak, abs=MEGABYTE)
     memory.reset_peaks("cpu")
-    assert memory.peaks("cpu")["peak_resident"] == pytest.approx(before, abs=10 * MEGABYTE)
+    assert memory.peaks("cpu")["peak_resident"] == approx(before, abs=10 * MEGABYTE)
 
 
 def test_what_was_there_before_does_not_count():
@@ -82,9 +83,7 @@ def test_what_was_there_before_does_not_count():
     memory.reset_peaks("cpu")
     block = torch.ones(150 * MEGABYTE, dtype=torch.uint8)
     del block
-    assert memory.peaks("cpu", before)["peak_resident"] == pytest.approx(
-        150 * MEGABYTE, abs=10 * MEGABYTE
-    )
+    assert memory.peaks("cpu", before)["peak_resident"] == approx(150 * MEGABYTE, abs=10 * MEGABYTE)
     del there
 
 

@@ -3,6 +3,7 @@ do."""
 
 import pytest
 import torch
+from pytest import approx
 from stepscope.measure import models, steps, workload
 from stepscope.measure.workload import Workload
 from stepscope.model.chosen import load
@@ -22,8 +23,8 @@ def test_loss_and_gradients_are_those_of_plain_pytorch(tiny):
     loss = functional.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
     loss.backward()
     entries = torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
-    assert found["loss"] == pytest.approx(float(loss.detach()), rel=1e-6)
-    assert found["gradient_norm"] == pytest.approx(float(entries.double().norm()), rel=1e-5)
+    assert found["loss"] == approx(float(loss.detach()), rel=1e-6)
+    assert found["gradient_norm"] == approx(float(entries.double().norm()), rel=1e-5)
     assert torch.allclose(torch.tensor(found["gradient_sample"]), entries, atol=1e-6)
 
 
@@ -38,8 +39,8 @@ def test_loss_and_gradients_are_those_of_plain_pytorch(tiny):
 )
 def test_every_way_gives_the_same_loss_and_gradients(options, tiny):
     plain, other = (steps.computed(Workload(tiny | each)) for each in ({}, options))
-    assert other["loss"] == pytest.approx(plain["loss"], rel=1e-6)
-    assert other["gradient_sample"] == pytest.approx(plain["gradient_sample"], abs=1e-6)
+    assert other["loss"] == approx(plain["loss"], rel=1e-6)
+    assert other["gradient_sample"] == approx(plain["gradient_sample"], abs=1e-6)
 
 
 @pytest.mark.parametrize("every, groups", [(0, 3), (1, 3), (2, 2), (3, 1)])
@@ -150,4 +151,4 @@ def test_replayed_steps_train_as_plain_ones_do(tiny):
             steps.free(work)()
         work.phases("step")["forward"]()
         losses.append(float(work.loss.detach()))
-    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert losses[1] == approx(losses[0], rel=1e-4)

@@ -12,7 +12,7 @@ E4M3_UNIT, E5M2_UNIT = (
     2.0**-4,
     2.0**-3,
 )  # largest relative error of one rounding: half a step of 3 and 2 bits
-SHAPE = ModelShape(d_model=64, d_ff=128, num_layers=2, num_heads=2, vocab_size=50)
+SHAPE = ModelShape(64, 128, 2, 2, 50)
 
 
 @pytest.mark.parametrize(

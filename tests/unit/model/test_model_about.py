@@ -1,10 +1,6 @@
 """What values of options say of themselves, read without running their modules."""
 
-import subprocess
-import sys
-
 import pytest
-from common import SCRIPTS
 from stepscope.formulas import footprint_peak
 from stepscope.formulas.footprint import Setup
 from stepscope.model import chosen
@@ -40,15 +36,15 @@ def test_what_is_read_is_what_the_module_has():
         assert one == chosen.load("precision", name).FORMAT
 
 
-def test_reading_imports_neither_torch_nor_a_value():
+def test_reading_imports_neither_torch_nor_a_value(run_python):
     read = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from stepscope.model import chosen, formats\n"
         "print([chosen.about(o, n).label for o in chosen.PACKAGES for n in chosen.names(o)])\n"
         "values = [f'{chosen.PACKAGES[o]}.{n}' for o in chosen.PACKAGES for n in chosen.names(o)]\n"
         "assert not {'torch', *values} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", read, str(SCRIPTS)], check=True, capture_output=True)
+    code, _, errors = run_python(read)
+    assert code == 0, errors
 
 
 def test_the_widest_precision_comes_first():

@@ -69,7 +69,7 @@ def test_every_loss_of_the_model_is_that_in_float64(name, monkeypatch):
     """Value and gradient of each parameter of the model in float64, beside F.cross_entropy of its
     logits; 15 tokens, in chunks of 4 and one of 3."""
     monkeypatch.setattr(chunked, "CHUNK", 4)
-    shape = ModelShape(d_model=16, d_ff=24, num_layers=1, num_heads=2, vocab_size=37)
+    shape = ModelShape(16, 24, 1, 2, 37)
     model = build_model(shape, 5, "naive", "cpu", seed=0).double()
     tokens, targets = random_batch(37, 3, 5, "cpu", seed=1)
     parameters = list(model.parameters())
@@ -83,7 +83,7 @@ def test_every_loss_of_the_model_is_that_in_float64(name, monkeypatch):
 
 def test_under_autocast_every_loss_has_gradients_in_fp32_like_those_of_float64():
     """bf16 has 8 bits: what is summed of 15 tokens lies within a few units of its last one."""
-    shape = ModelShape(d_model=16, d_ff=24, num_layers=1, num_heads=2, vocab_size=37)
+    shape = ModelShape(16, 24, 1, 2, 37)
     model = build_model(shape, 5, "naive", "cpu", seed=0)
     batch = random_batch(37, 3, 5, "cpu", seed=1)
     wide = build_model(shape, 5, "naive", "cpu", seed=0).double()

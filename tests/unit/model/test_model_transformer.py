@@ -21,7 +21,7 @@ from stepscope.model.transformer import (
 from torch.autograd import grad
 from torch.testing import assert_close
 
-SHAPE = ModelShape(d_model=24, d_ff=40, num_layers=3, num_heads=2, vocab_size=31)
+SHAPE = ModelShape(24, 40, 3, 2, 31)
 CONTEXT = 10
 
 
@@ -297,7 +297,7 @@ def test_same_seed_same_model():
 
 
 def test_initial_weights_are_truncated_normal():
-    shape = ModelShape(d_model=256, d_ff=512, num_layers=1, num_heads=2, vocab_size=1000)
+    shape = ModelShape(256, 512, 1, 2, 1000)
     weights = build_model(shape, 8, "naive", "cpu", seed=0).state_dict()
     for name, weight in weights.items():
         if name.endswith("gain"):

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from pytest import approx
 from stepscope.model.shape import ModelShape
 from stepscope.parallel.predicted import (
     Gradient,
@@ -28,10 +29,10 @@ ONE = OneDevice(
 
 def test_an_all_reduce_is_latency_then_bandwidth_and_grows_with_devices():
     assert NETWORK.all_reduce(10) == 0.001
-    assert NETWORK.all_reduce((1000 + 100 * MB) / 2) == pytest.approx(0.0055)
-    assert NETWORK.all_reduce(400 * MB) == pytest.approx(0.040)
+    assert NETWORK.all_reduce((1000 + 100 * MB) / 2) == approx(0.0055)
+    assert NETWORK.all_reduce(400 * MB) == approx(0.040)
     # 2 (n - 1) / n: 1 on two devices, 1.75 on eight
-    assert NETWORK.among(8).all_reduce(400 * MB) == pytest.approx(0.070)
+    assert NETWORK.among(8).all_reduce(400 * MB) == approx(0.070)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_an_all_reduce_is_latency_then_bandwidth_and_grows_with_devices():
     ],
 )
 def test_a_step_on_two_devices(strategy, seconds):
-    assert step(ONE, NETWORK, strategy, 2) == pytest.approx(seconds)
+    assert step(ONE, NETWORK, strategy, 2) == approx(seconds)
 
 
 # What sends and computes at once: sends 1.5 times as long, and computes 0.8 as much; 1 ms to copy
@@ -72,13 +73,13 @@ SLOWED = replace(NETWORK, lost=0.2, slowed=1.5, copying=1e-11)
     ],
 )
 def test_what_computes_and_sends_at_once_is_slower(strategy, seconds):
-    assert step(ONE, SLOWED, strategy, 2) == pytest.approx(seconds)
+    assert step(ONE, SLOWED, strategy, 2) == approx(seconds)
 
 
 def test_a_link_that_is_too_slow_shows_from_the_first_gradient_on():
     slow = Network(2, ((1000, 0.001), (int(100 * MB), 0.050)))
     # the first starts after 25 ms, all four take 200 ms: 125 ms after the backward pass
-    assert step(ONE, slow, "overlapped", 2) == pytest.approx(0.17 + 0.125)
+    assert step(ONE, slow, "overlapped", 2) == approx(0.17 + 0.125)
 
 
 def test_gradients_are_there_in_reverse_after_as_much_of_the_products():
@@ -87,7 +88,7 @@ def test_gradients_are_there_in_reverse_after_as_much_of_the_products():
     found = gradients_of(ModelShape(10, 20, 1, 1, vocab_size=70))
     assert [one.bytes for one in found] == [2800, 40, 800, 800, 800, 400, 1200, 40, 40, 2800]
     done = [700, 700, 900, 1100, 1300, 1400, 1700, 1700, 1700, 1700]
-    assert [one.ready for one in found] == pytest.approx([each / 1700 for each in done])
+    assert [one.ready for one in found] == approx([each / 1700 for each in done])
 
 
 def test_the_batch_from_which_communication_hides():

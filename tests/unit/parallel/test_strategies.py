@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 import torch
+from pytest import approx
 from stepscope.model.shape import ModelShape
 from stepscope.parallel.measuring import points, whole_steps
 from stepscope.parallel.strategies import STRATEGIES
@@ -64,11 +65,11 @@ def test_losses_gradients_and_weights_are_those_of_one_device(name, devices, tin
     found = on_ranks(devices, lambda place: trained(tiny, name, place))
     losses, gradients, weights = by_hand(tiny, devices)
     for own_losses, own_gradients, own_weights in found:
-        assert own_losses == pytest.approx(losses, rel=1e-12)
+        assert own_losses == approx(losses, rel=1e-12)
         for own, expected in zip(own_gradients, gradients, strict=True):
-            assert own == pytest.approx(expected.numpy(), rel=1e-9, abs=1e-14)
+            assert own == approx(expected.numpy(), rel=1e-9, abs=1e-14)
         for own, expected in zip(own_weights, weights, strict=True):
-            assert own == pytest.approx(expected.numpy(), rel=1e-7, abs=1e-12)
+            assert own == approx(expected.numpy(), rel=1e-7, abs=1e-12)
 
 
 def test_a_loss_in_chunks_which_reads_the_heads_weight_is_the_same(tiny, on_ranks):
@@ -80,7 +81,7 @@ def test_a_loss_in_chunks_which_reads_the_heads_weight_is_the_same(tiny, on_rank
     for name in ("ddp", "fsdp"):
         (_, found, _), _ = on_ranks(2, partial(run, name))
         for own, expected in zip(found, gradients, strict=True):
-            assert own == pytest.approx(expected.numpy(), rel=1e-9, abs=1e-14)
+            assert own == approx(expected.numpy(), rel=1e-9, abs=1e-14)
 
 
 def test_gradients_sent_in_bf16_differ_by_its_rounding_alone(tiny, on_ranks):
@@ -89,7 +90,7 @@ def test_gradients_sent_in_bf16_differ_by_its_rounding_alone(tiny, on_ranks):
     _, exact, _ = by_hand(tiny, 2)
     for own, expected in zip(sent, exact, strict=True):
         largest = float(expected.abs().max())
-        assert own == pytest.approx(expected.numpy(), abs=3 * 2.0**-8 * largest)
+        assert own == approx(expected.numpy(), abs=3 * 2.0**-8 * largest)
         assert (torch.from_numpy(own) != expected).any()
 
 
@@ -135,7 +136,7 @@ def test_what_a_rank_holds_is_what_the_formula_says(name, tiny, on_ranks):
         for point, found in own.items():
             formulas = STRATEGIES[name].formulas(parameters, 2, point)
             formulas["all"] -= buckets
-            assert found == pytest.approx(formulas, rel=0.03)
+            assert found == approx(formulas, rel=0.03)
 
 
 def is_freed(spec, name, place):

@@ -8,6 +8,7 @@ import signal
 import pandas as pd
 import pytest
 from common import one_line
+from pytest import approx
 from stepscope.recordings import limits, text
 from stepscope.recordings.limits import LimitError, Limits, within
 from stepscope.recordings.tables import write_tables
@@ -60,8 +61,8 @@ def test_limits_grow_with_the_file_and_count_a_packed_one_unpacked(tmp_path):
     plain, packed = tmp_path / "a.json", tmp_path / "a.json.gz"
     for path in (plain, packed):
         path.write_bytes(bytes(1_000_000))
-    assert limits.limits_for([plain]) == Limits(pytest.approx(10.3), pytest.approx(2.016))
-    assert limits.limits_for([packed]) == Limits(pytest.approx(16), pytest.approx(2.32))
+    assert limits.limits_for([plain]) == Limits(approx(10.3), approx(2.016))
+    assert limits.limits_for([packed]) == Limits(approx(16), approx(2.32))
     assert limits.limits_for([plain, packed], 5, 1) == Limits(5, 1)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from common import ROOT
+from pytest import approx
 from stepscope.report import book
 from stepscope.report.facts import attention, ladder, ladders, precision
 from stepscope.report.facts.machine import machine
@@ -89,7 +90,7 @@ def series(rendered):
 
 
 def near(value):
-    return pytest.approx(value, rel=1e-6)
+    return approx(value, rel=1e-6)
 
 
 def test_arithmetic_in_8_bits_is_that_of_the_blocks_and_the_rest_in_16(data):
@@ -152,7 +153,7 @@ def test_a_gain_over_what_had_just_lost_is_counted_from_before_that(data):
     assert fused.won.value == near(over_default) and lost < 0
     assert fused.net_won.value == near(over_default + lost)
     others = [found.rung(kind).won.value for kind in ("triton", "graphs")]
-    assert found.gains_won.value + sum(others) == pytest.approx(found.won.value, rel=0.005)
+    assert found.gains_won.value + sum(others) == approx(found.won.value, rel=0.005)
 
 
 def test_no_optimizer_beats_the_data_sheet(data):
@@ -183,23 +184,21 @@ def test_kernels_that_are_left_are_those_of_the_trace_outside_the_optimizer(data
                 times[row["phase"]] += row["time"]
         parts = [getattr(left[name], which) for name in kernels if name in left]
         found = sum(part.value for part in parts if part)
-        assert found == pytest.approx(times["step"] - times["optimizer"], rel=0.01)
+        assert found == approx(times["step"] - times["optimizer"], rel=0.01)
 
 
 def test_causal_attention_multiplies_half(data):
     own, found = machine(data), attention.facts(data)
     scores = 8 * 16_384**2  # sequences, no heads
     products = 4 * scores * 64 / own.rates["bf16"].value
-    assert found.arithmetic.value == pytest.approx(products, rel=1e-3)
-    assert found.naive_predicted.value == pytest.approx(
-        38 * scores / own.copy.value + products, rel=1e-3
-    )
+    assert found.arithmetic.value == approx(products, rel=1e-3)
+    assert found.naive_predicted.value == approx(38 * scores / own.copy.value + products, rel=1e-3)
     causal = next(
         each
         for each in found.shapes
         if str(each["what"]) == "d128, bf16, causal, tokens 16,384, heads 16"
     )
-    assert causal["fastest"].rate.value == pytest.approx(
+    assert causal["fastest"].rate.value == approx(
         4 * 16 * 16_384**2 * 128 / 2 / causal["fastest"].forward.value, rel=1e-3
     )
 

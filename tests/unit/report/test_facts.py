@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import made_up
 import pandas as pd
-import pytest
 from common import picked
+from pytest import approx
 from stepscope.report import book
 from stepscope.report.facts import (
     attention,
@@ -31,7 +31,7 @@ from stepscope.results.schema import TABLES
 
 
 def near(value):
-    return pytest.approx(value, rel=1e-6)
+    return approx(value, rel=1e-6)
 
 
 def assert_values(found, **expected):
@@ -74,7 +74,7 @@ def test_the_ladder_is_compared_as_its_command_says(gpu):
     assert own.plain.kind == "bf16" and own.top.kind == "fused"
     assert_values(own, over_plain=0.5 / 0.25, tensor_cores=2.0 / 0.5)
     won = {rung.kind: rung.won.value for rung in own.after_plain}
-    assert won == pytest.approx({"sdpa": 0.1, "block": 0.08, "graphs": 0.02, "fused": 0.05})
+    assert won == approx({"sdpa": 0.1, "block": 0.08, "graphs": 0.02, "fused": 0.05})
     assert [rung.kind for rung in own.gains] == ["sdpa", "block", "fused"]
     assert [rung.kind for rung in own.without_gain] == ["graphs"]
 
@@ -142,7 +142,7 @@ def test_a_profiled_step_adds_up_to_the_clock(gpu):
         plain.others,
         plain.idle,
     ]
-    assert [part.value for part in parts] == pytest.approx([0.11, 0.0, 0.06, 0.02, 0.17, 0.14])
+    assert [part.value for part in parts] == approx([0.11, 0.0, 0.06, 0.02, 0.17, 0.14])
     assert sum(part.value for part in parts) == near(plain.clock.value)
     top = top_at(found, subject(gpu))
     assert_values(top, attention=0.02, clock=0.25)
@@ -377,7 +377,7 @@ def test_without_a_gpu(cpu):
     assert not found.machine.is_gpu and found.limit == "arithmetic"
     assert found.arithmetic_share.value == near(1e9 / 100e9 / 0.02)
     shares = [found.shown.products_share, found.shown.optimizer_share, found.shown.rest_share]
-    assert [each.value for each in shares] == pytest.approx([0.5, 0.1, 0.4])
+    assert [each.value for each in shares] == approx([0.5, 0.1, 0.4])
     assert found.ladder.top_is_gain and [rung.kind for rung in found.ladder.without_gain] == [
         "fused"
     ]

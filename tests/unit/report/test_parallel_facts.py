@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from pytest import approx
 from stepscope.report.facts import parallel
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.quantity import Quantity
@@ -87,13 +88,13 @@ def test_nobody_is_waited_for_where_waiting_is_covered(chapter):
 def test_what_a_strategy_costs(chapter):
     found = chapter(EARLY, EARLY | {"slowed": 0.012, "beside": 0.072})
     assert found.best["name"] == "ddp"
-    assert found.gain.value == pytest.approx(1.6)  # 2 x 100 / 125
+    assert found.gain.value == approx(1.6)  # 2 x 100 / 125
     (more,) = found.predictions
-    assert more["on2"].value == pytest.approx(2.0)
-    assert found.strong["times"].value == pytest.approx(0.1 / 0.08)
-    assert found.best["gap"].value == pytest.approx(0.25)
-    assert found.best["joules"].value == pytest.approx(40.96 / (2 * 4 * 512))
-    assert found.slowed["longer"].value == pytest.approx(0.2)  # 12 of the 60 that they take alone
+    assert more["on2"].value == approx(2.0)
+    assert found.strong["times"].value == approx(0.1 / 0.08)
+    assert found.best["gap"].value == approx(0.25)
+    assert found.best["joules"].value == approx(40.96 / (2 * 4 * 512))
+    assert found.slowed["longer"].value == approx(0.2)  # 12 of the 60 that they take alone
     assert (found.hiding.value, found.difference.value) == (9, 2e-6)
 
 
@@ -108,11 +109,11 @@ def test_more_than_so_many_devices_can_do_is_not_said(chapter):
 def test_kernels_of_the_rank_that_is_slowed_most_by_category(chapter):
     found = chapter(EARLY, EARLY | {"slowed": 0.012, "beside": 0.072})
     rows = [(str(row["category"]), row["longer"].value) for row in found.slowed_kernels]
-    assert rows == [("matmul", pytest.approx(0.2)), ("copy/cast", pytest.approx(0.25))]
+    assert rows == [("matmul", approx(0.2)), ("copy/cast", approx(0.25))]
 
 
 def test_what_a_rank_holds_by_part(chapter):
     found = chapter(EARLY, EARLY)
     (row,) = found.memory
     assert row["gradients"].value == 4.04e9 and row["after"].value == row["formula"].value == 20e9
-    assert found.off_formula.value == pytest.approx(0.01)
+    assert found.off_formula.value == approx(0.01)

@@ -9,6 +9,7 @@ import aggregate
 import pandas as pd
 import pytest
 from common import ROOT
+from pytest import approx
 from stepscope.formulas.flops import step_flops
 from stepscope.model.shape import ModelShape
 from stepscope.report.tables_page import page
@@ -182,8 +183,8 @@ def test_own_models_have_the_operations_of_the_record(tmp_path, monkeypatch):
         2,
         "a; b",
     )
-    assert tables.row("series", quantity="flops")["median"] == pytest.approx(23_328 / 0.5)
-    assert tables.row("series", quantity="tokens_per_second")["median"] == pytest.approx(18 / 0.5)
+    assert tables.row("series", quantity="flops")["median"] == approx(23_328 / 0.5)
+    assert tables.row("series", quantity="tokens_per_second")["median"] == approx(18 / 0.5)
 
 
 def test_warm_up_is_read_off_the_steps_from_the_very_first_one(tmp_path, monkeypatch):
@@ -198,7 +199,7 @@ def test_warm_up_is_read_off_the_steps_from_the_very_first_one(tmp_path, monkeyp
     tables = run(results, monkeypatch)
     got = tables.rows("warmup", phase="step").set_index("skipped")
     assert got["mean"].to_dict() == {0: 2.8, 1: 2.2, 2: 2.0, 5: 2.0, 10: 2.0}
-    assert got.loc[0, "std"] == pytest.approx(statistics.stdev([8, 4, *[2] * 8]))
+    assert got.loc[0, "std"] == approx(statistics.stdev([8, 4, *[2] * 8]))
     assert set(got["first"]) == {8.0}
     assert set(got["steady"]) == {2.0}
     assert tables.row("warmup", phase="forward", skipped=0)["mean"] == 1.4
@@ -235,8 +236,8 @@ def test_a_profiled_phase_stands_beside_the_clock_with_and_without_the_profiler(
         results.add(f"lab/profile/nano/ctx32/fp32{name}", spec | more, slow, trace, rows)
     tables = run(results, monkeypatch)
     for own in tables.rows("phases", phase="forward").to_dict("records"):
-        assert (own["host_time"], own["clock"], own["clock_std"]) == pytest.approx((0.31, 0.3, 0.1))
-        assert own["overhead"] == pytest.approx(0.3 / 0.2)
+        assert (own["host_time"], own["clock"], own["clock_std"]) == approx((0.31, 0.3, 0.1))
+        assert own["overhead"] == approx(0.3 / 0.2)
     phases = tables.rows("phases", options="").set_index("phase")
     shape = ModelShape.of(SHAPE)
     assert phases["flop"]["step"] == step_flops(shape, 4, 32) == 3 * phases["flop"]["forward"]

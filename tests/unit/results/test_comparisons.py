@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from pytest import approx
 from scipy import stats
 from stepscope.results import cells as reading
 from stepscope.results import comparisons, series
@@ -75,10 +76,8 @@ def test_the_ratio_of_a_process_is_the_median_over_its_rounds(results):
     (got,) = compared(results).to_dict("records")
     medians = [math.log(each) for each in (1.2, 1.1, 1.3)]
     expected = stats.ttest_1samp(medians, 0).confidence_interval(0.95)
-    assert got["ratio"] == pytest.approx(stats.gmean([1.2, 1.1, 1.3]))
-    assert (got["low"], got["high"]) == pytest.approx(
-        (math.exp(expected.low), math.exp(expected.high))
-    )
+    assert got["ratio"] == approx(stats.gmean([1.2, 1.1, 1.3]))
+    assert (got["low"], got["high"]) == approx((math.exp(expected.low), math.exp(expected.high)))
 
 
 def test_where_a_process_takes_one_after_another_its_medians_are_compared(results):
@@ -89,7 +88,7 @@ def test_where_a_process_takes_one_after_another_its_medians_are_compared(result
     got = compared(results)
     assert not got["in_turns"].any()
     assert got["rounds"].tolist() == [0] * 4
-    assert got["ratio"].tolist() == pytest.approx([0.1 / 0.08, 1, 0.1 / 0.13, 0.1 / 0.08])
+    assert got["ratio"].tolist() == approx([0.1 / 0.08, 1, 0.1 / 0.13, 0.1 / 0.08])
 
 
 def test_warm_up_and_phased_steps_are_not_compared(results):
@@ -132,7 +131,7 @@ def test_all_implementations_of_attention_are_compared_at_each_length(results):
     results.add("lab/attention/d16/fp32", spec, rows)
     got = compared(results)
     assert got.groupby("length")["b"].apply(list).tolist() == [["sdpa-flash", "flex", "flex"]] * 2
-    assert got["ratio"].tolist() == pytest.approx([1 / 2] * 2 + [1 / 3] * 2 + [2 / 3] * 2)
+    assert got["ratio"].tolist() == approx([1 / 2] * 2 + [1 / 3] * 2 + [2 / 3] * 2)
 
 
 def test_steps_without_the_host_are_compared_where_launches_hide_what_differs(results):
@@ -150,5 +149,5 @@ def test_steps_without_the_host_are_compared_where_launches_hide_what_differs(re
     ladder(results, rows, "cuda")
     got = compared(results).query("a == 'fp32' and b == 'sdpa'").set_index("quantity")
     assert got["verdict"].to_dict() == {"time": "unclear", "host_free_time": "faster"}
-    assert got.loc["host_free_time", "ratio"] == pytest.approx(1.5, rel=1e-3)
+    assert got.loc["host_free_time", "ratio"] == approx(1.5, rel=1e-3)
     assert got.loc["host_free_time", "limits"] == "gpu"

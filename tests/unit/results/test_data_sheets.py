@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from pytest import approx
 from stepscope.results import data_sheets
 
 # Driver's name, SMs, boost clock (GHz), clock of the tensor cores, FP32 lanes an SM, then FLOP a
@@ -18,14 +19,14 @@ ROUNDING = 0.025  # data sheets round, and the H100 PCIe's bandwidth to one digi
 @pytest.mark.parametrize("chip", [*CHIPS.itertuples()], ids=lambda chip: chip.name)
 def test_rates_are_those_of_the_chip(chip):
     peak = data_sheets.peak_of(chip.name)
-    assert peak.fp32 == pytest.approx(chip.sms * chip.lanes * 2 * chip.clock / 1000, rel=ROUNDING)
+    assert peak.fp32 == approx(chip.sms * chip.lanes * 2 * chip.clock / 1000, rel=ROUNDING)
     for precision in ("tf32", "bf16", "fp16"):
         rate = chip.sms * getattr(chip, precision) * chip.tensor_clock * 1e9
-        expected = pytest.approx(rate, rel=ROUNDING) if rate else None
+        expected = approx(rate, rel=ROUNDING) if rate else None
         assert data_sheets.rate(chip.name, "matmul", precision) == expected, precision
     bandwidth = chip.bits * chip.pin / 8 * 1e9
     found = data_sheets.rate(chip.name, "copy", "fp32")
-    assert found == pytest.approx(bandwidth, rel=ROUNDING)
+    assert found == approx(bandwidth, rel=ROUNDING)
     assert "NVIDIA" in peak.source and "20" in peak.source
 
 
@@ -37,7 +38,7 @@ def test_a_row_agrees_with_itself_and_with_physics(peak):
     assert peak.fp32 < peak.fp16
     for fewer, more in ((peak.tf32, peak.bf16), (peak.bf16, peak.fp8)):
         if fewer and more:
-            assert more / fewer == pytest.approx(2, rel=ROUNDING)
+            assert more / fewer == approx(2, rel=ROUNDING)
     if peak.bf16:
         assert peak.bf16 == peak.fp16
     # Bytes a cycle of HBM or GDDR, and how many operations it takes to be worth a byte: no GPU so

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from pytest import approx
 from stepscope.results import learning
 
 FREQUENCIES = 3.14
@@ -39,7 +40,7 @@ def test_losses_of_a_card_repeat_its_findings():
         "fp8": "same",
         "fp16": "does not learn",
     }
-    assert found.loc["fp16", "held_out"] == pytest.approx(3.33)
+    assert found.loc["fp16", "held_out"] == approx(3.33)
     assert math.isnan(found.loc["fp16", "low"])
 
 
@@ -74,9 +75,9 @@ def test_the_interval_is_students_of_the_ratios_logarithms():
     logs = np.log([1.31 / 1.30, 1.0])
     half = 12.7062 * abs(logs[0] - logs[1]) / 2  # t of one degree of freedom; sd over root 2
     ends = np.exp([logs.mean() - half, logs.mean() + half])
-    assert [found["ratio_low"], found["ratio_high"]] == pytest.approx(ends, rel=1e-6)
-    assert found["ratio"] == pytest.approx(np.exp(logs.mean()))
-    assert found["held_out"] == pytest.approx(math.sqrt(1.31 * 1.32))
+    assert [found["ratio_low"], found["ratio_high"]] == approx(ends, rel=1e-6)
+    assert found["ratio"] == approx(np.exp(logs.mean()))
+    assert found["held_out"] == approx(math.sqrt(1.31 * 1.32))
 
 
 def test_what_does_not_learn_lends_nobody_its_spread():
@@ -89,4 +90,4 @@ def test_what_does_not_learn_lends_nobody_its_spread():
 def test_one_order_has_no_verdict():
     found = judged(fp32=[1.30], bf16=[1.31], fp16=[3.3])
     assert list(found["verdict"]) == ["", "unclear", "does not learn"]
-    assert found.loc["bf16", "ratio"] == pytest.approx(1.31 / 1.30)
+    assert found.loc["bf16", "ratio"] == approx(1.31 / 1.30)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from pytest import approx
 from scipy import stats
 from stepscope.results import agreement, data_sheets, derived, series
 from stepscope.results import cells as reading
@@ -25,6 +26,10 @@ def row(frame, quantity, **where):
         frame = frame[frame[name] == wanted]
     (one,) = frame.to_dict("records")
     return one
+
+
+def median(frame, quantity, **where):
+    return row(frame, quantity, **where)["median"]
 
 
 def timing(results, rows, device="cpu", **summary):
@@ -52,18 +57,16 @@ def test_a_time_is_the_geometric_mean_of_the_processes_medians_with_students_int
         for f in (0.9, 1.0, 1.3)
     ]
     timing(results, [sample(seconds=5.0, warmup=True), *rows])
-    assert row(series_of(results), "sm_clock", phase="step")["median"] == pytest.approx(
+    assert median(series_of(results), "sm_clock", phase="step") == approx(
         1000 * stats.gmean(medians)
     )
     got = row(series_of(results), "time", phase="step")
     expected = stats.ttest_1samp(np.log(medians), 0).confidence_interval(0.95)
-    assert got["median"] == pytest.approx(stats.gmean(medians))
-    assert (got["low"], got["high"]) == pytest.approx(
-        (math.exp(expected.low), math.exp(expected.high))
-    )
-    assert got["mean"] == pytest.approx(np.mean(medians) * 3.2 / 3)
+    assert got["median"] == approx(stats.gmean(medians))
+    assert (got["low"], got["high"]) == approx((math.exp(expected.low), math.exp(expected.high)))
+    assert got["mean"] == approx(np.mean(medians) * 3.2 / 3)
     within = [np.var(np.array([0.9, 1.0, 1.3]) * each, ddof=1) for each in medians]
-    assert got["std"] == pytest.approx(math.sqrt(np.mean(within)))
+    assert got["std"] == approx(math.sqrt(np.mean(within)))
     assert (got["processes"], got["samples"], got["limits"], got["status"]) == (3, 9, "cpu", "ok")
 
 
@@ -88,12 +91,12 @@ def test_rates_follow_from_the_time_with_their_ends_the_other_way_round(results)
     timing(results, [sample(process=p, seconds=s) for p, s in ((1, 0.1), (2, 0.2))])
     got = series_of(results)
     time, tokens, flops = (row(got, name) for name in ("time", "tokens_per_second", "flops"))
-    assert tokens["median"] * time["median"] == pytest.approx(4 * 32)
-    assert tokens["low"] * time["high"] == pytest.approx(4 * 32)
+    assert tokens["median"] * time["median"] == approx(4 * 32)
+    assert tokens["low"] * time["high"] == approx(4 * 32)
     # Of a block QKV, output and SwiGLU's three products, and attention in full; the head; times 2,
     # and 3 with backward.
     block = 128 * 64 * (3 * 64 + 64) + 3 * 128 * 64 * 128 + 2 * 4 * 32 * 32 * 64
-    assert flops["median"] * time["median"] == pytest.approx(3 * 2 * (2 * block + 128 * 64 * 100))
+    assert flops["median"] * time["median"] == approx(3 * 2 * (2 * block + 128 * 64 * 100))
 
 
 def test_the_share_of_the_ceiling_is_of_the_least_time_of_a_burst(results):
@@ -102,11 +105,9 @@ def test_the_share_of_the_ceiling_is_of_the_least_time_of_a_burst(results):
     products += [burst(4e-3, process, kind="sustained") for process in (1, 2)]
     results.add("lab/ceilings/matmul/fp32", PRODUCT | {"precision": "fp32"}, products)
     got = series_of(results)
-    assert row(got, "rate", variant="burst")["median"] == pytest.approx(2 * 100**3 / 1e-3)
-    assert row(got, "rate", variant="sustained")["median"] == pytest.approx(2 * 100**3 / 4e-3)
-    assert row(got, "share_of_ceiling")["median"] == pytest.approx(
-        row(got, "flops")["median"] / 2e9
-    )
+    assert median(got, "rate", variant="burst") == approx(2 * 100**3 / 1e-3)
+    assert median(got, "rate", variant="sustained") == approx(2 * 100**3 / 4e-3)
+    assert median(got, "share_of_ceiling") == approx(median(got, "flops") / 2e9)
     assert not row(got, "share_of_ceiling")["across_cards"]  # a processor is no card
     assert derived.beyond(got) == []
 
@@ -124,7 +125,7 @@ def test_mfu_is_the_share_of_the_data_sheets_peak(results, precision, peak):
     spec = SHAPE | GPU | {"precision": precision}
     results.add(TIMING, spec, [sample(seconds=0.1)], provenance=on_card("a"))
     got = series_of(results)
-    assert row(got, "mfu")["median"] == pytest.approx(row(got, "flops")["median"] / peak)
+    assert median(got, "mfu") == approx(median(got, "flops") / peak)
 
 
 def test_mfu_of_fp8_is_of_the_peak_in_bf16_and_of_an_unknown_gpu_there_is_none(results):
@@ -156,8 +157,8 @@ def test_what_a_launch_keeps_the_gpu_waiting(results):
     timing(results, [sample(seconds=0.0116), *alone], "cuda", values=[launches])
     got = series_of(results)
     assert row(got, "time")["limits"] == "launches"
-    assert row(got, "launch_gap")["median"] == pytest.approx((0.0116 - 0.01) / 100)
-    assert row(got, "host_free_time")["median"] == 0.01
+    assert median(got, "launch_gap") == approx((0.0116 - 0.01) / 100)
+    assert median(got, "host_free_time") == 0.01
 
 
 def test_values_of_a_record_are_series_and_energy_is_a_tokens_too(results):
@@ -167,10 +168,10 @@ def test_values_of_a_record_are_series_and_energy_is_a_tokens_too(results):
     values += [value("peak_reserved", "B", 0.0), value("kernels", "1", 611, None)]
     timing(results, [sample()], values=values)
     got = series_of(results)
-    assert row(got, "energy_token")["median"] == pytest.approx(2 / 128)
+    assert median(got, "energy_token") == approx(2 / 128)
     assert (row(got, "energy")["processes"], row(got, "energy")["unit"]) == (3, "J")
-    assert row(got, "peak_reserved")["median"] == 0  # of which there is no logarithm
-    assert row(got, "kernels")["median"] == 611  # exactly
+    assert median(got, "peak_reserved") == 0  # of which there is no logarithm
+    assert median(got, "kernels") == 611  # exactly
     assert row(got, "kernels")["phase"] == "step"
 
 
@@ -211,7 +212,7 @@ def test_a_rung_that_computes_something_else_is_said(results):
     results.add("lab/ladder/nano/ctx32", spec, [sample(name) for name in far], {"checks": same})
     found, samples, _ = reading.read(results.plan(), results.folder)
     got = series.of(found, samples).query("quantity == 'difference'").set_index("variant")["median"]
-    assert got.to_dict() == pytest.approx(far)
+    assert got.to_dict() == approx(far)
     assert [line.split()[1] for line in agreement.differing(found)] == ["far", "lost"]
 
 
@@ -233,9 +234,7 @@ def test_a_rung_has_its_own_precision_and_attention_its_batch_by_tokens(results)
     assert row(got, "time", length=1024)["options"] == "tokens=2048 heads=2 mask=causal"
     assert row(got, "time", length=1024)["limits"] == "gpu"
     # FlashAttention-2, section 4.1: 4 · length² · d · heads, of a causal mask half.
-    assert row(got, "rate", length=1024)["median"] == pytest.approx(
-        2 * 4 * 1024**2 * 16 * 2 / 2 / 0.5
-    )
+    assert median(got, "rate", length=1024) == approx(2 * 4 * 1024**2 * 16 * 2 / 2 / 0.5)
 
 
 def test_spread_is_lent_within_a_study_on_a_machine_and_by_what_limits_alike(results):

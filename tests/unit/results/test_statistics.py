@@ -4,6 +4,7 @@ known."""
 import numpy as np
 import pandas as pd
 import pytest
+from pytest import approx
 from scipy import stats
 from stepscope.results import statistics, verdicts
 
@@ -30,8 +31,8 @@ def test_one_series_alone_has_the_interval_of_scipys_t_test():
     logs = np.log([[0.0101, 0.0099, 0.0104, 0.0102]])
     got = statistics.interval(between(logs)).iloc[0]
     expected = stats.ttest_1samp(logs[0], 0).confidence_interval(0.95)
-    assert got["median"] == pytest.approx(stats.gmean([0.0101, 0.0099, 0.0104, 0.0102]))
-    assert [got["low"], got["high"]] == pytest.approx(np.exp([expected.low, expected.high]))
+    assert got["median"] == approx(stats.gmean([0.0101, 0.0099, 0.0104, 0.0102]))
+    assert [got["low"], got["high"]] == approx(np.exp([expected.low, expected.high]))
 
 
 def test_two_series_of_one_spread_have_the_pooled_variance_of_scipys_t_test():
@@ -41,19 +42,19 @@ def test_two_series_of_one_spread_have_the_pooled_variance_of_scipys_t_test():
     got = between(logs)
     assert got["degrees"].tolist() == [4, 4]
     difference = got["centre"].diff().iloc[1] / np.sqrt((got["error"] ** 2).sum())
-    assert difference == pytest.approx(stats.ttest_ind(logs[1], logs[0]).statistic)
+    assert difference == approx(stats.ttest_ind(logs[1], logs[0]).statistic)
 
 
 def test_one_process_has_a_median_and_no_interval():
     got = statistics.interval(between(np.log([[0.5]]))).iloc[0]
-    assert got["median"] == pytest.approx(0.5)
+    assert got["median"] == approx(0.5)
     assert np.isnan(got["low"])
     assert np.isnan(got["high"])
 
 
 def test_processes_that_agree_exactly_have_an_interval_of_no_width():
     got = statistics.interval(between(np.log([[611.0] * 3, [10.0] * 3])))
-    assert got["low"].tolist() == got["high"].tolist() == pytest.approx([611, 10])
+    assert got["low"].tolist() == got["high"].tolist() == approx([611, 10])
 
 
 @pytest.mark.parametrize("spreads", [(0.01, 0.01), (0.003, 0.03), (0.001, 0.1)])
@@ -95,7 +96,7 @@ def test_moderated_variances_are_those_of_smyth_for_known_moments():
     truth = 1e-4 * 4 / draw.chisquare(4, 20_000)
     own = truth * draw.chisquare(2, 20_000) / 2
     variances, freedom = statistics.moderated(own, np.full(20_000, 2.0))
-    assert freedom[0] == pytest.approx(6, rel=0.05)
+    assert freedom[0] == approx(6, rel=0.05)
     assert np.allclose(variances, (4 * 1e-4 + 2 * own) / 6, rtol=0.05)
 
 
@@ -138,7 +139,7 @@ def test_words(ratio, error, word):
     found = pd.DataFrame({"centre": [np.log(ratio)], "error": [error], "degrees": [100.0]})
     got = verdicts.judged(found, np.array([0.02]), np.array(["all"])).iloc[0]
     assert got["verdict"] == word
-    assert got["ratio"] == pytest.approx(ratio)
+    assert got["ratio"] == approx(ratio)
 
 
 def test_without_an_interval_nothing_is_said():
@@ -155,4 +156,4 @@ def test_discoveries_are_controlled_within_each_family():
     )
     got = verdicts.judged(found, np.full(5, 1e-9), np.array([*"aaaab"]))
     alone = 2 * stats.norm.sf(5)
-    assert got["p"].tolist() == pytest.approx([4 * alone, 1, 1, 1, alone], rel=1e-3)
+    assert got["p"].tolist() == approx([4 * alone, 1, 1, 1, alone], rel=1e-3)

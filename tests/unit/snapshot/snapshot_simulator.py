@@ -181,6 +181,12 @@ def runs(found):
     )
 
 
+def phases_of(found):
+    """Those stretches that are in a phase."""
+    told = runs(found)
+    return told[told["phase"] != ""]
+
+
 def at_peak(found):
     """Category → bytes at the peak."""
     return found["memory_peak"].set_index("category")["bytes"]

@@ -23,16 +23,13 @@ from stepscope.snapshot import SnapshotError, analysis, categories, known
 WEIGHT, GRADIENT, MOMENT, CAST, OUTPUT, SCRATCH = 4096, 4096, 8192, 2048, 4096, 1000
 
 
-def entry(phase, module, op, size, cast_of=None):
-    return {
-        "phase": phase,
-        "module": module,
-        "op": op,
-        "bytes": size,
-        "cast_of": cast_of,
-        "shape": [size // 4],
-        "dtype": "float32",
-    }
+def saved(module, op, size, cast_of=None):
+    own = {"module": module, "op": op, "bytes": size, "cast_of": cast_of}
+    return own | {"shape": [size // 4], "dtype": "float32"}
+
+
+def entry(phase, *given):
+    return {"phase": phase} | saved(*given)
 
 
 class Program:
@@ -124,17 +121,8 @@ def of_saved(**changes):
     )
 
 
-SAVED = [
-    {
-        key: value
-        for key, value in entry("", f"blocks.{n}/FFN", "mm", 4 * n).items()
-        if key != "phase"
-    }
-    for n in (0, 1, 2, 2)
-]
-SAVED += [
-    {key: value for key, value in entry("", "loss", "exp", 40, "x").items() if key != "phase"}
-]
+SAVED = [saved(f"blocks.{n}/FFN", "mm", 4 * n) for n in (0, 1, 2, 2)]
+SAVED.append(saved("loss", "exp", 40, "x"))
 
 
 @pytest.fixture
@@ -255,9 +243,9 @@ def test_names_of_any_kind_can_be_written(run, tmp_path):
     program = Program()
     for each in program.tensors:
         each["name"] = f"blocks.{'7' * 5000}.\ud800"
-    saved = [{**each, "module": f"blocks.{'7' * 5000}/FFN", "op": "\udfff"} for each in SAVED]
+    others = [{**each, "module": f"blocks.{'7' * 5000}/FFN", "op": "\udfff"} for each in SAVED]
     program.marks = [[*mark[:4], "\ud800"] for mark in program.marks]
-    found = run(program, program.known(saved=saved))
+    found = run(program, program.known(saved=others))
     write_tables(found, tmp_path / "out")
     assert set(found["memory_saved"]["part"]) == set(found["memory_named"]["part"]) == {"rest"}
     assert "?" in set(found["memory_largest"]["module"]) and set(found["memory_saved"]["op"]) == {

@@ -8,7 +8,8 @@ from functools import cache
 
 import pytest
 from common import SNAPSHOTS, one_line
-from snapshot_simulator import at_peak, runs, summary_of
+from pytest import approx
+from snapshot_simulator import at_peak, phases_of, runs, summary_of
 from stepscope.snapshot import SnapshotError, analysis
 
 OURS = ("step_fp32", "step_bf16", "step_bf16_expandable", "inference_fp32", "inference_bf16")
@@ -45,25 +46,23 @@ def peak(name):
 def test_the_peak_is_that_of_pytorchs_counter(name):
     told = truth(name)["summary"]
     (mode,) = told["modes"].values()
-    assert summary(name)["peak"] == pytest.approx(mode["peak_allocated_bytes"], rel=1e-3)
+    assert summary(name)["peak"] == approx(mode["peak_allocated_bytes"], rel=1e-3)
     assert (
         summary(name)["peak"] <= mode["peak_allocated_bytes"]
     )  # which counts in steps of 512 bytes
     assert summary(name)["peak_reserved"] == mode["peak_reserved_bytes"]
     if "start" in told["memory"]["baselines"]:
-        assert summary(name)["start"] == pytest.approx(
-            told["memory"]["baselines"]["start"], abs=4096
-        )
+        assert summary(name)["start"] == approx(told["memory"]["baselines"]["start"], abs=4096)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_peak_and_the_ends_of_a_program_that_is_none_of_ours(name):
     told, found = truth(name), summary(name)
-    assert found["peak"] == pytest.approx(told["max_memory_allocated"], abs=4096)
-    assert found["end"] == pytest.approx(told["memory_allocated_after"], abs=4096)
+    assert found["peak"] == approx(told["max_memory_allocated"], abs=4096)
+    assert found["end"] == approx(told["memory_allocated_after"], abs=4096)
     assert found["reserved_at_peak"] <= told["memory_reserved_after"] == found["peak_reserved"]
     if name != "cut":  # which lacks the events from which on the counter ran
-        assert found["start"] == pytest.approx(told["memory_allocated_before"], abs=4096)
+        assert found["start"] == approx(told["memory_allocated_before"], abs=4096)
 
 
 @pytest.mark.parametrize("name", [*OURS, *OTHERS])
@@ -101,12 +100,9 @@ def test_cast_weights_are_half_of_all_weights_of_linear_layers():
 
 @pytest.mark.parametrize("name", STEPS)
 def test_phases_follow_each_other_and_add_up(name):
-    found = runs(tables(name))
-    assert (
-        found[found["phase"] != ""].groupby("step")["phase"].agg(list).tolist()
-        == [["forward", "backward", "optimizer"]] * 2
-    )
-    assert found["active"].iloc[-1] == summary(name)["end"]
+    by_step = phases_of(tables(name)).groupby("step")["phase"].agg(list)
+    assert by_step.tolist() == [["forward", "backward", "optimizer"]] * 2
+    assert runs(tables(name))["active"].iloc[-1] == summary(name)["end"]
     timeline = tables(name)["memory_timeline"]
     assert timeline["active"].max() == summary(name)["peak"]
     held = ["parameters", "gradients", "optimizer_state", "activations", "cast_weights", "other"]
@@ -161,13 +157,9 @@ def test_where_memory_ran_out_is_known_to_the_part_of_the_model():
 
 @pytest.mark.parametrize("name", ["annotations", "began_midway", "cpp_frames", "no_frames"])
 def test_without_a_side_file_annotations_and_stacks_tell_the_phases(name):
-    found = runs(tables(name))
-    assert found.loc[found["phase"] != "", "phase"].tolist()[:3] == [
-        "forward",
-        "backward",
-        "optimizer",
-    ]
-    assert found[found["phase"] != ""]["step"].max() == 1
+    found = phases_of(tables(name))
+    assert found["phase"].tolist()[:3] == ["forward", "backward", "optimizer"]
+    assert found["step"].max() == 1
     held = peak(name)
     assert held["gradients"] == OTHER_PARAMETERS * FP32
 
@@ -190,11 +182,8 @@ def test_stacks_alone_tell_the_phases(tmp_path):
     content["external_annotations"] = []
     (tmp_path / "a.pickle").write_bytes(pickle.dumps(content))
     found = analysis.analyse_file(tmp_path / "a.pickle")
-    phases, held = runs(found), at_peak(found)
-    assert (
-        phases.loc[phases["phase"] != "", "phase"].tolist()
-        == ["forward", "backward", "optimizer"] * 2
-    )
+    held = at_peak(found)
+    assert phases_of(found)["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
     assert held["gradients"] == OTHER_PARAMETERS * FP32
     assert held["unknown"] == peak("began_midway")["unknown"] + 4
 
@@ -205,15 +194,13 @@ def test_our_own_program_without_its_side_file(tmp_path):
     path = tmp_path / "snapshot.pickle.gz"
     path.write_bytes((SNAPSHOTS / "step_fp32" / "snapshot.pickle.gz").read_bytes())
     found = analysis.analyse_file(path)
-    held, phases = at_peak(found), runs(found)
+    held = at_peak(found)
     assert PARAMETERS * FP32 <= held["parameters"] < 1.01 * PARAMETERS * FP32
     assert held["optimizer state"] == 2 * PARAMETERS * FP32
     assert held["gradients"] == peak("step_fp32")["gradients"]
-    assert held["activations"] == pytest.approx(peak("step_fp32")["activations"], rel=0.01)
+    assert held["activations"] == approx(peak("step_fp32")["activations"], rel=0.01)
     assert held.sum() == summary("step_fp32")["peak"]
-    assert (
-        phases[phases["phase"] != ""]["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
-    )
+    assert phases_of(found)["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
     assert bool(
         summary_of(found)["cut"]
     )  # its first part was cleared, which only known.json can explain

@@ -13,6 +13,7 @@ from snapshot_simulator import (
     SEGMENT,
     Simulator,
     at_peak,
+    phases_of,
     python_frame,
     runs,
     summary_of,
@@ -66,8 +67,7 @@ def test_categories_from_stacks_and_lives(analyse):
         70 + 300,  # other: workspace and unknown
     ]
     assert found["memory_timeline"]["optimizer_state"].max() == 2000
-    told = runs(found)
-    told = told[told["phase"] != ""]
+    told = phases_of(found)
     assert told["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
     assert told["step"].tolist() == [0] * 3 + [1] * 3
 
@@ -147,8 +147,7 @@ def test_annotations_alone_tell_phases_and_categories(analyse):
         simulator.free(gradient)
         simulator.annotate(f"ProfilerStep#{step}", "END")
     found = analyse(simulator.snapshot(first=1))
-    told = runs(found)
-    told = told[told["phase"] != ""]
+    told = phases_of(found)
     assert told["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
     assert told["step"].tolist() == [7] * 3 + [8] * 3
     held = at_peak(found)

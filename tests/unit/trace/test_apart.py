@@ -3,6 +3,7 @@ where they belong."""
 
 import numpy as np
 import pytest
+from pytest import approx
 from stepscope.trace import apart
 from stepscope.trace.apart import Span, Step
 
@@ -51,10 +52,10 @@ def starts(step, clock=0.0):
 def test_transfers_beside_kernels_show_only_where_nothing_computes():
     parts = apart.take_apart([overlapped()] * 2, [alone()] * 2)
     for one in parts:
-        assert one.transfer == pytest.approx(1.0)  # the last gradient's
-        assert one.beside == pytest.approx(5.0) and one.transferred == pytest.approx(6.0)
-        assert one.total == pytest.approx(13 * KERNEL + 1.0)
-        assert [one.waiting, one.idle, one.slowed, one.extra] == pytest.approx([0, 0, 0, 0])
+        assert one.transfer == approx(1.0)  # the last gradient's
+        assert one.beside == approx(5.0) and one.transferred == approx(6.0)
+        assert one.total == approx(13 * KERNEL + 1.0)
+        assert [one.waiting, one.idle, one.slowed, one.extra] == approx([0, 0, 0, 0])
 
 
 @pytest.mark.parametrize("send", [0.01, 1.0])
@@ -62,39 +63,39 @@ def test_a_delay_of_one_rank_is_its_idle_time_and_the_others_waiting(send):
     late = overlapped(delay=7.0, clock=100.0, send=send)
     prompt = overlapped(ready=starts(late, 100.0), send=send)
     first, second = apart.take_apart([prompt, late], [alone()] * 2)
-    assert second.idle == pytest.approx(7.0) and second.waiting == pytest.approx(0.0)
-    assert first.idle == pytest.approx(0.0)
+    assert second.idle == approx(7.0) and second.waiting == approx(0.0)
+    assert first.idle == approx(0.0)
     # Its last kernel ends 7 s before the other's. Of the six transfers then four are still to come,
     # one of which the other rank has exposed, too.
-    assert first.waiting == pytest.approx(7.0 - 3 * send)
-    assert first.transfer == pytest.approx(4 * send)
+    assert first.waiting == approx(7.0 - 3 * send)
+    assert first.transfer == approx(4 * send)
     # It waits 7 s for the first; each later one starts as the one before has been sent, and the
     # other's gradient is there 2 s after the one before.
-    assert first.waited == pytest.approx(7.0 + 5 * (KERNEL - send))
-    assert (first.waited_by_others, second.waited_by_others) == pytest.approx((0.0, first.waited))
+    assert first.waited == approx(7.0 + 5 * (KERNEL - send))
+    assert (first.waited_by_others, second.waited_by_others) == approx((0.0, first.waited))
 
 
 def test_a_slower_kernel_beside_communication_is_slowed():
     (one, _) = apart.take_apart([overlapped(slower=0.5)] * 2, [alone()] * 2)
-    assert one.slowed == pytest.approx(5 * 0.5) and one.apart == pytest.approx(0.0)
-    assert one.beside == pytest.approx(5.0)
+    assert one.slowed == approx(5 * 0.5) and one.apart == approx(0.0)
+    assert one.beside == approx(5.0)
 
 
 def test_a_slower_kernel_away_from_communication_has_a_part_of_its_own():
     step = overlapped()
     late = [step.kernels[0]._replace(start=-1.0), *step.kernels[1:]]
     (one, _) = apart.take_apart([Step(-1.0, step.end, late, step.collectives), step], [alone()] * 2)
-    assert one.apart == pytest.approx(1.0) and one.slowed == pytest.approx(0.0)
+    assert one.apart == approx(1.0) and one.slowed == approx(0.0)
 
 
 def test_an_uneven_batch_is_computing_and_the_others_wait():
     more = overlapped(factor=1.5)
     less = overlapped(ready=starts(more))
     first, second = apart.take_apart([less, more], [alone(), alone(1.5 * KERNEL)])
-    assert second.alone - first.alone == pytest.approx(0.5 * 13 * KERNEL)
+    assert second.alone - first.alone == approx(0.5 * 13 * KERNEL)
     # 12 s earlier done; five transfers are then still to come, one of which both have exposed
-    assert first.waiting == pytest.approx(0.5 * 12 * KERNEL - 4 * 1.0)
-    assert second.waiting == pytest.approx(0.0) == pytest.approx(second.idle)
+    assert first.waiting == approx(0.5 * 12 * KERNEL - 4 * 1.0)
+    assert second.waiting == approx(0.0) == approx(second.idle)
 
 
 def test_kernels_that_come_and_go_are_told_apart():
@@ -102,10 +103,10 @@ def test_kernels_that_come_and_go_are_told_apart():
     copies = [Span("copy into a bucket", span.end, span.end + 0.25) for span in step.kernels[6:12]]
     kernels = sorted([*step.kernels[:-1], *copies], key=lambda span: span.start)
     (one, _) = apart.take_apart([Step(0.0, step.end, kernels, step.collectives)] * 2, [alone()] * 2)
-    assert one.extra == pytest.approx(6 * 0.25)
-    assert one.gone == pytest.approx(-KERNEL)  # the optimizer
-    assert one.at_once == pytest.approx(-5 * 0.25)  # beside the next gradient's kernel
-    assert one.total == pytest.approx(step.end)
+    assert one.extra == approx(6 * 0.25)
+    assert one.gone == approx(-KERNEL)  # the optimizer
+    assert one.at_once == approx(-5 * 0.25)  # beside the next gradient's kernel
+    assert one.total == approx(step.end)
 
 
 def test_the_parts_of_any_step_add_up_to_its_length():
@@ -122,7 +123,7 @@ def test_the_parts_of_any_step_add_up_to_its_length():
         steps = [Step(0, 100, spans(40, list("abc")), each) for each in (collectives, others)]
         before = [Step(0, 100, spans(30, list("abc"))) for _ in steps]
         for parts in apart.take_apart(steps, before):
-            assert parts.total == pytest.approx(100)
+            assert parts.total == approx(100)
             assert parts.gone <= 0 <= min(parts.extra, parts.waiting, parts.transfer, parts.idle)
 
 
@@ -130,7 +131,7 @@ def test_a_collective_that_no_other_rank_has_waits_for_none():
     step = overlapped()
     fewer = Step(step.start, step.end, step.kernels, step.collectives[:-1])
     parts = apart.take_apart([step, fewer], [alone()] * 2)
-    assert parts[0].waited == 0.0 and parts[0].total == pytest.approx(step.end)
+    assert parts[0].waited == 0.0 and parts[0].total == approx(step.end)
 
 
 @pytest.mark.parametrize(

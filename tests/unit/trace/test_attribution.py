@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from nsys_exports import DOMAIN, MARK, START_END, modules, thread, totals
+from pytest import approx
 from stepscope.trace import cautions
 from stepscope.trace.nesting import latest_before, nest
 
@@ -36,7 +37,7 @@ def test_correlation_ids_repeat_across_processes(export, analyse):
             export.kernel(f"k{pid}", 20 * number, 20 * number + pid, number, pid, device=pid - 1)
     tables = analyse(export)
     assert kernels_of(tables) == {"forward": 3, "backward": 3}
-    assert totals(tables, "gpu_time") == pytest.approx({"forward": 3e-9, "backward": 6e-9})
+    assert totals(tables, "gpu_time") == approx({"forward": 3e-9, "backward": 6e-9})
 
 
 def test_an_id_that_is_used_again_joins_the_latest_call_before_the_operations_end(export, analyse):
@@ -105,10 +106,10 @@ def test_a_graph_launch_launches_many_kernels(export, analyse):
     export.graph(200, 290, whole)
     tables = analyse(export)
     assert kernels_of(tables) == {"step": 4}
-    assert totals(tables, "gpu_time") == pytest.approx({"step": 110e-9})
+    assert totals(tables, "gpu_time") == approx({"step": 110e-9})
     assert list(tables["phases"]["memory_operations"]) == [0]
     # The delay is that of a launch, not of each node: 30 - 20 and 200 - 60.
-    assert tables["gaps"].iloc[-1]["queue_delay_median"] == pytest.approx(75e-9)
+    assert tables["gaps"].iloc[-1]["queue_delay_median"] == approx(75e-9)
 
 
 def test_crossing_ranges_of_two_domains_and_start_end_ranges(export, analyse):
@@ -142,7 +143,7 @@ def test_a_range_cut_off_by_the_end_lasts_to_the_last_event(export, analyse):
     export.launch("k", 120, 130, 150)
     tables = analyse(export)
     assert kernels_of(tables) == {"step": 1, "forward": 1}
-    assert totals(tables, "host_time") == pytest.approx({"step": 150e-9, "forward": 40e-9})
+    assert totals(tables, "host_time") == approx({"step": 150e-9, "forward": 40e-9})
 
 
 def test_phases_of_one_name_that_overlap_on_two_threads(export, analyse):
@@ -152,7 +153,7 @@ def test_phases_of_one_name_that_overlap_on_two_threads(export, analyse):
         export.launch("k", at, at + 200, at + 201, tid)
     tables = analyse(export)
     assert kernels_of(tables) == {"forward": 5}
-    assert list(totals(tables, "host_time").values()) == pytest.approx([120e-9])
+    assert list(totals(tables, "host_time").values()) == approx([120e-9])
 
 
 def test_phases_in_phases_add_up(export, analyse, attributed):
@@ -165,12 +166,10 @@ def test_phases_in_phases_add_up(export, analyse, attributed):
             export.launch("k", zero + at, zero + at, zero + at + 10)
     tables = analyse(export)
     phases = tables["phases"].set_index("phase")
-    assert phases["host_exclusive"].to_dict() == pytest.approx(
+    assert phases["host_exclusive"].to_dict() == approx(
         {"step": 600e-9, "forward": 350e-9, "loss": 50e-9}
     )
-    assert phases["gpu_time"].to_dict() == pytest.approx(
-        {"step": 60e-9, "forward": 40e-9, "loss": 10e-9}
-    )
+    assert phases["gpu_time"].to_dict() == approx({"step": 60e-9, "forward": 40e-9, "loss": 10e-9})
     found = attributed(export)
     assert (found.durations.sum(), cautions.covered(found)) == (120, 1)
 
@@ -187,7 +186,7 @@ def test_times_may_be_negative_and_operations_unlinked(export, analyse, attribut
     assert found.durations[found.launch < 0].tolist() == [10, 10]
     # Busy counts what ran while the step was open: all three.
     busy = tables["gaps"].set_index("phase").loc["step"]
-    assert busy["busy"] == pytest.approx(30e-9) and busy["wall"] == pytest.approx(499e-9)
+    assert busy["busy"] == approx(30e-9) and busy["wall"] == approx(499e-9)
 
 
 def test_without_known_phases_the_outermost_ranges_are_phases(export, analyse):
@@ -218,11 +217,11 @@ def test_two_processes_with_a_gpu_each(export, analyse):
         )  # each sees its own as number 0
     tables = analyse(export)
     step = tables["phases"].iloc[0]
-    assert step["kernels"] == 2 and step["gpu_time"] == pytest.approx(50e-9)
-    assert step["host_time"] == pytest.approx(100e-9)
+    assert step["kernels"] == 2 and step["gpu_time"] == approx(50e-9)
+    assert step["host_time"] == approx(100e-9)
     busy = tables["gaps"]
     busy = busy[busy["phase"] == "step"].set_index("device")
-    assert busy["wall"].to_dict() == pytest.approx({0: 100e-9, 1: 100e-9})
-    assert busy["busy"].to_dict() == pytest.approx({0: 40e-9, 1: 60e-9})
-    assert busy["gap_median"].to_dict() == pytest.approx({0: 30e-9, 1: 10e-9})
+    assert busy["wall"].to_dict() == approx({0: 100e-9, 1: 100e-9})
+    assert busy["busy"].to_dict() == approx({0: 40e-9, 1: 60e-9})
+    assert busy["gap_median"].to_dict() == approx({0: 30e-9, 1: 10e-9})
     assert busy["device_name"].to_dict() == {0: "Made-up GPU 0", 1: "Made-up GPU 1"}

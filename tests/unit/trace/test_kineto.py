@@ -6,6 +6,8 @@ import json
 
 import pytest
 from common import one_line, picked
+from kineto_events import event
+from pytest import approx
 from stepscope.trace import TraceError, analysis, attention
 from stepscope.trace.attribution import attribute
 
@@ -50,7 +52,7 @@ def test_phases_of_a_cpu_trace_agree_with_the_files_own_events(recorded):
     for name in phases.index:
         own = picked(events, cat="user_annotation", name=name)
         assert phases.loc[name, "count"] == len(own) == STEPS
-        assert STEPS * phases.loc[name, "host_time"] == pytest.approx(sum(picked(own, "dur")) / 1e6)
+        assert STEPS * phases.loc[name, "host_time"] == approx(sum(picked(own, "dur")) / 1e6)
     found = attribute(analysis.read(path))
     assert found.trace.device_is_host and attention.layers(found) == 1 and found.steps == STEPS
     assert (found.launch >= 0).all()
@@ -74,26 +76,12 @@ def test_operators_of_a_cpu_trace_stand_where_kernels_would(recorded):
             and any(around["ts"] <= event["ts"] < around["ts"] + around["dur"] for around in ranges)
         ]
         assert STEPS * kernels.loc[(phase, name), "calls"] == len(own) >= STEPS
-        assert STEPS * kernels.loc[(phase, name), "time"] == pytest.approx(sum(own) / 1e6)
+        assert STEPS * kernels.loc[(phase, name), "time"] == approx(sum(own) / 1e6)
     # No operator counts twice: together they take no longer than their thread was there.
     assert (tables["gaps"]["busy"] <= tables["gaps"]["wall"]).all()
     modules = tables["modules"].set_index("module")
     assert "call" not in set(modules["kind"]) and tables["gaps"]["host_gap_max"].isna().all()
     assert modules.loc["attention", "attention"] and modules.loc["attention", "kernels"] >= 3
-
-
-def event(category, name, start, length, tid=1, **args):
-    """Times in microseconds."""
-    return {
-        "ph": "X",
-        "cat": category,
-        "name": name,
-        "pid": 1,
-        "tid": tid,
-        "ts": start,
-        "dur": length,
-        "args": args,
-    }
 
 
 def test_operators_that_call_others(analyse_json):
@@ -106,7 +94,7 @@ def test_operators_that_call_others(analyse_json):
     ]
     kernels = analyse_json({"traceEvents": events})["kernels"].query("phase == 'all'")
     total = dict(zip(kernels["full_name"], kernels["time"], strict=True))
-    assert total == pytest.approx({"aten::to": 10e-6, "aten::copy_": 90e-6, "aten::linear": 100e-6})
+    assert total == approx({"aten::to": 10e-6, "aten::copy_": 90e-6, "aten::linear": 100e-6})
 
 
 def test_an_operator_without_a_namespace_is_no_module(analyse_json):
@@ -149,15 +137,13 @@ def test_a_trace_with_a_gpu(analyse_json):
     tables = analyse_json(with_gpu())
     phases = tables["phases"].set_index("phase")
     gpu = {"step": 21.75e-6, "forward": 14.5e-6, "backward": 7.25e-6}
-    assert phases["gpu_time"].to_dict() == pytest.approx(gpu)
+    assert phases["gpu_time"].to_dict() == approx(gpu)
     assert phases["kernels"].to_dict() == {"step": 2, "forward": 1, "backward": 1}
-    assert phases["memory_time"].to_dict() == pytest.approx(
-        {"step": 2e-6, "forward": 2e-6, "backward": 0}
-    )
+    assert phases["memory_time"].to_dict() == approx({"step": 2e-6, "forward": 2e-6, "backward": 0})
     row = tables["modules"].set_index("module").loc["FFN"]
-    assert row[
-        ["kernels", "gpu_time", "backward_kernels", "backward_time"]
-    ].tolist() == pytest.approx([1, 14.5e-6, 1, 7.25e-6])
+    assert row[["kernels", "gpu_time", "backward_kernels", "backward_time"]].tolist() == approx(
+        [1, 14.5e-6, 1, 7.25e-6]
+    )
     assert set(tables["kernels"]["name"]) == {"memcpy host-to-device", "gemm (fp32, 4)"}
     assert tables["gaps"].set_index("phase").loc["step", "device_name"] == "Made-up GPU"
 

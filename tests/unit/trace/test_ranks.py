@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from common import TRACES, picked
+from kineto_events import event
+from pytest import approx
 from stepscope.trace import analysis, collectives
 
 RECORDED = [TRACES / f"ddp_gloo_rank{rank}.json.gz" for rank in (0, 1)]
@@ -84,21 +86,7 @@ def test_the_parts_of_any_step_add_up_to_it():
         parts = collectives.parts(
             (np.array([0.0, 60.0]), np.array([50.0, 90.0])), *zip(start, end, strict=True)
         )
-        assert sum(parts.values()) == pytest.approx(80) and min(parts.values()) >= 0
-
-
-def event(category, name, start, length, **arguments):
-    pid, tid = arguments.pop("at", (1, 1))
-    return {
-        "ph": "X",
-        "cat": category,
-        "name": name,
-        "pid": pid,
-        "tid": tid,
-        "ts": start,
-        "dur": length,
-        "args": arguments,
-    }
+        assert sum(parts.values()) == approx(80) and min(parts.values()) >= 0
 
 
 def rank_of(rank, delay, ahead, size=2):
@@ -121,7 +109,7 @@ def rank_of(rank, delay, ahead, size=2):
             if name.startswith("nccl"):
                 said |= {"Collective name": "allreduce", "In msg nelems": 1000, "dtype": "Float"}
                 said |= {"Out msg nelems": 1000, "Group size": size, "Process Group Name": "0"}
-            events.append(event("kernel", name, zero + start, length, at=(rank, stream), **said))
+            events.append(event("kernel", name, zero + start, length, rank, stream, **said))
     told = {"backend": "nccl", "rank": rank, "world_size": size}
     return {"traceEvents": events, "distributedInfo": told}
 
@@ -145,10 +133,10 @@ def test_two_ranks_taken_apart(ranks):
     # A step of 1000: computing 100 + 150 + 100, the all-reduce from 200 or 250 to 400, of which the
     # second product covers 210 to 360.
     expected = {"step": 1000, "compute": 350, "waiting": 10, "transfer": 40, "idle": 600}
-    assert {key: rows.loc[0, key] for key in expected} == pytest.approx(expected)
+    assert {key: rows.loc[0, key] for key in expected} == approx(expected)
     expected |= {"waiting": 0, "transfer": 40, "idle": 610}
-    assert {key: rows.loc[1, key] for key in expected} == pytest.approx(expected)
-    assert rows["waited_for"].tolist() == pytest.approx([0, 50])
+    assert {key: rows.loc[1, key] for key in expected} == approx(expected)
+    assert rows["waited_for"].tolist() == approx([0, 50])
 
 
 def test_each_collective_of_a_rank_has_a_row(ranks):
@@ -157,14 +145,14 @@ def test_each_collective_of_a_rank_has_a_row(ranks):
     assert rows["count"].tolist() == [1, 1]
     assert rows["elements"].tolist() == [1000] * 2 and rows["bytes"].tolist() == [4000] * 2
     seconds = 1e6 * rows[["time", "waiting", "transfer", "hidden", "exposed"]]
-    assert seconds.loc[0].tolist() == pytest.approx([200, 50, 150, 150, 50])
-    assert seconds.loc[1].tolist() == pytest.approx([150, 0, 150, 110, 40])
+    assert seconds.loc[0].tolist() == approx([200, 50, 150, 150, 50])
+    assert seconds.loc[1].tolist() == approx([150, 0, 150, 110, 40])
     # An all-reduce of two sends each byte once over each link: 4000 bytes in 150 us.
-    assert rows["bus_rate"].tolist() == pytest.approx([4000 / 150e-6] * 2)
+    assert rows["bus_rate"].tolist() == approx([4000 / 150e-6] * 2)
     # Beside it the product takes 150, alone 100.
     assert set(rows["beside"]) == {"ampere sgemm"}
-    assert (1e6 * rows["slowed"]).tolist() == pytest.approx([50, 50])
-    assert rows["slowed_share"].tolist() == pytest.approx([0.5, 0.5])
+    assert (1e6 * rows["slowed"]).tolist() == approx([50, 50])
+    assert rows["slowed_share"].tolist() == approx([0.5, 0.5])
 
 
 def test_kernels_of_another_grid_are_not_compared(analyse_json):
@@ -189,7 +177,7 @@ def test_kernels_in_which_ranks_differ(tmp_path):
     # The mean of 100, 150, 100 and of 130, 150, 130, three times a step.
     assert (row["fastest_rank"], row["slowest_rank"], row["calls"]) == (0, 1, 3)
     times = [1e6 * row[key] for key in ("fastest", "slowest", "difference")]
-    assert times == pytest.approx([350 / 3, 410 / 3, 60])
+    assert times == approx([350 / 3, 410 / 3, 60])
 
 
 def test_ranks_are_found_and_never_before_and_after(ranks, run_analyze, tmp_path):
@@ -232,11 +220,11 @@ def test_two_recorded_ranks_of_which_one_sleeps():
     longer = np.subtract(*lengths).sum() / 3
     assert longer > 20_000
     ranks = tables["ranks"].set_index("rank")
-    assert 1e6 * ranks.loc[1, "waited_for"] == pytest.approx(longer, rel=0.02)
+    assert 1e6 * ranks.loc[1, "waited_for"] == approx(longer, rel=0.02)
     assert ranks.loc[0, "waited_for"] == 0 and ranks.loc[1, "waiting"] == 0
     assert ranks.loc[1, "idle"] > 0.02 > ranks.loc[0, "idle"]
     parts = ranks[["compute", "transfer", "waiting", "idle"]].sum(axis=1)
-    assert parts.tolist() == pytest.approx(ranks["step"].tolist())
+    assert parts.tolist() == approx(ranks["step"].tolist())
     communication = tables["communication"].set_index("rank")
     assert communication["count"].tolist() == [1, 1] and set(communication["ranks"]) == {2}
-    assert (1e6 * communication["time"]).tolist() == pytest.approx([sum(x) / 3 for x in lengths])
+    assert (1e6 * communication["time"]).tolist() == approx([sum(x) / 3 for x in lengths])

@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 from common import TRACES
+from pytest import approx
 from stepscope.trace import analysis, comparison
 
 STEPS = 2  # of each recording
@@ -44,14 +45,12 @@ def test_kernels_and_their_time_by_phase(recording):
     for row in tables["phases"].itertuples():
         (count, ns), *_ = sql(LAUNCHED, phase=row.phase)
         assert row.kernels * STEPS == count
-        assert kernels[kernels["phase"] == row.phase]["time"].sum() * STEPS == pytest.approx(
-            ns / 1e9
-        )
+        assert kernels[kernels["phase"] == row.phase]["time"].sum() * STEPS == approx(ns / 1e9)
         ((number, length),) = sql(
             "SELECT COUNT(*), SUM(end - start) FROM NVTX_EVENTS WHERE text = :phase",
             phase=row.phase,
         )
-        assert row.count == number and row.host_time * STEPS == pytest.approx(length / 1e9)
+        assert row.count == number and row.host_time * STEPS == approx(length / 1e9)
 
 
 def test_kernels_by_name(recording):
@@ -68,8 +67,8 @@ def test_kernels_by_name(recording):
     assert set(table.index) == set(expected)
     for name, (count, total, least, most) in expected.items():
         row = table.loc[name]
-        assert [row["calls"] * STEPS, row["time"] * STEPS * 1e9] == pytest.approx([count, total])
-        assert [row["min"] * 1e9, row["max"] * 1e9] == pytest.approx([least, most])
+        assert [row["calls"] * STEPS, row["time"] * STEPS * 1e9] == approx([count, total])
+        assert [row["min"] * 1e9, row["max"] * 1e9] == approx([least, most])
 
 
 def test_calls_and_sums(recording):
@@ -80,9 +79,9 @@ def test_calls_and_sums(recording):
     """
     table = tables["modules"]
     calls = table[table["kind"] == "call"].set_index("module")["host_time"] * STEPS
-    assert calls.to_dict() == pytest.approx(dict(sql(query)))
+    assert calls.to_dict() == approx(dict(sql(query)))
     shares = tables["categories"].groupby("phase")["share"].sum()
-    assert shares.to_list() == pytest.approx([1] * len(shares))
+    assert shares.to_list() == approx([1] * len(shares))
     assert (tables["gaps"]["busy"] <= tables["gaps"]["wall"]).all() and (
         tables["gaps"]["busy"] > 0
     ).all()
@@ -100,9 +99,7 @@ def test_copies_and_memsets(recording):
         expected |= {name: [count, ns / 1e9]} if count else {}
     kind = own["full_name"].str.extract(r"mem(cpy|set)", expand=False).radd("MEM").str.upper()
     sums = own.groupby(kind)[["calls", "time"]].sum() * STEPS
-    assert {kind: pytest.approx(numbers) for kind, numbers in expected.items()} == sums.T.to_dict(
-        "list"
-    )
+    assert {kind: approx(numbers) for kind, numbers in expected.items()} == sums.T.to_dict("list")
     assert "MEMCPY" in expected
 
 

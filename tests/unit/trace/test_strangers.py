@@ -8,6 +8,7 @@ import gzip
 
 import pytest
 from nsys_exports import DEVICE_TO_DEVICE, HOST_TO_DEVICE, modules, thread, totals
+from pytest import approx
 from stepscope.recordings import names
 from stepscope.trace import TraceError, analysis, attention, cautions
 
@@ -129,9 +130,7 @@ def test_phases_by_names_with_spaces(export, analyse):
     found = analyse(spaced(export))
     kernels = totals(found, "kernels")
     assert kernels == {"forward": 3, "loss": 1, "backward": 3, "optimizer": 1}
-    assert totals(found, "gpu_time")["backward"] == pytest.approx(15e-9) and "phases" not in about(
-        found
-    )
+    assert totals(found, "gpu_time")["backward"] == approx(15e-9) and "phases" not in about(found)
 
 
 @pytest.mark.parametrize("name", ["Backward", "Model Backward", "Backward 0"])
@@ -153,7 +152,7 @@ def test_ranges_count_by_any_thread_beside_their_own(export, analyse):
         "optimizer step": 1,
     }
     by_any = {"forward pass": 31e-9, "backward pass": 15e-9, "optimizer step": 30e-9}
-    assert ranges["any_thread_gpu_time"].to_dict() == pytest.approx(by_any)
+    assert ranges["any_thread_gpu_time"].to_dict() == approx(by_any)
 
 
 def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, analyse):
@@ -163,7 +162,7 @@ def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, analys
     for at in (10, 60, 120, 160):
         export.launch("k", at, 1000 + at, 1001 + at)
     row = modules(analyse(export)).loc["replica"]
-    assert (row["kernels"], row["any_thread_gpu_time"]) == (2, pytest.approx(3e-9))
+    assert (row["kernels"], row["any_thread_gpu_time"]) == (2, approx(3e-9))
 
 
 @pytest.mark.parametrize("outside, warned", [(1, False), (2, True)])
@@ -176,7 +175,7 @@ def test_phases_that_hold_less_than_nine_tenths_are_told(export, analyse, outsid
     found = analyse(export)  # 9 of 10, and of 11 ns
     assert ("phases" in about(found)) == warned
     there = by(found["ranges"], "range", "share") if len(found["ranges"]) else {}
-    assert there == (pytest.approx({"loss": 9 / 11, "encode": 2 / 11}) if warned else {})
+    assert there == (approx({"loss": 9 / 11, "encode": 2 / 11}) if warned else {})
 
 
 def test_numbered_iterations_are_one_phase(export, analyse):
@@ -216,7 +215,7 @@ def test_blocks_that_are_numbered_are_one_range(export, analyse, attributed):
     assert (whole["calls"], whole["attention"], whole["gpu_time"]) == (
         3,
         True,
-        pytest.approx(30e-9),
+        approx(30e-9),
     )
 
 
@@ -251,7 +250,7 @@ def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, anal
         "fill": 1,
         "fill by a kernel": 1,
     }
-    assert rows["time"].to_dict() == pytest.approx(
+    assert rows["time"].to_dict() == approx(
         {
             "copy Host-to-Device": 40e-9,
             "copy Device-to-Device": 5e-9,
@@ -260,7 +259,7 @@ def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, anal
         }
     )
     # 4 bytes each: 8 bytes in 40 ns are 0.2 GB/s
-    assert rows.loc["copy Host-to-Device", ["bytes", "rate"]].tolist() == pytest.approx([8, 0.2e9])
+    assert rows.loc["copy Host-to-Device", ["bytes", "rate"]].tolist() == approx([8, 0.2e9])
     assert rows.loc["fill by a kernel", ["bytes", "rate"]].isna().all()
 
 
@@ -272,7 +271,7 @@ def test_calls_that_wait_are_told(export, analyse):
     export.call(300, 310, name="cudaMemcpy_v3020")
     export.call(320, 330, name="cudaMemcpyAsync_v3020")
     rows = analyse(export)["transfers"].set_index("what")["time"]
-    assert rows.to_dict() == pytest.approx(
+    assert rows.to_dict() == approx(
         {"cudaStreamSynchronize_v3020": 80e-9, "cudaMemcpy_v3020": 10e-9}
     )
 

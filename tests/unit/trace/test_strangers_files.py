@@ -9,6 +9,8 @@ import sqlite3
 
 import pytest
 from common import STRANGERS
+from kineto_events import event
+from pytest import approx
 from stepscope.trace import analysis, comparison
 
 BASE = {"forward": (0.2, 2), "backward": (0.3, 3), "optimizer": (0.05, 1), "step": (0.55, 6)}
@@ -25,7 +27,7 @@ def phases(tables):
 
 
 def approximately(expected):
-    return {name: pytest.approx(pair, rel=1e-6) for name, pair in expected.items()}
+    return {name: approx(pair, rel=1e-6) for name, pair in expected.items()}
 
 
 def told(tables):
@@ -68,14 +70,14 @@ def test_vendors_name_calls_and_kernels_as_they_like(analyse_json, calls, kernel
 def test_an_operator_that_is_called_as_a_phase_is_none(analyse_json, range_):
     text = (STRANGERS / "03_operator_called_as_phase.json").read_text()
     tables = analyse_json(text.replace("## forward ##", range_))
-    assert phases(tables)["forward"] == pytest.approx((0.2, 2))
+    assert phases(tables)["forward"] == approx((0.2, 2))
     row = tables["phases"].set_index("phase").loc["forward"]
-    assert row["count"] == 2 and row["host_time"] == pytest.approx(0.2e-3)
+    assert row["count"] == 2 and row["host_time"] == approx(0.2e-3)
 
 
 def test_of_copies_alone_it_is_said_that_kernels_are_missing(analyse_json):
-    copy = {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": 7, "dur": 5}
-    assert "no kernels" in told(analyse_json({"traceEvents": [copy | {"ts": 10}]}))
+    copy = event("gpu_memcpy", "Memcpy HtoD", 10, 5, pid=0, tid=7)
+    assert "no kernels" in told(analyse_json({"traceEvents": [copy]}))
     assert "no kernels" not in told(tables_of("12_list.json"))
 
 
@@ -86,7 +88,7 @@ def test_calls_without_kernels_have_no_gpu_time():
     assert tables["phases"]["gpu_time"].isna().all() and tables["phases"]["kernels"].isna().all()
     assert tables["kernels"].empty and tables["gaps"].empty
     host = tables["phases"].set_index("phase")["host_time"]
-    assert host.to_dict() == pytest.approx(
+    assert host.to_dict() == approx(
         {"step": 1e-3, "forward": 0.2e-3, "backward": 0.3e-3, "optimizer": 0.1e-3}
     )
 
@@ -97,12 +99,12 @@ def test_two_processes_in_one_file_are_two_ranks():
     for phase, (time, kernels) in BASE.items():
         own = rows[rows["phase"] == phase]
         assert set(own["process"]) == {"[TP00] 100", "[TP01] 101"}
-        assert own["gpu_time"].tolist() == pytest.approx([1e-3 * time] * 2)
+        assert own["gpu_time"].tolist() == approx([1e-3 * time] * 2)
         assert own["kernels"].tolist() == [kernels] * 2
     ranks = tables["ranks"]
-    assert ranks["step"].tolist() == pytest.approx([1e-3] * 2)
-    assert ranks["compute"].tolist() == pytest.approx([0.55e-3] * 2)
-    assert ranks["idle"].tolist() == pytest.approx([0.45e-3] * 2)
+    assert ranks["step"].tolist() == approx([1e-3] * 2)
+    assert ranks["compute"].tolist() == approx([0.55e-3] * 2)
+    assert ranks["idle"].tolist() == approx([0.45e-3] * 2)
 
 
 @pytest.mark.parametrize("are_mixed", [False, True])
@@ -110,13 +112,13 @@ def test_processes_with_numbers_for_names_are_told_apart_by_their_launches(analy
     """Devices have numbers of their own, or (of two hosts) the same."""
     text = (STRANGERS / "06_two_ranks.json").read_text()
     events = json.loads(text)["traceEvents"]
-    for event in events:
-        is_second = event["pid"].startswith("[TP01]")
-        number = int(event["pid"].split()[1])
-        is_device = event["cat"] == "kernel"
-        event["pid"] = 0 if is_device and are_mixed else number + 5 * is_second
-        event["ts"] += 0.4 * is_second  # it launches later
-        event["args"]["correlation"] = event["args"].get("correlation", -1)
+    for each in events:
+        is_second = each["pid"].startswith("[TP01]")
+        number = int(each["pid"].split()[1])
+        is_device = each["cat"] == "kernel"
+        each["pid"] = 0 if is_device and are_mixed else number + 5 * is_second
+        each["ts"] += 0.4 * is_second  # it launches later
+        each["args"]["correlation"] = each["args"].get("correlation", -1)
     tables = analyse_json({"traceEvents": events})
     rows = tables["processes"][tables["processes"]["phase"] == "backward"]
     assert dict(zip(rows["process"], rows["kernels"], strict=True)) == {100: 3, 106: 3}
@@ -125,10 +127,10 @@ def test_processes_with_numbers_for_names_are_told_apart_by_their_launches(analy
 def test_a_range_in_itself_counts_once():
     tables = tables_of("07_range_in_itself.json")
     row = tables["phases"].set_index("phase").loc["forward"]
-    assert row["count"] == 2 and row["host_time"] == pytest.approx(0.4e-3)
+    assert row["count"] == 2 and row["host_time"] == approx(0.4e-3)
     rows = tables["modules"].set_index("module")
     for name in ("FullyShardedDataParallel.forward", "aten::mm"):
-        assert rows.loc[name, "gpu_time"] == pytest.approx(0.2e-3)
+        assert rows.loc[name, "gpu_time"] == approx(0.2e-3)
         assert rows.loc[name, "kernels"] == 2
 
 
@@ -136,12 +138,12 @@ def test_a_forward_pass_that_autograd_runs_again_is_no_phase(analyse_json):
     """Checkpointed modules under FSDP: on the engine's thread, within a backward function."""
     content = json.loads((STRANGERS / "09b_pytorch_names.json").read_text())
     for start in (1310, 3310):
-        again = {"ph": "X", "pid": 100, "tid": 2, "ts": start, "dur": 40, "args": {}}
-        engine = again | {"cat": "cpu_op", "ts": start - 5, "dur": 60}
         name = "autograd::engine::evaluate_function: CheckpointFunctionBackward"
-        content["traceEvents"].append(engine | {"name": name})
-        own = {"cat": "user_annotation", "name": "FullyShardedDataParallel.forward"}
-        content["traceEvents"].append(again | own)
+        own = "FullyShardedDataParallel.forward"
+        content["traceEvents"] += [
+            event("cpu_op", name, start - 5, 60, 100, 2),
+            event("user_annotation", own, start, 40, 100, 2),
+        ]
     tables = analyse_json(content)
     assert phases(tables) == approximately(BASE)
     assert tables["phases"].set_index("phase").loc["forward", "count"] == 2
@@ -151,11 +153,11 @@ def test_the_kinds_of_another_vendor():
     tables = tables_of("10_categories_and_waits.json")
     rows = tables["categories"]
     rows = rows[rows["phase"] == "all"].set_index("category")["time"]
-    assert rows.to_dict() == pytest.approx(
+    assert rows.to_dict() == approx(
         {"matmul": 0.1e-3, "copy/cast": 0.1e-3, "communication": 0.1e-3}
     )
     waits = tables["transfers"].set_index("what")["time"]
-    assert waits.to_dict() == pytest.approx({"hipDeviceSynchronize": 0.2e-3, "hipMemcpy": 0.2e-3})
+    assert waits.to_dict() == approx({"hipDeviceSynchronize": 0.2e-3, "hipMemcpy": 0.2e-3})
     assert len(tables["communication"]) == 1
 
 
@@ -164,38 +166,39 @@ def test_phases_that_occur_different_numbers_of_times():
     rows = tables["phases"].set_index("phase")
     assert rows["count"].to_dict() == {"Forward".lower(): 15, "backward": 5}
     each = rows[["host_each", "gpu_each"]] * 1e3
-    assert each.loc["forward"].tolist() == pytest.approx([0.2, 0.1])
-    assert each.loc["backward"].tolist() == pytest.approx([0.3, 0.25])
+    assert each.loc["forward"].tolist() == approx([0.2, 0.1])
+    assert each.loc["backward"].tolist() == approx([0.3, 0.25])
     assert "forward 15, backward 5" in told(tables)["steps"]
     given = tables_of("14_counts_differ.json", steps=5)["phases"].set_index("phase")
-    assert given.loc["forward", "gpu_time"] == pytest.approx(0.3e-3)
-    assert given.loc["backward", "gpu_time"] == pytest.approx(0.25e-3)
+    assert given.loc["forward", "gpu_time"] == approx(0.3e-3)
+    assert given.loc["backward", "gpu_time"] == approx(0.25e-3)
 
 
 def test_the_programs_own_steps_go_before_those_of_the_profiler(analyse_json):
     """Lightning's profiler steps in the middle of a batch, the two lie across each other."""
     events = json.loads((STRANGERS / "12_list.json").read_text())
-    for event in events:
-        if event["name"].startswith("ProfilerStep#"):
-            of_program = {"name": "[pl][profile]run_training_batch", "ts": event["ts"] + 10}
-            events = [*events, event | of_program]
+    for each in events:
+        if each["name"].startswith("ProfilerStep#"):
+            of_program = {"name": "[pl][profile]run_training_batch", "ts": each["ts"] + 10}
+            events = [*events, each | of_program]
     tables = analyse_json(events)
     assert phases(tables) == approximately(BASE)
     assert "steps" not in told(tables)
 
 
 def test_of_a_processor_what_phases_lack_is_operators_time(analyse_json):
-    phase = {"ph": "X", "cat": "user_annotation", "name": "Optimizer.step#SGD.step", "pid": 1}
-    phase |= {"tid": 1, "ts": 100, "dur": 50}
-    inside = phase | {"cat": "cpu_op", "name": "aten::add_", "dur": 20}
-    outside = inside | {"name": "aten::mm", "ts": 200, "dur": 60}
-    text = told(analyse_json([phase, inside, outside]))["phases"]
+    events = [
+        event("user_annotation", "Optimizer.step#SGD.step", 100, 50),
+        event("cpu_op", "aten::add_", 100, 20),
+        event("cpu_op", "aten::mm", 200, 60),
+    ]
+    text = told(analyse_json(events))["phases"]
     assert "(optimizer) hold 25.0 % of the operators' time" in text
 
 
 def test_diagnostics_of_another_process_are_not_this_ones():
     tables = tables_of("15_diagnostics.sqlite")
-    assert "profiler" not in told(tables) and phases(tables)["forward"] == pytest.approx((0.1, 1))
+    assert "profiler" not in told(tables) and phases(tables)["forward"] == approx((0.1, 1))
 
 
 def test_a_log_beside_an_input_is_left_alone(tmp_path):
@@ -208,7 +211,7 @@ def test_a_log_beside_an_input_is_left_alone(tmp_path):
     (tmp_path).chmod(0o555)
     before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
     try:
-        assert phases(analysis.analyse(analysis.read(path)))["forward"] == pytest.approx((0.1, 1))
+        assert phases(analysis.analyse(analysis.read(path)))["forward"] == approx((0.1, 1))
     finally:
         tmp_path.chmod(0o755)
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
@@ -251,7 +254,7 @@ def test_another_vendors_categories_are_no_change(analyse_json):
     kernel = (
         rows[rows["kind"] == "kernel"].set_index("name").loc["matmul, by another vendor's kernels"]
     )
-    assert kernel[["before", "after"]].tolist() == pytest.approx([0.5e-3, 0.5e-3])
+    assert kernel[["before", "after"]].tolist() == approx([0.5e-3, 0.5e-3])
     same = comparison.compared(sides[0], sides[0])
     assert "by another vendor's kernels" not in " ".join(same["name"])
 

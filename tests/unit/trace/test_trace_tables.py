@@ -5,8 +5,8 @@ import statistics
 
 import numpy as np
 import pandas as pd
-import pytest
 from nsys_exports import HOST_TO_DEVICE, modules, thread
+from pytest import approx
 from stepscope.recordings.tables import write_tables
 from stepscope.trace import attention, kernel_names, summary
 from stepscope.trace.device_tables import host_gaps
@@ -79,11 +79,11 @@ def test_instances_are_layers_times_k_plus_r(export, analyse):
     assert gemm["remainder_modules"] == "1 LM head"
     lengths = [length + layer for layer in range(3) for length in (30, 10, 20, 40, 50)] + [70]
     total = sum(lengths) + sum(length + layer for layer in range(3) for length in (2, 6, 4, 5))
-    assert gemm["time"] == pytest.approx(sum(lengths) / 1e9)
-    assert gemm["share"] == pytest.approx(sum(lengths) / total)
-    assert gemm["median"] == pytest.approx(statistics.median(lengths) / 1e9)
-    assert gemm["std"] == pytest.approx(statistics.stdev(lengths * 2) / 1e9)
-    assert (gemm["min"], gemm["max"]) == pytest.approx((10e-9, 70e-9))
+    assert gemm["time"] == approx(sum(lengths) / 1e9)
+    assert gemm["share"] == approx(sum(lengths) / total)
+    assert gemm["median"] == approx(statistics.median(lengths) / 1e9)
+    assert gemm["std"] == approx(statistics.stdev(lengths * 2) / 1e9)
+    assert (gemm["min"], gemm["max"]) == approx((10e-9, 70e-9))
     assert gemm["name"] == kernel_names.describe(GEMM).short
     assert list(tables["kernels"][tables["kernels"]["phase"] == "forward"]["full_name"]) == [
         GEMM,
@@ -118,25 +118,23 @@ def test_attention_and_its_parts(export, analyse):
         "softmax": 36e-9,
         "output projection": 63e-9,
     }
-    assert parts["gpu_time"].to_dict() == pytest.approx(gpu) and list(parts.index) == list(gpu)
-    assert parts["matmul_time"].to_dict() == pytest.approx(
+    assert parts["gpu_time"].to_dict() == approx(gpu) and list(parts.index) == list(gpu)
+    assert parts["matmul_time"].to_dict() == approx(
         {**gpu, "attention scores": 33e-9, "softmax": 0}
     )
     assert table.loc["attention", ["kernels", "calls", "attention"]].tolist() == [18, 3, True]
-    assert table["attention"].sum() == 1 and table.loc["attention", "gpu_time"] == pytest.approx(
-        234e-9
-    )
+    assert table["attention"].sum() == 1 and table.loc["attention", "gpu_time"] == approx(234e-9)
     # Host: 6 calls of 100 ns and 10 for each of the 9 borders; each part's range is 10 and its
     # calls.
-    assert table.loc["attention", "host_time"] == pytest.approx(3 * (600 + 10 + 4 * 20) / 1e9)
-    assert table.loc["attention", "host_exclusive"] == pytest.approx(150e-9)
-    assert table.loc["softmax", "host_time"] == pytest.approx(3 * 210e-9)
+    assert table.loc["attention", "host_time"] == approx(3 * (600 + 10 + 4 * 20) / 1e9)
+    assert table.loc["attention", "host_exclusive"] == approx(150e-9)
+    assert table.loc["softmax", "host_time"] == approx(3 * 210e-9)
     assert table.loc["softmax", "top_kernel"] == kernel_names.describe(EXP).short
-    assert table.loc["softmax", "top_share"] == pytest.approx((6 + 7 + 8) / 36)
+    assert table.loc["softmax", "top_share"] == approx((6 + 7 + 8) / 36)
     assert table.loc["softmax", "top_calls"] == 3
     # Of a call of two kernels: 6 + 4, 7 + 5 and 8 + 6 ns in the layers, in each of two steps.
     spread = table.loc["softmax", ["gpu_min", "gpu_max", "gpu_std"]].astype(float) * 1e9
-    assert spread.tolist() == pytest.approx([10, 14, np.std([10, 12, 14] * 2, ddof=1)])
+    assert spread.tolist() == approx([10, 14, np.std([10, 12, 14] * 2, ddof=1)])
 
 
 def test_recomputed_attention_is_none_of_the_forward_pass(export, analyse, attributed):
@@ -149,7 +147,7 @@ def test_recomputed_attention_is_none_of_the_forward_pass(export, analyse, attri
         export.launch(GEMM, step + 550, step + 560, step + 590, AUTOGRAD)
     assert attention.layers(attributed(export)) == 1
     whole = modules(analyse(export)).loc["attention"]
-    assert whole["gpu_time"] == pytest.approx(10e-9) and whole["kernels"] == 1
+    assert whole["gpu_time"] == approx(10e-9) and whole["kernels"] == 1
 
 
 def test_busy_idle_gaps_and_queue_delay(export, analyse):
@@ -161,14 +159,14 @@ def test_busy_idle_gaps_and_queue_delay(export, analyse):
     export.launch(ADD, 40, 100, 120)
     table = analyse(export)["gaps"].set_index("phase")
     step = table.loc["step"]
-    assert step[["wall", "busy", "idle"]].tolist() == pytest.approx([100e-9, 30e-9, 70e-9])
+    assert step[["wall", "busy", "idle"]].tolist() == approx([100e-9, 30e-9, 70e-9])
     # Gaps: 35 to 60, 65 to 100. Delays: 10 - 2, 20 - 4, 60 - 7, 100 - 41.
-    assert step[["gaps", "gap_median", "gap_max"]].tolist() == pytest.approx([2, 30e-9, 35e-9])
-    assert step["queue_delay_median"] == pytest.approx(statistics.median([8, 16, 53, 59]) / 1e9)
+    assert step[["gaps", "gap_median", "gap_max"]].tolist() == approx([2, 30e-9, 35e-9])
+    assert step["queue_delay_median"] == approx(statistics.median([8, 16, 53, 59]) / 1e9)
     # The whole capture from the first to the last operation (10 to 120), beside it from the host's
     # start on (0 to 120).
     whole = table.loc["all", ["wall", "busy", "idle", "idle_with_host"]]
-    assert whole.tolist() == pytest.approx([110e-9, 50e-9, 60e-9, 70e-9])
+    assert whole.tolist() == approx([110e-9, 50e-9, 60e-9, 70e-9])
 
 
 def test_union_and_cover_agree_with_counting_every_nanosecond():
@@ -204,7 +202,7 @@ def test_gaps_between_cuda_calls_are_each_threads_own(export, analyse, attribute
     assert sorted(host_gaps(found, "all")) == [15, 20, 30, 60, 80]
     calls = modules(analyse(export), "call")
     assert calls["calls"].to_dict() == {"cudaLaunchKernel_v7000": 3.5, "cudaMalloc_v3020": 0.5}
-    assert calls.loc["cudaMalloc_v3020", "host_time"] == pytest.approx(10e-9)
+    assert calls.loc["cudaMalloc_v3020", "host_time"] == approx(10e-9)
 
 
 def backward(export, tid, start, function, sequence, length, name="aten::mm", kernel=GEMM):
@@ -255,12 +253,10 @@ def test_backward_kernels_belong_to_the_modules_of_their_sequence_numbers(export
     export.launch(ADD, 710, 711, 713, AUTOGRAD)
     tables = analyse(export)
     own = modules(tables)
-    assert own["backward_time"].to_dict() == pytest.approx(
+    assert own["backward_time"].to_dict() == approx(
         {"LM head": 7e-9, "FFN": 5e-9, "attention": 3e-9, "no module (gradients added up)": 2e-9}
     )
-    assert (own["backward_kernels"] == 1).all() and own.loc[
-        "attention", "gpu_time"
-    ] == pytest.approx(5e-9)
+    assert (own["backward_kernels"] == 1).all() and own.loc["attention", "gpu_time"] == approx(5e-9)
     assert modules(tables, "operator").loc["aten::mm", "calls"] == 3  # of the forward pass
     kernels = tables["kernels"].set_index(["phase", "full_name"])
     assert kernels.loc[("backward", GEMM), "layer_modules"] == "1 FFN, 1 LM head, 1 attention"
@@ -284,10 +280,8 @@ def test_the_elementwise_kernels_of_a_modules_backward_pass_are_told_apart(expor
     backward(export, AUTOGRAD, 710, "MmBackward0", 1, 4, "aten::mul", scale)
     own = modules(analyse(export))
     assert own["backward_elementwise"].to_dict() == {"softmax": 2, "FFN": 1}
-    assert own["backward_elementwise_time"].to_dict() == pytest.approx(
-        {"softmax": 13e-9, "FFN": 4e-9}
-    )
-    assert own["backward_time"].to_dict() == pytest.approx({"softmax": 13e-9, "FFN": 13e-9})
+    assert own["backward_elementwise_time"].to_dict() == approx({"softmax": 13e-9, "FFN": 4e-9})
+    assert own["backward_time"].to_dict() == approx({"softmax": 13e-9, "FFN": 13e-9})
 
 
 def test_a_number_used_again_means_the_latest_before_the_backward_function(export, analyse):
@@ -296,7 +290,7 @@ def test_a_number_used_again_means_the_latest_before_the_backward_function(expor
         export.range(module, zero + 10, zero + 100)
         export.range("aten::mm, seq = 3, op_id = 1", zero + 20, zero + 90)
         backward(export, AUTOGRAD, zero + 500, "MmBackward0", 3, 5 if zero else 4)
-    assert modules(analyse(export))["backward_time"].to_dict() == pytest.approx(
+    assert modules(analyse(export))["backward_time"].to_dict() == approx(
         {"FFN": 2.5e-9, "attention": 2e-9}
     )
 
@@ -341,8 +335,8 @@ def test_one_attention_holds_its_own_work_alone_under_its_ranges_names(export, a
         ["mask", 3e-6, 6e-6],
     ]
     kernels = table[table["lane"] == "GPU 0, stream 7"]
-    assert kernels["start"].to_numpy() == pytest.approx([0, 3e-6, 5e-6], abs=5e-9)
-    assert kernels["end"].to_numpy() == pytest.approx([2e-6, 4e-6, 6e-6], abs=5e-9)
+    assert kernels["start"].to_numpy() == approx([0, 3e-6, 5e-6], abs=5e-9)
+    assert kernels["end"].to_numpy() == approx([2e-6, 4e-6, 6e-6], abs=5e-9)
     assert table["end"].max() == 6e-6
 
 

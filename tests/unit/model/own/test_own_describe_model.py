@@ -42,20 +42,11 @@ def configuration(tmp_path):
 
 def test_what_is_printed(describe):
     words = ["--keys", '{"layers": 1, "width": 8, "heads": 2}', "--context", "16", "--batch", "2"]
-    lines = describe("models/gpt.py:build", *words).splitlines()
+    said = describe("models/gpt.py:build", *words)
     count = 10_000 * 8 + 16 * 8 + (12 * 64 + 13 * 8) + 2 * 8
-    assert lines[0].split() == ["model", "models/gpt.py:build", "layers=1", "width=8", "heads=2"]
-    assert f"parameters  {count:,}" in lines
-    assert "tied        head.weight = tokens.weight" in lines
-    assert "blocks      1 x Block in blocks" in lines
-    assert "dropout     0.1" in lines
-    mebi = count * 4 / 2**20
-    assert any(
-        f"{mebi:.1f} MiB parameters, {mebi:.1f} MiB gradients, {2 * mebi:.1f} MiB optimizer" in x
-        for x in lines
-    )
     gflop = (6 * 32 * (10_000 * 8 + 12 * 64) + 12 * 2 * 16**2 * 8) / 1e9
-    assert any(f"{gflop:.3f} GFLOP counted by torch" in line for line in lines)
+    assert f"parameters  {count:,}\n" in said and f"{gflop:.3f} GFLOP counted by torch" in said
+    assert f"{2 * count * 4 / 2**20:.1f} MiB optimizer" in said
 
 
 def test_a_model_of_the_configuration_as_json(describe, configuration):
