@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stepscope.machine import gpus, identity, locks
 from stepscope.measure.cell import Measurement
-from stepscope.measure.found import Found
+from stepscope.measure.found import Found, Outcome
 from stepscope.parallel import ranks
 from stepscope.parallel.place import Place
 from stepscope.parallel.ranks import VariantError
@@ -27,7 +27,7 @@ class ParallelMeasurement(Measurement):
     def __enter__(self) -> "ParallelMeasurement":
         super().__enter__()
         wanted = self.spec["devices"]
-        self.failed: dict[str, VariantError] = {}
+        self.failed: dict[str, Outcome] = {}
         there: list[str | None] = [None] * identity.usable_cores()
         kind = "processor cores"
         if self._device == "cuda":
@@ -39,9 +39,8 @@ class ParallelMeasurement(Measurement):
         if len(there) < wanted:
             self._prepare()  # no rank will
             reason = f"{wanted} {kind} are asked for, {len(there)} can be used"
-            for variant in self.spec["variants"]:
-                name = variant["name"]
-                self.failed[name] = VariantError(name, "unsupported", reason)
+            names = [variant["name"] for variant in self.spec["variants"]]
+            self.failed = dict.fromkeys(names, Outcome("unsupported", reason))
         return self
 
     def together(self, work: Work, seconds: float | None = None) -> list:
@@ -59,9 +58,9 @@ class ParallelMeasurement(Measurement):
                 try:
                     answers = ranks.together(spec["devices"], run, seconds)
                 except VariantError as error:
-                    self.check_memory(error.status)
-                    self.failed[error.variant] = error
-                    print(f"{error.variant}: {error.status}: {error.reason}", flush=True)
+                    why = self.failed[error.variant] = error.outcome
+                    self.check_memory(why.status)
+                    print(f"{error.variant}: {why.status}: {why.reason}", flush=True)
                     continue
             found, seen = zip(*answers, strict=True)
             self._seen += seen

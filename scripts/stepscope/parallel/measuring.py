@@ -63,7 +63,7 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
         except SystemExit as given_up:  # what cannot be had may not fail the cell
             last.status(ALONE, Outcome("unsupported", str(given_up)), mode="host-free")
     for name, why in cell.failed.items():
-        last.status(name, Outcome(why.status, why.reason), mode="step")
+        last.status(name, why, mode="step")
     tables = {
         "collectives": largest(sent, "seconds"),
         "memory": largest([one.memory for one in examined], "held"),
@@ -80,7 +80,7 @@ def attempt(name: str) -> Iterator[None]:
     with steps.caught(outcome):
         yield
     if not outcome.is_ok:
-        raise VariantError(name, outcome.status, outcome.reason)
+        raise VariantError(name, outcome)
 
 
 def whole_steps(work: Replica, count: int = 1) -> None:
@@ -103,11 +103,10 @@ def timed(process: int, spec: dict, place: Place) -> Found:
     """One process of a rank: all variants in turns where they fit the memory together, else one
     after another, in another order in the next process."""
     samples = Samples(place.telemetry, process)
-    variants = [{"precision": spec["precision"]} | one for one in spec["variants"]]
     free = 0.8 * memory.capacity(place.device)  # a fifth is left for buckets
     if place.device == "cpu":  # which ranks share
         free /= place.devices
-    fit = ladder.fit_together(spec | {"variants": variants}, int(place.agreed(free)))
+    fit = ladder.fit_together(spec, int(place.agreed(free)))
     works: dict[str, Replica] = {}
 
     def run(
@@ -122,7 +121,7 @@ def timed(process: int, spec: dict, place: Place) -> Found:
             own.use()
             samples.run(name, step, is_warmup, mode="step", kind=kind, round=turn if fit else None)
 
-    for group in ladder.groups(ladder.ordered(variants, process), fit):
+    for group in ladder.groups(ladder.ordered(spec["variants"], process), fit):
         for variant in group:
             name = variant["name"]
             with attempt(name):
@@ -225,8 +224,9 @@ def replayed(spec: dict, place: Place) -> Found:
     samples = Samples(place.telemetry, spec["processes"])
     found = Found(spec["processes"], samples.rows)
     for variant in spec["variants"]:
-        if STRATEGIES[variant["strategy"]].is_capturable:
-            work = STRATEGIES[variant["strategy"]](spec | variant, place)
+        strategy = STRATEGIES[variant["strategy"]]
+        if strategy.is_capturable:
+            work = strategy(spec | variant, place)
             whole_steps(work, max(1, spec["warmup"]))
             # No time for more than the fewest replays, whose number is the same on all ranks.
             steps.tidy(work, place.device)  # room for what the capture needs

@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 from stepscope.machine import cores, process
+from stepscope.measure.found import Outcome
 
 FAILED = 1  # exit code after an exception
 GRACE = 1.0  # seconds in which others may fail of what ended the first; the cause is named
@@ -24,11 +25,10 @@ GRACE = 1.0  # seconds in which others may fail of what ended the first; the cau
 
 @dataclass(eq=False)
 class VariantError(Exception):
-    """A variant that a rank cannot have: `status` is oom or unsupported."""
+    """A variant that a rank cannot have, and what became of it."""
 
     variant: str
-    status: str
-    reason: str
+    outcome: Outcome
 
 
 class LateError(SystemExit):
@@ -76,7 +76,7 @@ def _run(work: Callable[[int], object], rank: int, pipe: Connection) -> None:
     try:
         pipe.send(work(rank))
     except VariantError as error:
-        error.reason = f"rank {rank}: {error.reason}"
+        error.outcome.reason = f"rank {rank}: {error.outcome.reason}"
         pipe.send(error)
     except BaseException:
         traceback.print_exc()
@@ -109,9 +109,7 @@ def _received(child: BaseProcess, pipe: Connection, failed: dict[float, BaseExce
 def keep_to_own_cores(rank: int, count: int) -> None:
     """Give a rank its share of the cores, threads of one core to one rank, so that ranks that look
     for the quickest core do not find the same; nothing where there are fewer cores than ranks."""
-    usable = os.sched_getaffinity(0)
-    whole = {frozenset(usable & (cores.siblings(each) | {each})) for each in usable}
-    ordered = sorted(whole, key=min)
+    ordered = sorted(cores.whole(os.sched_getaffinity(0)), key=min)
     own = ordered[rank * len(ordered) // count : (rank + 1) * len(ordered) // count]
     if own:
         os.sched_setaffinity(0, set().union(*own))
