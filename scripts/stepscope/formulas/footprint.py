@@ -24,7 +24,7 @@ here.
 
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from stepscope.formulas.architecture import Architecture
@@ -182,7 +182,7 @@ def spelled(setup: Setup, dims: str) -> str:
     return text.replace("d_Q", "d_model") if is_square else text
 
 
-def holds(condition: str, flags: frozenset[str]) -> bool:
+def holds(condition: str, flags: Collection[str]) -> bool:
     """Whether all flags of a condition are there, and none of those behind "!"."""
     words = condition.split()
     return all((word.lstrip("!") in flags) != word.startswith("!") for word in words)
