@@ -88,14 +88,15 @@ def largest(of_ranks: list[list[dict]], key: str) -> list[dict]:
 
 
 def combined(found: Sequence[Found]) -> Found:
-    """What all ranks found as one: a step takes as long as on the rank that takes longest, its
-    memory is the largest, its energy that of all devices."""
+    """What all ranks found as one, if there are any: a step takes as long as on the rank that takes
+    longest, its memory is the largest, its energy that of all devices."""
     values: dict[tuple, dict] = {}
     for one in found:
         for value in one.values:
             place = tuple(value[key] for key in value if key != "value")
-            known = values.setdefault(place, value | {"value": 0})
             join = sum if value["unit"] == "J" else max
-            known["value"] = join((known["value"], value["value"]))
+            known = values.get(place, {"value": 0.0})["value"]
+            values[place] = value | {"value": join((known, value["value"]))}
     rows = largest([one.rows for one in found], "seconds")
-    return replace(found[0], rows=rows, values=list(values.values()))
+    first = found[0] if found else Found()
+    return replace(first, rows=rows, values=list(values.values()))

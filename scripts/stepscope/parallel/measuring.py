@@ -50,12 +50,12 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
     """(what each process found, the study's own part of the summary: checks and tables)."""
     spec = cell.spec
     sent = cell.together(measured)
-    found = []
-    for process in range(1, spec["processes"] + 1):
-        if of_ranks := cell.together(partial(timed, process)):
-            found.append(combined(of_ranks))
+    found = [
+        combined(cell.together(partial(timed, process)))
+        for process in range(1, spec["processes"] + 1)
+    ]
     examined = cell.together(examine)
-    last = combined(examined) if examined else Found()
+    last = combined(examined)
     found.append(last)
     if examined and spec["device"] == "cuda":
         try:
@@ -194,18 +194,12 @@ def points(work: Replica, held: Callable[[], dict[str, int]]) -> dict[str, dict[
 def computed(work: Replica) -> dict:
     """What a strategy computes, as the ladder's checks have it: gradients of the whole batch, and
     the loss that it has once they have updated the weights."""
-    squares = 0.0
-    sample = []
     work.whole()
-    entries = math.ceil(steps.SAMPLED / len(work.parameters))  # of each
-    for gradient in work.gradients():
-        squares += float(gradient.norm()) ** 2
-        every = math.ceil(gradient.numel() / entries)
-        sample += gradient.flatten()[::every].float().tolist()
+    # One after the other: a device may not hold all of them as a whole.
+    gradients = [gradient.cpu() for gradient in work.gradients()]
     work.phases("step")["optimizer"]()
     work.clear_gradients()
-    loss = work.whole()
-    return {"loss": loss, "gradient_norm": math.sqrt(squares), "gradient_sample": sample}
+    return steps.check_of(work.whole(), gradients)
 
 
 def _energy(work: Replica, name: str, place: Place, found: Found) -> None:

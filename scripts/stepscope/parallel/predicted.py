@@ -97,18 +97,14 @@ def gradients_of(shape: ModelShape) -> tuple[Gradient, ...]:
     """In the order in which the backward pass makes them. It takes time for products alone, and of
     each as much as its matrix has entries."""
     width = shape.d_model
-    gain = (width, False)  # entries, and whether they are a product's matrix
+    gain = (width, 0)  # entries, and those of a product's matrix
     head = shape.vocab_size * width
-    products = [shape.qkv_width * width, width * width, *[shape.d_ff * width] * 3]
-    block = [gain, gain, *((count, True) for count in products)]
-    forward = [(head, False), *block * shape.num_layers, gain, (head, True)]
-    total = sum(count for count, is_product in forward if is_product)
-    done = 0
-    found = []
-    for count, is_product in reversed(forward):
-        done += count if is_product else 0
-        found.append(Gradient(4 * count, done / total))
-    return tuple(found)
+    products = (shape.qkv_width * width, width**2, *[shape.d_ff * width] * 3)
+    block = [gain, gain, *((entries, entries) for entries in products)]
+    forward = [(head, 0), *block * shape.num_layers, gain, (head, head)]
+    entries, multiplied = np.array(forward[::-1]).T
+    done = multiplied.cumsum()
+    return tuple(map(Gradient, (4 * entries).tolist(), (done / done[-1]).tolist()))
 
 
 def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float:
@@ -116,14 +112,13 @@ def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float
     network = network.among(devices)
     whole = network.all_reduce(one.bytes)
     copied = network.copying * one.bytes
-    spared = 0.0
-    if strategy in ("sharded", "zero", "fsdp"):
-        spared = one.optimizer * (1 - 1 / devices)
+    shared = strategy in ("sharded", "zero", "fsdp")
+    optimizer = one.optimizer / (devices if shared else 1)
     match strategy:
         case "naive":
             return one.step + sum(network.all_reduce(each.bytes) for each in one.gradients)
         case "flat" | "sharded":
-            return one.step + copied + whole - spared
+            return one.forward + one.backward + copied + whole + optimizer
         case "fsdp":
             # Weights are gathered in both passes, and gradients scattered in the backward pass,
             # while something computes: all but the first weights and the last gradients, both the
@@ -135,20 +130,20 @@ def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float
             forward = network.at_once(one.forward, gathered)
             backward = network.at_once(one.backward, gathered + scattered)
             copied *= 1 + 2 * one.gathered
-            return forward + backward + 2 * first + one.optimizer + copied - spared
+            return forward + backward + 2 * first + optimizer + copied
         case "overlapped":
-            return one.forward + max(_sent(one, one.gradients, network)) + one.optimizer
+            return one.forward + max(_sent(one, one.gradients, network)) + optimizer
         case "staged":
             # The optimizer's part for all gradients but the last runs while that one is sent.
             *others, last, computed = _sent(one, one.gradients, network)
-            of_last = one.optimizer * one.gradients[-1].bytes / one.bytes
+            of_last = optimizer * one.gradients[-1].bytes / one.bytes
             start = max([computed, *others])
-            beside = network.at_once(one.optimizer - of_last, max(0.0, last - start))
+            beside = network.at_once(optimizer - of_last, max(0.0, last - start))
             return one.forward + start + beside + of_last
         case "ddp" | "zero":
             ended = max(_sent(one, _bucketed(one.gradients), network))
             gathered = whole / 2 if strategy == "zero" else 0.0
-            return one.forward + ended + one.optimizer + 2 * copied + gathered - spared
+            return one.forward + ended + optimizer + 2 * copied + gathered
     return one.step
 
 
@@ -188,6 +183,5 @@ def hiding_batch(one: OneDevice, network: Network, strategy: str, devices: int) 
         own = one.with_batch(batch)
         return step(own, network, strategy, devices) <= (1 + HIDDEN) * own.step
 
-    if not is_hidden(MOST):
-        return None
-    return 1 + bisect_left(range(1, MOST), True, key=is_hidden)
+    fewest = 1 + bisect_left(range(1, MOST), True, key=is_hidden)
+    return fewest if is_hidden(fewest) else None
