@@ -30,6 +30,7 @@ from stepscope.kernels.hopper_tiles import (
     accumulator,
     added,
     described,
+    finished,
     init_barriers,
     multiplied,
     processors,
@@ -334,10 +335,11 @@ def _differentiate(
     IN_POWERS: constexpr = BLOCK == PART  # what `add_to` says of the shift
     d_k_sum = gl.zeros([ROWS, WIDTH], gl.float32, GRADIENT)
     d_v_sum = gl.zeros([ROWS, WIDTH], gl.float32, GRADIENT)
+    d_k_rest = 0
+    d_v_rest = 0
     if REST:
-        REST_GRADIENT: constexpr = accumulator(REST)
-        d_k_rest = gl.zeros([ROWS, REST], gl.float32, REST_GRADIENT)
-        d_v_rest = gl.zeros([ROWS, REST], gl.float32, REST_GRADIENT)
+        d_k_rest = gl.zeros([ROWS, REST], gl.float32, accumulator(REST))
+        d_v_rest = gl.zeros([ROWS, REST], gl.float32, accumulator(REST))
     zeros = gl.zeros([ROWS, QUERIES], gl.float32, SCORES)
     d_q_zeros = gl.zeros([PART, D_Q_WIDTH], gl.float32, D_Q)
     column = key_tile * KEYS + group * ROWS
@@ -389,10 +391,7 @@ def _differentiate(
         d_weights = warpgroup_mma_wait(0, deps=(d_weights,))
         d_scores = (weights * (d_weights - delta_tiles.index(slot).load(SCORES))).to(dtype)
         operand = gl.convert_layout(weights.to(dtype), OPERAND)
-        if REST:
-            d_v_sum, d_v_rest = added(d_v_sum, d_v_rest, operand, d_output_tile, REST)
-        else:
-            d_v_sum = warpgroup_mma(operand, d_output_tile, d_v_sum, is_async=True)
+        d_v_sum, d_v_rest = added(d_v_sum, d_v_rest, operand, d_output_tile, REST)
         d_scores_tiles.index(group).store(d_scores)
         fence_async_shared()
         arrive(d_scores_ready.index(0))
@@ -410,11 +409,10 @@ def _differentiate(
             d_q_part = warpgroup_mma(
                 left.permute([1, 0]), right, d_q_part, use_acc=other > 0, is_async=True
             )
+        d_k_sum, d_k_rest = added(d_k_sum, d_k_rest, operand, q_tile, REST)
         if REST:
-            d_k_sum, d_k_rest = added(d_k_sum, d_k_rest, operand, q_tile, REST)
             d_v_sum, d_v_rest, d_q_part = warpgroup_mma_wait(2, deps=(d_v_sum, d_v_rest, d_q_part))
         else:
-            d_k_sum = warpgroup_mma(operand, q_tile, d_k_sum, is_async=True)
             d_v_sum, d_q_part = warpgroup_mma_wait(1, deps=(d_v_sum, d_q_part))
         arrive(d_scores_free.index(0))
         wait(d_q_free.index(0), (step & 1) ^ 1)
@@ -424,10 +422,7 @@ def _differentiate(
         d_q_tile.store(d_q_part)
         fence_async_shared()
         arrive(d_q_ready.index(0))
-        if REST:
-            d_k_sum, d_k_rest = warpgroup_mma_wait(0, deps=(d_k_sum, d_k_rest))
-        else:
-            d_k_sum = warpgroup_mma_wait(0, deps=(d_k_sum,))
+        d_k_sum, d_k_rest = finished(d_k_sum, d_k_rest, REST)
         arrive(q_free.index(slot))
 
     # The results leave through the buffers of K and V. K is read by both warpgroups: the other has
