@@ -207,10 +207,7 @@ def _energy(work: Replica, name: str, place: Place, found: Found) -> None:
     long enough for the counter after one round."""
     each = place.clock.time(partial(whole_steps, work, PROFILED)) / PROFILED
     count = math.ceil(place.agreed(ENERGY_SECONDS / each))
-    own = Found()
-    gpu_alone.energy(partial(whole_steps, work, count), name, own, place.telemetry)
-    for value in own.values:
-        found.value(name, "energy", "J", value["value"] / count, mode="step")
+    gpu_alone.energy(partial(whole_steps, work, count), name, found, place.telemetry, count)
 
 
 def replayed(spec: dict, place: Place) -> Found:
@@ -259,5 +256,8 @@ def step_tables(examined: list[Examined]) -> dict[str, list[dict]]:
     beside["slowed"] = beside["own"] - beside["before"]
     beside["category"] = beside["name"].map(category_of)
     by = beside.groupby(["variant", "rank", "category"], sort=False)
-    found = {"ranks": means, "slowed": by[["beside", "slowed"]].sum() / PROFILED}
-    return {name: table.reset_index().to_dict("records") for name, table in found.items()}
+    sums = by[["beside", "slowed"]].sum() / PROFILED
+    return {
+        "ranks": means.reset_index().to_dict("records"),
+        "slowed": sums.reset_index().to_dict("records"),
+    }

@@ -112,13 +112,14 @@ def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float
     network = network.among(devices)
     whole = network.all_reduce(one.bytes)
     copied = network.copying * one.bytes
-    shared = strategy in ("sharded", "zero", "fsdp")
-    optimizer = one.optimizer / (devices if shared else 1)
+    spared = 0.0
+    if strategy in ("sharded", "zero", "fsdp"):
+        spared = one.optimizer * (1 - 1 / devices)
     match strategy:
         case "naive":
             return one.step + sum(network.all_reduce(each.bytes) for each in one.gradients)
         case "flat" | "sharded":
-            return one.forward + one.backward + copied + whole + optimizer
+            return one.step + copied + whole - spared
         case "fsdp":
             # Weights are gathered in both passes, and gradients scattered in the backward pass,
             # while something computes: all but the first weights and the last gradients, both the
@@ -130,20 +131,20 @@ def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float
             forward = network.at_once(one.forward, gathered)
             backward = network.at_once(one.backward, gathered + scattered)
             copied *= 1 + 2 * one.gathered
-            return forward + backward + 2 * first + optimizer + copied
+            return forward + backward + 2 * first + one.optimizer + copied - spared
         case "overlapped":
-            return one.forward + max(_sent(one, one.gradients, network)) + optimizer
+            return one.forward + max(_sent(one, one.gradients, network)) + one.optimizer
         case "staged":
             # The optimizer's part for all gradients but the last runs while that one is sent.
             *others, last, computed = _sent(one, one.gradients, network)
-            of_last = optimizer * one.gradients[-1].bytes / one.bytes
+            of_last = one.optimizer * one.gradients[-1].bytes / one.bytes
             start = max([computed, *others])
-            beside = network.at_once(optimizer - of_last, max(0.0, last - start))
+            beside = network.at_once(one.optimizer - of_last, max(0.0, last - start))
             return one.forward + start + beside + of_last
         case "ddp" | "zero":
             ended = max(_sent(one, _bucketed(one.gradients), network))
             gathered = whole / 2 if strategy == "zero" else 0.0
-            return one.forward + ended + optimizer + 2 * copied + gathered
+            return one.forward + ended + one.optimizer + 2 * copied + gathered - spared
     return one.step
 
 
