@@ -47,8 +47,8 @@ class ParallelMeasurement(Measurement):
         """What `work` returns on each rank, by rank, for the variants that have not failed; again
         without the one that fails now. [] where none is left.
 
-        Raises LateError after `seconds`; running out of memory on a GPU that others had filled ends
-        the program.
+        After `seconds` it ends the program, as does running out of memory on a GPU that others had
+        filled.
         """
         variants = self.spec["variants"]
         while left := [one for one in variants if one["name"] not in self.failed]:

@@ -76,17 +76,16 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
 def attempt(name: str) -> Iterator[None]:
     """Within it what a variant cannot have is its result: it runs out of memory, has not an option,
     or its loss is no finite number."""
-    outcome = Outcome()
-    with steps.caught(outcome):
+    with steps.caught() as outcome:
         yield
     if not outcome.is_ok:
         raise VariantError(name, outcome)
 
 
 def whole_steps(work: Replica, count: int = 1) -> None:
-    """So many steps, not timed."""
+    """So many steps, at least one, not timed."""
     step = steps.free(work)
-    for _ in range(count):
+    for _ in range(max(1, count)):
         step()
         work.drop_graph()
 
@@ -149,7 +148,7 @@ def examine(spec: dict, place: Place) -> Examined:
             work = STRATEGIES[variant["strategy"]](spec | variant, place)
             held = {"init": holding(work, before)}
             found.checks[name] = computed(work)
-            whole_steps(work, max(1, spec["warmup"]))
+            whole_steps(work, spec["warmup"])
             held |= points(work, partial(holding, work, before))
             if is_gpu:
                 memory.reset_peaks(place.device)
@@ -195,8 +194,7 @@ def computed(work: Replica) -> dict:
     """What a strategy computes, as the ladder's checks have it: gradients of the whole batch, and
     the loss that it has once they have updated the weights."""
     work.whole()
-    # One after the other: a device may not hold all of them as a whole.
-    gradients = [gradient.cpu() for gradient in work.gradients()]
+    gradients = [*work.gradients()]
     work.phases("step")["optimizer"]()
     work.clear_gradients()
     return steps.check_of(work.whole(), gradients)
@@ -218,7 +216,7 @@ def replayed(spec: dict, place: Place) -> Found:
         strategy = STRATEGIES[variant["strategy"]]
         if strategy.is_capturable:
             work = strategy(spec | variant, place)
-            whole_steps(work, max(1, spec["warmup"]))
+            whole_steps(work, spec["warmup"])
             # No time for more than the fewest replays, whose number is the same on all ranks.
             steps.tidy(work, place.device)  # room for what the capture needs
             gpu_alone.host_free(work, variant["name"], samples, found, seconds=0.0)

@@ -31,16 +31,12 @@ class VariantError(Exception):
     outcome: Outcome
 
 
-class LateError(SystemExit):
-    """The ranks took longer than they were given."""
-
-
 def together(count: int, work: Callable[[int], object], seconds: float | None = None) -> list:
     """What `work`, called with the rank, returns in each of `count` forked processes.
 
     Ends all of them where one fails: raises VariantError with the rank's name where it lacks memory
-    or an ability for a variant, and else ends the program with one line. Raises LateError after
-    `seconds`. What is returned has to be picklable.
+    or an ability for a variant, and else ends the program with one line, as after `seconds`. What
+    is returned has to be picklable.
     """
     sys.stdout.flush()
     context = multiprocessing.get_context("fork")
@@ -62,7 +58,7 @@ def together(count: int, work: Callable[[int], object], seconds: float | None = 
                 time.sleep(GRACE)
                 raise failed[min([*failed])]
             if late:
-                raise LateError("the ranks did not end in the time that they were given")
+                raise SystemExit("the ranks did not end in the time that they were given")
             return [each.result() for each in heard]
         finally:
             for child, _ in started:

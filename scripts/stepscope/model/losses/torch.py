@@ -4,8 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from stepscope.model.about import Loss
-from stepscope.model.ranges import named
-from stepscope.model.transformer import TransformerLM
+from stepscope.model.losses import of_logits
 
 ABOUT = Loss(
     label="PyTorch's cross-entropy",
@@ -16,8 +15,9 @@ ABOUT = Loss(
 )
 
 
-def loss(model: TransformerLM, tokens: Tensor, targets: Tensor) -> Tensor:
-    """See the package."""
-    logits = model(tokens)
-    with named("loss"):
-        return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """logits: (..., vocab_size); targets: (...)."""
+    return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+
+
+loss = of_logits(cross_entropy)
