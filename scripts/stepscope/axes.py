@@ -26,20 +26,16 @@ class Mode:
     together are, timed without waiting between them.
     """
 
-    name: str
     phases: tuple[str, ...]
     whole: str
 
 
 # From the least memory to the most.
 MODES = {
-    one.name: one
-    for one in (
-        Mode("inference", ("inference",), "inference"),
-        Mode("forward", ("forward",), "forward"),
-        Mode("forward-backward", ("forward", "backward"), "forward+backward"),
-        Mode("step", ("forward", "backward", "optimizer"), "step"),
-    )
+    "inference": Mode(("inference",), "inference"),
+    "forward": Mode(("forward",), "forward"),
+    "forward-backward": Mode(("forward", "backward"), "forward+backward"),
+    "step": Mode(("forward", "backward", "optimizer"), "step"),
 }
 
 # The plain step: all that a rung of a ladder can change, with the value that it starts from.
