@@ -432,7 +432,7 @@ def _differentiate(
     k_tile = k_tiles.index(group).reshape([ROWS, BLOCK])
     if REST:
         v_tile.slice(0, PART, 1).store(d_v_sum.to(dtype))
-        v_tile.slice(PART, REST, 1).store(d_v_rest.to(dtype))
+        v_tile.slice(PART, REST, 1).store(d_v_rest.to(dtype))  # type: ignore[attr-defined]  # a tile
         k_tile.slice(0, PART, 1).store((d_k_sum * scale).to(dtype))
         k_tile.slice(PART, REST, 1).store((d_k_rest * scale).to(dtype))
     else:

@@ -303,8 +303,9 @@ class Fsdp(Replica):
         shard = partial(fully_shard, mesh=DeviceMesh.from_group(self._group, self._place.device))
         # The residual stream stays in fp32, as under autocast: inputs are not cast, and neither is
         # the embedding.
-        types = [getattr(torch, precision.dtype), torch.float32] if precision.is_autocast else []
-        policy = MixedPrecisionPolicy(*types, cast_forward_inputs=False)
+        low = getattr(torch, precision.dtype) if precision.is_autocast else None
+        summed_in = torch.float32 if low else None
+        policy = MixedPrecisionPolicy(low, summed_in, cast_forward_inputs=False)
         for block in whole.blocks:
             shard(block, mp_policy=policy)
         if option(self.spec, "loss") != "chunked":  # which reads the head's weight by itself
