@@ -8,21 +8,4 @@ no part of the model has the range "loss". One of which torch.compile makes a pa
 True.
 """
 
-from collections.abc import Callable
-from typing import Any
-
-from stepscope.model.ranges import named
-
 CHUNK = 2048  # tokens whose logits are made at once, where they are made in chunks
-
-
-def of_logits(cross_entropy: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """The `loss` of a module that takes the logits of all tokens at once, (..., vocab_size), and
-    targets (...)."""
-
-    def loss(model: Any, tokens: Any, targets: Any) -> Any:
-        logits = model(tokens)
-        with named("loss"):
-            return cross_entropy(logits, targets)
-
-    return loss

@@ -4,9 +4,17 @@ import torch
 from torch import Tensor
 
 from stepscope.model.about import Loss
-from stepscope.model.losses import of_logits
+from stepscope.model.ranges import named
+from stepscope.model.transformer import TransformerLM
 
 ABOUT = Loss(label="own cross-entropy", keeps="logits")
+
+
+def loss(model: TransformerLM, tokens: Tensor, targets: Tensor) -> Tensor:
+    """See the package."""
+    logits = model(tokens)
+    with named("loss"):
+        return cross_entropy(logits, targets)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
@@ -44,6 +52,3 @@ class _CrossEntropy(torch.autograd.Function):
         gradient.scatter_add_(-1, target_index, gradient.new_full(target_index.shape, -1.0))
         gradient.mul_(loss_gradient / targets.numel())
         return gradient.to(logits.dtype), None
-
-
-loss = of_logits(cross_entropy)

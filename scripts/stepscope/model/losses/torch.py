@@ -4,7 +4,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from stepscope.model.about import Loss
-from stepscope.model.losses import of_logits
+from stepscope.model.ranges import named
+from stepscope.model.transformer import TransformerLM
 
 ABOUT = Loss(
     label="PyTorch's cross-entropy",
@@ -15,9 +16,8 @@ ABOUT = Loss(
 )
 
 
-def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """logits: (..., vocab_size); targets: (...)."""
-    return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
-
-
-loss = of_logits(cross_entropy)
+def loss(model: TransformerLM, tokens: Tensor, targets: Tensor) -> Tensor:
+    """See the package."""
+    logits = model(tokens)
+    with named("loss"):
+        return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
