@@ -127,6 +127,8 @@ def _keys_kernel(
                 # Rows beyond the last query are cut in every tile: a program meets the last one,
                 # masked or not.
                 q_tile = load_tile(q_head, q_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
+
+                # The weights of the forward pass once more.
                 scores = tl.dot(k_tile, q_tile.T, input_precision=PRECISION)
                 shift_rows = tl.load(shift_head + rows)
                 weights = tl.exp2((scores - shift_rows[None, :]) * scale_log2)
@@ -136,12 +138,26 @@ def _keys_kernel(
                 d_output_tile = load_tile(
                     d_output_head, d_output_strides, row, queries, QUERIES, D_HEAD, BLOCK, True
                 )
-                low = weights.to(d_output_tile.dtype)
-                d_v_tile = tl.dot(low, d_output_tile, d_v_tile, input_precision=PRECISION)
+
+                # Tensor cores want both factors in one type.
+                narrow_weights = weights.to(d_output_tile.dtype)
+                d_v_tile = tl.dot(
+                    narrow_weights,
+                    d_output_tile,
+                    d_v_tile,
+                    input_precision=PRECISION,
+                )
+
+                # Through the softmax to the scores, and to the keys.
                 d_weights = tl.dot(v_tile, d_output_tile.T, input_precision=PRECISION)
                 d_scores = weights * (d_weights - tl.load(delta_head + rows)[None, :])
-                low = d_scores.to(q_tile.dtype)
-                d_k_tile = tl.dot(low, q_tile, d_k_tile, input_precision=PRECISION)
+                narrow_d_scores = d_scores.to(q_tile.dtype)
+                d_k_tile = tl.dot(
+                    narrow_d_scores,
+                    q_tile,
+                    d_k_tile,
+                    input_precision=PRECISION,
+                )
 
     store_tile(d_k, d_k_strides, column, keys, d_k_tile * scale, KEYS, D_HEAD, BLOCK)
     store_tile(d_v, d_v_strides, column, keys, d_v_tile, KEYS, D_HEAD, BLOCK)
@@ -201,11 +217,15 @@ def _queries_kernel(
         for column in range(begins[part], ends[part], KEYS):
             k_tile = load_tile(k, k_strides, column, keys, KEYS, D_HEAD, BLOCK, part != WHOLE)
             v_tile = load_tile(v, v_strides, column, keys, KEYS, D_HEAD, BLOCK, part != WHOLE)
+
+            # The weights of the forward pass once more.
             scores = tl.dot(q_tile, k_tile.T, input_precision=PRECISION)
             weights = tl.exp2((scores - shift_rows[:, None]) * scale_log2)
             if part != WHOLE:
                 seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
                 weights = tl.where(seen, weights, 0.0)
+
+            # Through the softmax to the scores, and to the queries.
             d_weights = tl.dot(d_output_tile, v_tile.T, input_precision=PRECISION)
             d_scores = (weights * (d_weights - delta_rows[:, None])).to(k_tile.dtype)
             d_q_tile = tl.dot(d_scores, k_tile, d_q_tile, input_precision=PRECISION)

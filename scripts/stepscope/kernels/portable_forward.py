@@ -88,17 +88,21 @@ def _forward_kernel(
     begins, ends = keys_seen(row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED)
     for part in tl.static_range(0 if WINDOWED else 1, 3):
         for column in range(begins[part], ends[part], KEYS):
+            # Scores of one tile of keys, each that the mask hides gone.
             k_tile = load_tile(k, k_strides, column, keys, KEYS, D_HEAD, BLOCK, part != WHOLE)
             scores = tl.dot(q_tile, k_tile.T, input_precision=PRECISION)
             if part != WHOLE:
                 seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
                 scores = tl.where(seen, scores, float("-inf"))
+
+            # Weights by the largest score so far, and what that makes of the sums before.
             new_maximum = tl.maximum(maximum, tl.max(scores, 1) * scale_log2)
             # As long as a row has seen nothing but -inf, -inf minus -inf would be NaN.
             shift = tl.where(new_maximum == float("-inf"), 0, new_maximum)
             weights = tl.exp2(scores * scale_log2 - shift[:, None])
             correction = tl.exp2(maximum - shift)
             normaliser = normaliser * correction + tl.sum(weights, 1)
+
             v_tile = load_tile(v, v_strides, column, keys, KEYS, D_HEAD, BLOCK, part != WHOLE)
             weighted = weighted * correction[:, None]
             weighted = tl.dot(weights.to(v_tile.dtype), v_tile, weighted, input_precision=PRECISION)

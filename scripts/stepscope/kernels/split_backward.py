@@ -191,14 +191,19 @@ def _keys_kernel(
             for row in range(begins[part], ends[part], QUERIES):
                 rows = row + tl.arange(0, QUERIES)
                 q_parts = _load(q_tile, row, BLOCK)
+
+                # The weights of the forward pass once more.
                 scores = _product(k_parts, _transposed(q_parts))
                 shift_rows = tl.load(shift_head + rows)
                 weights = tl.exp2((scores - shift_rows[None, :]) * scale_log2)
                 if part != WHOLE:
                     seen = seen_by(columns, rows + offset, window, WINDOWED)
                     weights = tl.where(seen, weights, 0.0)
+
                 d_output_parts = _load(d_output_tile, row, BLOCK)
                 d_v_tile += _product(parts_of(weights), d_output_parts)
+
+                # Through the softmax to the scores, and to the keys.
                 d_weights = _product(v_parts, _transposed(d_output_parts))
                 d_scores = weights * (d_weights - tl.load(delta_head + rows)[None, :])
                 d_k_tile += _product(parts_of(d_scores), q_parts)
@@ -252,11 +257,15 @@ def _queries_kernel(
     for part in tl.static_range(0 if WINDOWED else 1, 3):
         for column in range(begins[part], ends[part], KEYS):
             k_parts = _load(k_tile, column, BLOCK)
+
+            # The weights of the forward pass once more.
             scores = _product(q_parts, _transposed(k_parts))
             weights = tl.exp2((scores - shift_rows[:, None]) * scale_log2)
             if part != WHOLE:
                 seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
                 weights = tl.where(seen, weights, 0.0)
+
+            # Through the softmax to the scores, and to the queries.
             d_weights = _product(d_output_parts, _transposed(_load(v_tile, column, BLOCK)))
             d_scores = weights * (d_weights - delta_rows[:, None])
             d_q_tile += _product(parts_of(d_scores), k_parts)
