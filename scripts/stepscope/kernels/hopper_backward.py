@@ -29,12 +29,14 @@ from stepscope.kernels.hopper_tiles import (
     PART,
     accumulator,
     added,
+    buffers_of,
     described,
     finished,
     init_barriers,
     multiplied,
     processors,
     rest_of,
+    tile_at,
 )
 from stepscope.kernels.hopper_turns import (
     async_add_shared_to_global,
@@ -203,17 +205,15 @@ def _backward_kernel(
     WINDOWED: constexpr,
 ):
     sequence, key_tile = begun_at(gl.program_id(0), together, key_tiles, sequences)
-    k_tiles = gl.allocate_shared_memory(k.dtype, [2, 1, 1, ROWS, BLOCK], k.layout)
-    v_tiles = gl.allocate_shared_memory(v.dtype, [2, 1, 1, ROWS, BLOCK], v.layout)
-    q_tiles = gl.allocate_shared_memory(q.dtype, [STAGES, 1, 1, QUERIES, BLOCK], q.layout)
-    d_output_tiles = gl.allocate_shared_memory(
-        q.dtype, [STAGES, 1, 1, QUERIES, BLOCK], d_output.layout
-    )
-    shift_tiles = gl.allocate_shared_memory(gl.float32, [STAGES, 1, QUERIES], shift.layout)
-    delta_tiles = gl.allocate_shared_memory(gl.float32, [STAGES, 1, QUERIES], delta.layout)
+    k_tiles = buffers_of(k, 2)
+    v_tiles = buffers_of(v, 2)
+    q_tiles = buffers_of(q, STAGES)
+    d_output_tiles = buffers_of(d_output, STAGES)
+    shift_tiles = buffers_of(shift, STAGES)
+    delta_tiles = buffers_of(delta, STAGES)
     d_scores_layout: constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, QUERIES], q.dtype)
     d_scores_tiles = gl.allocate_shared_memory(q.dtype, [2, ROWS, QUERIES], d_scores_layout)
-    d_q_parts = gl.allocate_shared_memory(gl.float32, [2, 1, PART, PART], sums.layout)
+    d_q_parts = buffers_of(sums, 2)
     # A buffer is ready when it is full, and free again when all of its readers are done with it.
     kv_ready = init_barriers(1, 1)
     q_ready = init_barriers(STAGES, 1)
@@ -350,14 +350,14 @@ def _differentiate(
         step = n - steps[0]
         _member, i = tile_of(n, steps, SHARED)
         slot = step % STAGES
-        q_tile = q_tiles.index(slot).reshape([QUERIES, BLOCK])
-        d_output_tile = d_output_tiles.index(slot).reshape([QUERIES, BLOCK])
+        q_tile = tile_at(q_tiles, slot)
+        d_output_tile = tile_at(d_output_tiles, slot)
         # 0, but the compiler does not know: it would compute the descriptors of buffers that never
         # change before the loop and fill the registers with them; those that depend on the step it
         # computes where they are needed.
         nothing = step >> 30
-        k_tile = k_tiles.index(group + nothing).reshape([ROWS, BLOCK])
-        v_tile = v_tiles.index(group + nothing).reshape([ROWS, BLOCK])
+        k_tile = tile_at(k_tiles, group + nothing)
+        v_tile = tile_at(v_tiles, group + nothing)
         wait(q_ready.index(slot), step // STAGES & 1)
         if IN_POWERS:
             scores = multiplied(k_tile, q_tile, zeros, False, REST)
@@ -401,7 +401,7 @@ def _differentiate(
         d_q_part = d_q_zeros
         for other in gl.static_range(2):
             left = d_scores_tiles.index(other + nothing)
-            right = k_tiles.index(other + nothing).reshape([ROWS, BLOCK])
+            right = tile_at(k_tiles, other + nothing)
             if BLOCK == PART:  # a tile of 128 x 64: each warpgroup has half of the queries
                 left = left.slice(group * PART, PART, 1)
             else:  # a tile of 64 x 128: each has half of the columns
@@ -416,7 +416,7 @@ def _differentiate(
             d_v_sum, d_q_part = warpgroup_mma_wait(1, deps=(d_v_sum, d_q_part))
         arrive(d_scores_free.index(0))
         wait(d_q_free.index(0), (step & 1) ^ 1)
-        d_q_tile = d_q_parts.index(group).reshape([PART, PART])
+        d_q_tile = tile_at(d_q_parts, group)
         if D_Q_WIDTH < PART:
             d_q_tile = d_q_tile.slice(0, D_Q_WIDTH, 1)
         d_q_tile.store(d_q_part)
@@ -428,8 +428,8 @@ def _differentiate(
     # The results leave through the buffers of K and V. K is read by both warpgroups: the other has
     # to be done, too.
     wait(d_scores_free.index(0), ((end_of(steps, SHARED) - steps[0]) & 1) ^ 1)
-    v_tile = v_tiles.index(group).reshape([ROWS, BLOCK])
-    k_tile = k_tiles.index(group).reshape([ROWS, BLOCK])
+    v_tile = tile_at(v_tiles, group)
+    k_tile = tile_at(k_tiles, group)
     if REST:
         v_tile.slice(0, PART, 1).store(d_v_sum.to(dtype))
         v_tile.slice(PART, REST, 1).store(d_v_rest.to(dtype))  # type: ignore[attr-defined]  # a tile

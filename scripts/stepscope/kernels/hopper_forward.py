@@ -28,12 +28,14 @@ from stepscope.kernels.hopper_tiles import (
     PART,
     accumulator,
     added,
+    buffers_of,
     described,
     finished,
     init_barriers,
     multiplied,
     processors,
     rest_of,
+    tile_at,
 )
 from stepscope.kernels.launching import Plan
 from stepscope.kernels.masks import Mask
@@ -133,15 +135,10 @@ def _forward_kernel(
     # one only, its results leave through its buffer.
     SPARE: constexpr = BLOCK <= 128
     Q_SLOTS: constexpr = 2 if SPARE else 1
-    q_tiles = gl.allocate_shared_memory(q.dtype, [Q_SLOTS * GROUPS, 1, 1, ROWS, BLOCK], q.layout)
-    k_tiles = gl.allocate_shared_memory(k.dtype, [STAGES, 1, 1, KEYS, BLOCK], k.layout)
-    v_tiles = gl.allocate_shared_memory(v.dtype, [STAGES, 1, 1, KEYS, BLOCK], v.layout)
-    if SPARE:
-        output_tiles = gl.allocate_shared_memory(
-            output.dtype, [GROUPS, 1, 1, ROWS, BLOCK], output.layout
-        )
-    else:
-        output_tiles = q_tiles
+    q_tiles = buffers_of(q, Q_SLOTS * GROUPS)
+    k_tiles = buffers_of(k, STAGES)
+    v_tiles = buffers_of(v, STAGES)
+    output_tiles = buffers_of(output, GROUPS) if SPARE else q_tiles
     work = gl.allocate_shared_memory(gl.int32, [2, TOLD], gl.SwizzledSharedLayout(1, 1, 1, [0]))
     # A buffer is ready when all of its bytes have come, and free again when all of its readers are
     # done with it.
@@ -297,10 +294,10 @@ def _attend(
             # there is a window.
             slot = used % STAGES
             phase = used // STAGES & 1
-            q_tile = q_tiles.index(q_slot).reshape([ROWS, BLOCK])
+            q_tile = tile_at(q_tiles, q_slot)
             wait(q_ready.index(q_slot), turn // Q_SLOTS & 1)
             wait(k_ready.index(slot), phase)
-            k_tile = k_tiles.index(slot).reshape([KEYS, BLOCK])
+            k_tile = tile_at(k_tiles, slot)
             scores = multiplied(q_tile, k_tile, zeros, False, REST)
             scores = warpgroup_mma_wait(0, deps=(scores,))
             arrive(k_free.index(slot))
@@ -329,9 +326,9 @@ def _attend(
                 next_slot = used % STAGES
                 next_phase = used // STAGES & 1
                 wait(k_ready.index(next_slot), next_phase)
-                k_tile = k_tiles.index(next_slot).reshape([KEYS, BLOCK])
+                k_tile = tile_at(k_tiles, next_slot)
                 scores = multiplied(q_tile, k_tile, zeros, False, REST)
-                v_tile = v_tiles.index(slot).reshape([KEYS, BLOCK])
+                v_tile = tile_at(v_tiles, slot)
                 weighted, rest = added(weighted, rest, operand, v_tile, REST)
                 scores = warpgroup_mma_wait(2 if REST else 1, deps=(scores,))
                 arrive(k_free.index(next_slot))
@@ -359,7 +356,7 @@ def _attend(
 
             if Q_SLOTS == 2:
                 arrive(q_free.index(q_slot))
-            v_tile = v_tiles.index(slot).reshape([KEYS, BLOCK])
+            v_tile = tile_at(v_tiles, slot)
             weighted, rest = added(weighted, rest, operand, v_tile, REST)
             gl.store(
                 lse + (batch * grid[0] + head) * queries + rows,
@@ -375,7 +372,7 @@ def _attend(
             inverse = 1 / gl.where(normaliser == 0, 1.0, normaliser)
             weighted = weighted * gl.convert_layout(inverse, gl.SliceLayout(1, OUTPUT))[:, None]
             store_wait(0)  # of the block before, from the same buffer
-            output_tile = output_tiles.index(group).reshape([ROWS, BLOCK])
+            output_tile = tile_at(output_tiles, group)
             if REST:
                 output_tile.slice(0, PART, 1).store(weighted.to(dtype))
                 OF_REST: constexpr = gl.SliceLayout(1, rest.type.layout)

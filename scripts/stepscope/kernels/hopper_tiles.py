@@ -107,6 +107,31 @@ def accumulator(columns):
 
 
 @gluon.jit
+def buffers_of(x, number: constexpr):
+    """Shared memory for so many of the tiles that a descriptor moves."""
+    shape: constexpr = _so_many(number, x.block_shape)
+    return gl.allocate_shared_memory(x.dtype, shape, x.layout)
+
+
+@gluon.constexpr_function
+def _so_many(number, shape):
+    return [number, *shape]
+
+
+@gluon.jit
+def tile_at(buffers, slot):
+    """The tile in one of several buffers, by rows and columns."""
+    buffer = buffers.index(slot)
+    shape: constexpr = _rows_and_columns(buffer.shape)
+    return buffer.reshape(shape)
+
+
+@gluon.constexpr_function
+def _rows_and_columns(shape):
+    return list(shape[-2:])
+
+
+@gluon.jit
 def init_barriers(number: constexpr, arrivals: constexpr):
     """`number` barriers in shared memory, each passed when `arrivals` have arrived."""
     barriers = gl.allocate_shared_memory(gl.int64, [number, 1], mbarrier.MBarrierLayout())
