@@ -92,7 +92,10 @@ def _told(rows: pd.DataFrame, quantity: str, **statistics: str) -> pd.DataFrame:
         for name, column in statistics.items()
     ]
     told = pd.concat(parts).reindex(columns=[*LIKE, *OURS])
-    return told.fillna(LIKE | {"beside": ""})
+    unsaid = LIKE | {"beside": ""}
+    # A column that nobody has is one of numbers, which text cannot fill.
+    types = {name: type(value) for name, value in unsaid.items()}
+    return told.astype(types).fillna(unsaid)
 
 
 def _of_series(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:

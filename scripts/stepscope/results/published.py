@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from stepscope.axes import DIRECTIONS, PHASES
@@ -245,10 +246,16 @@ def _of_mode(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
 
 def _options(passes: pd.DataFrame) -> pd.Series:
     """Of passes of attention, as paths of cells have them, sorted."""
-    heads = passes["heads"].map(" heads={:.0f}".format, na_action="ignore").fillna("")
-    of_keys = passes["kv_heads"].map(" key_value_heads={:.0f}".format, na_action="ignore")
-    mask = passes["causal"].map({"yes": " mask=causal"}).fillna("")
-    return (heads + of_keys.fillna("") + mask).str.strip()
+    heads = _texts(" heads={:.0f}", passes["heads"])
+    of_keys = _texts(" key_value_heads={:.0f}", passes["kv_heads"])
+    mask = np.where(passes["causal"] == "yes", " mask=causal", "")
+    return (heads + of_keys + mask).str.strip()
+
+
+def _texts(form: str, numbers: pd.Series) -> pd.Series:
+    """Of each number, "" where it is missing."""
+    # Without a row, map() leaves the numbers' type, to which no text can be added.
+    return numbers.map(form.format).astype("str").where(numbers.notna(), "")
 
 
 def _is_cold(figures: pd.DataFrame) -> pd.Series:

@@ -178,7 +178,7 @@ def _impossible(table: pd.DataFrame) -> dict[str, str]:
 def _is_wrong(name: str, column: pd.Series) -> pd.Series:
     """Of each field of a column."""
     if name in WORDS:
-        return ~column.fillna("").astype(str).isin(WORDS[name])
+        return ~column.astype(str).fillna("").isin(WORDS[name])
     numbers = column
     if column.dtype.kind not in "if":
         # As text, since a whole number of hundreds of digits has no other form here.
@@ -196,8 +196,9 @@ def prepared(samples: pd.DataFrame) -> pd.DataFrame:
     types = dict.fromkeys([*TEXT, "kind"], "str") | dict.fromkeys(NUMBERS, "float")
     types |= dict.fromkeys(WHOLE_NUMBERS, "int")
     found = samples.reindex(columns=["cell", "warmup", *types])
-    found = found.fillna(dict.fromkeys([*TEXT, "kind"], "") | dict.fromkeys(WHOLE_NUMBERS, 0))
-    return found.astype(types).assign(warmup=found["warmup"].astype(str) == "True")
+    found = found.fillna(dict.fromkeys(WHOLE_NUMBERS, 0)).astype(types)
+    found = found.fillna(dict.fromkeys([*TEXT, "kind"], ""))
+    return found.assign(warmup=found["warmup"].astype(str) == "True")
 
 
 def _content(path: Path) -> bytes:

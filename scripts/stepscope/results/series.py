@@ -83,7 +83,7 @@ def _at_steps(rows: list[dict], column: str) -> pd.DataFrame:
     """Rows that records hold, with KEY, process and a column: missing text is "", a missing number
     0, the phase of what is a mode's its whole."""
     found = pd.DataFrame(rows, columns=[*KEY, "process", column])
-    found[TEXT] = found[TEXT].fillna("").astype("str")
+    found[TEXT] = found[TEXT].astype("str").fillna("")
     numbers = ["length", "process"]
     found[numbers] = found[numbers].fillna(0).astype(int)
     whole = found["mode"].map(WHOLE).fillna(found["direction"])
