@@ -101,7 +101,7 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
         marker="v",
         markersize=5,
     )
-    _phases(panel, time, rows["phase"].fillna(""))
+    _phases(panel, time, rows["phase"].astype("str").fillna(""))
     _names(panel, time, values, key)
     return figure
 

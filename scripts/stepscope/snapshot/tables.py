@@ -69,7 +69,7 @@ class Device:
             ),
             "phase": _texts(told["phase"], self.blocks.part),
             "module": _texts(told["module"].map(collapsed), self.blocks.part),
-            "frame": _texts(pd.Series(self.lines), replay.stack),
+            "frame": _texts(pd.Series(self.lines, dtype=object), replay.stack),
             "tensor": pd.factorize(pd.Series(self.blocks.tensors))[0][self.blocks.tensor],
             "stack": replay.stack,
             "alive": replay.alive_after(replay.peak_event),
