@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.results import alone, statistics, verdicts
-from stepscope.results.cells import MeasuredCell, places
-from stepscope.results.mapped import beside
+from stepscope.results.cells import MeasuredCell, beside, places
 from stepscope.results.tables import where
 
 PASS = alone.STEP[2:]  # of which step or pass of a variant a time is

@@ -65,9 +65,9 @@ def read_record(folder: Path) -> dict:
         is_part = isinstance(error.value, dict | list)
         value = "" if is_part else f", not {json.dumps(error.value)[:60]}"
         raise Damaged(f"record.json is damaged: {said}{value}") from None
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, Damaged):
-            raise
+    except Damaged:
+        raise
+    except (ValueError, RecursionError):
         raise Damaged("record.json is damaged (truncated or edited by hand)") from None
 
 
@@ -94,8 +94,7 @@ def check(record: Mapping, name: str, spec: Mapping) -> None:
     for found in (record["machine"]["device"], hardware.get("device", device)):
         if device and found != device:
             raise Damaged(f"record.json is of another device: {found}, not {device}")
-    of_gpu, of_host = (hardware.get(f"{kind}_memory_bytes") for kind in ("gpu", "host"))
-    memory = of_gpu if device == "cuda" else of_host
+    memory = hardware.get("gpu_memory_bytes" if device == "cuda" else "host_memory_bytes")
     for one in record["summary"].get("values", []):
         if memory and one["quantity"].startswith("peak_") and one["value"] > memory:
             said = f"{one['quantity']:.60} is {one['value']:.4g} bytes"
