@@ -65,8 +65,8 @@ def roofline(tables: Tables) -> Figure | None:
     every = pd.concat(shown.values())
     ends = (every["flop"] / every["bytes"]).agg(["min", "max"]) * [0.4, 12]
     subject = words.place(plain.iloc[0]) + "; areas are times"
-    figure, axes = theme.panels(len(shown), 1, 0.6 + 2.1 * len(shown), subject, sharex=True)
-    for panel, (cell, own) in zip(axes[:, 0], shown.items(), strict=True):
+    figure, panels = theme.panels(len(shown), 1, 0.6 + 2.1 * len(shown), subject, sharex=True)
+    for panel, (cell, own) in zip(panels, shown.items(), strict=True):
         precision = tables.row("cells", cell=cell)["precision"]
         most = products.get(precision, math.nan)
         unit, scale = words.rate_unit(most)
@@ -78,8 +78,8 @@ def roofline(tables: Tables) -> Figure | None:
         ridge = most / copies.iloc[0]
         across, up = [ends["min"], ridge, ends["max"]], [roof["min"], most / scale, roof["max"]]
         panel.plot(across, up, label="roof", **marks.DASHED | {"color": colours.MUTED})
-    marks.log_axis(axes[-1, 0].xaxis, *ends)
-    axes[-1, 0].set_xlabel("operations a byte")
+    marks.log_axis(panels[-1].xaxis, *ends)
+    panels[-1].set_xlabel("operations a byte")
     return figure
 
 
