@@ -186,31 +186,17 @@ def checkpoint(tables: Tables) -> Figure | None:
 
     # A rung that takes turns uses what others reserved: only what it allocates is its own.
     every, word = places.peaks(tables, "ladder", places.OWN_PEAKS)
-    peaks = every[every["cell"] == own["cell"].iloc[0]].set_index("variant")["median"]
+    peaks = where(every, cell=own["cell"].iloc[0]).set_index("variant")["median"]
     if peaks.empty:
         return None
 
     unit, scale = words.byte_unit(peaks.max())
     subject = words.place(own.iloc[0])
-
-    figure, panels = theme.panels(
-        1,
-        2,
-        0.8 + 0.24 * len(own),
-        subject,
-        sharey=True,
-    )
-    time, memory = panels
+    figure, (time, memory) = theme.panels(1, 2, 0.8 + 0.24 * len(own), subject, sharey=True)
 
     for at, row in enumerate(in_units(own, 1e-3).to_dict("records")):
         step = [(row["median"], colours.ACCENT)]
-        marks.bar(
-            time,
-            at,
-            step,
-            low=row["low"],
-            high=row["high"],
-        )
+        marks.bar(time, at, step, low=row["low"], high=row["high"])
         peak = peaks.get(row["variant"], 0.0) / scale
         marks.bar(memory, at, [(peak, colours.ACCENT)])
 

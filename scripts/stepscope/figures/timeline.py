@@ -18,7 +18,6 @@ TITLES = {
     "step": "the whole step",
     "one attention": "the attention of one block, and its work as if it began with it",
     "attention": "while the host launches the attention of one block",
-
 }
 MOST_LANES = 8
 SHORT = {  # ranges of our attention, where there is no room for their names

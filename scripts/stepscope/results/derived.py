@@ -86,6 +86,8 @@ def _of_steps(
     is_whole = found["mode"].map(alone.WHOLE) == found["phase"]
     is_slowed = found["cell"].str.contains("/profile/")
     steps = found[(found["quantity"] == "time") & is_whole & ~is_slowed]
+    if steps.empty:
+        return []
 
     def work(cell: MeasuredCell, variant: str, mode: str) -> dict[str, float]:
         """Of a step: what there is in it of each quantity, and whether the burst is another
@@ -106,7 +108,8 @@ def _of_steps(
     known = pd.DataFrame(list(mapped(steps, cells, work, "variant", "mode")), steps.index)
     across_cards = known.pop("across_cards")
     rates = {quantity: _rates(steps, known[quantity], quantity) for quantity in known}
-    rates["share_of_ceiling"]["across_cards"] = across_cards
+    shares = rates["share_of_ceiling"]
+    shares["across_cards"] = across_cards[shares.index]
     return list(rates.values())
 
 
