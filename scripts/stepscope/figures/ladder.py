@@ -172,7 +172,8 @@ def checkpointed(tables: Tables) -> pd.DataFrame:
     """The rungs with checkpoints at the largest place that has any, and those without that they are
     compared with."""
     steps = rungs(tables).dropna(subset="median")
-    place = places.largest(tables, steps[steps["changed"] == "checkpoint"])
+    is_change = (steps["changed"] == "checkpoint") & (steps["after"].fillna("") != "")
+    place = places.largest(tables, steps[is_change])
     own = steps[steps["cell"].isin(place["cell"])]
     return own[own["variant"].isin({*place["variant"], *place["after"]})]
 

@@ -44,7 +44,11 @@ def rendered(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "path", ["h200/report/report.md", "llama/report/report.md", "compare/compare.md"]
+    "path",
+    [
+        *(f"{name}/report/report.md" for name in ("h200", "today", "llama", "own", "devices")),
+        "compare/compare.md",
+    ],
 )
 def test_the_examples_pages_are_what_their_records_give(path, rendered):
     name, _, page = path.partition("/")

@@ -2,7 +2,7 @@
 fused attention."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from stepscope.formulas.footprint import Setup
@@ -12,23 +12,26 @@ from stepscope.report.kit.quantity import Maybe, count
 from stepscope.report.kit.reserve import usable
 
 
-def longest_context(where: Place, attention: str) -> Maybe:
-    """The longest context whose step fits what is usable of a GPU's memory at the batch."""
-    return _most(_longest, where, attention)
+def longest_context(where: Place, **options: str) -> Maybe:
+    """The longest context whose step, plain but for the options, fits what is usable of a GPU's
+    memory at the batch."""
+    return _most(_longest, where, options)
 
 
-def largest_batch(where: Place, attention: str) -> Maybe:
+def largest_batch(where: Place, **options: str) -> Maybe:
     """The largest batch whose step fits that at the place's context; 0 if none does."""
-    return _most(_largest, where, attention)
+    return _most(_largest, where, options)
 
 
-def _most(fitting: Callable[[Setup, int], int], where: Place, attention: str) -> Maybe:
-    """None without a GPU, and of a model of one's own."""
+def _most(fitting: Callable[[Setup, int], int], where: Place, options: Mapping[str, str]) -> Maybe:
+    """None without a GPU, of a model of one's own, and of what the closed form does not know."""
     own = machine(where.data)
     if not own.is_gpu or own.memory is None or where.shape is None:
         return None
-    setup = Setup(where.shape, where.batch, where.context, where.precision, attention, "own")
-    return count(fitting(setup, int(usable(own.memory.value))))
+    given = {"precision": where.precision, **options}
+    given["checkpoint"] = int(given.get("checkpoint", 0))
+    setup = Setup(where.shape, where.batch, where.context, **given)
+    return count(fitting(setup, int(usable(own.memory.value)))) if setup.is_known else None
 
 
 @functools.cache
