@@ -29,7 +29,6 @@ STYLE: dict[Any, Any] = {  # of matplotlib's rcParams
     "axes.titlesize": 8,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.labelsize": 8,
     "axes.labelcolor": colours.INK,
     "figure.labelsize": 8,
     "axes.edgecolor": colours.MUTED,
@@ -56,7 +55,6 @@ STYLE: dict[Any, Any] = {  # of matplotlib's rcParams
     "lines.linewidth": 1.4,
     "lines.markersize": 3.5,
     "figure.facecolor": colours.PAPER,
-    "savefig.facecolor": colours.PAPER,
     "svg.fonttype": "none",
     "svg.hashsalt": "stepscope",
 }

@@ -126,22 +126,18 @@ def parsed(contents: Mapping[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]
     for cell, text in contents.items():
         by_header.setdefault(text.partition(b"\n")[0], {})[cell] = text
     frames, damaged = [pd.DataFrame(columns=["cell"], dtype=str)], {}
-
-    def take(alike: dict[str, bytes]) -> None:
-        """The samples of cells with the same header."""
+    groups = list(by_header.values())
+    for alike in groups:
         try:
             frames.append(_table(alike))
         except (ValueError, OverflowError) as error:  # a whole number may be too large for pandas
-            for cell, text in alike.items():
-                if len(alike) > 1:
-                    take({cell: text})
-                else:
-                    damaged[cell] = f"samples.csv is damaged: {str(error).splitlines()[0]}"
+            if len(alike) > 1:
+                groups += [{cell: text} for cell, text in alike.items()]
+            else:
+                why = f"samples.csv is damaged: {str(error).splitlines()[0]}"
+                damaged |= dict.fromkeys(alike, why)
         else:
-            damaged.update(_impossible(frames[-1]))
-
-    for alike in by_header.values():
-        take(alike)
+            damaged |= _impossible(frames[-1])
     return pd.concat(frames, ignore_index=True), damaged
 
 
