@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.axes import MODES
-from stepscope.results.mapped import beside
+from stepscope.results.cells import beside
 from stepscope.results.tables import where
 
 ALONE = "alone_time"
