@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from stepscope.config.flags import CONFIG, positive
+from stepscope.config.flags import CONFIG, mapping, positive
 from stepscope.measure.own_cell import chosen_attention
 from stepscope.model import own
 from stepscope.yaml_files import read_yaml, unreadable
@@ -65,12 +65,9 @@ def chosen(given: argparse.Namespace) -> tuple[str, dict]:
         raise own.ModelError("give FILE.py:FUNCTION or hf:NAME, or else --models NAME")
     if given.model is not None:
         try:
-            keys = json.loads(given.keys)
-        except ValueError as error:
-            raise own.ModelError(f"--keys {given.keys}: no JSON: {error}") from None
-        if not isinstance(keys, dict):
-            raise own.ModelError(f"--keys {given.keys}: write an object, as '{{\"layers\": 12}}'")
-        return given.model, keys
+            return given.model, mapping(given.keys)
+        except argparse.ArgumentTypeError as error:
+            raise own.ModelError(f"--keys: {error}") from None
     return of_configuration(given.config, given.models)
 
 

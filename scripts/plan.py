@@ -67,9 +67,7 @@ def main() -> None:
             # Also where none is: a GPU without a name, of as much memory as is wanted.
             config["hardware"] = {"gpu": {"gpu_model": "any"}}
         config = validated(config, ROOT / "rules/config.schema.yaml")
-        for one in hardware.hardware_of(config):
-            if not one.measured:
-                continue
+        for one in (each for each in hardware.hardware_of(config) if each.measured):
             cells: list[Cell] = []
             for study in STUDIES:
                 cells += study.cells(config, one.device, one.label, one.threads, one.gpus)
@@ -85,7 +83,7 @@ def lines(cells: list[Cell], memory: float) -> list[str]:
     for name in (*BY_NAME, "all"):
         own = [cell for cell in cells if name in (cell.study, "all")]
         minutes = sum(seconds(cell, memory) for cell in own) / 60
-        most = max(map(peak_of_cell, own), default=0) / 2**30
+        most = max((max(map(peak_bytes, variants(cell))) for cell in own), default=0) / 2**30
         said.append(f"{name:<10} {len(own):>6} {minutes:>8.1f} {most:>9.1f}")
     for cell in cells:
         for spec in variants(cell):
@@ -93,11 +91,6 @@ def lines(cells: list[Cell], memory: float) -> list[str]:
                 what = f"{cell.name} {spec.get('name', '')}".rstrip()
                 said.append(f"will not fit, which is a result (oom): {what}")
     return said
-
-
-def peak_of_cell(cell: Cell) -> int:
-    """The largest of the peaks of its variants, in bytes."""
-    return max(map(peak_bytes, variants(cell)))
 
 
 def variants(cell: Cell) -> list[dict]:

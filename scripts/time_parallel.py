@@ -20,6 +20,7 @@ die_with_starter()
 import sys
 
 import pandas as pd
+from stepscope.axes import PLAIN_STEP
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.config.model_cells import strategy_name
@@ -44,8 +45,7 @@ def main() -> None:
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    options = ("precision", "attention", "compile", "optimizer", "loss", "checkpoint")
-    keys = ("devices", *flags.MODEL, *options, "variants", *flags.BUDGET)
+    keys = ("devices", *flags.MODEL, *PLAIN_STEP, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(
         __doc__, words, studies.PARALLEL, keys, optimizer="fused", steps=6, max_steps=30
     )

@@ -78,8 +78,8 @@ def test_what_cannot_be_described_is_one_line(describe, configuration):
             "give FILE.py:FUNCTION or hf:NAME, or else --models NAME",
         ),
         (["x.py:build"], "x.py:build: there is no file x.py"),
-        (["models/gpt.py:build", "--keys", "layers"], "--keys layers: no JSON"),
-        (["models/gpt.py:build", "--keys", "3"], "--keys 3: write an object"),
+        (["models/gpt.py:build", "--keys", "layers"], "--keys: 'layers' is no mapping in JSON"),
+        (["models/gpt.py:build", "--keys", "3"], "--keys: '3' is no mapping in JSON"),
         (
             ["--models", "large", "--config", configuration],
             "has no model 'large'; under models there are: small, odd",
