@@ -104,11 +104,10 @@ def seconds(cell: Cell, memory: float) -> float:
     fitting = [spec for spec in variants(cell) if peak_bytes(spec) <= memory]
     compiled = sum(spec.get("name") in COMPILED or "compile" in spec for spec in fitting)
     running = COMPILING * compiled + sum(map(series_seconds, fitting))
+    start = START_ON_CPU
     if cell.spec["device"] == "cuda":
         study, lengths = BY_NAME[cell.study], cell.spec.get("lengths", [None])
         start = study.start_seconds + study.variant_seconds * len(fitting) * len(lengths)
-    else:
-        start = START_ON_CPU
     return cell.spec.get("processes", 1) * (start + running)
 
 
