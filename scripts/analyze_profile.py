@@ -25,8 +25,7 @@ def prepared(record: dict, cell: Path) -> Callable[[], Tables]:
     name, layers, phases = record["summary"]["trace"]["file"], _blocks(record), _phases(record)
     if name is None:
         return dict
-    path = cell / "trace" / Path(name).name
-    return lambda: analysis.analyse(analysis.read(path), phases, layers)
+    return lambda: analysis.analyse(analysis.read(cell / "trace" / Path(name).name), phases, layers)
 
 
 def _phases(record: dict) -> list[str] | None:

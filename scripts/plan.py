@@ -31,7 +31,7 @@ OF_GPU, OF_CORE = {"fp32": 40e12, "tf32": 100e12, "": 160e12}, {"fp32": 30e9, ""
 LAUNCHES = {"cuda": 2.7e-3, "cpu": 1e-3}
 # Seconds of a process besides its steps: on a CPU for any study (on a GPU its row in the table says
 # it), and more where something is compiled, with a cell's shared caches.
-START_ON_CPU = 2
+START_ON_CPU = 2.0
 COMPILED, COMPILING = ("compiled", "flex", "flex-flash"), 3
 SHORT = 0.25  # seconds of each series of a ladder beside its turns
 

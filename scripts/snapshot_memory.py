@@ -35,16 +35,15 @@ def main() -> None:
         about = {
             "baselines": found.baselines,
             "capacity": {"total_bytes": total, "free_bytes": free},
-            "snapshot": None,
-            "known": None,
         }
+        named = dict.fromkeys(("snapshot", "known"))
         if found.snapshot:
-            about |= {"recorded": found.recorded, "recorder": found.recorder.name}
-            about |= {"snapshot": "snapshot.pickle", "known": "known.json"}
+            named |= {"snapshot": "snapshot.pickle", "known": "known.json"}
+            named |= {"recorded": found.recorded, "recorder": found.recorder.name}
             with (running.folder / "snapshot.pickle").open("wb") as file:
                 pickle.dump(found.snapshot, file)
             (running.folder / "known.json").write_text(json.dumps(found.known))
-        running.finish([found.found], [memory_steps.NAME], {"memory": about})
+        running.finish([found.found], [memory_steps.NAME], {"memory": about | named})
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:

@@ -50,8 +50,7 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
         __doc__, words, studies.PARALLEL, keys, optimizer="fused", steps=6, max_steps=30
     )
     usual = read_yaml(flags.CONFIG)["parallel"]["strategies"][spec["device"]]
-    named = [{"name": strategy_name(one)} | one for one in usual]
-    spec["variants"] = spec["variants"] or named
+    spec["variants"] = spec["variants"] or [{"name": strategy_name(one)} | one for one in usual]
     for variant in spec["variants"]:
         if wrong := _wrong(variant):
             error(f"--variants: {wrong}")

@@ -10,7 +10,9 @@ step.
 from types import SimpleNamespace
 
 import pandas as pd
+from stepscope.report.kit.data import Data
 from stepscope.results import alone, variants
+from stepscope.results.schema import TABLES
 from stepscope.results.writing import write
 
 GPU, CPU = "gpu-a", "cpu-b"
@@ -46,6 +48,14 @@ def write_tables(folder, gpu=True, cpu=False):
     folder.mkdir(parents=True, exist_ok=True)
     write(folder, {name: pd.DataFrame(rows) for name, rows in merged.items()})
     return folder
+
+
+def planted(data, **instead):
+    """A machine's tables with others in the place of some."""
+    less = Data(data.folder, data.machine)
+    tables = {name: data[name] for name in TABLES} | instead
+    less._read = {(name, None): table for name, table in tables.items()}
+    return less
 
 
 def _joined(*tables):

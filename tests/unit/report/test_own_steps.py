@@ -9,7 +9,6 @@ from common import picked
 from stepscope.axes import BUILT
 from stepscope.report import book
 from stepscope.report.facts import steps as own
-from stepscope.report.kit.data import Data
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import typed
 
@@ -76,8 +75,7 @@ def comparison():
 @pytest.fixture
 def data(gpu):
     """The made-up GPU's tables, and those of two steps of one's own."""
-    found = Data(gpu.folder, gpu.machine)
-    found._read = {name: gpu[name] for name in TABLES}
+    found = {name: gpu[name] for name in TABLES}
     more = [rows_of("base", 0.04, 0.01, "launches"), rows_of("muon", 0.05, 0.049, "gpu")]
     for tables in (*more, comparison()):
         for name, rows in tables.items():
@@ -85,8 +83,8 @@ def data(gpu):
             if "cell" in added and name != "cells":
                 places = typed(pd.DataFrame(tables["cells"]), "cells")
                 added = added.merge(places[["cell", *missing(added)]], on="cell", how="left")
-            found._read[name] = pd.concat([found._read[name], added], ignore_index=True)
-    return found
+            found[name] = pd.concat([found[name], added], ignore_index=True)
+    return made_up.planted(gpu, **found)
 
 
 def missing(frame):

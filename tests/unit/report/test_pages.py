@@ -43,12 +43,10 @@ def pages(data, request):
 )
 def test_each_table_and_each_study_may_be_missing(gpu, cpu, request_for, folders, kind, left_out):
     data = {"gpu": gpu, "cpu": cpu}[kind]
-    less = Data(data.folder, data.machine)
-    less._read = {
-        name: data[name].iloc[:0] if name == left_out else data[name] for name in TABLES
-    }  # read once
-    with_study = {name: table for name, table in less._read.items() if "study" in table}
-    less._read |= {name: table[table["study"] != left_out] for name, table in with_study.items()}
+    tables = {name: data[name].iloc[:0] if name == left_out else data[name] for name in TABLES}
+    with_study = {name: table for name, table in tables.items() if "study" in table}
+    tables |= {name: table[table["study"] != left_out] for name, table in with_study.items()}
+    less = made_up.planted(data, **tables)
     for each in pages(less, request_for(folders["none"])).values():
         assert_sound(each.markdown)
 
@@ -121,15 +119,13 @@ def test_names_of_records_do_no_harm(folders, request_for):
 
 
 def test_a_model_of_ones_own_is_not_told_as_ours(gpu, request_for, folders):
-    less = Data(gpu.folder, gpu.machine)
-    less._read = {name: gpu[name] for name in TABLES}
     own = {
         "reference": "models/gpt.py:build",
         "class": "GPT",
         "d_model": float("nan"),
         "flop_from": "counter",
     }
-    less._read["models"] = gpu["models"].assign(**own)
+    less = made_up.planted(gpu, models=gpu["models"].assign(**own))
     made = pages(less, request_for(folders["none"]))
     assert "a model as it was built" in made["page_one"].markdown
     assert "SwiGLU" not in made["setup"].markdown and "GPT" in made["setup"].markdown
