@@ -4,7 +4,7 @@ is faster than anything can be."""
 import numpy as np
 import pandas as pd
 
-from stepscope.axes import FULL, is_step
+from stepscope.axes import FULL, is_step, option
 from stepscope.formulas import flops
 from stepscope.results import alone, ceilings, data_sheets, models
 from stepscope.results.cells import MeasuredCell, beside, mapped, precision_of
@@ -158,9 +158,14 @@ def _rates(times: pd.DataFrame, work: pd.Series, quantity: str) -> pd.DataFrame:
 
 
 def _energy_of_tokens(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
-    """Joules a token, of cells that run a model."""
+    """Joules a token, of cells that run a model. Those of a step on several devices are of all,
+    each of which has a batch."""
+
+    def tokens(cell: MeasuredCell) -> float:
+        return _tokens(cell) * option(cell.spec, "devices")
+
     joules = where(found, quantity="energy")
-    of_token = joules[NUMBERS].div(mapped(joules, cells, _tokens), axis=0)
+    of_token = joules[NUMBERS].div(mapped(joules, cells, tokens), axis=0)
     return joules.assign(quantity="energy_token", **of_token).dropna(subset="median")
 
 

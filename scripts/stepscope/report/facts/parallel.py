@@ -195,6 +195,11 @@ class Parallel(Chapter):
         """Whether it is because it computes longer."""
         return 0 < self._longer("computing") >= self._longer("idle")
 
+    @cached_property
+    def is_slower_alone(self) -> bool:
+        """Whether most of that is there where one device steps by itself, too."""
+        return 2 * self._longer("alone") >= self._longer("computing")
+
     def _longer(self, part: str) -> float:
         """Seconds that the rank which is waited for has more of a part than the others' mean."""
         if self.waited is None:
