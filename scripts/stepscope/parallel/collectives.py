@@ -31,6 +31,7 @@ def measured(spec: dict, place: Place) -> list[dict]:
     rows: list[dict] = []
     sizes = SIZES[place.device]
     for size in sizes:
+        # Of fp32: a rank's part, and what all have together.
         part = torch.zeros(size // 4 // place.devices, device=place.device)
         whole = part.repeat(place.devices)
         calls = {
@@ -62,10 +63,12 @@ def beside_products(whole: Tensor, alone: float, place: Place) -> dict[str, floa
     product = partial(torch.mm, a, b, out=out)
     once = _seconds(product, place)
     products = partial(repeat, math.ceil(OUTLASTING * alone / once), product)
+
     took = []
     longer = []
     for _ in range(ROUNDS):
         plain = clock.time(products)
+
         place.agreed()
         start = time.perf_counter()
         ended = sending(whole)

@@ -115,7 +115,14 @@ def timed(process: int, spec: dict, place: Place) -> Found:
         step = steps.timed(own, "step", kind, place.clock)
         with attempt(name):
             own.use()
-            samples.run(name, step, is_warmup, mode="step", kind=kind, round=turn if fit else None)
+            samples.run(
+                name,
+                step,
+                is_warmup,
+                mode="step",
+                kind=kind,
+                round=turn if fit else None,
+            )
 
     for group in ladder.groups(ladder.ordered(spec["variants"], process), fit):
         for variant in group:
@@ -123,8 +130,13 @@ def timed(process: int, spec: dict, place: Place) -> Found:
             with attempt(name):
                 works[name] = STRATEGIES[variant["strategy"]](spec | variant, place)
             repeat(max(1, spec["warmup"]), partial(run, name, is_warmup=True))
+
         turns = {name: partial(run, name) for name in works}
-        take_turns(turns, Budget.of(spec), clock=lambda: place.agreed(time.perf_counter()))
+        take_turns(
+            turns,
+            Budget.of(spec),
+            clock=lambda: place.agreed(time.perf_counter()),
+        )
         if ALONE in works:  # what the prediction begins with; the same number on all ranks
             repeat(PHASED, partial(run, ALONE, kind="phased"))
         works.clear()
@@ -143,6 +155,7 @@ def examine(spec: dict, place: Place) -> Examined:
         with attempt(name):
             work = STRATEGIES[variant["strategy"]](spec | variant, place)
             held = {"init": holding(work, before)}
+
             found.checks[name] = computed(work)
             whole_steps(work, spec["warmup"])
             held |= points(work, partial(holding, work, before))
@@ -157,11 +170,19 @@ def examine(spec: dict, place: Place) -> Examined:
                 gpu_alone.energy(
                     partial(whole_steps, work, count), name, found, place.telemetry, count
                 )
+
             for point, sizes in held.items():
                 formulas = work.formulas(shape.parameters, place.devices, point)
                 for part, size in sizes.items():
-                    row = {"variant": name, "point": point, "part": part, "held": size}
-                    found.memory.append(row | {"formula": formulas[part]})
+                    row = {
+                        "variant": name,
+                        "point": point,
+                        "part": part,
+                        "held": size,
+                        "formula": formulas[part],
+                    }
+                    found.memory.append(row)
+
             found.recordings[name] = recorded(partial(whole_steps, work), place)
             del work  # no variable may hold it when memory is given back
         forget(place)
@@ -242,9 +263,13 @@ def step_tables(examined: list[Examined]) -> dict[str, list[dict]]:
                 row = {"variant": name, "rank": rank, "clock": own.clock} | asdict(parts)
                 row["residual"] = own.clock - parts.total - own.outside
                 rows.append(row)
+
                 both = apart.matched(steps_of[rank], references[rank])
                 kernels.append(both.assign(variant=name, rank=rank))
+
     means = pd.DataFrame(rows).groupby(["variant", "rank"], sort=False).mean()
+
+    # By how much the same kernels take longer where something is sent beside them.
     beside = pd.concat(kernels).query("beside > 0")
     beside["slowed"] = beside["own"] - beside["before"]
     beside["category"] = beside["name"].map(category_of)
