@@ -4,7 +4,7 @@ import functools
 import itertools
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,6 +95,20 @@ def points(entry: dict, axes: Iterable[str]) -> list[dict]:
     names = [axis for axis in axes if axis in entry]
     products = itertools.product(*(entry[name] for name in names))
     return [dict(zip(names, values, strict=True)) for values in products]
+
+
+def named(changes: Iterable[dict], name_of: Callable[[dict], str], key: str) -> list[dict]:
+    """Changes as variants, each with its name. Raises ConfigError as check_names() does."""
+    variants = [{"name": name_of(change)} | change for change in changes]
+    check_names([variant["name"] for variant in variants], key)
+    return variants
+
+
+def check_names(names: list[str], key: str) -> None:
+    """Raise ConfigError, with one line, for a name that several variants have."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"{key}: {name} is there twice; remove one")
 
 
 def each_once(cells: Iterable[Cell]) -> list[Cell]:

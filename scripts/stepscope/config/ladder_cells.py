@@ -3,7 +3,7 @@ change of the one before, and the asides."""
 
 from stepscope.axes import NEUTRAL, PLAIN_STEP
 from stepscope.config import ConfigError, own_models
-from stepscope.config.grid import Cell, Target, each_once
+from stepscope.config.grid import Cell, Target, check_names, each_once
 from stepscope.config.model_cells import (
     batch_path,
     check_blocks,
@@ -55,8 +55,7 @@ def comparison_cells(target: Target) -> list[Cell]:
             if name not in steps:
                 known = ", ".join(steps) or "none"
                 raise ConfigError(f"{key}: there is no step {name!r}; steps are: {known}")
-        if len(set(names)) < len(names):
-            raise ConfigError(f"{key}: a step is there twice; remove one")
+        check_names(names, key)
         first = names[0]
         shared = {name: steps[first][name] for name in own_models.GIVEN}
         variants = []
@@ -106,10 +105,9 @@ def rungs_of(changes: list[dict], key: str) -> list[dict]:
     options = {"precision": PLAIN_STEP["precision"]}
     for change in changes:
         options = options | change
-        name = _name(change)
-        if name in [rung["name"] for rung in rungs]:
-            raise ConfigError(f"{key}: there are two rungs {name}; remove one")
-        rungs.append(_variant(name, options, rungs[-1]["name"] if rungs else None))
+        after = rungs[-1]["name"] if rungs else None
+        rungs.append(_variant(_name(change), options, after))
+    check_names([rung["name"] for rung in rungs], key)
     return rungs
 
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from stepscope.axes import BUILT, NEUTRAL
 from stepscope.config import Complaints, ConfigError, own_models, recordings
-from stepscope.config.grid import Cell, Target, each_once, options_path, points
+from stepscope.config.grid import Cell, Target, each_once, named, options_path, points
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.model.shape import ModelShape
 
 # In this order in a command, whatever the configuration's.
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")
+BYTES = 256  # different tokens of the learning study, and the least of its vocabulary
 # In this order in a cell's path.
 AXES = (
     "size",
@@ -38,8 +39,7 @@ def timing_cells(target: Target) -> list[Cell]:
 def parallel_cells(target: Target) -> list[Cell]:
     """The cells of the grid of several devices, in the configuration's order; not those that ask
     for more GPUs than the machine has."""
-    strategies = target.settings["strategies"][target.device]
-    variants = [{"name": strategy_name(one)} | one for one in strategies]
+    variants = strategies(target.settings, target.device)
     cells = training_cells(target, {"variants": variants} | timed_steps(target))
     most = target.gpus if target.device == "cuda" else None
     return [cell for cell in cells if most is None or cell.spec.get("devices", 1) <= most]
@@ -52,19 +52,32 @@ def learning_cells(target: Target) -> list[Cell]:
     by itself.
     """
     sizes_alone = replace(target, config=target.config | {"models": {}})
-    variants = [{"name": learner_name(one)} | one for one in target.settings["variants"]]
-    settings = {"vocab_size": 256, "variants": variants}
+    settings = {"vocab_size": BYTES, "variants": learners(target.settings)}
     return training_cells(sizes_alone, settings | of_device(target, "processes", "steps"))
 
 
-def learner_name(variant: dict) -> str:
+def learners(settings: dict) -> list[dict]:
+    """The variants of the learning study by its settings. Raises ConfigError for equal names."""
+    return named(settings["variants"], _learner, "config key learning.variants")
+
+
+def strategies(settings: dict, device: str) -> list[dict]:
+    """The variants of several devices by their study's settings. Raises ConfigError likewise."""
+    key = f"config key parallel.strategies.{device}"
+    return named(settings["strategies"][device], _strategy, key)
+
+
+def _learner(variant: dict) -> str:
     """What a variant of the learning study is called: `bf16`, `fp16-scaled`."""
-    chosen = {key: value for key, value in variant.items() if value is not False}
-    values = ["scaled" if key == "scaled" else str(value) for key, value in chosen.items()]
-    return "-".join(values)
+    values = [
+        "scaled" if value is True else str(value)
+        for value in variant.values()
+        if value is not False
+    ]
+    return "-".join(values) or "plain"
 
 
-def strategy_name(strategy: dict) -> str:
+def _strategy(strategy: dict) -> str:
     """What a variant of several devices is called: `overlapped`, `overlapped-ctas=8`."""
     changed = [f"{key}={value}" for key, value in strategy.items() if key != "strategy"]
     return "-".join([strategy["strategy"], *changed])

@@ -75,7 +75,8 @@ def judged(ends: pd.DataFrame, firsts: Mapping[str, str]) -> pd.DataFrame:
     learning = ends.join(found["is_lost"].rename("never"), on=SERIES).query("not never")
     others = learning[~is_first[learning.index]]
     ratios = _between(others, others["held_out"] / others["first"])
-    said = verdicts.judged(ratios, np.full(len(ratios), verdicts.MARGIN), np.zeros(len(ratios)))
+    of_machine = ratios.index.get_level_values("machine").to_numpy()
+    said = verdicts.judged(ratios, np.full(len(ratios), verdicts.MARGIN), of_machine)
     said = said.rename(columns={"low": "ratio_low", "high": "ratio_high"}).drop(columns="p")
     losses = statistics.interval(_between(learning, learning["held_out"]))
     found = found.join(losses).join(said)

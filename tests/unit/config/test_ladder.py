@@ -107,7 +107,7 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
         ),
         (
             {"rungs": [{"precision": "fp32"}, {"precision": "fp32"}]},
-            "ladder.rungs.cuda: there are two rungs fp32",
+            "ladder.rungs.cuda: fp32 is there twice",
         ),
     ],
 )

@@ -85,7 +85,7 @@ def test_the_programs_take_these_cells_by_flags(make):
             ["base", "gone"],
             "compare.0: there is no step 'gone'; steps are: base, muon, long",
         ),
-        (STEPS, ["base", "base"], "compare.0: a step is there twice"),
+        (STEPS, ["base", "base"], "compare.0: base is there twice"),
         (STEPS, ["base", "long"], "compare.0: long has another context or batch than base"),
         ({"nano": {"build": "a.py:b"}}, [], "steps.nano: a size or a model has that name, too"),
         ({"x": {"build": "a.py"}}, [], "steps.x: model 'a.py': write FILE.py:FUNCTION"),

@@ -48,6 +48,28 @@ def test_learning_trains_its_variants_on_bytes(make_config):
     assert cell.spec["vocab_size"] == 256 and config["model"]["vocab_size"] != 256
 
 
+@pytest.mark.parametrize(
+    "variants, twice",
+    [
+        ([{"precision": "bf16"}, {"precision": "bf16"}], "bf16"),
+        ([{"precision": "fp16", "scaled": False}, {"precision": "fp16"}], "fp16"),
+        ([{"scaled": False}, {"scaled": False}], "plain"),
+    ],
+)
+def test_learning_has_each_variant_once(variants, twice, make_config):
+    config = make_config()
+    config["learning"]["variants"] = variants
+    with pytest.raises(ConfigError, match=rf"learning\.variants: {twice} is there twice"):
+        LEARNING.cells(config, "cpu", "machine", 1)
+
+
+def test_several_devices_have_each_strategy_once(make_config):
+    config = make_config()
+    config["parallel"]["strategies"]["cpu"] = [{"strategy": "alone"}, {"strategy": "alone"}]
+    with pytest.raises(ConfigError, match=r"parallel\.strategies\.cpu: alone is there twice"):
+        PARALLEL.cells(config, "cpu", "machine", 1)
+
+
 def test_learning_has_no_models_of_ones_own(make_config):
     config = make_config(models={"mine": {"hf": "llama"}})
     config["learning"]["grid"]["cpu"][0]["size"] = ["mine"]
