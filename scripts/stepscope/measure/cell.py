@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from stepscope import files
-from stepscope.config.code_digest import Sources, modules_of
+from stepscope.config.code_digest import Sources, modules_of, packages_of
 from stepscope.config.flags import Settings
 from stepscope.config.grid import command_of
 from stepscope.machine import gpus, identity, locks, process
@@ -48,7 +48,7 @@ class Measurement(contextlib.AbstractContextManager):
     ):
         self.spec = spec
         self._settings = settings
-        self._tools = tools
+        self._tools = (*tools, *packages_of(spec))
         self._files = files
         self._command = command_of(program, spec)
         self._device = spec["device"]

@@ -32,10 +32,12 @@ class About:
 class Attention(About):
     """keeps: what it saves for the backward pass: the "scores", or what a "fused" kernel needs;
     `stepscope.formulas.footprint` has a list of each. masks_window: whether it is told of a sliding
-    window by a mask of (context x context)."""
+    window by a mask of (context x context). package: of Python, whose kernels it runs where that is
+    installed."""
 
     keeps: Literal["scores", "fused"]
     masks_window: bool
+    package: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

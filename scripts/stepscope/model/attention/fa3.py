@@ -11,8 +11,9 @@ ABOUT = Attention(
     takes_away="scores",
     keeps="fused",
     masks_window=False,
+    package="flash-attn-3",
 )
-RIVAL = Rival("flash_attn_interface", "flash-attn-3")
+RIVAL = Rival("flash_attn_interface", ABOUT.package)
 
 __all__ = ["attention", "check", "unsupported"]
 

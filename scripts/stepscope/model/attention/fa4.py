@@ -11,8 +11,9 @@ ABOUT = Attention(
     takes_away="scores",
     keeps="fused",
     masks_window=False,
+    package="flash-attn-4",
 )
-RIVAL = Rival("flash_attn.cute", "flash-attn-4")
+RIVAL = Rival("flash_attn.cute", ABOUT.package)
 
 __all__ = ["attention", "check", "unsupported"]
 

@@ -15,6 +15,7 @@ ABOUT = Attention(
     takes_away="scores",
     keeps="fused",
     masks_window=False,
+    package="flash-attn-4",
 )
 
 __all__ = ["attention", "check", "unsupported"]
