@@ -24,7 +24,7 @@ from stepscope.measure.found import Found, Outcome, chosen
 from stepscope.measure.samples import Budget, series, take_turns
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, compiled_loss, is_compiled, unsupported
+from stepscope.measure.workload import Workload, compiled_loss, is_compiled
 from stepscope.model.about import Optimizer
 from stepscope.model.chosen import load, said
 from stepscope.model.shape import ModelShape
@@ -204,8 +204,6 @@ class _Process(steps.Process):
         """A variant's workload. Where a model of one's own cannot have the attention of a rung,
         that rung alone is unsupported: those above it go without, as its reason says."""
         spec = spec_of(self._spec, variant)
-        if reason := unsupported(spec):
-            raise models.Unsupported(reason)
         try:
             work = steps.made(spec, name, self.found)
         except models.Unsupported:

@@ -18,7 +18,7 @@ from stepscope.measure.found import Found
 from stepscope.measure.ladder import spec_of
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, unsupported, workload
+from stepscope.measure.workload import Workload, workload
 
 BYTES = 256  # different tokens
 EVERY = 10  # of so many files the last is held out
@@ -90,8 +90,6 @@ def of_frequencies(lessons: Tensor, exam: Tensor) -> float:
 def trained(spec: dict, lessons: Tensor, exam: Tensor) -> dict:
     """Of a variant its `curve` ((steps, mean training loss)), its `held_out` loss, and that of the
     `frequencies` alone; None for what is no finite number. Raises models.Unsupported."""
-    if reason := unsupported(spec):
-        raise models.Unsupported(reason)
     work = workload(spec)
     is_scaled = spec.get("scaled", False)
     if is_scaled and not isinstance(work.optimizer, torch.optim.Optimizer):

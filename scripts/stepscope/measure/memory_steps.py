@@ -18,7 +18,7 @@ from stepscope.measure.memory_recorders import add_segments, recorder
 from stepscope.measure.samples import PhaseTimes, Samples
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, unsupported
+from stepscope.measure.workload import Workload
 from stepscope.model import ranges
 
 NAME = "step"  # of the only variant
@@ -73,9 +73,8 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
     memory.reset_peaks(spec["device"])
     try:
         with caught(run.outcome):
-            reason = COMPILED if option(spec, "compile") != "none" else unsupported(spec)
-            if reason:
-                raise models.Unsupported(reason)
+            if option(spec, "compile") != "none":
+                raise models.Unsupported(COMPILED)
             run.prepare()
             for _ in range(spec["warmup"]):
                 run.one(warmup=True)

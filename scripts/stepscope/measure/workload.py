@@ -249,8 +249,10 @@ def aside() -> Iterator[None]:
 
 
 def workload(spec: dict) -> Workload:
-    """The workload of a spec. Raises models.Unsupported where a model of one's own refuses its
-    options, ModelError for a step of one's own that cannot be."""
+    """The workload of a spec. Raises models.Unsupported where this machine, or a model of one's
+    own, refuses its options, ModelError for a step of one's own that cannot be."""
+    if reason := unsupported(spec):
+        raise models.Unsupported(reason)
     if "step" in spec:  # by name, so that no other cell depends on it
         return importlib.import_module(OF_STEP).StepWorkload(spec)
     return GraphedWorkload(spec) if _compilation(spec).replays else Workload(spec)
