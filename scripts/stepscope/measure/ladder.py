@@ -13,10 +13,11 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 
-from stepscope.axes import option
+from stepscope.axes import PLAIN_STEP, option
 from stepscope.formulas import footprint, footprint_peak
 from stepscope.machine.process import available_memory
 from stepscope.measure import gpu_alone, memory, models, steps
@@ -55,27 +56,18 @@ def fit_together(spec: dict, free: int) -> bool:
     kept = 0
     transient = []
     for variant in spec["variants"]:
-        options = spec_of(spec, variant)
-        setup = footprint.Setup(
-            shape,
-            spec["batch"],
-            spec["context"],
-            options["precision"],
-            attention="naive" if option(options, "attention") == "naive" else "sdpa",
-            optimizer=_known_optimizer(option(options, "optimizer")),
-            loss=option(options, "loss"),
-        )
+        options = PLAIN_STEP | spec_of(spec, variant)
+        names = ("precision", "attention", "optimizer", "loss")
+        known: dict[str, Any] = {name: options[name] for name in names}
+        if said("optimizer", known["optimizer"], Optimizer).workspace is None:
+            known["optimizer"] = "torch"  # the one that needs most of those that are known
+        setup = footprint.Setup(shape, spec["batch"], spec["context"], **known)
         of_step = footprint_peak.peak(setup, "step").bytes - of_weights
         transient.append(of_step)
         kept += of_weights
-        if load("compile", option(options, "compile")).COMPILATION.replays:
+        if load("compile", options["compile"]).COMPILATION.replays:
             kept += of_step  # the graphs' pools stay
     return kept + max(transient) <= HEADROOM * free
-
-
-def _known_optimizer(name: str) -> str:
-    """The optimizer, if the closed form knows what it needs; else the one that needs most."""
-    return "torch" if said("optimizer", name, Optimizer).workspace is None else name
 
 
 def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:

@@ -71,7 +71,9 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
     run = Recording(spec, telemetry)
     mode = option(spec, "mode")
     memory.reset_peaks(spec["device"])
-    try:
+    with contextlib.ExitStack() as ending:
+        ending.callback(ranges.turn_on, None)
+        ending.callback(run.recorder.abandon)
         with caught(run.outcome):
             if option(spec, "compile") != "none":
                 raise models.Unsupported(COMPILED)
@@ -81,18 +83,10 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
             run.begin_measured()
             for _ in range(spec["steps"]):
                 run.one(warmup=False)
-    except Exception:
-        run.recorder.abandon()
-        raise
-    finally:
-        ranges.turn_on(None)
-    peaks = memory.peaks(spec["device"])
-    run.found.sizes(NAME, peaks, mode=mode)
-    run.found.status(NAME, run.outcome, mode=mode)
-    if run.outcome.status == "unsupported":  # nothing ran
-        run.recorder.abandon()
-    else:
-        run.end()
+        run.found.sizes(NAME, memory.peaks(spec["device"]), mode=mode)
+        run.found.status(NAME, run.outcome, mode=mode)
+        if run.outcome.status != "unsupported":  # else nothing ran
+            run.end()
     return run
 
 

@@ -2,7 +2,6 @@
 optimizer, and torch's global settings are as its file left them."""
 
 import contextlib
-import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stepscope.axes import MODES
 from stepscope.config.own_models import keys_of
-from stepscope.measure import memory
+from stepscope.measure import memory, models
 from stepscope.measure.clock import Around, Clock
 from stepscope.measure.workload import Workload
 from stepscope.model.own import stepping
@@ -98,13 +97,12 @@ class Built:
 
     def __init__(self, module: nn.Module, path: str | None):
         self.module = module
-        self._inside = re.compile(rf"^{re.escape(path)}\.(?=\d+\.)" if path else "(?!)")
+        self._path = path
         self.blocks = list(module.get_submodule(path).children()) if path else []
 
     def named_parameters(self) -> list[tuple[str, Tensor]]:
-        """(name, parameter); a block's begins with `blocks.` and its number."""
-        named = self.module.named_parameters()
-        return [(self._inside.sub("blocks.", name), parameter) for name, parameter in named]
+        """(name, parameter)."""
+        return models.named_parameters(self.module, self._path)
 
 
 class StepWorkload(Workload):
