@@ -59,8 +59,8 @@ class Target:
         return self.config[self.study]
 
     @property
-    def common(self) -> dict:
-        """What the specs of all cells have."""
+    def _common(self) -> dict:
+        """What the specs of all cells end with."""
         return {
             "seed": self.config["model"]["seed"],
             "threads": self.threads,
@@ -68,13 +68,13 @@ class Target:
         }
 
     def cell(self, place: str, spec: dict, size: str | None = None) -> Cell:
-        """The study's cell in the folder `place`; `spec` without the study's name."""
+        """The study's cell in the folder `place`; `spec` without what all cells have."""
         return Cell(
             name=f"{self.hardware}/{self.study}/{place}",
             study=self.study,
             size=size,
             program=self.program,
-            spec={"study": self.study, **spec},
+            spec={"study": self.study, **spec, **self._common},
         )
 
 
@@ -109,6 +109,14 @@ def check_names(names: list[str], key: str) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"{key}: {name} is there twice; remove one")
+
+
+def check_known(name: str, known: Iterable[str], key: str, kind: str = "size") -> None:
+    """Raise ConfigError, with one line, for a name that is not among those known of a kind."""
+    if name not in known:
+        names = ", ".join(known) or "none"
+        told = f"there is no {kind} {name!r}; add it to the configuration, or choose from {names}"
+        raise ConfigError(f"{key}: {told}")
 
 
 def each_once(cells: Iterable[Cell]) -> list[Cell]:

@@ -1,12 +1,11 @@
 """Cells that run the model: one for each point of size x context x precision and the options."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
 from stepscope.axes import BUILT, NEUTRAL
 from stepscope.config import Complaints, ConfigError, own_models, recordings
-from stepscope.config.grid import Cell, Target, each_once, named, options_path, points
+from stepscope.config.grid import Cell, Target, check_known, each_once, named, options_path, points
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.model.shape import ModelShape
 
@@ -103,9 +102,8 @@ def step_cells(target: Target, settings: dict) -> list[Cell]:
     """A cell of the study for each step of one's own."""
     found = []
     for name, step in own_models.steps(target.config).items():
-        spec = {**step, **settings, **target.common}
         place = f"{name}/ctx{step['context']}/{BUILT}{batch_path(step, target)}"
-        found.append(target.cell(place, spec, name))
+        found.append(target.cell(place, step | settings, name))
     return found
 
 
@@ -158,7 +156,7 @@ def training_cells(target: Target, settings: dict) -> list[Cell]:
                 wrong.note(f"{key}: its cells have no {axis}; remove it")
         for point in points(entry, target.axes):
             with wrong.noted():
-                check_size(point["size"], models, key)
+                check_known(point["size"], models, key)
                 cells.append(_cell(target, point, models[point["size"]], settings, key))
     wrong.tell()
     return each_once(cells)
@@ -179,7 +177,6 @@ def _cell(target: Target, point: dict, model: dict, settings: dict, key: str) ->
         "batch": batch,
         "precision": precision,
         **settings,
-        **target.common,
         **recordings.in_spec(target.study, options),
     }
     return target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size)
@@ -234,12 +231,3 @@ def models_of(config: dict) -> dict[str, dict]:
             raise ConfigError(f"config key sizes.{name}: {error}") from None
         result[name] = {key: own[key] for key in SHAPE} | own
     return result | own_models.specs(config)
-
-
-def check_size(name: str, known: Iterable[str], key: str) -> None:
-    """Raise ConfigError for a name that is not among those known of sizes and own models."""
-    if name not in known:
-        raise ConfigError(
-            f"{key}: there is no size {name!r}; add it to the configuration, or choose from"
-            f" {', '.join(known)}"
-        )

@@ -99,11 +99,11 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
         ),
         (
             {"asides": [{"after": "fp4", "checkpoint": [1]}]},
-            "there is no rung 'fp4'; the rungs are fp32, tf32,",
+            "there is no rung 'fp4'; add it to the configuration, or choose from fp32, tf32,",
         ),
         (
             {"places": [SMALL | {"start": "fp4"}]},
-            "ladder.places.cuda: start: there is no rung 'fp4'; the rungs are fp32,",
+            "ladder.places.cuda: start: there is no rung 'fp4'; add it to the configuration, or choose",
         ),
         (
             {"rungs": [{"precision": "fp32"}, {"precision": "fp32"}]},

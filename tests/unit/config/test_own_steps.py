@@ -83,7 +83,8 @@ def test_the_programs_take_these_cells_by_flags(make):
         (
             STEPS,
             ["base", "gone"],
-            "compare.0: there is no step 'gone'; steps are: base, muon, long",
+            "compare.0: there is no step 'gone'; add it to the configuration, or choose from base, "
+            "muon, long",
         ),
         (STEPS, ["base", "base"], "compare.0: base is there twice"),
         (STEPS, ["base", "long"], "compare.0: long has another context or batch than base"),
