@@ -103,7 +103,7 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
         ),
         (
             {"places": [SMALL | {"start": "fp4"}]},
-            "ladder.places.cuda: start: there is no rung 'fp4'; add it to the configuration, or choose",
+            "ladder.places.cuda: start: there is no rung 'fp4'; add it to the configuration",
         ),
         (
             {"rungs": [{"precision": "fp32"}, {"precision": "fp32"}]},
