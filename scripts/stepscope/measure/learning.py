@@ -49,10 +49,10 @@ def texts() -> tuple[bytes, bytes]:
     files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
     if len(files) < EVERY:
         raise models.Unsupported("Python's standard library has no sources here")
-    held_out = files[EVERY - 1 :: EVERY]
-    others = sorted(set(files) - set(held_out))
-    of_both = [[each.read_bytes() for each in part] for part in (others, held_out)]
-    return b"\n".join(of_both[0]), b"\n".join(of_both[1])
+    contents = [path.read_bytes() for path in files]
+    held_out = contents[EVERY - 1 :: EVERY]
+    del contents[EVERY - 1 :: EVERY]
+    return b"\n".join(contents), b"\n".join(held_out)
 
 
 def batches(spec: dict, order: int) -> tuple[Tensor, Tensor]:
@@ -71,12 +71,12 @@ def batches(spec: dict, order: int) -> tuple[Tensor, Tensor]:
             )
         whole = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         windows = whole.unfold(0, shape[1], spec["context"])
-        chosen = torch.randperm(len(windows), generator=drawn)
-        chosen = chosen[torch.arange(count * shape[0]) % len(windows)]
-        found.append(windows[chosen].view(count, *shape))
+        mixed = windows[torch.randperm(len(windows), generator=drawn)]
+        again = torch.arange(count * shape[0]) % len(windows)
+        found.append(mixed[again].view(count, *shape).to(spec["device"]))
     lessons, exam = found
-    ordered = torch.randperm(len(lessons), generator=torch.Generator().manual_seed(order))
-    return lessons[ordered].to(spec["device"]), exam.to(spec["device"])
+    in_order = torch.randperm(len(lessons), generator=torch.Generator().manual_seed(order))
+    return lessons[in_order.to(lessons.device)], exam
 
 
 def of_frequencies(lessons: Tensor, exam: Tensor) -> float:
