@@ -40,8 +40,10 @@ def parallel_cells(target: Target) -> list[Cell]:
     for more GPUs than the machine has."""
     variants = strategies(target.settings, target.device)
     cells = training_cells(target, {"variants": variants} | timed_steps(target))
-    most = target.gpus if target.device == "cuda" else None
-    return [cell for cell in cells if most is None or cell.spec.get("devices", 1) <= most]
+    machine = target.machine
+    if machine.device == "cpu" or not machine.measured:
+        return cells
+    return [cell for cell in cells if cell.spec.get("devices", 1) <= machine.gpus]
 
 
 def learning_cells(target: Target) -> list[Cell]:
@@ -150,11 +152,11 @@ def training_cells(target: Target, settings: dict) -> list[Cell]:
     cells: list[Cell] = []
     wrong = Complaints()
     for place, entry in enumerate(target.settings["grid"][target.device]):
-        key = f"config key {target.study}.grid.{target.device}.{place}"
+        key = f"config key {target.study.name}.grid.{target.device}.{place}"
         for axis in entry:
-            if axis not in target.axes:
+            if axis not in target.study.axes:
                 wrong.note(f"{key}: its cells have no {axis}; remove it")
-        for point in points(entry, target.axes):
+        for point in points(entry, target.study.axes):
             with wrong.noted():
                 check_known(point["size"], models, key)
                 cells.append(_cell(target, point, models[point["size"]], settings, key))
@@ -177,7 +179,7 @@ def _cell(target: Target, point: dict, model: dict, settings: dict, key: str) ->
         "batch": batch,
         "precision": precision,
         **settings,
-        **recordings.in_spec(target.study, options),
+        **recordings.in_spec(target.study.name, options),
     }
     return target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size)
 

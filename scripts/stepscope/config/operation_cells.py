@@ -18,7 +18,7 @@ def attention_cells(target: Target) -> list[Cell]:
     """
     result = []
     for entry in target.settings["grid"][target.device]:
-        for point in points(entry, target.axes):
+        for point in points(entry, target.study.axes):
             shape = _shape(entry, point, f"config key attention.grid.{target.device}")
             spec = {
                 "variants": [{"name": name} for name in entry["implementation"]],

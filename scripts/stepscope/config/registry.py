@@ -10,8 +10,7 @@ from pathlib import Path
 
 from stepscope.config import Complaints, ConfigError, own_models
 from stepscope.config.code_digest import SCRIPTS, Sources, modules_of, packages_of
-from stepscope.config.grid import Cell, command_of
-from stepscope.config.studies import Study
+from stepscope.config.grid import Cell, Study, command_of
 from stepscope.machine import identity
 from stepscope.machine.labels import Hardware
 
@@ -70,9 +69,7 @@ class Registry:
         wrong.tell()
 
     def _planned(self, study: Study, one: Hardware) -> list[Cell]:
-        cells = study.cells(
-            self.config, one.device, one.label, one.threads, one.gpus if one.measured else None
-        )
+        cells = study.cells(self.config, one)
         if not one.measured:
             for part in ["record.json", "analysis"] if study.analysis else ["record.json"]:
                 cells = [cell for cell in cells if (self.results / cell.name / part).exists()]

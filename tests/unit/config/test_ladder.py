@@ -4,6 +4,7 @@ import pytest
 from stepscope.config import ConfigError
 from stepscope.config.code_digest import modules_of
 from stepscope.config.studies import LADDER
+from stepscope.machine.labels import Hardware
 
 SMALL = {"size": "small", "context": 128}
 
@@ -11,7 +12,7 @@ SMALL = {"size": "small", "context": 128}
 def laid_out(make_config, device="cuda", **changes):
     config = make_config()
     config["ladder"] = config["ladder"] | {key: {device: value} for key, value in changes.items()}
-    return LADDER.cells(config, device, "machine", 1)
+    return LADDER.cells(config, Hardware("machine", device, 1))
 
 
 def test_each_rung_changes_one_thing_of_the_one_before(make_config):

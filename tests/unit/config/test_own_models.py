@@ -51,7 +51,7 @@ def config(make_config, folder):
 
 
 def cells_of(study, config):
-    return study.cells(config, "cpu", "machine", 1)
+    return study.cells(config, Hardware("machine", "cpu", 1))
 
 
 def registry(config):

@@ -40,7 +40,7 @@ def forget():
 
 
 def cells(study, config):
-    return {cell.name: cell.spec for cell in study.cells(config, "cpu", "machine", 1)}
+    return {cell.name: cell.spec for cell in study.cells(config, Hardware("machine", "cpu", 1))}
 
 
 def test_each_step_is_timed_profiled_and_its_memory_recorded(make):

@@ -197,7 +197,7 @@ def test_a_copy_that_is_replaced_changes_the_plan(elsewhere, tmp_path):
 def test_a_cell_that_lacks_a_part_is_not_there(make_config, tmp_path):
     names = [
         cell.name
-        for cell in MEMORY.cells(make_config(), "cuda", "old", 1)
+        for cell in MEMORY.cells(make_config(), Hardware("old", "cuda", 1))
         if "mode" not in cell.spec
     ]
     for name in names:
