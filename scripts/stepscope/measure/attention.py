@@ -23,7 +23,7 @@ from torch import Tensor
 from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS, LOWER_RIGHT
 from stepscope.measure import memory, precision, steps
 from stepscope.measure.clock import Clock, time_queued
-from stepscope.measure.found import Found, Outcome, Place
+from stepscope.measure.found import Call, Found, Outcome, Place
 from stepscope.measure.models import Unsupported
 from stepscope.measure.samples import PhaseTimes, Step, take_turns
 from stepscope.measure.steps import caught
@@ -247,7 +247,7 @@ def _inputs(spec: dict, length: int) -> list[Tensor]:
     return made
 
 
-def _timer(clock: Clock, device: str) -> Callable[[Callable[[], object]], float]:
+def _timer(clock: Clock, device: str) -> Callable[[Call], float]:
     """What times a pass in seconds: on a GPU after its L2 cache was overwritten, twice over."""
     if device == "cpu":
         return clock.time

@@ -257,11 +257,10 @@ class _Process(steps.Process):
         gpu_alone.energy(steps.free(self._works[name]), name, self.found, self._telemetry)
 
     def _host_free(self, name: str) -> None:
-        of_process = self._samples, self.found, self._budget.seconds
-        gpu_alone.host_free(self._works[name], name, *of_process)
+        gpu_alone.host_free(self._works[name], name, self._samples, self._budget.seconds)
 
     def _counted(self, name: str) -> None:
-        gpu_alone.counted(self._works[name], name, self._samples, self.found, self._device)
+        gpu_alone.counted(self._works[name], name, self._samples, self._device)
 
     def _built_again(self, name: str, variant: dict) -> None:
         """Count what a variant launches, after it was let go of."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from stepscope.axes import option
 from stepscope.measure import memory, models, steps
 from stepscope.measure.clock import Clock
-from stepscope.measure.found import Found, Outcome
+from stepscope.measure.found import Outcome
 from stepscope.measure.memory_observed import Observed, Parts, address, described
 from stepscope.measure.memory_recorders import add_segments, recorder
 from stepscope.measure.samples import PhaseTimes, Samples
@@ -25,7 +25,7 @@ NAME = "step"  # of the only variant
 COMPILED = "which part of a compiled model allocates is not seen; its peaks are those of the ladder"
 
 
-def gradients(work: Workload) -> list[tuple[str, Tensor]]:
+def gradients(work: Workload) -> models.NamedTensors:
     """(the parameter's name, its gradient), of those that have one now."""
     return [
         (name, tensor.grad)
@@ -34,7 +34,7 @@ def gradients(work: Workload) -> list[tuple[str, Tensor]]:
     ]
 
 
-def optimizer_state(work: Workload) -> list[tuple[str, Tensor]]:
+def optimizer_state(work: Workload) -> models.NamedTensors:
     """(the parameter's name, a tensor that the optimizer keeps for it)."""
     names = {parameter: name for name, parameter in work.model.named_parameters()}
     known = {address(tensor) for _, tensor in gradients(work)}
@@ -104,7 +104,7 @@ class Recording:
         self._samples = Samples(telemetry)
         self._steps = 0
         self.outcome = Outcome()
-        self.found = Found(rows=self._samples.rows)
+        self.found = self._samples.found
         self.snapshot: dict = {}
         self.known: dict = {}
         self.baselines: dict = {}
@@ -218,7 +218,7 @@ class Recording:
             self._marks.append((self.recorder.mark(), *now))
         self._part = phase, module
 
-    def _note(self, category: str, tensors: list[tuple[str, Tensor]], before: bool = False) -> None:
+    def _note(self, category: str, tensors: models.NamedTensors, before: bool = False) -> None:
         """Remember where tensors are now, or were already when the recording began."""
         mark = None if before else self.recorder.mark()
         for name, tensor in tensors:

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from stepscope import files
@@ -20,12 +20,18 @@ from stepscope.machine import identity, process
 from stepscope.measure import record as cell_record
 from stepscope.measure import scratch
 from stepscope.measure.found import Found, Outcome
-from stepscope.measure.nsys_options import attempts
 from stepscope.trace import TraceError, nsys_export
 
 NAME = "step"  # of the only variant
 
 _PROGRESS = re.compile(r"\[=*>?\s*\d*%|^\[\d+/\d+\]|^Processing (\d+ )?events")
+# What is known to help where a driver and an nsys give an empty capture: kernels traced by
+# software, no capture range.
+REMEDIES: dict[str, dict[str, tuple[str, str]]] = {
+    "as configured": {},
+    "kernels traced by software": {"trace": ("cuda", "cuda-sw")},
+    "without a capture range": {"capture-range": ("cudaProfilerApi", "none")},
+}
 
 
 def missing(device: str) -> str | None:
@@ -80,6 +86,44 @@ def record(
     found = Found()
     found.status(NAME, Outcome("unsupported", reason), mode=option(spec, "mode"))
     return found
+
+
+def options(spec: dict) -> dict[str, str]:
+    """Options of `nsys profile` for a spec: CUDA and NVTX inside the capture range, no sampling of
+    the processor.
+
+    Python's backtraces come with those of the CUDA calls, and nsys unwinds these only while it
+    samples the processor.
+    """
+    chosen = NSYS_NEUTRAL | spec
+    stacks = {"python-backtrace": "cuda", "cudabacktrace": "kernel:0", "sample": "process-tree"}
+    found = {
+        "trace": chosen["nsys_trace"],
+        "capture-range": "cudaProfilerApi",
+        "capture-range-end": "stop",
+        "sample": "none",
+        "cpuctxsw": "none",
+        "cuda-graph-trace": chosen["nsys_cuda_graph_trace"],
+        "force-overwrite": "true",
+    }
+    if "nsys_python_backtrace" in spec:
+        found |= stacks
+    if "nsys_pytorch" in spec:
+        found["pytorch"] = spec["nsys_pytorch"]
+    if "nsys_cuda_memory_usage" in spec:
+        found["cuda-memory-usage"] = "true"
+    return found
+
+
+def attempts(spec: dict) -> Iterator[tuple[str, dict[str, str]]]:
+    """(what is tried, options), the configured ones first."""
+    for name, changes in REMEDIES.items():
+        changed = options(spec)
+        for key, (before, after) in changes.items():
+            changed[key] = changed[key].replace(before, after, 1)
+        if changed["capture-range"] == "none":
+            del changed["capture-range-end"]
+        yield name, changed
 
 
 def _found_in(place: Path) -> Found:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from stepscope.measure import precision
 from stepscope.measure.models.transformer import Model
-from stepscope.measure.precision import attempt, names_of
+from stepscope.measure.precision import Tables, attempt, names_of
 from stepscope.model.losses.own import cross_entropy
 
 FORMATS = ("fp16", "bf16")
@@ -82,9 +82,9 @@ class Watch:
         return found
 
 
-def measure(spec: dict) -> dict[str, list[dict]]:
+def measure(spec: dict) -> Tables:
     """For each format the dtypes of both models."""
-    tables: dict[str, list[dict]] = {"toy": [], "model": []}
+    tables: Tables = {"toy": [], "model": []}
     for name in FORMATS:
         for table, probe in (("toy", _toy), ("model", _model)):
             found, refusal = attempt(partial(probe, spec, name), name, spec["device"])

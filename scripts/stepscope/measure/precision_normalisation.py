@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from stepscope.measure import precision
-from stepscope.measure.precision import attempt, names_of
+from stepscope.measure.precision import Tables, attempt, names_of
 from stepscope.model.losses.own import cross_entropy
 from stepscope.model.softmax import softmax
 from stepscope.model.transformer import RMSNorm
@@ -34,7 +34,7 @@ AUTOCAST = "under autocast"
 Forced = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
-def measure(spec: dict) -> dict[str, list[dict]]:
+def measure(spec: dict) -> Tables:
     """Tables of the types under autocast, and of the forced results against float64."""
     return {"operators": _operators(spec["device"]), "forced": list(_forced(spec))}
 

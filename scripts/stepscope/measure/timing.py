@@ -101,6 +101,6 @@ class _Process(steps.Process):
                 if self._is_last:
                     gpu_alone.energy(step, NAME, self.found, self._telemetry)
             steps.tidy(self._work, self._device)
-            gpu_alone.host_free(self._work, NAME, self._samples, self.found, self._budget.seconds)
+            gpu_alone.host_free(self._work, NAME, self._samples, self._budget.seconds)
         if self._is_last:
-            gpu_alone.counted(self._work, NAME, self._samples, self.found, self._device)
+            gpu_alone.counted(self._work, NAME, self._samples, self._device)

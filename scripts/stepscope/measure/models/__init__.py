@@ -14,6 +14,8 @@ from types import ModuleType
 
 from torch import Tensor, nn
 
+NamedTensors = list[tuple[str, Tensor]]
+
 
 class Unsupported(Exception):
     """A model that cannot run with a spec's options: the reason, in one line."""
@@ -33,7 +35,7 @@ def preload(spec: dict) -> None:
     _kind(spec).preload(spec)
 
 
-def named_parameters(module: nn.Module, blocks: str | None) -> list[tuple[str, Tensor]]:
+def named_parameters(module: nn.Module, blocks: str | None) -> NamedTensors:
     """(name, parameter), tied ones once; below the modules that repeat, which are at the path
     `blocks`, it begins with `blocks.` and the module's number."""
     inside = rf"^{re.escape(blocks)}\.(?=\d+\.)" if blocks else "(?!)"

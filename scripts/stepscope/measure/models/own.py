@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from stepscope.axes import PLAIN_STEP, option
 from stepscope.config.own_models import keys_of
-from stepscope.measure.models import Unsupported, named_parameters
+from stepscope.measure.models import NamedTensors, Unsupported, named_parameters
 from stepscope.model import own
 from stepscope.model.formats import FORMATS
 from stepscope.model.own import probing
@@ -35,7 +35,7 @@ class Model:
         """The modules that repeat; none if there are none."""
         return self._own.blocks
 
-    def named_parameters(self) -> list[tuple[str, Tensor]]:
+    def named_parameters(self) -> NamedTensors:
         """(name, parameter), whatever holds the blocks."""
         blocks = self._own.found_blocks
         return named_parameters(self.module, blocks and blocks.path)
