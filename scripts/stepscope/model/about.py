@@ -32,11 +32,13 @@ class About:
 class Attention(About):
     """keeps: what it saves for the backward pass: the "scores", or what a "fused" kernel needs;
     `stepscope.formulas.footprint` has a list of each. masks_window: whether it is told of a sliding
-    window by a mask of (context x context). package: of Python, whose kernels it runs where that is
-    installed."""
+    window by a mask of (context x context). By default it is a fused one. package: of Python, whose
+    kernels it runs where that is installed."""
 
-    keeps: Literal["scores", "fused"]
-    masks_window: bool
+    keeps: Literal["scores", "fused"] = "fused"
+    masks_window: bool = False
+    mechanism: str = "The context × context scores never reach memory."
+    takes_away: TakesAway = "scores"
     package: str = ""
 
 
