@@ -141,7 +141,7 @@ def timed(process: int, spec: dict, place: Place) -> Found:
             repeat(PHASED, partial(run, ALONE, kind="phased"))
         works.clear()
         forget(place)
-    return Found(process, samples.rows)
+    return samples.found
 
 
 def examine(spec: dict, place: Place) -> Examined:
@@ -226,7 +226,6 @@ def computed(work: Replica) -> dict:
 def replayed(spec: dict, place: Place) -> Found:
     """Host-free steps: collectives and all replayed from a CUDA graph, where a strategy allows."""
     samples = Samples(place.telemetry, spec["processes"])
-    found = Found(spec["processes"], samples.rows)
     for variant in spec["variants"]:
         strategy = STRATEGIES[variant["strategy"]]
         if strategy.is_capturable:
@@ -234,10 +233,10 @@ def replayed(spec: dict, place: Place) -> Found:
             whole_steps(work, spec["warmup"])
             # No time for more than the fewest replays, whose number is the same on all ranks.
             steps.tidy(work, place.device)  # room for what the capture needs
-            gpu_alone.host_free(work, variant["name"], samples, found, seconds=0.0)
+            gpu_alone.host_free(work, variant["name"], samples, seconds=0.0)
             del work
             forget(place)
-    return found
+    return samples.found
 
 
 def step_tables(examined: list[Examined]) -> dict[str, list[dict]]:
