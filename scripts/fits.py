@@ -30,7 +30,7 @@ def main() -> None:
     flags.add_argument(
         "--keys", type=mapping, default="{}", metavar="JSON", help="what the function takes"
     )
-    own.add_argument("--step", metavar="FILE:FUNCTION", help="a step of your own: docs/fits.md")
+    own.add_argument("--step", metavar="FILE:FUNCTION", help="a step of your own: docs/own-step.md")
     flags.add_argument("--json", action="store_true", help="print data instead of lines")
     given = flags.parse_args()
     try:

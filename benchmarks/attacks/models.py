@@ -58,9 +58,11 @@ def build(context, **keys):
     return {built}
 
 
-def build_step():
-    model, inputs = build(6), tokens_of(2, 6, "cpu", None)
-    return lambda: loss_of(model(inputs), None).backward()
+def build_step(context, batch, device):
+    from stepscope import Step
+
+    model, inputs = build(6), tokens_of(batch, context, device, None)
+    return Step(lambda: loss_of(model(inputs), None).backward(), module=model)
 
 
 {in_import}
