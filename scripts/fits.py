@@ -38,7 +38,7 @@ def main() -> None:
         if given.model or given.step:
             from stepscope.measure import fake_peak  # and torch with it
 
-            found = fits.of_own(capacity, *fake_peak.found(given))
+            found = fits.of_own(capacity, *fake_peak.found(given, sys.argv))
         else:
             sizes = read_yaml(ROOT / "config.yaml")["sizes"]
             found = fits.answer(fits.setup_of(given, sizes), capacity, given.machine)

@@ -10,7 +10,7 @@ import contextlib
 import json
 from argparse import Namespace
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any, NamedTuple
 from unittest import mock
@@ -66,15 +66,16 @@ class Found(NamedTuple):
     modules: list[dict[str, Any]]
 
 
-def found(given: Namespace) -> Found:
+def found(given: Namespace, words: Iterable[str] = ()) -> Found:
     """The peak of a model or a step of one's own. given: `step` or `model`, its `keys`, context,
-    batch, and of a model options.
+    batch, and of a model options. words: what was typed.
 
     Raises ValueError, in one line, for what the model or the step cannot be or have.
     """
-    fits.check_own(given, PLACE if given.step else USED)
+    fits.check_own(given, PLACE if given.step else USED, words)
     try:
-        with named_errors(parse(given.step or given.model), DOING):
+        kind = "step" if given.step else "model"
+        with named_errors(parse(given.step or given.model, kind), DOING):
             if given.step:
                 return of_step(given)
             spec = {name: getattr(given, name) for name in ("model", *USED)}

@@ -116,7 +116,7 @@ class StepWorkload(Workload):
 
     def __init__(self, spec: dict):
         self.spec = spec
-        self._reference = parse(spec["step"])
+        self._reference = parse(spec["step"], "step")
         Globals().use()
         given = {name: spec[name] for name in ("context", "batch", "device", "seed")}
         self.step = stepping.build(spec["step"], keys_of(spec), given)

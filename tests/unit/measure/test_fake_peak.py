@@ -174,7 +174,7 @@ def test_the_examples_against_their_recordings(name, recorded, monkeypatch, requ
         ("{}:function", "returns builtin_function_or_method; return stepscope.Step"),
         ("{}:no_module", "returns a Step whose run is NoneType"),
         ("{}", "write FILE.py:FUNCTION"),
-        ("hf:llama", "a step is built by a file's function, FILE.py:FUNCTION"),
+        ("hf:llama", r"write FILE.py:FUNCTION, .* returns a stepscope.Step"),
         ("{}:fails", r"fails\(\) fails: line \d+: RuntimeError: it broke"),
         ("{}:item", r"in shapes alone.*line \d+: DataDependentOutputException"),
         ("{}:card", "in shapes alone"),
@@ -196,6 +196,8 @@ def test_keys_that_a_step_does_not_take_are_one_line(tmp_path):
         fake_peak.found(asked(step=f"{file}:build", keys={"depth": 3}))
     with pytest.raises(ValueError, match="--attention naive: not with a model or step"):
         fake_peak.found(asked(step=f"{file}:build", attention="naive"))
+    with pytest.raises(ValueError, match="--precision bf16: not with a model or step"):
+        fake_peak.found(asked(step=f"{file}:build"), ["--precision", "bf16"])  # what is usual
 
 
 def test_a_model_that_is_not_there_is_one_line(tmp_path):

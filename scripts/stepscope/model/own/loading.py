@@ -18,6 +18,7 @@ from torch import nn
 
 from stepscope.model.out_of_memory import is_out_of_memory, said_by
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
+from stepscope.model.own.signatures import no_function, require_taken
 
 _loaded: dict[Path, ModuleType] = {}
 
@@ -72,26 +73,14 @@ def function_of(reference: Reference) -> Callable:
     if not callable(function):
         functions = filter(inspect.isfunction, vars(module).values())
         own = [each.__name__ for each in functions if each.__module__ == module.__name__]
-        there = [name for name in own if name[0] != "_"]
-        raise ModelError(
-            f"{reference.text}: {reference.file} has no function {reference.function}; it has:"
-            f" {', '.join(there) or 'none'}"
-        )
+        raise no_function(reference, own)
     return function
 
 
 def _built(reference: Reference, keys: dict, context: int) -> object:
     """What the function of the user's file returns for the context and the keys."""
     function = function_of(reference)
-    takes = inspect.signature(function)
-    try:
-        takes.bind(context, **keys)
-    except TypeError as error:
-        raise ModelError(
-            f"{reference.text}: {reference.function}{takes} does not take the context and the keys"
-            f" {', '.join(keys) or '(none)'}: {error}; its first parameter is the context, further"
-            " keys are its others"
-        ) from None
+    require_taken(reference, inspect.signature(function), keys)
     with named_errors(reference, f"{reference.function}() fails"):
         return function(context, **keys)
 

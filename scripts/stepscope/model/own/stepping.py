@@ -9,6 +9,7 @@ from torch import nn
 from stepscope.model.own import structure
 from stepscope.model.own.loading import function_of, named_errors
 from stepscope.model.own.reference import ModelError, Reference, parse
+from stepscope.model.own.signatures import require_taken
 from stepscope.step import Step
 
 
@@ -19,20 +20,12 @@ def build(reference: str, keys: dict, given: dict) -> Step:
     Seeds PyTorch's global generators. Raises ModelError, in one line, for what is no step; running
     out of memory passes through as it is.
     """
-    parsed = parse(reference)
-    if parsed.file is None:
-        raise ModelError(f"{reference}: a step is built by a file's function, FILE.py:FUNCTION")
+    parsed = parse(reference, "step")
     function = function_of(parsed)
     takes = inspect.signature(function)
     given = given | {"device": torch.device(given["device"])}
     known = {name: value for name, value in given.items() if name in takes.parameters}
-    try:
-        takes.bind(**known, **keys)
-    except TypeError as error:
-        raise ModelError(
-            f"{reference}: {parsed.function}{takes} does not take the keys"
-            f" {', '.join(keys) or '(none)'}: {error}; beside keys it may take {', '.join(given)}"
-        ) from None
+    require_taken(parsed, takes, keys)
     torch.manual_seed(given["seed"])
     with named_errors(parsed, f"{parsed.function}() fails"):
         built = function(**known, **keys)
