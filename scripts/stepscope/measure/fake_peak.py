@@ -127,7 +127,7 @@ def of_step(given: Namespace) -> Found:
         tracker = Tracker()
         with tracker:  # what the function makes belongs to the peak
             step = stepping.build(given.step, given.keys, place)
-        known = [stepping.parameters(step), *stepping.optimizers(step)]
+        known = [stepping.parameters(step), *step.optimizers]
         tracker.track_external(*(each for each in known if isinstance(each, TRACKED)))
         return _tracked(step.run, tracker)
 

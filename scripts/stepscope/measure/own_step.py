@@ -76,8 +76,6 @@ class Laps:
 
     @contextlib.contextmanager
     def _phased(self, name: str) -> Iterator[None]:
-        if name == WHOLE:
-            raise ValueError(f"a phase cannot be called {WHOLE!r}, which is all of them together")
         outer = self._phase
         with self._around(name):
             self._switch(name)
@@ -125,7 +123,7 @@ class StepWorkload(Workload):
         blocks = self.about["blocks"]
         self.model = Built(stepping.parameters(self.step), blocks and blocks["path"])
         self.parameters = [each for each in self.model.module.parameters() if each.requires_grad]
-        self.optimizer = stepping.optimizers(self.step)
+        self.optimizer = self.step.optimizers
         self.losses: list[float] = []
         self._result: object = None
 

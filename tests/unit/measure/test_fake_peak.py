@@ -65,7 +65,7 @@ def function():
     return print
 
 
-def no_module():
+def no_run():
     return Step(None)
 
 
@@ -172,7 +172,7 @@ def test_the_examples_against_their_recordings(name, recorded, monkeypatch, requ
         ("{}:other", "has no function other; it has: build, none, "),
         ("{}:none", "returns NoneType; return stepscope.Step"),
         ("{}:function", "returns builtin_function_or_method; return stepscope.Step"),
-        ("{}:no_module", "returns a Step whose run is NoneType"),
+        ("{}:no_run", r"no_run\(\) fails: line 30: TypeError: a step's run is None"),
         ("{}", "write FILE.py:FUNCTION"),
         ("hf:llama", r"write FILE.py:FUNCTION, .* returns a stepscope.Step"),
         ("{}:fails", r"fails\(\) fails: line \d+: RuntimeError: it broke"),
