@@ -15,6 +15,7 @@ STEPS = {
     "muon": {"build": "models/train.py:build", "optimizer": "muon"},
     "long": {"build": "models/train.py:build", "context": 512, "batch": 1},
 }
+LONG = {letter * 60: {"build": "a.py:b"} for letter in "bcd"}
 PLACE = {"context": 128, "batch": 4}
 SOURCE = "import timm\nimport torch\ndef build(context, optimizer='adamw'): pass\n"
 
@@ -94,6 +95,11 @@ def test_the_programs_take_these_cells_by_flags(make):
         ({"x": {"build": "a.py:b", "seed": 1}}, [], "steps.x: seed is a cell's own"),
         ({"x": {"optimizer": "muon"}}, [], "steps.x: 'build' is a required property"),
         ({"x": {"build": "a.py:b", "context": 0}}, [], "steps.x.context: 0 is less than"),
+        ({"x": "a.py:b"}, [], "steps.x: 'a.py:b' is not of type 'object'; What builds a step, as"),
+        ({"my step": {}}, [], "steps: 'my step' is not a usable name; use at most 64 letters"),
+        ({"ü": {}}, [], "steps: 'ü' is not a usable name; use at most 64 letters, digits"),
+        (STEPS, ["base"], "compare.0: ['base'] is too short; Names of 2 to 20 steps; compare is a"),
+        ({"a" * 60: {"build": "a.py:b"}, **LONG}, ["a" * 60, *LONG], "have 243 letters together"),
     ],
 )
 def test_what_cannot_be_a_step_is_one_line(steps, compare, said, make):
@@ -103,6 +109,14 @@ def test_what_cannot_be_a_step_is_one_line(steps, compare, said, make):
         cells(TIMING, config)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("compare", [["base", "muon"], "base", {"base": "muon"}])
+def test_what_is_no_list_of_lists_is_a_line_each_that_shows_one(compare, make_config):
+    with pytest.raises(ConfigError) as error:
+        make_config(preset="own", steps=STEPS, compare=compare)
+    for line in str(error.value).splitlines():
+        assert line.startswith("config key compare") and "as [[base, muon]]" in line
 
 
 def registry(config):
