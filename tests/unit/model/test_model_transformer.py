@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from stepscope.model.attention import naive
+from stepscope.model.attention import naive, sdpa
 from stepscope.model.chosen import load
 from stepscope.model.losses.own import cross_entropy
 from stepscope.model.shape import ModelShape
@@ -265,6 +265,25 @@ def test_compiler_sees_one_graph(attention, batch):
     expected = torch.autograd.grad(_loss(model, batch), list(model.parameters()))
     got = torch.autograd.grad(compiled(model, batch), list(model.parameters()))
     torch.testing.assert_close(got, expected)
+
+
+def test_compiled_attention_is_given_no_mask():
+    # PyTorch's own causal kernels; a mask would choose others, and compiled by torch 2.11 its
+    # lower-right one has wrong gradients in bf16.
+    graphs = []
+
+    def kept(graph, _):
+        graphs.append(graph)
+        return graph
+
+    torch.compiler.reset()
+    q, k, v = torch.randn(3, 2, 4, 8, 16)
+    torch.compile(sdpa.attention, fullgraph=True, backend=kept)(q, k, v, True)
+    called = [node for node in graphs[0].graph.nodes if node.op == "call_function"]
+    product = torch.nn.functional.scaled_dot_product_attention
+    (node,) = (node for node in called if node.target is product)
+    assert node.args[3:] == (None,)
+    assert node.kwargs["is_causal"] is True
 
 
 # What the model starts from

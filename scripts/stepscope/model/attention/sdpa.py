@@ -37,13 +37,16 @@ def attention(
     with named("fused attention"):
         seen: Tensor | None = None
         is_plain = masks.is_plain(queries, keys, window, lower_right)
-        # PyTorch's own mask gives NaN for queries that see nothing, and is for GPUs.
-        if is_causal and not is_plain and window is None and queries <= keys and q.is_cuda:
+        is_compiling = torch.compiler.is_compiling()
+        # PyTorch's own mask gives NaN for queries that see nothing, is for GPUs, and its bf16
+        # gradients are wrong where torch 2.11 compiles it.
+        has_own_mask = window is None and queries <= keys and q.is_cuda and not is_compiling
+        if is_causal and not is_plain and has_own_mask:
             from torch.nn.attention.bias import causal_lower_right  # which takes seconds
 
             seen = causal_lower_right(queries, keys)
         elif is_causal and not is_plain:
-            make = masks.visible if torch.compiler.is_compiling() else masks.kept_visible
+            make = masks.visible if is_compiling else masks.kept_visible
             seen = make(queries, keys, q.device, window, lower_right)
         return F.scaled_dot_product_attention(
             q, k, v, seen, is_causal=is_causal and is_plain, enable_gqa=grouped
