@@ -1,10 +1,11 @@
 # What holds for a run as a whole: that it is alone in its folder, and what it says at its end.
 # Makes no files but what its jobs read of the machines.
 from stepscope.axes import is_step
-from stepscope.config.run import end_from_a_thread, forget, last_error, speak_briefly
-from stepscope.config.run import speak_safely, unlockable, unusual, unwritable
+from stepscope.config.run import end_from_a_thread, forget, speak_briefly, speak_safely
+from stepscope.config.run import unlockable, unusual, unwritable
 from stepscope.machine import arrival, slurm
 from stepscope.machine.locks import lock_run
+from stepscope.recordings.text import last_error, plain
 
 MOST_NAMED = 20  # cells without a result
 speak_safely(workflow.is_main_process)
@@ -64,7 +65,7 @@ def tell_what_did_not_run():
     for name in CELLS.names():
         kinds = ["failed", "oom", "unsupported"] if is_step(CELLS.cell(name).spec) else ["failed"]
         told = unusual(Path("results", name, "record.json"), kinds)
-        lines += [f"  results/{name}: {line}" for line in told]
+        lines += [f"  results/{name}: {plain(line)}" for line in told]
     if lines:
         print(f"{len(lines)} did not run, as the report says, too:", file=sys.stderr)
     for line in lines[:MOST_NAMED]:

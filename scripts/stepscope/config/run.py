@@ -24,24 +24,7 @@ from stepscope.yaml_files import unreadable_of
 # What was measured, until Snakemake has noted it as finished: it removes the outputs of a job that
 # was running when a run was ended, whole as they may be.
 KEPT = Path("results/.measured")
-MOST_SHOWN = 500  # characters of a line
 FULL = "the disk of {} is full; make room and run again, nothing is lost"
-
-
-MOST_READ = 2**16  # bytes of a log's end
-
-
-def last_error(log: Path) -> str:
-    """The last line of a log that says what is wrong, else its last one; empty without a log."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - MOST_READ))
-            lines = file.read().decode(errors="replace").splitlines()
-    except OSError:
-        return ""
-    told = [line for line in lines if line.startswith("error: ")]
-    last = [*filter(str.strip, lines), *told][-1:]
-    return _cut("".join(last))
 
 
 def unusual(record: Path, kinds: Container[str]) -> list[str]:
@@ -51,13 +34,7 @@ def unusual(record: Path, kinds: Container[str]) -> list[str]:
         each = [(name, one["status"], one["reason"]) for name, one in found.items()]
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return []  # what cannot be used is told where it is read
-    told = [f"{name}: {status}: {why}" for name, status, why in each if status in kinds]
-    return list(map(_cut, told))
-
-
-def _cut(line: str) -> str:
-    """What a terminal can show of it."""
-    return "".join(letter for letter in line[:MOST_SHOWN] if letter.isprintable())
+    return [f"{name}: {status}: {why}" for name, status, why in each if status in kinds]
 
 
 def forget(records: Iterable[str]) -> None:

@@ -259,24 +259,6 @@ def test_what_snakemake_would_answer_by_itself_is_one_line_before_it_begins(tmp_
     assert run.refused(["-d", str(folder), "--dry-run"]) is None
 
 
-@pytest.mark.parametrize(
-    "log, said",
-    [
-        ("$ python\nerror: no data\nadvice\n", "error: no data"),
-        ("error: first\nerror: second\n\n", "error: second"),
-        ("Traceback\nKeyError: 'x'\n\n", "KeyError: 'x'"),
-        ("error: early\n" + "x" * 2**17 + "\nlast\n", "last"),  # only its end is read
-        ("error: \x1b[31m\ud800red\n", "error: [31mred"),
-        ("", ""),
-    ],
-)
-def test_a_logs_last_error_is_what_the_end_of_a_run_shows(log, said, tmp_path):
-    path = tmp_path / "measure.log"
-    path.write_bytes(log.encode(errors="ignore"))
-    assert run.last_error(path) == said
-    assert run.last_error(tmp_path / "none.log") == ""
-
-
 def test_what_did_not_run_is_read_of_a_record(tmp_path):
     record = tmp_path / "record.json"
     statuses = {"a": ("ok", ""), "b": ("failed", "loss is NaN at step 3"), "c": ("oom", "80 GiB")}
