@@ -20,7 +20,7 @@ WHOLE = "step"
 KERNELS = 8  # of a step that are listed
 CRUMB = 0.001  # of the peak: less is not listed
 PLACE = ("size", "context", "batch")
-LABELS = {"buffers": "inputs, buffers, other"}  # of a kind of allocation
+LABELS = {"buffers": "inputs and what else was there before"}  # of a kind of allocation
 
 
 def _series(*quantities: str) -> cached_property[Maybe]:
