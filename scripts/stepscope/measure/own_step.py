@@ -178,24 +178,18 @@ class StepWorkload(Workload):
         self.drop_graph()
 
     def count(self) -> None:
-        """Count what one more step multiplies, if that was not given; what a backward pass computes
-        again of the forward pass is seen where it is a phase."""
+        """Count what one more step multiplies, if that was not given; once what a checkpoint
+        computes again."""
         if self.about["flops"]:
             return
         counter = Counter()
         told = self.about["unknown"]
 
-        @contextlib.contextmanager
-        def around(name: str) -> Iterator[None]:
-            counter.is_backward = name == "backward"
-            yield
-            counter.is_backward = False
-
         # A CPU's fused attention has no formula; the same as products has.
         is_cpu = self.spec["device"] == "cpu"
         plain = sdpa_kernel(SDPBackend.MATH) if is_cpu else contextlib.nullcontext()
         try:
-            with plain, counter, phases_seen_by(around):
+            with plain, counter:
                 self._run()
         except Exception as error:  # compiled code may not be counted
             told.append(f"operations: {memory.reason(error)}")

@@ -109,6 +109,30 @@ def whole():
             pass
 
     return Step(run)
+
+
+def again(reentrant):  # without a phase
+    from torch.utils.checkpoint import checkpoint
+
+    layers = [nn.Linear(5, 5, bias=False) for _ in range(2)]
+    x = torch.randn(4, 5, requires_grad=True)
+    def run():
+        y = x
+        for layer in layers:
+            y = checkpoint(layer, y, use_reentrant=reentrant)
+        y.sum().backward()
+
+    return Step(run)
+
+
+def penalty():
+    layer = nn.Linear(5, 1, bias=False)
+    x = torch.randn(4, 5, requires_grad=True)
+    def run():
+        (gradient,) = torch.autograd.grad(layer(x).sum(), x, create_graph=True)
+        gradient.square().sum().backward()
+
+    return Step(run)
 """
 BUDGET = {"warmup": 2, "steps": 2, "max_steps": 2, "max_seconds": 0, "processes": 1}
 EXAMPLES = ("plain", "accumulation", "lora", "muon")
@@ -242,6 +266,18 @@ def test_the_operations_of_a_step_are_counted_or_given(spec):
     counted = measured(spec("products")).built["step"]["flops"]
     assert counted == {"counter": 3 * 2 * 4 * 5 * 7}  # forward, and backward of x and of the weight
     assert measured(spec("loud")).built["step"]["flops"] == {"given": 6}
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_what_a_checkpoint_runs_again_is_counted_once_without_phases_too(spec, reentrant):
+    counted = measured(spec("again", keys={"reentrant": reentrant})).built["step"]["flops"]
+    assert counted == {"counter": 2 * 3 * 2 * 4 * 5 * 5}
+
+
+def test_gradients_of_gradients_are_counted(spec):
+    """4 rows by 5 weights: forward, the rows' gradient, and that of the weights from it."""
+    counted = measured(spec("penalty")).built["step"]["flops"]
+    assert counted == {"counter": 3 * 2 * 4 * 5}
 
 
 def test_fused_attention_is_counted_as_its_products(spec):

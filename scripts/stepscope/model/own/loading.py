@@ -145,7 +145,11 @@ def _config(reference: Reference, keys: dict):
             make = functools.partial(_from_files, reference)
         plain = make()
         taken = inspect.signature(type(plain).__init__).parameters
-        strange = [key for key in keys if not hasattr(plain, key) and key not in taken]
+        unknown = [key for key in keys if not hasattr(plain, key) and key not in taken]
+        # Some are read by the model alone, with another value where they are not there.
+        module = sys.modules[_class(reference, plain).__module__]
+        source = inspect.getsource(module) if unknown else ""
+        strange = [key for key in unknown if f'getattr(config, "{key}"' not in source]
         if strange:
             close = difflib.get_close_matches(strange[0], plain.to_dict(), n=1)
             remedy = f"did you mean {close[0]!r}?" if close else "remove it"
