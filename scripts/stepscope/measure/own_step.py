@@ -119,10 +119,12 @@ class StepWorkload(Workload):
         given = {name: spec[name] for name in ("context", "batch", "device", "seed")}
         self.step = stepping.build(spec["step"], keys_of(spec), given)
         self._globals = Globals.now()
-        self.about = stepping.described(self._reference, self.step) | {"marked": []}
-        blocks = self.about["blocks"]
-        self.model = Built(stepping.parameters(self.step), blocks and blocks["path"])
-        self.parameters = [each for each in self.model.module.parameters() if each.requires_grad]
+        with named_errors(self._reference, "the module of its step cannot be looked at"):
+            self.about = stepping.described(self._reference, self.step) | {"marked": []}
+            blocks = self.about["blocks"]
+            self.model = Built(stepping.parameters(self.step), blocks and blocks["path"])
+            named = self.model.named_parameters()
+        self.parameters = [each for _, each in named if each.requires_grad]
         self.optimizer = self.step.optimizers
         self.losses: list[float] = []
         self._result: object = None

@@ -2,9 +2,11 @@
 
 import contextlib
 import gzip
+import io
 import itertools
 import json
 import math
+import sys
 
 import pytest
 import torch
@@ -272,6 +274,13 @@ def test_the_operations_of_a_step_are_counted_or_given(spec):
 def test_what_a_checkpoint_runs_again_is_counted_once_without_phases_too(spec, reentrant):
     counted = measured(spec("again", keys={"reentrant": reentrant})).built["step"]["flops"]
     assert counted == {"counter": 2 * 3 * 2 * 4 * 5 * 5}
+
+
+def test_a_step_that_closes_its_output_has_it_again(spec, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    sys.stdout.close()
+    StepWorkload(spec("loud")).phases("step")["step"]()
+    assert not sys.stdout.closed
 
 
 def test_gradients_of_gradients_are_counted(spec):

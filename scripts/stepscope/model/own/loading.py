@@ -47,6 +47,9 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
         if is_out_of_memory(error):  # what measures has to see it as it is
             raise
         raise ModelError(f"{reference.text}: {doing}: {told(error, reference)}") from error
+    finally:
+        if getattr(sys.stdout, "closed", False):  # by the user's file; what is found is still to be told
+            sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - it stays open
 
 
 def told(error: BaseException, reference: Reference) -> str:
