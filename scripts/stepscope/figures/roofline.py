@@ -39,23 +39,24 @@ def plain_ranges(tables: Tables) -> pd.DataFrame:
 def points(tables: Tables, cell: str) -> pd.DataFrame:
     """WORK of a profiled cell's parts by their names, the longest first: of its ranges, forward, or
     else of its kinds of kernels; and of the optimizer."""
-    ranges = tables.rows("modules", cell=cell, kind="module").assign(part=lambda own: own["module"])
-    kinds = tables.rows("categories", cell=cell, phase="step")
-    kinds = kinds.assign(part=kinds["category"], gpu_time=kinds["time"])
+    named = {"module": "part", "category": "part", "gpu_time": "time"}
+    own = tables.rows("modules", cell=cell, kind="module")
+    if not own["bytes"].any():
+        own = tables.rows("categories", cell=cell, phase="step")
     optimizer = tables.rows("phases", cell=cell, phase="optimizer").assign(part="optimizer")
-    own = ranges if ranges["bytes"].any() else kinds
-    every = pd.concat([own, optimizer]).assign(time=lambda rows: rows["gpu_time"])
-    known = every.dropna(subset=WORK)
-    names = known["part"].replace(NAMES)
-    return known[known["time"] > 0].groupby(names)[WORK].sum().sort_values("time")[::-1]
+    every = pd.concat([rows.rename(columns=named) for rows in (own, optimizer)])
+    known = every[every["time"] > 0].dropna(subset=WORK)
+    by = known.groupby(known["part"].replace(NAMES))
+    return by[WORK].sum().sort_values("time", ascending=False)
 
 
 def roofline(tables: Tables) -> Figure | None:
     """Of the plain step and, where it was profiled, of that with all changes of the ladder."""
     plain = plain_ranges(tables)
-    cells = dict.fromkeys(plain["cell"].unique()[:1], "plain")
+    cells = dict.fromkeys(plain["cell"].head(1), "plain")
     found = waterfall_of(tables)
-    cells |= {step.cell: "all changes" for step in found.steps[1:]} if found else {}
+    if found:
+        cells |= dict.fromkeys([step.cell for step in found.steps[1:]], "all changes")
     shown = {cell: points(tables, cell) for cell in cells}
     shown = {cell: own for cell, own in shown.items() if len(own)}
     copies, products = (places.best_rates(tables, of) for of in ("copy", "matmul"))
@@ -65,8 +66,8 @@ def roofline(tables: Tables) -> Figure | None:
     every = pd.concat(shown.values())
     ends = (every["flop"] / every["bytes"]).agg(["min", "max"]) * [0.4, 12]
     subject = words.place(plain.iloc[0]) + "; areas are times"
-    figure, axes = theme.panels(len(shown), 1, 0.6 + 2.1 * len(shown), subject, sharex=True)
-    for panel, (cell, own) in zip(axes[:, 0], shown.items(), strict=True):
+    figure, panels = theme.panels(len(shown), 1, 0.6 + 2.1 * len(shown), subject, sharex=True)
+    for panel, (cell, own) in zip(panels, shown.items(), strict=True):
         precision = tables.row("cells", cell=cell)["precision"]
         most = products.get(precision, math.nan)
         unit, scale = words.rate_unit(most)
@@ -74,12 +75,11 @@ def roofline(tables: Tables) -> Figure | None:
         panel.set_title(f"{cells[cell]}, {precision}; the roof: {rates}")
         panel.set(xscale="log", yscale="log", xlim=ends, ylabel=unit)
         _parts(panel, own, scale)
-        roof = np.minimum(ends * copies.iloc[0], most) / scale
-        ridge = most / copies.iloc[0]
-        across, up = [ends["min"], ridge, ends["max"]], [roof["min"], most / scale, roof["max"]]
-        panel.plot(across, up, label="roof", **marks.DASHED | {"color": colours.MUTED})
-    marks.log_axis(axes[-1, 0].xaxis, *ends)
-    axes[-1, 0].set_xlabel("operations a byte")
+        across = np.array([ends["min"], most / copies.iloc[0], ends["max"]])
+        roof = np.minimum(across * copies.iloc[0], most) / scale
+        panel.plot(across, roof, label="roof", **marks.DASHED | {"color": colours.MUTED})
+    marks.log_axis(panels[-1].xaxis, *ends)
+    panels[-1].set_xlabel("operations a byte")
     return figure
 
 
@@ -88,16 +88,16 @@ def _parts(panel: Axes, own: pd.DataFrame, scale: float) -> None:
     rows = own.assign(x=own["flop"] / own["bytes"], y=own["flop"] / own["time"] / scale)
     panel.set_ylim(rows["y"].min() / 4, rows["y"].max() * 6)
     marks.log_axis(panel.yaxis, *panel.get_ylim())
-    shares = rows["time"] / rows["time"].sum()
-    rows = rows.assign(size=np.sqrt(AREA * shares)).sort_values("x")
+    sizes = np.sqrt(AREA * rows["time"] / rows["time"].sum())
+    rows = rows.assign(markersize=sizes).sort_values("x")
     cluster = (rows["x"].pct_change() > FAR).cumsum()
     for _, near in rows.groupby(cluster):
         labels: list[marks.End] = []
         right = near["x"].max() * 1.25
-        for name, row in near.iterrows():
-            kind = KINDS.get(str(name), "elementwise" if row["x"] < 10 else "matmul")
+        for name, row in near.rename(index=str).iterrows():
+            kind = KINDS.get(name, "elementwise" if row["x"] < 10 else "matmul")
             colour = colours.of("category", kind)
-            look = {"markersize": row["size"], "alpha": 0.6, "markeredgewidth": 0}
-            marks.point(panel, row["x"], row["y"], colour, str(name), **look)
-            labels.append((str(name), right, row["y"], colour))
+            look = {"markersize": row["markersize"], "alpha": 0.6, "markeredgewidth": 0}
+            marks.point(panel, row["x"], row["y"], colour, name, **look)
+            labels.append((name, right, row["y"], colour))
         marks.names_beside(panel, labels)

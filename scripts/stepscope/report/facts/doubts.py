@@ -4,7 +4,7 @@ that compute something else."""
 from functools import cached_property
 
 from stepscope.report.facts import ladder as climbing
-from stepscope.report.facts import learning, method
+from stepscope.report.facts import method
 from stepscope.report.facts.ladders import Ladder
 from stepscope.report.facts.machine import Chapter, Place
 from stepscope.report.facts.rungs import Rung
@@ -44,9 +44,8 @@ class Doubts(Chapter):
     @cached_property
     def trained(self) -> Row | None:
         """The coarse rung's precision as the learning study trained it."""
-        trained = learning.facts(self.data)
-        coarse = self.ladder.coarse if self.ladder else None
-        return trained.of(coarse.kind) if trained and coarse else None
+        climbed = climbing.facts(self.data)
+        return climbed.trained if climbed else None
 
     @cached_property
     def planned(self) -> Maybe:

@@ -200,12 +200,12 @@ class Memory(Chapter):
     @cached_property
     def longest(self) -> Maybe:
         """The longest context that fits the device by the closed form."""
-        return longest_context(self.place, "naive")
+        return longest_context(self.place, attention="naive")
 
     @cached_property
     def longest_fused(self) -> Maybe:
         """The same with fused attention."""
-        return longest_context(self.place, "sdpa")
+        return longest_context(self.place, attention="sdpa")
 
     # What to do about it.
 

@@ -5,7 +5,6 @@ from functools import cached_property
 from math import inf
 from statistics import fmean
 
-from stepscope.report.facts import method
 from stepscope.report.facts.machine import Chapter, Place, place
 from stepscope.report.kit.data import Data, Row, grouped, number, shown
 from stepscope.report.kit.named import Name, frozen
@@ -196,6 +195,11 @@ class Parallel(Chapter):
         """Whether it is because it computes longer."""
         return 0 < self._longer("computing") >= self._longer("idle")
 
+    @cached_property
+    def is_slower_alone(self) -> bool:
+        """Whether most of that is there where one device steps by itself, too."""
+        return 2 * self._longer("alone") >= self._longer("computing")
+
     def _longer(self, part: str) -> float:
         """Seconds that the rank which is waited for has more of a part than the others' mean."""
         if self.waited is None:
@@ -227,13 +231,6 @@ class Parallel(Chapter):
         shares = [share(each["residual"], each["clock"]) for each in self.ranks]
         largest = max(shares, key=lambda each: abs(value_of(each)), default=None)
         return scaled(largest, -1.0) if value_of(largest) < 0 else largest
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether they compile SDPA with a release that was seen to do it with wrong gradients."""
-        row = self.data.row("cells", cell=self.cell)
-        is_compiled = "attention=sdpa" in row["options"] and "compile=" in row["options"]
-        return is_compiled and method.is_suspect(row["torch"]) and self.machine.is_gpu
 
     @property
     def _compared(self) -> list[Row]:
