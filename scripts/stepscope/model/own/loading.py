@@ -48,7 +48,8 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
             raise
         raise ModelError(f"{reference.text}: {doing}: {told(error, reference)}") from error
     finally:
-        if getattr(sys.stdout, "closed", False):  # by the user's file; what is found is still to be told
+        # The user's file may close it; what is found is still to be told.
+        if getattr(sys.stdout, "closed", False):
             sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - it stays open
 
 
