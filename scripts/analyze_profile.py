@@ -22,10 +22,12 @@ def main() -> None:
 
 def prepared(record: dict, cell: Path) -> Callable[[], Tables]:
     """What makes the tables of a cell's trace; none where nothing was recorded."""
-    name, layers, phases = record["summary"]["trace"]["file"], _blocks(record), _phases(record)
+    name, phases = record["summary"]["trace"]["file"], _phases(record)
+    # A phase of a step of one's own may come several times in a step, or not in each.
+    rest = (phases, _blocks(record), record["spec"]["steps"] if phases else None)
     if name is None:
         return dict
-    return lambda: analysis.analyse(analysis.read(cell / "trace" / Path(name).name), phases, layers)
+    return lambda: analysis.analyse(analysis.read(cell / "trace" / Path(name).name), *rest)
 
 
 def _phases(record: dict) -> list[str] | None:

@@ -23,7 +23,7 @@ import pandas as pd
 from stepscope.axes import PLAIN_STEP
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
-from stepscope.config.model_cells import strategy_name
+from stepscope.config.model_cells import strategies
 from stepscope.machine import process
 from stepscope.parallel.cell import ParallelMeasurement
 from stepscope.yaml_files import read_yaml
@@ -45,12 +45,13 @@ def main() -> None:
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    keys = ("devices", *flags.MODEL, *PLAIN_STEP, "variants", *flags.BUDGET)
+    of_model = [key for key in flags.MODEL if not key.startswith("step")]
+    keys = ("devices", *of_model, *PLAIN_STEP, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(
         __doc__, words, studies.PARALLEL, keys, optimizer="fused", steps=6, max_steps=30
     )
-    usual = read_yaml(flags.CONFIG)["parallel"]["strategies"][spec["device"]]
-    spec["variants"] = spec["variants"] or [{"name": strategy_name(one)} | one for one in usual]
+    usual = strategies(read_yaml(flags.CONFIG)["parallel"], spec["device"])
+    spec["variants"] = spec["variants"] or usual
     for variant in spec["variants"]:
         if wrong := _wrong(variant):
             error(f"--variants: {wrong}")
