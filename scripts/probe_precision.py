@@ -52,12 +52,12 @@ def main() -> None:
         rows = [row for table in tables.values() for row in table]
         for table in tables.values():
             _say(table)
-        found = Found()
+        found, probe = Found(), spec["probe"]
         if all(row.get("status") == "unsupported" for row in rows):
-            found.status(spec["probe"], Outcome("unsupported", rows[0]["reason"]))
+            found.status(probe, Outcome("unsupported", rows[0]["reason"]))
         else:
-            found.status(spec["probe"])
-        running.finish([found], [spec["probe"]], {"tables": tables})
+            found.status(probe)
+        running.finish([found], [probe], {"tables": tables})
 
 
 def _say(table: list[dict]) -> None:

@@ -46,19 +46,20 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
         "window",
         "precision",
     )
-    other: dict[str, object] = {
-        "variants": [{"name": name} for name in IMPLEMENTATIONS],
-        "batch": None,
-        "warmup": 3,
-        "steps": 6,
-        "max_steps": 40,
-        "max_seconds": 0.15,
-    }
     spec, settings, error = flags.read(
-        __doc__, words, studies.ATTENTION, ("variants", *shape, *flags.BUDGET), **other
+        __doc__,
+        words,
+        studies.ATTENTION,
+        ("variants", *shape, *flags.BUDGET),
+        variants=[{"name": name} for name in IMPLEMENTATIONS],
+        batch=None,
+        warmup=3,
+        steps=6,
+        max_steps=40,
+        max_seconds=0.15,
     )
-    for name in (one["name"] for one in spec["variants"]):
-        if name not in IMPLEMENTATIONS:
+    for variant in spec["variants"]:
+        if (name := variant["name"]) not in IMPLEMENTATIONS:
             error(
                 f"--variants: there is no implementation {name!r}; choose from"
                 f" {', '.join(IMPLEMENTATIONS)}"

@@ -5,7 +5,7 @@ In each of several fresh processes the rungs take turns, where all fit the memor
 they come one after another, in another order in the next process. Prints for each rung its times in
 milliseconds, peaks in MiB, how long compiling took, how many kernels a step launches, and whether
 loss and gradients are those of the first rung. With --out it also writes record.json and
-samples.csv. A rung that runs out of memory, or that cannot run here, is a result.
+samples.csv. A rung that runs out of memory, or cannot run here, is a result.
 
 --variants: a list of mappings with name, what differs (precision, attention, compile, optimizer,
 checkpoint), and the name of the rung that it is compared with as `after`; or steps of one's own,
@@ -58,9 +58,7 @@ def _wrong(variant: dict, variants: list[dict]) -> str | None:
     others = [one["name"] for one in variants if one is not variant]
     if "after" in variant and variant["after"] not in others:
         return f"{name}: there is no other variant {variant['after']!r} that it is compared with"
-    if "step" in variant:
-        return None
-    return flags.wrong_variant(variant, PLAIN_STEP)
+    return None if "step" in variant else flags.wrong_variant(variant, PLAIN_STEP)
 
 
 if __name__ == "__main__":

@@ -50,8 +50,8 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     spec, settings, error = flags.read(
         __doc__, words, studies.PARALLEL, keys, optimizer="fused", steps=6, max_steps=30
     )
-    usual = strategies(read_yaml(flags.CONFIG)["parallel"], spec["device"])
-    spec["variants"] = spec["variants"] or usual
+    usual = read_yaml(flags.CONFIG)["parallel"]
+    spec["variants"] = spec["variants"] or strategies(usual, spec["device"])
     for variant in spec["variants"]:
         if wrong := _wrong(variant):
             error(f"--variants: {wrong}")

@@ -43,8 +43,9 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
     of_model = [key for key in flags.MODEL if not key.startswith(("model", "step"))]
     keys = (*of_model, *PLAIN_STEP, "variants", "processes", "steps")
-    defaults = {"vocab_size": BYTES, "processes": 2, "steps": 100}
-    spec, settings, error = flags.read(__doc__, words, studies.LEARNING, keys, **defaults)
+    spec, settings, error = flags.read(
+        __doc__, words, studies.LEARNING, keys, vocab_size=BYTES, processes=2, steps=100
+    )
     if spec["vocab_size"] < BYTES:
         error(f"--vocab-size {spec['vocab_size']}: a byte is a token; use at least {BYTES}")
     spec["variants"] = spec["variants"] or learners(read_yaml(flags.CONFIG)["learning"])
