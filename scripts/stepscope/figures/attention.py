@@ -45,7 +45,8 @@ def over_length(
         return None
 
     # In the order of the colours; what has none comes last.
-    ranks = pd.Categorical(rows["variant"], colours.THINGS["attention"])
+    known = {name: rank for rank, name in enumerate(colours.THINGS["attention"])}
+    ranks = rows["variant"].map(known)
     named = rows.assign(rank=ranks, panel=rows["direction"], line=rows["variant"])
     named["colour"] = [colours.of("attention", name) for name in rows["variant"]]
     ordered = named.sort_values(["direction", "rank"], ascending=[False, True])  # forward first
