@@ -14,7 +14,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stepscope.axes import IMPLEMENTATIONS, PLAIN_STEP, is_step, option
-from stepscope.model.chosen import call_of, module_of, names
+from stepscope.machine.identity import PACKAGE as OF_PYTHON
+from stepscope.model.about import Attention
+from stepscope.model.chosen import call_of, module_of, names, said
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
@@ -29,6 +31,7 @@ WITHOUT_EFFECT = (
     "stepscope.files",  # how files are written
     "stepscope.machine",  # what the machine is, and who waits for whom
     "stepscope.model.own.files",  # which files a model of one's own is made of
+    "stepscope.model.own.signatures",  # refuses keys that a function does not take
     "stepscope.model.about",  # what an option's value says of itself
     "stepscope.model.chosen",  # finds the modules, which count by themselves
     "stepscope.formulas",  # what a step costs, which times are divided by afterwards
@@ -85,6 +88,14 @@ def modules_of(spec: dict) -> list[str]:
         kinds = {"model": "own", "num_layers": "transformer"}
         found |= {f"{KINDS_OF_MODEL}.{kind}" for key, kind in kinds.items() if key in spec}
     return sorted(found)
+
+
+def packages_of(spec: dict) -> tuple[str, ...]:
+    """Packages of Python whose kernels a cell, or a variant of it, runs where they are installed,
+    as identity() takes them: their versions count for it."""
+    names = [name for option, name in _chosen(spec) if option == "attention"]
+    packages = [said("attention", name, Attention).package for name in names]
+    return tuple(OF_PYTHON + package for package in dict.fromkeys(packages) if package)
 
 
 def _chosen(spec: dict) -> Iterator[tuple[str, str]]:

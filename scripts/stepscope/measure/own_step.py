@@ -2,9 +2,8 @@
 optimizer, and torch's global settings are as its file left them."""
 
 import contextlib
-import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -13,14 +12,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stepscope.axes import MODES
 from stepscope.config.own_models import keys_of
-from stepscope.measure import memory
-from stepscope.measure.clock import Around, Clock
-from stepscope.measure.workload import Workload
+from stepscope.measure import memory, models
+from stepscope.measure.clock import Clock
+from stepscope.measure.found import Call
+from stepscope.measure.workload import Phases, Workload
 from stepscope.model.own import stepping
 from stepscope.model.own.counting import Counter
 from stepscope.model.own.loading import named_errors
 from stepscope.model.own.reference import parse
-from stepscope.step import phases_seen_by
+from stepscope.step import Around, phases_seen_by
 
 REST = "rest"  # the phase of what lies outside all others
 WHOLE = MODES["step"].whole
@@ -64,7 +64,7 @@ class Laps:
         self._around = around
         self._phase = REST
 
-    def time(self, run: Callable[[], object]) -> None:
+    def time(self, run: Call) -> None:
         """Run it, phase by phase."""
         self._clock.synchronize()
         self._start = time.perf_counter()
@@ -76,8 +76,6 @@ class Laps:
 
     @contextlib.contextmanager
     def _phased(self, name: str) -> Iterator[None]:
-        if name == WHOLE:
-            raise ValueError(f"a phase cannot be called {WHOLE!r}, which is all of them together")
         outer = self._phase
         with self._around(name):
             self._switch(name)
@@ -98,13 +96,12 @@ class Built:
 
     def __init__(self, module: nn.Module, path: str | None):
         self.module = module
-        self._inside = re.compile(rf"^{re.escape(path)}\.(?=\d+\.)" if path else "(?!)")
+        self._path = path
         self.blocks = list(module.get_submodule(path).children()) if path else []
 
-    def named_parameters(self) -> list[tuple[str, Tensor]]:
-        """(name, parameter); a block's begins with `blocks.` and its number."""
-        named = self.module.named_parameters()
-        return [(self._inside.sub("blocks.", name), parameter) for name, parameter in named]
+    def named_parameters(self) -> models.NamedTensors:
+        """(name, parameter)."""
+        return models.named_parameters(self.module, self._path)
 
 
 class StepWorkload(Workload):
@@ -116,16 +113,18 @@ class StepWorkload(Workload):
 
     def __init__(self, spec: dict):
         self.spec = spec
-        self._reference = parse(spec["step"])
+        self._reference = parse(spec["step"], "step")
         Globals().use()
         given = {name: spec[name] for name in ("context", "batch", "device", "seed")}
         self.step = stepping.build(spec["step"], keys_of(spec), given)
         self._globals = Globals.now()
-        self.about = stepping.described(self._reference, self.step) | {"marked": []}
-        blocks = self.about["blocks"]
-        self.model = Built(stepping.parameters(self.step), blocks and blocks["path"])
-        self.parameters = [each for each in self.model.module.parameters() if each.requires_grad]
-        self.optimizer = stepping.optimizers(self.step)
+        with named_errors(self._reference, "the module of its step cannot be looked at"):
+            self.about = stepping.described(self._reference, self.step) | {"marked": []}
+            blocks = self.about["blocks"]
+            self.model = Built(stepping.parameters(self.step), blocks and blocks["path"])
+            named = self.model.named_parameters()
+        self.parameters = [each for _, each in named if each.requires_grad]
+        self.optimizer = self.step.optimizers
         self.losses: list[float] = []
         self._result: object = None
 
@@ -140,7 +139,7 @@ class StepWorkload(Workload):
     def renew_optimizer(self) -> None:
         """Nothing: it is the step's own."""
 
-    def phases(self, mode: str) -> dict[str, Callable[[], None]]:
+    def phases(self, mode: str) -> Phases:
         """The whole step."""
         return {WHOLE: self._run}
 
@@ -170,7 +169,7 @@ class StepWorkload(Workload):
         """Let go of what the step returned."""
         self._result = None
 
-    def captured(self) -> Callable[[], object]:
+    def captured(self) -> Call:
         """The step that its file gives for that, else the usual one."""
         super().captured()
         return self._called(self.step.graph or self.step.run)
@@ -180,24 +179,18 @@ class StepWorkload(Workload):
         self.drop_graph()
 
     def count(self) -> None:
-        """Count what one more step multiplies, if that was not given; what a backward pass computes
-        again of the forward pass is seen where it is a phase."""
+        """Count what one more step multiplies, if that was not given; once what a checkpoint
+        computes again."""
         if self.about["flops"]:
             return
         counter = Counter()
         told = self.about["unknown"]
 
-        @contextlib.contextmanager
-        def around(name: str) -> Iterator[None]:
-            counter.is_backward = name == "backward"
-            yield
-            counter.is_backward = False
-
         # A CPU's fused attention has no formula; the same as products has.
         is_cpu = self.spec["device"] == "cpu"
         plain = sdpa_kernel(SDPBackend.MATH) if is_cpu else contextlib.nullcontext()
         try:
-            with plain, counter, phases_seen_by(around):
+            with plain, counter:
                 self._run()
         except Exception as error:  # compiled code may not be counted
             told.append(f"operations: {memory.reason(error)}")
@@ -212,7 +205,7 @@ class StepWorkload(Workload):
         self._result = None
         self._result = self._called(self.step.run)()
 
-    def _called(self, run: Callable[[], object]) -> Callable[[], object]:
+    def _called(self, run: Call) -> Call:
         """`run`, whose errors name the step's file and line."""
 
         def called() -> object:

@@ -9,7 +9,7 @@ from stepscope.config.hardware import (
     hardware_of,
     job_cpus,
     job_resources,
-    limit,
+    limits,
     measured_pattern,
 )
 from stepscope.machine.labels import Hardware
@@ -106,11 +106,8 @@ def test_results_that_are_only_used_beside_the_machine_at_hand(make_config):
 @pytest.mark.parametrize("label", ["tables", "slurm", "a\n", 65 * "a"])
 def test_a_label_that_no_folder_can_have(label, make_config):
     found = refusal(make_config, hardware={label: {"gpu_model": "x"}})
-    assert (
-        found.startswith("config key hardware: ")
-        and ("is not a usable name" in found or "unknown key" in found)
-        and "\n" not in found
-    )
+    assert found.startswith("config key hardware: ") and "\n" not in found
+    assert "is not a usable name" in found
 
 
 @pytest.mark.parametrize(
@@ -137,17 +134,17 @@ def test_the_device_of_copied_results_is_that_of_their_records(make_config, tmp_
 
 
 def test_the_last_limit_that_fits_holds():
-    limits = [
+    lines = [
         {"memory": 16, "cpus": 4},
         {"study": ["profile"], "memory": 32},
         {"size": ["2.7B"], "memory": 64},
     ]
-    assert [
-        limit(limits, "memory", 1, *cell) for cell in [("timing", "small"), ("profile", None)]
-    ] == [16, 32]
-    assert limit(limits, "memory", 1, "profile", "2.7B") == 64
-    assert limit(limits, "minutes", 15, "profile", "2.7B") == 15
-    assert limit([], "cpus", 4, "timing", "small") == 4
+    config = {"limits": lines, "timing": {"time_limit": 15}, "profile": {"time_limit": 20}}
+    assert limits(config, "timing", "small")["memory"] == 16
+    assert limits(config, "profile", None)["memory"] == 32
+    found = limits(config, "profile", "2.7B")
+    assert (found["memory"], found["minutes"]) == (64, 20)
+    assert limits(config | {"limits": []}, "timing", "small")["cpus"] == 4
 
 
 def test_what_a_job_asks_for(make_config):
