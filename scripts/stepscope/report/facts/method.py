@@ -134,7 +134,8 @@ class Method(Chapter):
     @cached_property
     def profilers(self) -> tuple[Name, ...]:
         """That profiled steps, with their versions."""
-        told = (f"{row['profiler']} {row['profiler_version']}".strip() for row in self._ran)
+        known = [row for row in self._ran if row["profiler_version"]]  # else none came to run
+        told = (f"{row['profiler']} {row['profiler_version']}" for row in known)
         return tuple(map(Name, _distinct(told)))
 
     @cached_property
@@ -155,8 +156,11 @@ class Method(Chapter):
 
     @cached_property
     def missing(self) -> tuple[Row, ...]:
-        """Cells of the plan that were not measured, a few."""
-        return _listed(self._missing[:MOST])
+        """Cells of the plan that were not measured, a few, each with what its program said."""
+        return tuple(
+            each | {"reason": Name(each["reason"].removeprefix(NOT_MEASURED))}
+            for each in _listed(self._missing[:MOST])
+        )
 
     @cached_property
     def more_missing(self) -> Maybe:
@@ -213,7 +217,10 @@ class Method(Chapter):
 
     @property
     def _missing(self) -> list[Row]:
-        return [row for row in self._of("missing") if row["reason"] in ("", NOT_MEASURED)]
+        absent = self._of("missing")
+        return [
+            row for row in absent if not row["reason"] or row["reason"].startswith(NOT_MEASURED)
+        ]
 
     @property
     def _older(self) -> list[Row]:
