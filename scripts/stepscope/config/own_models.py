@@ -155,10 +155,16 @@ def require(name: str, spec: dict) -> None:
 
 def _require(text: str, kind: str, keys: dict) -> None:
     reference = package().parse(text, kind)
-    files = _files(text)
-    if reference.file and all(map(_tree, files)):  # what is no Python its cells say
+    if reference.file and all(map(_is_python, _files(text))):  # what is none its cells say
         of_names = package().RANGES if kind == "model" else None
         package().require_function(reference, [key for key in keys if key != of_names])
+
+
+def _is_python(path: Path) -> bool:
+    try:
+        return bool(ast.parse(path.read_bytes()))
+    except (SyntaxError, ValueError):
+        return False
 
 
 def with_files(code: str, spec: dict) -> str:
