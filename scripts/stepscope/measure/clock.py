@@ -10,7 +10,8 @@ import torch
 
 from stepscope.measure.found import Call
 
-Around = Callable[[str], AbstractContextManager]  # from a phase's name to what is entered around it
+# From a name, as a phase's, to what is entered around it.
+Around = Callable[[str], AbstractContextManager]
 PAUSE_CYCLES = 2_000_000  # about a millisecond: longer than launching takes
 
 
