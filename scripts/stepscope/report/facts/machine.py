@@ -16,6 +16,7 @@ from stepscope.report.kit.quantity import (
     Quantity,
     exact,
     minus,
+    over,
     plus,
     scaled,
     time_of,
@@ -187,6 +188,13 @@ class Place:
         """Bytes of parameters, gradients and moments, of one of which all are trained in fp32."""
         is_usual = self.is_all_trained and self._model.get("dtype") in ("float32", "", None)
         return scaled(self.parameters, STATE_BYTES, "B") if is_usual else None
+
+    @property
+    def forward_share(self) -> float:
+        """Of its FLOP those of the forward pass: a third, unless it is known to be another, as
+        where frozen weights have no gradient."""
+        known = over(number(self._model, "forward_flop", "FLOP"), self.flop)
+        return known.value if known else 1 / 3
 
     @cached_property
     def arithmetic(self) -> Maybe:
