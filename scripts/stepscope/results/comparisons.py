@@ -73,9 +73,8 @@ def pairs(cells: list[MeasuredCell]) -> pd.DataFrame:
     after and with the first; of others (attention's) all."""
     found: list[tuple[str, str, str]] = []
     for cell in cells:
-        variants = cell.spec.get("variants", [])
-        names = [one["name"] for one in variants]
-        after = [(one["after"], one["name"]) for one in variants if one.get("after") in names]
+        names = list(cell.after)
+        after = [(before, name) for name, before in cell.after.items() if before in names]
         of_first = [(names[0], name) for name in names[1:]]
         chosen = after + of_first if after else itertools.combinations(names, 2)
         found += [(cell.name, *pair) for pair in chosen]

@@ -22,8 +22,8 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
     """The rungs of a cell."""
     is_ladder = cell.place["study"] == "ladder" and not is_step(cell.spec)
     declared = cell.spec.get("variants", []) if is_ladder else []
-    after = {one["name"]: one.get("after", "") for one in declared}
-    ladder = longest_chain(after)
+    ladder = longest_chain({one["name"]: one.get("after", "") for one in declared})
+    after = cell.after if is_ladder else {}
     options = {
         one["name"]: {option: one.get(option, neutral) for option, neutral in PLAIN_STEP.items()}
         for one in declared
