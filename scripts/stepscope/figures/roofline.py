@@ -94,7 +94,8 @@ def _parts(panel: Axes, own: pd.DataFrame, scale: float) -> None:
     for _, near in rows.groupby(cluster):
         labels: list[marks.End] = []
         right = near["x"].max() * 1.25
-        for name, row in near.rename(index=str).iterrows():
+        for row in near.reset_index().to_dict("records"):
+            name = row["part"]
             kind = KINDS.get(name, "elementwise" if row["x"] < 10 else "matmul")
             colour = colours.of("category", kind)
             look = {"markersize": row["markersize"], "alpha": 0.6, "markeredgewidth": 0}
