@@ -100,21 +100,6 @@ class MeasuredCell:
             name: (one.get("status", "ok"), one.get("reason") or "") for name, one in found.items()
         }
 
-    @cached_property
-    def after(self) -> dict[str, str]:
-        """Variant → the one that it comes after, where this did not run the nearest before it that
-        did; "" of the first."""
-        declared = {one["name"]: one.get("after", "") for one in self.spec.get("variants", [])}
-        statuses = self.statuses()
-        found = {}
-        for name, before in declared.items():
-            nearest = before
-            for _ in declared:  # at most, as some could come after each other
-                if nearest and statuses.get(nearest, ("ok",))[0] != "ok":
-                    nearest = declared.get(nearest, "")
-            found[name] = nearest or before
-        return found
-
     def status(self) -> tuple[str, str]:
         """(status, reason): `ok` if any variant is, else the worst; each that is not says why."""
         if not self.record:
@@ -131,6 +116,20 @@ class MeasuredCell:
                     said.append(f"{variant}{one['mode']}: {one['status']}: {one['reason']}")
         each = {status for status, _ in found.values()}
         return "ok" if "ok" in each else max(each, key=STATUSES.index), "; ".join(said)
+
+
+def came_after(spec: dict, statuses: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Variant → the one that it comes after, where this did not run the nearest before it that did;
+    "" of the first."""
+    declared = {one["name"]: one.get("after", "") for one in spec.get("variants", [])}
+    found = {}
+    for name, before in declared.items():
+        nearest = before
+        for _ in declared:  # at most, as some could come after each other
+            if nearest and statuses.get(nearest, ("ok", ""))[0] != "ok":
+                nearest = declared.get(nearest, "")
+        found[name] = nearest or before
+    return found
 
 
 def of_study(cells: list[MeasuredCell], *studies: str) -> list[MeasuredCell]:

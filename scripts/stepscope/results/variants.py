@@ -4,7 +4,7 @@ it comes after."""
 from collections.abc import Iterator
 
 from stepscope.axes import PLAIN_STEP, is_step
-from stepscope.results.cells import MeasuredCell
+from stepscope.results.cells import MeasuredCell, came_after
 from stepscope.results.option_labels import LABELS, kind_of
 
 
@@ -23,7 +23,7 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
     is_ladder = cell.place["study"] == "ladder" and not is_step(cell.spec)
     declared = cell.spec.get("variants", []) if is_ladder else []
     ladder = longest_chain({one["name"]: one.get("after", "") for one in declared})
-    after = cell.after if is_ladder else {}
+    after = came_after(cell.spec, cell.statuses()) if is_ladder else {}
     options = {
         one["name"]: {option: one.get(option, neutral) for option, neutral in PLAIN_STEP.items()}
         for one in declared
