@@ -132,7 +132,10 @@ def test_the_numbers_of_a_step_are_those_of_its_tables(data):
 
 def test_a_step_without_times_says_why(data, request_for, folders):
     of_muon = data._read["cells", None]["cell"] == "gpu-a/timing/muon/ctx128/built"
-    data._read["cells", None].loc[of_muon, ["status", "reason"]] = ["failed", "loss is NaN at step 3"]
+    data._read["cells", None].loc[of_muon, ["status", "reason"]] = [
+        "failed",
+        "loss is NaN at step 3",
+    ]
     base, muon = own.facts(data).steps
     assert (base.why_not, muon.why_not) == (None, "loss is NaN at step 3")
     text = pages(data, request_for(folders["none"]))["steps"].markdown

@@ -191,7 +191,7 @@ class Place:
         return None if found == "float32" else Name(found)
 
     @property
-    def format(self) -> str:
+    def number_type(self) -> str:
         """What its products are in: its precision, unless it was built in another type."""
         return self.dtype or self.precision
 
