@@ -129,6 +129,17 @@ def test_a_model_of_ones_own_is_not_told_as_ours(gpu, request_for, folders):
     made = pages(less, request_for(folders["none"]))
     assert "a model as it was built" in made["page_one"].markdown
     assert "SwiGLU" not in made["setup"].markdown and "GPT" in made["setup"].markdown
+
+
+def test_a_model_that_is_built_in_another_type_is_not_held_against_fp32(gpu, request_for, folders):
+    less = Data(gpu.folder, gpu.machine)
+    less._read = {(name, None): gpu[name] for name in TABLES}
+    own = {"reference": "models/gpt.py:build", "dtype": "float64"}
+    less._read["models", None] = gpu["models"].assign(**own)
+    made = pages(less, request_for(folders["none"]))
+    assert "parameters of float64" in made["page_one"].markdown
+    assert "in plain float64" in made["time"].markdown
+    assert "The predictions know two mechanisms" not in made["time"].markdown
     assert not any(
         "largest batch" in each.markdown for each in made.values()
     )  # no closed form of its memory

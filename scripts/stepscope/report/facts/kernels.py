@@ -66,7 +66,8 @@ class Kernels(Chapter):
     @cached_property
     def of_ceiling(self) -> Maybe:
         """That, of the rate of a large product."""
-        return share(self.rate, self.machine.rate(self.place.precision))
+        known = None if self.place.dtype else self.machine.rate(self.place.precision)
+        return share(self.rate, known)
 
     @cached_property
     def casts_added(self) -> Maybe:

@@ -12,7 +12,6 @@ from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, gap, over, plus, scaled
 
 # Of a step's products: backward has two for each of forward's (Kaplan et al. 2020).
-FORWARD, BACKWARD = 1 / 3, 2 / 3
 DIFFERENT = 0.05  # two clocks of one step, of which a reader should be told
 CLOSE = 0.15  # a prediction that is off by less explains the phase
 
@@ -149,9 +148,12 @@ class Time(Chapter):
         place = self.place
         forward_bytes = SCORE_FORWARD[place.is_mixed] / SCORE_BYTES[place.is_mixed]
         mechanisms = {
-            "forward": (scaled(place.arithmetic, FORWARD), scaled(place.scores, forward_bytes)),
+            "forward": (
+                scaled(place.arithmetic, place.forward_share),
+                scaled(place.scores, forward_bytes),
+            ),
             "backward": (
-                scaled(place.arithmetic, BACKWARD),
+                scaled(place.arithmetic, 1 - place.forward_share),
                 scaled(place.scores, 1 - forward_bytes),
             ),
             "optimizer": (None, place.optimizer_written),
