@@ -53,8 +53,7 @@ def write_tables(folder, gpu=True, cpu=False):
 def planted(data, **instead):
     """A machine's tables with others in the place of some."""
     less = Data(data.folder, data.machine)
-    tables = {name: data[name] for name in TABLES} | instead
-    less._read = {(name, None): table for name, table in tables.items()}
+    less._read = {name: data[name] for name in TABLES} | instead
     return less
 
 
