@@ -11,7 +11,7 @@ import torch
 from stepscope.axes import option
 from stepscope.measure import memory, scratch, steps
 from stepscope.measure.clock import Clock
-from stepscope.measure.first_step import compared, profiled
+from stepscope.measure.first_step import before_the_steps, compared, profiled
 from stepscope.measure.found import Found
 from stepscope.measure.samples import PhaseTimes, Samples
 from stepscope.measure.steps import caught
@@ -80,7 +80,9 @@ def _profiled(spec: dict, samples: Samples, found: Found, profiler: Profiler) ->
     mode = option(spec, "mode")
     device = spec["device"]
     is_cold = spec.get("start") == "cold"
-    work = steps.made(spec, NAME, found)
+    making = scratch.profiler(device, with_host=False) if is_cold else contextlib.nullcontext()
+    with making as making_it:
+        work = steps.made(spec, NAME, found)
     clock = Clock(device)
 
     def run(named: Named, warmup: bool) -> None:
@@ -103,7 +105,8 @@ def _profiled(spec: dict, samples: Samples, found: Found, profiler: Profiler) ->
     if not is_cold:
         return None
     first, second = cold
-    return compared(first, second, profiled(plain, device))
+    before = before_the_steps(making_it)
+    return compared(first, second, profiled(plain, device)) | {"before": before}
 
 
 def _step(work: Workload, mode: str, clock: Clock, named: Named) -> PhaseTimes:
