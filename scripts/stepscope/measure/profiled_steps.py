@@ -80,8 +80,8 @@ def _profiled(spec: dict, samples: Samples, found: Found, profiler: Profiler) ->
     mode = option(spec, "mode")
     device = spec["device"]
     is_cold = spec.get("start") == "cold"
-    making = scratch.profiler(device, with_host=False) if is_cold else contextlib.nullcontext()
-    with making as making_it:
+    making = scratch.profiler(device, with_host=False) if is_cold else None
+    with making or contextlib.nullcontext():
         work = steps.made(spec, NAME, found)
     clock = Clock(device)
 
@@ -102,11 +102,11 @@ def _profiled(spec: dict, samples: Samples, found: Found, profiler: Profiler) ->
             run(named, False)
         clock.synchronize()
     ranges.turn_on(None)
-    if not is_cold:
+    if making is None:
         return None
     first, second = cold
-    before = before_the_steps(making_it)
-    return compared(first, second, profiled(plain, device)) | {"before": before}
+    found_first = compared(first, second, profiled(plain, device))
+    return found_first | {"before": before_the_steps(making)}
 
 
 def _step(work: Workload, mode: str, clock: Clock, named: Named) -> PhaseTimes:

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from stepscope.report.facts import profile
 from stepscope.report.facts.ladders import ladders
-from stepscope.report.facts.machine import Chapter, Place
+from stepscope.report.facts.machine import Chapter, Place, placed
 from stepscope.report.facts.profile import Profiled, plain_at, profiled
 from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.timed import Timed, timed
@@ -72,6 +72,14 @@ class Kernels(Chapter):
     def casts_added(self) -> Maybe:
         """Copies that the place's precision adds."""
         return minus(self.own.casts, self.fp32.casts) if self.fp32 else None
+
+    @cached_property
+    def softmax(self) -> Row:
+        """Of the first profile that links kernels of backward to modules: its range, with its
+        place."""
+        rows = self.data.dicts("modules", kind="module", module="softmax")
+        known = [(where, row) for where, row in placed(self.data, rows) if row["backward_time"] > 0]
+        return next((shown(row) | {"place": where} for where, row in known), {})
 
     @cached_property
     def optimizer_gap(self) -> Maybe:

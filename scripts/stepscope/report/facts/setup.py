@@ -5,7 +5,7 @@ import math
 from functools import cached_property
 
 from stepscope.config.studies import OF_MODEL
-from stepscope.report.facts.machine import STATE_BYTES, Chapter, Place, place
+from stepscope.report.facts.machine import STATE_BYTES, Chapter, Place, largest, place
 from stepscope.report.facts.profile import subject
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import frozen
@@ -88,11 +88,12 @@ class Setup(Chapter):
 
 
 def facts(data: Data) -> Setup | None:
-    """Of the place of page one, else of the first model."""
+    """Of the place of page one, else of the largest."""
     rows = _rows(data)
     if not rows:
         return None
-    where = subject(data) or place(data, rows[0], "fp32")
+    places = (place(data, row, "fp32") for row in rows)
+    where = subject(data) or largest(filter(None, places))
     return Setup(data=data, place=where) if where else None
 
 
