@@ -46,6 +46,8 @@ def of_rungs(cell: MeasuredCell) -> dict[str, dict]:
     checks = cell.summary.get("checks", {})
     rungs = [rung["name"] for rung in cell.spec.get("variants", [])]
     computed = {name: checks[name] for name in rungs if checks.get(name)}
+    if not computed:
+        return {}
     if is_step(cell.spec):
         return _losses_compared(computed, checks.get(rungs[0]) or {})
     return compared(computed, {name: precision_of(cell, name) for name in computed})
