@@ -74,9 +74,9 @@ class Run:
     name: Name
     tables: Path
     cells: Quantity
-    days: tuple[str, ...]
-    versions: tuple[Name, ...]
-    commits: tuple[Name, ...]
+    days: list[str]
+    versions: list[Name]
+    commits: list[Name]
 
 
 @frozen
@@ -239,16 +239,15 @@ def _made(results: Path, scratch: Path) -> Path:
 
 def _run(name: Path, data: Data, cells: pd.DataFrame) -> Run:
     ran = cells[cells["status"] != "missing"]
-    days = sorted(started[:10] for started in ran["started"] if started)
-    first_and_last = dict.fromkeys([days[0], days[-1]]) if days else ()
+    days = sorted({started[:10] for started in ran["started"] if started})
     commits = [commit[: LONGEST["commit"]] for commit in ran["commit"] if commit]
     return Run(
         name=Name(name),
         tables=data.folder,
         cells=count(len(ran)),
-        days=tuple(first_and_last),
+        days=days[:: max(len(days) - 1, 1)],  # the first and the last
         versions=versions(ran.to_dict("records")),
-        commits=tuple(map(Name, dict.fromkeys(commits))),
+        commits=list(map(Name, dict.fromkeys(commits))),
     )
 
 

@@ -14,7 +14,7 @@ from stepscope.report.facts.attention_ways import (
 )
 from stepscope.report.facts.machine import MIXED, SCORE_FORWARD, SCORE_MASK, Chapter
 from stepscope.report.kit.data import Data, Row, grouped, of_ratio
-from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.named import Name, first_of, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -92,7 +92,7 @@ class Attention(Chapter):
         return count(self._longest)
 
     @cached_property
-    def ways(self) -> tuple[Way, ...]:
+    def ways(self) -> list[Way]:
         """Each implementation there."""
         return ways(self.data, self.cell, self._longest)
 
@@ -108,7 +108,7 @@ class Attention(Chapter):
         return naive_of(self.ways)
 
     @cached_property
-    def lengths(self) -> tuple[Row, ...]:
+    def lengths(self) -> list[Row]:
         """Naive attention beside the fastest other one; none of a single length."""
         return lengths(self.data, self.cell)
 
@@ -120,7 +120,7 @@ class Attention(Chapter):
         return count(min(row["length"] for row in rows), self.cell) if rows else None
 
     @cached_property
-    def shapes(self) -> tuple[Row, ...]:
+    def shapes(self) -> list[Row]:
         """The other cells."""
         return shapes(self.data, self.cell)
 
@@ -183,12 +183,12 @@ class Attention(Chapter):
     @cached_property
     def best(self) -> Way | None:
         """The fastest forward pass but for naive attention."""
-        return next(iter(self._others), None)
+        return first_of(self._others)
 
     @cached_property
     def second(self) -> Way | None:
         """The next."""
-        return next(iter(self._others[1:]), None)
+        return first_of(self._others[1:])
 
     @cached_property
     def best_ratio(self) -> Maybe:

@@ -10,7 +10,7 @@ from stepscope.report.facts.machine import Chapter, Place
 from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.timed import Timed, timed
 from stepscope.report.kit.data import Row
-from stepscope.report.kit.named import frozen
+from stepscope.report.kit.named import first_of, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, joined, value_of
 
 LOOSE = 0.1  # half an interval that a reader should be told of
@@ -74,7 +74,7 @@ class Doubts(Chapter):
         """What the card does slower than all others of its type that are known, of several."""
         rows = method.beside_others(self.data)
         slower = (row for row in rows if row["standing"] == "slower")
-        return next((row for row in slower if value_of(row["cards"]) > 1), None)
+        return first_of(row for row in slower if value_of(row["cards"]) > 1)
 
     @property
     def _cells(self) -> list[Row]:
@@ -91,7 +91,7 @@ class Doubts(Chapter):
     @property
     def loosest_rung(self) -> Rung | None:
         """That rung."""
-        return max(self.ladder.rungs if self.ladder else (), key=_half_width, default=None)
+        return max(self.ladder.rungs if self.ladder else [], key=_half_width, default=None)
 
     @cached_property
     def hosts(self) -> Timed | None:
@@ -106,7 +106,7 @@ class Doubts(Chapter):
         climbed = climbing.facts(self.data)
         if self.ladder is None or climbed is None or not self.ladder.throttle:
             return False
-        clock = next(iter(self.ladder.clocks), None)
+        clock = first_of(self.ladder.clocks)
         return clock is None or is_below(clock, climbed.highest_clock, climbing.HELD_BACK)
 
 

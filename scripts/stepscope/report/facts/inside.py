@@ -47,11 +47,11 @@ class Inside(Chapter):
         return _a_call(self._attention, None, self.machine)
 
     @cached_property
-    def parts(self) -> tuple[Row, ...]:
+    def parts(self) -> list[Row]:
         """A call of each of its parts, in their order."""
         same = {"cell": self.own.cell, "kind": "module", "parent": self._attention["module"]}
         rows = self.data.dicts("modules", **same)
-        return tuple(_a_call(row, self.whole["gpu_time"], self.machine) for row in rows)
+        return [_a_call(row, self.whole["gpu_time"], self.machine) for row in rows]
 
     def part(self, name: str) -> Row:
         """The one of this name; empty where there is none."""

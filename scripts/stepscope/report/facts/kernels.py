@@ -10,7 +10,7 @@ from stepscope.report.facts.profile import Profiled, plain_at, profiled
 from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.timed import Timed, timed
 from stepscope.report.kit.data import Data, Row, shown
-from stepscope.report.kit.named import frozen
+from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     gap,
@@ -52,16 +52,14 @@ class Kernels(Chapter):
         return None if is_same else plain_at(self._plain, self.place, "fp32")
 
     @cached_property
-    def kinds(self) -> tuple[Row, ...]:
+    def kinds(self) -> list[Row]:
         """Kinds of kernels by their time, which they take in a step in both precisions."""
-        slow = self.fp32.parts if self.fp32 else ()
+        slow = self.fp32.parts if self.fp32 else []
         times = {row["category"]: row["time"] for row in slow}
-        return tuple(row | {"fp32": times.get(row["category"])} for row in self.own.parts)
+        return [row | {"fp32": times.get(row["category"])} for row in self.own.parts]
 
-    @cached_property
-    def rate(self) -> Maybe:
-        """What the step's products reach."""
-        return over(self.place.flop, self.own.products, "FLOP/s")
+    # what the step's products reach
+    rate = made_of(over, "place.flop", "own.products", unit="FLOP/s")
 
     @cached_property
     def of_ceiling(self) -> Maybe:
@@ -81,15 +79,13 @@ class Kernels(Chapter):
         known = [(where, row) for where, row in placed(self.data, rows) if row["backward_time"] > 0]
         return next((shown(row) | {"place": where} for where, row in known), {})
 
-    @cached_property
-    def optimizer_gap(self) -> Maybe:
-        """How far the written-out optimizer is off its bytes."""
-        return gap(self.own.optimizer, self.place.optimizer_written)
+    # how far the written-out optimizer is off its bytes
+    optimizer_gap = made_of(gap, "own.optimizer", "place.optimizer_written")
 
     @cached_property
     def fused(self) -> OfLadder | None:
         """The fused AdamW in the largest ladder that has it."""
-        return next(iter(self.in_ladders("fused")), None)
+        return first_of(self.in_ladders("fused"))
 
     @cached_property
     def fused_gap(self) -> Maybe:
@@ -108,7 +104,7 @@ class Kernels(Chapter):
         return bool(ends and bound and ends[1] < bound.value)
 
     @cached_property
-    def sizes(self) -> tuple[Profiled, ...]:
+    def sizes(self) -> list[Profiled]:
         """The plain profiled steps in one precision at the context of which there are most, the
         smallest size first; on a GPU."""
         precision = self.place.precision
@@ -117,7 +113,7 @@ class Kernels(Chapter):
         contexts = [each.place.context for each in known]
         context = max(contexts, key=lambda each: (contexts.count(each), each), default=None)
         found = [each for each in reversed(known) if each.place.context == context]
-        return tuple(found) if len(found) > 1 else ()
+        return found if len(found) > 1 else []
 
     @cached_property
     def starved(self) -> Profiled | None:
@@ -130,12 +126,12 @@ class Kernels(Chapter):
         return most(self.sizes, "busy_share")
 
     @cached_property
-    def limited(self) -> tuple[Timed, ...]:
+    def limited(self) -> list[Timed]:
         """The plain timed steps in bf16 that launches limit and whose GPU time is known, the
         smallest size first."""
         found = timed(self.data, precision="bf16", limits="launches")
         known = [each for each in found if each.step and each.gpu]
-        return tuple(sorted(known, key=lambda each: each.place.weight))
+        return list(sorted(known, key=lambda each: each.place.weight))
 
     @cached_property
     def worst(self) -> Timed | None:
@@ -143,22 +139,20 @@ class Kernels(Chapter):
         return max(self.limited, key=_excess, default=None)
 
     @cached_property
-    def top(self) -> tuple[Row, ...]:
+    def top(self) -> list[Row]:
         """The kernels that take most, with the mean of a call."""
         rows = self.data.dicts("kernels", cell=self.own.cell, phase="step")
         largest = sorted(rows, key=lambda row: -row["share"])[:TOP]
         told = [shown(row, calls="count") for row in largest]
-        return tuple(row | {"mean": over(row["time"], row["calls"], "s")} for row in told)
+        return [row | {"mean": over(row["time"], row["calls"], "s")} for row in told]
 
     @property
     def has_adamw(self) -> bool:
         """Whether one of them is of the written-out AdamW."""
         return any(word in row["name"] for row in self.top for word in OF_ADAMW)
 
-    @cached_property
-    def overhead(self) -> Maybe:
-        """The step under the profiler over the one without."""
-        return over(self.own.wall, self.own.clock)
+    # the step under the profiler over the one without
+    overhead = made_of(over, "own.wall", "own.clock")
 
     @property
     def _plain(self) -> list[Profiled]:

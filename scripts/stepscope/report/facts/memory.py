@@ -8,7 +8,7 @@ from stepscope.report.facts.machine import Chapter, Place, largest, placed
 from stepscope.report.facts.memory_savings import Checkpoint, Savings, checkpoint, savings
 from stepscope.report.facts.shape import longest_context
 from stepscope.report.kit.data import Data, Row, number, shown, total
-from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     count,
@@ -36,10 +36,7 @@ class Alive:
     predicted: Maybe
     measured: Maybe
 
-    @cached_property
-    def gap(self) -> Maybe:
-        """How far what was recorded is off."""
-        return gap(self.measured, self.predicted)
+    gap = made_of(gap, "measured", "predicted")  # how far what was recorded is off
 
     @property
     def holds(self) -> bool:
@@ -50,10 +47,7 @@ class Alive:
 def _peak(quantity: str, **other: object) -> cached_property[Maybe]:
     """The fact that is a peak of the recorded step, or of one that differs in what is named."""
 
-    def measured(facts: "Memory") -> Maybe:
-        return facts.measured(quantity, **other)
-
-    return cached_property(measured)
+    return cached_property(lambda facts: facts.measured(quantity, **other))
 
 
 @frozen
@@ -91,9 +85,9 @@ class Memory(Chapter):
     # What is alive there.
 
     @cached_property
-    def alive(self) -> tuple[Alive, ...]:
+    def alive(self) -> list[Alive]:
         """By category, the most first, and in all."""
-        return (*self._categories, self.all) if self.all else ()
+        return [*self._categories, self.all] if self.all else []
 
     @cached_property
     def all(self) -> Alive | None:
@@ -152,7 +146,7 @@ class Memory(Chapter):
         return _is_squared(self.largest.get("formula") or "")
 
     @cached_property
-    def growth(self) -> tuple[Row, ...]:
+    def growth(self) -> list[Row]:
         """The size at every context, the shortest first; none of a single one.
 
         step, inference: bytes that tensors ask for at the peak; predicted: of the step, in closed
@@ -161,7 +155,7 @@ class Memory(Chapter):
         """
         rows = _peaks(self.data, size=self.place.size)
         contexts = sorted({row["context"] for row in rows})
-        return tuple(map(self._growth, contexts)) if len(contexts) > 1 else ()
+        return list(map(self._growth, contexts)) if len(contexts) > 1 else []
 
     def _growth(self, context: float) -> Row:
         step = self.measured("peak_asked", context=context)
@@ -185,17 +179,11 @@ class Memory(Chapter):
         is_same = self.place.precision == "fp32"
         return None if is_same else self.measured("peak_asked", precision="fp32")
 
-    @cached_property
-    def fp32_change(self) -> Maybe:
-        """How far the peak is off that."""
-        return gap(self.asked, self.fp32)
+    fp32_change = made_of(gap, "asked", "fp32")  # how far the peak is off that
 
     inference = _peak("peak_asked", mode="inference")  # of a forward pass without backward
 
-    @cached_property
-    def inference_share(self) -> Maybe:
-        """Of the step's peak."""
-        return share(self.inference, self.asked)
+    inference_share = made_of(share, "inference", "asked")  # of the step's peak
 
     @cached_property
     def longest(self) -> Maybe:

@@ -23,10 +23,7 @@ VERSIONS = {"torch": "PyTorch", "triton": "Triton", "python": "Python", "driver"
 def _most(column: str, unit: str) -> cached_property[Maybe]:
     """The fact that is the largest number in a column of the cells that ran."""
 
-    def largest(facts: "Method") -> Maybe:
-        return max(facts.read(column, unit), key=value_of, default=None)
-
-    return cached_property(largest)
+    return cached_property(lambda facts: max(facts.read(column, unit), key=value_of, default=None))
 
 
 @frozen
@@ -49,23 +46,23 @@ class Method(Chapter):
         return _minutes(self._ran)
 
     @cached_property
-    def commits(self) -> tuple[Name, ...]:
+    def commits(self) -> list[Name]:
         """That measured."""
-        return tuple(map(Name, _distinct(map(_commit, self._ran))))
+        return list(map(Name, _distinct(map(_commit, self._ran))))
 
     @cached_property
-    def versions(self) -> tuple[Name, ...]:
+    def versions(self) -> list[Name]:
         """Of PyTorch and what is below it."""
         return versions(self._ran)
 
     @cached_property
-    def studies(self) -> tuple[Row, ...]:
+    def studies(self) -> list[Row]:
         """Each with the cells that ran, and what they took."""
         cells = grouped(self._ran, "study").values()
-        return tuple(map(_study, cells))
+        return list(map(_study, cells))
 
     @cached_property
-    def ceilings(self) -> tuple[Row, ...]:
+    def ceilings(self) -> list[Row]:
         """Rates of large products by precision, then of copies."""
         rows = self.data.series(study="ceilings", quantity="rate")
         products = [row for row in rows if row["size"] == "matmul"]
@@ -73,10 +70,10 @@ class Method(Chapter):
         kinds = list(grouped(products, "precision").values())
         if others:
             kinds.append(others)
-        return tuple(map(_ceiling, kinds))
+        return list(map(_ceiling, kinds))
 
     @cached_property
-    def alike(self) -> tuple[Row, ...]:
+    def alike(self) -> list[Row]:
         """What is known of other cards of this type, too, beside theirs."""
         return beside_others(self.data)[:MOST]
 
@@ -102,10 +99,10 @@ class Method(Chapter):
         return _count([row for row in self._ran if row["throttle"]])
 
     @cached_property
-    def throttle(self) -> tuple[Name, ...]:
+    def throttle(self) -> list[Name]:
         """What made it."""
         words = [word for row in self._ran for word in row["throttle"].split("; ")]
-        return tuple(map(Name, _distinct(words)))
+        return list(map(Name, _distinct(words)))
 
     @cached_property
     def shared(self) -> Maybe:
@@ -132,29 +129,29 @@ class Method(Chapter):
     # What the profiler costs.
 
     @cached_property
-    def profilers(self) -> tuple[Name, ...]:
+    def profilers(self) -> list[Name]:
         """That profiled steps, with their versions."""
         told = (f"{row['profiler']} {row['profiler_version']}".strip() for row in self._ran)
-        return tuple(map(Name, _distinct(told)))
+        return list(map(Name, _distinct(told)))
 
     @cached_property
-    def profiles(self) -> tuple[Row, ...]:
+    def profiles(self) -> list[Row]:
         """Plain profiled steps, the largest first: their phases by range and clock, and how many
         times as long as without the profiler each takes."""
         ours = self.data.seen(own_steps=False)
         plain = [each for each in profile.profiled(ours) if not each.options]
-        return tuple(map(_profile, plain))
+        return list(map(_profile, plain))
 
     @cached_property
-    def warnings(self) -> tuple[Row, ...]:
+    def warnings(self) -> list[Row]:
         """What profilers and the analyses of their traces warned of, and in how many cells."""
         texts = grouped(self.data.dicts("warnings"), "text").values()
-        return tuple({"warning": Name(rows[0]["text"]), "cells": _count(rows)} for rows in texts)
+        return [{"warning": Name(rows[0]["text"]), "cells": _count(rows)} for rows in texts]
 
     # What is missing.
 
     @cached_property
-    def missing(self) -> tuple[Row, ...]:
+    def missing(self) -> list[Row]:
         """Cells of the plan that were not measured, a few."""
         return _listed(self._missing[:MOST])
 
@@ -164,7 +161,7 @@ class Method(Chapter):
         return _count(self._missing[MOST:])
 
     @cached_property
-    def refused(self) -> tuple[Row, ...]:
+    def refused(self) -> list[Row]:
         """Cells whose files cannot be used, with the reason."""
         absent = self._of("missing")
         return _listed(row for row in absent if row not in self._missing)
@@ -176,7 +173,7 @@ class Method(Chapter):
         return Name(" ".join(["--forcerun", *records])) if records else None
 
     @cached_property
-    def older(self) -> tuple[Row, ...]:
+    def older(self) -> list[Row]:
         """Cells that other code than today's measured, a few."""
         return _listed(self._older[:MOST])
 
@@ -186,12 +183,12 @@ class Method(Chapter):
         return _count(self._older)
 
     @cached_property
-    def failed(self) -> tuple[Row, ...]:
+    def failed(self) -> list[Row]:
         """Cells that could not run."""
         return _listed(self._of("oom", "unsupported"))
 
     @cached_property
-    def broken(self) -> tuple[Row, ...]:
+    def broken(self) -> list[Row]:
         """Cells that ran and computed nothing finite."""
         return _listed(self._of("failed"))
 
@@ -249,23 +246,23 @@ def is_suspect(torch: str) -> bool:
     return torch.startswith("2.11.")
 
 
-def versions(cells: list[Row]) -> tuple[Name, ...]:
+def versions(cells: list[Row]) -> list[Name]:
     """Of PyTorch and what is below it, all that cells name."""
     found = []
     for column, label in VERSIONS.items():
         named = _distinct(row[column] for row in cells)
         if named:
             found.append(Name(f"{label} {', '.join(named)}"))
-    return tuple(found)
+    return found
 
 
-def _listed(rows: Iterable[Row]) -> tuple[Row, ...]:
-    return tuple(
+def _listed(rows: Iterable[Row]) -> list[Row]:
+    return [
         {"cell": Name(row["cell"]), "reason": Name(row["reason"] or row["status"])} for row in rows
-    )
+    ]
 
 
-def beside_others(data: Data) -> tuple[Row, ...]:
+def beside_others(data: Data) -> list[Row]:
     """Rows of the table `cards`, in their own unit, those that most cards are known of first."""
     found = []
     for row in data.dicts("cards"):
@@ -276,7 +273,7 @@ def beside_others(data: Data) -> tuple[Row, ...]:
             shown(row, value=unit, low=unit, high=unit)
             | {"what": Name(f"{what}, {row['precision']}")}
         )
-    return tuple(ordered(found, "cards", reverse=True))
+    return list(ordered(found, "cards", reverse=True))
 
 
 def _count(rows: list[Row]) -> Maybe:
@@ -315,7 +312,7 @@ def _profile(step: Profiled) -> Row:
     phases = [shown(row) for row in step.data.dicts("phases", cell=step.cell)]
     costs = {str(row["phase"]): row["overhead"] for row in phases}
     whole = next((row for row in phases if row["phase"] == "step"), {})
-    timed = tuple(row for row in phases if row["clock"])
+    timed = [row for row in phases if row["clock"]]
     moving = share(whole.get("memory_time"), whole.get("gpu_time"))
     return {"place": step.place, "phases": timed, "moving": moving} | costs
 

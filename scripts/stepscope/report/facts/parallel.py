@@ -43,10 +43,10 @@ class Parallel(Chapter):
         return number(self.data.row("collectives", cell=self.cell), "devices", "count")
 
     @cached_property
-    def strategies(self) -> tuple[Row, ...]:
+    def strategies(self) -> list[Row]:
         """Those that were measured, in the cell's order."""
         steps = self.data.series(cell=self.cell, quantity="time", mode="step", phase="step")
-        return tuple(self._strategy(row["variant"]) for row in steps)
+        return [self._strategy(row["variant"]) for row in steps]
 
     def _strategy(self, name: str) -> Row:
         """step: its time, beside what is predicted of it, and the gap.
@@ -77,15 +77,15 @@ class Parallel(Chapter):
         return self._measured("time", same) or self._measured("time", ALONE)
 
     @cached_property
-    def predictions(self) -> tuple[Row, ...]:
+    def predictions(self) -> list[Row]:
         """By strategy: times the tokens of one device, by number of devices."""
         rows = self.data.dicts("parallel_predicted", cell=self.cell)
         one = self._measured("time", ALONE)
-        return tuple(
+        return [
             {"name": Name(name)} | {f"on{row['devices']:.0f}": _times(one, row) for row in own}
             for (name,), own in grouped(rows, "variant").items()
             if not is_alone(name)
-        )
+        ]
 
     @cached_property
     def strong(self) -> Row:
@@ -98,12 +98,12 @@ class Parallel(Chapter):
         return {"devices": number(row, "devices", "count"), "times": times}
 
     @cached_property
-    def memory(self) -> tuple[Row, ...]:
+    def memory(self) -> list[Row]:
         """By strategy: what the rank that has most holds in all at each point of a step, and by
         part after it; what that has to be by its formula, and the largest batch a device that
         fits. On a CPU the parts are known alone."""
         grouped_rows = grouped(self._memory, "variant").items()
-        return tuple(self._held(name, own) for (name,), own in grouped_rows)
+        return [self._held(name, own) for (name,), own in grouped_rows]
 
     @property
     def _memory(self) -> list[Row]:
@@ -169,10 +169,10 @@ class Parallel(Chapter):
         return times if value_of(times) <= value_of(self.devices) else None
 
     @cached_property
-    def ranks(self) -> tuple[Row, ...]:
+    def ranks(self) -> list[Row]:
         """Of every strategy but one device, each rank's step under the profiler."""
         rows = self.data.dicts("ranks", cell=self.cell)
-        return tuple(_rank(shown(row)) for row in rows if not is_alone(row["variant"]))
+        return [_rank(shown(row)) for row in rows if not is_alone(row["variant"])]
 
     @property
     def _best(self) -> list[Row]:
@@ -210,16 +210,16 @@ class Parallel(Chapter):
         return rank if rank and positive(rank["slowed"]) else None
 
     @cached_property
-    def slowed_kernels(self) -> tuple[Row, ...]:
+    def slowed_kernels(self) -> list[Row]:
         """That rank's kernels by category, those first that lose most beside communication."""
         if self.slowed is None:
-            return ()
+            return []
         rank = value_of(self.slowed["rank"])
         own = {"cell": self.cell, "variant": self.best["name"], "rank": rank}
         rows = [shown(row) for row in self.data.dicts("rank_slowed", **own)]
         for row in rows:
             row["longer"] = share(row["slowed"], minus(row["beside"], row["slowed"]))
-        return tuple(sorted(rows, key=lambda row: -value_of(row["slowed"])))
+        return list(sorted(rows, key=lambda row: -value_of(row["slowed"])))
 
     @cached_property
     def residual(self) -> Maybe:
@@ -255,10 +255,10 @@ class Parallel(Chapter):
         return None if worst is None else Quantity(worst, "error", cells=(self.cell,))
 
     @cached_property
-    def collectives(self) -> tuple[Row, ...]:
+    def collectives(self) -> list[Row]:
         """By size, the smallest first."""
         rows = self.data.dicts("collectives", cell=self.cell)
-        return tuple(_collectives(own) for own in grouped(rows, "bytes").values())
+        return [_collectives(own) for own in grouped(rows, "bytes").values()]
 
     @cached_property
     def hiding(self) -> Maybe:

@@ -8,7 +8,7 @@ from stepscope.config.studies import OF_MODEL
 from stepscope.report.facts.machine import STATE_BYTES, Chapter, Place, largest, place
 from stepscope.report.facts.profile import subject
 from stepscope.report.kit.data import Data, Row, shown
-from stepscope.report.kit.named import frozen
+from stepscope.report.kit.named import frozen, made_of
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, scaled
 
 AXES = ("size", "context", "batch", "precision")
@@ -22,19 +22,19 @@ class Setup(Chapter):
     place: Place
 
     @cached_property
-    def sizes(self) -> tuple[Row, ...]:
+    def sizes(self) -> list[Row]:
         """Ours, the smallest first, with bytes of weights, gradients and moments."""
         found = []
         for row in self._models:
             if not row["reference"]:
                 state = scaled(row["parameters"], STATE_BYTES, "B")
                 found.append(row | {"state": state})
-        return tuple(found)
+        return found
 
     @cached_property
-    def own(self) -> tuple[Row, ...]:
+    def own(self) -> list[Row]:
         """Models of one's own."""
-        return tuple(row for row in self._models if row["reference"])
+        return [row for row in self._models if row["reference"]]
 
     @property
     def _models(self) -> list[Row]:
@@ -52,10 +52,7 @@ class Setup(Chapter):
         """6 × parameters × tokens."""
         return scaled(self.place.parameters, FLOP_A_PARAMETER * self.tokens.value, "FLOP")
 
-    @cached_property
-    def six_gap(self) -> Maybe:
-        """How far the counted FLOP are off that."""
-        return gap(self.place.flop, self.six)
+    six_gap = made_of(gap, "place.flop", "six")  # how far the counted FLOP are off that
 
     @cached_property
     def contexts(self) -> str | None:

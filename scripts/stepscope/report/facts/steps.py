@@ -4,7 +4,7 @@ from functools import cached_property
 
 from stepscope.report.facts.machine import Chapter
 from stepscope.report.kit.data import Data, Row, grouped, number, of_ratio, of_series, shown
-from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.named import Name, first_of, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -28,7 +28,7 @@ def _series(*quantities: str) -> cached_property[Maybe]:
     def measured(step: "OwnStep") -> Maybe:
         same = {"study": "timing", "phase": [WHOLE, ""]} | step.where
         found = (step.data.measured(quantity, **same) for quantity in quantities)
-        return next(filter(None, found), None)
+        return first_of(filter(None, found))
 
     return cached_property(measured)
 
@@ -74,15 +74,15 @@ class OwnStep:
         return self.data.row("models", **self.where) | {"table": "models"}
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> list[Part]:
         """Its phases, waiting for the device around each; what lies outside all is `rest`."""
         rows = self.data.series(study="timing", quantity="time", **self.where)
         phased = {row["phase"]: of_series(row) for row in rows if row["phase"] != WHOLE}
         whole = plus(*phased.values())
-        return tuple(
+        return [
             Part(name=Name(name), time=time, share=share(time, whole))
             for name, time in phased.items()
-        )
+        ]
 
     @property
     def longest(self) -> Part | None:
@@ -96,19 +96,19 @@ class OwnStep:
         return bool(rows) and rows[0]["limits"] == "launches"
 
     @cached_property
-    def memory(self) -> tuple[Row, ...]:
+    def memory(self) -> list[Row]:
         """What fills the memory at the recorded peak, the most first, but for crumbs."""
         rows = self.data.dicts("memory_peak", **self.where)
         least = CRUMB * sum(row["bytes"] for row in rows)
         held = [row for row in rows if row["bytes"] > least]
-        return tuple(shown(row) for row in sorted(held, key=lambda row: -row["bytes"]))
+        return [shown(row) for row in sorted(held, key=lambda row: -row["bytes"])]
 
     @cached_property
-    def kernels(self) -> tuple[Row, ...]:
+    def kernels(self) -> list[Row]:
         """Kinds of kernels, on a CPU of operators, of a profiled step, the most time first."""
         rows = self.data.dicts("categories", phase=WHOLE, **self.where)
         longest = sorted(rows, key=lambda row: -row["time"])[:KERNELS]
-        return tuple(shown(row, calls="count") for row in longest)
+        return [shown(row, calls="count") for row in longest]
 
 
 @frozen
@@ -128,23 +128,23 @@ class Versus:
         """The one that is judged."""
         return Name(self.row["b"])
 
-    def _of(self, variant: str, quantity: str, phases: tuple[str, ...] = (WHOLE, "")) -> Maybe:
-        own = {"cell": self.row["cell"], "variant": variant, "phase": list(phases)}
+    def _of(self, variant: str, quantity: str, phase: str = WHOLE) -> Maybe:
+        own = {"cell": self.row["cell"], "variant": variant, "phase": [phase, ""]}
         return self.data.measured(quantity, **own)
 
     @cached_property
-    def phases(self) -> tuple[Row, ...]:
+    def phases(self) -> list[Row]:
         """The phases of both, in turns: those of b first."""
         rows = self.data.series(cell=self.row["cell"], quantity="time", variant=[self.b, self.a])
         names = dict.fromkeys(row["phase"] for row in rows if row["phase"] != WHOLE)
-        return tuple(
+        return [
             {
                 "name": Name(name),
-                "after": self._of(self.b, "time", (name,)),
-                "before": self._of(self.a, "time", (name,)),
+                "after": self._of(self.b, "time", name),
+                "before": self._of(self.a, "time", name),
             }
             for name in names
-        )
+        ]
 
     @cached_property
     def before(self) -> Maybe:
@@ -219,29 +219,29 @@ class Steps(Chapter):
     """Of all steps of one's own that were measured."""
 
     @cached_property
-    def steps(self) -> tuple[OwnStep, ...]:
+    def steps(self) -> list[OwnStep]:
         """In the order of the configuration."""
         places = grouped(self.data.dicts("cells", study="timing"), *PLACE)
-        return tuple(
+        return [
             OwnStep(
                 data=self.data,
                 name=Name(size),
                 where={"size": size, "context": context, "batch": batch},
             )
             for size, context, batch in places
-        )
+        ]
 
     @cached_property
-    def compared(self) -> tuple[Versus, ...]:
+    def compared(self) -> list[Versus]:
         """Pairs that took turns, by the clock."""
         rows = self.data.dicts("comparisons", study="ladder", quantity="time", phase=WHOLE)
-        return tuple(Versus(data=self.data, row=row) for row in rows)
+        return [Versus(data=self.data, row=row) for row in rows]
 
     @cached_property
-    def failed(self) -> tuple[Row, ...]:
+    def failed(self) -> list[Row]:
         """Cells of which something did not run."""
         rows = self.data.dicts("cells")
-        return tuple(shown(row) for row in rows if row["reason"] and row["status"] != MISSING)
+        return [shown(row) for row in rows if row["reason"] and row["status"] != MISSING]
 
 
 def facts(data: Data) -> Steps | None:

@@ -8,7 +8,7 @@ from stepscope.report.facts.ladders import ladder_at
 from stepscope.report.facts.machine import SCORE_BYTES, SCORE_FORWARD, Chapter, Place, largest
 from stepscope.report.facts.timed import Timed, timed, timed_at
 from stepscope.report.kit.data import Data
-from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, gap, over, plus, scaled
 
 # Of a step's products: backward has two for each of forward's (Kaplan et al. 2020).
@@ -37,10 +37,7 @@ class Phase:
         """By both mechanisms, or the one that it has."""
         return _known(self.arithmetic, self.moved)
 
-    @cached_property
-    def gap(self) -> Maybe:
-        """How far that is off."""
-        return gap(self.held, self.predicted)
+    gap = made_of(gap, "held", "predicted")  # how far that is off
 
     @property
     def is_explained(self) -> bool:
@@ -75,9 +72,9 @@ class Time(Chapter):
         return ladder.plain.step if is_other else None
 
     @cached_property
-    def phases(self) -> tuple[Phase, ...]:
+    def phases(self) -> list[Phase]:
         """Each by itself; where launches limit, the whole step below them."""
-        return (*self._phases, self.whole) if self.whole else self._phases
+        return [*self._phases, self.whole] if self.whole else self._phases
 
     @cached_property
     def by_phase(self) -> dict[str, Phase]:
@@ -98,27 +95,25 @@ class Time(Chapter):
             held=self.timed.host_free,
         )
 
-    @cached_property
-    def grad(self) -> Maybe:
-        """The forward pass of training over that of inference."""
-        return over(self.timed.training, self.timed.inference)
+    # the forward pass of training over that of inference
+    grad = made_of(over, "timed.training", "timed.inference")
 
     @cached_property
-    def sizes(self) -> tuple[Timed, ...]:
+    def sizes(self) -> list[Timed]:
         """The plain step of every size at the place's context, batch and precision, the smallest
         first; none of a single one."""
         place = self.place
         same = {"context": place.context, "batch": place.batch, "precision": place.precision}
         found = sorted(timed(self.data, **same), key=lambda each: each.place.weight)
-        return tuple(found) if len(found) > 1 else ()
+        return found if len(found) > 1 else []
 
     @cached_property
-    def contexts(self) -> tuple[Timed, ...]:
+    def contexts(self) -> list[Timed]:
         """The plain step of the size at every context, the shortest first; none of a single one."""
         place = self.place
         same = {"size": str(place.size), "batch": place.batch, "precision": place.precision}
         found = sorted(timed(self.data, **same), key=lambda each: each.place.context)
-        return tuple(found) if len(found) > 1 else ()
+        return found if len(found) > 1 else []
 
     @cached_property
     def growth(self) -> Maybe:
@@ -144,7 +139,7 @@ class Time(Chapter):
         return self.timed.limits == "launches" and self.timed.host_free is not None
 
     @cached_property
-    def _phases(self) -> tuple[Phase, ...]:
+    def _phases(self) -> list[Phase]:
         """Each by its mechanisms: its products, and its scores' or AdamW's bytes."""
         place = self.place
         forward_bytes = SCORE_FORWARD[place.is_mixed] / SCORE_BYTES[place.is_mixed]
@@ -162,7 +157,7 @@ class Time(Chapter):
             held = None if self._is_launch_limited else clock
             phase = Phase(phase=Name(name), arithmetic=work, moved=moved, measured=clock, held=held)
             found.append(phase)
-        return tuple(phase for phase in found if phase.measured)
+        return [phase for phase in found if phase.measured]
 
 
 def _known(*parts: Maybe) -> Maybe:

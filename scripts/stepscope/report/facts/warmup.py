@@ -33,24 +33,24 @@ class Warmup(Chapter):
     cell."""
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> list[Row]:
         """The smallest size first."""
         cells = grouped(self.data.dicts("warmup", phase="step"), "cell").values()
         means = [_means(place(self.data, rows[0]), rows) for rows in cells]
         chosen: dict[Name, Row] = {}
         for row in sorted(filter(None, means), key=_order):
             chosen.setdefault(row["place"].size, row)
-        return tuple(ordered(chosen.values(), "place.parameters"))
+        return list(ordered(chosen.values(), "place.parameters"))
 
     @cached_property
-    def phases(self) -> tuple[Row, ...]:
+    def phases(self) -> list[Row]:
         """The largest size's phases, likewise."""
         if not self.rows:
-            return ()
+            return []
         where = self.rows[-1]["place"]
         rows = self.data.dicts("warmup", **where.where, precision=where.precision, options="")
         by_phase = grouped(rows, "phase").items()
-        return tuple(_means(where, own) | {"phase": Name(phase)} for (phase,), own in by_phase)
+        return [_means(where, own) | {"phase": Name(phase)} for (phase,), own in by_phase]
 
     @cached_property
     def worst(self) -> Row | None:
@@ -76,13 +76,13 @@ class Warmup(Chapter):
         return {where: row["cell"] for where, row in placed(self.data, cells.values())}
 
     @cached_property
-    def parts(self) -> tuple[Row, ...]:
+    def parts(self) -> list[Row]:
         """What its host did, by how much longer it took."""
         if self.cold is None:
-            return ()
+            return []
         rows = self.data.dicts("first_step", phase="step", cell=self._cold[self.cold])
         parts = [_part(row) for row in rows if row["first"] or row["later"]]
-        return tuple(ordered(parts, "more", reverse=True))
+        return list(ordered(parts, "more", reverse=True))
 
     @cached_property
     def cold_first(self) -> Maybe:
