@@ -131,7 +131,7 @@ class Kernels(Chapter):
         smallest size first."""
         found = timed(self.data, precision="bf16", limits="launches")
         known = [each for each in found if each.step and each.gpu]
-        return list(sorted(known, key=lambda each: each.place.weight))
+        return sorted(known, key=lambda each: each.place.weight)
 
     @cached_property
     def worst(self) -> Timed | None:
