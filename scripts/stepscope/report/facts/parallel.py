@@ -38,13 +38,13 @@ class Parallel(Chapter):
 
     devices: how many share the step. strategies: those that were measured, as _strategy has them,
     in the cell's order; failed: those that did not run. best: that of the shortest step on several
-    devices, of those that compute the same, empty without one; hiding: sequences a device from which its communication hides, as predicted.
-    predictions: by strategy, times the tokens of one device by number of devices; strong: of the
-    best one on the most devices, where they share the batch of one. memory: by strategy, as _held
-    has it; off_formula: how far a part, or the whole, is off its formula at most. differing: those
-    whose gradients are off one device's by more than rounding explains; difference: how far the
-    others' are at most, relative. is_suspect: whether they compile SDPA with a release that was
-    seen to do it with wrong gradients.
+    devices, of those that compute the same, empty without one; hiding: sequences a device from
+    which its communication hides, as predicted. predictions: by strategy, times the tokens of one
+    device by number of devices; strong: of the best one on the most devices, where they share the
+    batch of one. memory: by strategy, as _held has it; off_formula: how far a part, or the whole,
+    is off its formula at most. differing: those whose gradients are off one device's by more than
+    rounding explains; difference: how far the others' are at most, relative. is_suspect: whether
+    they compile SDPA with a release that was seen to do it with wrong gradients.
 
     ranks: of every strategy but one device, each rank's step under the profiler; residual: the
     largest, of its step, without its sign. waited: the rank of the best strategy that all others
