@@ -299,7 +299,7 @@ def test_a_call_of_attention_by_time_operations_and_bytes(gpu):
 
 def test_the_profiler_beside_the_clock(gpu):
     found = method.facts(gpu)
-    assert found.profilers == ("nsys 2025.3",)
+    assert found.profilers == ["nsys 2025.3"]
     first = found.profiles[0]
     assert first["place"].key == ("big", 1024, 4) and first["forward"].value == near(1.05)
     (forward,) = first["phases"]
@@ -362,7 +362,7 @@ def test_method_names_what_is_missing(gpu):
     found = method.facts(gpu)
     assert [each["cell"] for each in found.missing] == ["gpu-a/timing/huge/ctx1024/bf16"]
     assert [each["cell"] for each in found.older] == ["gpu-a/memory/old"]
-    assert found.throttled.value == 1 and found.throttle == ("power cap",)
+    assert found.throttled.value == 1 and found.throttle == ["power cap"]
     assert found.commands["gpu-a/memory/old"] == "python scripts/measure.py gpu-a/memory/old"
 
 
@@ -381,7 +381,7 @@ def test_without_a_gpu(cpu):
         "fused"
     ]
     assert found.memory.all.gap.value == 0
-    assert precision.facts(cpu).unsupported == ("cpu-b/timing/nano/ctx64/bf16",)
+    assert precision.facts(cpu).unsupported == ["cpu-b/timing/nano/ctx64/bf16"]
 
 
 def test_the_gpu_comes_first(folders):
@@ -392,4 +392,4 @@ def test_the_gpu_comes_first(folders):
 def test_machines_meet_where_they_ran_the_same(folders):
     found = side_by_side.facts(Data(folders["both"], made_up.GPU))
     assert [each["name"] for each in found.machines] == ["Accelerator <A>", "Processor B"]
-    assert found.places == ()  # no place of one ran on the other
+    assert found.places == []  # no place of one ran on the other

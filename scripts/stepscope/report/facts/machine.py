@@ -132,9 +132,9 @@ class Place:
         return {"size": str(self.size), "context": self.context, "batch": self.batch}
 
     @property
-    def key(self) -> list[str | int]:
+    def key(self) -> tuple[str | int, ...]:
         """The same, to compare."""
-        return list(self.where.values())
+        return tuple(self.where.values())
 
     @property
     def weight(self) -> tuple[float, int, int]:
