@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from stepscope.report.constants import CONSTANTS
 from stepscope.report.facts import learning
-from stepscope.report.facts.doubts import Doubts
+from stepscope.report.facts.doubts import trained
 from stepscope.report.kit import page
 from stepscope.report.kit.data import Data
 from stepscope.results.writing import write
@@ -64,6 +64,5 @@ def test_the_table_has_four_digits_and_the_interval(data):
     "kind, verdict", [("fp8", "same"), ("fp16", "does not learn"), ("tf32", None), (None, None)]
 )
 def test_page_one_tells_of_the_coarse_rung_as_it_was_trained(kind, verdict, data):
-    ladder = SimpleNamespace(coarse=SimpleNamespace(kind=kind) if kind else None)
-    trained = Doubts(data=data, ladder=ladder, elsewhere=None).trained
-    assert (trained and trained["verdict"]) == verdict
+    found = trained(data, SimpleNamespace(kind=kind) if kind else None)
+    assert (found and found["verdict"]) == verdict

@@ -6,7 +6,7 @@ from functools import cached_property
 from stepscope.report.facts import applies, method, profile
 from stepscope.report.facts import ladder as climbing
 from stepscope.report.facts import memory as remembering
-from stepscope.report.facts.doubts import Doubts
+from stepscope.report.facts.doubts import Doubts, doubts
 from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Chapter, Place
 from stepscope.report.facts.profile import Profiled, profiled
@@ -173,7 +173,7 @@ class PageOne(Chapter):
     @cached_property
     def doubts(self) -> Doubts:
         """What a reader should be told of."""
-        return Doubts(data=self.data, ladder=self.ladder, elsewhere=self.profiled_elsewhere)
+        return doubts(self.data, self.ladder, self.profiled_elsewhere)
 
 
 def facts(data: Data) -> PageOne | None:
