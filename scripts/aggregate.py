@@ -20,7 +20,7 @@ from pathlib import Path
 from stepscope import files
 from stepscope.recordings.text import show
 from stepscope.report import tables_page
-from stepscope.results import cells, physics, published, writing
+from stepscope.results import cells, derived, published, writing
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def main() -> None:
                 " your own model or step, has changed since; delete it and run again"
             )
         found, samples, refused = cells.read(given.plan, given.results)
-        refused |= physics.too_fast(found, samples)
+        refused |= derived.impossible(found, samples)
         found, samples = cells.without(found, samples, refused)
         tables, damaged, warnings = writing.tables(found, samples, given.published)
         if damaged:

@@ -39,7 +39,7 @@ SHORT = 0.25  # seconds of each series of a ladder beside its turns
 def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__)
     flags.add_argument(
-        "--preset", default="default", help="a file's name in rules/presets (default)"
+        "--preset", help="a file's name in rules/presets (that of a configfile, else default)"
     )
     flags.add_argument(
         "--configfile",
@@ -52,11 +52,15 @@ def main() -> None:
         "--device", choices=["auto", "cuda", "cpu"], help="instead of the configuration's"
     )
     given = flags.parse_args()
-    presets = [] if given.preset == "default" else [ROOT / f"rules/presets/{given.preset}.yaml"]
     try:
         config = read_yaml(ROOT / "config.yaml")
-        for path in (*presets, *given.configfile):
-            update_config(config, read_yaml(path))
+        laid_over = [read_yaml(path) for path in given.configfile]
+        named = [layer["preset"] for layer in laid_over if layer.get("preset")]
+        preset = given.preset or (named or ["default"])[-1]
+        if preset != "default":
+            laid_over.insert(0, read_yaml(ROOT / f"rules/presets/{preset}.yaml"))
+        for layer in laid_over:
+            update_config(config, layer)
         if given.device:
             config["device"] = given.device
         if given.device == "cuda":

@@ -3,6 +3,7 @@ snapshots."""
 
 import errno
 import zipfile
+from operator import itemgetter
 from pathlib import Path
 
 from stepscope.files import replacing
@@ -20,20 +21,19 @@ def pack(results: Path, path: Path, label: str | None = None) -> int:
     there is no cell.
     """
     root = results / label if label else results
-    files: list[Path] = []
+    names: dict[Path, Path] = {}
     for record in root.rglob("record.json"):
         if record.relative_to(results).parts[0] not in OTHER_FOLDERS:
-            samples = record.with_name("samples.csv")
-            files += [record, *_below(record.with_name("analysis"))]
-            files += [samples] if samples.is_file() else []
-    names = {file: file.relative_to(root) for file in files}
+            cell = record.parent
+            files = [record, *cell.glob("samples.csv"), *_below(cell / "analysis")]
+            names |= {file: file.relative_to(root) for file in files}
     if not names:
         raise FileNotFoundError(errno.ENOENT, "no cell with a record", str(root))
     for folder in ("report", "tables"):
         names |= {file: file.relative_to(results) for file in _below(results / folder)}
     with replacing([path]) as [part], zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(names, key=lambda each: names[each]):
-            archive.write(file, names[file])
+        for file, name in sorted(names.items(), key=itemgetter(1)):
+            archive.write(file, name)
     return len(names)
 
 

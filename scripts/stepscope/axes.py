@@ -22,25 +22,20 @@ PHASES = {
 class Mode:
     """How far a cell goes.
 
-    column: its name in columns of tables. phases: what one step of it consists of, in their order.
-    whole: the phase that all of them together are, timed without waiting between them.
+    phases: what one step of it consists of, in their order. whole: the phase that all of them
+    together are, timed without waiting between them.
     """
 
-    name: str
-    column: str
     phases: tuple[str, ...]
     whole: str
 
 
 # From the least memory to the most.
 MODES = {
-    one.name: one
-    for one in (
-        Mode("inference", "inference", ("inference",), "inference"),
-        Mode("forward", "forward", ("forward",), "forward"),
-        Mode("forward-backward", "forward_backward", ("forward", "backward"), "forward+backward"),
-        Mode("step", "step", ("forward", "backward", "optimizer"), "step"),
-    )
+    "inference": Mode(("inference",), "inference"),
+    "forward": Mode(("forward",), "forward"),
+    "forward-backward": Mode(("forward", "backward"), "forward+backward"),
+    "step": Mode(("forward", "backward", "optimizer"), "step"),
 }
 
 # The plain step: all that a rung of a ladder can change, with the value that it starts from.
@@ -69,21 +64,21 @@ class Implementation(NamedTuple):
     and how it is run."""
 
     module: str
-    how: str
+    how: str = "as it is"
 
 
 IMPLEMENTATIONS = {
-    "naive": Implementation("naive", "as it is"),
+    "naive": Implementation("naive"),
     "compiled": Implementation("naive", "under torch.compile"),
     # of sdpa the backend's name in torch.nn.attention.SDPBackend
     "sdpa-flash": Implementation("sdpa", "FLASH_ATTENTION"),
     "sdpa-cudnn": Implementation("sdpa", "CUDNN_ATTENTION"),
     "sdpa-efficient": Implementation("sdpa", "EFFICIENT_ATTENTION"),
-    "flex": Implementation("flex", "as it is"),
-    "flex-flash": Implementation("flex_flash", "as it is"),
-    "fa3": Implementation("fa3", "as it is"),
-    "fa4": Implementation("fa4", "as it is"),
-    "triton": Implementation("triton", "as it is"),
+    "flex": Implementation("flex"),
+    "flex-flash": Implementation("flex_flash"),
+    "fa3": Implementation("fa3"),
+    "fa4": Implementation("fa4"),
+    "triton": Implementation("triton"),
 }
 DIRECTIONS = ("forward", "backward")
 # Which keys a query sees: all, or those up to its own position, counted from the first query and

@@ -112,10 +112,11 @@ def _complaints(root) -> list[str]:
         if node.id == "mapping":
             names: set[str] = set()
             for key, value in node.value:
-                if str(key.value) in names:
-                    twice = f"line {key.start_mark.line + 1}: key {str(key.value)!r}"
-                    said.append(f"{twice} is there twice; remove one")
-                names.add(str(key.value))
+                name = str(key.value)
+                if name in names:
+                    where = f"line {key.start_mark.line + 1}"
+                    said.append(f"{where}: key {name!r} is there twice; remove one")
+                names.add(name)
                 inside += [key, value]
         elif node.id == "sequence":
             inside = node.value

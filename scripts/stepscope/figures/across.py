@@ -38,21 +38,8 @@ def machines(tables: Tables) -> Figure | None:
 
     for at, row in enumerate(rows.to_dict("records")):
         for each in places.alike(ratios, row, STEP).to_dict("records"):
-            colour = light[each["machine"]]
-            marks.point(
-                panel,
-                each["median"],
-                at,
-                colour,
-                each["machine"],
-            )
-            marks.interval(
-                panel,
-                at,
-                each["low"],
-                each["high"],
-                colour,
-            )
+            name = each["machine"]
+            marks.measured(panel, at, each, light[name], name)
 
     marks.bar_axis(panel, places.names(rows))
     marks.log_axis(panel.xaxis, *panel.get_xlim())
@@ -63,12 +50,7 @@ def machines(tables: Tables) -> Figure | None:
 def published(tables: Tables) -> Figure | None:
     """A row a source and study, a mark a number: published over ours, on a logarithmic axis; 1 is
     as long as here."""
-    every = tables.rows(
-        "published",
-        quantity="time",
-        statistic=NUMBERS,
-        doubt="",
-    )
+    every = tables.rows("published", quantity="time", statistic=NUMBERS, doubt="")
     rows = every[every["ratio"] > 0]
     if rows.empty:
         return None
@@ -95,21 +77,13 @@ def published(tables: Tables) -> Figure | None:
             linestyle="none",
         )
         middle = ratios.median()
-        marks.point(
-            panel,
-            middle,
-            at,
-            colours.INK,
-            "_median",
-            markersize=4.5,
-        )
+        marks.point(panel, middle, at, colours.INK, "_median", markersize=4.5)
         told = f"{words.number(middle, 2)} (median of {len(own)})"
         marks.beside_bar(panel, ratios.max(), at, told)
         names.append(f"{source}, {words.short(gpu or 'GPU not named', 16)}: {study}")
 
     marks.bar_axis(panel, names)
-    low = min(0.8, rows["ratio"].min())
-    high = max(1.25, rows["ratio"].max())
+    low, high = min(0.8, rows["ratio"].min()), max(1.25, rows["ratio"].max())
     # Right of the marks there is room for the words beside them.
     panel.set(xlabel="times as long as ours", xlim=(low / 1.2, high * (high / low) ** 0.65))
     marks.log_axis(panel.xaxis, low, high)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from stepscope.figures import colours, marks, places, theme, words
 from stepscope.figures.curves import in_units
 from stepscope.figures.steps import PHASES, phase_parts
-from stepscope.results.tables import Tables
+from stepscope.results.tables import Tables, where
 
 BROKEN = 1.6  # a bar that is as many times as long as all others is cut
 MOST_PLACES = 3
@@ -28,18 +28,11 @@ def rungs(tables: Tables) -> pd.DataFrame:
     """
     about = tables["variants"][[*VARIANT, *ABOUT]]
     rows = places.free_steps(tables, study="ladder").merge(about, on=VARIANT)
+    pairs = tables.rows("comparisons", study="ladder", mode="step", phase="step", quantity="time")
+    judged = pairs[["cell", "b", "a", "ratio", "verdict"]]
+    judged = judged.set_axis([*VARIANT, "after", "ratio", "verdict"], axis="columns")
     labels = about[[*VARIANT, "label"]].set_axis(["cell", "after", "after_label"], axis="columns")
-    pairs = tables.rows(
-        "comparisons",
-        study="ladder",
-        mode="step",
-        phase="step",
-        quantity="time",
-    )
-    judged = pairs.rename(columns={"a": "after", "b": "variant"})
-    judged = judged[[*VARIANT, "after", "ratio", "verdict"]]
-    rows = rows.merge(judged, on=[*VARIANT, "after"], how="left")
-    rows = rows.merge(labels, on=["cell", "after"], how="left")
+    rows = rows.merge(judged, how="left").merge(labels, how="left")
     above = rows[~rows["is_aside"]].groupby("cell")["variant"].shift()
     follows = rows["after"] == above.reindex(rows.index)
     return rows.assign(follows=follows, verdict=rows["verdict"].fillna(""))
@@ -57,9 +50,8 @@ def climbed(tables: Tables) -> pd.DataFrame:
     longest = steps[steps["cell"] == measured["cell"].mode()[0]]
     begins_alike = steps["variant"] == longest["variant"].iloc[0]
     whole = measured[measured["cell"].isin(steps.loc[begins_alike, "cell"])]
-    cells = places.in_order(tables, whole.drop_duplicates("cell"))["cell"]
-    shown = cells[::-1][:MOST_PLACES]
-    return pd.concat([steps[steps["cell"] == cell] for cell in shown])
+    cells = places.in_order(tables, whole)["cell"].unique()
+    return pd.concat([steps[steps["cell"] == cell] for cell in cells[: -MOST_PLACES - 1 : -1]])
 
 
 def ladder(tables: Tables) -> Figure | None:
@@ -72,15 +64,14 @@ def ladder(tables: Tables) -> Figure | None:
     if shown.empty:
         return None
 
-    alone = places.free_steps(tables, "host_free_time", "ladder")
+    limited = shown.loc[shown["limits"] == "launches", "cell"]
+    alone = where(places.free_steps(tables, "host_free_time", "ladder"), cell=set(limited))
     alone = alone[[*VARIANT, "median"]].rename(columns={"median": "host_free"})
     shown = shown.merge(alone, on=VARIANT, how="left")
-    is_limited = shown["cell"].isin(shown.loc[shown["limits"] == "launches", "cell"])
-    shown["host_free"] = shown["host_free"].where(is_limited)
     cells = shown.drop_duplicates("cell")
     counts = shown["cell"].value_counts(sort=False)
 
-    figure, axes = theme.panels(
+    figure, panels = theme.panels(
         len(cells),
         1,
         0.45 + (0.55 + 0.19 * counts).sum(),
@@ -90,21 +81,18 @@ def ladder(tables: Tables) -> Figure | None:
     )
     phases = places.phase_times(tables, study="ladder")
 
-    for panel, row in zip(axes[:, 0], cells.to_dict("records"), strict=True):
-        cell = row["cell"]
-        own = shown[shown["cell"] == cell]
-        _bars(panel, own, phases[phases["cell"] == cell])
+    for panel, row in zip(panels, cells.to_dict("records"), strict=True):
+        _bars(panel, *(where(rows, cell=row["cell"]) for rows in (shown, phases)))
         panel.set_title(words.place(row))
 
     scales = "" if len(cells) == 1 else "; each panel has its own scale"
-    axes[-1, 0].set_xlabel(f"ms a step{scales}")
+    panels[-1].set_xlabel(f"ms a step{scales}")
     return figure
 
 
 def _subject(shown: pd.DataFrame) -> str:
     told = "× as fast as the row above"
-    is_told_apart = (shown["verdict"] != "") & ~shown["follows"]
-    if is_told_apart.any():
+    if shown["verdict"][~shown["follows"]].any():
         told += " or the one in brackets"
     if shown["host_free"].notna().any():
         told += "; vertical line: without the host"
@@ -122,7 +110,7 @@ def _bars(panel: Axes, steps: pd.DataFrame, phases: pd.DataFrame) -> None:
             told = STATUS.get(row["status"], row["status"])
             marks.beside_bar(panel, 0, at, told, color=colours.MUTED)
             continue
-        parts = _parts(phases[phases["variant"] == row["variant"]], step)
+        parts = _parts(where(phases, variant=row["variant"]), step)
         told = f"{words.measured(step, low, high)} ms{_told(row)}"
         if step > limit:  # the axis ends before the bar does
             marks.bar(panel, at, _up_to(limit, parts), f"cut short: {told}")
@@ -137,14 +125,7 @@ def _bars(panel: Axes, steps: pd.DataFrame, phases: pd.DataFrame) -> None:
                 clip_on=True,
             )
         else:
-            marks.bar(
-                panel,
-                at,
-                parts,
-                told,
-                low,
-                high,
-            )
+            marks.bar(panel, at, parts, told, low, high)
 
     marks.bar_axis(panel, [words.short(label, 24) for label in steps["label"]])
     panel.set_xlim(0, 1.42 * limit)
@@ -191,7 +172,8 @@ def checkpointed(tables: Tables) -> pd.DataFrame:
     """The rungs with checkpoints at the largest place that has any, and those without that they are
     compared with."""
     steps = rungs(tables).dropna(subset="median")
-    place = places.largest(tables, steps[steps["changed"] == "checkpoint"])
+    is_change = (steps["changed"] == "checkpoint") & (steps["after"].fillna("") != "")
+    place = places.largest(tables, steps[is_change])
     own = steps[steps["cell"].isin(place["cell"])]
     return own[own["variant"].isin({*place["variant"], *place["after"]})]
 
@@ -205,31 +187,17 @@ def checkpoint(tables: Tables) -> Figure | None:
 
     # A rung that takes turns uses what others reserved: only what it allocates is its own.
     every, word = places.peaks(tables, "ladder", places.OWN_PEAKS)
-    peaks = every[every["cell"] == own["cell"].iloc[0]].set_index("variant")["median"]
+    peaks = where(every, cell=own["cell"].iloc[0]).set_index("variant")["median"]
     if peaks.empty:
         return None
 
     unit, scale = words.byte_unit(peaks.max())
     subject = words.place(own.iloc[0])
-
-    figure, axes = theme.panels(
-        1,
-        2,
-        0.8 + 0.24 * len(own),
-        subject,
-        sharey=True,
-    )
-    time, memory = axes[0]
+    figure, (time, memory) = theme.panels(1, 2, 0.8 + 0.24 * len(own), subject, sharey=True)
 
     for at, row in enumerate(in_units(own, 1e-3).to_dict("records")):
         step = [(row["median"], colours.ACCENT)]
-        marks.bar(
-            time,
-            at,
-            step,
-            low=row["low"],
-            high=row["high"],
-        )
+        marks.bar(time, at, step, low=row["low"], high=row["high"])
         peak = peaks.get(row["variant"], 0.0) / scale
         marks.bar(memory, at, [(peak, colours.ACCENT)])
 

@@ -3,8 +3,8 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, marks, places, theme
-from stepscope.results.tables import Tables
+from stepscope.figures import colours, marks, places, theme, words
+from stepscope.results.tables import Tables, where
 
 SCALED = (0, (3, 2))  # dashes, where a variant without has the same colour
 
@@ -22,9 +22,7 @@ def curves(tables: Tables) -> Figure | None:
     if points.empty:
         return None
 
-    cell = variants.iloc[0]
-    subject = f"{cell['size']}, context {cell['context']:,.0f}, batch {cell['batch']:,.0f}"
-    figure, panel = theme.single(3.2, subject)
+    figure, panel = theme.single(3.2, words.place(variants.iloc[0]))
     of_orders = points.groupby(["variant", "step"])["loss"].mean().rename("median").reset_index()
     known = variants["frequencies"].max()
     panel.axhline(known, **marks.DASHED)
@@ -33,7 +31,7 @@ def curves(tables: Tables) -> Figure | None:
     for row in variants.to_dict("records"):
         ends += marks.line(
             panel,
-            of_orders[of_orders["variant"] == row["variant"]],
+            where(of_orders, variant=row["variant"]),
             "step",
             colours.of("precision", row["own_precision"]),
             row["variant"],

@@ -113,31 +113,20 @@ def line(
         marker="o",
         **look,
     )
-    if "low" in rows:
-        intervals(panel, rows, x, colour)
+    if "low" in rows:  # upright bars, as one path
+        intervals = rows[["low", "high"]].assign(none=math.nan)
+        panel.plot(
+            np.repeat(rows[x], 3),
+            intervals.to_numpy(dtype=float).ravel(),
+            color=colour,
+            label="_interval",
+            linewidth=3.4,
+            alpha=0.4,
+            zorder=1.9,
+            solid_capstyle="butt",
+        )
     last = rows.iloc[-1]
     return [(name, last[x], last["median"], colour)]
-
-
-def intervals(
-    panel: Axes,
-    rows: pd.DataFrame,
-    x: str,
-    colour: str,
-) -> None:
-    """Upright bars between `low` and `high` of rows, as one path; those without both are left
-    out."""
-    ends = rows[["low", "high"]].assign(none=math.nan)
-    panel.plot(
-        np.repeat(rows[x], 3),
-        ends.to_numpy(dtype=float).ravel(),
-        color=colour,
-        label="_interval",
-        linewidth=3.4,
-        alpha=0.4,
-        zorder=1.9,
-        solid_capstyle="butt",
-    )
 
 
 def interval(
@@ -194,24 +183,20 @@ def label_ends(panel: Axes, ends: Sequence[End]) -> None:
     right = max((x for _, x, _, _ in ends), default=1.0)
     for x in sorted({each[1] for each in ends}):
         there = [each for each in ends if each[1] == x]
-        if len(there) == 1 and x != right:
-            _name_above(panel, there[0])
-        else:
+        if len(there) > 1 or x == right:
             names_beside(panel, there)
-
-
-def _name_above(panel: Axes, end: End) -> None:
-    name, x, y, colour = end
-    panel.annotate(
-        name,
-        (x, y),
-        (1, 3),
-        textcoords="offset points",
-        ha="right",
-        va="bottom",
-        color=colours.text_of(colour),
-        fontsize=LABEL,
-    )
+            continue
+        name, _, y, colour = there[0]
+        panel.annotate(
+            name,
+            (x, y),
+            (1, 3),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            color=colours.text_of(colour),
+            fontsize=LABEL,
+        )
 
 
 def names_beside(panel: Axes, ends: Sequence[End]) -> None:
@@ -239,10 +224,8 @@ def spread(positions: Sequence[float], gap: float) -> list[float]:
     order = np.argsort(positions)
     # With the gaps taken out, what may not come nearer is what may not fall.
     gaps = gap * np.arange(len(order))
-    without = np.take(positions, order) - gaps
-    moved = np.empty(len(order))
-    moved[order] = isotonic_regression(without).x + gaps
-    return list(moved)
+    moved = isotonic_regression(np.take(positions, order) - gaps).x + gaps
+    return list(moved[np.argsort(order)])
 
 
 def ceiling(panel: Axes, value: float, name: str) -> None:
@@ -291,6 +274,14 @@ def point(
         linestyle="none",
         **look,
     )
+
+
+def measured(
+    panel: Axes, place: float, row: dict, colour: str, label: str, marker: str = "o", **look: Any
+) -> None:
+    """The mark of a median at a place, and its interval."""
+    point(panel, row["median"], place, colour, label, marker, **look)
+    interval(panel, place, row["low"], row["high"], colour)
 
 
 # Bars

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, curves, marks, places, theme, words
-from stepscope.results.tables import Tables
+from stepscope.results.tables import Tables, where
 
 MOST_MOMENTS = 1200  # that are drawn
 LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for its name
@@ -17,8 +17,8 @@ LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for 
 def recorded(tables: Tables, mode: str = "step", options: str = "") -> pd.DataFrame:
     """What is alive over one step: a ladder's place, else the largest that fitted; in bf16 if it is
     there."""
-    rows = tables.rows("memory_timeline", options=options, mode=mode)
     lost = tables.rows("cells", status="oom")["cell"]
+    rows = tables.rows("memory_timeline", options=options, mode=mode)
     fitted = rows[~rows["cell"].isin(lost)]
     return places.main_step(tables, places.on_ladders(tables, fitted))
 
@@ -83,25 +83,12 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
         xlabel="ms since the start",
         ylabel=unit,
     )
-    panel.stackplot(
-        time,
-        values,
-        colors=list(key.values()),
-        linewidth=0,
-    )
+    panel.stackplot(time, values, colors=list(key.values()), linewidth=0)
     if reserved.any():
         panel.plot(time, reserved, label="reserved", **marks.DASHED)
     moment = time[kept.index(peak_row)]
-    marks.point(
-        panel,
-        moment,
-        peak,
-        colours.INK,
-        "peak",
-        marker="v",
-        markersize=5,
-    )
-    _phases(panel, time, rows["phase"].fillna(""))
+    marks.point(panel, moment, peak, colours.INK, "peak", "v", markersize=5)
+    _phases(panel, time, rows["phase"].astype("str").fillna(""))
     _names(panel, time, values, key)
     return figure
 
@@ -167,8 +154,7 @@ def memory_growth(tables: Tables) -> Figure | None:
     if rows["context"].nunique() < 2:
         return None
 
-    steps = places.tried_steps(tables)
-    lost = steps[steps["status"] == "oom"]
+    lost = where(places.tried_steps(tables), status="oom")
     unit, scale = words.byte_unit(rows["median"].max())
     limit = tables.rows("cells", study="timing", device="cuda")["memory"].max()
     levels = {} if math.isnan(limit) else {"the GPU's memory": limit / scale}

@@ -40,23 +40,24 @@ def plain_ranges(tables: Tables) -> pd.DataFrame:
 def points(tables: Tables, cell: str) -> pd.DataFrame:
     """WORK of a profiled cell's parts by their names, the longest first: of its ranges, forward, or
     else of its kinds of kernels; and of the optimizer."""
-    ranges = tables.rows("modules", cell=cell, kind="module").assign(part=lambda own: own["module"])
-    kinds = tables.rows("categories", cell=cell, phase="step")
-    kinds = kinds.assign(part=kinds["category"], gpu_time=kinds["time"])
+    named = {"module": "part", "category": "part", "gpu_time": "time"}
+    own = tables.rows("modules", cell=cell, kind="module")
+    if not own["bytes"].any():
+        own = tables.rows("categories", cell=cell, phase="step")
     optimizer = tables.rows("phases", cell=cell, phase="optimizer").assign(part="optimizer")
-    own = ranges if ranges["bytes"].any() else kinds
-    every = pd.concat([own, optimizer]).assign(time=lambda rows: rows["gpu_time"])
-    known = every.dropna(subset=WORK)
-    names = known["part"].replace(NAMES)
-    return known[known["time"] > 0].groupby(names)[WORK].sum().sort_values("time")[::-1]
+    every = pd.concat([rows.rename(columns=named) for rows in (own, optimizer)])
+    known = every[every["time"] > 0].dropna(subset=WORK)
+    by = known.groupby(known["part"].replace(NAMES))
+    return by[WORK].sum().sort_values("time", ascending=False)
 
 
 def roofline(tables: Tables) -> Figure | None:
     """Of the plain step and, where it was profiled, of that with all changes of the ladder."""
     plain = plain_ranges(tables)
-    cells = dict.fromkeys(plain["cell"].unique()[:1], "plain")
+    cells = dict.fromkeys(plain["cell"].head(1), "plain")
     found = waterfall_of(tables)
-    cells |= {step.cell: "all changes" for step in found.steps[1:]} if found else {}
+    if found:
+        cells |= dict.fromkeys([step.cell for step in found.steps[1:]], "all changes")
     shown = {cell: points(tables, cell) for cell in cells}
     shown = {cell: own for cell, own in shown.items() if len(own)}
     copies, products = (places.best_rates(tables, of) for of in ("copy", "matmul"))
@@ -66,8 +67,8 @@ def roofline(tables: Tables) -> Figure | None:
     every = pd.concat(shown.values())
     ends = (every["flop"] / every["bytes"]).agg(["min", "max"]) * [0.4, 12]
     subject = words.place(plain.iloc[0]) + "; areas are times"
-    figure, axes = theme.panels(len(shown), 1, 0.6 + 2.5 * len(shown), subject, sharex=True)
-    for panel, (cell, own) in zip(axes[:, 0], shown.items(), strict=True):
+    figure, panels = theme.panels(len(shown), 1, 0.6 + 2.5 * len(shown), subject, sharex=True)
+    for panel, (cell, own) in zip(panels, shown.items(), strict=True):
         precision = tables.row("cells", cell=cell)["precision"]
         most = products.get(precision, math.nan)
         unit, scale = words.rate_unit(most)
@@ -75,12 +76,11 @@ def roofline(tables: Tables) -> Figure | None:
         panel.set_title(f"{cells[cell]}, {precision}; the roof: {rates}")
         panel.set(xscale="log", yscale="log", xlim=ends, ylabel=unit)
         _parts(panel, own, scale, copies.iloc[0], most)
-        roof = np.minimum(ends * copies.iloc[0], most) / scale
-        ridge = most / copies.iloc[0]
-        across, up = [ends["min"], ridge, ends["max"]], [roof["min"], most / scale, roof["max"]]
-        panel.plot(across, up, label="roof", **marks.DASHED | {"color": colours.MUTED})
-    marks.log_axis(axes[-1, 0].xaxis, *ends)
-    axes[-1, 0].set_xlabel("operations a byte")
+        across = np.array([ends["min"], most / copies.iloc[0], ends["max"]])
+        roof = np.minimum(across * copies.iloc[0], most) / scale
+        panel.plot(across, roof, label="roof", **marks.DASHED | {"color": colours.MUTED})
+    marks.log_axis(panels[-1].xaxis, *ends)
+    panels[-1].set_xlabel("operations a byte")
     return figure
 
 
@@ -90,19 +90,20 @@ def _parts(panel: Axes, own: pd.DataFrame, scale: float, copy: float, most: floa
     low, high = rows["y"].min() / 8, rows["y"].max() * 6
     panel.set_ylim(low, high)
     marks.log_axis(panel.yaxis, low, high)
-    shares = rows["time"] / rows["time"].sum()
-    rows = rows.assign(size=np.sqrt(AREA * shares)).sort_values("x")
+    sizes = np.sqrt(AREA * rows["time"] / rows["time"].sum())
+    rows = rows.assign(markersize=sizes).sort_values("x")
     cluster = (rows["x"].pct_change() > FAR).cumsum()
     line = (high / low) ** LINE
     for _, near in rows.groupby(cluster):
         labels: list[marks.End] = []
         right = near["x"].max() * 1.25
         top = min(right * copy, most) / scale
-        for name, row in near.sort_values("y")[::-1].iterrows():
-            kind = KINDS.get(str(name), "elementwise" if row["x"] < 10 else "matmul")
+        for of, row in near.sort_values("y", ascending=False).iterrows():
+            name = str(of)
+            kind = KINDS.get(name, "elementwise" if row["x"] < 10 else "matmul")
             colour = colours.of("category", kind)
-            look = {"markersize": row["size"], "alpha": 0.6, "markeredgewidth": 0}
-            marks.point(panel, row["x"], row["y"], colour, str(name), **look)
+            look = {"markersize": row["markersize"], "alpha": 0.6, "markeredgewidth": 0}
+            marks.point(panel, row["x"], row["y"], colour, name, **look)
             top = min(top / line, row["y"])
-            labels.append((str(name), right, top, colour))
+            labels.append((name, right, top, colour))
         marks.names_beside(panel, labels)

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
-from stepscope.results.tables import Tables
+from stepscope.results.tables import Tables, where
 
 MOST_CELLS = 6
 
@@ -27,38 +27,19 @@ def warmup(tables: Tables) -> Figure | None:
 
     cells = rows.drop_duplicates("cell")
     skipped = sorted(rows["skipped"].unique())
-    subject = "ten steps after so many of warm-up: mean ± standard deviation, over the steady step"
-
-    figure, panels = theme.wrapped(
-        len(cells),
-        3,
-        1.6,
-        subject,
-        sharex=True,
-        sharey=True,
+    shown = rows.assign(
+        at=rows["skipped"].map(skipped.index),
+        median=rows["mean"] / rows["steady"],
+        low=(rows["mean"] - rows["std"]) / rows["steady"],
+        high=(rows["mean"] + rows["std"]) / rows["steady"],
     )
+    subject = "ten steps after so many of warm-up: mean ± standard deviation, over the steady step"
+    figure, panels = theme.wrapped(len(cells), 3, 1.6, subject, sharex=True, sharey=True)
 
     for panel, cell in zip(panels, cells.to_dict("records"), strict=True):
-        own = rows[rows["cell"] == cell["cell"]]
-        mean = own["mean"] / own["steady"]
-        std = own["std"] / own["steady"]
-        at = own["skipped"].map(skipped.index)
-        shown = pd.DataFrame(
-            {
-                "at": at,
-                "median": mean,
-                "low": mean - std,
-                "high": mean + std,
-            }
-        )
+        colour = colours.of("precision", cell["precision"])
         panel.axhline(1, **marks.BASE)
-        marks.line(
-            panel,
-            shown,
-            "at",
-            colours.of("precision", cell["precision"]),
-            "mean",
-        )
+        marks.line(panel, where(shown, cell=cell["cell"]), "at", colour, "mean")
         panel.set(title=places.name(cell), xlim=(-0.4, len(skipped) - 0.6))
         panel.set_xticks(range(len(skipped)), [f"{each:.0f}" for each in skipped])
 
@@ -82,29 +63,14 @@ def first_step(tables: Tables) -> Figure | None:
     figure, panel = theme.single(1.15 + 0.34 * len(cells), subject, key)
 
     for at, cell in enumerate(cells["cell"]):
-        own = rows[rows["cell"] == cell].set_index("part")
-        widths = 1e3 * own[["first", "later"]].reindex(list(key)).fillna(0.0)
-        of_first, of_later = (
-            zip(widths[which], key.values(), strict=True) for which in ("first", "later")
-        )
+        own = where(rows, cell=cell).set_index("part")[["first", "later"]]
+        widths = 1e3 * own.reindex(list(key)).fillna(0.0)
+        of_first, of_later = (zip(widths[which], key.values(), strict=True) for which in widths)
         first = marks.stack(panel, at - 0.18, of_first, height=0.36)
-        later = marks.stack(
-            panel,
-            at + 0.2,
-            of_later,
-            height=0.24,
-            alpha=0.5,
-        )
         marks.beside_bar(panel, first, at - 0.18, f"{words.number(first)} ms")
+        later = marks.stack(panel, at + 0.2, of_later, height=0.24, alpha=0.5)
         told = words.number(later)
-        marks.beside_bar(
-            panel,
-            later,
-            at + 0.2,
-            told,
-            fontsize=7,
-            color=colours.MUTED,
-        )
+        marks.beside_bar(panel, later, at + 0.2, told, fontsize=7, color=colours.MUTED)
 
     marks.bar_axis(panel, places.names(cells))
     panel.set(xlabel="ms", xlim=(0, 1.15 * panel.dataLim.x1))

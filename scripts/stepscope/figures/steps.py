@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from stepscope.axes import MODES
 from stepscope.figures import colours, curves, marks, places, theme, words
-from stepscope.results.tables import Tables
+from stepscope.results.tables import Tables, where
 
 PHASES = colours.key("phase", MODES["step"].phases)
 BAR = ["size", "precision"]  # what a bar of phases is of
@@ -40,19 +40,10 @@ def step_parts(tables: Tables) -> Figure | None:
     if len(contexts) > 1:
         subject += "; each panel has its own scale"
     height = 0.65 + 0.16 * len(bars)
-
-    figure, panels = theme.wrapped(
-        len(contexts),
-        2,
-        height,
-        subject,
-        key=PHASES,
-        sharey=True,
-    )
+    figure, panels = theme.wrapped(len(contexts), 2, height, subject, key=PHASES, sharey=True)
 
     for panel, context in zip(panels, contexts, strict=True):
-        phases, wholes = (frame[frame["context"] == context] for frame in (rows, steps))
-        _phase_bars(panel, bars, phases, wholes)
+        _phase_bars(panel, bars, *(where(frame, context=context) for frame in (rows, steps)))
         panel.set_title(f"context {context:,.0f}")
 
     for panel in panels[-2:]:
@@ -72,23 +63,9 @@ def _phase_bars(
         whole = next(iter(places.alike(steps, bar, BAR).to_dict("records")), {})
         if len(own):
             low, high = 1e3 * whole["low"], 1e3 * whole["high"]
-            marks.bar(
-                panel,
-                at,
-                phase_parts(own),
-                low=low,
-                high=high,
-                fontsize=7,
-            )
+            marks.bar(panel, at, phase_parts(own), low=low, high=high, fontsize=7)
         elif whole.get("status") == "oom":
-            marks.beside_bar(
-                panel,
-                0,
-                at,
-                "out of memory",
-                color=colours.MUTED,
-                fontsize=7,
-            )
+            marks.beside_bar(panel, 0, at, "out of memory", color=colours.MUTED, fontsize=7)
 
     sizes = bars["size"].map(lambda size: words.short(size, 14))
     marks.bar_axis(panel, list(sizes + " " + bars["precision"]))
@@ -131,9 +108,8 @@ def launch_rows(tables: Tables) -> pd.DataFrame:
     rows = _by_ways(tables)
     is_clock = rows["quantity"] == "time"
     known = rows[is_clock & rows["cell"].isin(rows.loc[~is_clock, "cell"])]
-    narrow = known[known["precision"] == "bf16"]
-    shown = known if narrow.empty else narrow
-    return places.in_order(tables, shown)[-MOST_CELLS:]
+    narrow = where(known, precision="bf16")
+    return places.in_order(tables, known if narrow.empty else narrow)[-MOST_CELLS:]
 
 
 def launches(tables: Tables) -> Figure | None:
@@ -153,16 +129,10 @@ def launches(tables: Tables) -> Figure | None:
     beside = panel.get_yaxis_transform()
 
     for at, row in enumerate(rows.to_dict("records")):
-        _marks(panel, at, every[every["cell"] == row["cell"]], row["limits"])
-        if row["cell"] in counts.index:
+        _marks(panel, at, where(every, cell=row["cell"]), row["limits"])
+        if row["cell"] in counts:
             count = f"{counts[row['cell']]:,.0f}"
-            panel.annotate(
-                count,
-                (1.02, at),
-                xycoords=beside,
-                va="center",
-                fontsize=7,
-            )
+            panel.annotate(count, (1.02, at), xycoords=beside, va="center", fontsize=7)
 
     marks.bar_axis(panel, places.names(rows))
     marks.log_axis(panel.xaxis, 1e3 * rows["median"].min() / 3, 1e3 * rows["median"].max())
@@ -170,38 +140,17 @@ def launches(tables: Tables) -> Figure | None:
     return figure
 
 
-def _marks(
-    panel: Axes,
-    at: int,
-    rows: pd.DataFrame,
-    limits: str,
-) -> None:
+def _marks(panel: Axes, at: int, rows: pd.DataFrame, limits: str) -> None:
     """The marks of a cell, and a line from the shortest to the longest where launches limit it."""
     values = curves.in_units(rows, 1e-3)
 
     for row in values.to_dict("records"):
         label, marker = WAYS[row["quantity"]]
-        colour = colours.of("way", label)
-        marks.point(
-            panel,
-            row["median"],
-            at,
-            colour,
-            label,
-            marker,
-            markersize=4,
-        )
-        marks.interval(
-            panel,
-            at,
-            row["low"],
-            row["high"],
-            colour,
-        )
+        marks.measured(panel, at, row, colours.of("way", label), label, marker, markersize=4)
 
     if limits == "launches":
         panel.plot(
-            [values["median"].min(), values["median"].max()],
+            values["median"].agg(["min", "max"]),
             [at, at],
             color=colours.MUTED,
             linewidth=0.8,

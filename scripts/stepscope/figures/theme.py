@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any, TypeVar
 
 import matplotlib
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -30,7 +29,6 @@ STYLE: dict[Any, Any] = {  # of matplotlib's rcParams
     "axes.titlesize": 8,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.labelsize": 8,
     "axes.labelcolor": colours.INK,
     "figure.labelsize": 8,
     "axes.edgecolor": colours.MUTED,
@@ -57,7 +55,6 @@ STYLE: dict[Any, Any] = {  # of matplotlib's rcParams
     "lines.linewidth": 1.4,
     "lines.markersize": 3.5,
     "figure.facecolor": colours.PAPER,
-    "savefig.facecolor": colours.PAPER,
     "svg.fonttype": "none",
     "svg.hashsalt": "stepscope",
 }
@@ -83,13 +80,12 @@ def panels(
     subject: str,
     key: dict[str, str] | None = None,
     **kwargs,
-) -> tuple[Figure, np.ndarray]:
-    """A figure of `height` inches, and more for further rows of the key, with panels and in grey
-    what it is of.
+) -> tuple[Figure, list[Axes]]:
+    """A figure of `height` inches, and more for further rows of the key, with panels, row by row,
+    and in grey what it is of.
 
     key: name → colour, of parts that are too small to be named where they are; in rows of words
-    below the subject. kwargs: those of matplotlib's `Figure.subplots`. Returns the figure and an
-    array of (rows, columns) panels.
+    below the subject. kwargs: those of matplotlib's `Figure.subplots`.
     """
     colour_of = key or {}
     of_key = _rows(colour_of)
@@ -112,20 +108,20 @@ def panels(
             x += _key_width(name)
         top -= 12
 
-    space = {
-        "w_pad": 0.04,
-        "h_pad": 0.04,
-        "wspace": 0.03,
-        "hspace": 0.03,
-    }
-    layout.set(rect=(0, 0, 1, top / (72 * height)), **space)
-    return figure, axes
+    layout.set(
+        w_pad=0.04,
+        h_pad=0.04,
+        wspace=0.03,
+        hspace=0.03,
+        rect=(0, 0, 1, top / (72 * height)),
+    )
+    return figure, list(axes.flat)
 
 
 def single(height: float, subject: str, key: dict[str, str] | None = None) -> tuple[Figure, Axes]:
     """A figure of one panel."""
-    figure, axes = panels(1, 1, height, subject, key)
-    return figure, axes[0, 0]
+    figure, (panel,) = panels(1, 1, height, subject, key)
+    return figure, panel
 
 
 def wrapped(
@@ -143,9 +139,9 @@ def wrapped(
         **kwargs,
     )
     for at in range(count, rows * columns):
-        axes.flat[at].set_visible(False)
-        axes.flat[at - columns].tick_params(labelbottom=True)
-    return figure, list(axes.flat[:count])
+        axes[at].set_visible(False)
+        axes[at - columns].tick_params(labelbottom=True)
+    return figure, axes[:count]
 
 
 def _rows(names: Iterable[str]) -> list[list[str]]:

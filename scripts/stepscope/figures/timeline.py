@@ -18,7 +18,6 @@ TITLES = {
     "step": "the whole step",
     "one attention": "the attention of one block, and its work as if it began with it",
     "attention": "while the host launches the attention of one block",
-    "zoom": "an excerpt",
 }
 MOST_LANES = 8
 SHORT = {  # ranges of our attention, where there is no room for their names
@@ -44,13 +43,11 @@ def timeline(tables: Tables) -> Figure | None:
 def one_attention(tables: Tables) -> Figure | None:
     """Of one block in it. What was recorded before it was told apart ends with the host's range."""
     rows = profiled(tables)
-    own = _of(rows, "one attention")
     around = rows[rows["view"] == "attention"]
-    end = around["end"][around["category"] == "range"].groupby(around["start"]).max().get(0.0)
-    if own or end is None:
-        return own
-    cut = around[around["start"] < end]
-    return _of(cut.assign(end=cut["end"].clip(upper=end)), "attention")
+    ranges = around[(around["category"] == "range") & (around["start"] == 0)]
+    cut = around.assign(end=around["end"].clip(upper=ranges["end"].max()))
+    own = _of(rows, "one attention")
+    return own or _of(cut[cut["start"] < cut["end"]], "attention")
 
 
 def _of(rows: pd.DataFrame, view: str) -> Figure | None:
@@ -75,7 +72,7 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
     views = sorted(shown.groupby("view", sort=False), key=lambda view: view[0] != "step")
     counts = [min(MOST_LANES, own["lane"].nunique()) for _, own in views]
 
-    figure, axes = theme.panels(
+    figure, panels = theme.panels(
         len(views),
         1,
         0.65 + sum(0.55 + LANE * count for count in counts),
@@ -84,7 +81,7 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
         gridspec_kw={"height_ratios": counts},
     )
 
-    for panel, (_, own) in zip(axes[:, 0], views, strict=True):
+    for panel, (_, own) in zip(panels, views, strict=True):
         _view(panel, own)
 
     return figure
@@ -101,32 +98,22 @@ def _view(panel: Axes, rows: pd.DataFrame) -> None:
         for category, part in own.groupby("category", sort=False):
             if category == "range":
                 _ranges(panel, at, part)
-            elif category == "call":
-                _bars(panel, at, part, colours.MUTED)
-            else:
-                _bars(panel, at, part, colours.of("category", str(category)))
+                continue
+            shade = colours.MUTED if category == "call" else colours.of("category", str(category))
+            # Rectangles as one broken thick line: a step of thousands of kernels stays a small
+            # file.
+            ends = part[["start", "end"]].assign(none=math.nan)
+            panel.plot(
+                ends.to_numpy().ravel(),
+                np.full(ends.size, at),
+                color=shade,
+                linewidth=THICK,
+                solid_capstyle="butt",
+                label="_bars",
+            )
 
     marks.bar_axis(panel, [_lane_name(str(lane)) for lane, _ in lanes])
     panel.spines["left"].set_visible(False)
-
-
-def _bars(
-    panel: Axes,
-    at: int,
-    rows: pd.DataFrame,
-    shade: str,
-) -> None:
-    """Rectangles of a lane and colour as one broken thick line: a step of thousands of kernels
-    stays a small file."""
-    ends = rows[["start", "end"]].assign(none=math.nan)
-    panel.plot(
-        ends.to_numpy().ravel(),
-        np.full(ends.size, at),
-        color=shade,
-        linewidth=THICK,
-        solid_capstyle="butt",
-        label="_bars",
-    )
 
 
 def _ranges(panel: Axes, at: int, rows: pd.DataFrame) -> None:
@@ -137,22 +124,21 @@ def _ranges(panel: Axes, at: int, rows: pd.DataFrame) -> None:
 
     for label, start, end in rows[["label", "start", "end"]].itertuples(index=False):
         segments.append([(start, at), (max(start, end - 0.7 * point), at)])
-        names = (label, SHORT.get(label, label))
-        fitting = [each for each in names if theme.text_width(each) * point < end - start]
-        if fitting:
-            panel.text(
-                (start + end) / 2,
-                at,
-                fitting[0],
-                ha="center",
-                va="center",
-                fontsize=7,
-            )
+        for name in (label, SHORT.get(label, label)):
+            if theme.text_width(name) * point < end - start:
+                panel.text(
+                    (start + end) / 2,
+                    at,
+                    name,
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                )
+                break
 
-    pale = colours.of("category", "idle")
     rectangles = LineCollection(
         segments,
-        colors=pale,
+        colors=colours.of("category", "idle"),
         linewidths=THICK,
         capstyle="butt",
     )
@@ -162,7 +148,5 @@ def _ranges(panel: Axes, at: int, rows: pd.DataFrame) -> None:
 def _lane_name(lane: str) -> str:
     """`CUDA calls, thread 0` is `CUDA calls`; `GPU 0, stream 7` is `GPU`; ranges are named by their
     depth's first."""
-    name = lane.split(",")[0]
-    if name.startswith("ranges"):
-        return "ranges" if name == "ranges 0" else ""
-    return name.removesuffix(" 0")
+    name = lane.split(",")[0].removesuffix(" 0")
+    return "" if name.startswith("ranges ") else name

@@ -12,7 +12,7 @@ from stepscope.formulas.flops import linear_step_flops
 from stepscope.formulas.traffic import OPTIMIZER_BYTES
 from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
-from stepscope.results.tables import Tables
+from stepscope.results.tables import Tables, where
 
 # Softmax kernels of both directions are one colour, and what moves or sets bytes is no work of its
 # own.
@@ -40,42 +40,34 @@ def merged(rows: pd.DataFrame) -> pd.DataFrame:
 def categories(tables: Tables) -> Figure | None:
     """A row a profiled cell, a panel a pass: GPU time (without a GPU: operator time) by kind of
     kernel."""
-    rows = merged(
-        tables.rows(
-            "categories",
-            options="",
-            mode="step",
-            phase=set(PASSES),
-        )
-    )
+    rows = merged(tables.rows("categories", options="", mode="step", phase=set(PASSES)))
     if rows.empty:
         return None
 
     cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]
     key = colours.key("category", set(rows.loc[rows["time"] > 0, "category"]))
     rows = rows.assign(panel=rows["phase"].map(PASSES), ms=1e3 * rows["time"])
+    widths = rows.pivot_table("ms", "cell", ["panel", "category"], "sum").reindex(cells["cell"])
     names = list(dict.fromkeys(PASSES.values()))
-    height = 1.2 + 0.17 * len(cells)
     subject = "time a step of the profiled steps"
 
-    figure, axes = theme.panels(
+    figure, panels = theme.panels(
         1,
         len(names),
-        height,
+        1.2 + 0.17 * len(cells),
         subject,
         key,
         sharex=True,
         sharey=True,
     )
 
-    for panel, name in zip(axes[0], names, strict=True):
-        of_pass = rows[rows["panel"] == name].pivot_table("ms", "cell", "category", "sum")
-        widths = of_pass.reindex(index=cells["cell"])
-        marks.keyed_bars(panel, widths, key, places.names(cells))
+    for panel, name in zip(panels, names, strict=True):
+        of_pass = widths.get(name, widths.iloc[:, :0])
+        marks.keyed_bars(panel, of_pass, key, places.names(cells))
         panel.set(title=name, xlabel="ms")
 
-    longest = max(panel.dataLim.x1 for panel in axes[0] if panel.patches)
-    axes[0, 0].set_xlim(0, 1.3 * longest)
+    longest = max(panel.dataLim.x1 for panel in panels if panel.patches)
+    panels[0].set_xlim(0, 1.3 * longest)
     return figure
 
 
@@ -165,15 +157,9 @@ class Waterfall:
 def waterfall_of(tables: Tables) -> Waterfall | None:
     """At the largest place of the ladder that is profiled plainly in bf16; where there is none, the
     largest place."""
-    cells = tables.rows(
-        "cells",
-        study="profile",
-        mode="step",
-        device="cuda",
-        status="ok",
-    )
-    is_plain = (cells["options"] == "") & (cells["precision"] == "bf16")
-    plain = places.largest(tables, places.on_ladders(tables, cells[is_plain]))
+    cells = tables.rows("cells", study="profile", mode="step", device="cuda", status="ok")
+    plain = where(cells, options="", precision="bf16")
+    plain = places.largest(tables, places.on_ladders(tables, plain))
     if plain.empty:
         return None
 
@@ -182,15 +168,13 @@ def waterfall_of(tables: Tables) -> Waterfall | None:
         places.alike(places.free_steps(tables, study=study), place).dropna(subset="median")
         for study in ("ladder", "timing")
     )
-    timed = pd.concat([rungs, alone])
-    clocks = timed[timed["precision"] == "bf16"].to_dict("records")
+    clocks = where(pd.concat([rungs, alone]), precision="bf16").to_dict("records")
     start = profiled(tables, place["cell"], clocks[0]) if clocks else None
     if start is None:
         return None
 
     steps, precision = [start], "bf16"
-    if len(rungs):
-        fastest = rungs.sort_values("median").iloc[0].to_dict()
+    for fastest in rungs.sort_values("median").head(1).to_dict("records"):
         top = _top(tables, places.alike(cells, place), fastest)
         if top:
             steps.append(top)
@@ -200,10 +184,10 @@ def waterfall_of(tables: Tables) -> Waterfall | None:
 
 def _top(tables: Tables, cells: pd.DataFrame, rung: dict) -> Step | None:
     """The profiled cell of the most changes in the precision of this rung."""
-    is_changed = (cells["options"] != "") & ~cells["options"].str.contains(ASIDE)
-    changed = cells[is_changed & (cells["precision"] == rung["precision"])]
-    most = max(changed.itertuples(), key=lambda each: each.options.count("="), default=None)
-    return profiled(tables, most.cell, rung) if most else None
+    alike = where(cells, precision=rung["precision"])
+    options = alike.set_index("cell")["options"]
+    changes = options[~options.str.contains(ASIDE)].str.count("=")
+    return profiled(tables, changes.idxmax(), rung) if changes.any() else None
 
 
 def waterfall(tables: Tables) -> Figure | None:
@@ -217,11 +201,9 @@ def waterfall(tables: Tables) -> Figure | None:
     if found is None:
         return None
 
-    before, after = found.steps[0], found.steps[-1]
-    shown = [part for part in LOOK if before.parts[part] or after.parts[part]]
-    names = ["plain step", *(LOOK[part][0] for part in shown)]
-    if after is not before:
-        names.append("all changes")
+    shown = [part for part in LOOK if any(step.parts[part] for step in found.steps)]
+    names = ["plain step", *(LOOK[part][0] for part in shown), "all changes"]
+    names = names[: len(shown) + len(found.steps)]
     subject = words.place(found.place, precision=True)
     told = f"{subject}; kernels under the profiler"
 
@@ -258,13 +240,7 @@ def waterfall(tables: Tables) -> Figure | None:
 
 
 def _whole(panel: Axes, at: int, step: Step) -> None:
-    parts = [
-        (1e3 * step.parts[part], colours.of("category", kind)) for part, (_, kind) in LOOK.items()
-    ]
-    marks.bar(
-        panel,
-        at,
-        parts,
-        f"{words.number(1e3 * step.time)} ms",
-        fontweight="bold",
-    )
+    looks = LOOK.items()
+    parts = [(1e3 * step.parts[part], colours.of("category", kind)) for part, (_, kind) in looks]
+    told = f"{words.number(1e3 * step.time)} ms"
+    marks.bar(panel, at, parts, told, fontweight="bold")

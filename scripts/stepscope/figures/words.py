@@ -14,10 +14,7 @@ def number(value: float, digits: int = 3) -> str:
     """So many significant digits, never an exponent: 0.0123, 4.5, 424, 1,514."""
     if not math.isfinite(value):
         return ""
-    if value == 0:
-        return "0"
-    after = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    text = f"{value:,.{after}f}"
+    text = f"{value:,.{decimals(value, math.nan, digits)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -63,10 +60,9 @@ def short(text: str, most: int) -> str:
 def place(row: dict | pd.Series, *, precision: bool = False) -> str:
     """`2.7B, context 1,024, batch 4, bf16`: what is known of it."""
     parts = [short(row["size"], 24)]
-    parts += [
-        f"{name} {row[name]:,.0f}"
-        for name in ("context", "batch")
-        if row.get(name) == row.get(name)
-    ]
-    parts += [row["precision"]] if precision and row["precision"] else []
+    for name in ("context", "batch"):
+        if pd.notna(row.get(name)):
+            parts.append(f"{name} {row[name]:,.0f}")
+    if precision and row["precision"]:
+        parts.append(row["precision"])
     return ", ".join(parts)

@@ -5,6 +5,7 @@ import re
 import tomllib
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ CARD = TERMS["card"]
 USUAL: dict[str, Any] = {name: usual for name, (usual, _) in KNOWN["asked"].items()}
 FITS, DOUBTFUL, FAILS = "fits", "fits with doubt", "does not fit"
 SOLD = 0.98  # of the memory that a card is sold with, CUDA gives so much to programs
-NO_FLAGS: frozenset[str] = frozenset()
 
 
 def add_flags(flags: ArgumentParser) -> None:
@@ -140,7 +140,7 @@ def peak_of(setup: Setup) -> Peak:
     return peak(setup, "step", CARD["libraries"])
 
 
-def taken(size: int, flags: frozenset[str] = NO_FLAGS) -> tuple[int, int]:
+def taken(size: int, flags: Collection[str] = ()) -> tuple[int, int]:
     """Bytes of a card that a step with this peak takes, the least and the most: what the allocator
     reserves, and CUDA's context. flags: the setup's."""
     known = reserved(flags)
@@ -148,12 +148,12 @@ def taken(size: int, flags: frozenset[str] = NO_FLAGS) -> tuple[int, int]:
     return least, most
 
 
-def reserved(flags: frozenset[str]) -> dict[str, Any]:
+def reserved(flags: Collection[str]) -> dict[str, Any]:
     """What the allocator reserves over what tensors ask for: the `least` and the `most`."""
     return next(each for each in TERMS["reserved"] if holds(each["when"], flags))
 
 
-def verdict(size: int, capacity: int, flags: frozenset[str] = NO_FLAGS) -> str:
+def verdict(size: int, capacity: int, flags: Collection[str] = ()) -> str:
     """Whether that is within `capacity` bytes."""
     least, most = taken(size, flags)
     if most <= capacity:
@@ -266,7 +266,7 @@ def _told(change: Room, capacity: int) -> dict[str, Any]:
 
 
 def of_peak(
-    capacity: int, size: int, terms: list[dict[str, Any]], flags: frozenset[str] = NO_FLAGS
+    capacity: int, size: int, terms: list[dict[str, Any]], flags: Collection[str] = ()
 ) -> dict[str, Any]:
     """What a peak of so many bytes is to a card. terms: what it is made of, each with its
     `category` and `bytes`. flags: the setup's."""

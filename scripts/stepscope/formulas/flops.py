@@ -11,7 +11,7 @@ Of attention by itself the pairs of a query and a key that it sees are counted.
 """
 
 from stepscope.axes import CAUSAL, FULL, LOWER_RIGHT
-from stepscope.formulas.footprint import sizes_of, with_derived
+from stepscope.formulas.footprint import all_sizes
 from stepscope.model.shape import ModelShape
 
 COMPONENTS = ("qkv", "scores", "attention x V", "output", "feed-forward", "head")
@@ -23,7 +23,7 @@ ATTENTION_BACKWARD = 2.5
 def forward_flops_by_component(shape: ModelShape, batch: int, context: int) -> dict[str, int]:
     """Operations of one forward pass over (batch, context) tokens, by component, summed over all
     layers."""
-    sizes = with_derived(sizes_of(shape, batch, context))
+    sizes = all_sizes(shape, batch, context)
     return {name: sizes[name] for name in COMPONENTS}
 
 

@@ -24,7 +24,7 @@ here.
 
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from stepscope.formulas.architecture import Architecture
@@ -83,16 +83,22 @@ class Setup:
     @functools.cached_property
     def sizes(self) -> dict[str, int]:
         """What the dimensions in formulas stand for."""
-        sizes = sizes_of(self.shape, self.batch, self.context)
-        return with_derived(sizes | {"devices": self.devices, "checkpoint": self.checkpoint})
+        others = {"devices": self.devices, "checkpoint": self.checkpoint}
+        return all_sizes(self.shape, self.batch, self.context, **others)
 
     @functools.cached_property
     def flags(self) -> frozenset[str]:
         """What conditions in the table ask for."""
-        found = flags_of_numbers(self.sizes)
+        numbers = TERMS["flags"].items()
+        found = [flag for flag, tests in numbers if any(map(self._is_true, tests))]
         for option in OPTIONS:
-            found.update(value(option, getattr(self, option)).flags)
+            found += value(option, getattr(self, option)).flags
         return frozenset(found)
+
+    def _is_true(self, comparison: str) -> bool:
+        """Whether one product of dimensions is less than another."""
+        less, more = (product(each, self.sizes) for each in comparison.split(" < "))
+        return less < more
 
 
 def sizes_of(shape: ModelShape, batch: int, context: int) -> dict[str, int]:
@@ -105,22 +111,12 @@ def sizes_of(shape: ModelShape, batch: int, context: int) -> dict[str, int]:
     return given | {"tokens of a chunk": CHUNK} | own
 
 
-def with_derived(sizes: dict[str, int]) -> dict[str, int]:
-    """Sizes of a model and those that follow from them."""
-    found = dict(sizes)
+def all_sizes(shape: ModelShape, batch: int, context: int, **others: int) -> dict[str, int]:
+    """The same with others, and those that follow from them."""
+    found = sizes_of(shape, batch, context) | others
     for name, (how, *products) in TERMS["dimensions"].items():
         found[name] = _COMBINED[how](product(each, found) for each in products)
     return found
-
-
-def flags_of_numbers(sizes: dict[str, int]) -> set[str]:
-    """The flags that follow from sizes."""
-
-    def holds(comparison: str) -> bool:
-        less, more = (product(each, sizes) for each in comparison.split(" < "))
-        return less < more
-
-    return {flag for flag, tests in TERMS["flags"].items() if any(map(holds, tests))}
 
 
 def product(text: str, sizes: dict[str, int]) -> int:
@@ -186,7 +182,7 @@ def spelled(setup: Setup, dims: str) -> str:
     return text.replace("d_Q", "d_model") if is_square else text
 
 
-def holds(condition: str, flags: frozenset[str]) -> bool:
+def holds(condition: str, flags: Collection[str]) -> bool:
     """Whether all flags of a condition are there, and none of those behind "!"."""
     words = condition.split()
     return all((word.lstrip("!") in flags) != word.startswith("!") for word in words)
@@ -254,7 +250,7 @@ def all_cast_weights(setup: Setup) -> list[Contribution]:
     return [*of_blocks, *group(setup, "cast weight of the head")]
 
 
-# Name -> module and dimensions of each weight.
-WEIGHTS: dict[str, tuple[str, str]] = {}
+# Dimensions of all weights.
+WEIGHTS: list[str] = []
 for _group in ("matrices of a block", "gains of a block", "head", "final gain", "embedding"):
-    WEIGHTS |= {row.name: (row.module, row.dims) for row in TERMS["groups"][_group]["tensors"]}
+    WEIGHTS += [row.dims for row in TERMS["groups"][_group]["tensors"]]

@@ -116,18 +116,6 @@ def _alive(
     return found
 
 
-def first_context_that_fails(
-    setup: Setup, mode: str, capacity_bytes: int, workspace: int = 0
-) -> int:
-    """The smallest context, in tokens, whose peak is larger than `capacity_bytes`. The setup's own
-    does not count."""
-
-    def fits(context: int) -> bool:
-        return peak(replace(setup, context=context), mode, workspace).bytes <= capacity_bytes
-
-    return 1 + last_that(fits)
-
-
 def last_that(holds: Callable[[int], bool], most: int | None = None) -> int:
     """The last number from 1 that holds, where all before it do; 0 if none. most: below which it is
     looked for."""

@@ -3,7 +3,7 @@ model's named ranges, and at least by a step's kinds of kernels. Standard librar
 
 from stepscope.axes import CAUSAL
 from stepscope.formulas.flops import attention_flops, forward_flops_by_component
-from stepscope.formulas.footprint import product, sizes_of, with_derived
+from stepscope.formulas.footprint import all_sizes, product
 from stepscope.formulas.options import TERMS
 from stepscope.model.shape import ModelShape
 
@@ -27,7 +27,7 @@ def of_ranges(shape: ModelShape, batch: int, context: int, is_mixed: bool) -> di
     Products count as in stepscope.formulas.flops, all else one operation for each addition,
     multiplication or function of a number. is_mixed: under autocast.
     """
-    sizes = with_derived(sizes_of(shape, batch, context))
+    sizes = all_sizes(shape, batch, context)
     products = forward_flops_by_component(shape, batch, context)
     found: dict[str, Work] = {}
     for name, (multiplied, *rows) in TERMS["ranges"].items():
@@ -47,7 +47,7 @@ def of_kinds(
     the least that it moves. numbers: bytes of a number, in products and in fused attention.
     is_fused: the scores stay in their kernel, which leaves out what a causal mask hides."""
     number, of_attention = numbers
-    sizes = with_derived(sizes_of(shape, batch, context))
+    sizes = all_sizes(shape, batch, context)
     products = forward_flops_by_component(shape, batch, context)
     work = moved = 0
     for name, dims in TERMS["operands"].items():

@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 from stepscope.kernels import masks, operands
 from stepscope.kernels.kernels import backward, forward
 from stepscope.kernels.kernels import unsupported as unsupported
+from stepscope.kernels.shapes import as_4d
 
 
 def attention(
@@ -45,9 +46,7 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: _Masking) -> Tensor:
         operands.check(q, k, v)
         masks.check(*mask)
         if q.ndim != 4:
-            return _attend(operands.as_4d(q), operands.as_4d(k), operands.as_4d(v), mask).reshape(
-                q.shape
-            )
+            return _attend(as_4d(q), as_4d(k), as_4d(v), mask).reshape(q.shape)
     # else a gradient of a tensor given twice is lost (torch 2.11), and all that torch.func.grad
     # wants
     if is_compiling:

@@ -29,11 +29,14 @@ from stepscope.kernels.hopper_tiles import (
     PART,
     accumulator,
     added,
+    buffers_of,
     described,
+    finished,
     init_barriers,
     multiplied,
     processors,
     rest_of,
+    tile_at,
 )
 from stepscope.kernels.hopper_turns import (
     async_add_shared_to_global,
@@ -202,17 +205,15 @@ def _backward_kernel(
     WINDOWED: constexpr,
 ):
     sequence, key_tile = begun_at(gl.program_id(0), together, key_tiles, sequences)
-    k_tiles = gl.allocate_shared_memory(k.dtype, [2, 1, 1, ROWS, BLOCK], k.layout)
-    v_tiles = gl.allocate_shared_memory(v.dtype, [2, 1, 1, ROWS, BLOCK], v.layout)
-    q_tiles = gl.allocate_shared_memory(q.dtype, [STAGES, 1, 1, QUERIES, BLOCK], q.layout)
-    d_output_tiles = gl.allocate_shared_memory(
-        q.dtype, [STAGES, 1, 1, QUERIES, BLOCK], d_output.layout
-    )
-    shift_tiles = gl.allocate_shared_memory(gl.float32, [STAGES, 1, QUERIES], shift.layout)
-    delta_tiles = gl.allocate_shared_memory(gl.float32, [STAGES, 1, QUERIES], delta.layout)
+    k_tiles = buffers_of(k, 2)
+    v_tiles = buffers_of(v, 2)
+    q_tiles = buffers_of(q, STAGES)
+    d_output_tiles = buffers_of(d_output, STAGES)
+    shift_tiles = buffers_of(shift, STAGES)
+    delta_tiles = buffers_of(delta, STAGES)
     d_scores_layout: constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, QUERIES], q.dtype)
     d_scores_tiles = gl.allocate_shared_memory(q.dtype, [2, ROWS, QUERIES], d_scores_layout)
-    d_q_parts = gl.allocate_shared_memory(gl.float32, [2, 1, PART, PART], sums.layout)
+    d_q_parts = buffers_of(sums, 2)
     # A buffer is ready when it is full, and free again when all of its readers are done with it.
     kv_ready = init_barriers(1, 1)
     q_ready = init_barriers(STAGES, 1)
@@ -334,10 +335,11 @@ def _differentiate(
     IN_POWERS: constexpr = BLOCK == PART  # what `add_to` says of the shift
     d_k_sum = gl.zeros([ROWS, WIDTH], gl.float32, GRADIENT)
     d_v_sum = gl.zeros([ROWS, WIDTH], gl.float32, GRADIENT)
+    d_k_rest = 0
+    d_v_rest = 0
     if REST:
-        REST_GRADIENT: constexpr = accumulator(REST)
-        d_k_rest = gl.zeros([ROWS, REST], gl.float32, REST_GRADIENT)
-        d_v_rest = gl.zeros([ROWS, REST], gl.float32, REST_GRADIENT)
+        d_k_rest = gl.zeros([ROWS, REST], gl.float32, accumulator(REST))
+        d_v_rest = gl.zeros([ROWS, REST], gl.float32, accumulator(REST))
     zeros = gl.zeros([ROWS, QUERIES], gl.float32, SCORES)
     d_q_zeros = gl.zeros([PART, D_Q_WIDTH], gl.float32, D_Q)
     column = key_tile * KEYS + group * ROWS
@@ -348,14 +350,14 @@ def _differentiate(
         step = n - steps[0]
         _member, i = tile_of(n, steps, SHARED)
         slot = step % STAGES
-        q_tile = q_tiles.index(slot).reshape([QUERIES, BLOCK])
-        d_output_tile = d_output_tiles.index(slot).reshape([QUERIES, BLOCK])
+        q_tile = tile_at(q_tiles, slot)
+        d_output_tile = tile_at(d_output_tiles, slot)
         # 0, but the compiler does not know: it would compute the descriptors of buffers that never
         # change before the loop and fill the registers with them; those that depend on the step it
         # computes where they are needed.
         nothing = step >> 30
-        k_tile = k_tiles.index(group + nothing).reshape([ROWS, BLOCK])
-        v_tile = v_tiles.index(group + nothing).reshape([ROWS, BLOCK])
+        k_tile = tile_at(k_tiles, group + nothing)
+        v_tile = tile_at(v_tiles, group + nothing)
         wait(q_ready.index(slot), step // STAGES & 1)
         if IN_POWERS:
             scores = multiplied(k_tile, q_tile, zeros, False, REST)
@@ -389,10 +391,7 @@ def _differentiate(
         d_weights = warpgroup_mma_wait(0, deps=(d_weights,))
         d_scores = (weights * (d_weights - delta_tiles.index(slot).load(SCORES))).to(dtype)
         operand = gl.convert_layout(weights.to(dtype), OPERAND)
-        if REST:
-            d_v_sum, d_v_rest = added(d_v_sum, d_v_rest, operand, d_output_tile, REST)
-        else:
-            d_v_sum = warpgroup_mma(operand, d_output_tile, d_v_sum, is_async=True)
+        d_v_sum, d_v_rest = added(d_v_sum, d_v_rest, operand, d_output_tile, REST)
         d_scores_tiles.index(group).store(d_scores)
         fence_async_shared()
         arrive(d_scores_ready.index(0))
@@ -402,7 +401,7 @@ def _differentiate(
         d_q_part = d_q_zeros
         for other in gl.static_range(2):
             left = d_scores_tiles.index(other + nothing)
-            right = k_tiles.index(other + nothing).reshape([ROWS, BLOCK])
+            right = tile_at(k_tiles, other + nothing)
             if BLOCK == PART:  # a tile of 128 x 64: each warpgroup has half of the queries
                 left = left.slice(group * PART, PART, 1)
             else:  # a tile of 64 x 128: each has half of the columns
@@ -410,34 +409,30 @@ def _differentiate(
             d_q_part = warpgroup_mma(
                 left.permute([1, 0]), right, d_q_part, use_acc=other > 0, is_async=True
             )
+        d_k_sum, d_k_rest = added(d_k_sum, d_k_rest, operand, q_tile, REST)
         if REST:
-            d_k_sum, d_k_rest = added(d_k_sum, d_k_rest, operand, q_tile, REST)
             d_v_sum, d_v_rest, d_q_part = warpgroup_mma_wait(2, deps=(d_v_sum, d_v_rest, d_q_part))
         else:
-            d_k_sum = warpgroup_mma(operand, q_tile, d_k_sum, is_async=True)
             d_v_sum, d_q_part = warpgroup_mma_wait(1, deps=(d_v_sum, d_q_part))
         arrive(d_scores_free.index(0))
         wait(d_q_free.index(0), (step & 1) ^ 1)
-        d_q_tile = d_q_parts.index(group).reshape([PART, PART])
+        d_q_tile = tile_at(d_q_parts, group)
         if D_Q_WIDTH < PART:
             d_q_tile = d_q_tile.slice(0, D_Q_WIDTH, 1)
         d_q_tile.store(d_q_part)
         fence_async_shared()
         arrive(d_q_ready.index(0))
-        if REST:
-            d_k_sum, d_k_rest = warpgroup_mma_wait(0, deps=(d_k_sum, d_k_rest))
-        else:
-            d_k_sum = warpgroup_mma_wait(0, deps=(d_k_sum,))
+        d_k_sum, d_k_rest = finished(d_k_sum, d_k_rest, REST)
         arrive(q_free.index(slot))
 
     # The results leave through the buffers of K and V. K is read by both warpgroups: the other has
     # to be done, too.
     wait(d_scores_free.index(0), ((end_of(steps, SHARED) - steps[0]) & 1) ^ 1)
-    v_tile = v_tiles.index(group).reshape([ROWS, BLOCK])
-    k_tile = k_tiles.index(group).reshape([ROWS, BLOCK])
+    v_tile = tile_at(v_tiles, group)
+    k_tile = tile_at(k_tiles, group)
     if REST:
         v_tile.slice(0, PART, 1).store(d_v_sum.to(dtype))
-        v_tile.slice(PART, REST, 1).store(d_v_rest.to(dtype))
+        v_tile.slice(PART, REST, 1).store(d_v_rest.to(dtype))  # type: ignore[attr-defined]  # a tile
         k_tile.slice(0, PART, 1).store((d_k_sum * scale).to(dtype))
         k_tile.slice(PART, REST, 1).store((d_k_rest * scale).to(dtype))
     else:

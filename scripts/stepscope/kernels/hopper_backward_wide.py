@@ -31,7 +31,13 @@ from triton.experimental.gluon.language.nvidia.hopper.tma import (
 )
 
 from stepscope.kernels.hopper_backward import LITTLE, VARYING, add_with
-from stepscope.kernels.hopper_tiles import accumulator, init_barriers, multiplied
+from stepscope.kernels.hopper_tiles import (
+    accumulator,
+    buffers_of,
+    init_barriers,
+    multiplied,
+    tile_at,
+)
 from stepscope.kernels.hopper_turns import (
     async_add_shared_to_global,
     begun_at,
@@ -99,12 +105,12 @@ def _backward_kernel(
     WINDOWED: constexpr,
 ):
     sequence, key_tile = begun_at(gl.program_id(0), together, key_tiles, sequences)
-    k_tiles = gl.allocate_shared_memory(k.dtype, [1, 1, 1, ROWS, BLOCK], k.layout)
-    v_tiles = gl.allocate_shared_memory(v.dtype, [1, 1, 1, ROWS, BLOCK], v.layout)
-    q_tiles = gl.allocate_shared_memory(q.dtype, [2, 1, 1, ROWS, BLOCK], q.layout)
-    d_output_tiles = gl.allocate_shared_memory(q.dtype, [2, 1, 1, ROWS, BLOCK], d_output.layout)
-    shift_tiles = gl.allocate_shared_memory(gl.float32, [2, 1, ROWS], shift.layout)
-    delta_tiles = gl.allocate_shared_memory(gl.float32, [2, 1, ROWS], delta.layout)
+    k_tiles = buffers_of(k, 1)
+    v_tiles = buffers_of(v, 1)
+    q_tiles = buffers_of(q, 2)
+    d_output_tiles = buffers_of(d_output, 2)
+    shift_tiles = buffers_of(shift, 2)
+    delta_tiles = buffers_of(delta, 2)
     square: constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, ROWS], q.dtype)
     weights_tiles = gl.allocate_shared_memory(q.dtype, [1, ROWS, ROWS], square)
     d_scores_tiles = gl.allocate_shared_memory(q.dtype, [1, ROWS, ROWS], square)
@@ -228,9 +234,9 @@ def _sum_d_v(
         slot = step & 1
         # 0, but the compiler does not know: see `hopper_backward`.
         nothing = step >> 30
-        k_tile = k_tiles.index(nothing).reshape([ROWS, BLOCK])
-        q_tile = q_tiles.index(slot).reshape([ROWS, BLOCK])
-        d_output_tile = d_output_tiles.index(slot).reshape([ROWS, BLOCK])
+        k_tile = tile_at(k_tiles, nothing)
+        q_tile = tile_at(q_tiles, slot)
+        d_output_tile = tile_at(d_output_tiles, slot)
         wait(q_ready.index(slot), step >> 1 & 1)
         # The shift is subtracted by the product itself, which starts from its negative.
         scores = multiplied(k_tile, q_tile, zeros - shift_tiles.index(slot).load(SCORES), True, 0)
@@ -272,7 +278,7 @@ def _sum_d_v(
 
     arrive(k_free.index(0))
     # The result leaves through the buffer of V, which the other warpgroup has read, as it has dO.
-    v_tiles.index(0).reshape([ROWS, BLOCK]).store(d_v_sum.to(dtype))
+    tile_at(v_tiles, 0).store(d_v_sum.to(dtype))
     fence_async_shared()
     async_copy_shared_to_global(d_v, [batch, head, key_tile * ROWS, 0], v_tiles.index(0))
     store_wait(0)
@@ -300,10 +306,10 @@ def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHAR
         step = n - steps[0]
         slot = step & 1
         nothing = step >> 30
-        k_tile = k_tiles.index(nothing).reshape([ROWS, BLOCK])
-        v_tile = v_tiles.index(nothing).reshape([ROWS, BLOCK])
-        q_tile = q_tiles.index(slot).reshape([ROWS, BLOCK])
-        d_output_tile = d_output_tiles.index(slot).reshape([ROWS, BLOCK])
+        k_tile = tile_at(k_tiles, nothing)
+        v_tile = tile_at(v_tiles, nothing)
+        q_tile = tile_at(q_tiles, slot)
+        d_output_tile = tile_at(d_output_tiles, slot)
         wait(d_output_ready.index(slot), step >> 1 & 1)
         d_weights = multiplied(
             v_tile, d_output_tile, zeros - delta_tiles.index(slot).load(SCORES), True, 0
@@ -333,7 +339,7 @@ def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHAR
 
     # The result leaves through the buffer of K, which the other warpgroup reads, too.
     wait(k_free.index(0), 0)
-    k_tiles.index(0).reshape([ROWS, BLOCK]).store((d_k_sum * scale).to(dtype))
+    tile_at(k_tiles, 0).store((d_k_sum * scale).to(dtype))
     fence_async_shared()
     async_copy_shared_to_global(d_k, [batch, head, key_tile * ROWS, 0], k_tiles.index(0))
     store_wait(0)

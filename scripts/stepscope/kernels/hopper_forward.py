@@ -13,7 +13,6 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language import constexpr
 from triton.experimental.gluon.language.nvidia.hopper import (
     fence_async_shared,
-    warpgroup_mma,
     warpgroup_mma_wait,
 )
 from triton.experimental.gluon.language.nvidia.hopper.mbarrier import arrive, expect, wait
@@ -29,11 +28,14 @@ from stepscope.kernels.hopper_tiles import (
     PART,
     accumulator,
     added,
+    buffers_of,
     described,
+    finished,
     init_barriers,
     multiplied,
     processors,
     rest_of,
+    tile_at,
 )
 from stepscope.kernels.launching import Plan
 from stepscope.kernels.masks import Mask
@@ -133,15 +135,10 @@ def _forward_kernel(
     # one only, its results leave through its buffer.
     SPARE: constexpr = BLOCK <= 128
     Q_SLOTS: constexpr = 2 if SPARE else 1
-    q_tiles = gl.allocate_shared_memory(q.dtype, [Q_SLOTS * GROUPS, 1, 1, ROWS, BLOCK], q.layout)
-    k_tiles = gl.allocate_shared_memory(k.dtype, [STAGES, 1, 1, KEYS, BLOCK], k.layout)
-    v_tiles = gl.allocate_shared_memory(v.dtype, [STAGES, 1, 1, KEYS, BLOCK], v.layout)
-    if SPARE:
-        output_tiles = gl.allocate_shared_memory(
-            output.dtype, [GROUPS, 1, 1, ROWS, BLOCK], output.layout
-        )
-    else:
-        output_tiles = q_tiles
+    q_tiles = buffers_of(q, Q_SLOTS * GROUPS)
+    k_tiles = buffers_of(k, STAGES)
+    v_tiles = buffers_of(v, STAGES)
+    output_tiles = buffers_of(output, GROUPS) if SPARE else q_tiles
     work = gl.allocate_shared_memory(gl.int32, [2, TOLD], gl.SwizzledSharedLayout(1, 1, 1, [0]))
     # A buffer is ready when all of its bytes have come, and free again when all of its readers are
     # done with it.
@@ -270,8 +267,6 @@ def _attend(
     WIDTH: constexpr = BLOCK if REST == 0 else PART
     OUTPUT: constexpr = accumulator(WIDTH)
     WEIGHTS: constexpr = gl.DotOperandLayout(0, OUTPUT, 2)
-    if REST:
-        REST_OUTPUT: constexpr = accumulator(REST)
     # Whether sums are rescaled only after a maximum has grown far. On an H200, TFLOP/s of 16 x
     # 1,024, 4 x 4,096 and 1 x 16,384 tokens, causal, so and always: 32 heads of 64 355 and 351, 507
     # and 495, 580 and 561; 16 heads of 128 469 and 456, 671 and 644, 744 and 714. Without a mask,
@@ -299,10 +294,10 @@ def _attend(
             # there is a window.
             slot = used % STAGES
             phase = used // STAGES & 1
-            q_tile = q_tiles.index(q_slot).reshape([ROWS, BLOCK])
+            q_tile = tile_at(q_tiles, q_slot)
             wait(q_ready.index(q_slot), turn // Q_SLOTS & 1)
             wait(k_ready.index(slot), phase)
-            k_tile = k_tiles.index(slot).reshape([KEYS, BLOCK])
+            k_tile = tile_at(k_tiles, slot)
             scores = multiplied(q_tile, k_tile, zeros, False, REST)
             scores = warpgroup_mma_wait(0, deps=(scores,))
             arrive(k_free.index(slot))
@@ -321,8 +316,9 @@ def _attend(
             normaliser = gl.sum(weights, 1)
             operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
             weighted = gl.zeros([ROWS, WIDTH], gl.float32, OUTPUT)
+            rest = 0
             if REST:
-                rest = gl.zeros([ROWS, REST], gl.float32, REST_OUTPUT)
+                rest = gl.zeros([ROWS, REST], gl.float32, accumulator(REST))
             wait(v_ready.index(slot), phase)
 
             for j in range(end - begin - 1):
@@ -330,15 +326,11 @@ def _attend(
                 next_slot = used % STAGES
                 next_phase = used // STAGES & 1
                 wait(k_ready.index(next_slot), next_phase)
-                k_tile = k_tiles.index(next_slot).reshape([KEYS, BLOCK])
+                k_tile = tile_at(k_tiles, next_slot)
                 scores = multiplied(q_tile, k_tile, zeros, False, REST)
-                v_tile = v_tiles.index(slot).reshape([KEYS, BLOCK])
-                if REST:
-                    weighted, rest = added(weighted, rest, operand, v_tile, REST)
-                    scores = warpgroup_mma_wait(2, deps=(scores,))
-                else:
-                    weighted = warpgroup_mma(operand, v_tile, weighted, is_async=True)
-                    scores = warpgroup_mma_wait(1, deps=(scores,))
+                v_tile = tile_at(v_tiles, slot)
+                weighted, rest = added(weighted, rest, operand, v_tile, REST)
+                scores = warpgroup_mma_wait(2 if REST else 1, deps=(scores,))
                 arrive(k_free.index(next_slot))
                 if LOCAL:
                     column = (end - 2 - j) * KEYS
@@ -354,11 +346,9 @@ def _attend(
                 # nothing across one. Without it, it moves the exponentials below the next wait, and
                 # the product with V hides none of them.
                 wait(v_ready.index(next_slot), next_phase)
+                weighted, rest = finished(weighted, rest, REST)
                 if REST:
-                    weighted, rest = warpgroup_mma_wait(0, deps=(weighted, rest))
                     rest = rescaled(rest, correction, LAZY)
-                else:
-                    weighted = warpgroup_mma_wait(0, deps=(weighted,))
                 arrive(v_free.index(slot))
                 weighted = rescaled(weighted, correction, LAZY)
                 operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
@@ -366,20 +356,14 @@ def _attend(
 
             if Q_SLOTS == 2:
                 arrive(q_free.index(q_slot))
-            v_tile = v_tiles.index(slot).reshape([KEYS, BLOCK])
-            if REST:
-                weighted, rest = added(weighted, rest, operand, v_tile, REST)
-            else:
-                weighted = warpgroup_mma(operand, v_tile, weighted, is_async=True)
+            v_tile = tile_at(v_tiles, slot)
+            weighted, rest = added(weighted, rest, operand, v_tile, REST)
             gl.store(
                 lse + (batch * grid[0] + head) * queries + rows,
                 (maximum + gl.log2(normaliser)) * LN_2,
                 rows < queries,
             )
-            if REST:
-                weighted, rest = warpgroup_mma_wait(0, deps=(weighted, rest))
-            else:
-                weighted = warpgroup_mma_wait(0, deps=(weighted,))
+            weighted, rest = finished(weighted, rest, REST)
             arrive(v_free.index(slot))
             used += 1
             if LOCAL:
@@ -388,10 +372,11 @@ def _attend(
             inverse = 1 / gl.where(normaliser == 0, 1.0, normaliser)
             weighted = weighted * gl.convert_layout(inverse, gl.SliceLayout(1, OUTPUT))[:, None]
             store_wait(0)  # of the block before, from the same buffer
-            output_tile = output_tiles.index(group).reshape([ROWS, BLOCK])
+            output_tile = tile_at(output_tiles, group)
             if REST:
                 output_tile.slice(0, PART, 1).store(weighted.to(dtype))
-                rest = rest * gl.convert_layout(inverse, gl.SliceLayout(1, REST_OUTPUT))[:, None]
+                OF_REST: constexpr = gl.SliceLayout(1, rest.type.layout)
+                rest = rest * gl.convert_layout(inverse, OF_REST)[:, None]
                 output_tile.slice(PART, REST, 1).store(rest.to(dtype))
             else:
                 output_tile.store(weighted.to(dtype))

@@ -10,7 +10,11 @@ from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language import constexpr
-from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma
+from triton.experimental.gluon.language.nvidia.hopper import (
+    mbarrier,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from stepscope.kernels.launching import Described, Slot
@@ -103,6 +107,31 @@ def accumulator(columns):
 
 
 @gluon.jit
+def buffers_of(x, number: constexpr):
+    """Shared memory for so many of the tiles that a descriptor moves."""
+    shape: constexpr = _so_many(number, x.block_shape)
+    return gl.allocate_shared_memory(x.dtype, shape, x.layout)
+
+
+@gluon.constexpr_function
+def _so_many(number, shape):
+    return [number, *shape]
+
+
+@gluon.jit
+def tile_at(buffers, slot):
+    """The tile in one of several buffers, by rows and columns."""
+    buffer = buffers.index(slot)
+    shape: constexpr = _rows_and_columns(buffer.shape)
+    return buffer.reshape(shape)
+
+
+@gluon.constexpr_function
+def _rows_and_columns(shape):
+    return list(shape[-2:])
+
+
+@gluon.jit
 def init_barriers(number: constexpr, arrivals: constexpr):
     """`number` barriers in shared memory, each passed when `arrivals` have arrived."""
     barriers = gl.allocate_shared_memory(gl.int64, [number, 1], mbarrier.MBarrierLayout())
@@ -113,11 +142,23 @@ def init_barriers(number: constexpr, arrivals: constexpr):
 
 @gluon.jit
 def added(sums, rest, operand, right, REST: constexpr):
-    """(sums, rest) and the product of an operand in registers and `right`, started, where only 64
-    columns and the rest beyond are not all padding (see `rest_of`)."""
-    sums = warpgroup_mma(operand, right.slice(0, PART, 1), sums, is_async=True)
-    same = gl.convert_layout(operand, gl.DotOperandLayout(0, rest.type.layout, 2))
-    return sums, warpgroup_mma(same, right.slice(PART, REST, 1), rest, is_async=True)
+    """(sums, rest) and the product of an operand in registers and `right`, started, of those
+    columns that are not all padding (see `rest_of`). Without a rest `rest` is anything."""
+    if REST:
+        sums = warpgroup_mma(operand, right.slice(0, PART, 1), sums, is_async=True)
+        same = gl.convert_layout(operand, gl.DotOperandLayout(0, rest.type.layout, 2))
+        return sums, warpgroup_mma(same, right.slice(PART, REST, 1), rest, is_async=True)
+    else:
+        return warpgroup_mma(operand, right, sums, is_async=True), rest
+
+
+@gluon.jit
+def finished(sums, rest, REST: constexpr):
+    """Both, once all products that were started have ended."""
+    if REST:
+        return warpgroup_mma_wait(0, deps=(sums, rest))
+    else:
+        return warpgroup_mma_wait(0, deps=(sums,)), rest
 
 
 @gluon.jit

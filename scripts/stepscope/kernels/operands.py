@@ -50,20 +50,9 @@ def check_shapes(q: torch.Size, k: torch.Size, v: torch.Size) -> None:
 
 def wrong_head(d_head: int) -> str | None:
     """Why the kernels cannot run heads of so many dimensions, in one line; None if they can."""
-    is_known = 0 < d_head <= LARGEST_HEAD and d_head % 8 == 0
-    return (
-        None
-        if is_known
-        else f"fused attention needs d_head a multiple of 8, at most {LARGEST_HEAD}, not {d_head}"
-    )
-
-
-def as_4d(x: Tensor) -> Tensor:
-    """(..., length, d_head) as (batch, heads, length, d_head), a view wherever its strides allow
-    one."""
-    if x.ndim == 4:
-        return x
-    return x.flatten(0, -4) if x.ndim > 4 else x[(None,) * (4 - x.ndim)]
+    if 0 < d_head <= LARGEST_HEAD and d_head % 8 == 0:
+        return None
+    return f"fused attention needs d_head a multiple of 8, at most {LARGEST_HEAD}, not {d_head}"
 
 
 @lru_cache(maxsize=1024)

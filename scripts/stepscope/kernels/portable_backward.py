@@ -123,79 +123,44 @@ def _keys_kernel(
         delta_head = delta + query_sequence * padded
         for part in tl.static_range(3 if WINDOWED else 2):
             for row in range(begins[part], ends[part], QUERIES):
-                d_k_tile, d_v_tile = _add_queries(
-                    d_k_tile,
+                rows = row + tl.arange(0, QUERIES)
+                # Rows beyond the last query are cut in every tile: a program meets the last one,
+                # masked or not.
+                q_tile = load_tile(q_head, q_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
+
+                # The weights of the forward pass once more.
+                scores = tl.dot(k_tile, q_tile.T, input_precision=PRECISION)
+                shift_rows = tl.load(shift_head + rows)
+                weights = tl.exp2((scores - shift_rows[None, :]) * scale_log2)
+                if part != WHOLE:
+                    seen = seen_by(columns, rows + offset, window, WINDOWED)
+                    weights = tl.where(seen, weights, 0.0)
+                d_output_tile = load_tile(
+                    d_output_head, d_output_strides, row, queries, QUERIES, D_HEAD, BLOCK, True
+                )
+
+                # Tensor cores want both factors in one type.
+                narrow_weights = weights.to(d_output_tile.dtype)
+                d_v_tile = tl.dot(
+                    narrow_weights,
+                    d_output_tile,
                     d_v_tile,
-                    k_tile,
-                    v_tile,
-                    q_head,
-                    d_output_head,
-                    q_strides,
-                    d_output_strides,
-                    shift_head,
-                    delta_head,
-                    row,
-                    columns,
-                    queries,
-                    offset,
-                    window,
-                    scale_log2,
-                    QUERIES,
-                    D_HEAD,
-                    BLOCK,
-                    WINDOWED,
-                    part != WHOLE,
-                    PRECISION,
+                    input_precision=PRECISION,
+                )
+
+                # Through the softmax to the scores, and to the keys.
+                d_weights = tl.dot(v_tile, d_output_tile.T, input_precision=PRECISION)
+                d_scores = weights * (d_weights - tl.load(delta_head + rows)[None, :])
+                narrow_d_scores = d_scores.to(q_tile.dtype)
+                d_k_tile = tl.dot(
+                    narrow_d_scores,
+                    q_tile,
+                    d_k_tile,
+                    input_precision=PRECISION,
                 )
 
     store_tile(d_k, d_k_strides, column, keys, d_k_tile * scale, KEYS, D_HEAD, BLOCK)
     store_tile(d_v, d_v_strides, column, keys, d_v_tile, KEYS, D_HEAD, BLOCK)
-
-
-@triton.jit
-def _add_queries(
-    d_k_tile,
-    d_v_tile,
-    k_tile,
-    v_tile,
-    q,
-    d_output,
-    q_strides,
-    d_output_strides,
-    shift,
-    delta,
-    row,
-    columns,
-    queries,
-    offset,
-    window,
-    scale_log2,
-    QUERIES: constexpr,
-    D_HEAD: constexpr,
-    BLOCK: constexpr,
-    WINDOWED: constexpr,
-    MASKED: constexpr,
-    PRECISION: constexpr,
-):
-    """What one tile of queries adds to the gradients of a tile of keys and values, each (keys,
-    d_head)."""
-    rows = row + tl.arange(0, QUERIES)
-    # Rows beyond the last query are cut in every tile: a program meets the last one, masked or not.
-    q_tile = load_tile(q, q_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
-    scores = tl.dot(k_tile, q_tile.T, input_precision=PRECISION)
-    weights = tl.exp2((scores - tl.load(shift + rows)[None, :]) * scale_log2)
-    if MASKED:
-        weights = tl.where(seen_by(columns, rows + offset, window, WINDOWED), weights, 0.0)
-    d_output_tile = load_tile(
-        d_output, d_output_strides, row, queries, QUERIES, D_HEAD, BLOCK, True
-    )
-    d_v_tile = tl.dot(
-        weights.to(d_output_tile.dtype), d_output_tile, d_v_tile, input_precision=PRECISION
-    )
-    d_weights = tl.dot(v_tile, d_output_tile.T, input_precision=PRECISION)
-    d_scores = weights * (d_weights - tl.load(delta + rows)[None, :])
-    d_k_tile = tl.dot(d_scores.to(q_tile.dtype), q_tile, d_k_tile, input_precision=PRECISION)
-    return d_k_tile, d_v_tile
 
 
 @triton.jit(do_not_specialize=VARYING)
@@ -250,65 +215,19 @@ def _queries_kernel(
     begins, ends = keys_seen(row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED)
     for part in tl.static_range(0 if WINDOWED else 1, 3):
         for column in range(begins[part], ends[part], KEYS):
-            d_q_tile = _add_keys(
-                d_q_tile,
-                q_tile,
-                d_output_tile,
-                shift_rows,
-                delta_rows,
-                k,
-                v,
-                k_strides,
-                v_strides,
-                positions,
-                column,
-                keys,
-                window,
-                scale_log2,
-                KEYS,
-                D_HEAD,
-                BLOCK,
-                CAUSAL,
-                WINDOWED,
-                part != WHOLE,
-                PRECISION,
-            )
+            k_tile = load_tile(k, k_strides, column, keys, KEYS, D_HEAD, BLOCK, part != WHOLE)
+            v_tile = load_tile(v, v_strides, column, keys, KEYS, D_HEAD, BLOCK, part != WHOLE)
+
+            # The weights of the forward pass once more.
+            scores = tl.dot(q_tile, k_tile.T, input_precision=PRECISION)
+            weights = tl.exp2((scores - shift_rows[:, None]) * scale_log2)
+            if part != WHOLE:
+                seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
+                weights = tl.where(seen, weights, 0.0)
+
+            # Through the softmax to the scores, and to the queries.
+            d_weights = tl.dot(d_output_tile, v_tile.T, input_precision=PRECISION)
+            d_scores = (weights * (d_weights - delta_rows[:, None])).to(k_tile.dtype)
+            d_q_tile = tl.dot(d_scores, k_tile, d_q_tile, input_precision=PRECISION)
 
     store_tile(d_q, d_q_strides, row, queries, d_q_tile * scale, QUERIES, D_HEAD, BLOCK)
-
-
-@triton.jit
-def _add_keys(
-    d_q_tile,
-    q_tile,
-    d_output_tile,
-    shift_rows,
-    delta_rows,
-    k,
-    v,
-    k_strides,
-    v_strides,
-    positions,
-    column,
-    keys,
-    window,
-    scale_log2,
-    KEYS: constexpr,
-    D_HEAD: constexpr,
-    BLOCK: constexpr,
-    CAUSAL: constexpr,
-    WINDOWED: constexpr,
-    MASKED: constexpr,
-    PRECISION: constexpr,
-):
-    """What one tile of keys adds to the gradient of a tile of queries, (queries, d_head)."""
-    k_tile = load_tile(k, k_strides, column, keys, KEYS, D_HEAD, BLOCK, MASKED)
-    v_tile = load_tile(v, v_strides, column, keys, KEYS, D_HEAD, BLOCK, MASKED)
-    scores = tl.dot(q_tile, k_tile.T, input_precision=PRECISION)
-    weights = tl.exp2((scores - shift_rows[:, None]) * scale_log2)
-    if MASKED:
-        seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
-        weights = tl.where(seen, weights, 0.0)
-    d_weights = tl.dot(d_output_tile, v_tile.T, input_precision=PRECISION)
-    d_scores = weights * (d_weights - delta_rows[:, None])
-    return tl.dot(d_scores.to(k_tile.dtype), k_tile, d_q_tile, input_precision=PRECISION)

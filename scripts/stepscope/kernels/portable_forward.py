@@ -78,6 +78,8 @@ def _forward_kernel(
     output = head_of(output, output_strides, sequence, heads)
     q_tile = load_tile(q, q_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
     rows = row + tl.arange(0, QUERIES)
+    # In units of log2: with the scale times log2(e) in one factor an exponential is one
+    # multiply-add and one instruction of the special function unit.
     maximum = tl.full([QUERIES], float("-inf"), tl.float32)
     normaliser = tl.zeros([QUERIES], tl.float32)
     weighted = tl.zeros([QUERIES, BLOCK], tl.float32)
@@ -86,28 +88,25 @@ def _forward_kernel(
     begins, ends = keys_seen(row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED)
     for part in tl.static_range(0 if WINDOWED else 1, 3):
         for column in range(begins[part], ends[part], KEYS):
-            maximum, normaliser, weighted = _attend(
-                maximum,
-                normaliser,
-                weighted,
-                q_tile,
-                k,
-                v,
-                k_strides,
-                v_strides,
-                positions,
-                column,
-                keys,
-                window,
-                scale_log2,
-                KEYS,
-                D_HEAD,
-                BLOCK,
-                CAUSAL,
-                WINDOWED,
-                part != WHOLE,
-                PRECISION,
-            )
+            # Scores of one tile of keys, each that the mask hides gone.
+            k_tile = load_tile(k, k_strides, column, keys, KEYS, D_HEAD, BLOCK, part != WHOLE)
+            scores = tl.dot(q_tile, k_tile.T, input_precision=PRECISION)
+            if part != WHOLE:
+                seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
+                scores = tl.where(seen, scores, float("-inf"))
+
+            # Weights by the largest score so far, and what that makes of the sums before.
+            new_maximum = tl.maximum(maximum, tl.max(scores, 1) * scale_log2)
+            # As long as a row has seen nothing but -inf, -inf minus -inf would be NaN.
+            shift = tl.where(new_maximum == float("-inf"), 0, new_maximum)
+            weights = tl.exp2(scores * scale_log2 - shift[:, None])
+            correction = tl.exp2(maximum - shift)
+            normaliser = normaliser * correction + tl.sum(weights, 1)
+
+            v_tile = load_tile(v, v_strides, column, keys, KEYS, D_HEAD, BLOCK, part != WHOLE)
+            weighted = weighted * correction[:, None]
+            weighted = tl.dot(weights.to(v_tile.dtype), v_tile, weighted, input_precision=PRECISION)
+            maximum = new_maximum
 
     # A row of which every score is -inf has no weights; its output is 0.
     weighted = weighted / tl.where(normaliser == 0, 1, normaliser)[:, None]
@@ -115,49 +114,3 @@ def _forward_kernel(
     tl.store(
         lse + sequence * queries + rows, (maximum + tl.log2(normaliser)) * LN_2, rows < queries
     )
-
-
-@triton.jit
-def _attend(
-    maximum,
-    normaliser,
-    weighted,
-    q_tile,
-    k,
-    v,
-    k_strides,
-    v_strides,
-    positions,
-    column,
-    keys,
-    window,
-    scale_log2,
-    KEYS: constexpr,
-    D_HEAD: constexpr,
-    BLOCK: constexpr,
-    CAUSAL: constexpr,
-    WINDOWED: constexpr,
-    MASKED: constexpr,
-    PRECISION: constexpr,
-):
-    """One tile of keys more: maximum and normaliser (queries), weighted sum of the values (queries,
-    d_head).
-
-    The maximum is in units of log2: with the scale times log2(e) in one factor an exponential is
-    one multiply-add and one instruction of the special function unit.
-    """
-    k_tile = load_tile(k, k_strides, column, keys, KEYS, D_HEAD, BLOCK, MASKED)
-    scores = tl.dot(q_tile, k_tile.T, input_precision=PRECISION)
-    if MASKED:
-        seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
-        scores = tl.where(seen, scores, float("-inf"))
-    new_maximum = tl.maximum(maximum, tl.max(scores, 1) * scale_log2)
-    # As long as a row has seen nothing but -inf, -inf minus -inf would be NaN.
-    shift = tl.where(new_maximum == float("-inf"), 0, new_maximum)
-    weights = tl.exp2(scores * scale_log2 - shift[:, None])
-    correction = tl.exp2(maximum - shift)
-    normaliser = normaliser * correction + tl.sum(weights, 1)
-    v_tile = load_tile(v, v_strides, column, keys, KEYS, D_HEAD, BLOCK, MASKED)
-    weighted = weighted * correction[:, None]
-    weighted = tl.dot(weights.to(v_tile.dtype), v_tile, weighted, input_precision=PRECISION)
-    return new_maximum, normaliser, weighted

@@ -189,64 +189,27 @@ def _keys_kernel(
         delta_head = delta + query_sequence * padded
         for part in tl.static_range(3 if WINDOWED else 2):
             for row in range(begins[part], ends[part], QUERIES):
-                d_k_tile, d_v_tile = _add_queries(
-                    d_k_tile,
-                    d_v_tile,
-                    k_parts,
-                    v_parts,
-                    q_tile,
-                    d_output_tile,
-                    shift_head,
-                    delta_head,
-                    row,
-                    columns,
-                    offset,
-                    window,
-                    scale_log2,
-                    QUERIES,
-                    BLOCK,
-                    WINDOWED,
-                    part != WHOLE,
-                )
+                rows = row + tl.arange(0, QUERIES)
+                q_parts = _load(q_tile, row, BLOCK)
+
+                # The weights of the forward pass once more.
+                scores = _product(k_parts, _transposed(q_parts))
+                shift_rows = tl.load(shift_head + rows)
+                weights = tl.exp2((scores - shift_rows[None, :]) * scale_log2)
+                if part != WHOLE:
+                    seen = seen_by(columns, rows + offset, window, WINDOWED)
+                    weights = tl.where(seen, weights, 0.0)
+
+                d_output_parts = _load(d_output_tile, row, BLOCK)
+                d_v_tile += _product(parts_of(weights), d_output_parts)
+
+                # Through the softmax to the scores, and to the keys.
+                d_weights = _product(v_parts, _transposed(d_output_parts))
+                d_scores = weights * (d_weights - tl.load(delta_head + rows)[None, :])
+                d_k_tile += _product(parts_of(d_scores), q_parts)
 
     store_tile(d_k, d_k_strides, column, keys, d_k_tile * scale, KEYS, D_HEAD, BLOCK)
     store_tile(d_v, d_v_strides, column, keys, d_v_tile, KEYS, D_HEAD, BLOCK)
-
-
-@triton.jit
-def _add_queries(
-    d_k_tile,
-    d_v_tile,
-    k_parts,
-    v_parts,
-    q_tile,
-    d_output_tile,
-    shift,
-    delta,
-    row,
-    columns,
-    offset,
-    window,
-    scale_log2,
-    QUERIES: constexpr,
-    BLOCK: constexpr,
-    WINDOWED: constexpr,
-    MASKED: constexpr,
-):
-    """What one tile of queries adds to the gradients of a tile of keys and values, each (keys,
-    d_head)."""
-    rows = row + tl.arange(0, QUERIES)
-    q_parts = _load(q_tile, row, BLOCK)
-    scores = _product(k_parts, _transposed(q_parts))
-    weights = tl.exp2((scores - tl.load(shift + rows)[None, :]) * scale_log2)
-    if MASKED:
-        weights = tl.where(seen_by(columns, rows + offset, window, WINDOWED), weights, 0.0)
-    d_output_parts = _load(d_output_tile, row, BLOCK)
-    d_v_tile += _product(parts_of(weights), d_output_parts)
-    d_weights = _product(v_parts, _transposed(d_output_parts))
-    d_scores = weights * (d_weights - tl.load(delta + rows)[None, :])
-    d_k_tile += _product(parts_of(d_scores), q_parts)
-    return d_k_tile, d_v_tile
 
 
 @triton.jit(do_not_specialize=[*VARYING, "padded", "padded_keys"])
@@ -293,57 +256,18 @@ def _queries_kernel(
     begins, ends = keys_seen(row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED)
     for part in tl.static_range(0 if WINDOWED else 1, 3):
         for column in range(begins[part], ends[part], KEYS):
-            d_q_tile = _add_keys(
-                d_q_tile,
-                q_parts,
-                d_output_parts,
-                shift_rows,
-                delta_rows,
-                k_tile,
-                v_tile,
-                positions,
-                column,
-                keys,
-                window,
-                scale_log2,
-                KEYS,
-                BLOCK,
-                CAUSAL,
-                WINDOWED,
-                part != WHOLE,
-            )
+            k_parts = _load(k_tile, column, BLOCK)
+
+            # The weights of the forward pass once more.
+            scores = _product(q_parts, _transposed(k_parts))
+            weights = tl.exp2((scores - shift_rows[:, None]) * scale_log2)
+            if part != WHOLE:
+                seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
+                weights = tl.where(seen, weights, 0.0)
+
+            # Through the softmax to the scores, and to the queries.
+            d_weights = _product(d_output_parts, _transposed(_load(v_tile, column, BLOCK)))
+            d_scores = weights * (d_weights - delta_rows[:, None])
+            d_q_tile += _product(parts_of(d_scores), k_parts)
 
     store_tile(d_q, d_q_strides, row, queries, d_q_tile * scale, QUERIES, D_HEAD, BLOCK)
-
-
-@triton.jit
-def _add_keys(
-    d_q_tile,
-    q_parts,
-    d_output_parts,
-    shift_rows,
-    delta_rows,
-    k_tile,
-    v_tile,
-    positions,
-    column,
-    keys,
-    window,
-    scale_log2,
-    KEYS: constexpr,
-    BLOCK: constexpr,
-    CAUSAL: constexpr,
-    WINDOWED: constexpr,
-    MASKED: constexpr,
-):
-    """What one tile of keys adds to the gradient of a tile of queries, (queries, d_head)."""
-    k_parts = _load(k_tile, column, BLOCK)
-    scores = _product(q_parts, _transposed(k_parts))
-    weights = tl.exp2((scores - shift_rows[:, None]) * scale_log2)
-    if MASKED:
-        seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
-        weights = tl.where(seen, weights, 0.0)
-    v_parts = _transposed(_load(v_tile, column, BLOCK))
-    d_weights = _product(d_output_parts, v_parts)
-    d_scores = weights * (d_weights - delta_rows[:, None])
-    return d_q_tile + _product(parts_of(d_scores), k_parts)

@@ -28,7 +28,7 @@ class Tiles:
     queries: int
     keys: int
     warps: int
-    stages: int
+    stages: int = 2
     parts: str = "tf32x3"
 
 
@@ -77,35 +77,35 @@ class HopperBackward:
 _TILES = {
     "forward": {
         128: Tiles(128, 64, 4, 3),
-        256: Tiles(128, 64, 8, 2),
-        512: Tiles(64, 32, 4, 2),
-        1024: Tiles(32, 16, 4, 2),
+        256: Tiles(128, 64, 8),
+        512: Tiles(64, 32, 4),
+        1024: Tiles(32, 16, 4),
     },
     "keys": {
-        128: Tiles(64, 64, 4, 2),
-        256: Tiles(32, 64, 4, 2),
-        512: Tiles(32, 32, 4, 2),
-        1024: Tiles(16, 16, 4, 2),
+        128: Tiles(64, 64, 4),
+        256: Tiles(32, 64, 4),
+        512: Tiles(32, 32, 4),
+        1024: Tiles(16, 16, 4),
     },
     "queries": {
-        128: Tiles(64, 64, 4, 2),
-        256: Tiles(64, 32, 4, 2),
-        512: Tiles(32, 32, 4, 2),
-        1024: Tiles(16, 16, 4, 2),
+        128: Tiles(64, 64, 4),
+        256: Tiles(64, 32, 4),
+        512: Tiles(32, 32, 4),
+        1024: Tiles(16, 16, 4),
     },
 }
 # What an H200 does better, with its 227 KiB: kernel, precision, bytes of a row. TFLOP/s, causal,
 # fp32 with 2,048 tokens, d_head 64 and 128: in tf32 forward 91 and 65, now 101 and 88, backward 67
 # and 52, now about 85 and 70; in parts forward 45 and 22, now 50 and 53.
 _ON_HOPPER = {
-    ("forward", "tf32", 256): Tiles(128, 32, 4, 2),
-    ("forward", "tf32", 512): Tiles(128, 64, 8, 2),
-    ("keys", "tf32", 256): Tiles(64, 128, 8, 2),
-    ("keys", "tf32", 512): Tiles(32, 128, 8, 2),
-    ("queries", "tf32", 256): Tiles(128, 32, 8, 2),
-    ("queries", "tf32", 512): Tiles(128, 32, 8, 2),
-    ("forward", "parts", 256): Tiles(64, 64, 4, 2, "bf16x6"),
-    ("forward", "parts", 512): Tiles(128, 64, 8, 2, "bf16x6"),
+    ("forward", "tf32", 256): Tiles(128, 32, 4),
+    ("forward", "tf32", 512): Tiles(128, 64, 8),
+    ("keys", "tf32", 256): Tiles(64, 128, 8),
+    ("keys", "tf32", 512): Tiles(32, 128, 8),
+    ("queries", "tf32", 256): Tiles(128, 32, 8),
+    ("queries", "tf32", 512): Tiles(128, 32, 8),
+    ("forward", "parts", 256): Tiles(64, 64, 4, parts="bf16x6"),
+    ("forward", "parts", 512): Tiles(128, 64, 8, parts="bf16x6"),
 }
 # Largest d_head -> tiles for keys and for queries of the backward pass in parts that are made once;
 # they fit into the 227 KiB of a Hopper GPU. On an H200, TFLOP/s of 32 x 1,024, 32 x 4,096 with
@@ -114,26 +114,26 @@ _ON_HOPPER = {
 # all tiles in the tensor cores' accumulators would be 16 % faster with d_head 128 and grow wrong
 # with the length (3e-5 at 4,096 tokens instead of 5e-7: they are truncated, not rounded).
 _SPLIT = {
-    64: (Tiles(64, 128, 8, 2), Tiles(128, 64, 8, 2)),
-    128: (Tiles(32, 64, 4, 2), Tiles(64, 32, 4, 2)),
+    64: (Tiles(64, 128, 8), Tiles(128, 64, 8)),
+    128: (Tiles(32, 64, 4), Tiles(64, 32, 4)),
 }
 # fp32 without tensor cores: every product is unrolled into multiply-adds, whose number grows with
 # the tile. On an H100 these reach 6 TFLOP/s forward and 4 backward; tiles of other shapes are up to
 # a third slower, larger ones as fast.
 _SMALL = {
-    128: Tiles(32, 32, 8, 2),
-    256: Tiles(32, 32, 8, 2),
-    512: Tiles(32, 32, 8, 2),
-    1024: Tiles(16, 16, 4, 2),
+    128: Tiles(32, 32, 8),
+    256: Tiles(32, 32, 8),
+    512: Tiles(32, 32, 8),
+    1024: Tiles(16, 16, 4),
 }
 _WITHOUT_TENSOR_CORES = {
     "forward": _SMALL,
     "keys": _SMALL,
     "queries": {
-        128: Tiles(64, 64, 8, 2),
-        256: Tiles(64, 64, 8, 2),
-        512: Tiles(32, 64, 8, 2),
-        1024: Tiles(16, 16, 4, 2),
+        128: Tiles(64, 64, 8),
+        256: Tiles(64, 64, 8),
+        512: Tiles(32, 64, 8),
+        1024: Tiles(16, 16, 4),
     },
 }
 

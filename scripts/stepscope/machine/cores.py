@@ -43,8 +43,7 @@ def own_core() -> Iterator[None]:
 def _quickest(usable: set[int]) -> int:
     """The processor, one of each core, that runs a fixed loop in the least time: the median of a
     few rounds."""
-    cores = {frozenset(usable & (siblings(processor) | {processor})) for processor in _full(usable)}
-    tried = sorted(map(max, cores), reverse=True)[:MOST_TRIED]
+    tried = sorted(map(max, whole(_full(usable))), reverse=True)[:MOST_TRIED]
     times: dict[int, list[float]] = {processor: [] for processor in tried}
     for _ in range(ROUNDS):
         for processor in tried:
@@ -73,6 +72,11 @@ def _move(processors: set[int]) -> None:
 def _full(usable: set[int]) -> set[int]:
     """Those of the processors that are no efficiency cores."""
     return usable - _processors(told(SYS / "devices/cpu_atom/cpus")) or usable
+
+
+def whole(usable: set[int]) -> set[frozenset[int]]:
+    """The cores that these processors belong to, each as those of its processors."""
+    return {frozenset(usable & {processor, *siblings(processor)}) for processor in usable}
 
 
 def siblings(processor: int) -> set[int]:

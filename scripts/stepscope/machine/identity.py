@@ -127,19 +127,20 @@ def identity(
         visible = gpus.visible_gpus()
         if not visible:
             raise MachineError(NO_GPU)
-        found |= {"gpu": visible[0].name, "driver": visible[0].driver}
-        if visible[0].memory_mib:
-            found["gpu_memory_mib"] = visible[0].memory_mib
+        gpu = visible[0]
+        found |= {"gpu": gpu.name, "driver": gpu.driver}
+        if gpu.memory_mib:
+            found["gpu_memory_mib"] = gpu.memory_mib
         versions["triton"] = package_version("triton")
     else:
         found["cpu"] = cpu_name()
-    libraries = sorted(name.removeprefix(PACKAGE) for name in tools if name.startswith(PACKAGE))
-    programs = sorted(set(tools) - {PACKAGE + name for name in libraries})
+    libraries = [name.removeprefix(PACKAGE) for name in tools if name.startswith(PACKAGE)]
+    programs = [name for name in tools if not name.startswith(PACKAGE)]
     of_libraries = {name: package_version(name) for name in libraries}
     if packages is not None:  # what is not pinned there cannot be known here
-        known = ("python", "torch", "triton")
-        versions = {name: packages[name] for name in known if name in packages}
-        of_libraries = {name: packages[name] for name in libraries if name in packages}
+        known = packages.keys() & {"python", "torch", "triton"}
+        versions = {name: packages[name] for name in known}
+        of_libraries = {name: packages[name] for name in packages.keys() & libraries}
     found |= versions
     if programs:
         found["tools"] = {name: tool_version(name) for name in programs}

@@ -82,9 +82,11 @@ def _replayed(graph: torch.cuda.CUDAGraph, seconds: float) -> list[float]:
     return time_in_a_row(graph.replay, max(LEAST_REPLAYS, min(REPLAYS, int(seconds / each))))
 
 
-def energy(run: Callable[[], object], name: str, found: Found, telemetry: Telemetry) -> None:
+def energy(
+    run: Callable[[], object], name: str, found: Found, telemetry: Telemetry, made: int = 1
+) -> None:
     """Joules a step, by NVML's counter over as many steps as take a second; nothing without the
-    counter.
+    counter. made: steps that a run makes.
 
     It is read as it moves, some ten times a second. What the idle GPU took beside the steps goes
     off.
@@ -97,7 +99,7 @@ def energy(run: Callable[[], object], name: str, found: Found, telemetry: Teleme
     count = 0
     while time.perf_counter() - start < LEAST_SECONDS:
         run()
-        count += 1
+        count += made
     torch.cuda.synchronize()
     ran = time.perf_counter() - start
     time.sleep(0.2)  # the counter is late

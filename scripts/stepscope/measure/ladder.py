@@ -287,7 +287,7 @@ def compiled_code(spec: dict) -> tuple:
     compiled."""
     how = load("compile", option(spec, "compile")).COMPILATION
     rest = (spec.get(key) for key in ("precision", "attention", "checkpoint"))
-    code = (how.parts, str(how.arguments), compiled_loss(spec), *rest)
+    code = (how.parts, compiled_loss(spec), *rest)
     return code if is_compiled(spec) else ()
 
 

@@ -134,15 +134,20 @@ def computed(work: Workload) -> dict:
         work.drop_graph()
         return {}
     gradients = [parameter.grad for parameter in work.parameters if parameter.grad is not None]
-    squares = math.fsum(float(gradient.norm(dtype=torch.float32)) ** 2 for gradient in gradients)
-    found: dict = {
-        "loss": float(work.loss.detach()),
-        "gradient_norm": math.sqrt(squares),
-        "gradient_sample": sample(gradients, SAMPLED),
-    }
+    found = check_of(float(work.loss.detach()), gradients)
     work.drop_graph()
     check_finite(loss=found["loss"], gradient_norm=found["gradient_norm"])
     return found
+
+
+def check_of(loss: float, gradients: list[torch.Tensor]) -> dict:
+    """By what is told whether two steps compute the same."""
+    squares = math.fsum(float(gradient.norm(dtype=torch.float32)) ** 2 for gradient in gradients)
+    return {
+        "loss": loss,
+        "gradient_norm": math.sqrt(squares),
+        "gradient_sample": sample(gradients, SAMPLED),
+    }
 
 
 def _random_state() -> list[bytes]:

@@ -263,11 +263,11 @@ def _compilation(spec: dict) -> Compilation:
 def _optimise(model: nn.Module, compilation: Compilation, every: int) -> None:
     if compilation.parts == "blocks":
         for block in _blocks_of(model):
-            block.compile(**compilation.arguments)
+            block.compile()
     if every:
         recompute_blocks(model, every)
     if compilation.parts == "model":
-        model.compile(**compilation.arguments)
+        model.compile()
 
 
 def _blocks_of(model: nn.Module) -> nn.ModuleList:

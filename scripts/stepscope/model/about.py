@@ -32,10 +32,12 @@ class About:
 class Attention(About):
     """keeps: what it saves for the backward pass: the "scores", or what a "fused" kernel needs;
     `stepscope.formulas.footprint` has a list of each. masks_window: whether it is told of a sliding
-    window by a mask of (context x context)."""
+    window by a mask of (context x context). By default it is a fused one."""
 
-    keeps: Literal["scores", "fused"]
-    masks_window: bool
+    keeps: Literal["scores", "fused"] = "fused"
+    masks_window: bool = False
+    mechanism: str = "The context × context scores never reach memory."
+    takes_away: TakesAway = "scores"
 
 
 @dataclass(frozen=True, kw_only=True)

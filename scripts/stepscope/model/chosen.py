@@ -78,7 +78,7 @@ def _fields(option: str, name: str, constant: str, kind: str) -> tuple[Path, dic
     path = _folder(option) / f"{name}.py"
     tree = ast.parse(path.read_bytes(), filename=str(path))
     call = next(filter(None, (call_of(node, constant) for node in tree.body)), None)
-    if call is None or not isinstance(call.func, ast.Name) or call.func.id != kind:
+    if call is None or ast.unparse(call.func) != kind:
         raise ValueError(f"{path}: there is no {constant} = {kind}(...) at its top level; add it")
     try:
         return path, {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from stepscope.kernels import masks
+from stepscope.kernels.shapes import as_4d
 from stepscope.model.ranges import named
 
 LEAST = (9, 0)  # compute capability
@@ -64,11 +65,11 @@ class Rival:
         check(q, k, v)
         if is_causal and not lower_right and q.shape[-2] != k.shape[-2]:
             raise ValueError("its causal mask ends at the last key; give as many queries as keys")
-        four = [x.flatten(0, -4) if x.ndim > 4 else x[(None,) * (4 - x.ndim)] for x in (q, k, v)]
         more = {"window_size": (window - 1, 0)} if window else {}
         with named("fused attention"):
             attend = import_module(self.module).flash_attn_func
-            found = attend(*(x.transpose(1, 2) for x in four), causal=is_causal, **more)
+            given = [as_4d(x).transpose(1, 2) for x in (q, k, v)]
+            found = attend(*given, causal=is_causal, **more)
         # Some versions give the logarithms of the sums, too.
         attended = found if isinstance(found, Tensor) else found[0]
         return attended.transpose(1, 2).reshape(*q.shape[:-1], v.shape[-1])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stepscope.machine import gpus, identity, locks
 from stepscope.measure.cell import Measurement
-from stepscope.measure.found import Found
+from stepscope.measure.found import Found, Outcome
 from stepscope.parallel import ranks
 from stepscope.parallel.place import Place
 from stepscope.parallel.ranks import VariantError
@@ -27,7 +27,7 @@ class ParallelMeasurement(Measurement):
     def __enter__(self) -> "ParallelMeasurement":
         super().__enter__()
         wanted = self.spec["devices"]
-        self.failed: dict[str, VariantError] = {}
+        self.failed: dict[str, Outcome] = {}
         there: list[str | None] = [None] * identity.usable_cores()
         kind = "processor cores"
         if self._device == "cuda":
@@ -39,17 +39,16 @@ class ParallelMeasurement(Measurement):
         if len(there) < wanted:
             self._prepare()  # no rank will
             reason = f"{wanted} {kind} are asked for, {len(there)} can be used"
-            for variant in self.spec["variants"]:
-                name = variant["name"]
-                self.failed[name] = VariantError(name, "unsupported", reason)
+            names = [variant["name"] for variant in self.spec["variants"]]
+            self.failed = dict.fromkeys(names, Outcome("unsupported", reason))
         return self
 
     def together(self, work: Work, seconds: float | None = None) -> list:
         """What `work` returns on each rank, by rank, for the variants that have not failed; again
         without the one that fails now. [] where none is left.
 
-        Raises LateError after `seconds`; running out of memory on a GPU that others had filled ends
-        the program.
+        After `seconds` it ends the program, as does running out of memory on a GPU that others had
+        filled.
         """
         variants = self.spec["variants"]
         while left := [one for one in variants if one["name"] not in self.failed]:
@@ -59,9 +58,9 @@ class ParallelMeasurement(Measurement):
                 try:
                     answers = ranks.together(spec["devices"], run, seconds)
                 except VariantError as error:
-                    self.check_memory(error.status)
-                    self.failed[error.variant] = error
-                    print(f"{error.variant}: {error.status}: {error.reason}", flush=True)
+                    why = self.failed[error.variant] = error.outcome
+                    self.check_memory(why.status)
+                    print(f"{error.variant}: {why.status}: {why.reason}", flush=True)
                     continue
             found, seen = zip(*answers, strict=True)
             self._seen += seen
@@ -89,14 +88,15 @@ def largest(of_ranks: list[list[dict]], key: str) -> list[dict]:
 
 
 def combined(found: Sequence[Found]) -> Found:
-    """What all ranks found as one: a step takes as long as on the rank that takes longest, its
-    memory is the largest, its energy that of all devices."""
+    """What all ranks found as one, if there are any: a step takes as long as on the rank that takes
+    longest, its memory is the largest, its energy that of all devices."""
     values: dict[tuple, dict] = {}
     for one in found:
         for value in one.values:
             place = tuple(value[key] for key in value if key != "value")
-            known = values.setdefault(place, value | {"value": 0})
             join = sum if value["unit"] == "J" else max
-            known["value"] = join((known["value"], value["value"]))
+            known = values.get(place, {"value": 0.0})["value"]
+            values[place] = value | {"value": join((known, value["value"]))}
     rows = largest([one.rows for one in found], "seconds")
-    return replace(found[0], rows=rows, values=list(values.values()))
+    first = found[0] if found else Found()
+    return replace(first, rows=rows, values=list(values.values()))

@@ -50,12 +50,12 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
     """(what each process found, the study's own part of the summary: checks and tables)."""
     spec = cell.spec
     sent = cell.together(measured)
-    found = []
-    for process in range(1, spec["processes"] + 1):
-        if of_ranks := cell.together(partial(timed, process)):
-            found.append(combined(of_ranks))
+    found = [
+        combined(cell.together(partial(timed, process)))
+        for process in range(1, spec["processes"] + 1)
+    ]
     examined = cell.together(examine)
-    last = combined(examined) if examined else Found()
+    last = combined(examined)
     found.append(last)
     if examined and spec["device"] == "cuda":
         try:
@@ -63,7 +63,7 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
         except SystemExit as given_up:  # what cannot be had may not fail the cell
             last.status(ALONE, Outcome("unsupported", str(given_up)), mode="host-free")
     for name, why in cell.failed.items():
-        last.status(name, Outcome(why.status, why.reason), mode="step")
+        last.status(name, why, mode="step")
     tables = {
         "collectives": largest(sent, "seconds"),
         "memory": largest([one.memory for one in examined], "held"),
@@ -76,17 +76,16 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
 def attempt(name: str) -> Iterator[None]:
     """Within it what a variant cannot have is its result: it runs out of memory, has not an option,
     or its loss is no finite number."""
-    outcome = Outcome()
-    with steps.caught(outcome):
+    with steps.caught() as outcome:
         yield
     if not outcome.is_ok:
-        raise VariantError(name, outcome.status, outcome.reason)
+        raise VariantError(name, outcome)
 
 
 def whole_steps(work: Replica, count: int = 1) -> None:
-    """So many steps, not timed."""
+    """So many steps, at least one, not timed."""
     step = steps.free(work)
-    for _ in range(count):
+    for _ in range(max(1, count)):
         step()
         work.drop_graph()
 
@@ -103,11 +102,10 @@ def timed(process: int, spec: dict, place: Place) -> Found:
     """One process of a rank: all variants in turns where they fit the memory together, else one
     after another, in another order in the next process."""
     samples = Samples(place.telemetry, process)
-    variants = [{"precision": spec["precision"]} | one for one in spec["variants"]]
     free = 0.8 * memory.capacity(place.device)  # a fifth is left for buckets
     if place.device == "cpu":  # which ranks share
         free /= place.devices
-    fit = ladder.fit_together(spec | {"variants": variants}, int(place.agreed(free)))
+    fit = ladder.fit_together(spec, int(place.agreed(free)))
     works: dict[str, Replica] = {}
 
     def run(
@@ -122,7 +120,7 @@ def timed(process: int, spec: dict, place: Place) -> Found:
             own.use()
             samples.run(name, step, is_warmup, mode="step", kind=kind, round=turn if fit else None)
 
-    for group in ladder.groups(ladder.ordered(variants, process), fit):
+    for group in ladder.groups(ladder.ordered(spec["variants"], process), fit):
         for variant in group:
             name = variant["name"]
             with attempt(name):
@@ -150,7 +148,7 @@ def examine(spec: dict, place: Place) -> Examined:
             work = STRATEGIES[variant["strategy"]](spec | variant, place)
             held = {"init": holding(work, before)}
             found.checks[name] = computed(work)
-            whole_steps(work, max(1, spec["warmup"]))
+            whole_steps(work, spec["warmup"])
             held |= points(work, partial(holding, work, before))
             if is_gpu:
                 memory.reset_peaks(place.device)
@@ -195,18 +193,11 @@ def points(work: Replica, held: Callable[[], dict[str, int]]) -> dict[str, dict[
 def computed(work: Replica) -> dict:
     """What a strategy computes, as the ladder's checks have it: gradients of the whole batch, and
     the loss that it has once they have updated the weights."""
-    squares = 0.0
-    sample = []
     work.whole()
-    entries = math.ceil(steps.SAMPLED / len(work.parameters))  # of each
-    for gradient in work.gradients():
-        squares += float(gradient.norm()) ** 2
-        every = math.ceil(gradient.numel() / entries)
-        sample += gradient.flatten()[::every].float().tolist()
+    gradients = [*work.gradients()]
     work.phases("step")["optimizer"]()
     work.clear_gradients()
-    loss = work.whole()
-    return {"loss": loss, "gradient_norm": math.sqrt(squares), "gradient_sample": sample}
+    return steps.check_of(work.whole(), gradients)
 
 
 def _energy(work: Replica, name: str, place: Place, found: Found) -> None:
@@ -214,10 +205,7 @@ def _energy(work: Replica, name: str, place: Place, found: Found) -> None:
     long enough for the counter after one round."""
     each = place.clock.time(partial(whole_steps, work, PROFILED)) / PROFILED
     count = math.ceil(place.agreed(ENERGY_SECONDS / each))
-    own = Found()
-    gpu_alone.energy(partial(whole_steps, work, count), name, own, place.telemetry)
-    for value in own.values:
-        found.value(name, "energy", "J", value["value"] / count, mode="step")
+    gpu_alone.energy(partial(whole_steps, work, count), name, found, place.telemetry, count)
 
 
 def replayed(spec: dict, place: Place) -> Found:
@@ -225,9 +213,10 @@ def replayed(spec: dict, place: Place) -> Found:
     samples = Samples(place.telemetry, spec["processes"])
     found = Found(spec["processes"], samples.rows)
     for variant in spec["variants"]:
-        if STRATEGIES[variant["strategy"]].is_capturable:
-            work = STRATEGIES[variant["strategy"]](spec | variant, place)
-            whole_steps(work, max(1, spec["warmup"]))
+        strategy = STRATEGIES[variant["strategy"]]
+        if strategy.is_capturable:
+            work = strategy(spec | variant, place)
+            whole_steps(work, spec["warmup"])
             # No time for more than the fewest replays, whose number is the same on all ranks.
             steps.tidy(work, place.device)  # room for what the capture needs
             gpu_alone.host_free(work, variant["name"], samples, found, seconds=0.0)
@@ -265,5 +254,8 @@ def step_tables(examined: list[Examined]) -> dict[str, list[dict]]:
     beside["slowed"] = beside["own"] - beside["before"]
     beside["category"] = beside["name"].map(category_of)
     by = beside.groupby(["variant", "rank", "category"], sort=False)
-    found = {"ranks": means, "slowed": by[["beside", "slowed"]].sum() / PROFILED}
-    return {name: table.reset_index().to_dict("records") for name, table in found.items()}
+    sums = by[["beside", "slowed"]].sum() / PROFILED
+    return {
+        "ranks": means.reset_index().to_dict("records"),
+        "slowed": sums.reset_index().to_dict("records"),
+    }

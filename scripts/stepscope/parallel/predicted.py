@@ -97,18 +97,14 @@ def gradients_of(shape: ModelShape) -> tuple[Gradient, ...]:
     """In the order in which the backward pass makes them. It takes time for products alone, and of
     each as much as its matrix has entries."""
     width = shape.d_model
-    gain = (width, False)  # entries, and whether they are a product's matrix
+    gain = (width, 0)  # entries, and those of a product's matrix
     head = shape.vocab_size * width
-    products = [shape.qkv_width * width, width * width, *[shape.d_ff * width] * 3]
-    block = [gain, gain, *((count, True) for count in products)]
-    forward = [(head, False), *block * shape.num_layers, gain, (head, True)]
-    total = sum(count for count, is_product in forward if is_product)
-    done = 0
-    found = []
-    for count, is_product in reversed(forward):
-        done += count if is_product else 0
-        found.append(Gradient(4 * count, done / total))
-    return tuple(found)
+    products = (shape.qkv_width * width, width**2, *[shape.d_ff * width] * 3)
+    block = [gain, gain, *((entries, entries) for entries in products)]
+    forward = [(head, 0), *block * shape.num_layers, gain, (head, head)]
+    entries, multiplied = np.array(forward[::-1]).T
+    done = multiplied.cumsum()
+    return tuple(map(Gradient, (4 * entries).tolist(), (done / done[-1]).tolist()))
 
 
 def step(one: OneDevice, network: Network, strategy: str, devices: int) -> float:
@@ -188,6 +184,5 @@ def hiding_batch(one: OneDevice, network: Network, strategy: str, devices: int) 
         own = one.with_batch(batch)
         return step(own, network, strategy, devices) <= (1 + HIDDEN) * own.step
 
-    if not is_hidden(MOST):
-        return None
-    return 1 + bisect_left(range(1, MOST), True, key=is_hidden)
+    fewest = 1 + bisect_left(range(1, MOST), True, key=is_hidden)
+    return fewest if is_hidden(fewest) else None

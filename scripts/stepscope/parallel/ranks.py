@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
 from stepscope.machine import cores, process
+from stepscope.measure.found import Outcome
 
 FAILED = 1  # exit code after an exception
 GRACE = 1.0  # seconds in which others may fail of what ended the first; the cause is named
@@ -24,23 +25,18 @@ GRACE = 1.0  # seconds in which others may fail of what ended the first; the cau
 
 @dataclass(eq=False)
 class VariantError(Exception):
-    """A variant that a rank cannot have: `status` is oom or unsupported."""
+    """A variant that a rank cannot have, and what became of it."""
 
     variant: str
-    status: str
-    reason: str
-
-
-class LateError(SystemExit):
-    """The ranks took longer than they were given."""
+    outcome: Outcome
 
 
 def together(count: int, work: Callable[[int], object], seconds: float | None = None) -> list:
     """What `work`, called with the rank, returns in each of `count` forked processes.
 
     Ends all of them where one fails: raises VariantError with the rank's name where it lacks memory
-    or an ability for a variant, and else ends the program with one line. Raises LateError after
-    `seconds`. What is returned has to be picklable.
+    or an ability for a variant, and else ends the program with one line, as after `seconds`. What
+    is returned has to be picklable.
     """
     sys.stdout.flush()
     context = multiprocessing.get_context("fork")
@@ -62,7 +58,7 @@ def together(count: int, work: Callable[[int], object], seconds: float | None = 
                 time.sleep(GRACE)
                 raise failed[min([*failed])]
             if late:
-                raise LateError("the ranks did not end in the time that they were given")
+                raise SystemExit("the ranks did not end in the time that they were given")
             return [each.result() for each in heard]
         finally:
             for child, _ in started:
@@ -76,7 +72,7 @@ def _run(work: Callable[[int], object], rank: int, pipe: Connection) -> None:
     try:
         pipe.send(work(rank))
     except VariantError as error:
-        error.reason = f"rank {rank}: {error.reason}"
+        error.outcome.reason = f"rank {rank}: {error.outcome.reason}"
         pipe.send(error)
     except BaseException:
         traceback.print_exc()
@@ -109,9 +105,7 @@ def _received(child: BaseProcess, pipe: Connection, failed: dict[float, BaseExce
 def keep_to_own_cores(rank: int, count: int) -> None:
     """Give a rank its share of the cores, threads of one core to one rank, so that ranks that look
     for the quickest core do not find the same; nothing where there are fewer cores than ranks."""
-    usable = os.sched_getaffinity(0)
-    whole = {frozenset(usable & (cores.siblings(each) | {each})) for each in usable}
-    ordered = sorted(whole, key=min)
+    ordered = sorted(cores.whole(os.sched_getaffinity(0)), key=min)
     own = ordered[rank * len(ordered) // count : (rank + 1) * len(ordered) // count]
     if own:
         os.sched_setaffinity(0, set().union(*own))

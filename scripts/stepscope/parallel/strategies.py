@@ -6,7 +6,6 @@ parts'. Ours scale a part's gradient before it is summed, so that nothing more r
 gradients (stage 3). Section 5 there counts the memory of each as held() does.
 """
 
-import itertools
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -58,16 +57,16 @@ class Replica(Workload):
 
     def parts(self) -> dict[str, int]:
         """Bytes that this rank holds now of weights, gradients and the optimizer's state."""
-        # torch's ZeRO keeps the optimizer of a rank's own parameters within.
-        optimizers = [getattr(one, "optim", one) for one in self.optimizers]
-        updated = [group["params"] for one in optimizers for group in one.param_groups]
-        states = [state.values() for one in optimizers for state in one.state.values()]
-        holders = {*self.parameters, *itertools.chain(*updated)}
-        found = {
-            "weights": self.parameters,
-            "gradients": [tensor.grad for tensor in holders if tensor.grad is not None],
-            "state": itertools.chain(*states),
-        }
+        holders = {*self.parameters}
+        moments: list[Tensor] = []
+        for optimizer in self.optimizers:
+            # torch's ZeRO keeps the optimizer of a rank's own parameters within.
+            own = getattr(optimizer, "optim", optimizer)
+            holders.update(*(group["params"] for group in own.param_groups))
+            for state in own.state.values():
+                moments += state.values()
+        gradients = [tensor.grad for tensor in holders if tensor.grad is not None]
+        found = {"weights": self.parameters, "gradients": gradients, "state": moments}
         return {name: sum(map(_size, tensors)) for name, tensors in found.items()}
 
     def __init__(self, spec: dict, place: Place):
@@ -301,28 +300,28 @@ class Fsdp(Replica):
 
         precision = FORMATS[self.spec["precision"]]
         whole = self.model.module
-        mesh = DeviceMesh.from_group(self._group, self._place.device)
+        shard = partial(fully_shard, mesh=DeviceMesh.from_group(self._group, self._place.device))
         # The residual stream stays in fp32, as under autocast: inputs are not cast, and neither is
         # the embedding.
-        policy = MixedPrecisionPolicy(cast_forward_inputs=False)
-        if precision.is_autocast:
-            low = getattr(torch, precision.dtype)
-            policy = MixedPrecisionPolicy(low, torch.float32, cast_forward_inputs=False)
+        low = getattr(torch, precision.dtype) if precision.is_autocast else None
+        summed_in = torch.float32 if low else None
+        policy = MixedPrecisionPolicy(low, summed_in, cast_forward_inputs=False)
         for block in whole.blocks:
-            fully_shard(block, mesh=mesh, mp_policy=policy)
+            shard(block, mp_policy=policy)
         if option(self.spec, "loss") != "chunked":  # which reads the head's weight by itself
             # The head is needed again at once.
-            fully_shard(whole.head, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
-        fully_shard(whole.embedding, mesh=mesh)
-        fully_shard(whole, mesh=mesh)
+            shard(whole.head, mp_policy=policy, reshard_after_forward=False)
+        shard(whole.embedding)
+        shard(whole)
         self.parameters = list(whole.parameters())
         self.renew_optimizer()
 
     def gradients(self) -> Iterator[Tensor]:
-        """Gathered from all ranks, one after the other."""
+        """Gathered from all ranks, one after the other; on the host, as a device may not hold all
+        of them."""
         for gradient in super().gradients():
             assert isinstance(gradient, DTensor)
-            yield gradient.full_tensor()
+            yield gradient.full_tensor().cpu()
 
 
 def _size(tensor: Tensor) -> int:

@@ -26,9 +26,9 @@ def values(cells: list[MeasuredCell]) -> Iterator[dict]:
     for cell in cells:
         for name, found in of_rungs(cell).items():
             place = {"cell": cell.name, "variant": name, "mode": "step"}
-            for quantity in ("difference", "loss_difference", "tolerance"):
-                if found[quantity] is not None:
-                    yield place | {"quantity": quantity, "value": found[quantity]}
+            for quantity, value in found.items():
+                if quantity != "same":
+                    yield place | {"quantity": quantity, "value": value}
 
 
 def differing(cells: list[MeasuredCell]) -> Iterator[str]:
@@ -58,11 +58,10 @@ def _losses_compared(computed: dict[str, dict], first: dict) -> dict[str, dict]:
     first variant; nothing is judged, since their optimizers may differ. {} where it tells none."""
     found = {}
     for name, one in computed.items():
-        pairs = list(zip(one["losses"], first.get("losses", []), strict=False))
-        if not pairs:
-            continue
-        off = max(_relative(own, reference) for own, reference in pairs)
-        found[name] = {"difference": None, "tolerance": None, "loss_difference": off, "same": True}
+        pairs = zip(one["losses"], first.get("losses", []), strict=False)
+        off = [_distance([own], [reference]) for own, reference in pairs]
+        if off:
+            found[name] = {"loss_difference": max(off), "same": True}
     return found
 
 
@@ -71,11 +70,10 @@ def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str,
     `tolerance` (None: nothing is judged) and `same`. `difference` is the larger relative one of
     gradients' norm and sampled entries, `loss_difference` the loss's; both are infinite where a
     number is missing or not finite, which is not the same."""
-    tolerances = {name: PRECISIONS[precisions[name]].tolerance for name in computed}
     first = next(iter(computed), "")
     found = {}
     for name, one in computed.items():
-        both = (tolerances[name], tolerances[first])
+        both = [PRECISIONS[precisions[each]].tolerance for each in (name, first)]
         larger = None if None in both else max(filter(None, both))
         found[name] = _against(one, computed[first], larger)
     return found
@@ -83,28 +81,21 @@ def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str,
 
 def _against(one: dict, first: dict, tolerance: float | None) -> dict:
     """How far a variant's loss and gradients are from the first one's, relative."""
-    off = {key: _relative(one[key], first[key]) for key in ("loss", "gradient_norm")}
-    apart = _distance(one["gradient_sample"], first["gradient_sample"])
-    is_known = all(map(math.isfinite, (*off.values(), apart)))
-    difference = max(off["gradient_norm"], apart) if is_known else math.inf
-    loss_difference = off["loss"] if is_known else math.inf
-    worst = max(loss_difference / OF_LOSS, difference)
-    return {
-        "difference": difference,
-        "loss_difference": loss_difference,
-        "tolerance": tolerance,
-        "same": is_known and (tolerance is None or worst <= tolerance),
-    }
-
-
-def _relative(value: float, reference: float) -> float:
-    """NaN beside a reference of 0."""
-    return abs(value - reference) / abs(reference or math.nan)
+    loss, norm = (_distance([one[key]], [first[key]]) for key in ("loss", "gradient_norm"))
+    sample = _distance(one["gradient_sample"], first["gradient_sample"])
+    is_known = math.isfinite(loss + norm + sample)
+    difference = max(norm, sample)
+    if not is_known:
+        loss = difference = math.inf
+    worst = max(loss / OF_LOSS, difference)
+    same = is_known and (tolerance is None or worst <= tolerance)
+    found = {"difference": difference, "loss_difference": loss, "same": same}
+    return found if tolerance is None else found | {"tolerance": tolerance}
 
 
 def _distance(own: list[float], reference: list[float]) -> float:
-    """Of sampled gradients, as a share of the reference's length; NaN where they are not those of
-    one model, or all are 0."""
+    """Of numbers, as a share of the reference's length; NaN where they are not as many, or the
+    reference's are all 0."""
     if len(own) != len(reference) or not any(reference):
         return math.nan
     return math.dist(own, reference) / math.hypot(*reference)

@@ -5,14 +5,14 @@ import numpy as np
 import pandas as pd
 
 from stepscope.axes import MODES
-from stepscope.results.mapped import beside
+from stepscope.results.cells import beside
 from stepscope.results.tables import where
 
 ALONE = "alone_time"
 HOST_FREE, BUSY = "host_free_time", "busy_time"
 LAUNCH_LIMITED = 1.15  # clock over host-free time, or over busy time, from which on launches limit
 STEP = ["cell", "variant", "mode", "phase", "length", "direction"]
-WHOLE = {mode.name: mode.whole for mode in MODES.values()}
+WHOLE = {name: mode.whole for name, mode in MODES.items()}
 
 
 def times(found: pd.DataFrame, asides: set[tuple[str, str]]) -> pd.DataFrame:

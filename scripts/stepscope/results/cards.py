@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from stepscope.results.schema import TABLES
 from stepscope.results.tables import where
 
 REFERENCE = Path(__file__).with_name("cards.csv")
@@ -53,9 +54,9 @@ def rows(series: pd.DataFrame, cells: pd.DataFrame, models: pd.DataFrame) -> pd.
     found = own.merge(spread.reset_index(), on=["cell", *LIKE])
     is_below = found["value"] < found["low"] / (1 + FAR)
     is_above = found["value"] > found["high"] * (1 + FAR)
-    is_time = found["unit"] == "s"
-    slower, faster = is_below.mask(is_time, is_above), is_above.mask(is_time, is_below)
-    standing = np.select([slower, faster], ["slower", "faster"], "like them")
-    # As their cells have them.
-    of_place = ["gpu", "size", "parameters", "context", "batch", "precision"]
-    return found.drop(columns=["card", *of_place]).assign(standing=standing)
+    # The more the faster, but for times.
+    is_rate = found["unit"] != "s"
+    standing = np.where(is_below == is_rate, "slower", "faster")
+    standing = np.where(is_below | is_above, standing, "like them")
+    # The places are as their cells have them.
+    return found.assign(standing=standing)[TABLES["cards"].names]

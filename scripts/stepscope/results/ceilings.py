@@ -4,8 +4,7 @@ sheet."""
 import pandas as pd
 
 from stepscope.results import data_sheets
-from stepscope.results.cells import MeasuredCell, of_study
-from stepscope.results.mapped import mapped
+from stepscope.results.cells import MeasuredCell, mapped, of_study
 from stepscope.results.tables import where
 
 RATES = ["burst", "sustained"]  # kinds of samples of ceilings, which are variants of their cell

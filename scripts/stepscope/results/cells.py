@@ -2,7 +2,7 @@
 it comes from."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,17 +14,13 @@ from stepscope.axes import BUILT, is_step, option
 from stepscope.measure.found import BESIDE, STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.results import records
-from stepscope.results.schema import PLACE
+from stepscope.results.schema import PLACE, TABLES
 
 MISSING, NOT_MEASURED = "missing", "not measured"
 # What a spec says of how a cell is measured, not of what: where results of another run are used it
 # may differ.
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
 OF_PLAN = ("cells", "variants")  # tables with rows of what was not measured, too
-# Columns of `cells` that a record has under the same names.
-OF_HARDWARE = ("device", "gpu", "gpu_uuid", "cpu", "power_limit_w", "driver")
-OF_VERSIONS = ("torch", "triton", "python")
-OF_TELEMETRY = ("sm_clock_median_mhz", "power_max_w", "temperature_max_c", "other_processes")
 
 
 class PlanError(ValueError):
@@ -88,6 +84,13 @@ class MeasuredCell:
         """What the record says of a model, or a step, of one's own; empty for a size."""
         return self.summary.get("model") or self.summary.get("built", {}).get("step") or {}
 
+    @property
+    def blocks(self) -> int | None:
+        """How many equal ones its model has; None where nobody knows."""
+        if self.shape:
+            return self.shape.num_layers
+        return (self.own_model.get("blocks") or {}).get("count")
+
     def statuses(self) -> dict[str, tuple[str, str]]:
         """Variant: (status, reason)."""
         found = self.summary.get("variants") or {"step": self.summary}
@@ -110,8 +113,7 @@ class MeasuredCell:
                     variant = f"{one['variant']}: " if len(found) > 1 else ""
                     said.append(f"{variant}{one['mode']}: {one['status']}: {one['reason']}")
         each = {status for status, _ in found.values()}
-        worst = max(each, key=STATUSES.index)
-        return "ok" if "ok" in each else worst, "; ".join(said)
+        return "ok" if "ok" in each else max(each, key=STATUSES.index), "; ".join(said)
 
 
 def of_study(cells: list[MeasuredCell], *studies: str) -> list[MeasuredCell]:
@@ -185,21 +187,19 @@ def without(
 def _too_few(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]:
     """Cells that lack processes or steps which their spec asks for, where all is ok: why."""
     sizes = samples[~samples["warmup"]].groupby(["cell", "variant", "process"]).size()
-    counts = sizes.groupby(["cell", "variant"]).agg(list).reset_index(name="counts")
-    rows: list[dict] = list(counts.to_dict("records"))
-    none = {"variant": "no variant", "counts": []}
-    rows += [none | {"cell": cell.name} for cell in cells if cell.name not in set(counts["cell"])]
-    by_name = {cell.name: cell for cell in cells}
+    by = sizes.groupby(["cell", "variant"])
+    counts = by.agg(processes="size", least="min", whole="sum").reset_index()
+    by_name = {cell.name: cell for cell in cells if cell.status()[0] == "ok"}
+    rows = pd.DataFrame({"cell": by_name.keys()}).merge(counts, how="left")
     found = {}
-    for row in rows:
-        cell, of_each = by_name[row["cell"]], row["counts"]
+    for row in rows.fillna({"variant": "no variant"}).fillna(0).to_dict("records"):
+        cell, variant, own = by_name[row["cell"]], row["variant"], row["processes"]
         processes, steps = cell.spec.get("processes", 1), cell.spec.get("steps", 1)
         if cell.place["study"] == "ceilings":  # a sustained series lasts its seconds
             steps = 1
-        status, _ = cell.statuses().get(row["variant"], ("ok", ""))
-        is_enough = len(of_each) == processes and min(of_each) >= steps
-        if status == "ok" and cell.status()[0] == "ok" and not is_enough:
-            said = f"{row['variant']} has {sum(of_each)} samples of {len(of_each)} processes"
+        is_ok = cell.statuses().get(variant, ("ok",))[0] == "ok"
+        if is_ok and (own != processes or row["least"] < steps):
+            said = f"{variant} has {row['whole']:.0f} samples of {own:.0f} processes"
             asked = f"the spec asks for {processes} processes of {steps} steps or more"
             found[cell.name] = f"samples.csv is damaged: {said}, {asked}"
     return found
@@ -249,35 +249,35 @@ def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> 
     return ""
 
 
-def rows(cells: list[MeasuredCell]) -> list[dict]:
-    """The rows of the table `cells`."""
+def rows(cells: list[MeasuredCell]) -> pd.DataFrame:
+    """The table `cells`."""
     found = []
     for cell in cells:
         status, reason = cell.status()
-        row = {"cell": cell.name, **cell.place, "command": cell.command}
-        row |= {"status": status, "reason": reason}
-        found.append(row | (_provenance(cell) if cell.record else {}))
-    return found
+        own = {"cell": cell.name, "command": cell.command, "status": status, "reason": reason}
+        measured = _provenance(cell) if cell.record else {}
+        found.append(measured | cell.place | own)
+    return pd.DataFrame(found, columns=TABLES["cells"].names)
 
 
 def _provenance(cell: MeasuredCell) -> dict:
-    """What the record says of where the cell was measured, by what, and how the GPU fared."""
+    """What the record says of where the cell was measured, by what, and how the GPU fared: columns
+    of the table, and more."""
     record, hardware, telemetry = cell.record, cell.hardware, cell.record["telemetry"]
     origin = record["provenance"]
     trace = cell.summary.get("trace") or {}
     return {
-        **{name: hardware.get(name) for name in OF_HARDWARE},
-        **{name: origin["versions"].get(name) for name in OF_VERSIONS},
-        **{name: telemetry.get(name) for name in OF_TELEMETRY},
+        **hardware,
+        **telemetry,
+        **origin,
+        **origin["versions"],
         "code": record["code"],
         "is_current": record["code"] == cell.code,
         "commit": origin.get("git_commit"),
         "memory": hardware.get("gpu_memory_bytes") or hardware.get("host_memory_bytes"),
         "threads": origin["settings"].get("threads"),
-        "started": origin["started"],
         "profiler": trace.get("profiler"),
         "profiler_version": trace.get("version"),
-        "duration_s": origin["duration_s"],
         "processes": cell.spec.get("processes", 1),
         "throttle": "; ".join(telemetry.get("throttle") or []),
     }
@@ -287,12 +287,12 @@ def untaken(cells: list[MeasuredCell], tables: Mapping[str, pd.DataFrame]) -> li
     """The studies of which cells were measured, but not one is in a table of what was found: what
     they found would be in no report."""
     taken: set[str] = set()
-    for name, table in tables.items():
-        if name not in OF_PLAN:
-            taken |= set(table.get("cell", []))
-    measured = {cell.name: cell.place["study"] for cell in cells if cell.status()[0] == "ok"}
-    seen = {study for name, study in measured.items() if name in taken}
-    return [study for study in dict.fromkeys(measured.values()) if study not in seen]
+    for name in tables.keys() - set(OF_PLAN):
+        taken |= set(tables[name].get("cell", []))
+    measured = [cell for cell in cells if cell.status()[0] == "ok"]
+    seen = {cell.place["study"] for cell in measured if cell.name in taken}
+    studies = dict.fromkeys(cell.place["study"] for cell in measured)
+    return [study for study in studies if study not in seen]
 
 
 def mixed(cells: pd.DataFrame) -> list[str]:
@@ -306,3 +306,21 @@ def mixed(cells: pd.DataFrame) -> list[str]:
     return list(
         lists["machine"] + ": measured with several of " + lists["name"] + ": " + lists["said"]
     )
+
+
+def mapped(
+    rows: pd.DataFrame, cells: list[MeasuredCell], value: Callable, *columns: str
+) -> pd.Series:
+    """value(cell, *row[columns]) for each row, with the rows' index; asked once for rows that are
+    equal in these columns."""
+    by_name = {cell.name: cell for cell in cells}
+    keys = list(rows[["cell", *columns]].itertuples(index=False, name=None))
+    known = {key: value(by_name[key[0]], *key[1:]) for key in dict.fromkeys(keys)}
+    return pd.Series([known[key] for key in keys], rows.index)
+
+
+def beside(rows: pd.DataFrame, others: pd.DataFrame, by: list[str], column: str) -> pd.Series:
+    """A column of the first of the others that has the same values in `by`, with the rows' index;
+    NaN where there is none."""
+    known = others.drop_duplicates(by).set_index(by)[column]
+    return rows[by].join(known, on=by)[column]

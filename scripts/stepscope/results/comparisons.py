@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.results import alone, statistics, verdicts
-from stepscope.results.cells import MeasuredCell, places
-from stepscope.results.mapped import beside
+from stepscope.results.cells import MeasuredCell, beside, places
 from stepscope.results.tables import where
 
 PASS = alone.STEP[2:]  # of which step or pass of a variant a time is
@@ -76,10 +75,8 @@ def pairs(cells: list[MeasuredCell]) -> pd.DataFrame:
     for cell in cells:
         variants = cell.spec.get("variants", [])
         names = [one["name"] for one in variants]
-        chosen = [(one["after"], one["name"]) for one in variants if one.get("after") in names]
-        if chosen:
-            chosen += [(names[0], name) for name in names[1:]]
-        else:
-            chosen = list(itertools.combinations(names, 2))
+        after = [(one["after"], one["name"]) for one in variants if one.get("after") in names]
+        of_first = [(names[0], name) for name in names[1:]]
+        chosen = after + of_first if after else itertools.combinations(names, 2)
         found += [(cell.name, *pair) for pair in chosen]
     return pd.DataFrame(found, columns=PAIR).drop_duplicates()

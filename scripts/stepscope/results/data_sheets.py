@@ -14,12 +14,8 @@ from stepscope.model.formats import PRECISIONS
 @dataclass(frozen=True, slots=True)
 class Peak:
     """Rates of one GPU model in TFLOP/s, None where it has no arithmetic of that format;
-    `bandwidth` in GB/s (1e9).
+    `bandwidth` in GB/s (1e9)."""
 
-    `names` are those that the driver gives to this model, without the brand names in front.
-    """
-
-    names: tuple[str, ...]
     fp32: float
     tf32: float | None
     bf16: float | None
@@ -48,36 +44,45 @@ _ADA = "NVIDIA Ada GPU Architecture white paper, 2022"
 _BLACKWELL_RTX = "NVIDIA RTX Blackwell GPU Architecture white paper, 2025"
 _BLACKWELL = "NVIDIA Blackwell data sheet (HGX B200), 2025"
 
-# A GPU is a row: names by the driver, TFLOP/s in fp32, tf32, bf16, fp16 and fp8, GB/s, and where
-# these numbers are from.
-PEAKS = (
-    Peak(("P100-PCIE-16GB",), 9.3, None, None, 18.7, None, 732, _P100),
-    Peak(("P100-PCIE-12GB",), 9.3, None, None, 18.7, None, 549, _P100),
-    Peak(("P100-SXM2-16GB",), 10.6, None, None, 21.2, None, 732, _P100),
-    Peak(("V100-PCIE-16GB", "V100-PCIE-32GB"), 14.0, None, None, 112.0, None, 900, _V100),
-    Peak(("V100-SXM2-16GB", "V100-SXM2-32GB"), 15.7, None, None, 125.0, None, 900, _V100),
-    Peak(("V100S-PCIE-32GB",), 16.4, None, None, 130.0, None, 1134, _V100),
-    Peak(("T4",), 8.1, None, None, 65.0, None, 320, _T4),
-    Peak(("A100-SXM4-40GB", "A100-PCIE-40GB"), 19.5, 156.0, 312.0, 312.0, None, 1555, _A100_40GB),
-    Peak(("A100-SXM4-80GB",), 19.5, 156.0, 312.0, 312.0, None, 2039, _A100),
-    Peak(("A100 80GB PCIe", "A100-PCIE-80GB"), 19.5, 156.0, 312.0, 312.0, None, 1935, _A100),
-    Peak(("H20",), 44.0, 74.0, 148.0, 148.0, 296.0, 4000, _H20),
-    Peak(("H100 80GB HBM3",), 66.9, 494.7, 989.4, 989.4, 1978.9, 3350, _H100),
-    Peak(("H100 96GB HBM2e",), 66.9, 494.7, 989.4, 989.4, 1978.9, 2400, _H100_96),
-    Peak(("H100 PCIe",), 51.2, 378.0, 756.0, 756.0, 1513.0, 2000, _H100),
-    Peak(("H100 NVL",), 60.0, 417.5, 835.5, 835.5, 1671.0, 3900, _H100_NVL),
-    Peak(("H200",), 67.0, 494.5, 989.5, 989.5, 1979.0, 4800, _H200),
-    Peak(("H200 NVL",), 60.0, 417.5, 835.5, 835.5, 1671.0, 4800, _H200),
-    Peak(("L4",), 30.3, 60.0, 121.0, 121.0, 242.5, 300, _L4),
-    Peak(("L40S",), 91.6, 183.0, 362.05, 362.05, 733.0, 864, _L40S),
-    Peak(("RTX 3090",), 35.6, 35.6, 71.0, 71.0, None, 936, _GA102),
-    Peak(("RTX 4090",), 82.6, 82.6, 165.2, 165.2, 330.3, 1008, _ADA),
-    Peak(("RTX 5090",), 104.8, 104.8, 209.5, 209.5, 419.0, 1792, _BLACKWELL_RTX),
-    Peak(("B200",), 75.0, 1100.0, 2250.0, 2250.0, 4500.0, 7700, _BLACKWELL),
-)
+# A GPU is a row: its name by the driver without the brands in front, TFLOP/s in fp32, tf32, bf16,
+# fp16 and fp8, GB/s, and where these numbers are from.
+PEAKS = {
+    "P100-PCIE-16GB": Peak(9.3, None, None, 18.7, None, 732, _P100),
+    "P100-PCIE-12GB": Peak(9.3, None, None, 18.7, None, 549, _P100),
+    "P100-SXM2-16GB": Peak(10.6, None, None, 21.2, None, 732, _P100),
+    **dict.fromkeys(
+        ("V100-PCIE-16GB", "V100-PCIE-32GB"), Peak(14.0, None, None, 112.0, None, 900, _V100)
+    ),
+    **dict.fromkeys(
+        ("V100-SXM2-16GB", "V100-SXM2-32GB"), Peak(15.7, None, None, 125.0, None, 900, _V100)
+    ),
+    "V100S-PCIE-32GB": Peak(16.4, None, None, 130.0, None, 1134, _V100),
+    "T4": Peak(8.1, None, None, 65.0, None, 320, _T4),
+    **dict.fromkeys(
+        ("A100-SXM4-40GB", "A100-PCIE-40GB"),
+        Peak(19.5, 156.0, 312.0, 312.0, None, 1555, _A100_40GB),
+    ),
+    "A100-SXM4-80GB": Peak(19.5, 156.0, 312.0, 312.0, None, 2039, _A100),
+    **dict.fromkeys(
+        ("A100 80GB PCIe", "A100-PCIE-80GB"), Peak(19.5, 156.0, 312.0, 312.0, None, 1935, _A100)
+    ),
+    "H20": Peak(44.0, 74.0, 148.0, 148.0, 296.0, 4000, _H20),
+    "H100 80GB HBM3": Peak(66.9, 494.7, 989.4, 989.4, 1978.9, 3350, _H100),
+    "H100 96GB HBM2e": Peak(66.9, 494.7, 989.4, 989.4, 1978.9, 2400, _H100_96),
+    "H100 PCIe": Peak(51.2, 378.0, 756.0, 756.0, 1513.0, 2000, _H100),
+    "H100 NVL": Peak(60.0, 417.5, 835.5, 835.5, 1671.0, 3900, _H100_NVL),
+    "H200": Peak(67.0, 494.5, 989.5, 989.5, 1979.0, 4800, _H200),
+    "H200 NVL": Peak(60.0, 417.5, 835.5, 835.5, 1671.0, 4800, _H200),
+    "L4": Peak(30.3, 60.0, 121.0, 121.0, 242.5, 300, _L4),
+    "L40S": Peak(91.6, 183.0, 362.05, 362.05, 733.0, 864, _L40S),
+    "RTX 3090": Peak(35.6, 35.6, 71.0, 71.0, None, 936, _GA102),
+    "RTX 4090": Peak(82.6, 82.6, 165.2, 165.2, 330.3, 1008, _ADA),
+    "RTX 5090": Peak(104.8, 104.8, 209.5, 209.5, 419.0, 1792, _BLACKWELL_RTX),
+    "B200": Peak(75.0, 1100.0, 2250.0, 2250.0, 4500.0, 7700, _BLACKWELL),
+}
 
 _BRANDS = ("nvidia ", "tesla ", "geforce ")
-_BY_NAME = {name.casefold(): peak for peak in PEAKS for name in peak.names}
+_BY_NAME = {name.casefold(): peak for name, peak in PEAKS.items()}
 
 
 def peak_of(gpu_name: object) -> Peak | None:

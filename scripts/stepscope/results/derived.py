@@ -1,16 +1,20 @@
-"""Series that follow from measured ones: rates, what is a token's, and what is a launch's."""
+"""Series that follow from measured ones: rates, what is a token's, and what is a launch's; and what
+is faster than anything can be."""
 
 import numpy as np
 import pandas as pd
 
-from stepscope.axes import FULL, is_step
+from stepscope.axes import FULL, is_step, option
 from stepscope.formulas import flops
 from stepscope.results import alone, ceilings, data_sheets, models
-from stepscope.results.cells import MeasuredCell, precision_of
-from stepscope.results.mapped import beside, mapped
+from stepscope.results.cells import MeasuredCell, beside, mapped, precision_of
 from stepscope.results.tables import where
 
 NUMBERS = ["median", "low", "high", "mean", "std"]
+# FLOP/s of a device without a data sheet: several times what these promise of products in 4 bits.
+FASTEST = 1e17
+# Times a data sheet's peak: FLOP of a model of one's own are counted as if no mask saved any.
+_MARGIN = 2
 
 
 def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> list[pd.DataFrame]:
@@ -33,6 +37,28 @@ def beyond(found: pd.DataFrame) -> list[str]:
         " again"
         for row in wrong.to_dict("records")
     ]
+
+
+def impossible(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]:
+    """Cells with a step that multiplies faster than any device: why."""
+    by_name = {cell.name: cell for cell in cells if cell.record}
+    whole = samples[samples["phase"] == samples["mode"].map(alone.WHOLE)]
+    least = whole.groupby(["cell", "variant", "mode"])["seconds"].min()
+    found = {}
+    for (name, variant, mode), seconds in least.items():
+        cell = by_name[name]
+        sheet = _data_sheet(cell, variant)
+        fastest = _MARGIN * sheet if sheet else FASTEST
+        work = models.flop(cell, mode)
+        if work and seconds < work / (cell.spec.get("devices", 1) * fastest):
+            said = f"{mode} of {seconds:.4g} s is {work / seconds:.4g} FLOP/s"
+            found[name] = f"samples.csv is damaged: {said}, which no device reaches"
+    return found
+
+
+def _data_sheet(cell: MeasuredCell, variant: str) -> float | None:
+    """FLOP/s that the data sheet promises in the precision of a variant."""
+    return data_sheets.peak_for_mfu(cell.hardware.get("gpu"), precision_of(cell, variant))
 
 
 def _tokens(cell: MeasuredCell) -> float:
@@ -60,37 +86,37 @@ def _of_steps(
     is_whole = found["mode"].map(alone.WHOLE) == found["phase"]
     is_slowed = found["cell"].str.contains("/profile/")
     steps = found[(found["quantity"] == "time") & is_whole & ~is_slowed]
-    tokens = mapped(steps, cells, _tokens)
-    is_of_model = mapped(steps, cells, lambda cell: "context" in cell.spec).astype(bool)
-    steps = steps[is_of_model]
-    tokens = tokens[steps.index]
+    if steps.empty:
+        return []
 
-    def peaks(cell: MeasuredCell, variant: str) -> tuple[float, float, bool]:
-        """What the precision of a variant can reach at most, measured and by the data sheet, and
-        whether the former was on another card."""
-        precision = precision_of(cell, variant)
-        burst, card = bursts.get((cell.place["machine"], precision), (np.nan, None))
-        sheet = data_sheets.peak_for_mfu(cell.hardware.get("gpu"), precision)
-        return burst, sheet or np.nan, card != cell.hardware.get("gpu_uuid")
+    def work(cell: MeasuredCell, variant: str, mode: str) -> dict[str, float]:
+        """Of a step: what there is in it of each quantity, and whether the burst is another
+        card's."""
+        machine = cell.place["machine"]
+        burst, card = bursts.get((machine, precision_of(cell, variant)), (np.nan, None))
+        sheet = _data_sheet(cell, variant) or np.nan
+        flop = models.flop(cell, mode) or np.nan
+        return {
+            "tokens_per_second": _tokens(cell),
+            "flops": flop,
+            "share_of_ceiling": flop / burst,
+            "mfu": flop / sheet,
+            "mfu_causal": _causal_flop(cell, mode) / sheet,
+            "across_cards": card != cell.hardware.get("gpu_uuid"),
+        }
 
-    of_steps = list(mapped(steps, cells, peaks, "variant"))
-    known = pd.DataFrame(of_steps, steps.index, ["burst", "sheet", "across_cards"])
-    marked = steps.assign(across_cards=known["across_cards"])
-    work = mapped(steps, cells, models.flop, "mode").astype(float)
-    causal = mapped(steps, cells, _causal_flop, "mode").astype(float)
-    return [
-        _rates(steps, tokens, "tokens_per_second"),
-        _rates(steps, work, "flops"),
-        _rates(marked, work / known["burst"], "share_of_ceiling"),
-        _rates(steps, work / known["sheet"], "mfu"),
-        _rates(steps, causal / known["sheet"], "mfu_causal"),
-    ]
+    known = pd.DataFrame(list(mapped(steps, cells, work, "variant", "mode")), steps.index)
+    across_cards = known.pop("across_cards")
+    rates = {quantity: _rates(steps, known[quantity], quantity) for quantity in known}
+    shares = rates["share_of_ceiling"]
+    shares["across_cards"] = across_cards[shares.index]
+    return list(rates.values())
 
 
-def _causal_flop(cell: MeasuredCell, mode: str) -> float | None:
+def _causal_flop(cell: MeasuredCell, mode: str) -> float:
     """As models.flop(), of a size and its whole steps alone, with half of attention's scores."""
     if mode != "step" or cell.shape is None:
-        return None
+        return np.nan
     place = cell.spec["batch"], cell.spec["context"]
     return flops.model_flops(cell.shape, *place, is_causal_half=True)
 
@@ -132,9 +158,14 @@ def _rates(times: pd.DataFrame, work: pd.Series, quantity: str) -> pd.DataFrame:
 
 
 def _energy_of_tokens(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
-    """Joules a token, of cells that run a model."""
+    """Joules a token, of cells that run a model. Those of a step on several devices are of all,
+    each of which has a batch."""
+
+    def tokens(cell: MeasuredCell) -> float:
+        return _tokens(cell) * option(cell.spec, "devices")
+
     joules = where(found, quantity="energy")
-    of_token = joules[NUMBERS].div(mapped(joules, cells, _tokens), axis=0)
+    of_token = joules[NUMBERS].div(mapped(joules, cells, tokens), axis=0)
     return joules.assign(quantity="energy_token", **of_token).dropna(subset="median")
 
 

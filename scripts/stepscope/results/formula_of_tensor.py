@@ -41,7 +41,7 @@ def _ways(dims: str) -> tuple[str, ...]:
     return dims, " × ".join(reversed(dims.split(" × "))), f"1 × 1 × {dims}"
 
 
-_WEIGHTS = tuple(dict.fromkeys(way for _, dims in WEIGHTS.values() for way in _ways(dims)))
+_WEIGHTS = tuple(dict.fromkeys(way for dims in WEIGHTS for way in _ways(dims)))
 _OF_WEIGHTS = ("parameters", "gradients", "optimizer state", "cast weights")
 
 

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.results import statistics, verdicts
-from stepscope.results.cells import MeasuredCell, of_study, told
-from stepscope.results.mapped import beside
+from stepscope.results.cells import MeasuredCell, beside, of_study, told
 
 LEARNED = 0.5  # of what the first variant gains over the bytes' frequencies
 LEAST = 0.05  # of the frequencies' loss: what the first variant has to gain
@@ -37,9 +36,8 @@ def tables(cells: list[MeasuredCell]) -> dict[str, pd.DataFrame]:
 
 def _variants(cell: MeasuredCell) -> Iterator[dict]:
     """What each variant of a cell is."""
-    statuses = cell.statuses()
     for rank, variant in enumerate(cell.spec["variants"]):
-        status, reason = statuses[variant["name"]]
+        status, reason = cell.statuses()[variant["name"]]
         yield {
             **cell.key,
             "variant": variant["name"],
@@ -59,34 +57,28 @@ def judged(ends: pd.DataFrame, firsts: Mapping[str, str]) -> pd.DataFrame:
     variant. What does not learn spreads as nothing else does: it has no interval, and lends none.
     """
     ends = ends.assign(held_out=pd.to_numeric(ends["held_out"]))
-    is_first = ends["variant"] == ends["cell"].map(firsts)
-    ends["first"] = beside(ends, ends[is_first], ["cell", "order"], "held_out")
-    could = ends["frequencies"] - ends["first"]
+    ends["is_first"] = ends["variant"] == ends["cell"].map(firsts)
+    first = beside(ends, ends[ends["is_first"]], ["cell", "order"], "held_out")
+    could = ends["frequencies"] - first
     gained = ends["frequencies"] - ends["held_out"]
+    ends["ratio"] = ends["held_out"] / first
     ends["is_known"] = could >= LEAST * ends["frequencies"]
     ends["is_lost"] = ~(gained >= LEARNED * could)
-    found = ends.groupby(SERIES, sort=False).agg(
-        frequencies=("frequencies", "mean"),
-        mean=("held_out", "mean"),
-        orders=("held_out", "count"),
-        is_known=("is_known", "all"),
-        is_lost=("is_lost", "any"),
-    )
-    learning = ends.join(found["is_lost"].rename("never"), on=SERIES).query("not never")
-    others = learning[~is_first[learning.index]]
-    ratios = _between(others, others["held_out"] / others["first"])
-    said = verdicts.judged(ratios, np.full(len(ratios), verdicts.MARGIN), np.zeros(len(ratios)))
+    by = ends.groupby(SERIES, sort=False)
+    found = by.agg(frequencies=("frequencies", "mean"), orders=("held_out", "count"))
+    learning = ends[~by["is_lost"].transform("any")]
+    ratios = _between(learning[~learning["is_first"]], "ratio")
+    said = verdicts.judged(ratios, verdicts.MARGIN, np.zeros(len(ratios)))
     said = said.rename(columns={"low": "ratio_low", "high": "ratio_high"}).drop(columns="p")
-    losses = statistics.interval(_between(learning, learning["held_out"]))
-    found = found.join(losses).join(said)
-    verdict = found["verdict"].replace(WORDS).mask(found["is_lost"], LOST)
-    is_other = ~ends.assign(is_first=is_first).groupby(SERIES, sort=False)["is_first"].any()
-    found["verdict"] = verdict.where(found["is_known"], "unclear").where(is_other, "")
-    found["held_out"] = found["median"].fillna(found["mean"])
-    return found.drop(columns=["mean", "median", "is_known", "is_lost"]).reset_index()
+    losses = statistics.interval(_between(learning, "held_out"))
+    losses = losses.rename(columns={"median": "held_out"})
+    found = found.join(losses).join(said).fillna({"held_out": by["held_out"].mean()})
+    verdict = found["verdict"].replace(WORDS).mask(by["is_lost"].any(), LOST)
+    verdict = verdict.where(by["is_known"].all(), "unclear")
+    return found.assign(verdict=verdict.mask(by["is_first"].any(), "")).reset_index()
 
 
-def _between(ends: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
+def _between(ends: pd.DataFrame, column: str) -> pd.DataFrame:
     """Of each variant, by statistics.between_processes(): an order is a process."""
-    logs = np.log(values).set_axis(pd.MultiIndex.from_frame(ends[SERIES]))
+    logs = np.log(ends.set_index(SERIES)[column])
     return statistics.between_processes(logs, SERIES, ["machine"])

@@ -11,9 +11,8 @@ from stepscope.axes import PLAIN_STEP, modes_up_to
 from stepscope.formulas import footprint, footprint_peak
 from stepscope.formulas.footprint import Setup, group, total
 from stepscope.formulas.footprint_peak import MODES, Peak
-from stepscope.results.cells import MeasuredCell, of_study
+from stepscope.results.cells import MeasuredCell, mapped, of_study
 from stepscope.results.formula_of_tensor import formula_of
-from stepscope.results.mapped import mapped
 from stepscope.results.schema import TABLES
 
 ITEM = "item"  # category of rows that compare a sum
@@ -67,9 +66,7 @@ class Snapshots:
         block, rest = (self.named.get((cell.name, category, part)) for part in PARTS)
         if block is None and rest is None:
             return None
-        own = cell.own_model.get("blocks") or {}
-        blocks = cell.shape.num_layers if cell.shape else own.get("count") or 0
-        return (block or 0) * blocks + (rest or 0)
+        return (block or 0) * (cell.blocks or 0) + (rest or 0)
 
     def predicted(self, cell: MeasuredCell) -> Peak | None:
         """The moment of the peak in closed form; None for a model of one's own, a compiler or
@@ -151,13 +148,12 @@ def with_formulas(rows: pd.DataFrame, snapshots: Snapshots) -> pd.DataFrame:
 def predictions(snapshots: Snapshots) -> pd.DataFrame:
     """memory_predicted: the contributions to each predicted peak, and sums beside what was
     recorded."""
-    names = ("category", "module", "name", "count", "formula")
     rows = []
     for cell in snapshots.cells:
         moment = snapshots.predicted(cell)
         for each in moment.contributions if moment else ():
-            told = {name: getattr(each, name) for name in names}
-            rows.append(cell.key | told | {"predicted": each.bytes})
+            told = {"formula": each.formula, "predicted": each.bytes}
+            rows.append(cell.key | vars(each) | told)
         rows += _items(cell, snapshots, moment)
     found = pd.DataFrame(rows, columns=TABLES["memory_predicted"].names)
     return found.astype({"measured": float}).dropna(subset=["predicted", "measured"], how="all")

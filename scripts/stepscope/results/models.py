@@ -58,7 +58,7 @@ def _row(cell: MeasuredCell) -> dict:
     own = cell.own_model
     whole, source = chosen(own.get("flops") or {})
     found = {
-        "num_layers": (own.get("blocks") or {}).get("count"),
+        "num_layers": cell.blocks,
         "flop": whole,
         "flop_from": source,
         "trained": own.get("trainable_parameters"),

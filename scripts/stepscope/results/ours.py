@@ -12,12 +12,16 @@ READ = ("series", "sums", *OF_PLAIN)
 OF_LAUNCH = ("mean", "median", "min", "max", "std")
 OTHERS = "others"  # whatever implementation of attention
 WARM_UP = "after {:.0f} steps of warm-up"
-# Our quantity: the published one.
-TIMES = {"time": "time", "rate": "rate", "tokens_per_second": "tokens per second"}
-PEAKS = {
-    "peak_allocated": "peak allocated",
-    "peak_reserved": "peak reserved",
-    "before_backward": "memory before backward",
+OF_TIMES = {"mean": "mean", "median": "median", "std": "std"}
+OF_PEAKS = {"value": "median", "max": "median"}
+# Our quantity: the published one, and the columns of its statistics.
+QUANTITIES = {
+    "time": ("time", OF_TIMES),
+    "rate": ("rate", OF_TIMES),
+    "tokens_per_second": ("tokens per second", OF_TIMES),
+    "peak_allocated": ("peak allocated", OF_PEAKS),
+    "peak_reserved": ("peak reserved", OF_PEAKS),
+    "before_backward": ("memory before backward", OF_PEAKS),
 }
 # Our module or kind of kernels: what the write-ups call it.
 PARTS = {
@@ -92,7 +96,10 @@ def _told(rows: pd.DataFrame, quantity: str, **statistics: str) -> pd.DataFrame:
         for name, column in statistics.items()
     ]
     told = pd.concat(parts).reindex(columns=[*LIKE, *OURS])
-    return told.fillna(LIKE | {"beside": ""})
+    unsaid = LIKE | {"beside": ""}
+    # A column that nobody has is one of numbers, which text cannot fill.
+    types = {name: type(value) for name, value in unsaid.items()}
+    return told.astype(types).fillna(unsaid)
 
 
 def _of_series(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -111,12 +118,8 @@ def _of_series(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
         beside=passes["variant"],
     )
     both = pd.concat([steps, passes, passes.assign(implementation=OTHERS)], ignore_index=True)
-    for ours, theirs in TIMES.items():
-        rows = where(both, quantity=ours, status="ok")
-        yield _told(rows, theirs, mean="mean", median="median", std="std")
-    for ours, theirs in PEAKS.items():
-        rows = where(both, quantity=ours, status="ok")
-        yield _told(rows, theirs, value="median", max="median")
+    for ours, (theirs, statistics) in QUANTITIES.items():
+        yield _told(where(both, quantity=ours, status="ok"), theirs, **statistics)
 
 
 def implementation_of(name: str) -> str:

@@ -32,9 +32,11 @@ def tables(cells: list[MeasuredCell], series: pd.DataFrame) -> dict[str, list[di
 
 def _rows(cells: list[MeasuredCell], part: str) -> list[dict]:
     """Rows of a table of the study's records, with the devices of their cells."""
-    devices = {cell.name: cell.spec["devices"] for cell in of_study(cells, "parallel")}
-    rows = told(of_study(cells, "parallel"), "tables", part)
-    return [{"devices": devices[row["cell"]], **row} for row in rows]
+    found = []
+    for cell in of_study(cells, "parallel"):
+        devices = {"devices": cell.spec["devices"]}
+        found += [devices | row for row in told([cell], "tables", part)]
+    return found
 
 
 def _collective(row: dict) -> dict:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from stepscope.axes import DIRECTIONS, PHASES
@@ -37,10 +38,7 @@ EFFECTS = {
 CHANGES = ("change by TF32",)  # of which 0 is no change
 REQUIRED = ("source", "gpu", "study", "quantity", "value", "unit")
 NUMBERS = {
-    "d_model",
-    "d_ff",
-    "num_layers",
-    "num_heads",
+    *SHAPE,
     "vocab_size",
     "context",
     "batch",
@@ -134,11 +132,12 @@ def _mfu(figure: dict) -> float:
         return figure["value"] * SI[figure["unit"]][1] / peak
     if figure["quantity"] != "tokens per second":
         return math.nan
-    counts = {name: figure[name] for name in (*SHAPE, "vocab_size", "context")}
-    counts["key_value_heads"] = figure["kv_heads"]
-    known = {name: int(count) for name, count in counts.items() if not math.isnan(count)}
+    counts = figure | {"key_value_heads": figure["kv_heads"]}
+    named = (*SHAPE, "vocab_size", "key_value_heads")
+    known = {name: int(counts[name]) for name in named if not math.isnan(counts[name])}
     try:
-        a_token = model_flops(ModelShape.of(known), 1, known["context"]) / known["context"]
+        context = int(figure["context"])
+        a_token = model_flops(ModelShape.of(known), 1, context) / context
     except (KeyError, TypeError, ValueError):
         return math.nan
     return figure["value"] * a_token / peak
@@ -150,7 +149,6 @@ def read(path: Path) -> list[dict]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.DictReader(lines, strict=True)
-            line = 1
             names = reader.fieldnames or []
             for name in REQUIRED:
                 if name not in names:
@@ -158,15 +156,11 @@ def read(path: Path) -> list[dict]:
             for name in names:
                 if name not in EMPTY:
                     raise _Wrong(f"column {name!r} is none of {', '.join(sorted(EMPTY))}")
-            found = []
-            for values in reader:
-                line = reader.line_num
-                found.append(_checked(values))
-            return found
+            return [_checked(values) for values in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise PublishedError(f"{path}: no CSV file of published figures: {error}") from None
     except _Wrong as error:
-        raise PublishedError(f"{path}, line {line}: {error}") from None
+        raise PublishedError(f"{path}, line {reader.line_num}: {error}") from None
 
 
 def _checked(values: dict) -> dict:
@@ -220,7 +214,9 @@ def _first(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
 
 def _of_mode(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """OURS that has all in common with a figure."""
-    is_cold = _is_cold(figures)
+    # The first steps of a process are in a cold figure.
+    is_timed = figures["quantity"].isin(["time", "tokens per second"])
+    is_cold = is_timed & ((figures["study"] == "warmup") | (figures["warmup"] < WARM))
     whole = figures["mode"].map(alone.WHOLE)
     likes = figures.assign(
         part=figures["name"].mask(is_cold, figures["warmup"].map(ours.WARM_UP.format)),
@@ -245,13 +241,13 @@ def _of_mode(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
 
 def _options(passes: pd.DataFrame) -> pd.Series:
     """Of passes of attention, as paths of cells have them, sorted."""
-    heads = passes["heads"].map(" heads={:.0f}".format, na_action="ignore").fillna("")
-    of_keys = passes["kv_heads"].map(" key_value_heads={:.0f}".format, na_action="ignore")
-    mask = passes["causal"].map({"yes": " mask=causal"}).fillna("")
-    return (heads + of_keys.fillna("") + mask).str.strip()
+    heads = _texts(" heads={:.0f}", passes["heads"])
+    of_keys = _texts(" key_value_heads={:.0f}", passes["kv_heads"])
+    mask = np.where(passes["causal"] == "yes", " mask=causal", "")
+    return (heads + of_keys + mask).str.strip()
 
 
-def _is_cold(figures: pd.DataFrame) -> pd.Series:
-    """Whether the first steps of a process are in a figure."""
-    is_timed = figures["quantity"].isin(["time", "tokens per second"])
-    return is_timed & ((figures["study"] == "warmup") | (figures["warmup"] < WARM))
+def _texts(form: str, numbers: pd.Series) -> pd.Series:
+    """Of each number, "" where it is missing."""
+    # Without a row, map() leaves the numbers' type, to which no text can be added.
+    return numbers.map(form.format).astype("str").where(numbers.notna(), "")

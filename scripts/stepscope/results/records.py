@@ -65,9 +65,9 @@ def read_record(folder: Path) -> dict:
         is_part = isinstance(error.value, dict | list)
         value = "" if is_part else f", not {json.dumps(error.value)[:60]}"
         raise Damaged(f"record.json is damaged: {said}{value}") from None
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, Damaged):
-            raise
+    except Damaged:
+        raise
+    except (ValueError, RecursionError):
         raise Damaged("record.json is damaged (truncated or edited by hand)") from None
 
 
@@ -94,8 +94,7 @@ def check(record: Mapping, name: str, spec: Mapping) -> None:
     for found in (record["machine"]["device"], hardware.get("device", device)):
         if device and found != device:
             raise Damaged(f"record.json is of another device: {found}, not {device}")
-    of_gpu, of_host = (hardware.get(f"{kind}_memory_bytes") for kind in ("gpu", "host"))
-    memory = of_gpu if device == "cuda" else of_host
+    memory = hardware.get("gpu_memory_bytes" if device == "cuda" else "host_memory_bytes")
     for one in record["summary"].get("values", []):
         if memory and one["quantity"].startswith("peak_") and one["value"] > memory:
             said = f"{one['quantity']:.60} is {one['value']:.4g} bytes"
@@ -127,22 +126,18 @@ def parsed(contents: Mapping[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]
     for cell, text in contents.items():
         by_header.setdefault(text.partition(b"\n")[0], {})[cell] = text
     frames, damaged = [pd.DataFrame(columns=["cell"], dtype=str)], {}
-
-    def take(alike: dict[str, bytes]) -> None:
-        """The samples of cells with the same header."""
+    groups = list(by_header.values())
+    for alike in groups:
         try:
             frames.append(_table(alike))
         except (ValueError, OverflowError) as error:  # a whole number may be too large for pandas
-            for cell, text in alike.items():
-                if len(alike) > 1:
-                    take({cell: text})
-                else:
-                    damaged[cell] = f"samples.csv is damaged: {str(error).splitlines()[0]}"
+            if len(alike) > 1:
+                groups += [{cell: text} for cell, text in alike.items()]
+            else:
+                why = f"samples.csv is damaged: {str(error).splitlines()[0]}"
+                damaged |= dict.fromkeys(alike, why)
         else:
-            damaged.update(_impossible(frames[-1]))
-
-    for alike in by_header.values():
-        take(alike)
+            damaged |= _impossible(frames[-1])
     return pd.concat(frames, ignore_index=True), damaged
 
 
@@ -178,7 +173,7 @@ def _impossible(table: pd.DataFrame) -> dict[str, str]:
 def _is_wrong(name: str, column: pd.Series) -> pd.Series:
     """Of each field of a column."""
     if name in WORDS:
-        return ~column.fillna("").astype(str).isin(WORDS[name])
+        return ~column.astype(str).fillna("").isin(WORDS[name])
     numbers = column
     if column.dtype.kind not in "if":
         # As text, since a whole number of hundreds of digits has no other form here.
@@ -196,8 +191,9 @@ def prepared(samples: pd.DataFrame) -> pd.DataFrame:
     types = dict.fromkeys([*TEXT, "kind"], "str") | dict.fromkeys(NUMBERS, "float")
     types |= dict.fromkeys(WHOLE_NUMBERS, "int")
     found = samples.reindex(columns=["cell", "warmup", *types])
-    found = found.fillna(dict.fromkeys([*TEXT, "kind"], "") | dict.fromkeys(WHOLE_NUMBERS, 0))
-    return found.astype(types).assign(warmup=found["warmup"].astype(str) == "True")
+    found = found.fillna(dict.fromkeys(WHOLE_NUMBERS, 0)).astype(types)
+    found = found.fillna(dict.fromkeys([*TEXT, "kind"], ""))
+    return found.assign(warmup=found["warmup"].astype(str) == "True")
 
 
 def _content(path: Path) -> bytes:

@@ -177,7 +177,9 @@ QUANTITIES = {  # of series.csv
                 ),
                 launch_gap="time less host-free, else busy time, over launches",
             ),
-            numbers("token/s", tokens_per_second=("throughput", "tokens of a batch over time")),
+            numbers(
+                "token/s", tokens_per_second=("throughput", "tokens of a device's batch over time")
+            ),
             numbers("FLOP/s", flops=("rate", "the model's FLOP over time")),
             shares(
                 share_of_ceiling="`flops` over the burst of a large product",

@@ -9,8 +9,15 @@ import pandas as pd
 from stepscope.results import agreement, alone, derived, statistics, variants
 from stepscope.results.alone import STEP, WHOLE
 from stepscope.results.ceilings import RATES, least_times
-from stepscope.results.cells import MeasuredCell, of_study, places, precision_of, told
-from stepscope.results.mapped import beside, mapped
+from stepscope.results.cells import (
+    MeasuredCell,
+    beside,
+    mapped,
+    of_study,
+    places,
+    precision_of,
+    told,
+)
 from stepscope.results.records import TEXT
 from stepscope.results.schema import QUANTITIES
 from stepscope.results.tables import where
@@ -83,7 +90,7 @@ def _at_steps(rows: list[dict], column: str) -> pd.DataFrame:
     """Rows that records hold, with KEY, process and a column: missing text is "", a missing number
     0, the phase of what is a mode's its whole."""
     found = pd.DataFrame(rows, columns=[*KEY, "process", column])
-    found[TEXT] = found[TEXT].fillna("").astype("str")
+    found[TEXT] = found[TEXT].astype("str").fillna("")
     numbers = ["length", "process"]
     found[numbers] = found[numbers].fillna(0).astype(int)
     whole = found["mode"].map(WHOLE).fillna(found["direction"])
@@ -99,27 +106,26 @@ def summarised(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFra
     log = np.log(value.where(value > 0))
     processes = processes.assign(log=log, freedom=freedom, squares=var * freedom)
     by = processes.groupby(KEY, sort=False)
-    sums = by[["samples", "squares", "freedom"]].sum()
-    found = by.agg(
-        centre=("log", "mean"),
-        plain=("value", "median"),
-        mean=("mean", "mean"),
-        processes=("process", "nunique"),
+    found = (
+        by[["samples", "squares", "freedom"]]
+        .sum()
+        .assign(
+            plain=by["value"].median(),
+            mean=by["mean"].mean(),
+            processes=by["process"].nunique(),
+            median=np.exp(by["log"].mean()),
+        )
     )
-    found = found.assign(
-        samples=sums["samples"],
-        std=np.sqrt(sums["squares"] / sums["freedom"]),
-        median=np.exp(found["centre"]),
-    )
+    found["std"] = np.sqrt(found["squares"] / found["freedom"])
     found = found.reset_index().join(places(cells)[["machine", "study"]], on="cell")
     found["device"] = mapped(found, cells, lambda cell: cell.spec.get("device", "cpu"))
     found["limits"] = alone.limits(found)
-    found["limited"] = _limited(found)
+    known = found[~found["limits"].isin(["", "unknown"])]
+    found["limited"] = beside(found, known[::-1], ["cell", "variant"], "limits").fillna("")
     index = [*KEY, *LENT]
     logs = processes.merge(found[index], on=KEY).set_index(index)["log"]
     between = statistics.between_processes(logs, index, ["quantity", *LENT])
-    ends = statistics.interval(between)[["low", "high"]].droplevel([*LENT])
-    found = found.join(ends, on=KEY)
+    found = found.join(statistics.interval(between)[["low", "high"]], on=index)
     # Else it is a count, 0 of which there is no logarithm, or of one process.
     has_interval = found["low"] < found["high"]
     found["median"] = found["median"].where(has_interval, found["plain"])
@@ -127,18 +133,13 @@ def summarised(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFra
     return found.assign(status="ok")[COLUMNS].astype(dict.fromkeys(derived.NUMBERS, float))
 
 
-def _limited(found: pd.DataFrame) -> pd.Series:
-    """What limits the variant that a series is of; "" where it is not known."""
-    known = found[~found["limits"].isin(["", "unknown"])]
-    return beside(found, known[::-1], ["cell", "variant"], "limits").fillna("")
-
-
 def placed(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
     """The rows in the order of the cells, with their units and the columns of each cell's place; a
     ladder's with its own precision."""
     of_cells = places(cells).drop(columns="mode")
-    order = of_cells.index.get_indexer(pd.Index(found["cell"])).argsort(kind="stable")
-    found = found.iloc[order].join(of_cells, on="cell").reset_index(drop=True)
+    found = found.sort_values(
+        "cell", key=of_cells.index.get_indexer, kind="stable", ignore_index=True
+    ).join(of_cells, on="cell")
     unit = found["quantity"].map(UNITS)
     rate = np.where(found["size"] == "copy", "B/s", "FLOP/s")
     return found.assign(

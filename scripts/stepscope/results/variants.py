@@ -24,59 +24,44 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
     declared = cell.spec.get("variants", []) if is_ladder else []
     after = {one["name"]: one.get("after", "") for one in declared}
     ladder = longest_chain(after)
-    options = {one["name"]: _options(one) for one in declared}
+    options = {
+        one["name"]: {option: one.get(option, neutral) for option, neutral in PLAIN_STEP.items()}
+        for one in declared
+    }
     # Of a model of one's own: what it cannot have, as an outcome that is ok says.
     plain = {"attention": PLAIN_STEP["attention"]}
     without = [name for name, (status, why) in cell.statuses().items() if status == "ok" and why]
     options |= {name: options[name] | plain for name in without if name in options}
-    for order, name in enumerate(after):
+    for order, (name, own) in enumerate(options.items()):
+        is_first = not after[name]
         before = options.get(after[name], PLAIN_STEP) | (plain if name in without else {})
-        changed = _changed(name, options[name], before, is_first=not after[name])
-        value = options[name][changed]
-        kind = kind_of(changed, value)
-        several = [option for option in PLAIN_STEP if options[name][option] != before[option]]
-        labels = [_label(option, options[name][option], name) for option in several]
-        label = ", ".join(labels)
-        is_later_rung = not after[name] and str(value) == name  # of another ladder
-        if is_later_rung or not label:
-            label = _label(changed, value, name)
+        several = [option for option in PLAIN_STEP if own[option] != before[option]]
+        several = several or ["precision"]
+        # The first of a ladder that starts at a later rung has changed all that this one had: it is
+        # called by the last, or by the one that it has its name of.
+        called = [option for option in several if str(own[option]) == name]
+        changed = (called or several[-1:])[0] if is_first else several[0]
+        shown = [changed] if is_first and called else several
         yield {
             **cell.key,
             "variant": name,
             "order": order,
             "after": after[name],
             "is_aside": name not in ladder,
-            "kind": kind,
-            "label": label,
+            "kind": kind_of(changed, own[changed]),
+            "label": ", ".join(_label(option, own[option], name) for option in shown),
             "changed": changed,
-            "before": before[changed] if after[name] else "",
-            "value": value,
-            **options[name],
+            "before": "" if is_first else before[changed],
+            "value": own[changed],
+            **own,
         }
 
 
 def _label(option: str, value: str, name: str) -> str:
     """What a value of an option is called, in a variant of a name."""
-    is_checkpoint = option == "checkpoint"
-    return (
-        f"checkpoint every {value}" if is_checkpoint else LABELS.get(kind_of(option, value), name)
-    )
-
-
-def _options(declared: dict) -> dict:
-    """All options of a variant, of which its spec lacks the neutral ones."""
-    return {name: declared.get(name, plain) for name, plain in PLAIN_STEP.items()}
-
-
-def _changed(name: str, options: dict, before: dict, *, is_first: bool) -> str:
-    """The option that a variant changes. The first of a ladder that starts at a later rung has
-    changed all that this one had: it is called by the last."""
-    found = [option for option in PLAIN_STEP if options[option] != before[option]]
-    found = found or ["precision"]
-    if not is_first:
-        return found[0]
-    called = [option for option in found if str(options[option]) == name]
-    return called[0] if called else found[-1]
+    if option == "checkpoint":
+        return f"checkpoint every {value}"
+    return LABELS.get(kind_of(option, value), name)
 
 
 def longest_chain(after: dict[str, str]) -> list[str]:

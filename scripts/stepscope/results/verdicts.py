@@ -18,7 +18,7 @@ FALSE_DISCOVERIES = 0.05  # the share of `faster` and `slower`, and of `same`, t
 
 
 def judged(
-    found: pd.DataFrame, margins: np.ndarray, family: pd.Series | np.ndarray
+    found: pd.DataFrame, margins: np.ndarray | float, family: pd.Series | np.ndarray
 ) -> pd.DataFrame:
     """ratio, low, high, p (of a ratio within the margin, controlled over the family) and verdict of
     each pair.

@@ -11,8 +11,7 @@ from stepscope.formulas import traffic
 from stepscope.formulas.traffic import Work
 from stepscope.model.formats import FORMATS
 from stepscope.results import models
-from stepscope.results.cells import MeasuredCell
-from stepscope.results.mapped import beside, mapped
+from stepscope.results.cells import MeasuredCell, beside, mapped
 from stepscope.results.tables import where
 
 Known = Mapping[tuple[str, ...], Work]  # by what tells rows of a cell apart
@@ -77,13 +76,13 @@ def _of_kinds(cell: MeasuredCell) -> Known:
 
 def _of_phases(cell: MeasuredCell) -> Known:
     """Products of passes, and what the optimizer goes over."""
-    both, forward = (models.flop(cell, mode) or np.nan for mode in ("step", "forward"))
+    modes = ("step", "forward", cell.place["mode"])
+    both, forward, whole = (models.flop(cell, mode) or np.nan for mode in modes)
     if is_step(cell.spec):  # its phases and its optimizer are its own
         return {("step",): (both, np.nan)}
     of_model = cell.shape.parameters if cell.shape else cell.own_model.get("trainable_parameters")
     trained = of_model or np.nan
     moved = BYTES.get(option(cell.spec, "optimizer"), np.nan)
-    whole = models.flop(cell, cell.place["mode"]) or np.nan
     return {
         ("step",): (whole, np.nan),
         ("forward",): (forward, np.nan),

@@ -69,7 +69,7 @@ class Device:
             ),
             "phase": _texts(told["phase"], self.blocks.part),
             "module": _texts(told["module"].map(collapsed), self.blocks.part),
-            "frame": _texts(pd.Series(self.lines), replay.stack),
+            "frame": _texts(pd.Series(self.lines, dtype=object), replay.stack),
             "tensor": pd.factorize(pd.Series(self.blocks.tensors))[0][self.blocks.tensor],
             "stack": replay.stack,
             "alive": replay.alive_after(replay.peak_event),
@@ -214,7 +214,9 @@ def lines(device: Device, snapshot: Snapshot) -> pd.DataFrame:
     )
     rows = rows.sort_values("bytes", ascending=False, kind="stable").head(MOST_LINES)
     stacks = [whole(snapshot, number) for number in rows["stack"]]
-    return _plain(rows.assign(stack=stacks).reset_index(), device)
+    # No text to pandas: the names of files may be what is none in Unicode.
+    rows["stack"] = pd.Series(stacks, rows.index, dtype=object)
+    return _plain(rows.reset_index(), device)
 
 
 def largest(device: Device) -> pd.DataFrame:

@@ -162,7 +162,7 @@ def _counted(alike: pd.DataFrame) -> pd.Series:
     """The modules that launch a kernel and how often, by the kernel's code; most of all first."""
     own = alike[(alike["count"] > 0) & (alike["module"] != "")]
     own = own.sort_values(["count", "module"], ascending=[False, True])
-    texts = own["count"].astype(str) + " " + own["module"]
+    texts = own["count"].astype("str") + " " + own["module"].astype("str")
     return texts.groupby(own["name"]).agg(", ".join)
 
 

@@ -74,7 +74,7 @@ def by_name(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
     total["parent"] = pairs.groupby(level="name").idxmax().str[1]
     total = total.join(of_name["gpu"].agg(["min", "max", "std"]))
     top = {"top_kernel": "", "top": 0, "top_calls": 0}
-    total = total.join(top_kernels(found, kept)).fillna(top)
+    total = total.join(top_kernels(found, kept)).astype({"top_kernel": "str"}).fillna(top)
     rows = pd.DataFrame(
         {
             "kind": np.where(found.operator[total.index], "operator", "module"),

@@ -43,7 +43,7 @@ def with_ranks(found: Attribution) -> pd.DataFrame:
         place=place,
         rank=owner.map(trace.ranks) if is_told else place,
         process=owner.map(trace.process_name),
-        device_name=trace.operations["device"].map(trace.devices).fillna(""),
+        device_name=trace.operations["device"].map(trace.devices).astype("str").fillna(""),
         steps=owner.map(found.steps_of_process).fillna(found.steps),
         ns=found.durations,
         is_other=is_other,
@@ -199,7 +199,7 @@ def of_ranks(trace: Trace, rank: np.ndarray | int) -> pd.DataFrame:
         operation=found.index,
         rank=found["rank"],
         name=found["collective"].fillna(of_kernels),
-        group=found["group"].fillna(""),
+        group=found["group"].astype("str").fillna(""),
         start=found["start"].astype(float),
         end=found["end"].astype(float),
     ).reset_index(drop=True)

@@ -15,7 +15,7 @@ import pytest
 import torch
 from stepscope.formulas import footprint
 from stepscope.formulas.footprint import Setup
-from stepscope.formulas.footprint_peak import first_context_that_fails, moments, peak
+from stepscope.formulas.footprint_peak import last_that, moments, peak
 from stepscope.kernels import masks
 from stepscope.model.attention import naive
 from stepscope.model.chosen import load
@@ -390,17 +390,16 @@ def _setup_of(row):
 @pytest.mark.parametrize(
     "precision, attention", [("fp32", "naive"), ("bf16", "naive"), ("bf16", "sdpa")]
 )
-def test_first_context_that_fails(mode, precision, attention):
-    setup = Setup(ModelShape(1024, 4096, 24, 16), 4, 1, precision, attention)
+def test_the_last_context_that_fits(mode, precision, attention):
+    shape = ModelShape(1024, 4096, 24, 16)
     capacity = 80 * 10**9
-    first = first_context_that_fails(setup, mode, capacity)
 
     def bytes_at(context):
-        return peak(Setup(setup.shape, 4, context, precision, attention), mode).bytes
+        return peak(Setup(shape, 4, context, precision, attention), mode).bytes
 
-    assert bytes_at(first - 1) <= capacity < bytes_at(first)
-    assert first_context_that_fails(setup, mode, capacity, workspace=10**9) < first
-    assert first_context_that_fails(setup, mode, 0) == 1
+    last = last_that(lambda context: bytes_at(context) <= capacity)
+    assert bytes_at(last) <= capacity < bytes_at(last + 1)
+    assert last_that(lambda context: bytes_at(context) <= 0) == 0
 
 
 def test_a_peak_is_the_sum_of_what_it_names():

@@ -72,7 +72,7 @@ def exact():
 def run():
     """What `exact` computes, of the kernels."""
     from stepscope.kernels import fused, kernels
-    from stepscope.kernels.operands import as_4d
+    from stepscope.kernels.shapes import as_4d
 
     def compute(q, k, v, d_output, is_causal, **mask):
         q, k, v = (x.detach().requires_grad_() for x in (q, k, v))

@@ -1,5 +1,7 @@
 """A cell of several devices, measured on the CPU."""
 
+import os
+
 import pytest
 from stepscope.config.flags import Settings
 from stepscope.measure import processes
@@ -45,3 +47,14 @@ def test_a_strategy_whose_loss_is_no_number_fails_by_itself(tiny, monkeypatch, t
     assert {row["variant"] for row in rows_of(found)} == {"alone", "sharded"}
     losses = [check["loss"] for check in more["checks"].values()]
     assert losses == pytest.approx([losses[0]] * 2, rel=1e-5)
+
+
+def test_fewer_devices_than_are_asked_for_are_unsupported(tiny, monkeypatch, tmp_path):
+    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path))
+    variants = [{"name": name, "strategy": name} for name in NAMES]
+    there = len(os.sched_getaffinity(0))
+    found, more = measured(tiny | SERIES | {"devices": there + 1, "variants": variants})
+    about = summary(found, list(NAMES))["variants"]
+    reason = f"{there + 1} processor cores are asked for, {there} can be used"
+    assert list(about.values()) == 3 * [{"status": "unsupported", "reason": reason}]
+    assert rows_of(found) == [] == more["tables"]["collectives"]

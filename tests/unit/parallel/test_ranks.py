@@ -5,6 +5,7 @@ import signal
 import threading
 
 import pytest
+from stepscope.measure.found import Outcome
 from stepscope.parallel import ranks
 from stepscope.parallel.ranks import VariantError
 
@@ -71,18 +72,18 @@ def test_what_fails_because_another_was_killed_is_not_named():
 def test_lacking_memory_is_a_variants_and_names_the_rank():
     def work(rank):
         if rank == 1:
-            raise VariantError("fsdp", "oom", "out of memory: tried to allocate 2 GiB")
+            raise VariantError("fsdp", Outcome("oom", "out of memory: tried to allocate 2 GiB"))
         wait_for_ever()
 
     with pytest.raises(VariantError) as failed:
         ranks.together(2, work)
     found = failed.value
-    assert (found.variant, found.status) == ("fsdp", "oom")
-    assert found.reason == "rank 1: out of memory: tried to allocate 2 GiB"
+    reason = "rank 1: out of memory: tried to allocate 2 GiB"
+    assert (found.variant, found.outcome) == ("fsdp", Outcome("oom", reason))
 
 
 def test_ranks_that_take_too_long_are_ended():
-    with pytest.raises(ranks.LateError):
+    with pytest.raises(SystemExit, match="the time that they were given"):
         ranks.together(2, lambda rank: rank or wait_for_ever(), seconds=0.1)
 
 

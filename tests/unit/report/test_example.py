@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from stepscope.report import book
-from stepscope.report.facts import attention, ladder, ladders, precision
+from stepscope.report.facts import attention, ladder, ladders, page_one, precision
 from stepscope.report.facts.machine import machine
 from stepscope.report.kit.data import Data
 
@@ -44,7 +44,11 @@ def rendered(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "path", ["h200/report/report.md", "llama/report/report.md", "compare/compare.md"]
+    "path",
+    [
+        *(f"{name}/report/report.md" for name in ("h200", "today", "llama", "own", "devices")),
+        "compare/compare.md",
+    ],
 )
 def test_the_examples_pages_are_what_their_records_give(path, rendered):
     name, _, page = path.partition("/")
@@ -225,3 +229,25 @@ def test_the_power_limit_is_named_where_the_clock_falls_at_it(data, series):
     )
     assert found.held_back.rung.sm_clock.value == near(by["sm_clock"])
     assert by["sm_clock"] < 0.95 * found.highest_clock.value
+
+
+def test_page_one_begins_at_what_people_run_and_its_mfu_is_that_of_palm(rendered):
+    todays = Data(rendered("today") / "tables", "nvidia-h100-80gb-hbm3")
+    found = ladder.facts(todays)
+    assert page_one.facts(todays).ladder is found.ladder
+    assert (found.ladder.place.batch, len(found.ladder.rungs)) == (2, 7)  # not the largest batch
+    assert (found.most.batch, found.most.rung.kind) == (4, "fp8")
+    # 6 N + 12 L d T a token (Chowdhery et al. 2022, appendix B), N without the embedding: Q and
+    # output, K and V of 8 of 32 heads, three matrices of 14,336, and the head.
+    width, words, context = 4096, 128_256, 4096
+    block = 2 * width**2 + 2 * width * width // 4 + 3 * width * 14_336
+    a_token = 6 * (8 * block + width * words) + 12 * 8 * width * context
+    expected = found.most.rung.tokens.value * a_token / 989.4e12
+    assert found.most.rung.mfu.value == pytest.approx(expected, abs=1e-3)
+
+
+def test_the_step_as_written_comes_second(data):
+    found = ladder.facts(data)
+    assert not found.ladder.is_tuned and found.written is None
+    tuned = replace(found, ladder=ladders.ladders(data)[-1])
+    assert tuned.ladder.is_tuned and tuned.written is found.ladder

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from stepscope.report.constants import CONSTANTS
 from stepscope.report.facts import learning
-from stepscope.report.facts.doubts import trained
+from stepscope.report.facts.ladder import LadderFacts
 from stepscope.report.kit import page
 from stepscope.report.kit.data import Data
 from stepscope.results.writing import write
@@ -63,6 +63,7 @@ def test_the_table_has_four_digits_and_the_interval(data):
 @pytest.mark.parametrize(
     "kind, verdict", [("fp8", "same"), ("fp16", "does not learn"), ("tf32", None), (None, None)]
 )
-def test_page_one_tells_of_the_coarse_rung_as_it_was_trained(kind, verdict, data):
-    found = trained(data, SimpleNamespace(kind=kind) if kind else None)
-    assert (found and found["verdict"]) == verdict
+def test_the_ladder_tells_of_the_coarse_rung_as_it_was_trained(kind, verdict, data):
+    ladder = SimpleNamespace(coarse=SimpleNamespace(kind=kind) if kind else None)
+    trained = LadderFacts(data=data, ladder=ladder).trained
+    assert (trained and trained["verdict"]) == verdict

@@ -77,6 +77,8 @@ def test_a_host_that_is_late_is_told_from_a_slow_device(chapter):
     slow = {"clock": 0.125, "alone": 0.124, "waited_by_others": 0.044}
     found = chapter(EARLY, slow)
     assert (found.waited["rank"].value, found.is_host, found.is_computing) == (1, False, True)
+    assert found.is_slower_alone
+    assert not chapter(EARLY, slow | {"alone": 0.1, "apart": 0.024}).is_slower_alone
 
 
 def test_nobody_is_waited_for_where_waiting_is_covered(chapter):

@@ -6,7 +6,7 @@ import math
 import pandas as pd
 import pytest
 from stepscope.results.ours import READ
-from stepscope.results.published import PublishedError, read, rows
+from stepscope.results.published import PublishedError, _options, read, rows
 from stepscope.results.tables import placed, typed
 
 HEAD = "source,gpu,study,quantity,value,unit"
@@ -423,3 +423,19 @@ def test_a_shape_that_no_model_has_has_no_mfu(file):
     assert found["mfu"].tolist() == pytest.approx(
         [math.nan, 100 * (6 * (7 * 64**2 + 192 + 6400) + 6144) / 989.5e12, math.nan], nan_ok=True
     )
+
+
+@pytest.mark.parametrize(
+    "heads, wanted",
+    [
+        ([], []),
+        ([math.nan, math.nan], ["mask=causal", "mask=causal"]),
+        ([16.0, math.nan], ["heads=16 key_value_heads=16 mask=causal", "mask=causal"]),
+    ],
+)
+def test_options_of_passes_without_heads_or_without_passes_are_text(heads, wanted):
+    numbers = pd.Series(heads, dtype=float)
+    masks = pd.Series(["yes"] * len(heads), dtype="str")
+    passes = pd.DataFrame({"heads": numbers, "kv_heads": numbers, "causal": masks})
+    options = _options(passes)
+    assert (options.dtype, list(options)) == ("str", wanted)

@@ -182,6 +182,13 @@ def test_values_of_a_record_are_series_and_energy_is_a_tokens_too(results):
     assert row(got, "kernels")["phase"] == "step"
 
 
+def test_energy_of_several_devices_is_of_all_their_tokens(results):
+    spec = SHAPE | {"precision": "fp32", "device": "cuda", "devices": 4}
+    summary = {"values": [value("energy", "J", 2.0)]}
+    results.add("lab/parallel/nano/ctx32/fp32/devices=4", spec, [sample()], summary)
+    assert row(series_of(results), "energy_token")["median"] == pytest.approx(2 / (4 * 128))
+
+
 @pytest.mark.parametrize("reserved, known", [(5.0, []), (9.0, [9.0])])
 def test_what_is_less_than_allocated_was_not_reserved_by_the_rung_alone(results, reserved, known):
     peaks = [value("peak_reserved", "B", reserved), value("peak_allocated", "B", 7.0)]

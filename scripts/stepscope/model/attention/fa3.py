@@ -6,11 +6,7 @@ from stepscope.model.rivals import Rival, check
 ABOUT = Attention(
     label="FlashAttention-3",
     title="FlashAttention-3",
-    mechanism="The context × context scores never reach memory.",
     recipe="`from flash_attn_interface import flash_attn_func`",
-    takes_away="scores",
-    keeps="fused",
-    masks_window=False,
 )
 RIVAL = Rival("flash_attn_interface", "flash-attn-3")
 

@@ -6,11 +6,7 @@ from stepscope.model.rivals import Rival, check
 ABOUT = Attention(
     label="FlashAttention-4",
     title="FlashAttention-4",
-    mechanism="The context × context scores never reach memory.",
     recipe="`from flash_attn.cute import flash_attn_func`",
-    takes_away="scores",
-    keeps="fused",
-    masks_window=False,
 )
 RIVAL = Rival("flash_attn.cute", "flash-attn-4")
 

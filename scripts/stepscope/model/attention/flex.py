@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from stepscope.kernels import masks
+from stepscope.kernels.shapes import as_4d
 from stepscope.model.about import Attention
 from stepscope.model.compilation import compiled
 from stepscope.model.ranges import named
@@ -15,11 +16,7 @@ from stepscope.model.ranges import named
 ABOUT = Attention(
     label="FlexAttention",
     title="FlexAttention",
-    mechanism="The context × context scores never reach memory.",
     recipe="`torch.compile(flex_attention)(q, k, v, block_mask=create_block_mask(causal, ...))`",
-    takes_away="scores",
-    keeps="fused",
-    masks_window=False,
 )
 
 
@@ -42,7 +39,7 @@ def attention(
     masks.check(is_causal, window, lower_right)
     with named("fused attention"):
         # It takes (batch, heads, length, d_head) and nothing else.
-        four = [x.flatten(0, -4) if x.ndim > 4 else x[(None,) * (4 - x.ndim)] for x in (q, k, v)]
+        four = [as_4d(x) for x in (q, k, v)]
         mask = None
         if is_causal:
             queries = q.shape[-2]

@@ -10,11 +10,7 @@ from stepscope.model.rivals import check
 ABOUT = Attention(
     label="FlexAttention by FlashAttention-4",
     title="FlexAttention by FlashAttention-4",
-    mechanism="The context × context scores never reach memory.",
     recipe='`flex_attention(q, k, v, kernel_options={"BACKEND": "FLASH"})` under `torch.compile`',
-    takes_away="scores",
-    keeps="fused",
-    masks_window=False,
 )
 
 __all__ = ["attention", "check", "unsupported"]

@@ -10,7 +10,7 @@ from stepscope.model.about import Attention
 from stepscope.model.ranges import named
 from stepscope.model.softmax import softmax
 
-ABOUT = Attention(label="attention written out", keeps="scores", masks_window=False)
+ABOUT = Attention(label="attention written out", keeps="scores", mechanism="", takes_away="")
 
 
 def attention(

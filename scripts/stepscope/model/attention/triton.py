@@ -1,5 +1,7 @@
 """FlashAttention-2 in Triton (stepscope.kernels): no tensor of (queries x keys), on a GPU only."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -10,11 +12,7 @@ from stepscope.model.ranges import named
 ABOUT = Attention(
     label="own Triton attention",
     title="own Triton attention",
-    mechanism="The context × context scores never reach memory.",
     recipe="`stepscope.kernels.fused.attention(q, k, v, True)`",
-    takes_away="scores",
-    keeps="fused",
-    masks_window=False,
 )
 
 check = fused.operands.check
@@ -26,18 +24,11 @@ def unsupported(device: torch.device, d_head: int | None) -> str | None:
     return fused.unsupported(device) or wrong
 
 
-def attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    is_causal: bool,
-    window: int | None = None,
-    lower_right: bool = False,
-) -> Tensor:
+def attention(*given: Any, **mask: Any) -> Tensor:
     """See the package; softmax(Q K^T / sqrt(d_head)) V.
 
     d_value is d_head. Raises ValueError, in one line, for what the kernels or the device cannot
     run.
     """
     with named("fused attention"):
-        return fused.attention(q, k, v, is_causal, window, lower_right)
+        return fused.attention(*given, **mask)

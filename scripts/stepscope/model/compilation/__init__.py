@@ -2,18 +2,17 @@
 `stepscope.model.chosen`): its COMPILATION says what torch.compile is given."""
 
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compilation:
-    """parts: "blocks" for each of the blocks, "model" for the whole, "" for nothing. arguments: of
-    torch.compile, by name. replays: whether forward and backward are replayed from CUDA graphs."""
+    """parts: "blocks" for each of the blocks, "model" for the whole, "" for nothing. replays:
+    whether forward and backward are replayed from CUDA graphs."""
 
     parts: Literal["", "blocks", "model"]
-    arguments: Mapping[str, object] = field(default_factory=dict)
     replays: bool = False
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -12,6 +13,7 @@ from stepscope.model.about import Optimizer
 ABOUT = Optimizer(label="AdamW written out", state=2, workspace="largest parameter")
 
 
+@dataclass(eq=False)
 class AdamW:
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2).
 
@@ -20,25 +22,21 @@ class AdamW:
     A parameter without gradient is skipped, and its step count with it.
     """
 
-    def __init__(
-        self,
-        parameters: Iterable[Tensor],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.01,
-    ) -> None:
-        if not (lr >= 0 and eps >= 0 and weight_decay >= 0):
+    parameters: Iterable[Tensor]
+    lr: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.01
+
+    def __post_init__(self) -> None:
+        rates = self.lr, self.eps, self.weight_decay
+        if not all(rate >= 0 for rate in rates):
             raise ValueError(
-                f"lr, eps and weight_decay must not be negative: {lr}, {eps}, {weight_decay}"
+                "lr, eps and weight_decay must not be negative: {}, {}, {}".format(*rates)
             )
-        if not all(0 <= beta < 1 for beta in betas):
-            raise ValueError(f"betas must lie in [0, 1): {betas}")
-        self._parameters = list(parameters)
-        self._lr = lr
-        self._betas = betas
-        self._eps = eps
-        self._weight_decay = weight_decay
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(f"betas must lie in [0, 1): {self.betas}")
+        self.parameters = list(self.parameters)
         self._moments: dict[Tensor, tuple[Tensor, Tensor]] = {}
         # Counts live on the host: corrections computed from them are plain numbers, nothing waits
         # for the device.
@@ -46,13 +44,13 @@ class AdamW:
 
     def zero_grad(self, set_to_none: Literal[True] = True) -> None:
         """Drop every parameter's gradient."""
-        for parameter in self._parameters:
+        for parameter in self.parameters:
             parameter.grad = None
 
     @torch.no_grad()
     def step(self) -> None:
         """Update every parameter that has a gradient."""
-        for parameter in self._parameters:
+        for parameter in self.parameters:
             if parameter.grad is not None:
                 self._update(parameter, parameter.grad)
 
@@ -61,7 +59,7 @@ class AdamW:
             self._moments[parameter] = torch.zeros_like(parameter), torch.zeros_like(parameter)
         first_moment, second_moment = self._moments[parameter]
         step = self._steps[parameter] = self._steps.get(parameter, 0) + 1
-        beta1, beta2 = self._betas
+        beta1, beta2 = self.betas
 
         first_moment.lerp_(gradient, 1 - beta1)
         second_moment.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
@@ -70,9 +68,9 @@ class AdamW:
         # two numbers (Kingma and Ba 2015, end of section 2).
         correction1 = 1 - beta1**step
         correction2 = math.sqrt(1 - beta2**step)
-        denominator = second_moment.sqrt().add_(self._eps * correction2)
-        parameter.mul_(1 - self._lr * self._weight_decay)
-        parameter.addcdiv_(first_moment, denominator, value=-self._lr * correction2 / correction1)
+        denominator = second_moment.sqrt().add_(self.eps * correction2)
+        parameter.mul_(1 - self.lr * self.weight_decay)
+        parameter.addcdiv_(first_moment, denominator, value=-self.lr * correction2 / correction1)
 
 
 make = AdamW

@@ -42,11 +42,11 @@ def adapt(own: OwnModel, spec: dict) -> None:
         own.without_hooks()
     if compilation.parts == "blocks":
         for block in _blocks(own, f"compile: {compiled}"):
-            _replace_forward(block, torch.compile(block.forward, **compilation.arguments))
+            _replace_forward(block, torch.compile(block.forward))
     if every:
         _recompute(own, every)
     if compilation.parts == "model":
-        own.module.compile(**compilation.arguments)
+        own.module.compile()
 
 
 def _blocks(own: OwnModel, wanted: str) -> list[nn.Module]:

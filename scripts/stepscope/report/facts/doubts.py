@@ -2,7 +2,7 @@
 that compute something else."""
 
 from stepscope.report.facts import ladder as climbing
-from stepscope.report.facts import learning, method
+from stepscope.report.facts import method
 from stepscope.report.facts.ladders import Ladder
 from stepscope.report.facts.machine import Place
 from stepscope.report.facts.rungs import Rung
@@ -43,6 +43,7 @@ def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Doubts
     """elsewhere: where the kernels were profiled, if not at the ladder's place."""
     cells = data.dicts("cells")
     coarse = ladder.coarse if ladder else None
+    climbed = climbing.facts(data)
     standing = [row for row in method.beside_others(data) if row["standing"] == "slower"]
     slower = first_of(row for row in standing if value_of(row["cards"]) > 1)
     rung = max(ladder.rungs if ladder else (), key=_half_width, default=None)
@@ -59,7 +60,7 @@ def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Doubts
         missing=missing,
         older=_some([row for row in ran if not row["is_current"]]),
         at_once=method.at_once(cells),
-        trained=trained(data, coarse),
+        trained=climbed.trained if climbed else None,
         slower=slower,
         loosest=loosest,
         loosest_rung=rung,
@@ -78,12 +79,6 @@ def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Doubts
     }
     found.told.extend([name for name, weight in weights.items() if weight][:MOST])
     return found
-
-
-def trained(data: Data, coarse: Rung | None) -> Row | None:
-    """The precision of a rung as the learning study trained it."""
-    found = learning.facts(data)
-    return found.of(coarse.kind) if found and coarse else None
 
 
 def _is_throttled(data: Data, ladder: Ladder) -> bool:

@@ -4,7 +4,7 @@ compiling costs."""
 from collections.abc import Iterable
 from functools import cached_property
 
-from stepscope.report.facts import profile
+from stepscope.report.facts import learning, profile
 from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Chapter, arithmetic
 from stepscope.report.facts.rungs import Rung, alone_gain
@@ -78,10 +78,28 @@ class LadderFacts(Chapter):
         return ladders(self.data)
 
     @cached_property
+    def written(self) -> Ladder | None:
+        """The largest that begins at the plain step, where `ladder` does not."""
+        plain = (each for each in self._plain if self.ladder.is_tuned)
+        return next(plain, None)
+
+    @cached_property
     def other(self) -> Ladder | None:
-        """That of the smallest place."""
-        rest = [each for each in self._ladders[1:] if not each.is_part]
+        """That of the smallest place, of a size that has no table yet."""
+        told = {each.place.size for each in (self.ladder, self.written) if each}
+        rest = [each for each in self._plain if each.place.size not in told]
         return rest[-1] if rest else None
+
+    @property
+    def _plain(self) -> list[Ladder]:
+        return [each for each in self._ladders if not each.is_part and not each.is_tuned]
+
+    @cached_property
+    def trained(self) -> Row | None:
+        """The coarse rung's precision as the learning study trained it."""
+        trained = learning.facts(self.data)
+        coarse = self.ladder.coarse
+        return trained.of(coarse.kind) if trained and coarse else None
 
     @cached_property
     def asides(self) -> list[Aside]:
@@ -128,7 +146,7 @@ class LadderFacts(Chapter):
 
     @property
     def _elsewhere(self) -> list[Ladder]:
-        return [each for each in self._of_size if each.is_part]
+        return [each for each in self._of_size if each is not self.ladder]
 
     @cached_property
     def reach(self) -> list[Reach]:

@@ -20,6 +20,7 @@ from stepscope.report.kit.quantity import (
 )
 
 SIXTEEN = ("bf16", "fp16")
+TODAYS = 3  # rungs, at least, of a ladder that page one begins with
 
 
 @frozen
@@ -70,6 +71,11 @@ class Ladder:
         """Whether its first variant changes more of the plain step than the precision."""
         own = self.data.options[self.data.first] | {"precision": PLAIN_STEP["precision"]}
         return own != {name: str(value) for name, value in PLAIN_STEP.items()}
+
+    @property
+    def is_todays(self) -> bool:
+        """Whether it begins at what people run, and goes on from there."""
+        return self.is_tuned and not self.is_part and len(self.rungs) >= TODAYS
 
     @property
     def plain(self) -> Rung:
@@ -241,15 +247,6 @@ class Ladder:
         return first_of(rung for rung in same if not rung.differs)
 
     @property
-    def is_untried(self) -> bool:
-        """Whether SDPA in compiled blocks is among what is advised, and was not seen to compute the
-        same."""
-        pair = {"attention": "sdpa", "compile": "block"}.items()
-        tried = (rung for rung in self._ran if pair <= self.data.options[rung.variant].items())
-        is_right = any(rung.is_rounding and not rung.differs for rung in tried)
-        return {"sdpa", "block"} <= {rung.kind for rung in self.gains} and not is_right
-
-    @property
     def not_needed(self) -> list[Rung]:
         """What the top rung has besides the gains."""
         options = self.data.options
@@ -276,8 +273,9 @@ class Ladder:
 
 @once
 def ladders(data: Data) -> list[Ladder]:
-    """All ladders, that of the most arithmetic first; after them those that start at a step which
-    is tuned, then those that start at another's later rung."""
+    """All ladders: the longest that begins at what people run; those that begin at the plain step,
+    that of the most arithmetic first; other tuned ones; those that begin at another's later rung.
+    """
     cells = dict.fromkeys(row["cell"] for row in data.dicts("series", study="ladder"))
     measured = [made for cell in cells if (made := _measured(data, cell))]
     found = []
@@ -285,10 +283,11 @@ def ladders(data: Data) -> list[Ladder]:
         throttle = data.row("cells", cell=made.cell).get("throttle", "")
         is_part = starts_later(made, measured)
         found.append(Ladder(data=made, throttle=throttle, is_part=is_part))
-    return sorted(
-        found,
-        key=lambda one: (one.is_part, one.is_tuned, -value_of(one.place.flop)),
+    found.sort(key=lambda one: (one.is_part, one.is_tuned, -value_of(one.place.flop)))
+    todays = max(
+        (one for one in found if one.is_todays), key=lambda one: len(one.rungs), default=None
     )
+    return sorted(found, key=lambda one: one is not todays)
 
 
 def ladder_at(data: Data, where: Place) -> Ladder | None:

@@ -156,8 +156,8 @@ def facts(data: Data) -> Memory | None:
         gradients=scaled(where.parameters, NUMBER, "B"),
         largest=shown(most) if most else {},
         growth=[_growth(where, each) for each in contexts] if len(contexts) > 1 else [],
-        longest=longest_context(where, "naive"),
-        longest_fused=longest_context(where, "sdpa"),
+        longest=longest_context(where, attention="naive"),
+        longest_fused=longest_context(where, attention="sdpa"),
         savings=savings(data, where),
         checkpoint=checkpoint(data),
     )

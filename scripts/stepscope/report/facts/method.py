@@ -166,11 +166,6 @@ def at_once(cells: list[Row]) -> Maybe:
     return count(most) if most > 1 else None
 
 
-def is_suspect(torch: str) -> bool:
-    """Whether a release of PyTorch was seen to compile SDPA with wrong gradients, on a GPU."""
-    return torch.startswith("2.11.")
-
-
 def versions(cells: list[Row]) -> list[Name]:
     """Of PyTorch and what is below it, all that cells name."""
     found = []

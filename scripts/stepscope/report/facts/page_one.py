@@ -42,7 +42,7 @@ class PageOne(Chapter):
 
     @cached_property
     def ladder(self) -> Ladder | None:
-        """The largest."""
+        """The first of all."""
         return first_of(ladders(self.data))
 
     @cached_property
@@ -120,13 +120,20 @@ class PageOne(Chapter):
 
         context: the longest at the place's batch. batch: the largest at the place's context.
         """
-        return list(map(self._fits, ("naive", "sdpa"))) if self.machine.is_gpu else []
+        if not self.machine.is_gpu:
+            return []
+        if self.ladder is None or not self.ladder.is_tuned:
+            return [self._fits(LABELS[name], attention=name) for name in ("naive", "sdpa")]
+        options = self.ladder.data.options
+        rungs = [self._fits(rung.name, **options[rung.variant]) for rung in self.ladder.rungs]
+        known = [each for each in rungs if each["context"]]
+        return known[:1] + known[1:][-1:]  # the first, and the last of the others
 
-    def _fits(self, attention: str) -> Row:
+    def _fits(self, said: str, **options: str) -> Row:
         return {
-            "change": Name(LABELS[attention]),
-            "context": longest_context(self.place, attention),
-            "batch": largest_batch(self.place, attention),
+            "change": Name(said),
+            "context": longest_context(self.place, **options),
+            "batch": largest_batch(self.place, **options),
         }
 
     @cached_property
@@ -160,11 +167,6 @@ class PageOne(Chapter):
         """The top rung's gain by the GPU's work alone, where the clock's is loose."""
         return self.ladder.alone_over_plain if self.ladder and self.doubts.loosest else None
 
-    @property
-    def is_suspect(self) -> bool:
-        """Whether PyTorch is a release whose compiled SDPA was seen to give wrong gradients."""
-        return any(method.is_suspect(row["torch"]) for row in self.data.dicts("cells"))
-
     @cached_property
     def versions(self) -> list[Name]:
         """Of what the cells ran with."""
@@ -177,6 +179,7 @@ class PageOne(Chapter):
 
 
 def facts(data: Data) -> PageOne | None:
-    """Of the place of the largest ladder; without one, of the largest step that was timed."""
-    where = profile.subject(data)
+    """Of the place of the first ladder; without one, of the largest step that was timed."""
+    found = ladders(data)
+    where = found[0].place if found else profile.subject(data)
     return PageOne(data=data, place=where) if where else None

@@ -5,7 +5,6 @@ from functools import cached_property
 from math import inf
 from statistics import fmean
 
-from stepscope.report.facts import method
 from stepscope.report.facts.machine import Chapter, Place, machine, place
 from stepscope.report.kit.data import Data, Row, grouped, number, shown
 from stepscope.report.kit.named import Name, frozen
@@ -43,15 +42,15 @@ class Parallel(Chapter):
     device by number of devices; strong: of the best one on the most devices, where they share the
     batch of one. memory: by strategy, as _held has it; off_formula: how far a part, or the whole,
     is off its formula at most. differing: those whose gradients are off one device's by more than
-    rounding explains; difference: how far the others' are at most, relative. is_suspect: whether
-    they compile SDPA with a release that was seen to do it with wrong gradients.
+    rounding explains; difference: how far the others' are at most, relative.
 
     ranks: of every strategy but one device, each rank's step under the profiler; residual: the
     largest, of its step, without its sign. waited: the rank of the best strategy that all others
     wait for longest, where that costs one of them more than a little: because its device is idle
-    longer than theirs (is_host), or computes longer (is_computing). slowed: the one whose kernels
-    communication slows down most; slowed_kernels: these by category, those first that lose most.
-    collectives: by size, the smallest first.
+    longer than theirs (is_host), or computes longer (is_computing), most of which is there where
+    one device steps by itself, too (is_slower_alone). slowed: the one whose kernels communication
+    slows down most; slowed_kernels: these by category, those first that lose most. collectives: by
+    size, the smallest first.
     """
 
     place: Place
@@ -67,12 +66,12 @@ class Parallel(Chapter):
     off_formula: Maybe
     differing: list[Name]
     difference: Maybe
-    is_suspect: bool
     ranks: list[Row]
     residual: Maybe
     waited: Row | None
     is_host: bool
     is_computing: bool
+    is_slower_alone: bool
     slowed: Row | None
     slowed_kernels: list[Row]
     collectives: list[Row]
@@ -141,12 +140,11 @@ def facts(data: Data) -> Parallel | None:
     waits = [value_of(over(each["waiting"], each["clock"])) for each in of_best]
     is_long = max(waits, default=0.0) > COSTLY
     waited = most(of_best, "waited_by_others") if is_long else None
-    idle, computing = (_longer(of_best, waited, part) for part in ("idle", "computing"))
+    parts = ("idle", "computing", "alone")
+    idle, computing, alone = (_longer(of_best, waited, part) for part in parts)
     slowed = most((each for each in of_best if positive(each["slowed"])), "slowed")
     held = own.rows("rank_memory")
     formulas = [abs(row["held"] / row["formula"] - 1) for row in held if row["formula"]]
-    options = cell["options"]
-    is_compiled = "attention=sdpa" in options and "compile=" in options
     return Parallel(
         data=data,
         place=where,
@@ -164,12 +162,12 @@ def facts(data: Data) -> Parallel | None:
         off_formula=_largest(formulas, "share", name),
         differing=differing,
         difference=_largest([off[each] for each in off if each not in differing], "error", name),
-        is_suspect=is_compiled and method.is_suspect(cell["torch"]) and machine(data).is_gpu,
         ranks=every,
         residual=_residual(every),
         waited=waited,
         is_host=0 < idle > computing,
         is_computing=0 < computing >= idle,
+        is_slower_alone=2 * alone >= computing,
         slowed=slowed,
         slowed_kernels=_slowed_kernels(own, slowed) if slowed else [],
         collectives=[

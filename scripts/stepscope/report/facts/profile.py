@@ -195,7 +195,7 @@ def _at(found: list[Profiled], where: Place | None) -> list[Profiled]:
 
 @once
 def subject(data: Data) -> Place | None:
-    """The place of page one and of all chapters that have a choice: the largest ladder's, else the
-    largest timed."""
-    found = ladders(data)
+    """The place of all chapters that have a choice: that of the largest ladder from the plain step,
+    else of page one's, else the largest timed."""
+    found = sorted(ladders(data), key=lambda each: each.is_tuned)
     return found[0].place if found else largest(each.place for each in timed(data))

@@ -1,53 +1,45 @@
-"""What the closed form of the memory says of a place, for this project's model, as written or with
+"""What the closed form says of the memory of a place, for this project's model, as written or with
 fused attention."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from stepscope.formulas.footprint import Setup
-from stepscope.formulas.footprint_peak import first_context_that_fails, peak
+from stepscope.formulas.footprint_peak import last_that, peak
 from stepscope.report.facts.machine import Place, machine
 from stepscope.report.kit.quantity import Maybe, count
 from stepscope.report.kit.reserve import usable
 
 
-def longest_context(where: Place, attention: str) -> Maybe:
-    """The longest context whose step fits what is usable of a GPU's memory at the batch."""
-    return _most(_longest, where, attention)
+def longest_context(where: Place, **options: str) -> Maybe:
+    """The longest context whose step, plain but for the options, fits what is usable of a GPU's
+    memory at the batch."""
+    return _most("context", where, options)
 
 
-def largest_batch(where: Place, attention: str) -> Maybe:
+def largest_batch(where: Place, **options: str) -> Maybe:
     """The largest batch whose step fits that at the place's context; 0 if none does."""
-    return _most(_largest, where, attention)
+    return _most("batch", where, options)
 
 
-def _most(fitting: Callable[[Setup, int], int], where: Place, attention: str) -> Maybe:
-    """None without a GPU, and of a model of one's own."""
+def _most(field: str, where: Place, options: Mapping[str, str]) -> Maybe:
+    """None without a GPU, of a model of one's own, and of what the closed form does not know."""
     own = machine(where.data)
     if not own.is_gpu or own.memory is None or where.shape is None:
         return None
-    setup = Setup(where.shape, where.batch, where.context, where.precision, attention, "own")
-    return count(fitting(setup, int(usable(own.memory.value))))
+    given: dict[str, Any] = {"precision": where.precision, **options}
+    given["checkpoint"] = int(given.get("checkpoint", 0))
+    setup = Setup(where.shape, where.batch, where.context, **given)
+    known = setup.is_known
+    return count(_largest(field, setup, int(usable(own.memory.value)))) if known else None
 
 
 @functools.cache
-def _longest(setup: Setup, memory: int) -> int:
-    return first_context_that_fails(setup, "step", memory) - 1
+def _largest(field: str, setup: Setup, memory: int) -> int:
+    def fits(number: int) -> bool:
+        changed: dict[str, Any] = {field: number}
+        return peak(replace(setup, **changed), "step").bytes <= memory
 
-
-@functools.cache
-def _largest(setup: Setup, memory: int) -> int:
-    def fits(batch: int) -> bool:
-        return peak(replace(setup, batch=batch), "step").bytes <= memory
-
-    fitting, failing = 0, 1
-    while fits(failing):
-        fitting, failing = failing, 2 * failing
-    while failing - fitting > 1:
-        middle = (fitting + failing) // 2
-        if fits(middle):
-            fitting = middle
-        else:
-            failing = middle
-    return fitting
+    return last_that(fits)

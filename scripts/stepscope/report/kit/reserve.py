@@ -7,7 +7,7 @@ from stepscope.formulas.options import TERMS
 # round number, since it depends on the driver and on what was loaded.
 CONTEXT = float(TERMS["card"]["context"])
 # What the allocator reserves at most over what tensors ask for, at the peaks of whole steps.
-RESERVED_OVER_ASKED: float = reserved(frozenset())["most"]
+RESERVED_OVER_ASKED: float = reserved(())["most"]
 
 
 def usable(memory: float) -> float:
