@@ -72,7 +72,7 @@ def main() -> None:
                 continue
             cells: list[Cell] = []
             for study in STUDIES:
-                cells += study.cells(config, one.device, one.label, one.threads, one.gpus)
+                cells += study.cells(config, one)
             memory = capacity(one.device) if one.here else None
             show("\n".join([one.label, *lines(cells, memory or math.inf)]))
     except (ConfigError, MachineError, OSError) as error:

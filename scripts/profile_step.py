@@ -22,13 +22,15 @@ from stepscope.config.flags import Settings
 from stepscope.config.profilers import tools
 from stepscope.machine import identity, process
 from stepscope.measure import nsys
-from stepscope.measure.own_cell import cell
+from stepscope.measure.cell import Measurement
 
 
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
     device = spec["device"]
-    with cell(studies.PROFILE.file, spec, settings, tools=tools(device), files="trace") as running:
+    with Measurement(
+        studies.PROFILE.file, spec, settings, tools=tools(device), files="trace"
+    ) as running:
         from stepscope.measure import profiled_steps
         from stepscope.measure.found import Found, Outcome
         from stepscope.measure.workload import unsupported

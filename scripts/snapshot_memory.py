@@ -20,11 +20,11 @@ from pathlib import Path
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
-from stepscope.measure.own_cell import cell
+from stepscope.measure.cell import Measurement
 
 
 def main() -> None:
-    with cell(studies.MEMORY.file, *parse(sys.argv[1:]), files="snapshot") as running:
+    with Measurement(studies.MEMORY.file, *parse(sys.argv[1:]), files="snapshot") as running:
         import torch
         from stepscope.measure import memory_steps
 

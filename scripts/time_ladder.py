@@ -22,12 +22,12 @@ from stepscope.axes import NEUTRAL, PLAIN_STEP, is_step
 from stepscope.config import flags, ladder_cells, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
-from stepscope.measure.own_cell import cell
+from stepscope.measure.cell import Measurement
 from stepscope.yaml_files import read_yaml
 
 
 def main() -> None:
-    with cell(studies.LADDER.file, *parse(sys.argv[1:])) as running:
+    with Measurement(studies.LADDER.file, *parse(sys.argv[1:])) as running:
         from stepscope.measure import ladder
 
         found = running.in_processes(ladder.measure)

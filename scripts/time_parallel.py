@@ -22,7 +22,7 @@ import sys
 import pandas as pd
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
-from stepscope.config.model_cells import strategy_name
+from stepscope.config.model_cells import strategies
 from stepscope.machine import process
 from stepscope.parallel.cell import ParallelMeasurement
 from stepscope.yaml_files import read_yaml
@@ -54,9 +54,8 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     spec, settings, error = flags.read(
         __doc__, words, studies.PARALLEL, keys, optimizer="fused", steps=6, max_steps=30
     )
-    usual = read_yaml(flags.CONFIG)["parallel"]["strategies"][spec["device"]]
-    named = [{"name": strategy_name(one)} | one for one in usual]
-    spec["variants"] = spec["variants"] or named
+    usual = strategies(read_yaml(flags.CONFIG)["parallel"], spec["device"])
+    spec["variants"] = spec["variants"] or usual
     for variant in spec["variants"]:
         if wrong := _wrong(variant):
             error(f"--variants: {wrong}")

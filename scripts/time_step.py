@@ -16,11 +16,11 @@ import sys
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
-from stepscope.measure.own_cell import cell
+from stepscope.measure.cell import Measurement
 
 
 def main() -> None:
-    with cell(studies.TIMING.file, *parse(sys.argv[1:])) as running:
+    with Measurement(studies.TIMING.file, *parse(sys.argv[1:])) as running:
         from stepscope.measure import timing
 
         running.finish(running.in_processes(timing.measure), [timing.NAME])

@@ -21,7 +21,7 @@ import sys
 from stepscope.axes import PLAIN_STEP
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
-from stepscope.config.model_cells import learner_name
+from stepscope.config.model_cells import BYTES, learners
 from stepscope.machine import process
 from stepscope.measure.cell import Measurement
 from stepscope.yaml_files import read_yaml
@@ -43,11 +43,14 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
     of_model = [key for key in flags.MODEL if not key.startswith(("model", "step"))]
     keys = (*of_model, *PLAIN_STEP, "variants", "processes", "steps")
-    defaults = {"vocab_size": 256, "processes": 2, "steps": 100}
+    defaults = {"vocab_size": BYTES, "processes": 2, "steps": 100}
     spec, settings, error = flags.read(__doc__, words, studies.LEARNING, keys, **defaults)
-    usual = read_yaml(flags.CONFIG)["learning"]["variants"]
-    spec["variants"] = spec["variants"] or [{"name": learner_name(one)} | one for one in usual]
+    if spec["vocab_size"] < BYTES:
+        error(f"--vocab-size {spec['vocab_size']}: a byte is a token; use at least {BYTES}")
+    spec["variants"] = spec["variants"] or learners(read_yaml(flags.CONFIG)["learning"])
     for variant in spec["variants"]:
+        if not isinstance(scaled := variant.get("scaled", False), bool):
+            error(f"--variants: {variant['name']}: scaled {scaled!r} is neither true nor false")
         if wrong := flags.wrong_variant(variant, (*PLAIN_STEP, "scaled")):
             error(f"--variants: {wrong}")
     return spec, settings

@@ -4,11 +4,12 @@ import functools
 import itertools
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.config import ConfigError
+from stepscope.machine.labels import Hardware
 
 
 @dataclass(frozen=True)
@@ -36,45 +37,76 @@ class Cell:
         return json.dumps(self.spec, sort_keys=True)
 
 
-@dataclass(frozen=True)
-class Target:
-    """What a study's cells are planned for: the whole configuration, and a machine by its label.
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One kind of measurement.
 
-    axes: those that an entry of the study's grid may name. gpus: how many the machine has, None
-    where nothing is measured on it.
+    name: its key in the configuration, and the folder of its cells.
+    program: the rule that measures a cell, and its file in scripts/.
+    axes: what an entry of its grid may name. A study with `size` among them runs the model.
+    expand: from the configuration to its cells.
+    samples_are_series: whether its samples are times, which become series, and by which two
+        versions of the code can be compared; else a module of results/ makes its tables, of records
+        or of analyses.
+    start_seconds: what a process takes on a GPU besides its steps; a rough figure, for the plan.
+    variant_seconds: the same, of each variant and length.
+    analysis: the rule and the program that take a cell's raw output apart, where it has any.
+    tools: the programs that a cell uses on a device. It is stale when one appears or changes.
     """
 
-    study: str
+    name: str
     program: str
     axes: tuple[str, ...]
+    expand: Callable[["Target"], list[Cell]]
+    samples_are_series: bool = False
+    start_seconds: float
+    variant_seconds: float = 0
+    analysis: str | None = None
+    tools: Callable[[str], tuple[str, ...]] = lambda device: ()
+
+    @property
+    def file(self) -> str:
+        """The name of its program's file."""
+        return f"{self.program}.py"
+
+    def cells(self, config: dict, machine: Hardware) -> list[Cell]:
+        """The cells for a machine, in the configuration's order. Raises ConfigError for a grid that
+        is wrong."""
+        return self.expand(Target(self, config, machine))
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a study's cells are planned for: the whole configuration, and a machine."""
+
+    study: Study
     config: dict
-    device: str
-    hardware: str
-    threads: int
-    gpus: int | None = None
+    machine: Hardware
+
+    @property
+    def device(self) -> str:
+        """The machine's."""
+        return self.machine.device
 
     @property
     def settings(self) -> dict:
         """The study's part of the configuration."""
-        return self.config[self.study]
-
-    @property
-    def common(self) -> dict:
-        """What the specs of all cells have."""
-        return {
-            "seed": self.config["model"]["seed"],
-            "threads": self.threads,
-            "device": self.device,
-        }
+        return self.config[self.study.name]
 
     def cell(self, place: str, spec: dict, size: str | None = None) -> Cell:
-        """The study's cell in the folder `place`; `spec` without the study's name."""
+        """The study's cell in the folder `place`; `spec` without what all cells have."""
+        study = self.study.name
+        of_all = {
+            "seed": self.config["model"]["seed"],
+            "threads": self.machine.threads,
+            "device": self.device,
+        }
         return Cell(
-            name=f"{self.hardware}/{self.study}/{place}",
-            study=self.study,
+            name=f"{self.machine.label}/{study}/{place}",
+            study=study,
             size=size,
-            program=self.program,
-            spec={"study": self.study, **spec},
+            program=self.study.file,
+            spec={"study": study, **spec, **of_all},
         )
 
 
@@ -95,6 +127,28 @@ def points(entry: dict, axes: Iterable[str]) -> list[dict]:
     names = [axis for axis in axes if axis in entry]
     products = itertools.product(*(entry[name] for name in names))
     return [dict(zip(names, values, strict=True)) for values in products]
+
+
+def named(changes: Iterable[dict], name_of: Callable[[dict], str], key: str) -> list[dict]:
+    """Changes as variants, each with its name. Raises ConfigError as check_names() does."""
+    variants = [{"name": name_of(change)} | change for change in changes]
+    check_names([variant["name"] for variant in variants], key)
+    return variants
+
+
+def check_names(names: list[str], key: str) -> None:
+    """Raise ConfigError, with one line, for a name that several variants have."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"{key}: {name} is there twice; remove one")
+
+
+def check_known(name: str, known: Iterable[str], key: str, kind: str = "size") -> None:
+    """Raise ConfigError, with one line, for a name that is not among those known of a kind."""
+    if name not in known:
+        names = ", ".join(known) or "none"
+        told = f"there is no {kind} {name!r}; add it to the configuration, or choose from {names}"
+        raise ConfigError(f"{key}: {told}")
 
 
 def each_once(cells: Iterable[Cell]) -> list[Cell]:

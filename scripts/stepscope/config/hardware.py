@@ -164,14 +164,13 @@ def _check_expected(label: str, expect: str | None, device: str) -> None:
         )
 
 
-def limit(limits: list[dict], key: str, default: float, study: str, size: str | None) -> float:
-    """`minutes`, `memory` (GiB) or `cpus` of a cell's job: of the last line of `limits` that fits
-    and has the key."""
-    found = default
-    for line in limits:
-        fits = study in line.get("study", [study]) and size in line.get("size", [size])
-        if fits and key in line:
-            found = line[key]
+def limits(config: dict, study: str, size: str | None) -> dict:
+    """`minutes`, `memory` (GiB) and `cpus` of a cell's job: each of the last line of the
+    configuration's `limits` that fits and has it, else the usual one."""
+    found = DEFAULT_LIMITS | {"minutes": config[study]["time_limit"]}
+    for line in config["limits"]:
+        if study in line.get("study", [study]) and size in line.get("size", [size]):
+            found |= line
     return found
 
 
@@ -183,24 +182,18 @@ def job_resources(
     `gpu` counts GPUs. `minutes` are the program's own limit, `runtime` is the job's, in minutes,
     and `mem_mb` the host's memory in MB.
     """
-    minutes = limit(config["limits"], "minutes", config[study]["time_limit"], study, size)
-    found: dict[str, float | None] = {
-        "gpu": devices if hardware.device == "cuda" else 0,
-        "minutes": minutes,
-        "runtime": minutes,
-        "mem_mb": 0,
-    }
-    if hardware.by_jobs:
-        memory = limit(config["limits"], "memory", DEFAULT_LIMITS["memory"], study, size)
-        found |= {
-            "gpu": found["gpu"] or None,
-            "runtime": minutes + START_MINUTES,
-            "mem_mb": round(memory * 1024),
-        }
+    own = limits(config, study, size)
+    gpus_asked = devices if hardware.device == "cuda" else 0
     asked = hardware.asked
     flags = [asked.get("slurm_extra"), "--exclusive" if asked.get("exclusive") else None]
-    extra = " ".join(filter(None, flags)) or None
-    return found | {key: asked.get(key) for key in SLURM_KEYS} | {"slurm_extra": extra}
+    return {
+        **{key: asked.get(key) for key in SLURM_KEYS},
+        "slurm_extra": " ".join(filter(None, flags)) or None,
+        "gpu": (gpus_asked or None) if hardware.by_jobs else gpus_asked,
+        "minutes": own["minutes"],
+        "runtime": own["minutes"] + (START_MINUTES if hardware.by_jobs else 0),
+        "mem_mb": round(own["memory"] * 1024) if hardware.by_jobs else 0,
+    }
 
 
 def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> int:
@@ -208,8 +201,7 @@ def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> 
     it."""
     if hardware.here:
         return 1 if hardware.device == "cuda" else identity.usable_cores()
-    cpus = limit(config["limits"], "cpus", DEFAULT_LIMITS["cpus"], study, size)
-    return max(int(cpus), hardware.threads)
+    return max(int(limits(config, study, size)["cpus"]), hardware.threads)
 
 
 def asked_of_any(machines: list[Hardware]) -> list[str]:

@@ -3,14 +3,8 @@ change of the one before, and the asides."""
 
 from stepscope.axes import NEUTRAL, PLAIN_STEP
 from stepscope.config import ConfigError, own_models
-from stepscope.config.grid import Cell, Target, each_once
-from stepscope.config.model_cells import (
-    batch_path,
-    check_blocks,
-    check_size,
-    models_of,
-    timed_steps,
-)
+from stepscope.config.grid import Cell, Target, check_known, check_names, each_once
+from stepscope.config.model_cells import batch_path, check_blocks, models_of, timed_steps
 
 VARIED = ("compile", "checkpoint")  # what an aside may vary
 
@@ -20,25 +14,20 @@ def ladder_cells(target: Target) -> list[Cell]:
 
     Raises ConfigError for a place without its size, or an aside without its rung.
     """
-    config = target.config
-    usual = config["model"]["batch"]
-    models = models_of(config)
+    models = models_of(target.config)
     cells = []
     for place in target.settings["places"][target.device]:
         size = place["size"]
-        context = place["context"]
-        check_size(size, models, f"config key ladder.places.{target.device}")
-        batch = place.get("batch", usual)
+        check_known(size, models, f"config key ladder.places.{target.device}")
         spec = {
             **models[size],
-            "context": context,
-            "batch": batch,
+            "context": place["context"],
+            "batch": place.get("batch", target.config["model"]["batch"]),
             "variants": _variants_at(place, target, models),
             **timed_steps(target),
-            **target.common,
         }
-        place = f"{size}/ctx{context}{batch_path(spec, target)}"
-        cells.append(target.cell(place, spec, size))
+        folder = f"{size}/ctx{place['context']}{batch_path(spec, target)}"
+        cells.append(target.cell(folder, spec, size))
     return each_once(cells) + comparison_cells(target)
 
 
@@ -52,11 +41,8 @@ def comparison_cells(target: Target) -> list[Cell]:
     for place, names in enumerate(target.config["compare"]):
         key = f"config key compare.{place}"
         for name in names:
-            if name not in steps:
-                known = ", ".join(steps) or "none"
-                raise ConfigError(f"{key}: there is no step {name!r}; steps are: {known}")
-        if len(set(names)) < len(names):
-            raise ConfigError(f"{key}: a step is there twice; remove one")
+            check_known(name, steps, key, "step")
+        check_names(names, key)
         first = names[0]
         shared = {name: steps[first][name] for name in own_models.GIVEN}
         variants = []
@@ -68,7 +54,7 @@ def comparison_cells(target: Target) -> list[Cell]:
                 )
             after = {} if name == first else {"after": first}
             variants.append({"name": name, **variant, **after})
-        spec = {**shared, "variants": variants, **timed_steps(target), **target.common}
+        spec = {**shared, "variants": variants, **timed_steps(target)}
         whole = "+".join(names)
         folder = f"{whole}/ctx{shared['context']}{batch_path(shared, target)}"
         cells.append(target.cell(folder, spec, whole))
@@ -79,21 +65,17 @@ def _variants_at(place: dict, target: Target, models: dict[str, dict]) -> list[d
     """The variants of a place: all, or the rungs from the one on that it names, or its own; these
     without asides."""
     device = target.device
+    key = f"config key ladder.places.{device}"
     if "rungs" in place:
-        return rungs_of(
-            place["rungs"], f"config key ladder.places.{device}: {place['size']}: rungs"
-        )
+        return rungs_of(place["rungs"], f"{key}: {place['size']}: rungs")
     rungs = rungs_of(target.settings["rungs"][device], f"config key ladder.rungs.{device}")
     if "start" not in place:
         return rungs + _asides_at(place["size"], target, rungs, models)
     names = [rung["name"] for rung in rungs]
-    if place["start"] not in names:
-        raise ConfigError(
-            f"config key ladder.places.{device}: start: there is no rung {place['start']!r}; the"
-            f" rungs are {', '.join(names)}"
-        )
+    check_known(place["start"], names, f"{key}: start", "rung")
     first, *rest = rungs[names.index(place["start"]) :]
-    return [{key: value for key, value in first.items() if key != "after"}, *rest]
+    first.pop("after", None)
+    return [first, *rest]
 
 
 def rungs_of(changes: list[dict], key: str) -> list[dict]:
@@ -106,10 +88,9 @@ def rungs_of(changes: list[dict], key: str) -> list[dict]:
     options = {"precision": PLAIN_STEP["precision"]}
     for change in changes:
         options = options | change
-        name = _name(change)
-        if name in [rung["name"] for rung in rungs]:
-            raise ConfigError(f"{key}: there are two rungs {name}; remove one")
-        rungs.append(_variant(name, options, rungs[-1]["name"] if rungs else None))
+        after = rungs[-1]["name"] if rungs else None
+        rungs.append(_variant(_name(change), options, after))
+    check_names([rung["name"] for rung in rungs], key)
     return rungs
 
 
@@ -124,17 +105,14 @@ def _asides_at(size: str, target: Target, rungs: list[dict], models: dict[str, d
     found: dict[str, dict] = {}
     for aside in target.settings["asides"][target.device]:
         after = aside["after"]
-        if after not in of_rung:
-            raise ConfigError(
-                f"{key}: there is no rung {after!r}; the rungs are {', '.join(of_rung)}"
-            )
+        check_known(after, of_rung, key, "rung")
         if not {*VARIED, "together"} & set(aside):
             raise ConfigError(
                 f"{key}: the aside of {after} varies nothing; give it compile, checkpoint or"
                 " together"
             )
         for other in aside.get("size", []):
-            check_size(other, models, key)
+            check_known(other, models, key)
         if size not in aside.get("size", [size]):
             continue
         changes = [aside["together"]] if "together" in aside else []

@@ -1,17 +1,17 @@
 """Cells that run the model: one for each point of size x context x precision and the options."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
 from stepscope.axes import BUILT, NEUTRAL
 from stepscope.config import Complaints, ConfigError, own_models, recordings
-from stepscope.config.grid import Cell, Target, each_once, options_path, points
+from stepscope.config.grid import Cell, Target, check_known, each_once, named, options_path, points
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.model.shape import ModelShape
 
 # In this order in a command, whatever the configuration's.
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")
+BYTES = 256  # different tokens of the learning study, and the least of its vocabulary
 # In this order in a cell's path.
 AXES = (
     "size",
@@ -38,11 +38,12 @@ def timing_cells(target: Target) -> list[Cell]:
 def parallel_cells(target: Target) -> list[Cell]:
     """The cells of the grid of several devices, in the configuration's order; not those that ask
     for more GPUs than the machine has."""
-    strategies = target.settings["strategies"][target.device]
-    variants = [{"name": strategy_name(one)} | one for one in strategies]
+    variants = strategies(target.settings, target.device)
     cells = training_cells(target, {"variants": variants} | timed_steps(target))
-    most = target.gpus if target.device == "cuda" else None
-    return [cell for cell in cells if most is None or cell.spec.get("devices", 1) <= most]
+    machine = target.machine
+    if machine.device == "cpu" or not machine.measured:
+        return cells
+    return [cell for cell in cells if cell.spec.get("devices", 1) <= machine.gpus]
 
 
 def learning_cells(target: Target) -> list[Cell]:
@@ -52,19 +53,32 @@ def learning_cells(target: Target) -> list[Cell]:
     by itself.
     """
     sizes_alone = replace(target, config=target.config | {"models": {}})
-    variants = [{"name": learner_name(one)} | one for one in target.settings["variants"]]
-    settings = {"vocab_size": 256, "variants": variants}
+    settings = {"vocab_size": BYTES, "variants": learners(target.settings)}
     return training_cells(sizes_alone, settings | of_device(target, "processes", "steps"))
 
 
-def learner_name(variant: dict) -> str:
+def learners(settings: dict) -> list[dict]:
+    """The variants of the learning study by its settings. Raises ConfigError for equal names."""
+    return named(settings["variants"], _learner, "config key learning.variants")
+
+
+def strategies(settings: dict, device: str) -> list[dict]:
+    """The variants of several devices by their study's settings. Raises ConfigError likewise."""
+    key = f"config key parallel.strategies.{device}"
+    return named(settings["strategies"][device], _strategy, key)
+
+
+def _learner(variant: dict) -> str:
     """What a variant of the learning study is called: `bf16`, `fp16-scaled`."""
-    chosen = {key: value for key, value in variant.items() if value is not False}
-    values = ["scaled" if key == "scaled" else str(value) for key, value in chosen.items()]
-    return "-".join(values)
+    values = [
+        "scaled" if value is True else str(value)
+        for value in variant.values()
+        if value is not False
+    ]
+    return "-".join(values) or "plain"
 
 
-def strategy_name(strategy: dict) -> str:
+def _strategy(strategy: dict) -> str:
     """What a variant of several devices is called: `overlapped`, `overlapped-ctas=8`."""
     changed = [f"{key}={value}" for key, value in strategy.items() if key != "strategy"]
     return "-".join([strategy["strategy"], *changed])
@@ -90,9 +104,8 @@ def step_cells(target: Target, settings: dict) -> list[Cell]:
     """A cell of the study for each step of one's own."""
     found = []
     for name, step in own_models.steps(target.config).items():
-        spec = {**step, **settings, **target.common}
         place = f"{name}/ctx{step['context']}/{BUILT}{batch_path(step, target)}"
-        found.append(target.cell(place, spec, name))
+        found.append(target.cell(place, step | settings, name))
     return found
 
 
@@ -139,13 +152,13 @@ def training_cells(target: Target, settings: dict) -> list[Cell]:
     cells: list[Cell] = []
     wrong = Complaints()
     for place, entry in enumerate(target.settings["grid"][target.device]):
-        key = f"config key {target.study}.grid.{target.device}.{place}"
+        key = f"config key {target.study.name}.grid.{target.device}.{place}"
         for axis in entry:
-            if axis not in target.axes:
+            if axis not in target.study.axes:
                 wrong.note(f"{key}: its cells have no {axis}; remove it")
-        for point in points(entry, target.axes):
+        for point in points(entry, target.study.axes):
             with wrong.noted():
-                check_size(point["size"], models, key)
+                check_known(point["size"], models, key)
                 cells.append(_cell(target, point, models[point["size"]], settings, key))
     wrong.tell()
     return each_once(cells)
@@ -166,8 +179,7 @@ def _cell(target: Target, point: dict, model: dict, settings: dict, key: str) ->
         "batch": batch,
         "precision": precision,
         **settings,
-        **target.common,
-        **recordings.in_spec(target.study, options),
+        **recordings.in_spec(target.study.name, options),
     }
     return target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size)
 
@@ -221,12 +233,3 @@ def models_of(config: dict) -> dict[str, dict]:
             raise ConfigError(f"config key sizes.{name}: {error}") from None
         result[name] = {key: own[key] for key in SHAPE} | own
     return result | own_models.specs(config)
-
-
-def check_size(name: str, known: Iterable[str], key: str) -> None:
-    """Raise ConfigError for a name that is not among those known of sizes and own models."""
-    if name not in known:
-        raise ConfigError(
-            f"{key}: there is no size {name!r}; add it to the configuration, or choose from"
-            f" {', '.join(known)}"
-        )

@@ -3,8 +3,8 @@
 
 from stepscope.axes import FULL
 from stepscope.config import ConfigError
-from stepscope.config.grid import Cell, Target, each_once, options_path, points
-from stepscope.config.model_cells import SHAPE, check_size, of_device, timed_steps
+from stepscope.config.grid import Cell, Target, check_known, each_once, options_path, points
+from stepscope.config.model_cells import SHAPE, of_device, timed_steps
 
 ATTENTION_AXES = ("d_head", "precision", "mask", "batch", "key_value_heads", "keys", "window")
 ATTENTION_BATCH = 8  # the default, which no path names
@@ -18,7 +18,7 @@ def attention_cells(target: Target) -> list[Cell]:
     """
     result = []
     for entry in target.settings["grid"][target.device]:
-        for point in points(entry, target.axes):
+        for point in points(entry, target.study.axes):
             shape = _shape(entry, point, f"config key attention.grid.{target.device}")
             spec = {
                 "variants": [{"name": name} for name in entry["implementation"]],
@@ -27,7 +27,6 @@ def attention_cells(target: Target) -> list[Cell]:
                 **shape,
                 "precision": point["precision"],
                 **timed_steps(target),
-                **target.common,
             }
             usual = "batch", ATTENTION_BATCH
             options = dict(option for option in shape.items() if option != usual)
@@ -88,7 +87,6 @@ def ceilings_cells(target: Target) -> list[Cell]:
         **of_device(target, "processes", "warmup"),
         "steps": settings["steps"],
         "max_seconds": settings["seconds"],
-        **target.common,
     }
     return each_once(
         target.cell(f"{part['operation']}/{part['precision']}", part | until) for part in parts
@@ -102,7 +100,7 @@ def precision_cells(target: Target) -> list[Cell]:
     """
     study = target.settings
     config = target.config
-    check_size(study["size"], config["sizes"], "config key precision.size")
+    check_known(study["size"], config["sizes"], "config key precision.size")
     model = {
         **{key: config["sizes"][study["size"]][key] for key in SHAPE},
         "vocab_size": config["model"]["vocab_size"],
@@ -112,6 +110,6 @@ def precision_cells(target: Target) -> list[Cell]:
     cells = []
     for probe in study["probes"]:
         own = model if probe in ("autocast", "products") else {}
-        spec = {"probe": probe, "precision": "fp32", **own, **target.common}
+        spec = {"probe": probe, "precision": "fp32", **own}
         cells.append(target.cell(probe, spec, study["size"] if own else None))
     return cells

@@ -7,6 +7,7 @@ that builds them, stepscope.model.own, is loaded by name, so that no other cell 
 """
 
 import ast
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -135,8 +136,8 @@ def _packages_of(reference: str) -> tuple[str, ...]:
     own: set[str] = set()
     for path in _files(reference):
         own.add(path.parent.name if path.name == "__init__.py" else path.stem)
-        if tree := _tree(path):
-            names |= {name for name in imported(tree) if "." not in name}
+        _, imports = _read(path)
+        names |= {name for name in imports if "." not in name}
     others = names - {"torch", "triton", "stepscope"} - own - sys.stdlib_module_names
     return tuple(PACKAGE + name for name in sorted(others))
 
@@ -162,20 +163,16 @@ def _digest(reference: str) -> str:
     """Of the files, each under its name: where the folder stands does not count."""
     total = hashlib.sha256()
     for path in sorted(_files(reference)):
-        total.update(f"{path.name}\0{_content(path)}\0".encode())
+        total.update(f"{path.name}\0{_read(path)[0]}\0".encode())
     return total.hexdigest()
 
 
-def _content(path: Path) -> str:
-    """A file of Python as parsed code, without comments and docstrings; any other as its bytes."""
+def _read(path: Path) -> tuple[str, tuple[str, ...]]:
+    """(digest, what it imports) of a file: of Python as parsed code, without comments and
+    docstrings. Of any other, and of one that cannot be parsed, as its cell will say, its bytes
+    count, and it imports nothing."""
     content = path.read_bytes()
-    return source_digest(content) if _tree(path) else hashlib.sha256(content).hexdigest()
-
-
-def _tree(path: Path) -> ast.Module | None:
-    """A file of Python as parsed code; None of any other, and of one that cannot be parsed, as its
-    cell will say."""
-    try:
-        return ast.parse(path.read_bytes()) if path.suffix == ".py" else None
-    except (SyntaxError, ValueError):
-        return None
+    if path.suffix == ".py":
+        with contextlib.suppress(SyntaxError, ValueError):
+            return source_digest(content), imported(ast.parse(content))
+    return hashlib.sha256(content).hexdigest(), ()

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stepscope.config import Complaints, ConfigError, own_models
-from stepscope.config.code_digest import SCRIPTS, Sources, modules_of
-from stepscope.config.grid import Cell, command_of
-from stepscope.config.studies import Study
+from stepscope.config.code_digest import SCRIPTS, Sources, modules_of, packages_of
+from stepscope.config.grid import Cell, Study, command_of
 from stepscope.machine import identity
 from stepscope.machine.labels import Hardware
 
-PLAN_VERSION = 3
+PLAN_VERSION = 4
 
 MOST_CELLS = 2000  # of all studies and machines: Snakemake takes a minute to plan as many
 
@@ -70,9 +69,7 @@ class Registry:
         wrong.tell()
 
     def _planned(self, study: Study, one: Hardware) -> list[Cell]:
-        cells = study.cells(
-            self.config, one.device, one.label, one.threads, one.gpus if one.measured else None
-        )
+        cells = study.cells(self.config, one)
         if not one.measured:
             for part in ["record.json", "analysis"] if study.analysis else ["record.json"]:
                 cells = [cell for cell in cells if (self.results / cell.name / part).exists()]
@@ -110,8 +107,8 @@ class Registry:
         return json.dumps(found, sort_keys=True)
 
     def _identified(self, study: str, label: str, packages: tuple[str, ...] = ()) -> dict | None:
-        """The machine at hand with a study's tools, and the packages that a model of one's own
-        imports; None of another machine."""
+        """The machine at hand with a study's tools and a cell's packages; None of another
+        machine."""
         one = self.machines[label]
         if not one.here:
             return None
@@ -119,7 +116,9 @@ class Registry:
         return identity.identity(one.device, tools, self._packages)
 
     def _packages_of(self, cell: Cell) -> tuple[str, ...]:
-        return own_models.packages_of(cell.spec) if self._reads_model(cell) else ()
+        """Those whose versions count for a cell."""
+        own = own_models.packages_of(cell.spec) if self._reads_model(cell) else ()
+        return (*packages_of(cell.spec), *own)
 
     def names(self, study: str | None = None) -> list[str]:
         """The name of each cell of a study, or of all, in the grid's order."""
@@ -148,11 +147,8 @@ class Registry:
 
     @functools.cached_property
     def plan(self) -> str:
-        """JSON: the machines; and for each study what identifies them, and its cells.
-
-        Of a cell: name, size, spec, code, command, and the machine where its model asks more of it
-        than the study does. An identity is null where the records have to say it.
-        """
+        """JSON: the machines, and the cells of each study, with name, size, spec, code and
+        command."""
         machines = {
             label: {"device": one.device, "how": _how(one), "expect": one.expect}
             for label, one in self.machines.items()
@@ -161,14 +157,12 @@ class Registry:
             "schema_version": PLAN_VERSION,
             "preset": self.config["preset"],
             "machines": machines,
-            "studies": {study: self._plan_of(study) for study in self.studies},
+            "studies": {
+                study: {"cells": [self._entry(cell) for cell in cells]}
+                for study, cells in self.studies.items()
+            },
         }
         return json.dumps(planned, sort_keys=True)
-
-    def _plan_of(self, study: str) -> dict:
-        identities = {label: self._identity(study, label) for label in self.machines}
-        cells = [self._entry(cell) for cell in self.studies[study]]
-        return {"machine": identities, "cells": cells}
 
     def _entry(self, cell: Cell) -> dict:
         entry = {
@@ -178,8 +172,6 @@ class Registry:
             "code": self.code(cell),
             "command": command_of(cell.program, cell.spec),
         }
-        if packages := self._packages_of(cell):
-            entry["machine"] = self._identity(cell.study, cell.label, packages)
         if not self.machines[cell.label].measured:
             # A copy that is put in its place may be older than the tables made of it, so that no
             # time stamp tells.

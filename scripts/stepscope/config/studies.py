@@ -1,61 +1,7 @@
 """The table of studies: a row says what a study is, and everything that lists studies reads it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from stepscope.config import ladder_cells, model_cells, operation_cells, profilers
-from stepscope.config.grid import Cell, Target
-
-
-@dataclass(frozen=True, kw_only=True)
-class Study:
-    """One kind of measurement.
-
-    name: its key in the configuration, and the folder of its cells.
-    program: the rule that measures a cell, and its file in scripts/.
-    axes: what an entry of its grid may name. A study with `size` among them runs the model.
-    expand: from the configuration to its cells.
-    samples_are_series: whether its samples are times, which become series, and by which two
-        versions of the code can be compared; else a module of results/ makes its tables, of records
-        or of analyses.
-    start_seconds: what a process takes on a GPU besides its steps; a rough figure, for the plan.
-    variant_seconds: the same, of each variant and length.
-    analysis: the rule and the program that take a cell's raw output apart, where it has any.
-    tools: the programs that a cell uses on a device. It is stale when one appears or changes.
-    """
-
-    name: str
-    program: str
-    axes: tuple[str, ...]
-    expand: Callable[[Target], list[Cell]]
-    samples_are_series: bool = False
-    start_seconds: float
-    variant_seconds: float = 0
-    analysis: str | None = None
-    tools: Callable[[str], tuple[str, ...]] = lambda device: ()
-
-    @property
-    def file(self) -> str:
-        """The name of its program's file."""
-        return f"{self.program}.py"
-
-    def cells(
-        self, config: dict, device: str, hardware: str, threads: int, gpus: int | None = None
-    ) -> list[Cell]:
-        """The cells for a machine, in the configuration's order. Raises ConfigError for a grid that
-        is wrong."""
-        target = Target(
-            study=self.name,
-            program=self.file,
-            axes=self.axes,
-            config=config,
-            device=device,
-            hardware=hardware,
-            threads=threads,
-            gpus=gpus,
-        )
-        return self.expand(target)
-
+from stepscope.config.grid import Study
 
 TIMING = Study(
     name="timing",

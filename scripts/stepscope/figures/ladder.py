@@ -14,6 +14,7 @@ from stepscope.results.tables import Tables, where
 
 BROKEN = 1.6  # a bar that is as many times as long as all others is cut
 MOST_PLACES = 3
+TODAYS = 3  # rungs, at least, of a ladder that page one begins with
 VARIANT = ["cell", "variant"]
 ABOUT = ["after", "is_aside", "label", "changed"]  # of each variant
 STATUS = {"oom": "out of memory"}
@@ -39,18 +40,21 @@ def rungs(tables: Tables) -> pd.DataFrame:
 
 
 def climbed(tables: Tables) -> pd.DataFrame:
-    """The rungs of the largest places, the largest first, but for checkpoints; not of a place whose
-    ladder starts later than the longest one."""
+    """The rungs of places, but for checkpoints: the longest ladder that begins with several changes
+    at once, as people run the step, then the largest that begin where the longest of all does."""
     every = rungs(tables)
     steps = every[every["changed"] != "checkpoint"]
     measured = steps.dropna(subset="median")
     if measured.empty:
         return measured
 
-    longest = steps[steps["cell"] == measured["cell"].mode()[0]]
-    begins_alike = steps["variant"] == longest["variant"].iloc[0]
-    whole = measured[measured["cell"].isin(steps.loc[begins_alike, "cell"])]
-    cells = places.in_order(tables, whole)["cell"].unique()
+    firsts = steps.groupby("cell")["variant"].first()
+    counts = measured["cell"].value_counts()
+    begins_alike = firsts == firsts[measured["cell"].mode()[0]]
+    is_todays = firsts.str.contains("+", regex=False) & (counts.reindex(firsts.index) >= TODAYS)
+    todays = counts[firsts.index[is_todays]].nlargest(1).index
+    whole = measured[measured["cell"].isin(firsts.index[begins_alike].difference(todays))]
+    cells = [*places.in_order(tables, whole)["cell"].unique(), *todays]
     return pd.concat([steps[steps["cell"] == cell] for cell in cells[: -MOST_PLACES - 1 : -1]])
 
 

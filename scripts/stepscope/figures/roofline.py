@@ -98,8 +98,9 @@ def _parts(panel: Axes, own: pd.DataFrame, scale: float, copy: float, most: floa
         labels: list[marks.End] = []
         right = near["x"].max() * 1.25
         top = min(right * copy, most) / scale
-        for of, row in near.sort_values("y", ascending=False).iterrows():
-            name = str(of)
+        ordered = near.sort_values("y", ascending=False)
+        for row in ordered.reset_index().to_dict("records"):
+            name = row["part"]
             kind = KINDS.get(name, "elementwise" if row["x"] < 10 else "matmul")
             colour = colours.of("category", kind)
             look = {"markersize": row["markersize"], "alpha": 0.6, "markeredgewidth": 0}

@@ -47,7 +47,7 @@ def categories(tables: Tables) -> Figure | None:
     cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]
     key = colours.key("category", set(rows.loc[rows["time"] > 0, "category"]))
     rows = rows.assign(panel=rows["phase"].map(PASSES), ms=1e3 * rows["time"])
-    widths = rows.pivot_table("ms", "cell", ["panel", "category"], "sum").reindex(cells["cell"])
+
     names = list(dict.fromkeys(PASSES.values()))
     subject = "time a step of the profiled steps"
 
@@ -62,8 +62,9 @@ def categories(tables: Tables) -> Figure | None:
     )
 
     for panel, name in zip(panels, names, strict=True):
-        of_pass = widths.get(name, widths.iloc[:, :0])
-        marks.keyed_bars(panel, of_pass, key, places.names(cells))
+        of_pass = where(rows, panel=name).pivot_table("ms", "cell", "category", "sum")
+        widths = of_pass.reindex(cells["cell"])
+        marks.keyed_bars(panel, widths, key, places.names(cells))
         panel.set(title=name, xlabel="ms")
 
     longest = max(panel.dataLim.x1 for panel in panels if panel.patches)
@@ -187,7 +188,7 @@ def _top(tables: Tables, cells: pd.DataFrame, rung: dict) -> Step | None:
     alike = where(cells, precision=rung["precision"])
     options = alike.set_index("cell")["options"]
     changes = options[~options.str.contains(ASIDE)].str.count("=")
-    return profiled(tables, changes.idxmax(), rung) if changes.any() else None
+    return profiled(tables, str(changes.idxmax()), rung) if changes.any() else None
 
 
 def waterfall(tables: Tables) -> Figure | None:

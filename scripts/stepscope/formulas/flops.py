@@ -99,4 +99,9 @@ def visible_pairs(queries: int, keys: int, mask: str, window: int | None = None)
 
 def _clipped_sum(first: int, count: int, most: int) -> int:
     """The sum of min(max(x, 0), most) for x = first ... first + count - 1."""
-    return sum(min(max(number, 0), most) for number in range(first, first + count))
+
+    def up_to(last: int) -> int:
+        inside = min(max(last, 0), most)
+        return inside * (inside + 1) // 2 + max(last - most, 0) * most
+
+    return up_to(first + count - 1) - up_to(first - 1)

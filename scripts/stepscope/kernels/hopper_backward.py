@@ -432,7 +432,8 @@ def _differentiate(
     k_tile = tile_at(k_tiles, group)
     if REST:
         v_tile.slice(0, PART, 1).store(d_v_sum.to(dtype))
-        v_tile.slice(PART, REST, 1).store(d_v_rest.to(dtype))  # type: ignore[attr-defined]  # a tile
+        narrow_rest = d_v_rest.to(dtype)  # type: ignore[attr-defined]  # with a rest no number
+        v_tile.slice(PART, REST, 1).store(narrow_rest)
         k_tile.slice(0, PART, 1).store((d_k_sum * scale).to(dtype))
         k_tile.slice(PART, REST, 1).store((d_k_rest * scale).to(dtype))
     else:

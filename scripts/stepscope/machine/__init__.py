@@ -1,6 +1,7 @@
 """The machine at hand and the machines of a run: identity, GPUs, cores, locks, labels, Slurm.
 Standard library only."""
 
+import subprocess
 from pathlib import Path
 
 
@@ -10,3 +11,19 @@ def told(path: Path) -> str:
         return path.read_text(errors="replace")
     except OSError:
         return ""
+
+
+def answered(*command: str, folder: Path | None = None) -> str | None:
+    """What a program prints; None if it fails, is not there, or takes longer than a minute."""
+    try:
+        ended = subprocess.run(
+            command,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return ended.stdout if ended.returncode == 0 else None

@@ -9,12 +9,10 @@ import importlib.metadata
 import importlib.util
 import os
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
-from stepscope.machine import gpus, told
+from stepscope.machine import answered, gpus, told
 
 PROC = Path("/proc")
 NO_GPU = "device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu"
@@ -77,13 +75,10 @@ def package_version(name: str) -> str | None:
 
 @functools.cache
 def tool_version(name: str) -> str | None:
-    """First line that `name --version` prints; None if the program is not on the PATH."""
-    if shutil.which(name) is None:
-        return None
-    shown = subprocess.run(
-        [name, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
-    )
-    return next(iter((shown.stdout or shown.stderr).splitlines()), "").strip()
+    """First line that `name --version` prints; None if the program is not on the PATH, or
+    fails."""
+    said = answered(name, "--version")
+    return said and said.splitlines()[0].strip()
 
 
 def choose_device(wanted: str) -> str:

@@ -3,9 +3,9 @@ is wrong."""
 
 import getpass
 import re
-import subprocess
 from pathlib import Path
 
+from stepscope.machine import answered
 from stepscope.machine.arrival import BY_JOBS
 from stepscope.machine.labels import Hardware
 
@@ -20,7 +20,7 @@ def complaint(machines: list[Hardware], folder: Path, settings) -> str | None:
     # without settings of Slurm's plugin this run submits nothing
     if not hasattr(settings, "status_command"):
         return f"config key hardware.{label}: {BY_JOBS}"
-    if _run("sinfo", "--noheader") is None:
+    if answered("sinfo", "--noheader") is None:
         return (
             "Slurm does not answer here (sinfo fails); run where it does, on a login node of the"
             " cluster"
@@ -35,14 +35,14 @@ def unseen_end(settings) -> str | None:
     squeue shows an ended job for MinJobAge seconds. Where those are fewer than three pauses, the
     plugin asks sacct.
     """
-    settings_there = _run("scontrol", "show", "config") or ""
+    settings_there = answered("scontrol", "show", "config") or ""
     shown = re.search(r"^MinJobAge\s*=\s*(\d+)", settings_there, re.MULTILINE)
     if shown is None:
         return None
     age = int(shown[1])
     pauses = 3 * settings.init_seconds_before_status_checks
     by_sacct = settings.status_command == "sacct" or age < pauses
-    if by_sacct and _run("sacct", "-X", "--noheader") is None:
+    if by_sacct and answered("sacct", "-X", "--noheader") is None:
         return (
             f"sacct does not answer here, and Slurm forgets a job {age} s after its end"
             " (MinJobAge); leave slurm-status-command as it is, and ask the site to set MinJobAge"
@@ -80,7 +80,7 @@ def wrong_partition(machines: list[Hardware]) -> str | None:
 
 def wrong_gpu_model(machines: list[Hardware]) -> str | None:
     """A type of GPU that no node has. Not asked where nodes have GPUs without a type."""
-    listed = _run("sinfo", "--all", "--noheader", "--format=%G") or ""
+    listed = answered("sinfo", "--all", "--noheader", "--format=%G") or ""
     known = re.findall(r"gpu:([A-Za-z][^:,(\s]*)", listed)
     return _wrong(machines, "gpu_model", "type of GPU", known)
 
@@ -122,15 +122,4 @@ def _wrong(machines: list[Hardware], key: str, what: str, known: list[str]) -> s
 def _lines(*command: str) -> list[str]:
     """Lines that a program of Slurm prints; none if it fails or is not there, which sbatch then
     complains of."""
-    return [line for line in (_run(*command) or "").splitlines() if line.strip()]
-
-
-def _run(*command: str) -> str | None:
-    """What a program prints; None if it fails or is not there."""
-    try:
-        ended = subprocess.run(
-            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return ended.stdout if ended.returncode == 0 else None
+    return [line for line in (answered(*command) or "").splitlines() if line.strip()]

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS, LOWER_RIGHT
 from stepscope.measure import memory, precision, steps
-from stepscope.measure.clock import time_queued
-from stepscope.measure.found import Found, Outcome, Place
+from stepscope.measure.clock import Clock, time_queued
+from stepscope.measure.found import Call, Found, Outcome, Place
 from stepscope.measure.models import Unsupported
 from stepscope.measure.samples import PhaseTimes, Step, take_turns
 from stepscope.measure.steps import caught
@@ -69,9 +69,16 @@ class _Process(steps.Process):
                 self._functions[name] = function(name, self._device)
             if not outcome.is_ok:
                 self._gone[name, "forward"] = outcome
-        self._flush = _flusher(self._device)
+        self._time = _timer(self._clock, self._device)
         self._after_forward = 0  # bytes that were allocated before the last backward pass
-        _open_libraries(self._device)
+        mask = spec.get("mask", FULL)
+        self._is_causal = mask != FULL
+        # Only what is asked for: compiled code looks at each argument anew.
+        self._more = {"window": spec["window"]} if "window" in spec else {}
+        if mask == LOWER_RIGHT:
+            self._more["lower_right"] = True
+        if self._device == "cuda":
+            _open_libraries()
 
     def measure(self, length: int, direction: str) -> None:
         """All implementations at one length and in one direction."""
@@ -79,7 +86,7 @@ class _Process(steps.Process):
         inputs: list[Tensor] = []
         with caught() as full:
             inputs = _inputs(self._spec, length)
-        outcomes: dict[str, Outcome] = {}
+        outcomes = {}
         turns: dict[str, Callable[[int], None]] = {}
         for name in self._names:
             outcome = self._expected(name, direction) if full.is_ok else full
@@ -91,8 +98,8 @@ class _Process(steps.Process):
                 self._warm_up(name, step, inputs, place)
                 turns[name] = partial(self._turn, name, step, place, outcome)
             memory.release(self._device)
-            if outcome.status == "oom" and direction == "backward":
-                self._kept(name, inputs, place)
+            if outcome.status == "oom" and self._after_forward:
+                self._note_sizes(name, {}, *self._at_rest(inputs), place)
         take_turns(turns, self._budget)
         if self._device == "cuda" and length == min(self._spec["lengths"]):
             self._host([name for name in turns if outcomes[name].is_ok], inputs, place)
@@ -106,8 +113,8 @@ class _Process(steps.Process):
 
     def _expected(self, name: str, direction: str) -> Outcome:
         """What shorter sequences of an implementation, or its forward passes, leave to expect."""
-        of_forward = self._gone.get((name, "forward"))
-        return self._gone.get((name, direction)) or of_forward or Outcome()
+        known = [self._gone.get((name, each)) for each in (direction, "forward")]
+        return next(filter(None, known), Outcome())
 
     def _warm_up(self, name: str, step: Step, inputs: list[Tensor], place: Place) -> None:
         """The first passes, and in the last of them the memory that the implementation takes beside
@@ -121,17 +128,17 @@ class _Process(steps.Process):
         memory.reset_peaks(self._device)
         self._samples.run(name, step, warmup=True, **place)
         taken = memory.peaks(self._device, before)
-        if place["direction"] == "backward":
-            taken["before_backward"] = self._after_forward - before["peak_allocated"]
-        with_inputs = {quantity: size + of_inputs for quantity, size in taken.items()}
-        self.found.sizes(name, with_inputs, **place)
+        self._note_sizes(name, taken, of_inputs, before, place)
 
-    def _kept(self, name: str, inputs: list[Tensor], place: Place) -> None:
-        """What was allocated before a backward pass that ran out of memory, if it came so far."""
-        of_inputs, before = self._at_rest(inputs)
+    def _note_sizes(
+        self, name: str, taken: dict[str, int], of_inputs: int, before: dict[str, int], place: Place
+    ) -> None:
+        """Note what a pass took, with its inputs; of a backward pass also what was allocated before
+        it, be it that it ran out of memory."""
         if self._after_forward:
-            taken = self._after_forward - before["peak_allocated"]
-            self.found.sizes(name, {"before_backward": taken + of_inputs}, **place)
+            taken["before_backward"] = self._after_forward - before["peak_allocated"]
+        sizes = {quantity: size + of_inputs for quantity, size in taken.items()}
+        self.found.sizes(name, sizes, **place)
 
     def _at_rest(self, inputs: list[Tensor]) -> tuple[int, dict[str, int]]:
         """(bytes of the inputs, what is held) without gradients or anything in between."""
@@ -160,20 +167,8 @@ class _Process(steps.Process):
         gradient = torch.randn_like(result)
         return [(direction, self._time(lambda: result.backward(gradient)))]
 
-    def _time(self, work: Callable[[], object]) -> float:
-        if self._device == "cuda":
-            return time_queued(work, self._flush)
-        return self._clock.time(work)
-
     def _attend(self, name: str, inputs: list[Tensor]) -> Tensor:
-        mask = self._spec.get("mask", FULL)
-        # Only what is asked for: compiled code looks at each argument anew.
-        more: dict[str, object] = {}
-        if "window" in self._spec:
-            more["window"] = self._spec["window"]
-        if mask == LOWER_RIGHT:
-            more["lower_right"] = True
-        return self._functions[name](*inputs, mask != FULL, **more)
+        return self._functions[name](*inputs, self._is_causal, **self._more)
 
     def _host(self, names: list[str], inputs: list[Tensor], place: Place) -> None:
         """How long a call keeps the host busy: a forward pass, or for `backward` both passes."""
@@ -252,21 +247,19 @@ def _inputs(spec: dict, length: int) -> list[Tensor]:
     return made
 
 
-def _flusher(device: str) -> Callable[[], object]:
-    """Overwrites a GPU's L2 cache, twice over; nothing on a CPU."""
+def _timer(clock: Clock, device: str) -> Callable[[Call], float]:
+    """What times a pass in seconds: on a GPU after its L2 cache was overwritten, twice over."""
     if device == "cpu":
-        return lambda: None
+        return clock.time
     size = torch.cuda.get_device_properties().L2_cache_size
     buffer = torch.empty(2 * max(size, 2**20), dtype=torch.uint8, device=device)
-    return buffer.zero_
+    return partial(time_queued, before=buffer.zero_)
 
 
-def _open_libraries(device: str) -> None:
+def _open_libraries() -> None:
     """A small product, forward and backward, so that cuBLAS takes its workspaces before memory is
     counted."""
-    if device == "cpu":
-        return
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         for shape in ((16, 16), (2, 16, 16)):
-            small = torch.zeros(shape, device=device, dtype=dtype, requires_grad=True)
+            small = torch.zeros(shape, device="cuda", dtype=dtype, requires_grad=True)
             (small @ small).sum().backward()

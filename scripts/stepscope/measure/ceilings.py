@@ -9,14 +9,13 @@ half counts.
 import itertools
 import statistics
 import time
-from collections.abc import Callable
 from functools import partial
 
 import torch
 
 from stepscope.measure import precision
 from stepscope.measure.clock import time_in_a_row
-from stepscope.measure.found import Found
+from stepscope.measure.found import Call, Found
 from stepscope.measure.samples import Samples
 from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
@@ -31,7 +30,6 @@ ELEMENT = 4  # bytes of fp32, which is copied
 def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
     """Bursts, then the sustained series; `oom` where the operands do not fit."""
     samples = Samples(telemetry, process)
-    found = Found(process, samples.rows)
     reason = precision.unsupported(spec["precision"], spec["device"]) or _wrong_order(spec)
     if reason:
         outcome = Outcome("unsupported", reason)
@@ -40,8 +38,8 @@ def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
             precision.configure(spec["precision"])
             _both(operation(spec), spec, samples)
     for kind in KINDS:
-        found.status(kind, outcome)
-    return found
+        samples.found.status(kind, outcome)
+    return samples.found
 
 
 def _wrong_order(spec: dict) -> str | None:
@@ -52,7 +50,7 @@ def _wrong_order(spec: dict) -> str | None:
     return f"{name} needs an order that is a multiple of {multiple}" if is_wrong else None
 
 
-def _both(run: Callable[[], object], spec: dict, samples: Samples) -> None:
+def _both(run: Call, spec: dict, samples: Samples) -> None:
     def note(times: list[float], kind: str, warmup: bool = False) -> None:
         for seconds in times:
             samples.add(kind, spec["operation"], seconds, kind=kind, warmup=warmup)
@@ -69,7 +67,7 @@ def _both(run: Callable[[], object], spec: dict, samples: Samples) -> None:
         note([statistics.fmean(timed())], "sustained", warmup=passed < spec["max_seconds"] / 2)
 
 
-def _times(run: Callable[[], object], count: int, device: str) -> list[float]:
+def _times(run: Call, count: int, device: str) -> list[float]:
     """Seconds of each of so many operations in a row: on a GPU between events, since all are in its
     queue at once."""
     if device == "cpu":
@@ -81,7 +79,7 @@ def _times(run: Callable[[], object], count: int, device: str) -> list[float]:
     return time_in_a_row(run, count)
 
 
-def operation(spec: dict) -> Callable[[], object]:
+def operation(spec: dict) -> Call:
     """The product of two random matrices (order, order), or the copy of one random tensor into
     another.
 

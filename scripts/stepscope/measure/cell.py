@@ -15,11 +15,12 @@ from functools import partial
 from pathlib import Path
 
 from stepscope import files
-from stepscope.config.code_digest import Sources, modules_of
+from stepscope.config import own_models
+from stepscope.config.code_digest import Sources, modules_of, packages_of
 from stepscope.config.flags import Settings
 from stepscope.config.grid import command_of
 from stepscope.machine import gpus, identity, locks, process
-from stepscope.measure import printing, processes, record, scratch
+from stepscope.measure import own_cell, printing, processes, record, scratch
 from stepscope.measure.found import BESIDE, Found, rows_of, summary
 from stepscope.measure.telemetry import Telemetry
 
@@ -48,15 +49,23 @@ class Measurement(contextlib.AbstractContextManager):
     ):
         self.spec = spec
         self._settings = settings
-        self._tools = tools
         self._files = files
         self._command = command_of(program, spec)
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
-        self._code = Sources().digest(program, modules_of(spec), measured=True)
+        code = Sources().digest(program, modules_of(spec), measured=True)
+        packages: tuple[str, ...] = ()
+        try:
+            packages = (*packages_of(spec), *own_models.packages_of(spec))
+            self._code = own_models.with_files(code, spec)
+        except Exception as error:
+            own_cell.end_if_own(error)
+            raise
+        self._tools = (*tools, *packages)
+        names = [package.removeprefix(identity.PACKAGE) for package in packages]
+        self._versions = {name: identity.package_version(name) for name in names}
         self._open = contextlib.ExitStack()
         self._more: dict = {}  # parts of the summary, whatever the study
-        self._versions: dict = {}
 
     def __enter__(self) -> "Measurement":
         process.die_with_parent()
@@ -85,6 +94,11 @@ class Measurement(contextlib.AbstractContextManager):
         self._seen: list[dict] = []
         if "processes" not in self.spec:
             self._prepare()
+        try:
+            self._more |= own_cell.look_at(self.spec)
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
         return self
 
     def _prepare(self) -> None:
@@ -117,7 +131,11 @@ class Measurement(contextlib.AbstractContextManager):
         """What one process found, and what it saw of the machine."""
         print(f"process {number} of {self.spec['processes']}", flush=True)
         self._prepare()
-        found = measure(self.spec, self.telemetry, number)
+        try:
+            found = measure(self.spec, self.telemetry, number)
+        except Exception as error:
+            own_cell.end_if_own(error)
+            raise
         for one in found.statuses:
             if one["mode"] not in BESIDE:
                 self.check_memory(one["status"])
@@ -131,6 +149,7 @@ class Measurement(contextlib.AbstractContextManager):
             process.end_at_once(error)  # Python would wait for them
         if isinstance(error, KeyboardInterrupt):
             sys.exit("error: interrupted")
+        own_cell.end_if_own(error)
         return None
 
     def check_memory(self, status: str) -> None:

@@ -2,13 +2,12 @@
 GPU."""
 
 import itertools
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from time import perf_counter  # here a model of one's own cannot change it
 
 import torch
 
-Around = Callable[[str], AbstractContextManager]  # from a phase's name to what is entered around it
+from stepscope.measure.found import Call
+
 PAUSE_CYCLES = 2_000_000  # about a millisecond: longer than launching takes
 
 
@@ -23,7 +22,7 @@ class Clock:
         if self._cuda:
             torch.cuda.synchronize()
 
-    def time(self, work: Callable[[], object]) -> float:
+    def time(self, work: Call) -> float:
         """Seconds that `work` takes by the host's clock."""
         self.synchronize()
         start = perf_counter()
@@ -32,7 +31,7 @@ class Clock:
         return perf_counter() - start
 
 
-def time_queued(work: Callable[[], object], before: Callable[[], object]) -> float:
+def time_queued(work: Call, before: Call) -> float:
     """For work that takes a GPU less time than it takes the host to launch it: seconds of the GPU
     between two events.
 
@@ -51,7 +50,7 @@ def time_queued(work: Callable[[], object], before: Callable[[], object]) -> flo
     return start.elapsed_time(end) / 1000
 
 
-def time_in_a_row(work: Callable[[], object], count: int) -> list[float]:
+def time_in_a_row(work: Call, count: int) -> list[float]:
     """Seconds of the GPU for each of so many works between two events. All are in its queue at
     once, so that it waits for the host at most before the first."""
     events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]

@@ -9,12 +9,12 @@ first takes longer for them is set-up.
 """
 
 import re
-from collections.abc import Callable
 from time import perf_counter
 from typing import NamedTuple
 
 import torch
 
+from stepscope.measure.found import Call
 from stepscope.measure.scratch import profiler
 
 # Part -> names of host events, the first pattern that matches counts; the rest of the operators is
@@ -53,7 +53,7 @@ class Profile(NamedTuple):
     events: dict[str, tuple[float, int]]
 
 
-def profiled(step: Callable[[], object], device: str) -> Profile:
+def profiled(step: Call, device: str) -> Profile:
     """What the host does in a step."""
     with profiler(device) as profile:
         start = perf_counter()

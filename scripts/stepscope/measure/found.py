@@ -1,12 +1,14 @@
 """What a process found, and how a record's summary is made of what all of them found. Standard
 library only."""
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TypedDict, Unpack
 
 from stepscope.axes import MODES
 
+Call = Callable[[], object]  # something to be run
 STATUSES = ("ok", "unsupported", "oom", "failed")  # the worst last
 BESIDE = ("host-free", "busy")  # modes in statuses that say nothing of the variant itself
 OF_STATUS = ("mode", "length", "direction")  # what of a place a value or a status tells
@@ -122,14 +124,11 @@ def summary(found: list[Found], variants: list[str]) -> dict:
 
 def _worst_of_each(found: list[Found]) -> list[dict]:
     """Of each mode, or length and direction, of a variant the worst status of all processes."""
-    worst: dict[tuple, dict] = {}
+    of_place: dict[tuple, list[dict]] = defaultdict(list)
     for process in found:
         for one in process.statuses:
-            place = (one["variant"], one["mode"], one["length"], one["direction"])
-            before = worst.setdefault(place, one)
-            if STATUSES.index(one["status"]) > STATUSES.index(before["status"]):
-                worst[place] = one
-    return list(worst.values())
+            of_place[one["variant"], *(one[key] for key in OF_STATUS)].append(one)
+    return [max(each, key=lambda one: STATUSES.index(one["status"])) for each in of_place.values()]
 
 
 def _of_variant(name: str, statuses: list[dict]) -> Outcome:

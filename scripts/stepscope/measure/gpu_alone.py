@@ -9,7 +9,6 @@ import gc
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -17,7 +16,7 @@ import torch
 from stepscope.axes import MODES
 from stepscope.measure import memory, steps
 from stepscope.measure.clock import Clock, time_in_a_row
-from stepscope.measure.found import Found
+from stepscope.measure.found import Call, Found
 from stepscope.measure.samples import Samples
 from stepscope.measure.scratch import events_of, profiler
 from stepscope.measure.telemetry import Telemetry
@@ -31,7 +30,7 @@ LEAST_SECONDS = 1.0  # of a series whose energy is read
 _LAUNCHES = re.compile(r"(cuda|cu)(LaunchKernel|LaunchCooperativeKernel|GraphLaunch)")
 
 
-def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds: float) -> None:
+def host_free(work: Workload, name: str, samples: Samples, seconds: float) -> None:
     """Capture the whole training step, optimizer included, and time replays of it; fewer where
     `seconds` are over.
 
@@ -51,9 +50,9 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
             Workload.drop_graph(work)
     except Exception as error:
         # The end of a capture that has failed says no more than that.
-        found.status(name, steps.why(work.failed or error), mode="host-free")
+        samples.found.status(name, steps.why(work.failed or error), mode="host-free")
     else:
-        found.status(name, mode="host-free")
+        samples.found.status(name, mode="host-free")
     gc.collect()
     memory.release("cuda")
 
@@ -82,9 +81,7 @@ def _replayed(graph: torch.cuda.CUDAGraph, seconds: float) -> list[float]:
     return time_in_a_row(graph.replay, max(LEAST_REPLAYS, min(REPLAYS, int(seconds / each))))
 
 
-def energy(
-    run: Callable[[], object], name: str, found: Found, telemetry: Telemetry, made: int = 1
-) -> None:
+def energy(run: Call, name: str, found: Found, telemetry: Telemetry, made: int = 1) -> None:
     """Joules a step, by NVML's counter over as many steps as take a second; nothing without the
     counter. made: steps that a run makes.
 
@@ -133,7 +130,7 @@ def _moved(telemetry: Telemetry) -> _Reading | None:
     return None
 
 
-def counted(work: Workload, name: str, samples: Samples, found: Found, device: str) -> None:
+def counted(work: Workload, name: str, samples: Samples, device: str) -> None:
     """Launches, kernels and the busy time of a few steps under torch.profiler; on a CPU the
     operators of one. It slows down all that comes after it in the process."""
     try:
@@ -141,12 +138,12 @@ def counted(work: Workload, name: str, samples: Samples, found: Found, device: s
         count = PROFILED if device == "cuda" else 1
         events = _profiled(work, count, device)
         for quantity, number in counts(events, device).items():
-            found.value(name, quantity, "1", number / count, once=True, mode="step")
+            samples.found.value(name, quantity, "1", number / count, once=True, mode="step")
         if device == "cuda":
             for took in busy(events, count):
                 samples.add(name, MODES["step"].whole, took, mode="step", kind="busy")
     except Exception as error:
-        found.status(name, steps.why(error), mode="busy")
+        samples.found.status(name, steps.why(error), mode="busy")
     work.count()
     steps.tidy(work, device)
 

@@ -13,10 +13,11 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 
-from stepscope.axes import option
+from stepscope.axes import PLAIN_STEP, option
 from stepscope.formulas import footprint, footprint_peak
 from stepscope.machine.process import available_memory
 from stepscope.measure import gpu_alone, memory, models, steps
@@ -24,7 +25,7 @@ from stepscope.measure.found import Found, Outcome, chosen
 from stepscope.measure.samples import Budget, series, take_turns
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, compiled_loss, is_compiled, unsupported
+from stepscope.measure.workload import Workload, compiled_loss, is_compiled
 from stepscope.model.about import Optimizer
 from stepscope.model.chosen import load, said
 from stepscope.model.shape import ModelShape
@@ -55,27 +56,18 @@ def fit_together(spec: dict, free: int) -> bool:
     kept = 0
     transient = []
     for variant in spec["variants"]:
-        options = spec_of(spec, variant)
-        setup = footprint.Setup(
-            shape,
-            spec["batch"],
-            spec["context"],
-            options["precision"],
-            attention="naive" if option(options, "attention") == "naive" else "sdpa",
-            optimizer=_known_optimizer(option(options, "optimizer")),
-            loss=option(options, "loss"),
-        )
+        options = PLAIN_STEP | spec_of(spec, variant)
+        names = ("precision", "attention", "optimizer", "loss")
+        known: dict[str, Any] = {name: options[name] for name in names}
+        if said("optimizer", known["optimizer"], Optimizer).workspace is None:
+            known["optimizer"] = "torch"  # the one that needs most of those that are known
+        setup = footprint.Setup(shape, spec["batch"], spec["context"], **known)
         of_step = footprint_peak.peak(setup, "step").bytes - of_weights
         transient.append(of_step)
         kept += of_weights
-        if load("compile", option(options, "compile")).COMPILATION.replays:
+        if load("compile", options["compile"]).COMPILATION.replays:
             kept += of_step  # the graphs' pools stay
     return kept + max(transient) <= HEADROOM * free
-
-
-def _known_optimizer(name: str) -> str:
-    """The optimizer, if the closed form knows what it needs; else the one that needs most."""
-    return "torch" if said("optimizer", name, Optimizer).workspace is None else name
 
 
 def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
@@ -204,8 +196,6 @@ class _Process(steps.Process):
         """A variant's workload. Where a model of one's own cannot have the attention of a rung,
         that rung alone is unsupported: those above it go without, as its reason says."""
         spec = spec_of(self._spec, variant)
-        if reason := unsupported(spec):
-            raise models.Unsupported(reason)
         try:
             work = steps.made(spec, name, self.found)
         except models.Unsupported:
@@ -267,11 +257,10 @@ class _Process(steps.Process):
         gpu_alone.energy(steps.free(self._works[name]), name, self.found, self._telemetry)
 
     def _host_free(self, name: str) -> None:
-        of_process = self._samples, self.found, self._budget.seconds
-        gpu_alone.host_free(self._works[name], name, *of_process)
+        gpu_alone.host_free(self._works[name], name, self._samples, self._budget.seconds)
 
     def _counted(self, name: str) -> None:
-        gpu_alone.counted(self._works[name], name, self._samples, self.found, self._device)
+        gpu_alone.counted(self._works[name], name, self._samples, self._device)
 
     def _built_again(self, name: str, variant: dict) -> None:
         """Count what a variant launches, after it was let go of."""

@@ -6,7 +6,6 @@ names. Of so many files one is held out. A byte is a token. The least that train
 the loss of one who knows how often each byte occurs, and nothing of what comes before it.
 """
 
-import hashlib
 import math
 import sysconfig
 from pathlib import Path
@@ -19,7 +18,7 @@ from stepscope.measure.found import Found
 from stepscope.measure.ladder import spec_of
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, unsupported, workload
+from stepscope.measure.workload import Workload, workload
 
 BYTES = 256  # different tokens
 EVERY = 10  # of so many files the last is held out
@@ -28,16 +27,17 @@ POINTS = 25  # of a curve at most: each the mean of as many steps
 
 
 def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
-    """All variants, one after another. Of each that could be trained `checks` has its `curve`
-    ((steps, mean training loss)), and the `held_out` loss; None for what is no finite number."""
+    """All variants, one after another. Of each that could be trained `checks` has what trained()
+    gives."""
     found = Found(process)
-    lessons, exam = batches(spec, process)
-    known = of_frequencies(lessons, exam)
+    with caught() as of_texts:
+        lessons, exam = batches(spec, process)
     for variant in spec["variants"]:
         name = variant["name"]
-        with caught() as outcome:
-            seen = trained(spec_of(spec, variant), lessons, exam)
-            found.checks[name] = seen | {"frequencies": known}
+        outcome = of_texts
+        if of_texts.is_ok:
+            with caught() as outcome:
+                found.checks[name] = trained(spec_of(spec, variant), lessons, exam)
         found.status(name, outcome)
         memory.release(spec["device"])
     return found
@@ -49,30 +49,34 @@ def texts() -> tuple[bytes, bytes]:
     files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
     if len(files) < EVERY:
         raise models.Unsupported("Python's standard library has no sources here")
-    held_out = files[EVERY - 1 :: EVERY]
-    others = sorted(set(files) - set(held_out))
-    of_both = [[each.read_bytes() for each in part] for part in (others, held_out)]
-    return b"\n".join(of_both[0]), b"\n".join(of_both[1])
+    contents = [path.read_bytes() for path in files]
+    held_out = contents[EVERY - 1 :: EVERY]
+    del contents[EVERY - 1 :: EVERY]
+    return b"\n".join(contents), b"\n".join(held_out)
 
 
 def batches(spec: dict, order: int) -> tuple[Tensor, Tensor]:
     """(steps, batch, context + 1) bytes to train on, and EXAM batches held out, on the device.
 
     The batches are the same whatever the order, a number from 1. Where the text is short some of
-    it comes again.
+    it comes again. Raises models.Unsupported for a context that is longer than a text.
     """
     shape = spec["batch"], spec["context"] + 1
     drawn = torch.Generator().manual_seed(spec["seed"])
     found = []
     for text, count in zip(texts(), (spec["steps"], EXAM), strict=True):
+        if len(text) < shape[1]:
+            raise models.Unsupported(
+                f"context {spec['context']} is longer than the text ({len(text)} bytes)"
+            )
         whole = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         windows = whole.unfold(0, shape[1], spec["context"])
-        chosen = torch.randperm(len(windows), generator=drawn)
-        chosen = chosen[torch.arange(count * shape[0]) % len(windows)]
-        found.append(windows[chosen].view(count, *shape))
+        mixed = windows[torch.randperm(len(windows), generator=drawn)]
+        again = torch.arange(count * shape[0]) % len(windows)
+        found.append(mixed[again].view(count, *shape).to(spec["device"]))
     lessons, exam = found
-    ordered = torch.randperm(len(lessons), generator=torch.Generator().manual_seed(order))
-    return lessons[ordered].to(spec["device"]), exam.to(spec["device"])
+    in_order = torch.randperm(len(lessons), generator=torch.Generator().manual_seed(order))
+    return lessons[in_order.to(lessons.device)], exam
 
 
 def of_frequencies(lessons: Tensor, exam: Tensor) -> float:
@@ -84,9 +88,8 @@ def of_frequencies(lessons: Tensor, exam: Tensor) -> float:
 
 
 def trained(spec: dict, lessons: Tensor, exam: Tensor) -> dict:
-    """What `measure` keeps of a variant. Raises models.Unsupported."""
-    if reason := unsupported(spec):
-        raise models.Unsupported(reason)
+    """Of a variant its `curve` ((steps, mean training loss)), its `held_out` loss, and that of the
+    `frequencies` alone; None for what is no finite number. Raises models.Unsupported."""
     work = workload(spec)
     is_scaled = spec.get("scaled", False)
     if is_scaled and not isinstance(work.optimizer, torch.optim.Optimizer):
@@ -100,8 +103,19 @@ def trained(spec: dict, lessons: Tensor, exam: Tensor) -> dict:
         scaler.step(work.optimizer)
         scaler.update()
         work.drop_graph()
-    seen = [float(forward(work, batch).detach()) for batch in exam]
-    return {"curve": curve(losses), "held_out": finite(math.fsum(seen) / len(seen))}
+    known = of_frequencies(lessons, exam)
+    return {"curve": curve(losses), "held_out": finite(examined(work, exam)), "frequencies": known}
+
+
+def examined(work: Workload, exam: Tensor) -> float:
+    """The mean loss of these batches. Nothing of the training, or of another batch, is in memory
+    beside one."""
+    work.clear_gradients()
+    losses = []
+    for batch in exam:
+        losses.append(float(forward(work, batch).detach()))
+        work.drop_graph()
+    return math.fsum(losses) / len(losses)
 
 
 def forward(work: Workload, batch: Tensor) -> Tensor:
@@ -128,13 +142,12 @@ def finite(number: float) -> float | None:
 
 
 def summary(found: list[Found]) -> dict:
-    """What a record holds of all processes: a row a point of each curve, a row for each variant's
-    end, and which text it was."""
+    """What a record holds of all processes: a row a point of each curve, and a row for each
+    variant's end."""
     curves, ends = [], []
     for process in found:
         for name, seen in process.checks.items():
             where = {"variant": name, "order": process.process}
             curves += [where | {"step": step, "loss": loss} for step, loss in seen["curve"]]
             ends.append(where | {key: seen[key] for key in ("held_out", "frequencies")})
-    digest = hashlib.sha256(b"".join(texts())).hexdigest()
-    return {"tables": {"curves": curves, "ends": ends}, "text_sha256": digest}
+    return {"tables": {"curves": curves, "ends": ends}}

@@ -115,16 +115,17 @@ def from_profile(events: list[dict]) -> tuple[dict, list[Mark]]:
         address = event["args"]["Addr"]
         size = event["args"]["Bytes"]
         entry = {"addr": address, "stream": 0, "time_us": int(event["ts"]), "pool_id": (0, 0)}
-        allocations, frees = counts[-1]
-        if size > 0:
+        is_made = size > 0
+        if is_made:
             sizes[address] = size
-            frames = stacks.at(event["tid"], event["ts"])
-            trace.append(entry | {"action": "alloc", "size": size, "frames": frames})
-            counts.append([allocations + 1, frees])
+            actions = ["alloc"]
+            entry |= {"size": size, "frames": stacks.at(event["tid"], event["ts"])}
         else:
+            actions = ["free_requested", "free_completed"]
             entry |= {"size": sizes.pop(address, -size), "frames": []}
-            trace += [entry | {"action": action} for action in ("free_requested", "free_completed")]
-            counts.append([allocations, frees + 1])
+        trace += [entry | {"action": action} for action in actions]
+        allocations, frees = counts[-1]
+        counts.append([allocations + is_made, frees + (not is_made)])
     times = [event["ts"] for event in memory]
     marks = [counts[bisect.bisect_left(times, time)] for time in _marked(events)]
     return {"segments": [], "device_traces": [trace], "allocator_settings": {}}, marks

@@ -12,20 +12,20 @@ from torch import Tensor
 from stepscope.axes import option
 from stepscope.measure import memory, models, steps
 from stepscope.measure.clock import Clock
-from stepscope.measure.found import Found, Outcome
+from stepscope.measure.found import Outcome
 from stepscope.measure.memory_observed import Observed, Parts, address, described
 from stepscope.measure.memory_recorders import add_segments, recorder
 from stepscope.measure.samples import PhaseTimes, Samples
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, unsupported
+from stepscope.measure.workload import Workload
 from stepscope.model import ranges
 
 NAME = "step"  # of the only variant
 COMPILED = "which part of a compiled model allocates is not seen; its peaks are those of the ladder"
 
 
-def gradients(work: Workload) -> list[tuple[str, Tensor]]:
+def gradients(work: Workload) -> models.NamedTensors:
     """(the parameter's name, its gradient), of those that have one now."""
     return [
         (name, tensor.grad)
@@ -34,7 +34,7 @@ def gradients(work: Workload) -> list[tuple[str, Tensor]]:
     ]
 
 
-def optimizer_state(work: Workload) -> list[tuple[str, Tensor]]:
+def optimizer_state(work: Workload) -> models.NamedTensors:
     """(the parameter's name, a tensor that the optimizer keeps for it)."""
     names = {parameter: name for name, parameter in work.model.named_parameters()}
     known = {address(tensor) for _, tensor in gradients(work)}
@@ -71,29 +71,22 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
     run = Recording(spec, telemetry)
     mode = option(spec, "mode")
     memory.reset_peaks(spec["device"])
-    try:
+    with contextlib.ExitStack() as ending:
+        ending.callback(ranges.turn_on, None)
+        ending.callback(run.recorder.abandon)
         with caught(run.outcome):
-            reason = COMPILED if option(spec, "compile") != "none" else unsupported(spec)
-            if reason:
-                raise models.Unsupported(reason)
+            if option(spec, "compile") != "none":
+                raise models.Unsupported(COMPILED)
             run.prepare()
             for _ in range(spec["warmup"]):
                 run.one(warmup=True)
             run.begin_measured()
             for _ in range(spec["steps"]):
                 run.one(warmup=False)
-    except Exception:
-        run.recorder.abandon()
-        raise
-    finally:
-        ranges.turn_on(None)
-    peaks = memory.peaks(spec["device"])
-    run.found.sizes(NAME, peaks, mode=mode)
-    run.found.status(NAME, run.outcome, mode=mode)
-    if run.outcome.status == "unsupported":  # nothing ran
-        run.recorder.abandon()
-    else:
-        run.end()
+        run.found.sizes(NAME, memory.peaks(spec["device"]), mode=mode)
+        run.found.status(NAME, run.outcome, mode=mode)
+        if run.outcome.status != "unsupported":  # else nothing ran
+            run.end()
     return run
 
 
@@ -111,7 +104,7 @@ class Recording:
         self._samples = Samples(telemetry)
         self._steps = 0
         self.outcome = Outcome()
-        self.found = Found(rows=self._samples.rows)
+        self.found = self._samples.found
         self.snapshot: dict = {}
         self.known: dict = {}
         self.baselines: dict = {}
@@ -225,7 +218,7 @@ class Recording:
             self._marks.append((self.recorder.mark(), *now))
         self._part = phase, module
 
-    def _note(self, category: str, tensors: list[tuple[str, Tensor]], before: bool = False) -> None:
+    def _note(self, category: str, tensors: models.NamedTensors, before: bool = False) -> None:
         """Remember where tensors are now, or were already when the recording began."""
         mark = None if before else self.recorder.mark()
         for name, tensor in tensors:

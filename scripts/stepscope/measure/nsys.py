@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from stepscope import files
@@ -20,12 +20,18 @@ from stepscope.machine import identity, process
 from stepscope.measure import record as cell_record
 from stepscope.measure import scratch
 from stepscope.measure.found import Found, Outcome
-from stepscope.measure.nsys_options import attempts
 from stepscope.trace import TraceError, nsys_export
 
 NAME = "step"  # of the only variant
 
 _PROGRESS = re.compile(r"\[=*>?\s*\d*%|^\[\d+/\d+\]|^Processing (\d+ )?events")
+# What is known to help where a driver and an nsys give an empty capture: kernels traced by
+# software, no capture range.
+REMEDIES: dict[str, dict[str, tuple[str, str]]] = {
+    "as configured": {},
+    "kernels traced by software": {"trace": ("cuda", "cuda-sw")},
+    "without a capture range": {"capture-range": ("cudaProfilerApi", "none")},
+}
 
 
 def missing(device: str) -> str | None:
@@ -48,32 +54,25 @@ def record(
     none helps, the mode is `unsupported`. Ends the program if the measured program failed.
     """
     trace["version"] = identity.tool_version("nsys")
+    report = folder / "trace.nsys-rep"
     plain = {key: value for key, value in spec.items() if key not in NSYS_NEUTRAL}
+    words = words_of(plain | {"profiler": "none"})
     with scratch.folder() as place:
-        inner = [sys.executable, str(program)]
-        inner += [*words_of(plain | {"profiler": "none"}), "--out", str(place)]
+        inner = [sys.executable, str(program), *words, "--out", str(place)]
         for name, chosen in attempts(spec):
-            report = folder / "trace.nsys-rep"
-            words = command("nsys", chosen, report.with_suffix(""), inner)
-            code, said = run(words, environment, process.die_with_parent)
-            written = (place / "record.json").is_file()
-            if code and written:  # the program ended well, nsys did not
-                trace["attempts"].append({"tried": name, "gave": said[:200]})
-                continue
-            if code or not written:
-                sys.exit(f"error: the profiled program failed (exit code {code}): {said}")
-            rows, inner_record = cell_record.read(place)
-            summary = inner_record["summary"]
-            of_step = {"built": summary.get("built", {})}
-            found = Found(1, rows, summary["values"], summary["statuses"], **of_step)
-            if any(one["status"] != "ok" for one in found.statuses):
-                report.unlink(missing_ok=True)
-                return found
-            gave = _captured(report, folder / "trace.sqlite")
-            trace["attempts"].append({"tried": name, "gave": gave or "kernels"})
-            if gave is None:
-                trace["file"] = "trace.sqlite"
-                trace["options"] = " ".join(_flags(chosen))
+            recording = command("nsys", chosen, report.with_suffix(""), inner)
+            code, gave = run(recording, environment, process.die_with_parent)
+            if not (place / "record.json").is_file():
+                sys.exit(f"error: the profiled program failed (exit code {code}): {gave}")
+            if not code:  # else the program ended well, and nsys did not
+                found = _found_in(place)
+                if any(one["status"] != "ok" for one in found.statuses):
+                    report.unlink(missing_ok=True)
+                    return found
+                gave = _captured(report, folder / "trace.sqlite")
+            trace["attempts"].append({"tried": name, "gave": gave[:200] or "kernels"})
+            if not gave:
+                trace |= {"file": "trace.sqlite", "options": " ".join(_flags(chosen))}
                 return found
             print(f"nsys, {name}: {gave}", flush=True)
     for full in filter(files.is_full, (folder, Path(tempfile.gettempdir()))):
@@ -89,19 +88,65 @@ def record(
     return found
 
 
-def _captured(report: Path, path: Path) -> str | None:
-    """Export the report; what is wrong with it, None if there are kernels in it."""
+def options(spec: dict) -> dict[str, str]:
+    """Options of `nsys profile` for a spec: CUDA and NVTX inside the capture range, no sampling of
+    the processor.
+
+    Python's backtraces come with those of the CUDA calls, and nsys unwinds these only while it
+    samples the processor.
+    """
+    chosen = NSYS_NEUTRAL | spec
+    stacks = {"python-backtrace": "cuda", "cudabacktrace": "kernel:0", "sample": "process-tree"}
+    found = {
+        "trace": chosen["nsys_trace"],
+        "capture-range": "cudaProfilerApi",
+        "capture-range-end": "stop",
+        "sample": "none",
+        "cpuctxsw": "none",
+        "cuda-graph-trace": chosen["nsys_cuda_graph_trace"],
+        "force-overwrite": "true",
+    }
+    if "nsys_python_backtrace" in spec:
+        found |= stacks
+    if "nsys_pytorch" in spec:
+        found["pytorch"] = spec["nsys_pytorch"]
+    if "nsys_cuda_memory_usage" in spec:
+        found["cuda-memory-usage"] = "true"
+    return found
+
+
+def attempts(spec: dict) -> Iterator[tuple[str, dict[str, str]]]:
+    """(what is tried, options), the configured ones first."""
+    for name, changes in REMEDIES.items():
+        changed = options(spec)
+        for key, (before, after) in changes.items():
+            changed[key] = changed[key].replace(before, after, 1)
+        if changed["capture-range"] == "none":
+            del changed["capture-range-end"]
+        yield name, changed
+
+
+def _found_in(place: Path) -> Found:
+    """What the program that was recorded has found, by its record."""
+    rows, record = cell_record.read(place)
+    summary = record["summary"]
+    built = summary.get("built", {})
+    return Found(1, rows, summary["values"], summary["statuses"], built=built)
+
+
+def _captured(report: Path, path: Path) -> str:
+    """Export the report; what is wrong with it, nothing if there are kernels in it."""
     if not report.is_file():
         return "no report"
     try:
         nsys_export.export(report, path)
     except TraceError as error:
-        return str(error).removeprefix(f"{report}: ")[:200]
+        return str(error).removeprefix(f"{report}: ")
     with contextlib.closing(sqlite3.connect(path)) as database, contextlib.suppress(sqlite3.Error):
         # An error: there is no such table.
         kernels = database.execute("SELECT 1 FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1")
         if kernels.fetchone():
-            return None
+            return ""
     return "an empty capture"
 
 

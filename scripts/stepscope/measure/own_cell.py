@@ -1,4 +1,5 @@
-"""The frame of a cell that runs a model or steps of one's own: what was built stands in the record.
+"""What a cell that runs a model or steps of one's own adds to its frame: what was built stands in
+the record, and what is the file's fault is one line.
 
 A model is looked at in a process of its own, on the CPU or without any memory at all: the device
 is not touched, and nothing has run in the process that measures.
@@ -9,78 +10,29 @@ import sys
 from types import ModuleType
 
 from stepscope.config import own_models
-from stepscope.config.flags import Settings
 from stepscope.machine import process
-from stepscope.machine.identity import PACKAGE, package_version
 from stepscope.machine.locks import HELD
 from stepscope.measure import processes
-from stepscope.measure.cell import Measure, Measurement
-from stepscope.measure.found import Found
 
 
-def cell(program: str, spec: dict, settings: Settings, **more) -> Measurement:
-    """The cell of a spec that runs a model, ours or one's own, or a step of one's own; to be
-    entered, see Measurement."""
-    is_own = bool(own_models.references(spec))
-    return (OwnMeasurement if is_own else Measurement)(program, spec, settings, **more)
+def look_at(spec: dict) -> dict:
+    """`model`, a part of the summary: what the model of a spec is. {} of a cell without one, and of
+    one below the program that has shown it."""
+    if "model" not in spec:
+        return {}
+    if HELD in os.environ:
+        return {"model": None}
+    (found,) = processes.each(1, lambda _: looked_at(spec))
+    said = "not looked at: the host's memory does not hold it"
+    if found:
+        said = f"{found['parameters']:,} parameters"
+    print(f"model       {spec['model']}, {said}", flush=True)
+    return {"model": found}
 
 
-class OwnMeasurement(Measurement):
-    """A cell whose spec names a model or steps of one's own. What was built of a model is `model`
-    in the summary.
-
-    What cannot be built or run ends the program with one line.
-    """
-
-    def __init__(
-        self, program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), **more
-    ):
-        try:
-            packages = own_models.packages_of(spec)
-            super().__init__(program, spec, settings, (*tools, *packages), **more)
-            self._code = own_models.with_files(self._code, spec)
-        except own_models.package().ModelError as error:
-            sys.exit(f"error: {error}")
-        names = [name.removeprefix(PACKAGE) for name in packages]
-        self._versions = {name: found for name in names if (found := package_version(name))}
-        if "model" in spec:
-            self._more = {"model": None}
-
-    def __enter__(self) -> "OwnMeasurement":
-        super().__enter__()
-        # A step is built where it is measured; the program that measures through this one has
-        # shown a model.
-        if "model" not in self.spec or HELD in os.environ:
-            return self
-        try:
-            (found,) = processes.each(1, lambda _: looked_at(self.spec))
-        except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
-        self._more["model"] = found
-        said = "not looked at: the host's memory does not hold it"
-        if found:
-            said = f"{found['parameters']:,} parameters"
-        print(f"model       {self.spec['model']}, {said}", flush=True)
-        return self
-
-    def __exit__(self, kind, error, trace) -> bool | None:
-        super().__exit__(kind, error, trace)
-        _end(error)
-        return None
-
-    def _one(self, measure: Measure, number: int) -> tuple[Found, dict]:
-        """As Measurement has it; a model that fails ends the process with one line."""
-        try:
-            return super()._one(measure, number)
-        except Exception as error:
-            _end(error)
-            raise
-
-
-def _end(error: BaseException | None) -> None:
-    """End the program with one line if the model is to blame."""
-    if isinstance(error, own_models.package().ModelError):
+def end_if_own(error: BaseException | None) -> None:
+    """End the program with one line if a model or step of one's own is to blame for an error."""
+    if error and isinstance(error, own_models.package().ModelError):
         sys.exit(f"error: {error}")
 
 

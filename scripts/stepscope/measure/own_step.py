@@ -2,9 +2,8 @@
 optimizer, and torch's global settings are as its file left them."""
 
 import contextlib
-import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -13,14 +12,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stepscope.axes import MODES
 from stepscope.config.own_models import keys_of
-from stepscope.measure import memory
-from stepscope.measure.clock import Around, Clock
-from stepscope.measure.workload import Workload
+from stepscope.measure import memory, models
+from stepscope.measure.clock import Clock
+from stepscope.measure.found import Call
+from stepscope.measure.workload import Phases, Workload
 from stepscope.model.own import stepping
 from stepscope.model.own.counting import Counter
 from stepscope.model.own.loading import named_errors
 from stepscope.model.own.reference import parse
-from stepscope.step import phases_seen_by
+from stepscope.step import Around, phases_seen_by
 
 REST = "rest"  # the phase of what lies outside all others
 WHOLE = MODES["step"].whole
@@ -64,7 +64,7 @@ class Laps:
         self._around = around
         self._phase = REST
 
-    def time(self, run: Callable[[], object]) -> None:
+    def time(self, run: Call) -> None:
         """Run it, phase by phase."""
         self._clock.synchronize()
         self._start = time.perf_counter()
@@ -98,13 +98,12 @@ class Built:
 
     def __init__(self, module: nn.Module, path: str | None):
         self.module = module
-        self._inside = re.compile(rf"^{re.escape(path)}\.(?=\d+\.)" if path else "(?!)")
+        self._path = path
         self.blocks = list(module.get_submodule(path).children()) if path else []
 
-    def named_parameters(self) -> list[tuple[str, Tensor]]:
-        """(name, parameter); a block's begins with `blocks.` and its number."""
-        named = self.module.named_parameters()
-        return [(self._inside.sub("blocks.", name), parameter) for name, parameter in named]
+    def named_parameters(self) -> models.NamedTensors:
+        """(name, parameter)."""
+        return models.named_parameters(self.module, self._path)
 
 
 class StepWorkload(Workload):
@@ -140,7 +139,7 @@ class StepWorkload(Workload):
     def renew_optimizer(self) -> None:
         """Nothing: it is the step's own."""
 
-    def phases(self, mode: str) -> dict[str, Callable[[], None]]:
+    def phases(self, mode: str) -> Phases:
         """The whole step."""
         return {WHOLE: self._run}
 
@@ -170,7 +169,7 @@ class StepWorkload(Workload):
         """Let go of what the step returned."""
         self._result = None
 
-    def captured(self) -> Callable[[], object]:
+    def captured(self) -> Call:
         """The step that its file gives for that, else the usual one."""
         super().captured()
         return self._called(self.step.graph or self.step.run)
@@ -212,7 +211,7 @@ class StepWorkload(Workload):
         self._result = None
         self._result = self._called(self.step.run)()
 
-    def _called(self, run: Callable[[], object]) -> Callable[[], object]:
+    def _called(self, run: Call) -> Call:
         """`run`, whose errors name the step's file and line."""
 
         def called() -> object:

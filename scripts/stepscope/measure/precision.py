@@ -17,6 +17,7 @@ _NAMES = {getattr(torch, one.dtype): name for name, one in reversed(FORMATS.item
 # Said of an operator.
 _LACKING = ("not implemented for", "not supported", "does not support", "unsupported")
 Result = TypeVar("Result")
+Tables = dict[str, list[dict]]  # the rows of each table that a probe fills
 
 
 def unsupported(precision: str, device: str) -> str | None:

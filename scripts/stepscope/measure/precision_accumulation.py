@@ -2,7 +2,7 @@
 
 import torch
 
-from stepscope.measure.precision import dtype
+from stepscope.measure.precision import Tables, dtype
 
 ADDEND = 0.01  # has no exact binary form: each format rounds it to another number
 TIMES = 1000
@@ -20,7 +20,7 @@ VARIANTS = (
 )
 
 
-def measure(spec: dict) -> dict[str, list[dict]]:
+def measure(spec: dict) -> Tables:
     """The last sum of each variant, with the (first) addend as it was rounded and the last
     addition, counted from 1, that changed the sum: later ones were rounded away."""
     equal = torch.full((TIMES,), ADDEND, dtype=torch.float64)

@@ -2,7 +2,7 @@
 and of our own."""
 
 import re
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from stepscope.measure import precision
 from stepscope.measure.models.transformer import Model
-from stepscope.measure.precision import attempt, names_of
+from stepscope.measure.precision import Tables, attempt, names_of
 from stepscope.model.losses.own import cross_entropy
 
 FORMATS = ("fp16", "bf16")
@@ -19,37 +19,36 @@ FORMATS = ("fp16", "bf16")
 
 def toy_model(device: str) -> nn.Module:
     """Two linear layers with ReLU and LayerNorm between: (batch, 20) -> (batch, 5)."""
-    first = nn.Linear(20, 10, bias=False, device=device)
-    last = nn.Linear(10, 5, bias=False, device=device)
     layers: dict[str, nn.Module] = {
-        "linear_1": first,
+        "linear_1": nn.Linear(20, 10, bias=False),
         "relu": nn.ReLU(),
-        "layer_norm": nn.LayerNorm(10, device=device),
-        "linear_2": last,
+        "layer_norm": nn.LayerNorm(10),
+        "linear_2": nn.Linear(10, 5, bias=False),
     }
-    return nn.Sequential(OrderedDict(layers))
+    return nn.Sequential(OrderedDict(layers)).to(device)
 
 
 FIELDS = ("parameter", "input", "output", "output_gradient", "parameter_gradient")
 
 
 class Watch:
-    """Dtypes that pass through modules and functions, a row a role: `rows[role]` with each field's
-    dtypes in order."""
+    """Dtypes that pass through modules and functions, by role and field: each once, in the order in
+    which they came."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, dict] = {}
+        self._kinds: dict[str, str] = {}  # role -> what has it
+        self._seen: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
         self._modules: list[tuple[str, nn.Module]] = []
 
     def module(self, role: str, module: nn.Module) -> None:
         """Note what goes into the module and comes out of it; several modules may have one role."""
-        self._add_row(role, type(module).__name__)
+        self._kinds.setdefault(role, type(module).__name__)
         self._modules.append((role, module))
         module.register_forward_hook(lambda _, inputs, output: self.passed(role, inputs, output))
 
     def function(self, role: str, of: str, call):
         """`call` with what goes in and comes out noted; `of` names what it computes."""
-        self._add_row(role, of)
+        self._kinds[role] = of
 
         def watched(*inputs):
             output = call(*inputs)
@@ -60,40 +59,32 @@ class Watch:
 
     def passed(self, role: str, inputs: object, output: Tensor) -> None:
         """Note one call, and the dtype of the gradient that will come back to its output."""
-        self._note(role, "input", names_of(inputs))
-        self._note(role, "output", names_of(output))
+        self._note(role, "input", inputs)
+        self._note(role, "output", output)
         if output.requires_grad:
-            output.register_hook(
-                lambda gradient: self._note(role, "output_gradient", names_of(gradient))
-            )
+            output.register_hook(lambda gradient: self._note(role, "output_gradient", gradient))
 
-    def _add_row(self, role: str, kind: str) -> None:
-        # Dtypes in the order in which they came, each once.
-        fields: dict = {field: {} for field in FIELDS}
-        self.rows.setdefault(role, {"kind": kind} | fields)
-
-    def _note(self, role: str, field: str, name: str) -> None:
-        self.rows[role][field].setdefault(name)
+    def _note(self, role: str, field: str, tensors: object) -> None:
+        self._seen[role, field].setdefault(names_of(tensors))
 
     def table(self, name: str) -> list[dict]:
         """The rows of autocast in a format as plain values, those of parameters and their gradients
         with them; where calls differ, their dtypes are joined by ` or `."""
         for role, module in self._modules:
             for each in module.parameters(recurse=False):
-                self._note(role, "parameter", names_of(each))
+                self._note(role, "parameter", each)
                 if each.grad is not None:
-                    self._note(role, "parameter_gradient", names_of(each.grad))
+                    self._note(role, "parameter_gradient", each.grad)
         found = []
-        for role, row in self.rows.items():
-            key = {"autocast": name, "status": "ok", "reason": "", "role": role}
-            dtypes = {field: " or ".join(row[field]) for field in FIELDS}
-            found.append(key | {"kind": row["kind"]} | dtypes)
+        for role, kind in self._kinds.items():
+            key = {"autocast": name, "status": "ok", "reason": "", "role": role, "kind": kind}
+            found.append(key | {field: " or ".join(self._seen[role, field]) for field in FIELDS})
         return found
 
 
-def measure(spec: dict) -> dict[str, list[dict]]:
+def measure(spec: dict) -> Tables:
     """For each format the dtypes of both models."""
-    tables: dict[str, list[dict]] = {"toy": [], "model": []}
+    tables: Tables = {"toy": [], "model": []}
     for name in FORMATS:
         for table, probe in (("toy", _toy), ("model", _model)):
             found, refusal = attempt(partial(probe, spec, name), name, spec["device"])

@@ -2,8 +2,7 @@
 where 16 bits are forced on them."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
@@ -11,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from stepscope.measure import precision
-from stepscope.measure.precision import attempt, names_of
+from stepscope.measure.precision import Tables, attempt, names_of
 from stepscope.model.losses.own import cross_entropy
 from stepscope.model.softmax import softmax
 from stepscope.model.transformer import RMSNorm
@@ -35,7 +34,7 @@ AUTOCAST = "under autocast"
 Forced = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
-def measure(spec: dict) -> dict[str, list[dict]]:
+def measure(spec: dict) -> Tables:
     """Tables of the types under autocast, and of the forced results against float64."""
     return {"operators": _operators(spec["device"]), "forced": list(_forced(spec))}
 
@@ -109,102 +108,71 @@ def cross_entropy_of(x: Tensor) -> tuple[Tensor, Tensor]:
     return total.log() - shifted[..., :1], total
 
 
-@dataclass(frozen=True)
-class _Operation:
-    """ways: to compute it, by name, the first as float64 does, too; None stands for autocast, which
-    runs the operation `autocast`."""
-
-    name: str
-    autocast: str
-    ways: Mapping[str, Forced | None]
-
-    def exact(self, x: Tensor) -> Tensor:
-        """The result, of x in float64."""
-        call = self.ways[PLAIN]
-        assert call is not None, "all operations have it"
-        return call(x.double())[0]
-
-
-RMS_NORM = _Operation("RMSNorm", "own RMSNorm", {PLAIN: rms_norm, AUTOCAST: None})
-LAYER_NORM = _Operation(
-    "LayerNorm",
-    "torch LayerNorm",
-    {
+# Operation -> way to compute it all in one format; the first is also what float64 computes.
+FORCED: dict[str, dict[str, Forced]] = {
+    "RMSNorm": {PLAIN: rms_norm},
+    "LayerNorm": {
         PLAIN: layer_norm,
         "variance as mean(x²) − mean(x)²": partial(layer_norm, of_squares=True),
-        AUTOCAST: None,
     },
-)
-SOFTMAX = _Operation("softmax", "own softmax", {PLAIN: softmax_of, AUTOCAST: None})
-CROSS_ENTROPY = _Operation("cross-entropy", "torch cross-entropy", {PLAIN: cross_entropy_of})
-UNSHIFTED = {"without the maximum": partial(softmax_of, is_shifted=False)}
-
-
-@dataclass(frozen=True)
-class _Case:
-    """An input (1, width) in float64 of an operation, and what was varied to make it."""
-
-    operation: _Operation
-    quantity: str
-    value: float
-    x: Tensor
+    "softmax": {PLAIN: softmax_of},
+    "cross-entropy": {PLAIN: cross_entropy_of},
+}
+# Beside them, where logits are not equal.
+UNSHIFTED: dict[str, Forced] = {"without the maximum": partial(softmax_of, is_shifted=False)}
+# Operation -> what it is under autocast, by _under_autocast().
+RUN_AS = {"RMSNorm": "own RMSNorm", "LayerNorm": "torch LayerNorm", "softmax": "own softmax"}
 
 
 def _forced(spec: dict) -> Iterator[dict]:
-    """One row a case, way of computing and format."""
+    """One row a case, way of computing and format. The input is rounded first, so that the error is
+    that of the arithmetic."""
     device = spec["device"]
-    for case in _cases(spec["seed"]):
-        for way, call in case.operation.ways.items():
-            compute = partial(_in_format, call) if call else _autocast
-            for name in FORMATS if call else UNDER_AUTOCAST:
-                under = "" if call else name
-                found, refusal = attempt(partial(compute, case, name, device), under, device)
-                row = {
-                    "operation": case.operation.name,
-                    "way": way,
-                    "format": name,
-                    "quantity": case.quantity,
-                    "value": case.value,
-                }
-                yield row | (found or refusal)
+    for operation, quantity, value, x in _cases(spec["seed"]):
+        case = {"operation": operation, "quantity": quantity, "value": value}
+        exact = FORCED[operation][PLAIN]
+        more = UNSHIFTED if quantity == "largest logit" else {}
+        for name in FORMATS:
+            low = x.to(precision.dtype(name))
+            known = exact(low.double())[0]
+            for way, call in (FORCED[operation] | more).items():
+                found, refusal = attempt(partial(_in_format, call, known, low, device), "", device)
+                yield case | {"way": way, "format": name} | (found or refusal)
+            if name in UNDER_AUTOCAST and operation in RUN_AS:
+                run = _under_autocast(device)[RUN_AS[operation]]
+                found, refusal = attempt(partial(_autocast, run, known, low, device), name, device)
+                yield case | {"way": AUTOCAST, "format": name} | (found or refusal)
 
 
-# The input is rounded first, so that the error is that of the arithmetic.
-def _in_format(call: Forced, case: _Case, name: str, device: str) -> dict:
-    """What `call` makes of x rounded to a format, beside what float64 makes of that."""
-    low = case.x.to(precision.dtype(name))
+def _in_format(call: Forced, exact: Tensor, low: Tensor, device: str) -> dict:
+    """What `call` makes of an input in a format, beside what float64 makes of that."""
     result, inner = (each.double().cpu() for each in call(low.to(device)))
     inners = {"inner": str(inner.item()), "inner_exact": call(low.double())[1].item()}
-    return against(case.operation.exact(low), result) | inners
+    return against(exact, result) | inners
 
 
-def _autocast(case: _Case, name: str, device: str) -> dict:
-    """The same of the case's operation under autocast."""
-    low = case.x.to(precision.dtype(name))
-    operation = case.operation
-    with torch.autocast(device, dtype=precision.dtype(name)):
-        result = _under_autocast(device)[operation.autocast](low.to(device))
-    return against(operation.exact(low), result.double().cpu())
+def _autocast(call: Callable[[Tensor], Tensor], exact: Tensor, low: Tensor, device: str) -> dict:
+    """The same of an operation under autocast to the input's type."""
+    with torch.autocast(device, dtype=low.dtype):
+        return against(exact, call(low.to(device)).double().cpu())
 
 
-def _cases(seed: int) -> Iterator[_Case]:
+def _cases(seed: int) -> Iterator[tuple[str, str, float, Tensor]]:
+    """(operation, what is varied, its value, the input (1, width) in float64)."""
     torch.manual_seed(seed)
     normal = torch.randn(1, WIDTH, dtype=torch.float64)
     normal = (normal - normal.mean()) / normal.std(correction=0)
-    of_largest = normal / normal.abs().max()
-    for operation in (RMS_NORM, LAYER_NORM):
-        for largest in LARGEST:
-            yield _Case(operation, "largest |x|", largest, largest * of_largest)
+    for largest in LARGEST:
+        for operation in ("RMSNorm", "LayerNorm"):
+            yield operation, "largest |x|", largest, largest * normal / normal.abs().max()
     for mean in MEANS:
-        yield _Case(LAYER_NORM, "mean of x", mean, mean + normal)
+        yield "LayerNorm", "mean of x", mean, mean + normal
     for length in ROWS_OF_EQUALS:
-        equal = torch.zeros(1, length, dtype=torch.float64)
-        for operation in (SOFTMAX, CROSS_ENTROPY):
-            yield _Case(operation, "equal logits", float(length), equal)
-    with_unshifted = replace(SOFTMAX, ways={**SOFTMAX.ways, **UNSHIFTED})
+        for operation in ("softmax", "cross-entropy"):
+            equal = torch.zeros(1, length, dtype=torch.float64)
+            yield operation, "equal logits", float(length), equal
     for largest in LARGEST_LOGITS:
-        logits = largest * normal / normal.max()
-        yield _Case(with_unshifted, "largest logit", largest, logits)
+        yield "softmax", "largest logit", largest, largest * normal / normal.max()
 
 
 def against(exact: Tensor, result: Tensor) -> dict:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from stepscope.measure import precision
 from stepscope.measure.models.transformer import Model
-from stepscope.measure.precision import attempt, refused
+from stepscope.measure.precision import Tables, attempt, refused
 from stepscope.measure.precision_normalisation import PLAIN, against
 from stepscope.model.precisions import fp8
 from stepscope.model.shape import ModelShape
@@ -31,7 +31,7 @@ class Factors(NamedTuple):
     gradient: Tensor
 
 
-def measure(spec: dict) -> dict[str, list[dict]]:
+def measure(spec: dict) -> Tables:
     """Each linear layer of the blocks in its order, with a row for each of its products and each
     format."""
     device = spec["device"]

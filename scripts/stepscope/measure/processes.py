@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 from stepscope import files
@@ -33,15 +34,24 @@ def each(count: int, measure: Callable[[int], Result]) -> Iterator[Result]:
         yield _forked(partial(measure, number), f"process {number} of {count}")
 
 
-def _forked(measure: Callable[[], Result], name: str) -> Result:
+def forked(
+    run: Callable[..., None], *given: object, name: str | None = None
+) -> tuple[BaseProcess, Connection]:
+    """A child that runs `run(*given, pipe)`, and where to read what it sends by that pipe, which
+    ends with the child."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_run, args=(measure, ours, theirs))
-    process.adopt_orphans()
-    others = process.children()
+    child = context.Process(target=run, args=(*given, theirs), name=name)
     sys.stdout.flush()
     child.start()
     theirs.close()
+    return child, ours
+
+
+def _forked(measure: Callable[[], Result], name: str) -> Result:
+    process.adopt_orphans()
+    others = process.children()
+    child, ours = forked(_run, measure)
     # Not by its sentinel, nor by the pipe's end: what it leaves behind may hold both open.
     ending = os.pidfd_open(child.pid or 0)
     wait([ours, ending])
@@ -62,8 +72,7 @@ def _forked(measure: Callable[[], Result], name: str) -> Result:
     return found
 
 
-def _run(measure: Callable[[], Result], ours: Connection, theirs: Connection) -> None:
-    ours.close()
+def _run(measure: Callable[[], Result], theirs: Connection) -> None:
     process.die_with_parent()  # the kernel forgets the wish at a fork
     error: BaseException | None = None
     try:

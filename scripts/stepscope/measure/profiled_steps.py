@@ -2,7 +2,7 @@
 clock as well."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -18,17 +18,14 @@ from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload
 from stepscope.model import ranges
+from stepscope.step import Around
 
 NAME = "step"  # of the only variant
-
-
-# From what something is called to a context manager around it.
-Named = Callable[[str], contextlib.AbstractContextManager]
-Profiler = contextlib.AbstractContextManager[Named]
+Profiler = contextlib.AbstractContextManager[Around]
 
 
 @contextlib.contextmanager
-def capture_range(device: str) -> Iterator[Named]:
+def capture_range(device: str) -> Iterator[Around]:
     """On a GPU a capture range (cudaProfilerStart) with NVTX ranges in it, for a profiler in front
     of the program."""
     if device == "cpu":
@@ -42,7 +39,7 @@ def capture_range(device: str) -> Iterator[Named]:
 
 
 @contextlib.contextmanager
-def torch_profiler(device: str, path: Path) -> Iterator[Named]:
+def torch_profiler(device: str, path: Path) -> Iterator[Around]:
     """torch.profiler (Kineto): operators of the host and, on a GPU, its kernels; written to `path`
     (.json.gz) unless there is an error."""
     with scratch.profiler(device) as profile:
@@ -61,13 +58,13 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
     mode = option(spec, "mode")
     device = spec["device"]
     samples = Samples(telemetry)
-    found = Found(1, samples.rows)
+    found = samples.found
     first = None
     memory.reset_peaks(device)
     try:
         with caught() as outcome:
             before = memory.held(device)
-            first = _profiled(spec, samples, found, profiler)
+            first = _profiled(spec, samples, profiler)
             found.sizes(NAME, memory.peaks(device, before), mode=mode)
     finally:
         ranges.turn_on(None)
@@ -75,17 +72,17 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
     return found, first if outcome.is_ok else None
 
 
-def _profiled(spec: dict, samples: Samples, found: Found, profiler: Profiler) -> dict | None:
+def _profiled(spec: dict, samples: Samples, profiler: Profiler) -> dict | None:
     """Run all steps; what the very first one contains, of a cold start."""
     mode = option(spec, "mode")
     device = spec["device"]
     is_cold = spec.get("start") == "cold"
     making = scratch.profiler(device, with_host=False) if is_cold else None
     with making or contextlib.nullcontext():
-        work = steps.made(spec, NAME, found)
+        work = steps.made(spec, NAME, samples.found)
     clock = Clock(device)
 
-    def run(named: Named, warmup: bool) -> None:
+    def run(named: Around, warmup: bool) -> None:
         step = partial(_step, work, mode, clock, named)
         samples.run(NAME, step, warmup=warmup, mode=mode, kind="phased")
 
@@ -109,7 +106,7 @@ def _profiled(spec: dict, samples: Samples, found: Found, profiler: Profiler) ->
     return found_first | {"before": before_the_steps(making)}
 
 
-def _step(work: Workload, mode: str, clock: Clock, named: Named) -> PhaseTimes:
+def _step(work: Workload, mode: str, clock: Clock, named: Around) -> PhaseTimes:
     """One step; each phase's range holds the waiting for the device, as its time does."""
     with named("step"):
         work.clear_gradients()

@@ -3,14 +3,13 @@
 import datetime
 import os
 import platform
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import torch
 
-from stepscope.machine import gpus, identity
+from stepscope.machine import answered, gpus, identity
 from stepscope.measure.telemetry import Telemetry
 
 
@@ -18,13 +17,8 @@ def git_commit() -> str | None:
     """Commit of the checkout that holds this program, with -dirty if it was changed; None outside
     git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        shown = subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=30
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return shown.stdout.strip() or None
+    shown = answered(*command, folder=Path(__file__).parent)
+    return shown and shown.strip()
 
 
 def times() -> dict:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Unpack
 
 from stepscope.machine import cores
-from stepscope.measure.found import Place, chosen
+from stepscope.measure.found import Call, Found, Place, chosen
 from stepscope.measure.telemetry import READINGS, Telemetry
 
 COLUMNS = [  # of samples.csv
@@ -68,14 +68,15 @@ class Budget:
 
 
 class Samples:
-    """The rows of one process; numbers the steps of each variant from 0, the very first one of the
-    process."""
+    """The rows of one process, a part of what it has `found`; numbers the steps of each variant
+    from 0, the very first one of the process."""
 
     def __init__(self, telemetry: Telemetry, process: int = 1):
         self._telemetry = telemetry
         self._process = process
         self._steps: Counter[str] = Counter()
-        self.rows: list[dict] = []
+        self.found = Found(process)
+        self.rows = self.found.rows
 
     def run(self, variant: str, step: Step, warmup: bool = False, **place: Unpack[Place]) -> None:
         """Run one step; a row a phase, with what the GPU read before it. A NotFiniteError that it
@@ -108,9 +109,7 @@ class Samples:
         return [row["seconds"] for row in found]
 
 
-def series(
-    run: Callable[[], object], budget: Budget, clock: Callable[[], float] = time.perf_counter
-) -> int:
+def series(run: Call, budget: Budget, clock: Callable[[], float] = time.perf_counter) -> int:
     """Run until the budget is used up, on a core of its own where one thread is all; how often that
     was."""
     with cores.own_core():
@@ -143,7 +142,7 @@ def take_turns(
     return number
 
 
-def _until(budget: Budget, run: Callable[[], object], clock: Callable[[], float]) -> int:
+def _until(budget: Budget, run: Call, clock: Callable[[], float]) -> int:
     """Run until the budget is used up; how often that was."""
     count = 0
     start = clock()

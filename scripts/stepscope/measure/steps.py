@@ -33,7 +33,7 @@ class Process:
         self._samples = Samples(telemetry, number)
         self._clock = Clock(self._device)
         self._budget = Budget.of(spec)
-        self.found = Found(number, self._samples.rows)
+        self.found = self._samples.found
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from stepscope.measure.found import Found, Outcome, chosen
 from stepscope.measure.samples import series
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, unsupported
+from stepscope.measure.workload import Workload
 
 NAME = "step"  # of the only variant
 
@@ -40,10 +40,6 @@ class _Process(steps.Process):
         return steps.made(self._spec, NAME, self.found)
 
     def run(self) -> Found:
-        if reason := unsupported(self._spec):
-            for mode in self._modes:
-                self.found.status(NAME, Outcome("unsupported", reason), mode=mode)
-            return self.found
         self._before = memory.held(self._device)
         failed = self._phased()
         for mode in self._modes:
@@ -105,6 +101,6 @@ class _Process(steps.Process):
                 if self._is_last:
                     gpu_alone.energy(step, NAME, self.found, self._telemetry)
             steps.tidy(self._work, self._device)
-            gpu_alone.host_free(self._work, NAME, self._samples, self.found, self._budget.seconds)
+            gpu_alone.host_free(self._work, NAME, self._samples, self._budget.seconds)
         if self._is_last:
-            gpu_alone.counted(self._work, NAME, self._samples, self.found, self._device)
+            gpu_alone.counted(self._work, NAME, self._samples, self._device)

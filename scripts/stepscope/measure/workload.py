@@ -18,14 +18,17 @@ from torch.utils.checkpoint import checkpoint
 
 from stepscope.axes import MODES, option
 from stepscope.measure import models, precision
-from stepscope.measure.clock import Around, Clock
+from stepscope.measure.clock import Clock
+from stepscope.measure.found import Call
 from stepscope.model import attention
 from stepscope.model.chosen import load
 from stepscope.model.compilation import Compilation
+from stepscope.step import Around
 
 BEFORE_CAPTURE = 3  # passes on a stream of their own, as torch.cuda.graph's documentation asks
 MOST_VERSIONS = 64
 OF_STEP = "stepscope.measure.own_step"
+Phases = dict[str, Callable[[], None]]  # of a mode, by name in their order
 
 
 def unsupported(spec: dict) -> str | None:
@@ -113,7 +116,7 @@ class Workload:
             raise RuntimeError("no forward pass has been run, or its graph has been dropped")
         return self._loss
 
-    def phases(self, mode: str) -> dict[str, Callable[[], None]]:
+    def phases(self, mode: str) -> Phases:
         """The phases of a mode, in their order, launched by the host one kernel after the other."""
         return {name: getattr(self, f"_{name}") for name in MODES[mode].phases}
 
@@ -129,7 +132,7 @@ class Workload:
         """The latest loss as a number; None where a step does not say it."""
         return float(self.loss.detach())
 
-    def captured(self) -> Callable[[], object]:
+    def captured(self) -> Call:
         """The whole step, to be recorded as a CUDA graph, whatever is replayed of it already.
 
         Torch's optimizers refuse that while their step counts are numbers of the host; here these
@@ -218,7 +221,7 @@ class GraphedWorkload(Workload):
         self._graphs = {"forward": forward, "backward": backward}
         return True
 
-    def phases(self, mode: str) -> dict[str, Callable[[], None]]:
+    def phases(self, mode: str) -> Phases:
         """The phases of a mode, in their order; replayed once they are captured."""
         plain = super().phases(mode)
         return {
@@ -249,8 +252,10 @@ def aside() -> Iterator[None]:
 
 
 def workload(spec: dict) -> Workload:
-    """The workload of a spec. Raises models.Unsupported where a model of one's own refuses its
-    options, ModelError for a step of one's own that cannot be."""
+    """The workload of a spec. Raises models.Unsupported where this machine, or a model of one's
+    own, refuses its options, ModelError for a step of one's own that cannot be."""
+    if reason := unsupported(spec):
+        raise models.Unsupported(reason)
     if "step" in spec:  # by name, so that no other cell depends on it
         return importlib.import_module(OF_STEP).StepWorkload(spec)
     return GraphedWorkload(spec) if _compilation(spec).replays else Workload(spec)

@@ -32,12 +32,14 @@ class About:
 class Attention(About):
     """keeps: what it saves for the backward pass: the "scores", or what a "fused" kernel needs;
     `stepscope.formulas.footprint` has a list of each. masks_window: whether it is told of a sliding
-    window by a mask of (context x context). By default it is a fused one."""
+    window by a mask of (context x context). By default it is a fused one. package: of Python, whose
+    kernels it runs where that is installed."""
 
     keeps: Literal["scores", "fused"] = "fused"
     masks_window: bool = False
     mechanism: str = "The context × context scores never reach memory."
     takes_away: TakesAway = "scores"
+    package: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

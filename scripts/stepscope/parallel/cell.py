@@ -12,7 +12,6 @@ from stepscope.measure.cell import Measurement
 from stepscope.measure.found import Found, Outcome
 from stepscope.parallel import ranks
 from stepscope.parallel.place import Place
-from stepscope.parallel.ranks import VariantError
 
 Work = Callable[[dict, Place], object]  # of a rank, on the variants of a spec
 
@@ -39,8 +38,8 @@ class ParallelMeasurement(Measurement):
         if len(there) < wanted:
             self._prepare()  # no rank will
             reason = f"{wanted} {kind} are asked for, {len(there)} can be used"
-            names = [variant["name"] for variant in self.spec["variants"]]
-            self.failed = dict.fromkeys(names, Outcome("unsupported", reason))
+            for variant in self.spec["variants"]:
+                self.failed[variant["name"]] = Outcome("unsupported", reason)
         return self
 
     def together(self, work: Work, seconds: float | None = None) -> list:
@@ -50,17 +49,15 @@ class ParallelMeasurement(Measurement):
         After `seconds` it ends the program, as does running out of memory on a GPU that others had
         filled.
         """
-        variants = self.spec["variants"]
-        while left := [one for one in variants if one["name"] not in self.failed]:
+        while left := [one for one in self.spec["variants"] if one["name"] not in self.failed]:
             with tempfile.TemporaryDirectory(prefix="ranks.") as folder:
                 spec = self.spec | {"variants": left}
                 run = partial(self._rank, work, spec, Path(folder) / "ranks")
                 try:
                     answers = ranks.together(spec["devices"], run, seconds)
-                except VariantError as error:
-                    why = self.failed[error.variant] = error.outcome
-                    self.check_memory(why.status)
-                    print(f"{error.variant}: {why.status}: {why.reason}", flush=True)
+                except ranks.VariantError as error:
+                    self.failed[error.variant] = error.outcome
+                    self.check_memory(error.outcome.status)
                     continue
             found, seen = zip(*answers, strict=True)
             self._seen += seen
@@ -98,5 +95,5 @@ def combined(found: Sequence[Found]) -> Found:
             known = values.get(place, {"value": 0.0})["value"]
             values[place] = value | {"value": join((known, value["value"]))}
     rows = largest([one.rows for one in found], "seconds")
-    first = found[0] if found else Found()
+    first = next(iter(found), Found())
     return replace(first, rows=rows, values=list(values.values()))

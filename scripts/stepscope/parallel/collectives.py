@@ -28,21 +28,29 @@ OUTLASTING = 4  # times as long as the all-reduce beside them are the products
 def measured(spec: dict, place: Place) -> list[dict]:
     """A row for each collective and size, each step of which every rank takes: seconds of one of a
     few in a row, the median of a few such rounds. Then one of a copy of the largest."""
-    rows = []
-    for size in SIZES[place.device]:
+    rows: list[dict] = []
+    sizes = SIZES[place.device]
+    for size in sizes:
+        # Of fp32: a rank's part, and what all have together.
         part = torch.zeros(size // 4 // place.devices, device=place.device)
         whole = part.repeat(place.devices)
-        calls: dict[str, Callable[[], object]] = {
+        calls = {
             "all_reduce": partial(dist.all_reduce, whole),
             "all_gather": partial(all_gather, whole, part),
             "reduce_scatter": partial(reduce_scatter, part, whole),
         }
-        if size == SIZES[place.device][-1]:
+        if size == sizes[-1]:
             calls["copy"] = partial(torch.empty_like(whole).copy_, whole)  # what buckets cost
-        took = {name: _seconds(call, place) for name, call in calls.items()}
-        for name, seconds in took.items():
-            rows.append({"collective": name, "bytes": whole.nbytes, "seconds": seconds})
-    rows[-len(took)] |= beside_products(whole, took["all_reduce"], place)
+        for name, call in calls.items():
+            rows.append(
+                {
+                    "collective": name,
+                    "bytes": whole.nbytes,
+                    "seconds": _seconds(call, place),
+                }
+            )
+    summed = rows[-len(calls)]  # the largest all-reduce
+    summed |= beside_products(whole, summed["seconds"], place)
     return rows
 
 
@@ -55,11 +63,13 @@ def beside_products(whole: Tensor, alone: float, place: Place) -> dict[str, floa
     product = partial(torch.mm, a, b, out=out)
     once = _seconds(product, place)
     products = partial(repeat, math.ceil(OUTLASTING * alone / once), product)
+
     took = []
     longer = []
     for _ in range(ROUNDS):
         plain = clock.time(products)
-        place.agreed(0.0)
+
+        place.agreed()
         start = time.perf_counter()
         ended = sending(whole)
         products()
@@ -98,6 +108,6 @@ def _seconds(call: Callable[[], object], place: Place) -> float:
     in_a_row()
     found = []
     for _ in range(ROUNDS):
-        place.agreed(0.0)  # all begin at about the same time
+        place.agreed()  # all begin at about the same time
         found.append(place.clock.time(in_a_row) / IN_A_ROW)
     return statistics.median(found)

@@ -34,7 +34,6 @@ from stepscope.trace.kernel_categories import category_of
 ALONE = "alone"  # the variant that all others are compared with
 PHASED = 3  # steps
 CAPTURE_SECONDS = 240.0  # after which capturing is given up: a rank may wait for one that cannot
-ENERGY_SECONDS = 2 * gpu_alone.LEAST_SECONDS  # a second series on one rank alone would hang
 
 
 @dataclass
@@ -64,11 +63,9 @@ def measure(cell: ParallelMeasurement) -> tuple[list[Found], dict]:
             last.status(ALONE, Outcome("unsupported", str(given_up)), mode="host-free")
     for name, why in cell.failed.items():
         last.status(name, why, mode="step")
-    tables = {
-        "collectives": largest(sent, "seconds"),
-        "memory": largest([one.memory for one in examined], "held"),
-        **step_tables(examined),
-    }
+    tables = step_tables(examined)
+    tables["collectives"] = largest(sent, "seconds")
+    tables["memory"] = largest([one.memory for one in examined], "held")
     return found, {"checks": last.checks, "tables": tables}
 
 
@@ -118,7 +115,14 @@ def timed(process: int, spec: dict, place: Place) -> Found:
         step = steps.timed(own, "step", kind, place.clock)
         with attempt(name):
             own.use()
-            samples.run(name, step, is_warmup, mode="step", kind=kind, round=turn if fit else None)
+            samples.run(
+                name,
+                step,
+                is_warmup,
+                mode="step",
+                kind=kind,
+                round=turn if fit else None,
+            )
 
     for group in ladder.groups(ladder.ordered(spec["variants"], process), fit):
         for variant in group:
@@ -126,40 +130,59 @@ def timed(process: int, spec: dict, place: Place) -> Found:
             with attempt(name):
                 works[name] = STRATEGIES[variant["strategy"]](spec | variant, place)
             repeat(max(1, spec["warmup"]), partial(run, name, is_warmup=True))
+
         turns = {name: partial(run, name) for name in works}
-        take_turns(turns, Budget.of(spec), clock=lambda: place.agreed(time.perf_counter()))
+        take_turns(
+            turns,
+            Budget.of(spec),
+            clock=lambda: place.agreed(time.perf_counter()),
+        )
         if ALONE in works:  # what the prediction begins with; the same number on all ranks
             repeat(PHASED, partial(run, ALONE, kind="phased"))
         works.clear()
         forget(place)
-    return Found(process, samples.rows)
+    return samples.found
 
 
 def examine(spec: dict, place: Place) -> Examined:
     """Each variant by itself: what it computes, its memory, its energy, and steps under a
     profiler, which slows down all that comes after it, so that nothing here is timed."""
     found = Examined(spec["processes"])
-    count = ModelShape.of(spec).parameters
-    is_gpu = place.device == "cuda"
+    shape = ModelShape.of(spec)
     for variant in spec["variants"]:
         name = variant["name"]
         before = memory.held(place.device)
         with attempt(name):
             work = STRATEGIES[variant["strategy"]](spec | variant, place)
             held = {"init": holding(work, before)}
+
             found.checks[name] = computed(work)
             whole_steps(work, spec["warmup"])
             held |= points(work, partial(holding, work, before))
-            if is_gpu:
+            if place.device == "cuda":
                 memory.reset_peaks(place.device)
                 whole_steps(work)
                 found.sizes(name, memory.peaks(place.device, before), mode="step")
-                _energy(work, name, place, found)
+                # As many as the first rank wants: so many that the series is long enough for the
+                # counter after one round; a second one on one rank alone would hang.
+                each = place.clock.time(partial(whole_steps, work, PROFILED)) / PROFILED
+                count = math.ceil(place.agreed(2 * gpu_alone.LEAST_SECONDS / each))
+                gpu_alone.energy(
+                    partial(whole_steps, work, count), name, found, place.telemetry, count
+                )
+
             for point, sizes in held.items():
-                formulas = work.formulas(count, place.devices, point)
+                formulas = work.formulas(shape.parameters, place.devices, point)
                 for part, size in sizes.items():
-                    row = {"variant": name, "point": point, "part": part, "held": size}
-                    found.memory.append(row | {"formula": formulas[part]})
+                    row = {
+                        "variant": name,
+                        "point": point,
+                        "part": part,
+                        "held": size,
+                        "formula": formulas[part],
+                    }
+                    found.memory.append(row)
+
             found.recordings[name] = recorded(partial(whole_steps, work), place)
             del work  # no variable may hold it when memory is given back
         forget(place)
@@ -200,18 +223,9 @@ def computed(work: Replica) -> dict:
     return steps.check_of(work.whole(), gradients)
 
 
-def _energy(work: Replica, name: str, place: Place, found: Found) -> None:
-    """Joules a step. All ranks run as many steps as the first one wants: so many that the series is
-    long enough for the counter after one round."""
-    each = place.clock.time(partial(whole_steps, work, PROFILED)) / PROFILED
-    count = math.ceil(place.agreed(ENERGY_SECONDS / each))
-    gpu_alone.energy(partial(whole_steps, work, count), name, found, place.telemetry, count)
-
-
 def replayed(spec: dict, place: Place) -> Found:
     """Host-free steps: collectives and all replayed from a CUDA graph, where a strategy allows."""
     samples = Samples(place.telemetry, spec["processes"])
-    found = Found(spec["processes"], samples.rows)
     for variant in spec["variants"]:
         strategy = STRATEGIES[variant["strategy"]]
         if strategy.is_capturable:
@@ -219,10 +233,10 @@ def replayed(spec: dict, place: Place) -> Found:
             whole_steps(work, spec["warmup"])
             # No time for more than the fewest replays, whose number is the same on all ranks.
             steps.tidy(work, place.device)  # room for what the capture needs
-            gpu_alone.host_free(work, variant["name"], samples, found, seconds=0.0)
+            gpu_alone.host_free(work, variant["name"], samples, seconds=0.0)
             del work
             forget(place)
-    return found
+    return samples.found
 
 
 def step_tables(examined: list[Examined]) -> dict[str, list[dict]]:
@@ -246,15 +260,20 @@ def step_tables(examined: list[Examined]) -> dict[str, list[dict]]:
             for rank, parts in enumerate(apart.take_apart(list(steps_of), references)):
                 own = recordings[rank]
                 row = {"variant": name, "rank": rank, "clock": own.clock} | asdict(parts)
-                rows.append(row | {"residual": own.clock - parts.total - own.outside})
+                row["residual"] = own.clock - parts.total - own.outside
+                rows.append(row)
+
                 both = apart.matched(steps_of[rank], references[rank])
                 kernels.append(both.assign(variant=name, rank=rank))
+
     means = pd.DataFrame(rows).groupby(["variant", "rank"], sort=False).mean()
+
+    # By how much the same kernels take longer where something is sent beside them.
     beside = pd.concat(kernels).query("beside > 0")
     beside["slowed"] = beside["own"] - beside["before"]
     beside["category"] = beside["name"].map(category_of)
-    by = beside.groupby(["variant", "rank", "category"], sort=False)
-    sums = by[["beside", "slowed"]].sum() / PROFILED
+    by = ["variant", "rank", "category"]
+    sums = beside.groupby(by, sort=False)[["beside", "slowed"]].sum() / PROFILED
     return {
         "ranks": means.reset_index().to_dict("records"),
         "slowed": sums.reset_index().to_dict("records"),

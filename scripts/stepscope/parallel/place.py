@@ -55,8 +55,9 @@ class Place:
         options.config.max_ctas = ctas
         return dist.new_group(backend="nccl", pg_options=options)
 
-    def agreed(self, value: float) -> float:
-        """The first rank's value, on all of them: where they decide by time, they decide alike."""
-        told = torch.tensor([value], dtype=torch.float64)
+    def agreed(self, value: float = 0.0) -> float:
+        """The first rank's value, on all of them: where they decide by time, they decide alike.
+        Without a value they only meet."""
+        told = torch.tensor(value, dtype=torch.float64)
         dist.broadcast(told, 0)
         return float(told)

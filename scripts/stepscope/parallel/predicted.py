@@ -36,8 +36,8 @@ class Network:
         """The same links among so many: each byte crosses a link more often, 2 (n - 1) / n times
         (nccl-tests)."""
         more = (1 - 1 / devices) / (1 - 1 / self.devices)
-        points = tuple((size, more * seconds) for size, seconds in self.points)
-        return replace(self, devices=devices, points=points)
+        points = [(size, more * seconds) for size, seconds in self.points]
+        return replace(self, devices=devices, points=tuple(points))
 
     def all_reduce(self, size: float) -> float:
         """Seconds; between two points linear, beyond the last by its bandwidth."""
@@ -88,9 +88,12 @@ class OneDevice:
     def with_batch(self, batch: float) -> "OneDevice":
         """The same with another batch: what computes takes as much longer as it is larger."""
         more = batch / self.batch
-        forward = more * self.forward
-        backward = more * self.backward
-        return replace(self, batch=batch, forward=forward, backward=backward)
+        return replace(
+            self,
+            batch=batch,
+            forward=more * self.forward,
+            backward=more * self.backward,
+        )
 
 
 def gradients_of(shape: ModelShape) -> tuple[Gradient, ...]:

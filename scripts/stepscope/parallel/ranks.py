@@ -5,11 +5,8 @@ for minutes. Here the first one that fails ends them all, and is named. Ranks fi
 file, not by a port, which another program may have.
 """
 
-import multiprocessing
 import os
-import sys
 import time
-import traceback
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -18,8 +15,8 @@ from multiprocessing.process import BaseProcess
 
 from stepscope.machine import cores, process
 from stepscope.measure.found import Outcome
+from stepscope.measure.processes import forked
 
-FAILED = 1  # exit code after an exception
 GRACE = 1.0  # seconds in which others may fail of what ended the first; the cause is named
 
 
@@ -38,17 +35,7 @@ def together(count: int, work: Callable[[int], object], seconds: float | None = 
     or an ability for a variant, and else ends the program with one line, as after `seconds`. What
     is returned has to be picklable.
     """
-    sys.stdout.flush()
-    context = multiprocessing.get_context("fork")
-    started = []
-    for rank in range(count):
-        ours, theirs = context.Pipe(duplex=False)
-        child = context.Process(
-            target=_run, args=(work, rank, theirs), name=f"rank {rank} of {count}"
-        )
-        child.start()
-        theirs.close()  # so that the end of the rank is the end of the pipe
-        started.append((child, ours))
+    started = [forked(_run, work, rank, name=f"rank {rank} of {count}") for rank in range(count)]
     failed: dict[float, BaseException] = {}  # by when it was
     with ThreadPoolExecutor(count) as listeners:
         heard = [listeners.submit(_received, *each, failed) for each in started]
@@ -68,17 +55,15 @@ def together(count: int, work: Callable[[int], object], seconds: float | None = 
 
 def _run(work: Callable[[int], object], rank: int, pipe: Connection) -> None:
     process.die_with_parent()
-    code = 0
+    failed: BaseException | None = None
     try:
         pipe.send(work(rank))
     except VariantError as error:
         error.outcome.reason = f"rank {rank}: {error.outcome.reason}"
         pipe.send(error)
-    except BaseException:
-        traceback.print_exc()
-        code = FAILED
-    sys.stdout.flush()
-    os._exit(code)  # to take a process group down waits for the others
+    except BaseException as error:
+        failed = error
+    process.end_at_once(failed)  # to take a process group down waits for the others
 
 
 def _received(child: BaseProcess, pipe: Connection, failed: dict[float, BaseException]) -> object:
@@ -89,15 +74,15 @@ def _received(child: BaseProcess, pipe: Connection, failed: dict[float, BaseExce
     except EOFError:  # it ended without a word
         child.join()
         code = child.exitcode or 0
-        how = "failed" if code == FAILED else "ended without a result"
+        how = f"ended with exit code {code} and without a result"
         if code < 0:
             how = f"was killed by signal {-code}"
         found = SystemExit(f"error: {child.name} {how}; all ranks were ended")
     except Exception as error:  # what it sent cannot be read
         found = SystemExit(f"error: {child.name}: {error}")
     if isinstance(found, BaseException):
-        is_killed = (child.exitcode or 0) < 0
-        failed.setdefault(0.0 if is_killed else time.time(), found)
+        # A negative code is that of a signal.
+        failed.setdefault(0.0 if (child.exitcode or 0) < 0 else time.time(), found)
         raise found
     return found
 

@@ -38,7 +38,7 @@ def recorded(step: Callable[[], None], place: Place) -> Recording:
     with scratch.profiler(place.device, with_host=False, acc_events=True) as seen:
         for _ in range(PROFILED):
             place.clock.synchronize()
-            place.agreed(0.0)
+            place.agreed()
             windows.append((time.time_ns(), place.clock.time(step), time.time_ns()))
     content = scratch.trace_of(seen)
     base = content["baseTimeNanoseconds"]
@@ -53,11 +53,14 @@ def recorded(step: Callable[[], None], place: Place) -> Recording:
             for spans in (kernels, collectives)
         ]
         steps.append(Step(start, end, *inside))
-    clock = statistics.fmean(seconds for _, seconds, _ in windows)
     outside: set[Span] = set()
     if place.device == "cuda":  # a CPU has one clock; how ranks meet runs between two steps
         outside = set(kernels).difference(*(one.kernels for one in steps))
-    return Recording(steps, clock, sum(span.end - span.start for span in outside) / PROFILED)
+    return Recording(
+        steps,
+        statistics.fmean(seconds for _, seconds, _ in windows),
+        sum(span.end - span.start for span in outside) / PROFILED,
+    )
 
 
 def spans_of(events: list[dict]) -> tuple[list[Span], list[Span]]:
@@ -74,9 +77,7 @@ def spans_of(events: list[dict]) -> tuple[list[Span], list[Span]]:
         span = Span(name, event["ts"] / 1e6, (event["ts"] + event["dur"]) / 1e6)
         if name.startswith("gloo:") or (kind == "kernel" and "nccl" in name.lower()):
             collectives.append(span)
-        elif kind in ON_GPU:
-            kernels.append(span)
-        elif (kind, event.get("tid")) == main and span.start >= until:
+        elif kind in ON_GPU or ((kind, event.get("tid")) == main and span.start >= until):
             until = span.end
             kernels.append(span)
     return kernels, collectives

@@ -70,10 +70,9 @@ class Replica(Workload):
         return {name: sum(map(_size, tensors)) for name, tensors in found.items()}
 
     def __init__(self, spec: dict, place: Place):
-        reason = unsupported(spec)
         if "model" in spec:
-            reason = "several devices run the sizes of this project alone"
-        if reason:
+            raise models.Unsupported("several devices run the sizes of this project alone")
+        if reason := unsupported(spec):
             raise models.Unsupported(reason)
         self._place = place
         self._group = place.group(spec.get("ctas", 0))
@@ -100,7 +99,7 @@ class Replica(Workload):
     def whole(self) -> float:
         """Forward and backward pass over the whole batch; its loss."""
         self._forward()
-        loss = torch.tensor(float(self.loss.detach()), dtype=torch.float64)
+        loss = torch.tensor(self.loss_value(), dtype=torch.float64)
         self._backward()
         dist.all_reduce(loss)
         return float(loss) / self._place.devices
@@ -167,9 +166,7 @@ class Overlapped(Replica):
     def _send(self, parameter: Tensor) -> None:
         gradient = parameter.grad
         assert gradient is not None, "the hook of a parameter that has its gradient"
-        sent = gradient
-        if self.spec.get("gradients") == "bf16":
-            sent = gradient.bfloat16()
+        sent = gradient.bfloat16() if self.spec.get("gradients") == "bf16" else gradient
         work = dist.all_reduce(sent, group=self._group, async_op=True)
         self._sent.append((gradient, sent, work))
 
@@ -304,8 +301,11 @@ class Fsdp(Replica):
         # The residual stream stays in fp32, as under autocast: inputs are not cast, and neither is
         # the embedding.
         low = getattr(torch, precision.dtype) if precision.is_autocast else None
-        summed_in = torch.float32 if low else None
-        policy = MixedPrecisionPolicy(low, summed_in, cast_forward_inputs=False)
+        policy = MixedPrecisionPolicy(
+            low,
+            torch.float32 if low else None,
+            cast_forward_inputs=False,
+        )
         for block in whole.blocks:
             shard(block, mp_policy=policy)
         if option(self.spec, "loss") != "chunked":  # which reads the head's weight by itself
@@ -329,5 +329,7 @@ def _size(tensor: Tensor) -> int:
     return getattr(tensor, "_local_tensor", tensor).nbytes
 
 
-_ALL = (Alone, Naive, Flat, Overlapped, Staged, Ddp, Sharded, Zero, Fsdp)
-STRATEGIES: dict[str, type[Replica]] = {each.__name__.lower(): each for each in _ALL}
+STRATEGIES: dict[str, type[Replica]] = {
+    each.__name__.lower(): each
+    for each in (Alone, Naive, Flat, Overlapped, Staged, Ddp, Sharded, Zero, Fsdp)
+}

@@ -48,7 +48,7 @@ def read(cells: list[MeasuredCell]) -> tuple[dict[str, pd.DataFrame], dict[str, 
     A table that an analysis did not write has no rows there; columns that the schema does not have
     are kept.
     """
-    parts: dict[str, list[pd.DataFrame]] = {name: [] for names in NAMES.values() for name in names}
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in (*OF_TRACE, *OF_SNAPSHOT)}
     damaged = {}
     for cell in cells:
         for name in NAMES.get(cell.place["study"], ()):

@@ -190,7 +190,7 @@ def _too_few(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]
     by = sizes.groupby(["cell", "variant"])
     counts = by.agg(processes="size", least="min", whole="sum").reset_index()
     by_name = {cell.name: cell for cell in cells if cell.status()[0] == "ok"}
-    rows = pd.DataFrame({"cell": by_name.keys()}).merge(counts, how="left")
+    rows = pd.Series([*by_name], dtype="str", name="cell").to_frame().merge(counts, how="left")
     found = {}
     for row in rows.fillna({"variant": "no variant"}).fillna(0).to_dict("records"):
         cell, variant, own = by_name[row["cell"]], row["variant"], row["processes"]

@@ -43,9 +43,9 @@ def impossible(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, st
     """Cells with a step that multiplies faster than any device: why."""
     by_name = {cell.name: cell for cell in cells if cell.record}
     whole = samples[samples["phase"] == samples["mode"].map(alone.WHOLE)]
-    least = whole.groupby(["cell", "variant", "mode"])["seconds"].min()
+    least = whole.groupby(["cell", "variant", "mode"])["seconds"].min().reset_index()
     found = {}
-    for (name, variant, mode), seconds in least.items():
+    for name, variant, mode, seconds in least.itertuples(index=False):
         cell = by_name[name]
         sheet = _data_sheet(cell, variant)
         fastest = _MARGIN * sheet if sheet else FASTEST
@@ -107,7 +107,7 @@ def _of_steps(
 
     known = pd.DataFrame(list(mapped(steps, cells, work, "variant", "mode")), steps.index)
     across_cards = known.pop("across_cards")
-    rates = {quantity: _rates(steps, known[quantity], quantity) for quantity in known}
+    rates = {quantity: _rates(steps, known[quantity], str(quantity)) for quantity in known}
     shares = rates["share_of_ceiling"]
     shares["across_cards"] = across_cards[shares.index]
     return list(rates.values())

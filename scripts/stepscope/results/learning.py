@@ -68,7 +68,8 @@ def judged(ends: pd.DataFrame, firsts: Mapping[str, str]) -> pd.DataFrame:
     found = by.agg(frequencies=("frequencies", "mean"), orders=("held_out", "count"))
     learning = ends[~by["is_lost"].transform("any")]
     ratios = _between(learning[~learning["is_first"]], "ratio")
-    said = verdicts.judged(ratios, verdicts.MARGIN, np.zeros(len(ratios)))
+    of_machine = ratios.index.get_level_values("machine").to_numpy()
+    said = verdicts.judged(ratios, verdicts.MARGIN, of_machine)
     said = said.rename(columns={"low": "ratio_low", "high": "ratio_high"}).drop(columns="p")
     losses = statistics.interval(_between(learning, "held_out"))
     losses = losses.rename(columns={"median": "held_out"})

@@ -46,20 +46,19 @@ class Snapshots:
         self.saved = tables["memory_saved"].groupby(part)["bytes"].sum()
         self.peaks = tables["memory_summary"].groupby("cell")["peak"].max()
         self.casts = tables["memory_timeline"].groupby("cell")["cast_weights"].max()
-        self._workspaces: dict[tuple[str, str], int] = {}
+        # By cell, and the most by machine and mode.
+        self._workspaces: dict[object, int] = {}
         for cell in self.cells:
-            key = cell.place["machine"], cell.place["mode"]
-            self._workspaces[key] = max(self._workspaces.get(key, 0), self._own_workspace(cell))
-
-    def _own_workspace(self, cell: MeasuredCell) -> int:
-        """Bytes that libraries hold, as recorded there; else 0."""
-        return self.named.get((cell.name, "workspace", "rest"), 0)
+            own = self.named.get((cell.name, "workspace", "rest"), 0)
+            alike = cell.place["machine"], cell.place["mode"]
+            self._workspaces[cell.name] = own
+            self._workspaces[alike] = max(self._workspaces.get(alike, 0), own)
 
     def workspace(self, cell: MeasuredCell, mode: str) -> int:
         """Bytes that libraries hold, as recorded there, else in the machine's other cells of that
         mode."""
-        others = self._workspaces.get((cell.place["machine"], mode), 0)
-        return self._own_workspace(cell) or others
+        alike = cell.place["machine"], mode
+        return self._workspaces.get(cell.name) or self._workspaces.get(alike, 0)
 
     def alive(self, cell: MeasuredCell, category: str) -> int | None:
         """Bytes of a category: those of a block as often as there are blocks, and of the rest."""
@@ -71,10 +70,9 @@ class Snapshots:
     def predicted(self, cell: MeasuredCell) -> Peak | None:
         """The moment of the peak in closed form; None for a model of one's own, a compiler or
         checkpoints."""
-        setup = setup_of(cell, cell.spec)
+        setup, mode = setup_of(cell, cell.spec), cell.place["mode"]
         if setup is None or {"compile", "checkpoint"} & set(cell.spec):
             return None
-        mode = cell.place["mode"]
         return _peak(setup, mode, self.workspace(cell, mode))
 
 

@@ -1,6 +1,7 @@
 """ranks.csv, rank_slowed.csv, rank_memory.csv, collectives.csv and parallel_predicted.csv: a step
 on several devices, from the records of the study of that name."""
 
+import itertools
 from collections.abc import Iterator
 
 import pandas as pd
@@ -26,7 +27,7 @@ def tables(cells: list[MeasuredCell], series: pd.DataFrame) -> dict[str, list[di
         "collectives": [
             _collective(row) for row in _rows(cells, "collectives") if row["collective"] != COPY
         ],
-        "parallel_predicted": [row for cell in cells for row in _predictions(cell, series)],
+        "parallel_predicted": list(_predictions(cells, series)),
     }
 
 
@@ -46,28 +47,26 @@ def _collective(row: dict) -> dict:
     return row | {"bus": crossing / row["seconds"]}
 
 
-def _predictions(cell: MeasuredCell, series: pd.DataFrame) -> Iterator[dict]:
+def _predictions(cells: list[MeasuredCell], series: pd.DataFrame) -> Iterator[dict]:
     """A row for each strategy that stands in a cell as it is, and number of devices: the step that
     one device's phases and the collectives let expect, beside the measured one."""
-    network = _network(cell)
-    times = _times(cell, series) if network else {}
-    if network is None or not {"alone", *PHASES} <= times.keys():
-        return
-    one = _one_device(cell, times)
-    counts = sorted({*DEVICES, cell.spec["devices"]})
-    for variant in cell.spec["variants"]:
-        strategy = variant["strategy"]
-        for devices in counts if variant["name"] == strategy else ():
-            own = (one, network, strategy, devices)
-            part = one.with_batch(one.batch / devices)
+    for cell in of_study(cells, "parallel"):
+        network, times = _network(cell), _times(cell, series)
+        if network is None or not {"alone", *PHASES} <= times.keys():
+            continue
+        one = _one_device(cell, times)
+        names = [each["name"] for each in cell.spec["variants"] if each["name"] == each["strategy"]]
+        counts = sorted({*DEVICES, cell.spec["devices"]})
+        for strategy, devices in itertools.product(names, counts):
+            on = (network, strategy, devices)
             is_measured = devices == cell.spec["devices"]
             yield cell.key | {
                 "variant": strategy,
                 "devices": devices,
-                "predicted": predicted.step(*own),
-                "strong": predicted.step(part, network, strategy, devices),
+                "predicted": predicted.step(one, *on),
+                "strong": predicted.step(one.with_batch(one.batch / devices), *on),
                 "measured": times.get(strategy) if is_measured else None,
-                "hiding_batch": predicted.hiding_batch(*own),
+                "hiding_batch": predicted.hiding_batch(one, *on),
             }
 
 

@@ -125,9 +125,10 @@ def parsed(contents: Mapping[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]
     by_header: dict[bytes, dict[str, bytes]] = {}
     for cell, text in contents.items():
         by_header.setdefault(text.partition(b"\n")[0], {})[cell] = text
-    frames, damaged = [pd.DataFrame(columns=["cell"], dtype=str)], {}
+    frames = [pd.DataFrame(columns=["cell"], dtype=str)]
+    damaged: dict[str, str] = {}
     groups = list(by_header.values())
-    for alike in groups:
+    for alike in groups:  # and those that follow below
         try:
             frames.append(_table(alike))
         except (ValueError, OverflowError) as error:  # a whole number may be too large for pandas

@@ -138,7 +138,10 @@ def placed(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
     ladder's with its own precision."""
     of_cells = places(cells).drop(columns="mode")
     found = found.sort_values(
-        "cell", key=of_cells.index.get_indexer, kind="stable", ignore_index=True
+        "cell",
+        key=lambda names: of_cells.index.get_indexer(pd.Index(names)),
+        kind="stable",
+        ignore_index=True,
     ).join(of_cells, on="cell")
     unit = found["quantity"].map(UNITS)
     rate = np.where(found["size"] == "copy", "B/s", "FLOP/s")

@@ -51,10 +51,10 @@ def _of_ranges(cell: MeasuredCell) -> Known:
     own = FORMATS[cell.spec["precision"]]
     if own.outside or option(cell.spec, "compile") != "none":
         return {}
-    at = cell.spec["batch"], cell.spec["context"]
-    found = traffic.of_ranges(cell.shape, *at, own.is_autocast)
+    batch, context = cell.spec["batch"], cell.spec["context"]
+    found = traffic.of_ranges(cell.shape, batch, context, own.is_autocast)
     # One sequence's Q and V are views, not copies; a loss in chunks holds the head's backward pass.
-    unlike = {"attention scores", "attention × V"} if cell.spec["batch"] == 1 else set()
+    unlike = {"attention scores", "attention × V"} if batch == 1 else set()
     if option(cell.spec, "loss") == "chunked":
         unlike.add("LM head")
     return {("module", name): work for name, work in found.items() if name not in unlike}
@@ -66,11 +66,13 @@ def _of_kinds(cell: MeasuredCell) -> Known:
         return {}
     if cell.shape.window or option(cell.spec, "checkpoint"):
         return {}
-    own = FORMATS[cell.spec["precision"]]
-    numbers = own.bytes, FORMATS[own.outside].bytes if own.outside else own.bytes
+    precision = cell.spec["precision"]
+    outside = FORMATS[precision].outside or precision
+    numbers = FORMATS[precision].bytes, FORMATS[outside].bytes
     is_fused = option(cell.spec, "attention") != "naive"
-    at = cell.spec["batch"], cell.spec["context"]
-    found = traffic.of_kinds(cell.shape, *at, numbers, is_fused)
+    found = traffic.of_kinds(
+        cell.shape, cell.spec["batch"], cell.spec["context"], numbers, is_fused
+    )
     return {("step", kind): work for kind, work in found.items()}
 
 

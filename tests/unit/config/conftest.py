@@ -9,6 +9,7 @@ from snakemake.utils import update_config
 from stepscope.config.code_digest import Sources
 from stepscope.config.config import validated
 from stepscope.machine import gpus, identity
+from stepscope.machine.labels import Hardware
 from stepscope.yaml_files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -46,7 +47,7 @@ def cells_of(make_config):
     def cells(study, *entries, device="cpu", **given):
         config = make_config(**given)
         config[study.name]["grid"][device] = list(entries)
-        return study.cells(config, device, "machine", 3)
+        return study.cells(config, Hardware("machine", device, 3))
 
     return cells
 

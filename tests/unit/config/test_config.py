@@ -3,9 +3,15 @@
 import pytest
 from stepscope.config import ConfigError
 from stepscope.config.studies import ATTENTION, LADDER, LEARNING, STUDIES
+from stepscope.machine.labels import Hardware
 from stepscope.yaml_files import read_yaml
 
 ENTRY = {"implementation": ["naive"], "d_head": [16], "precision": ["fp32"], "lengths": [64]}
+
+
+def on(device):
+    """A machine of enough GPUs."""
+    return Hardware("machine", device, 1, gpus=8)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +142,7 @@ def test_every_preset_is_valid_and_has_the_cells_that_it_should(
     preset, device, counts, make_config
 ):
     config = make_config(preset=preset)
-    assert [len(study.cells(config, device, "machine", 1)) for study in STUDIES] == counts
+    assert [len(study.cells(config, on(device))) for study in STUDIES] == counts
 
 
 def test_every_preset_is_tested(project_root):
@@ -160,11 +166,8 @@ def test_a_write_ups_cells_are_the_same_in_its_preset_and_in_the_whole(part, dev
     """So that running one after the other measures nothing twice."""
     whole, own = make_config(preset="published"), make_config(preset=part)
     for study in STUDIES:
-        known = {cell.name: cell.spec for cell in study.cells(whole, device, "machine", 1)}
-        assert (
-            known | {cell.name: cell.spec for cell in study.cells(own, device, "machine", 1)}
-            == known
-        )
+        known = {cell.name: cell.spec for cell in study.cells(whole, on(device))}
+        assert known | {cell.name: cell.spec for cell in study.cells(own, on(device))} == known
 
 
 @pytest.mark.parametrize("preset", ["smoke", "published"])
@@ -173,8 +176,8 @@ def test_the_presets_cells_are_those_of_the_default_where_both_have_them(preset,
     for study in (
         study for study in STUDIES if study not in (ATTENTION, LADDER, LEARNING)
     ):  # variants are a cell's
-        known = {cell.name: cell.spec for cell in study.cells(default, "cuda", "machine", 1)}
-        own = {cell.name: cell.spec for cell in study.cells(other, "cuda", "machine", 1)}
+        known = {cell.name: cell.spec for cell in study.cells(default, on("cuda"))}
+        own = {cell.name: cell.spec for cell in study.cells(other, on("cuda"))}
         assert {name: own[name] for name in own.keys() & known} == {
             name: known[name] for name in own.keys() & known
         }

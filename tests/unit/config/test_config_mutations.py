@@ -13,6 +13,7 @@ from stepscope.config.hardware import hardware_of
 from stepscope.config.registry import Registry
 from stepscope.config.studies import STUDIES
 from stepscope.machine import identity
+from stepscope.machine.labels import Hardware
 from stepscope.yaml_files import read_yaml
 
 pytestmark = pytest.mark.usefixtures("no_gpu")
@@ -124,7 +125,7 @@ def plan(config, results):
     registry = Registry(config, machines, STUDIES, results=results)
     registry.check_results()
     for study in STUDIES:
-        assert all(cell.json for cell in study.cells(config, "cuda", "gpu", 1))
+        assert all(cell.json for cell in study.cells(config, Hardware("gpu", "cuda", 1)))
     return registry.plan
 
 

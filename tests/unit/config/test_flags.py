@@ -166,6 +166,16 @@ def test_a_ladder_without_variants_changes_one_option_a_rung():
             "--start cold needs torch.profiler",
         ),
         ("probe_precision", "--probe autocast --size nano --precision bf16", "use fp32"),
+        (
+            "train_variants",
+            "--size nano --vocab-size 255",
+            "--vocab-size 255: a byte is a token; use at least 256",
+        ),
+        (
+            "train_variants",
+            '--size nano --variants \'[{"name": "a", "scaled": "no"}]\'',
+            "a: scaled 'no' is neither true nor false",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(program, words, shown, capsys, monkeypatch):

@@ -8,6 +8,7 @@ from stepscope.config.grid import points, words_of
 from stepscope.config.model_cells import models_of
 from stepscope.config.recordings import recorded
 from stepscope.config.studies import CEILINGS, MEMORY, PROFILE, STUDIES, TIMING
+from stepscope.machine.labels import Hardware
 
 ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
 
@@ -27,7 +28,8 @@ def test_an_empty_list_leaves_its_study_out(study, make_config):
     config = make_config(
         **{study: config[study] | {"places" if study == "ladder" else "grid": {"cuda": []}}}
     )
-    assert [one.name for one in STUDIES if not one.cells(config, "cuda", "machine", 1)] == [study]
+    machine = Hardware("machine", "cuda", 1, gpus=8)
+    assert [one.name for one in STUDIES if not one.cells(config, machine)] == [study]
 
 
 def test_a_cell_has_its_place_and_all_that_its_program_is_told(cells_of):
@@ -128,7 +130,7 @@ def test_an_entry_that_cannot_be_is_one_line(study, over, said, cells_of, make_c
 
 
 def test_the_study_of_ceilings_has_a_product_for_each_precision_and_a_copy(make_config):
-    cells = CEILINGS.cells(make_config(), "cpu", "machine", 3)
+    cells = CEILINGS.cells(make_config(), Hardware("machine", "cpu", 3))
     series = {"processes": 3, "warmup": 2, "steps": 5, "max_seconds": 0.5}
     common = {**series, "seed": 0, "threads": 3, "device": "cpu"}
     assert {cell.name.removeprefix("machine/ceilings/"): cell.spec for cell in cells} == {
@@ -188,7 +190,9 @@ def test_every_cell_of_every_preset_survives_its_programs_flags(preset, make_con
     for study in STUDIES:
         parse = importlib.import_module(study.program).parse
         for cell in (
-            cell for device in ("cpu", "cuda") for cell in study.cells(config, device, "machine", 2)
+            cell
+            for device in ("cpu", "cuda")
+            for cell in study.cells(config, Hardware("machine", device, 2, gpus=8))
         ):
             spec = cell.spec | {"device": "cpu"}  # a program refuses a GPU that is not there
             assert parse(words_of(spec))[0] == spec

@@ -9,7 +9,7 @@ from stepscope.config.hardware import (
     hardware_of,
     job_cpus,
     job_resources,
-    limit,
+    limits,
     measured_pattern,
 )
 from stepscope.machine.labels import Hardware
@@ -137,17 +137,17 @@ def test_the_device_of_copied_results_is_that_of_their_records(make_config, tmp_
 
 
 def test_the_last_limit_that_fits_holds():
-    limits = [
+    lines = [
         {"memory": 16, "cpus": 4},
         {"study": ["profile"], "memory": 32},
         {"size": ["2.7B"], "memory": 64},
     ]
-    assert [
-        limit(limits, "memory", 1, *cell) for cell in [("timing", "small"), ("profile", None)]
-    ] == [16, 32]
-    assert limit(limits, "memory", 1, "profile", "2.7B") == 64
-    assert limit(limits, "minutes", 15, "profile", "2.7B") == 15
-    assert limit([], "cpus", 4, "timing", "small") == 4
+    config = {"limits": lines, "timing": {"time_limit": 15}, "profile": {"time_limit": 20}}
+    assert limits(config, "timing", "small")["memory"] == 16
+    assert limits(config, "profile", None)["memory"] == 32
+    found = limits(config, "profile", "2.7B")
+    assert (found["memory"], found["minutes"]) == (64, 20)
+    assert limits(config | {"limits": []}, "timing", "small")["cpus"] == 4
 
 
 def test_what_a_job_asks_for(make_config):

@@ -4,6 +4,7 @@ import pytest
 from stepscope.config import ConfigError
 from stepscope.config.code_digest import modules_of
 from stepscope.config.studies import LADDER
+from stepscope.machine.labels import Hardware
 
 SMALL = {"size": "small", "context": 128}
 
@@ -11,7 +12,7 @@ SMALL = {"size": "small", "context": 128}
 def laid_out(make_config, device="cuda", **changes):
     config = make_config()
     config["ladder"] = config["ladder"] | {key: {device: value} for key, value in changes.items()}
-    return LADDER.cells(config, device, "machine", 1)
+    return LADDER.cells(config, Hardware("machine", device, 1))
 
 
 def test_each_rung_changes_one_thing_of_the_one_before(make_config):
@@ -99,15 +100,15 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
         ),
         (
             {"asides": [{"after": "fp4", "checkpoint": [1]}]},
-            "there is no rung 'fp4'; the rungs are fp32, tf32,",
+            "there is no rung 'fp4'; add it to the configuration, or choose from fp32, tf32,",
         ),
         (
             {"places": [SMALL | {"start": "fp4"}]},
-            "ladder.places.cuda: start: there is no rung 'fp4'; the rungs are fp32,",
+            "ladder.places.cuda: start: there is no rung 'fp4'; add it to the configuration",
         ),
         (
             {"rungs": [{"precision": "fp32"}, {"precision": "fp32"}]},
-            "ladder.rungs.cuda: there are two rungs fp32",
+            "ladder.rungs.cuda: fp32 is there twice",
         ),
     ],
 )

@@ -51,7 +51,7 @@ def config(make_config, folder):
 
 
 def cells_of(study, config):
-    return study.cells(config, "cpu", "machine", 1)
+    return study.cells(config, Hardware("machine", "cpu", 1))
 
 
 def registry(config):
@@ -190,13 +190,6 @@ def test_what_the_files_import_counts_by_its_version(config):
     mine, nano = found.studies["timing"]
     assert json.loads(found.machine_json(mine))["packages"].keys() == {"timm"}
     assert "packages" not in json.loads(found.machine_json(nano))
-    entries = {
-        entry["size"]: entry for entry in json.loads(found.plan)["studies"]["timing"]["cells"]
-    }
-    assert (
-        entries["mine"]["machine"] == json.loads(found.machine_json(mine))
-        and "machine" not in entries["nano"]
-    )
     assert own_models.packages_of({"model": "hf:llama"}) == ("python:transformers",)
 
 

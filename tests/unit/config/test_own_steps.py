@@ -40,7 +40,7 @@ def forget():
 
 
 def cells(study, config):
-    return {cell.name: cell.spec for cell in study.cells(config, "cpu", "machine", 1)}
+    return {cell.name: cell.spec for cell in study.cells(config, Hardware("machine", "cpu", 1))}
 
 
 def test_each_step_is_timed_profiled_and_its_memory_recorded(make):
@@ -83,9 +83,10 @@ def test_the_programs_take_these_cells_by_flags(make):
         (
             STEPS,
             ["base", "gone"],
-            "compare.0: there is no step 'gone'; steps are: base, muon, long",
+            "compare.0: there is no step 'gone'; add it to the configuration, or choose from base, "
+            "muon, long",
         ),
-        (STEPS, ["base", "base"], "compare.0: a step is there twice"),
+        (STEPS, ["base", "base"], "compare.0: base is there twice"),
         (STEPS, ["base", "long"], "compare.0: long has another context or batch than base"),
         ({"nano": {"build": "a.py:b"}}, [], "steps.nano: a size or a model has that name, too"),
         ({"x": {"build": "a.py"}}, [], "steps.x: model 'a.py': write FILE.py:FUNCTION"),

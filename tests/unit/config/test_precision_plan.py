@@ -3,6 +3,7 @@
 import pytest
 from stepscope.config import ConfigError
 from stepscope.config.studies import PRECISION
+from stepscope.machine.labels import Hardware
 
 PROBES = ["accumulation", "autocast", "normalisation", "products"]
 STUDY = {"probes": PROBES, "size": "nano", "context": 64, "batch": 2, "time_limit": 5}
@@ -11,7 +12,7 @@ STUDY = {"probes": PROBES, "size": "nano", "context": 64, "batch": 2, "time_limi
 @pytest.fixture
 def cells(make_config):
     return lambda **over: PRECISION.cells(
-        make_config() | {"precision": STUDY | over}, "cpu", "machine", 3
+        make_config() | {"precision": STUDY | over}, Hardware("machine", "cpu", 3)
     )
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from stepscope.config import ConfigError
 from stepscope.config.registry import Registry, pinned_versions
-from stepscope.config.studies import CEILINGS, MEMORY, TIMING
+from stepscope.config.studies import ATTENTION, CEILINGS, LADDER, MEMORY, TIMING
 from stepscope.machine import identity
 from stepscope.machine.labels import Hardware
 
@@ -42,6 +42,35 @@ def test_a_cell_is_found_by_its_folder(registry):
         registry().cell("results/machine/timing/nano/ctx65/fp32")
 
 
+def test_a_package_counts_for_the_cells_that_run_its_kernels(make_config, monkeypatch):
+    config = make_config()
+    entry = {"mask": ["causal"], "d_head": [64], "lengths": [64], "batch": [1]}
+    naive, rival = (
+        entry | {"precision": ["bf16"], "implementation": ["naive"]},
+        entry | {"precision": ["fp32"], "implementation": ["naive", "fa4", "flex-flash"]},
+    )
+    config["attention"]["grid"]["cpu"] = [naive, rival]
+    rungs = [{"precision": "bf16"}, {"attention": "fa3"}]
+    config["ladder"] |= {"rungs": {"cpu": rungs}, "asides": {"cpu": []}}
+    versions = {}
+    monkeypatch.setattr(identity, "package_version", versions.get)
+
+    def identities():
+        found = Registry(config, HERE, [ATTENTION, LADDER, TIMING])
+        machines = {name: found.machine_json(found.cell(name)) for name in found.names()}
+        return {name: json.loads(text) for name, text in machines.items()}
+
+    before = identities()
+    packages = {name: one["packages"] for name, one in before.items() if "packages" in one}
+    (of_attention,) = (name for name in packages if "/attention/" in name)
+    assert packages.pop(of_attention) == {"flash-attn-4": None}
+    assert list(packages.values()) == [{"flash-attn-3": None}]
+    versions["flash-attn-4"] = "4.0"
+    after = identities()
+    assert [name for name in after if after[name] != before[name]] == [of_attention]
+    assert of_attention == "machine/attention/d64/fp32/mask=causal/batch=1"
+
+
 def test_a_model_that_no_grid_has_is_idle(registry):
     assert registry(models={"mine": {"build": "models/gpt.py:build"}}).idle_models() == ["mine"]
 
@@ -50,9 +79,7 @@ def test_the_plan_says_what_to_expect(registry):
     plan = json.loads(registry(preset="smoke").plan)
     assert plan["preset"] == "smoke"
     assert plan["machines"] == {"machine": {"device": "cpu", "how": "here", "expect": None}}
-    part = plan["studies"]["timing"]
-    assert part["machine"] == {"machine": identity.identity("cpu")}
-    entry = part["cells"][0]
+    entry = plan["studies"]["timing"]["cells"][0]
     assert entry["cell"] == NANO
     assert entry["size"] == "nano"
     assert entry["spec"]["threads"] == 2
@@ -141,10 +168,6 @@ def test_the_grids_are_expanded_for_each_machine_one_after_the_other(registry):
     assert [name.partition("/")[0] for name in names] == ["h100"] * 3 + ["machine"] * 2
     plan = json.loads(found.plan)
     assert plan["machines"]["h100"] == {"device": "cuda", "how": "jobs", "expect": "H100"}
-    assert plan["studies"]["timing"]["machine"] == {
-        "h100": None,
-        "machine": identity.identity("cpu"),
-    }
     assert found.machine_json(found.studies["timing"][0]) == "null"
 
 
@@ -174,7 +197,7 @@ def test_a_copy_that_is_replaced_changes_the_plan(elsewhere, tmp_path):
 def test_a_cell_that_lacks_a_part_is_not_there(make_config, tmp_path):
     names = [
         cell.name
-        for cell in MEMORY.cells(make_config(), "cuda", "old", 1)
+        for cell in MEMORY.cells(make_config(), Hardware("old", "cuda", 1))
         if "mode" not in cell.spec
     ]
     for name in names:

@@ -6,6 +6,7 @@ import runpy
 import pytest
 from stepscope.config import ConfigError
 from stepscope.config.studies import LEARNING, PARALLEL, STUDIES
+from stepscope.machine.labels import Hardware
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
@@ -25,14 +26,15 @@ def test_gpus_that_are_not_there_are_not_asked_for(gpus, devices, make_config):
     config = make_config()
     entry = {"size": ["small"], "context": [128], "precision": ["bf16"], "devices": [2, 4, 8]}
     config["parallel"]["grid"]["cuda"] = [entry]
-    cells = PARALLEL.cells(config, "cuda", "machine", 1, gpus)
+    machine = Hardware("machine", "cuda", 1, measured=gpus is not None, gpus=gpus or 1)
+    cells = PARALLEL.cells(config, machine)
     assert [cell.spec["devices"] for cell in cells] == devices
 
 
 def test_a_variant_is_called_by_its_strategy_and_what_differs(make_config):
     config = make_config()
     config["parallel"]["strategies"]["cpu"] = [{"strategy": "overlapped", "ctas": 8}]
-    (cell,) = PARALLEL.cells(config, "cpu", "machine", 1)
+    (cell,) = PARALLEL.cells(config, Hardware("machine", "cpu", 1))
     named = {"name": "overlapped-ctas=8", "strategy": "overlapped", "ctas": 8}
     assert cell.spec["variants"] == [named]
 
@@ -40,7 +42,7 @@ def test_a_variant_is_called_by_its_strategy_and_what_differs(make_config):
 def test_learning_trains_its_variants_on_bytes(make_config):
     config = make_config()
     config["learning"]["variants"] = [{"precision": "fp32"}, {"precision": "fp16", "scaled": True}]
-    (cell,) = LEARNING.cells(config, "cpu", "machine", 1)
+    (cell,) = LEARNING.cells(config, Hardware("machine", "cpu", 1))
     assert cell.spec["variants"] == [
         {"name": "fp32", "precision": "fp32"},
         {"name": "fp16-scaled", "precision": "fp16", "scaled": True},
@@ -48,16 +50,38 @@ def test_learning_trains_its_variants_on_bytes(make_config):
     assert cell.spec["vocab_size"] == 256 and config["model"]["vocab_size"] != 256
 
 
+@pytest.mark.parametrize(
+    "variants, twice",
+    [
+        ([{"precision": "bf16"}, {"precision": "bf16"}], "bf16"),
+        ([{"precision": "fp16", "scaled": False}, {"precision": "fp16"}], "fp16"),
+        ([{"scaled": False}, {"scaled": False}], "plain"),
+    ],
+)
+def test_learning_has_each_variant_once(variants, twice, make_config):
+    config = make_config()
+    config["learning"]["variants"] = variants
+    with pytest.raises(ConfigError, match=rf"learning\.variants: {twice} is there twice"):
+        LEARNING.cells(config, Hardware("machine", "cpu", 1))
+
+
+def test_several_devices_have_each_strategy_once(make_config):
+    config = make_config()
+    config["parallel"]["strategies"]["cpu"] = [{"strategy": "alone"}, {"strategy": "alone"}]
+    with pytest.raises(ConfigError, match=r"parallel\.strategies\.cpu: alone is there twice"):
+        PARALLEL.cells(config, Hardware("machine", "cpu", 1))
+
+
 def test_learning_has_no_models_of_ones_own(make_config):
     config = make_config(models={"mine": {"hf": "llama"}})
     config["learning"]["grid"]["cpu"][0]["size"] = ["mine"]
     with pytest.raises(ConfigError, match=r"learning\.grid\.cpu\.0: there is no size 'mine'"):
-        LEARNING.cells(config, "cpu", "machine", 1)
+        LEARNING.cells(config, Hardware("machine", "cpu", 1))
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_the_plan_knows_how_long_a_cell_of_each_study_takes(device, make_config, project_root):
     plan = runpy.run_path(str(project_root / "scripts/plan.py"))
     for study in STUDIES:
-        for cell in study.cells(make_config(), device, "machine", 1):
+        for cell in study.cells(make_config(), Hardware("machine", device, 1)):
             assert 0 < plan["seconds"](cell, math.inf) < 3600, cell.name

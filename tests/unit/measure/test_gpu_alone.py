@@ -94,8 +94,9 @@ def test_what_cannot_be_captured_is_said_and_gradients_are_as_before(error, stat
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: "stream")
     monkeypatch.setattr(torch.cuda, "set_stream", streams.append)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    found = Found()
-    gpu_alone.host_free(work, "step", Samples(Telemetry(None)), found, 1.0)
+    samples = Samples(Telemetry(None))
+    gpu_alone.host_free(work, "step", samples, 1.0)
+    found = samples.found
     assert [(one["mode"], one["status"], one["reason"]) for one in found.statuses] == [
         ("host-free", status, str(error).splitlines()[0])
     ]
@@ -111,9 +112,10 @@ def test_a_whole_step_is_replayed(optimizer, tiny):
     work = workload(tiny | {"device": "cuda", "optimizer": optimizer})
     for _ in range(2):
         steps.free(work)()
-    found, samples = Found(), Samples(Telemetry(None))
-    gpu_alone.host_free(work, "step", samples, found, 1.0)
-    assert [(one["mode"], one["status"], one["reason"]) for one in found.statuses] == [
+    samples = Samples(Telemetry(None))
+    gpu_alone.host_free(work, "step", samples, 1.0)
+    statuses = samples.found.statuses
+    assert [(one["mode"], one["status"], one["reason"]) for one in statuses] == [
         ("host-free", "ok", "")
     ]
     assert len(samples.of("step", kind="host-free")) == gpu_alone.REPLAYS

@@ -1,6 +1,7 @@
 """What the learning study trains on, and what training leaves."""
 
 import math
+import weakref
 
 import pytest
 import torch
@@ -44,8 +45,19 @@ def test_every_tenth_file_is_held_out(library):
 def test_without_sources_nothing_is_trained(library):
     for path in library.glob("*.py"):
         path.unlink()
-    with pytest.raises(models.Unsupported, match="no sources"):
-        learning.texts()
+    variants = [{"name": name, "precision": name} for name in ("fp32", "bf16")]
+    found = learning.measure(SPEC | {"variants": variants}, None, 1)
+    said = [(one["variant"], one["status"], one["reason"]) for one in found.statuses]
+    reason = "Python's standard library has no sources here"
+    assert said == [("fp32", "unsupported", reason), ("bf16", "unsupported", reason)]
+    assert learning.summary([found])["tables"] == {"curves": [], "ends": []}
+
+
+def test_a_text_is_as_long_as_a_context(library):
+    # Held out are twice twenty bytes and a line end between: 41, one more than the context is.
+    assert learning.batches(SPEC | {"context": 40}, 1)[1].shape == (learning.EXAM, 4, 41)
+    with pytest.raises(models.Unsupported, match=r"context 41 is longer than the text \(41 bytes"):
+        learning.batches(SPEC | {"context": 41}, 1)
 
 
 def test_orders_have_the_same_batches():
@@ -101,6 +113,35 @@ def test_training_is_that_of_torch():
         logits = model.module(exam[:, :-1])
         held_out = torch.nn.functional.cross_entropy(logits.flatten(0, 1), exam[:, 1:].flatten())
     assert seen["held_out"] == pytest.approx(float(held_out), rel=1e-4)
+
+
+class Kept:
+    """A tensor that autograd has saved."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+def test_a_batch_finds_no_other_in_memory(monkeypatch):
+    kept, before = weakref.WeakSet(), []
+    forward = learning.forward
+
+    def pack(tensor):
+        one = Kept(tensor.detach())  # one with its graph would be a circle
+        kept.add(one)
+        return one
+
+    def counted(work, batch):
+        gradients = [each.grad for each in work.parameters if each.grad is not None]
+        before.append((len(kept), len(gradients)))
+        loss = forward(work, batch)
+        assert len(kept) > 10
+        return loss
+
+    monkeypatch.setattr(learning, "forward", counted)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda one: one.tensor):
+        learning.trained(SPEC, *learning.batches(SPEC, 1))
+    assert before == [(0, 0)] * (6 + learning.EXAM)
 
 
 def test_a_scaled_loss_ends_where_it_would_without():

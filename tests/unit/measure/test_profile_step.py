@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from stepscope.measure import nsys_options
+from stepscope.measure import nsys
 from stepscope.measure.first_step import before_the_steps
 
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
@@ -217,13 +217,13 @@ def test_nsys_cannot_record_a_processor(run_program, tmp_path):
 
 
 def test_the_options_of_nsys_follow_the_spec():
-    assert nsys_options.options({"nsys_trace": "cuda,nvtx,osrt"})["trace"] == "cuda,nvtx,osrt"
-    assert nsys_options.options({"nsys_pytorch": "autograd-nvtx"})["pytorch"] == "autograd-nvtx"
-    assert nsys_options.options({"nsys_cuda_memory_usage": "true"})["cuda-memory-usage"] == "true"
-    assert nsys_options.options({"nsys_cuda_graph_trace": "graph"})["cuda-graph-trace"] == "graph"
-    with_stacks = nsys_options.options({"nsys_python_backtrace": "cuda"})
+    assert nsys.options({"nsys_trace": "cuda,nvtx,osrt"})["trace"] == "cuda,nvtx,osrt"
+    assert nsys.options({"nsys_pytorch": "autograd-nvtx"})["pytorch"] == "autograd-nvtx"
+    assert nsys.options({"nsys_cuda_memory_usage": "true"})["cuda-memory-usage"] == "true"
+    assert nsys.options({"nsys_cuda_graph_trace": "graph"})["cuda-graph-trace"] == "graph"
+    with_stacks = nsys.options({"nsys_python_backtrace": "cuda"})
     assert (with_stacks["python-backtrace"], with_stacks["sample"]) == ("cuda", "process-tree")
-    assert "python-backtrace" not in nsys_options.options({})
+    assert "python-backtrace" not in nsys.options({})
 
 
 def test_a_cold_start_compares_the_first_step_with_a_later_one(run_program, tmp_path):

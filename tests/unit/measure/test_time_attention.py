@@ -206,13 +206,15 @@ def test_the_program_writes_a_record_and_every_sample(measured_cell):
         "--device cpu --threads 1 --processes 2 --warmup 1 --steps 4 --max-steps 4 --lengths [4,16]"
         " --d-head 8"
     )
-    variants = '[{"name":"sdpa-flash"},{"name":"triton"}]'
+    variants = '[{"name":"sdpa-flash"},{"name":"triton"},{"name":"fa4"}]'
     cell = measured_cell("time_attention.py", f"{quick} --batch 2 --variants {variants}")
     about = cell.record["summary"]["variants"]
     assert {name: one["status"] for name, one in about.items()} == {
         "sdpa-flash": "ok",
         "triton": "unsupported",
+        "fa4": "unsupported",
     }
+    assert cell.record["machine"]["packages"] == {"flash-attn-4": None}
     assert about["triton"]["reason"] == "triton trains on a GPU only"
     assert cell.record["spec"]["lengths"] == [4, 16]
     keys = ("process", "length", "direction", "warmup")

@@ -34,8 +34,8 @@ def test_each_rank_returns_what_it_found_in_order():
     "fail, said",
     [
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "rank 1 of 3 was killed by signal 9"),
-        (lambda: 1 / 0, "rank 1 of 3 failed"),
-        (lambda: os._exit(3), "rank 1 of 3 ended without a result"),
+        (lambda: 1 / 0, "rank 1 of 3 ended with exit code 1 and without a result"),
+        (lambda: os._exit(3), "rank 1 of 3 ended with exit code 3 and without a result"),
     ],
 )
 def test_one_that_is_lost_ends_all_and_is_named(fail, said):

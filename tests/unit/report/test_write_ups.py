@@ -7,6 +7,7 @@ import pytest
 from snakemake.utils import update_config
 from stepscope.config.config import validated
 from stepscope.config.studies import STUDIES
+from stepscope.machine.labels import Hardware
 from stepscope.report.book import CHAPTERS
 from stepscope.results.schema import QUANTITIES, TABLES
 from stepscope.yaml_files import read_yaml
@@ -84,7 +85,7 @@ def test_its_cells_are_in_its_preset(project_root, seed):
     planned = {
         cell.name.removeprefix("gpu/")
         for study in STUDIES
-        for cell in study.cells(config, "cuda", "gpu", 1)
+        for cell in study.cells(config, Hardware("gpu", "cuda", 1))
     }
     named = {cell for row in rows(project_root) if row[0] == seed for cell in row[2]}
     assert named and named - planned == set()

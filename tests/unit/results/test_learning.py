@@ -86,6 +86,24 @@ def test_what_does_not_learn_lends_nobody_its_spread():
     assert beside.loc["bf16", columns].tolist() == alone.loc["bf16", columns].tolist()
 
 
+def test_another_machines_variants_change_no_verdict():
+    """False discoveries are controlled on each machine by itself."""
+    losses = {"fp32": [1.30, 1.30], "other": [1.3313, 1.3317]}
+    rows = []
+    for machine, names in {"gpu": ["other"], "crowded": [f"like-{at}" for at in range(40)]}.items():
+        for name in ["fp32", *names]:
+            own = losses.get(name, [1.29, 1.31])
+            place = {"machine": machine, "cell": f"{machine}/learning/small", "variant": name}
+            rows += [
+                place | {"order": at, "held_out": loss} for at, loss in enumerate(own, start=1)
+            ]
+    firsts = {row["cell"]: "fp32" for row in rows}
+    ends = pd.DataFrame(rows).assign(frequencies=FREQUENCIES)
+    both = learning.judged(ends, firsts).query("machine == 'gpu'").set_index("variant")
+    alone = judged(**losses)
+    assert alone.loc["other", "verdict"] == both.loc["other", "verdict"] == "worse"
+
+
 def test_one_order_has_no_verdict():
     found = judged(fp32=[1.30], bf16=[1.31], fp16=[3.3])
     assert list(found["verdict"]) == ["", "unclear", "does not learn"]

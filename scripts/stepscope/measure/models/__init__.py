@@ -9,7 +9,12 @@ and gradients are the caller's business.
 """
 
 import importlib
+import re
 from types import ModuleType
+
+from torch import Tensor, nn
+
+NamedTensors = list[tuple[str, Tensor]]
 
 
 class Unsupported(Exception):
@@ -28,6 +33,14 @@ def preload(spec: dict) -> None:
     """Import all code that load() and the model's steps need, for what records every call from then
     on."""
     _kind(spec).preload(spec)
+
+
+def named_parameters(module: nn.Module, blocks: str | None) -> NamedTensors:
+    """(name, parameter), tied ones once; below the modules that repeat, which are at the path
+    `blocks`, it begins with `blocks.` and the module's number."""
+    inside = rf"^{re.escape(blocks)}\.(?=\d+\.)" if blocks else "(?!)"
+    named = module.named_parameters()
+    return [(re.sub(inside, "blocks.", name), parameter) for name, parameter in named]
 
 
 def _kind(spec: dict) -> ModuleType:

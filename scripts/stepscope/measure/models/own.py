@@ -1,12 +1,10 @@
 """A model of one's own, as stepscope.model.own builds it, with the batch that it is given."""
 
-import re
-
 from torch import Tensor, nn
 
 from stepscope.axes import PLAIN_STEP, option
 from stepscope.config.own_models import keys_of
-from stepscope.measure.models import Unsupported
+from stepscope.measure.models import NamedTensors, Unsupported, named_parameters
 from stepscope.model import own
 from stepscope.model.formats import FORMATS
 from stepscope.model.own import probing
@@ -37,15 +35,10 @@ class Model:
         """The modules that repeat; none if there are none."""
         return self._own.blocks
 
-    def named_parameters(self) -> list[tuple[str, Tensor]]:
-        """(name, parameter), tied ones once; a block's begins with `blocks.` and its number,
-        whatever holds it."""
+    def named_parameters(self) -> NamedTensors:
+        """(name, parameter), whatever holds the blocks."""
         blocks = self._own.found_blocks
-        inside = re.compile(rf"^{re.escape(blocks.path)}\.(?=\d+\.)" if blocks else "(?!)")
-        return [
-            (inside.sub("blocks.", name), parameter)
-            for name, parameter in self.module.named_parameters()
-        ]
+        return named_parameters(self.module, blocks and blocks.path)
 
     def outputs(self) -> object:
         """The forward pass without the loss."""

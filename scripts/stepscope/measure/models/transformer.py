@@ -48,7 +48,7 @@ class Model:
         """The blocks as they are now; some may be grouped."""
         return self.module.blocks
 
-    def named_parameters(self) -> list[tuple[str, Tensor]]:
+    def named_parameters(self) -> models.NamedTensors:
         """(name, parameter)."""
         return list(self.module.named_parameters())
 

@@ -7,8 +7,9 @@ ABOUT = Attention(
     label="FlashAttention-3",
     title="FlashAttention-3",
     recipe="`from flash_attn_interface import flash_attn_func`",
+    package="flash-attn-3",
 )
-RIVAL = Rival("flash_attn_interface", "flash-attn-3")
+RIVAL = Rival("flash_attn_interface", ABOUT.package)
 
 __all__ = ["attention", "check", "unsupported"]
 

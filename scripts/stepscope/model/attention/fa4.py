@@ -7,8 +7,9 @@ ABOUT = Attention(
     label="FlashAttention-4",
     title="FlashAttention-4",
     recipe="`from flash_attn.cute import flash_attn_func`",
+    package="flash-attn-4",
 )
-RIVAL = Rival("flash_attn.cute", "flash-attn-4")
+RIVAL = Rival("flash_attn.cute", ABOUT.package)
 
 __all__ = ["attention", "check", "unsupported"]
 

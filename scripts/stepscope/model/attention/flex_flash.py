@@ -11,6 +11,7 @@ ABOUT = Attention(
     label="FlexAttention by FlashAttention-4",
     title="FlexAttention by FlashAttention-4",
     recipe='`flex_attention(q, k, v, kernel_options={"BACKEND": "FLASH"})` under `torch.compile`',
+    package="flash-attn-4",
 )
 
 __all__ = ["attention", "check", "unsupported"]

@@ -3,6 +3,7 @@
 from functools import cached_property
 
 from stepscope.axes import PLAIN_STEP
+from stepscope.figures.ladder import TODAYS
 from stepscope.report.facts import variants
 from stepscope.report.facts.machine import Place, arithmetic, place
 from stepscope.report.facts.rungs import Measured, Rung
@@ -20,7 +21,6 @@ from stepscope.report.kit.quantity import (
 )
 
 SIXTEEN = ("bf16", "fp16")
-TODAYS = 3  # rungs, at least, of a ladder that page one begins with
 
 
 @frozen
