@@ -28,7 +28,7 @@ def _gain(direction: str) -> cached_property[Maybe]:
     def compared(way: "Way") -> Maybe:
         same = {"cell": way.cell, "length": way.length.value, "direction": direction}
         rows = way.data.dicts("comparisons", a=PLAIN, b=str(way.name), **same)
-        return of_ratio(rows[0]) if rows else None
+        return of_ratio(first_of(rows) or {})
 
     return cached_property(compared)
 

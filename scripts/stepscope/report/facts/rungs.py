@@ -87,11 +87,7 @@ def _error(quantity: str) -> cached_property[Maybe]:
 def _ratio(quantity: str, over_first: bool = False) -> cached_property[Maybe]:
     """The fact that is a comparison with the rung before, or the first one: times as fast."""
 
-    def compared(rung: "Rung") -> Maybe:
-        row = rung.compared(quantity, over_first)
-        return of_ratio(row) if row else None
-
-    return cached_property(compared)
+    return cached_property(lambda rung: of_ratio(rung.compared(quantity, over_first)))
 
 
 def _verdict(quantity: str, over_first: bool = False) -> cached_property[str]:
