@@ -7,7 +7,7 @@ Each input is a good file that is spoilt, by a draw that the seed repeats. The p
 meant for gets it in a process of its own, within 30 s (what starts Snakemake or torch: 60 or 90)
 and 4 GiB. The kinds, each of a module of benchmarks/attacks:
 
-  models             of one's own: measured as a cell is
+  models, steps      of one's own: measured as a cell is
   fits               flags and models of one's own: whether a step fits a card
   configurations     planned as the workflow does, and by Snakemake itself with --configfile
   records, samples   of cells of report/example/llama: the tables are made of them
@@ -58,6 +58,7 @@ from attacks import (  # noqa: E402
     published,
     ranks,
     recordings,
+    steps,
     trying,
 )
 from stepscope.machine import process  # noqa: E402
@@ -67,6 +68,7 @@ DEFECTS = ("wrong", "traceback", "hang", "memory", "outside", "orphan")
 # Kind → what makes, in a folder of good files, a function that makes an attempt.
 KINDS: dict[str, Callable[[Path], Callable]] = {
     "models": models.models,  # first, for some wait half a minute
+    "steps": steps.steps,
     "fits": fitting.fitting,
     "configurations": configurations.configurations,
     "records": partial(cells.spoiling, cells.RECORDS, studies=(*cells.STUDIES, "precision")),
@@ -76,7 +78,7 @@ KINDS: dict[str, Callable[[Path], Callable]] = {
     "traces": recordings.traces,
     "snapshots": recordings.snapshots,
 }
-COUNTS = {"configurations": 250, "traces": 160, "snapshots": 160, "models": 40}
+COUNTS = {"configurations": 250, "traces": 160, "snapshots": 160, "models": 40, "steps": 60}
 COUNT = 110  # of another kind
 Outcome = tuple[str, str, str]  # verdict, what was spoilt, what was said
 
@@ -86,7 +88,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     flags.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    flags.add_argument("--count", type=int, help="inputs of each kind (some 1,100 in all)")
+    flags.add_argument("--count", type=int, help="inputs of each kind (some 1,200 in all)")
     flags.add_argument("--seed", type=int, default=0)
     flags.add_argument("--folder", type=Path, help="where to work (a temporary folder)")
     usable = len(os.sched_getaffinity(0))

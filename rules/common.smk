@@ -120,6 +120,12 @@ def cells_to_read(*parts):
     return paths if config["measure"] else [path for path in paths if os.path.exists(path)]
 
 
+def logs_of_missing():
+    """The logs of cells that were not measured, where nothing is to be measured: they say why."""
+    logs = [f"results/{name}/measure.log" for name in CELLS.missing()]
+    return [] if config["measure"] else [path for path in logs if os.path.exists(path)]
+
+
 @functools.cache
 def code_of(program, *packages):
     """Digest of a program of the report, and of all modules of packages that it loads by name."""

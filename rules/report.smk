@@ -24,6 +24,7 @@ rule aggregate:
     input:
         plan="results/plan.json",
         cells=cells_to_read("record.json", "analysis"),
+        logs=logs_of_missing(),
         published=PUBLISHED,
     output:
         tables=report(

@@ -40,7 +40,9 @@ def main() -> None:
         tables = {}
         if name is not None:
             trace = analysis.read(given.cell / "trace" / Path(name).name)
-            tables = analysis.analyse(trace, phases, layers)
+            # A phase of a step of one's own may come several times in a step, or not in each.
+            steps = record["spec"]["steps"] if phases else None
+            tables = analysis.analyse(trace, phases, layers, steps)
     except TraceError as error:
         sys.exit(f"error: {error}")
     with files.or_one_line(given.out):

@@ -30,7 +30,7 @@ def main() -> None:
     flags.add_argument(
         "--keys", type=mapping, default="{}", metavar="JSON", help="what the function takes"
     )
-    own.add_argument("--step", metavar="FILE:FUNCTION", help="a step of your own: docs/fits.md")
+    own.add_argument("--step", metavar="FILE:FUNCTION", help="a step of your own: docs/own-step.md")
     flags.add_argument("--json", action="store_true", help="print data instead of lines")
     given = flags.parse_args()
     try:
@@ -38,7 +38,7 @@ def main() -> None:
         if given.model or given.step:
             from stepscope.measure import fake_peak  # and torch with it
 
-            found = fits.of_own(capacity, *fake_peak.found(given))
+            found = fits.of_own(capacity, *fake_peak.found(given, sys.argv))
         else:
             sizes = read_yaml(ROOT / "config.yaml")["sizes"]
             found = fits.answer(fits.setup_of(given, sizes), capacity, given.machine)

@@ -83,7 +83,7 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     model = tuple(
         key
         for key in flags.MODEL
-        if key not in ("model", "model_keys", "key_value_heads", "window")
+        if key not in ("model", "model_keys", "step", "step_keys", "key_value_heads", "window")
     )
     is_of_model = any(word.removeprefix("--probe=") in ("autocast", "products") for word in words)
     keys = ("probe", "precision", *(model if is_of_model else ()))

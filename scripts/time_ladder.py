@@ -18,7 +18,7 @@ die_with_starter()
 
 import sys
 
-from stepscope.axes import NEUTRAL, PLAIN_STEP, is_step
+from stepscope.axes import NEUTRAL, PLAIN_STEP
 from stepscope.config import flags, ladder_cells, studies
 from stepscope.config.flags import Settings
 from stepscope.machine import process
@@ -40,8 +40,6 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     keys = (*flags.MODEL, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(__doc__, words, studies.LADDER, keys, steps=6, max_steps=30)
     spec["variants"] = spec["variants"] or configured_rungs(spec["device"])
-    if is_step(spec):
-        return spec, settings
     for variant in spec["variants"]:
         if wrong := _wrong(variant, spec["variants"]):
             error(f"--variants: {wrong}")
@@ -63,6 +61,8 @@ def _wrong(variant: dict, variants: list[dict]) -> str | None:
     others = [one["name"] for one in variants if one is not variant]
     if "after" in variant and variant["after"] not in others:
         return f"{name}: there is no other variant {variant['after']!r} that it is compared with"
+    if "step" in variant:
+        return None
     return flags.wrong_variant(variant, PLAIN_STEP)
 
 

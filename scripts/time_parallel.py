@@ -50,7 +50,8 @@ def show(tables: dict[str, list[dict]]) -> None:
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
     options = ("precision", "attention", "compile", "optimizer", "loss", "checkpoint")
-    keys = ("devices", *flags.MODEL, *options, "variants", *flags.BUDGET)
+    of_model = [key for key in flags.MODEL if not key.startswith("step")]
+    keys = ("devices", *of_model, *options, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(
         __doc__, words, studies.PARALLEL, keys, optimizer="fused", steps=6, max_steps=30
     )

@@ -80,10 +80,10 @@ def of_flag(draw: random.Random) -> str:
 
 def of_model(file: Path, draw: random.Random) -> tuple[str, list[str]]:
     """(how, flags) of a model or a step that does what none should."""
-    words = ["--model", "net.py:build", "--context=6", "--batch=2", "--precision=fp32"]
-    words += ["--attention=naive"]
+    words = ["--model", "net.py:build", "--precision=fp32", "--attention=naive"]
     if draw.random() < 0.4:
         words = ["--step", "net.py:build_step"]
+    words += ["--context=6", "--batch=2"]
     way = draw.choice(("harm", "harm", "harm", "returned", "built", "file", "no file"))
     changes: dict[str, str] = {}
     what, place = draw.choice(HARM), draw.choice(models.PLACES)

@@ -6,7 +6,7 @@ import math
 import os
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stepscope.machine.process import STARTER, run_shown
@@ -17,7 +17,8 @@ from attacks.values import no_file
 
 SECONDS = 90  # for a program that loads torch, on a busy machine
 MINUTES = 0.5  # its own time limit
-FLAGS = "--device cpu --threads 1 --context 6 --batch 2 --warmup 1 --steps 2 --processes 1"
+FLAGS = "--device cpu --threads 1 --context 6 --batch 2 --warmup 1 --steps 2"
+OF_MODEL = ("--model", "net.py:build", "--processes", "1", "--max-seconds", "0")
 NET = """
 import os, resource, signal, sys, threading, time, warnings
 import torch
@@ -58,9 +59,11 @@ def build(context, **keys):
     return {built}
 
 
-def build_step():
-    model, inputs = build(6), tokens_of(2, 6, "cpu", None)
-    return lambda: loss_of(model(inputs), None).backward()
+def build_step(context, batch, device):
+    from stepscope import Step
+
+    model, inputs = build(6), tokens_of(batch, context, device, None)
+    return Step(lambda: loss_of(model(inputs), None).backward(), module=model)
 
 
 {in_import}
@@ -154,10 +157,10 @@ def source(harm: str, changes: dict[str, str]) -> str:
     return NET.format(harm=inner, **(parts | changes))
 
 
-def measure() -> None:
+def measure(program: str = "time_step", given: Sequence[str] = OF_MODEL) -> None:
     """Measure the cell of net.py; of what the program says the refusal alone is said here."""
-    words = [sys.executable, str(ROOT / "scripts/time_step.py"), "--model", "net.py:build"]
-    words += [*FLAGS.split(), "--max-seconds", "0", "--time-limit", str(MINUTES), "--out", "cell"]
+    words = [sys.executable, str(ROOT / f"scripts/{program}.py"), *given, *FLAGS.split()]
+    words += ["--time-limit", str(MINUTES), "--out", "cell"]
     shown = os.dup(1)
     log = os.open("log.txt", os.O_WRONLY | os.O_CREAT)
     os.dup2(log, 1)

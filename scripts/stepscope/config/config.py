@@ -15,6 +15,8 @@ from stepscope.model.formats import FORMATS
 from stepscope.yaml_files import read_yaml
 
 MOST_BITS = 1000  # of an integer; Python refuses to print one of some thousand digits
+# What the schema's pattern of names says.
+NAMES = "use at most 64 letters, digits and . _ - (a to z, and no sign first)"
 MOST_SHOWN = 200  # characters of what jsonschema says, which holds the value
 # Text that is read as what it spells, where a number or truth value belongs.
 _AS_WRITTEN = re.compile(r"true|false|-?\d{1,15}(\.\d{1,15})?")
@@ -151,8 +153,12 @@ def _explained(error) -> list[str]:
             if name not in known and not any(each.search(name) for each in patterns):
                 # to look for one that is alike takes a while
                 alike = known and len(told) < MOST_COMPLAINTS
+                what = f"unknown key {name[:MOST_SHOWN]!r}"
                 hint = _alike(name, known) if alike else meaning
-                told.append((f"unknown key {name[:MOST_SHOWN]!r}", hint))
+                if not known and len(told) < MOST_COMPLAINTS:  # a name that the user chooses
+                    what = f"{name[:MOST_SHOWN]!r} is not a usable name"
+                    hint = NAMES
+                told.append((what, hint))
     key = ".".join(map(str, error.absolute_path)) or "(top level)"
     lines = [f"config key {key}: {what}; {hint}".removesuffix("; ") for what, hint in told]
     return [_printable(line) for line in lines]

@@ -132,6 +132,11 @@ MODEL = (
     "window",
 )
 OPTIONS = ("mode", *PLAIN_STEP)
+# What only models of ours have, and of these what a step of one's own has not either.
+NOT_OWN = {
+    "model": ("vocab_size", "key_value_heads", "window"),
+    "step": ("vocab_size", "key_value_heads", "window", *OPTIONS),
+}
 FIXED = ("warmup", "steps")
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds")
 COMMON = ("seed", "threads", "device")
@@ -247,7 +252,7 @@ def read(
     for key in chosen:
         flag = FLAGS[key]
         parser.add_argument(
-            f"--{key.replace('_', '-')}",
+            _flag(key),
             type=flag.type,
             default=defaults.get(key, flag.default),
             choices=list(flag.choices) if flag.choices else None,
@@ -261,7 +266,8 @@ def read(
     if given["threads"] is None:
         given["threads"] = identity.usual_threads(given["device"])
     if "size" in chosen:
-        _resolve_model(given, parser.error)
+        typed = {word.partition("=")[0] for word in words}
+        _resolve_model(given, typed, parser.error)
     spec: dict = {"study": study.name}
     for key in chosen:
         is_neutral = FLAGS[key].is_neutral and given[key] == FLAGS[key].default
@@ -291,16 +297,64 @@ def wrong_variant(variant: dict, options: Iterable[str]) -> str | None:
     return None
 
 
-def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:
-    """Put the numbers of a size in its place, or a model of one's own in that of a shape."""
+def _resolve_model(given: dict, typed: set[str], error: Callable[[str], NoReturn]) -> None:
+    """Put the numbers of a size in its place, or a model of one's own in that of a shape. typed:
+    flags."""
     numbers = [key for key in SHAPE if given[key] is not None]
     named = [key for key in ("model", "step", "size") if given.get(key) is not None]
     if len(named) > 1 or (named and numbers):
-        error(f"give --{named[0]} or --{[*named, *numbers][1].replace('_', '-')}, not both")
+        error(f"give --{named[0]} or {_flag([*named, *numbers][1])}, not both")
     for kind in own_models.KINDS:
         if given.get(f"{kind}_keys") is not None and kind not in named:
             error(f"--{kind}-keys is of a {kind} of one's own; give --{kind}, too")
-    if named == ["size"]:
+    own = "step" if is_step(given) else named[0] if named == ["model"] else ""
+    for key in NOT_OWN.get(own, ()):
+        if _flag(key) in typed:
+            error(
+                f"{_flag(key)}: not with a {own} of your own, which is as its file builds it;"
+                f" remove it, or have the file take it as a key, --{own}-keys"
+            )
+    try:
+        if given.get("variants") and own == "step":
+            _resolve_steps(given, [*named, *numbers])
+        elif own:
+            _resolve_own(given, own)
+        else:
+            _resolve_shape(given, bool(named), error)
+    except (ValueError, own_models.package().ModelError) as wrong:
+        error(str(wrong))
+
+
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def _resolve_steps(given: dict, others: list[str]) -> None:
+    """Of a comparison of steps of one's own. others: what else names a model or a step. Raises
+    ValueError for them, as each variant has its own, and for variants that are no steps."""
+    if others:
+        raise ValueError(f"{_flag(others[0])}: each of --variants names its own step; remove it")
+    given["variants"] = [own_models.variant_of(each) for each in given["variants"]]
+    given |= dict.fromkeys(("vocab_size", "precision"))
+
+
+def _resolve_own(given: dict, kind: str) -> None:
+    """Of a model or a step of one's own. Raises ValueError for what cannot be one."""
+    if "variants" in given and kind == "step":
+        raise ValueError(
+            "--step: here several are compared; name them in --variants, as"
+            ' [{"name": "a", "step": "FILE.py:FUNCTION"}, ...]'
+        )
+    own_models.package().parse(given[kind], kind)
+    found = own_models.part_of_spec(given[kind], given[f"{kind}_keys"] or {}, kind)
+    given |= {"vocab_size": None, f"{kind}_keys": None} | found
+    if kind == "step":
+        given["precision"] = None
+
+
+def _resolve_shape(given: dict, has_size: bool, error: Callable[[str], NoReturn]) -> None:
+    """Of a model of ours. Raises ValueError for a shape that none can have."""
+    if has_size:
         sizes = read_yaml(CONFIG)["sizes"]
         if given["size"] not in sizes:
             error(
@@ -311,22 +365,8 @@ def _resolve_model(given: dict, error: Callable[[str], NoReturn]) -> None:
         for key, value in sizes[given["size"]].items():
             if key in given and given[key] == FLAGS[key].default:
                 given[key] = value
-    elif given.get("variants") and is_step(given):
-        given |= dict.fromkeys(("vocab_size", "precision"))
-        return
-    elif not named and len(numbers) < len(SHAPE):
-        missing = ", ".join(f"--{key.replace('_', '-')}" for key in SHAPE if key not in numbers)
-        error(f"give --size, or also {missing}{', or --model' if 'model' in given else ''}")
-    try:
-        if named in (["model"], ["step"]):
-            (kind,) = named
-            own_models.package().parse(given[kind])
-            found = own_models.part_of_spec(given[kind], given[f"{kind}_keys"] or {}, kind)
-            given |= {"vocab_size": None, f"{kind}_keys": None} | found
-            if kind == "step":
-                given["precision"] = None
-        else:
-            shape = (*SHAPE, "vocab_size", "key_value_heads", "window")
-            ModelShape(**{key: given[key] for key in shape if key in given})
-    except (ValueError, own_models.package().ModelError) as wrong:
-        error(str(wrong))
+    elif missing := [_flag(key) for key in SHAPE if given[key] is None]:
+        own = ", or --model" if "model" in given else ""
+        error(f"give --size, or also {', '.join(missing)}{own}")
+    shape = (*SHAPE, "vocab_size", "key_value_heads", "window")
+    ModelShape(**{key: given[key] for key in shape if key in given})

@@ -6,6 +6,7 @@ from stepscope.config import ConfigError, own_models
 from stepscope.config.grid import Cell, Target, check_known, check_names, each_once
 from stepscope.config.model_cells import batch_path, check_blocks, models_of, timed_steps
 
+LONGEST_NAME = 200  # a folder's has 255 at most
 VARIED = ("compile", "checkpoint")  # what an aside may vary
 
 
@@ -56,6 +57,11 @@ def comparison_cells(target: Target) -> list[Cell]:
             variants.append({"name": name, **variant, **after})
         spec = {**shared, "variants": variants, **timed_steps(target)}
         whole = "+".join(names)
+        if len(whole) > LONGEST_NAME:
+            raise ConfigError(
+                f"{key}: the names of the steps have {len(whole)} letters together, which name a"
+                f" folder; give them at most {LONGEST_NAME}"
+            )
         folder = f"{whole}/ctx{shared['context']}{batch_path(shared, target)}"
         cells.append(target.cell(folder, spec, whole))
     return each_once(cells)

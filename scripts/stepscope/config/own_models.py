@@ -12,16 +12,18 @@ import functools
 import hashlib
 import importlib
 import json
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from stepscope.axes import is_step
 from stepscope.config import ConfigError
 from stepscope.config.code_digest import imported, source_digest
 from stepscope.machine.identity import PACKAGE
 
+_SCIENTIFIC = re.compile(r"[-+]?(\d{1,15}\.?\d{0,15}|\.\d{1,15})[eE][-+]?\d{1,4}")
 HUGGING_FACE = "transformers"  # which every model of hf: is made of
 KINDS = ("model", "step")  # keys of a spec
 USUAL_CONTEXT = 128  # of a step
@@ -62,10 +64,23 @@ def _spec(name: str, entry: dict, taken: Iterable[str], kind: str = "model") -> 
     keys = {key: value for key, value in entry.items() if key not in known}
     reference = entry["build"] if "build" in entry else f"hf:{entry['hf']}"
     try:
-        package().parse(reference)
-        return part_of_spec(reference, keys, kind)
+        package().parse(reference, kind)
+        return part_of_spec(reference, read_numbers(keys), kind)
     except (package().ModelError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from None
+
+
+def read_numbers(value: Any) -> Any:
+    """A key's value with numbers in the place of text that spells them as 3e-4, which YAML takes
+    for text: it asks for 3.0e-4."""
+    if isinstance(value, dict):
+        return {key: read_numbers(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [read_numbers(each) for each in value]
+    if not isinstance(value, str) or not _SCIENTIFIC.fullmatch(value):
+        return value
+    number = float(value)
+    return int(number) if number.is_integer() else number  # as in all of the configuration
 
 
 def part_of_spec(reference: str, keys: dict, kind: str = "model") -> dict:
@@ -90,6 +105,29 @@ def part_of_spec(reference: str, keys: dict, kind: str = "model") -> dict:
     return {kind: reference} | ({f"{kind}_keys": text} if keys else {})
 
 
+def variant_of(given: dict) -> dict:
+    """A variant of a comparison of steps of one's own as a spec has it.
+
+    given: `name`, `step`, the name that it comes `after`, and `step_keys`, a mapping or its JSON.
+    Raises ValueError or ModelError, in one line, for what is none.
+    """
+    name = given["name"]
+    own = ("name", "after", "step", "step_keys")
+    for key in given:
+        if key not in own:
+            raise ValueError(f"{name} has no {key}; a step of one's own has {', '.join(own)}")
+    if not isinstance(given.get("step"), str):
+        raise ValueError(f"{name} names no step; give each a step, FILE.py:FUNCTION")
+    package().parse(given["step"], "step")
+    keys = given.get("step_keys", {})
+    with contextlib.suppress(ValueError, RecursionError):
+        keys = json.loads(keys) if isinstance(keys, str) else keys
+    if not isinstance(keys, dict):
+        raise ValueError(f"{name}: step_keys {keys!r} is no mapping, such as {{'layers': 12}}")
+    rest = {key: value for key, value in given.items() if key != "step_keys"}
+    return rest | part_of_spec(given["step"], keys, "step")
+
+
 def keys_of(spec: dict) -> dict:
     """What else build() is given, by a spec."""
     return json.loads(spec.get("model_keys") or spec.get("step_keys") or "{}")
@@ -103,13 +141,30 @@ def references(spec: dict) -> list[str]:
 
 def require(name: str, spec: dict) -> None:
     """Raise ConfigError, with one line that names the key, if a file of a cell's own model or step
-    is not there, or the repository of an architecture is not in Hugging Face's cache."""
+    is not there, has no such function, or none that takes the keys; or if the repository of an
+    architecture is not in Hugging Face's cache."""
+    for part in (spec, *spec.get("variants", [])):
+        for kind in KINDS:
+            try:
+                if kind in part:
+                    _require(part[kind], kind, keys_of(part))
+            except (package().ModelError, OSError) as error:
+                key = f"config key {kind}s.{part.get('name', name)}"
+                raise ConfigError(f"{key}: {error}") from None
+
+
+def _require(text: str, kind: str, keys: dict) -> None:
+    reference = package().parse(text, kind)
+    if reference.file and all(map(_is_python, _files(text))):  # what is none its cells say
+        of_names = package().RANGES if kind == "model" else None
+        package().require_function(reference, [key for key in keys if key != of_names])
+
+
+def _is_python(path: Path) -> bool:
     try:
-        for reference in references(spec):
-            _files(reference)
-    except (package().ModelError, OSError) as error:
-        kind = "steps" if is_step(spec) else "models"
-        raise ConfigError(f"config key {kind}.{name}: {error}") from None
+        return bool(ast.parse(path.read_bytes()))
+    except (SyntaxError, ValueError):
+        return False
 
 
 def with_files(code: str, spec: dict) -> str:

@@ -4,6 +4,7 @@ it is, and loses no cell that was measured, however it ends."""
 import argparse
 import contextlib
 import errno
+import json
 import logging
 import os
 import re
@@ -12,7 +13,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import TextIO
 
@@ -24,6 +25,16 @@ from stepscope.yaml_files import unreadable_of
 # was running when a run was ended, whole as they may be.
 KEPT = Path("results/.measured")
 FULL = "the disk of {} is full; make room and run again, nothing is lost"
+
+
+def unusual(record: Path, kinds: Container[str]) -> list[str]:
+    """A line for each variant of a cell, by its record, whose status is one of these."""
+    try:
+        found = json.loads(record.read_bytes())["summary"]["variants"]
+        each = [(name, one["status"], one["reason"]) for name, one in found.items()]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return []  # what cannot be used is told where it is read
+    return [f"{name}: {status}: {why}" for name, status, why in each if status in kinds]
 
 
 def forget(records: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ import re
 import tomllib
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -114,14 +114,16 @@ def wrong(setup: Setup) -> str | None:
     return None
 
 
-def check_own(given: Namespace, used: tuple[str, ...]) -> None:
+def check_own(given: Namespace, used: tuple[str, ...], words: Iterable[str] = ()) -> None:
     """Raises ValueError for flags that a model or step of one's own, which is asked for no others
-    than `used`, does not have, and for their values that it cannot have."""
+    than `used`, does not have, and for their values that it cannot have. words: what was typed."""
+    typed = {word.partition("=")[0] for word in words}
     require(vars(given))
     for name, usual in USUAL.items():
         chosen = getattr(given, name)
         is_possible = name not in PACKAGES or chosen in names(name)
-        if chosen != usual and not (name in used and is_possible):
+        is_given = chosen != usual or f"--{name}" in typed
+        if is_given and not (name in used and is_possible):
             raise ValueError(f"--{name} {chosen}: not with a model or step of your own")
 
 

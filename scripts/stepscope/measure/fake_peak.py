@@ -6,29 +6,54 @@ statistics that a kernel rounds up, and for PyTorch's log-softmax under autocast
 bits on a GPU and is given a copy in fp32 here.
 """
 
+import contextlib
 import json
-import re
 from argparse import Namespace
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any, NamedTuple
+from unittest import mock
 
 import torch
 from torch._subclasses import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
 from torch.utils._pytree import tree_leaves
+from torch.utils.hooks import RemovableHandle
 
 from stepscope.formulas import fits
 from stepscope.measure import steps
 from stepscope.measure.workload import Workload
-from stepscope.model.own.loading import imported, named_errors
+from stepscope.model.own import stepping
+from stepscope.model.own.loading import named_errors
 from stepscope.model.own.reference import ModelError, Unsupported, parse
 
 # A model of one's own has its own loss, and a compiler wants real tensors.
 OPTIONS = ("precision", "attention", "optimizer", "checkpoint")
-USED = ("context", "batch", *OPTIONS)
+PLACE = ("context", "batch")
+USED = (*PLACE, *OPTIONS)
+TRACKED = (torch.nn.Module, torch.optim.Optimizer)  # what the tracker knows
 DOING = "it does not run in shapes alone, on a CPU and without values, as .item() wants"
 TOTAL = "Total"
+
+
+class Tracker(MemTracker):
+    """torch's, that also takes frozen parameters, and several forward passes in a step: of a module
+    it knows the latest."""
+
+    def _track_module_params_and_buffers(self, module: torch.nn.Module, *given: Any, **named: Any):
+        no_hooks = RemovableHandle(OrderedDict()), RemovableHandle(OrderedDict())
+        for parameter in module.parameters():
+            if not parameter.requires_grad:  # its gradient can have no hook
+                self._param_to_grad_hook_handles.setdefault(parameter, no_hooks)
+        return super()._track_module_params_and_buffers(module, *given, **named)
+
+    def _pre_fw_hook(self, module: torch.nn.Module, inputs: Any) -> None:
+        around = self._mod_tracker.parents - {self._mod_tracker.get_known_fqn(module)}
+        if around == {"Global"} and not self._mod_tracker.is_bw:
+            for part in module.modules():
+                self.memory_tracking.pop(part, None)
+        super()._pre_fw_hook(module, inputs)
 
 
 class Found(NamedTuple):
@@ -41,19 +66,18 @@ class Found(NamedTuple):
     modules: list[dict[str, Any]]
 
 
-def found(given: Namespace) -> Found:
-    """The peak of a model or a step of one's own. given: `step`, or `model` with `keys`, context,
-    batch and options.
+def found(given: Namespace, words: Iterable[str] = ()) -> Found:
+    """The peak of a model or a step of one's own. given: `step` or `model`, its `keys`, context,
+    batch, and of a model options. words: what was typed.
 
     Raises ValueError, in one line, for what the model or the step cannot be or have.
     """
-    fits.check_own(given, () if given.step else USED)
-    if given.step and not re.fullmatch(r".+\.py:[^\W\d]\w*", given.step):
-        raise ValueError(f"--step {given.step!r}: write FILE.py:FUNCTION")
+    fits.check_own(given, PLACE if given.step else USED, words)
     try:
-        with named_errors(parse(given.step or given.model), DOING):
+        kind = "step" if given.step else "model"
+        with named_errors(parse(given.step or given.model, kind), DOING):
             if given.step:
-                return of_step(given.step)
+                return of_step(given)
             spec = {name: getattr(given, name) for name in ("model", *USED)}
             keys = json.dumps(given.keys)
             return of_spec(spec | {"device": "cpu", "seed": 0, "model_keys": keys})
@@ -64,11 +88,24 @@ def found(given: Namespace) -> Found:
         raise ValueError(f"{given.step or given.model}: {said}") from None
 
 
+@contextlib.contextmanager
+def _shapes_alone() -> Iterator[None]:
+    """Within it tensors have shapes and no values, and a module can still be given another type or
+    device: torch swaps its tensors for that, which those of shapes alone do not allow."""
+
+    def overwritten(kept: torch.Tensor, other: torch.Tensor) -> None:
+        kept.data = other.data
+
+    is_fake = FakeTensorMode(allow_non_fake_inputs=True)
+    with is_fake, mock.patch.object(torch.utils, "swap_tensors", overwritten):
+        yield
+
+
 def of_spec(spec: dict[str, Any]) -> Found:
     """That of whole steps of a cell's spec, whose device is "cpu"."""
-    with FakeTensorMode(allow_non_fake_inputs=True):
+    with _shapes_alone():
         work = Workload(spec)
-        tracker = MemTracker()
+        tracker = Tracker()
         tracker.track_external(work.model.module)
         return _tracked(steps.free(work), tracker, lambda: tracker.track_external(_kept(work)))
 
@@ -83,24 +120,20 @@ def _kept(work: Workload) -> torch.optim.Optimizer:
     return found
 
 
-def of_step(reference: str) -> Found:
-    """The same of FILE:FUNCTION, which returns a step: a function of nothing that runs forward,
-    backward and the optimizer. Raises ModelError where there is no such function."""
-    given = parse(reference)
-    make = getattr(imported(given), given.function, None)
-    if make is None:
-        raise ModelError(f"step {reference!r}: there is no such function; say FILE.py:FUNCTION")
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        tracker = MemTracker()
+def of_step(given: Namespace) -> Found:
+    """The same of a step of one's own, built of its keys, the context and the batch on a CPU."""
+    place = {"context": given.context, "batch": given.batch, "device": "cpu", "seed": 0}
+    with _shapes_alone():
+        tracker = Tracker()
         with tracker:  # what the function makes belongs to the peak
-            step = make()
-        if not callable(step):
-            raise ModelError(f"step {reference!r}: it returns no function, but {step!r}")
-        return _tracked(step, tracker)
+            step = stepping.build(given.step, given.keys, place)
+        known = [stepping.parameters(step), *step.optimizers]
+        tracker.track_external(*(each for each in known if isinstance(each, TRACKED)))
+        return _tracked(step.run, tracker)
 
 
 def _tracked(
-    step: Callable[[], object], tracker: MemTracker, after: Callable[[], object] = int
+    step: Callable[[], object], tracker: Tracker, after: Callable[[], object] = int
 ) -> Found:
     """The peak of two steps, of which the first makes the optimizer's state. after: what is called
     after each."""

@@ -41,6 +41,11 @@ class Recorded(contextlib.AbstractContextManager):
     def __init__(
         self, out: str | Path, steps: int = 20, warmup: int = 5, device: str | None = None
     ):
+        for name, value, least in (("steps", steps, 1), ("warmup", warmup, 0)):
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"record({name}={value!r}): give a whole number from {least} on")
+        if device not in (None, "cuda", "cpu"):
+            raise ValueError(f"record(device={device!r}): give 'cuda', 'cpu' or nothing")
         self.out = Path(out)
         self.is_done = False
         self._steps = steps

@@ -76,8 +76,6 @@ class Laps:
 
     @contextlib.contextmanager
     def _phased(self, name: str) -> Iterator[None]:
-        if name == WHOLE:
-            raise ValueError(f"a phase cannot be called {WHOLE!r}, which is all of them together")
         outer = self._phase
         with self._around(name):
             self._switch(name)
@@ -115,16 +113,18 @@ class StepWorkload(Workload):
 
     def __init__(self, spec: dict):
         self.spec = spec
-        self._reference = parse(spec["step"])
+        self._reference = parse(spec["step"], "step")
         Globals().use()
         given = {name: spec[name] for name in ("context", "batch", "device", "seed")}
         self.step = stepping.build(spec["step"], keys_of(spec), given)
         self._globals = Globals.now()
-        self.about = stepping.described(self._reference, self.step) | {"marked": []}
-        blocks = self.about["blocks"]
-        self.model = Built(stepping.parameters(self.step), blocks and blocks["path"])
-        self.parameters = [each for each in self.model.module.parameters() if each.requires_grad]
-        self.optimizer = stepping.optimizers(self.step)
+        with named_errors(self._reference, "the module of its step cannot be looked at"):
+            self.about = stepping.described(self._reference, self.step) | {"marked": []}
+            blocks = self.about["blocks"]
+            self.model = Built(stepping.parameters(self.step), blocks and blocks["path"])
+            named = self.model.named_parameters()
+        self.parameters = [each for _, each in named if each.requires_grad]
+        self.optimizer = self.step.optimizers
         self.losses: list[float] = []
         self._result: object = None
 
@@ -179,24 +179,18 @@ class StepWorkload(Workload):
         self.drop_graph()
 
     def count(self) -> None:
-        """Count what one more step multiplies, if that was not given; what a backward pass computes
-        again of the forward pass is seen where it is a phase."""
+        """Count what one more step multiplies, if that was not given; once what a checkpoint
+        computes again."""
         if self.about["flops"]:
             return
         counter = Counter()
         told = self.about["unknown"]
 
-        @contextlib.contextmanager
-        def around(name: str) -> Iterator[None]:
-            counter.is_backward = name == "backward"
-            yield
-            counter.is_backward = False
-
         # A CPU's fused attention has no formula; the same as products has.
         is_cpu = self.spec["device"] == "cpu"
         plain = sdpa_kernel(SDPBackend.MATH) if is_cpu else contextlib.nullcontext()
         try:
-            with plain, counter, phases_seen_by(around):
+            with plain, counter:
                 self._run()
         except Exception as error:  # compiled code may not be counted
             told.append(f"operations: {memory.reason(error)}")

@@ -5,8 +5,11 @@ import re
 import signal
 import sys
 import unicodedata
+from pathlib import Path
 
 MOST_SHOWN = 300
+MOST_READ = 2**16  # bytes of a log's end
+ERROR = "error: "  # how a program's line begins that says what is wrong
 _SPECIAL = re.compile(r"([\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_]))")  # within a word _ marks nothing
 _ADDRESS = re.compile(r"(?i)\b(https?|ftp|mailto):")
 
@@ -24,6 +27,21 @@ def plain(value: object, most: int = MOST_SHOWN) -> str:
 def reason(error: BaseException) -> str:
     """What went wrong, in some words of one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:120]
+
+
+def last_error(log: Path) -> str:
+    """The last line of a log that says what is wrong, after a traceback its last one; empty without
+    either."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - MOST_READ))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    told = [line for line in lines if line.startswith(ERROR)]
+    if not told and any(line.startswith("Traceback (") for line in lines):
+        told = list(filter(str.strip, lines))
+    return plain("".join(told[-1:]))
 
 
 def show(text: str) -> None:

@@ -13,10 +13,12 @@ import pandas as pd
 from stepscope.axes import BUILT, is_step, option
 from stepscope.measure.found import BESIDE, STATUSES
 from stepscope.model.shape import ModelShape
+from stepscope.recordings.text import ERROR, last_error
 from stepscope.results import records
 from stepscope.results.schema import PLACE, TABLES
 
 MISSING, NOT_MEASURED = "missing", "not measured"
+LOG = "measure.log"  # of a cell's program
 # What a spec says of how a cell is measured, not of what: where results of another run are used it
 # may differ.
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
@@ -157,6 +159,8 @@ def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFra
     for cell in _planned(plan_path, results):
         try:
             cell = _measured(cell)
+            if not cell.record and (told := last_error(cell.folder / LOG)):
+                cell = replace(cell, refused=f"{NOT_MEASURED}: {told.removeprefix(ERROR)}")
             if cell.record:
                 content = records.content(cell.folder, cell.record["samples_sha256"])
                 if cell.place["study"] in records.SAMPLED:

@@ -120,6 +120,8 @@ def _counts(found: Attribution) -> str:
         return ""
     if all(count == found.steps for count in counts.values()):
         return ""
+    if counts.get("step") == found.steps:  # phases of a step come as often as they do
+        return ""
     each = ", ".join(f"{phase} {count}" for phase, count in counts.items())
     by = "as --steps says" if found.given_steps else "--steps N says otherwise"
     return (

@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+import json
 import shlex
 import sys
 
@@ -59,6 +60,14 @@ def test_the_command_that_a_record_names_gives_the_same_spec(program, words):
     assert parsed(program, shlex.join(words_of(spec))) == spec
 
 
+def test_keys_of_compared_steps_are_a_mapping_or_its_text():
+    text = '{"a":1,"b":2}'
+    for keys in ({"b": 2, "a": 1}, text):
+        variants = json.dumps([{"name": "x", "step": "a.py:f", "step_keys": keys}])
+        (found,) = parsed("time_ladder", f"--variants {shlex.quote(variants)}")["variants"]
+        assert found == {"name": "x", "step": "a.py:f", "step_keys": text}
+
+
 def test_threads_are_all_usable_cores_but_one(monkeypatch):
     from stepscope.machine import identity
 
@@ -100,6 +109,39 @@ def test_a_ladder_without_variants_changes_one_option_a_rung():
         ("time_step", "--model a.py:f --model-keys [1]", "'[1]' is no mapping in JSON"),
         ("time_step", "--model a.py:f --d-model 8", "give --model or --d-model, not both"),
         ("time_step", "--model net.py", "model 'net.py': write FILE.py:FUNCTION"),
+        ("time_step", "--step net.py", "step 'net.py': write FILE.py:FUNCTION"),
+        ("time_step", "--step hf:llama", "whose function returns a stepscope.Step"),
+        ("time_step", "--step a.py:f --attention sdpa", "--attention: not with a step of your own"),
+        ("profile_step", "--step a.py:f --precision=fp32", "--precision: not with a step of"),
+        ("snapshot_memory", "--step a.py:f --vocab-size 9", "--vocab-size: not with a step of"),
+        ("time_step", "--model a.py:f --window 4", "--window: not with a model of your own"),
+        ("time_parallel", "--step a.py:f", "unrecognized arguments: --step a.py:f"),
+        ("time_ladder", "--step a.py:f", "--step: here several are compared; name them in"),
+        (
+            "time_ladder",
+            """--size nano --variants '[{"name": "a", "step": "a.py:f"}]'""",
+            "--size: each of --variants names its own step; remove it",
+        ),
+        (
+            "time_ladder",
+            """--variants '[{"name": "a", "step": "a.py:f"}, {"name": "b", "loss": "own"}]'""",
+            "b has no loss; a step of one's own has name, after, step, step_keys",
+        ),
+        (
+            "time_ladder",
+            """--variants '[{"name": "a", "step": "a.py:f"}, {"name": "b"}]'""",
+            "b names no step; give each a step, FILE.py:FUNCTION",
+        ),
+        (
+            "time_ladder",
+            """--variants '[{"name": "a", "step": "a.py:f", "step_keys": "[1]"}]'""",
+            "a: step_keys [1] is no mapping",
+        ),
+        (
+            "time_ladder",
+            """--variants '[{"name": "a", "step": "a.py:f", "after": "b"}]'""",
+            "a: there is no other variant 'b'",
+        ),
         ("time_attention", "--batch 2 --tokens 8", "give --batch or --tokens, not both"),
         ("time_attention", "--window 4", "--window needs a causal mask; add --mask causal"),
         ("time_attention", "--heads 4 --key-value-heads 3", "3 does not divide --heads 4; use a"),

@@ -106,11 +106,8 @@ def test_results_that_are_only_used_beside_the_machine_at_hand(make_config):
 @pytest.mark.parametrize("label", ["tables", "slurm", "a\n", 65 * "a"])
 def test_a_label_that_no_folder_can_have(label, make_config):
     found = refusal(make_config, hardware={label: {"gpu_model": "x"}})
-    assert (
-        found.startswith("config key hardware: ")
-        and ("is not a usable name" in found or "unknown key" in found)
-        and "\n" not in found
-    )
+    assert found.startswith("config key hardware: ") and "\n" not in found
+    assert "is not a usable name" in found
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from stepscope.machine.labels import Hardware
 
 ENTRY = {"context": [64], "precision": ["fp32"]}
 SOURCE = (
-    "import os\nimport timm\nfrom parts import Part\n\n\ndef build(context, layers=2):\n    return"
-    " Part(layers)\n"
+    "import os\nimport timm\nfrom parts import Part\n\n\n"
+    "def build(context, layers=2, widths=()):\n    return Part(layers)\n"
 )
 
 

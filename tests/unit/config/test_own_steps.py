@@ -15,7 +15,9 @@ STEPS = {
     "muon": {"build": "models/train.py:build", "optimizer": "muon"},
     "long": {"build": "models/train.py:build", "context": 512, "batch": 1},
 }
+LONG = {letter * 60: {"build": "a.py:b"} for letter in "bcd"}
 PLACE = {"context": 128, "batch": 4}
+SOURCE = "import timm\nimport torch\ndef build(context, optimizer='adamw'): pass\n"
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def make(make_config, tmp_path, monkeypatch):
     """A configuration of steps, nothing of ours, in a folder that holds their file."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models").mkdir()
-    (tmp_path / "models/train.py").write_text("import timm\nimport torch\n")
+    (tmp_path / "models/train.py").write_text(SOURCE)
     forget()
 
     def made(steps=STEPS, compare=()):
@@ -89,10 +91,16 @@ def test_the_programs_take_these_cells_by_flags(make):
         (STEPS, ["base", "base"], "compare.0: base is there twice"),
         (STEPS, ["base", "long"], "compare.0: long has another context or batch than base"),
         ({"nano": {"build": "a.py:b"}}, [], "steps.nano: a size or a model has that name, too"),
-        ({"x": {"build": "a.py"}}, [], "steps.x: model 'a.py': write FILE.py:FUNCTION"),
+        ({"x": {"build": "a.py"}}, [], "steps.x: step 'a.py': write FILE.py:FUNCTION"),
+        ({"x": {"build": "hf:llama"}}, [], "steps.x: step 'hf:llama': write FILE.py:FUNCTION"),
         ({"x": {"build": "a.py:b", "seed": 1}}, [], "steps.x: seed is a cell's own"),
         ({"x": {"optimizer": "muon"}}, [], "steps.x: 'build' is a required property"),
         ({"x": {"build": "a.py:b", "context": 0}}, [], "steps.x.context: 0 is less than"),
+        ({"x": "a.py:b"}, [], "steps.x: 'a.py:b' is not of type 'object'; What builds a step, as"),
+        ({"my step": {}}, [], "steps: 'my step' is not a usable name; use at most 64 letters"),
+        ({"ü": {}}, [], "steps: 'ü' is not a usable name; use at most 64 letters, digits"),
+        (STEPS, ["base"], "compare.0: ['base'] is too short; Names of 2 to 20 steps; compare is a"),
+        ({"a" * 60: {"build": "a.py:b"}, **LONG}, ["a" * 60, *LONG], "have 243 letters together"),
     ],
 )
 def test_what_cannot_be_a_step_is_one_line(steps, compare, said, make):
@@ -102,6 +110,14 @@ def test_what_cannot_be_a_step_is_one_line(steps, compare, said, make):
         cells(TIMING, config)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("compare", [["base", "muon"], "base", {"base": "muon"}])
+def test_what_is_no_list_of_lists_is_a_line_each_that_shows_one(compare, make_config):
+    with pytest.raises(ConfigError) as error:
+        make_config(preset="own", steps=STEPS, compare=compare)
+    for line in str(error.value).splitlines():
+        assert line.startswith("config key compare") and "as [[base, muon]]" in line
 
 
 def registry(config):
@@ -114,10 +130,70 @@ def test_a_missing_file_is_one_line_that_names_the_key(make):
         registry(make({"x": {"build": "gone.py:build"}}))
 
 
+@pytest.mark.parametrize(
+    "source, keys, said",
+    [
+        ("def other(): pass", {}, "has no function build; it has: other"),
+        ("build_ = 3", {}, "has no function build; it has: none"),
+        ("def build(context, *, lr): pass", {}, "missing a required .*argument: 'lr'"),
+        (
+            "def build(lr=3e-4): pass",
+            {"rate": 1},
+            r"build\(lr=0.0003\) does not take the keys rate",
+        ),
+        ("def build(lr: float = RATE): pass", {"rate": 1}, r"build\(lr=Ellipsis\) does not"),
+        ("def build(*, seed, **keys): pass", {"rate": 1}, None),
+        ("def build(context, batch, device, seed): pass", {}, None),
+        # what the text of the file does not show
+        ("import torch\n@torch.no_grad()\ndef build(): pass", {"rate": 1}, None),
+        ("from elsewhere import build", {"rate": 1}, None),
+        ("from elsewhere import *", {}, None),
+        ("build = lambda **keys: None", {"rate": 1}, None),
+        ("class build: pass", {"rate": 1}, None),
+        ("if True:\n    def build(): pass", {"rate": 1}, None),
+        ("globals()['build'] = print", {}, None),
+        ("def build(", {}, None),
+    ],
+)
+def test_the_plan_looks_at_what_a_function_takes(source, keys, said, make, tmp_path):
+    (tmp_path / "models/train.py").write_text(source)
+    config = make({"x": {"build": "models/train.py:build"} | keys})
+    if said is None:
+        registry(config)
+        return
+    with pytest.raises(ConfigError, match=f"^config key steps.x: .*{said}.*$"):
+        registry(config)
+
+
+@pytest.mark.parametrize(
+    "text, read",
+    [
+        ("3e-4", 0.0003),
+        ("1E5", 100_000),
+        ("-.5e+1", -5),
+        (["2.e-1", {"a": "1e0"}], [0.2, {"a": 1}]),
+        ("3", "3"),
+        ("e4", "e4"),
+        ("1e", "1e"),
+        ("0x1e4", "0x1e4"),
+        ("adamw", "adamw"),
+    ],
+)
+def test_a_number_that_yaml_takes_for_text_is_one(text, read, make):
+    found = own_models.steps(make({"x": {"build": "a.py:b", "lr": text}}))["x"]
+    assert own_models.keys_of(found) == {"lr": read}
+    assert type(own_models.keys_of(found)["lr"]) is type(read)
+
+
+def test_a_number_beyond_all_is_one_line(make):
+    with pytest.raises(ConfigError, match=r"steps\.x: lr: inf is no number"):
+        own_models.steps(make({"x": {"build": "a.py:b", "lr": "1e999"}}))
+
+
 def test_a_steps_file_makes_its_cells_stale_and_no_code_of_our_model_does(make, tmp_path):
     config = make(compare=[["base", "muon"]])
     before = {cell.name: registry(config).code(cell) for cell in registry(config).studies["ladder"]}
-    (tmp_path / "models/train.py").write_text("import timm\nimport torch\nrate = 2\n")
+    (tmp_path / "models/train.py").write_text(f"{SOURCE}rate = 2\n")
     after = registry(config)
     assert {cell.name: after.code(cell) for cell in after.studies["ladder"]} != before
     (spec,) = cells(LADDER, config).values()

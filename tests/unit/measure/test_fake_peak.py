@@ -7,6 +7,7 @@ from stepscope.formulas import fits
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import peak
 from stepscope.measure import fake_peak
+from stepscope.model.own import stepping
 from stepscope.model.shape import ModelShape
 
 SPEC = {
@@ -38,34 +39,50 @@ LIBRARIES = 64 * 2**20
 
 STEP = """
 import torch
+from stepscope import Step, phase
 
-def make():
-    layer = torch.nn.Linear(300, 200, bias=False)
+
+def build(context, batch, device, seed, width=200):
+    layer = torch.nn.Linear(300, width, bias=False, device=device)
     optimizer = torch.optim.SGD(layer.parameters())
-    x = torch.ones(1000, 300)
+    x = torch.ones(batch * context, 300, device=device)
 
-    def step():
-        optimizer.zero_grad()
-        layer(x).sum().backward()
+    def run():
+        with phase("forward"):
+            loss = layer(x).sum()
+        loss.backward()
         optimizer.step()
+        optimizer.zero_grad()
 
-    return step
+    return Step(run, module=layer, optimizer=optimizer)
+
 
 def none():
     return None
 
+
+def function():
+    return print
+
+
+def no_run():
+    return Step(None)
+
+
 def fails():
     raise RuntimeError("it\\nbroke")
 
+
 def item():
-    return lambda: torch.ones(3).sum().item()
+    return Step(lambda: torch.ones(3).sum().item())
+
 
 def huge():
     raise MemoryError
 
 
 def card():
-    return torch.cuda.synchronize
+    return Step(torch.cuda.synchronize)
 """
 
 
@@ -107,23 +124,58 @@ def asked(**flags):
 def test_a_step_of_ones_own_by_hand(tmp_path):
     file = tmp_path / "own.py"
     file.write_text(STEP)
-    size, parts, modules = fake_peak.found(asked(step=f"{file}:make"))
+    place = {"context": 250, "batch": 4, "keys": {"width": 100}}
+    size, parts, modules = fake_peak.found(asked(step=f"{file}:build", **place))
     of_bytes = {each["category"]: each["bytes"] for each in parts}
-    weight, inputs = 4 * 300 * 200, 4 * 1000 * 300
+    weight, inputs, output = 4 * 300 * 100, 4 * 1000 * 300, 4 * 1000 * 100
     assert of_bytes["parameters"] == weight
     # the sum's gradient is one number, expanded; the weight's gradient comes on top of x and y
-    assert weight + inputs + weight <= size <= 2 * weight + inputs + 4 * 1000 * 200 * 2
+    assert weight + inputs + weight <= size <= 2 * weight + inputs + 2 * output
     (layer,) = modules  # its result is what its forward pass leaves
-    assert (layer["module"], layer["keeps"]) == ("Linear", 4 * 1000 * 200)
+    assert (layer["module"], layer["keeps"]) == ("Linear", output)
+
+
+@pytest.mark.parametrize(
+    "name, recorded",
+    [
+        ("plain", 159_592_640),
+        ("accumulation", 176_919_200),
+        ("lora", 84_467_816),
+        ("muon", 145_434_752),
+    ],
+)
+def test_the_examples_against_their_recordings(name, recorded, monkeypatch, request):
+    """Recorded by snapshot_memory.py on a CPU: what the snapshot's segments hold at its end, and
+    the most that its events are above that. AdamW keeps two moments of what is trained, Muon one.
+    """
+    monkeypatch.chdir(request.config.rootpath)
+    reference = f"models/step_{name}.py:build"
+    keys = {"layers": 2}
+    step = stepping.build(reference, keys, {"context": 64, "batch": 4, "device": "cpu", "seed": 0})
+    numbers = [each.numel() for each in step.module.parameters()]
+    kept = 2 * sum(each.numel() for each in step.module.parameters() if each.requires_grad)
+    if name == "muon":  # of two blocks, of 12 width² each
+        kept -= 2 * 12 * 384**2
+
+    found = fake_peak.found(asked(step=reference, keys=keys, context=64, batch=4))
+    of_bytes = {each["category"]: each["bytes"] for each in found.terms}
+    assert found.bytes == pytest.approx(recorded, rel=1e-4)
+    assert found.bytes == sum(of_bytes.values())
+    assert of_bytes["parameters"] == 4 * sum(numbers)
+    assert of_bytes["optimizer state"] == pytest.approx(4 * kept, rel=2e-3)  # with step counts
 
 
 @pytest.mark.parametrize(
     "reference, told",
     [
         ("none.py:make", "there is no file none.py"),
-        ("{}:other", "there is no such function"),
-        ("{}:none", "it returns no function, but None"),
-        ("{}:fails", r"in shapes alone.*line \d+: RuntimeError: it broke"),
+        ("{}:other", "has no function other; it has: build, none, "),
+        ("{}:none", "returns NoneType; return stepscope.Step"),
+        ("{}:function", "returns builtin_function_or_method; return stepscope.Step"),
+        ("{}:no_run", r"no_run\(\) fails: line 30: TypeError: a step's run is None"),
+        ("{}", "write FILE.py:FUNCTION"),
+        ("hf:llama", r"write FILE.py:FUNCTION, .* returns a stepscope.Step"),
+        ("{}:fails", r"fails\(\) fails: line \d+: RuntimeError: it broke"),
         ("{}:item", r"in shapes alone.*line \d+: DataDependentOutputException"),
         ("{}:card", "in shapes alone"),
         ("{}:huge", "own.py:huge: MemoryError"),
@@ -135,6 +187,17 @@ def test_a_step_that_is_none_is_one_line(tmp_path, reference, told):
     with pytest.raises(ValueError, match=told) as caught:
         fake_peak.found(asked(step=reference.format(file)))
     assert "\n" not in str(caught.value)
+
+
+def test_keys_that_a_step_does_not_take_are_one_line(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text(STEP)
+    with pytest.raises(ValueError, match="does not take the keys depth: "):
+        fake_peak.found(asked(step=f"{file}:build", keys={"depth": 3}))
+    with pytest.raises(ValueError, match="--attention naive: not with a model or step"):
+        fake_peak.found(asked(step=f"{file}:build", attention="naive"))
+    with pytest.raises(ValueError, match="--precision bf16: not with a model or step"):
+        fake_peak.found(asked(step=f"{file}:build"), ["--precision", "bf16"])  # what is usual
 
 
 def test_a_model_that_is_not_there_is_one_line(tmp_path):

@@ -2,9 +2,11 @@
 
 import contextlib
 import gzip
+import io
 import itertools
 import json
 import math
+import sys
 
 import pytest
 import torch
@@ -82,20 +84,8 @@ def nothing(**keys):
     pass
 
 
-def no_run():
-    return Step(None)
-
-
 def no_items():
     return Step(print, items=9)
-
-
-def no_module():
-    return Step(print, module="model")
-
-
-def no_flop():
-    return Step(print, flop=-1)
 
 
 def fails():
@@ -119,6 +109,30 @@ def whole():
     def run():
         with phase("step"):
             pass
+
+    return Step(run)
+
+
+def again(reentrant):  # without a phase
+    from torch.utils.checkpoint import checkpoint
+
+    layers = [nn.Linear(5, 5, bias=False) for _ in range(2)]
+    x = torch.randn(4, 5, requires_grad=True)
+    def run():
+        y = x
+        for layer in layers:
+            y = checkpoint(layer, y, use_reentrant=reentrant)
+        y.sum().backward()
+
+    return Step(run)
+
+
+def penalty():
+    layer = nn.Linear(5, 1, bias=False)
+    x = torch.randn(4, 5, requires_grad=True)
+    def run():
+        (gradient,) = torch.autograd.grad(layer(x).sum(), x, create_graph=True)
+        gradient.square().sum().backward()
 
     return Step(run)
 """
@@ -148,6 +162,58 @@ def measured(spec):
 def test_phases_outside_a_recording_do_nothing():
     with phase("forward"), phase("forward"):
         pass
+
+
+@pytest.mark.parametrize(
+    "parts, said",
+    [
+        ({"run": None}, "a step's run is None; give a function"),
+        ({"graph": 0}, "a step's graph is 0; give a function"),
+        ({"module": "model"}, "a step's module is 'model'; give a torch.nn.Module"),
+        (
+            {"module": torch.nn.Linear},
+            "a step's module is <class 'torch.nn.modules.linear.Linear'>",
+        ),
+        ({"optimizer": 5}, "a step's optimizer is 5; give one, or a list"),
+        ({"optimizer": [None, 5]}, "a step's optimizer is 5; give one, or a list"),
+        ({"optimizer": torch.optim.SGD}, "a step's optimizer is <class"),
+        ({"items": ()}, 'a step\'s items are (); write (8192, "tokens")'),
+        ({"items": 9}, 'a step\'s items are 9; write (8192, "tokens")'),
+        ({"items": (9,)}, 'a step\'s items are (9,); write (8192, "tokens")'),
+        ({"items": ("9", "tokens")}, "a step's items are ('9', 'tokens'); write (8192, \"tok"),
+        ({"items": (0, "tokens")}, "a step's flop or items are 0; give a number above 0"),
+        ({"items": (True, "tokens")}, "a step's flop or items are True; give a number above 0"),
+        ({"flop": "many"}, "a step's flop or items are 'many'; give a number above 0"),
+        ({"flop": -1}, "a step's flop or items are -1; give a number above 0"),
+        ({"flop": float("nan")}, "a step's flop or items are nan; give a number above 0"),
+        ({"flop": float("inf")}, "a step's flop or items are inf; give a number above 0"),
+    ],
+)
+def test_what_cannot_be_a_part_of_a_step_is_said_where_it_is_made(parts, said):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        Step(**{"run": print} | parts)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", " ", 3, None, "rest", "step", "a\nb", "x" * 61])
+def test_what_is_no_name_of_a_phase_is_refused_whether_something_records_or_not(name):
+    with pytest.raises(ValueError, match=r"^phase\("):
+        phase(name)
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"steps": 0}, r"record\(steps=0\): give a whole number from 1 on"),
+        ({"steps": 2.5}, r"record\(steps=2.5\): give a whole number from 1 on"),
+        ({"warmup": -1}, r"record\(warmup=-1\): give a whole number from 0 on"),
+        ({"device": "gpu"}, r"record\(device='gpu'\): give 'cuda', 'cpu' or nothing"),
+    ],
+)
+def test_what_cannot_be_recorded_is_said_at_the_call(given, said, tmp_path):
+    with pytest.raises(ValueError, match=said):
+        record(tmp_path / "out", **given)
+    assert not (tmp_path / "out").exists()
 
 
 class Still:
@@ -202,6 +268,25 @@ def test_the_operations_of_a_step_are_counted_or_given(spec):
     counted = measured(spec("products")).built["step"]["flops"]
     assert counted == {"counter": 3 * 2 * 4 * 5 * 7}  # forward, and backward of x and of the weight
     assert measured(spec("loud")).built["step"]["flops"] == {"given": 6}
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_what_a_checkpoint_runs_again_is_counted_once_without_phases_too(spec, reentrant):
+    counted = measured(spec("again", keys={"reentrant": reentrant})).built["step"]["flops"]
+    assert counted == {"counter": 2 * 3 * 2 * 4 * 5 * 5}
+
+
+def test_a_step_that_closes_its_output_has_it_again(spec, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    sys.stdout.close()
+    StepWorkload(spec("loud")).phases("step")["step"]()
+    assert not sys.stdout.closed
+
+
+def test_gradients_of_gradients_are_counted(spec):
+    """4 rows by 5 weights: forward, the rows' gradient, and that of the weights from it."""
+    counted = measured(spec("penalty")).built["step"]["flops"]
+    assert counted == {"counter": 3 * 2 * 4 * 5}
 
 
 def test_fused_attention_is_counted_as_its_products(spec):
@@ -279,14 +364,11 @@ def test_a_snapshot_tells_gradients_and_state_of_a_step_apart(spec):
     [
         ("gone", "has no function gone; it has: build, products, attends"),
         ("nothing", "nothing() returns NoneType; return stepscope.Step(run, ...)"),
-        ("no_run", "a Step whose run is NoneType, no function"),
-        ("no_items", 'a Step whose items are 9; write (8192, "tokens")'),
-        ("no_module", "a Step whose module is str, no torch.nn.Module"),
-        ("no_flop", "a Step with -1 FLOP or items; leave out what is not known"),
+        ("no_items", "no_items() fails: line 68: TypeError: a step's items are 9; write (8192,"),
         ("fails", "fails() fails: line"),
         ("dictionary", "run() returns no loss, which is a number: TypeError"),
         ("later", "run() fails: line"),
-        ("whole", "a phase cannot be called 'step'"),
+        ("whole", "line 90: ValueError: phase('step'): that is all phases together"),
     ],
 )
 def test_a_bad_step_is_one_line_that_names_it(spec, function, said):
@@ -300,7 +382,7 @@ def test_a_bad_step_is_one_line_that_names_it(spec, function, said):
 def test_a_file_that_is_not_there_and_an_architecture_are_no_steps(spec, tmp_path):
     with pytest.raises(ModelError, match="there is no file"):
         StepWorkload(spec("", reference=f"{tmp_path}/other.py:build"))
-    with pytest.raises(ModelError, match="a step is built by a file's function"):
+    with pytest.raises(ModelError, match=r"whose function returns a stepscope\.Step"):
         StepWorkload(spec("", reference="hf:llama"))
 
 

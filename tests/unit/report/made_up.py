@@ -428,6 +428,7 @@ def _gpu():
     big["cells"][0]["throttle"] = "power cap"
     starved = {"host_free_time": 0.015, "busy_time": 0.01, "launches": 3000}
     missing = {"status": "missing", "started": "", "duration_s": float("nan")}
+    unmeasured = missing | {"reason": "not measured: no data here"}
     damaged = missing | {"reason": "record.json is damaged"}
     failed = {"status": "failed", "reason": "loss is NaN at step 3"}
     figure = {"source": "Somebody", "gpu": "Accelerator <A>", "study": "timing", "unit": "s"}
@@ -443,7 +444,7 @@ def _gpu():
         _ceilings(machine, GPU, rates, 4e12),
         big,
         _ladder(f"{GPU}/ladder/little/ctx256", little, LADDER, "launches", launches, machine),
-        _timing(GPU, place("huge", 1024), 0, machine, "", refused=missing),
+        _timing(GPU, place("huge", 1024), 0, machine, "", refused=unmeasured),
         _timing(GPU, place("huge", 512), 0, machine, "", refused=damaged),
         _timing(GPU, place("huge", 256), 0, machine, "", refused=failed),
         {"cells": [cell(f"{GPU}/memory/old", machine, is_current=False)]},

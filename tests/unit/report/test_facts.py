@@ -358,7 +358,8 @@ def test_published_figures_in_doubt_are_not_compared(gpu):
 
 def test_method_names_what_is_missing(gpu):
     found = method.facts(gpu)
-    assert [each["cell"] for each in found.missing] == ["gpu-a/timing/huge/ctx1024/bf16"]
+    (missing,) = found.missing
+    assert missing == {"cell": "gpu-a/timing/huge/ctx1024/bf16", "reason": ": no data here"}
     assert [each["cell"] for each in found.older] == ["gpu-a/memory/old"]
     assert found.throttled.value == 1 and found.throttle == ["power cap"]
     assert found.commands["gpu-a/memory/old"] == "python scripts/measure.py gpu-a/memory/old"

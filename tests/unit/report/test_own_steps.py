@@ -33,7 +33,7 @@ def rows_of(name, seconds, alone, limits):
     cells = [made_up.cell(each, MACHINE, **at) for each in where.values()]
     cells[0]["reason"] = REASON
     kinds = {"matmul": 0.6 * alone, "other": 0.4 * alone}
-    held = {"parameters": 3e6, "gradients": 1e6, "unknown": 8}
+    held = {"parameters": 3e6, "buffers": 2e6, "gradients": 1e6, "unknown": 8}
     built = {"reference": "train.py:build", "class": "Net", "dtype": "bfloat16"}
     built |= {"parameters": 2e6, "trained": 1e6, "optimizer": "Muon + AdamW"}
     built |= {"items": 4096, "item": "tokens"}
@@ -120,10 +120,26 @@ def test_the_numbers_of_a_step_are_those_of_its_tables(data):
     )
     assert base.longest.name == "forward"
     assert (base.is_starved, muon.is_starved) == (True, False)
-    assert [row["category"] for row in base.memory] == ["parameters", "gradients"]
+    assert [row["category"] for row in base.memory] == [
+        "parameters",
+        "inputs and what else was there before",
+        "gradients",
+    ]
     assert [row["category"] for row in base.kernels] == ["matmul", "other"]
     assert base.kernels[0]["share"].value == pytest.approx(0.6)
     assert (base.built["optimizer"], base.built["trained"].value) == ("Muon + AdamW", 1e6)
+
+
+def test_a_step_without_times_says_why(data, request_for, folders):
+    of_muon = data._read["cells", None]["cell"] == "gpu-a/timing/muon/ctx128/built"
+    data._read["cells", None].loc[of_muon, ["status", "reason"]] = [
+        "failed",
+        "loss is NaN at step 3",
+    ]
+    base, muon = own.facts(data).steps
+    assert (base.why_not, muon.why_not) == (None, "loss is NaN at step 3")
+    text = pages(data, request_for(folders["none"]))["steps"].markdown
+    assert text.count("It was not timed: ") == 1
 
 
 def test_a_pair_has_its_verdict_and_how_far_its_losses_are_apart(data):

@@ -67,6 +67,17 @@ def test_what_is_not_measured_has_a_row_that_says_so(results, monkeypatch):
     assert cells["status"].to_dict()["lab/timing/nano/ctx64/fp32"] == "missing"
     assert cells["status"].to_dict()[TIMING] == "ok"
     assert cells["command"].to_dict()[TIMING] == "python timing.py"
+    assert cells["reason"].to_dict()["lab/timing/nano/ctx64/fp32"] == "not measured"
+
+
+def test_what_the_log_of_a_cell_without_a_record_says_is_its_reason(results, monkeypatch):
+    name = "lab/timing/nano/ctx64/fp32"
+    log = results.folder / name / "measure.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("$ python step.py\nerror: no data here\n")
+    cells = run(results, monkeypatch, results.plan(missing=(name,)))["cells"].set_index("cell")
+    state = cells.loc[name]
+    assert (state["status"], state["reason"]) == ("missing", "not measured: no data here")
 
 
 def test_a_cell_says_what_measured_it_and_whether_that_is_todays_code(results, monkeypatch):

@@ -37,6 +37,36 @@ def test_hostile_files_are_refused_or_do_no_harm(kind, attack, tmp_path):
     assert sum(verdict == "refused" for verdict, _, _ in found) >= COUNTS[kind] / 4
 
 
+BUDGET = {"warmup": 1, "steps": 3, "max_steps": 3, "max_seconds": 0, "processes": 1}
+PLACE = {"study": "timing", "context": 6, "batch": 2, "seed": 0, "device": "cpu", "threads": 1}
+
+
+@pytest.mark.parametrize("part", ["takes", "loss", "returned", "in_phase"])
+def test_hostile_steps_are_refused_in_one_line_or_measured(part, attack, tmp_path):
+    """All that does not end the process, in this one."""
+    from stepscope.measure import timing
+    from stepscope.measure.telemetry import Telemetry
+    from stepscope.model.own import ModelError
+
+    refused = 0
+    for number, value in enumerate(attack.steps.PARTS[part]):
+        if "abort" in value:
+            continue
+        file = tmp_path / f"{part}_{number}.py"
+        file.write_text(attack.steps.source("pass", {part: value}))
+        spec = PLACE | BUDGET | {"step": f"{file}:build"}
+        try:
+            found = timing.measure(spec, Telemetry(None), 1)
+        except ModelError as error:
+            refused += 1
+            assert "\n" not in str(error), value
+            continue
+        if found.statuses[0]["status"] == "ok":
+            times = [row["seconds"] for row in found.rows]
+            assert len(times) > 3 and all(0 < time < 60 for time in times), value
+    assert refused > 1
+
+
 @pytest.mark.parametrize(
     "spoil, said",
     [

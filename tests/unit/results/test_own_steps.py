@@ -71,7 +71,7 @@ def test_variants_are_compared_with_the_first_by_their_losses():
     assert of["base"]["loss_difference"] == 0
     assert of["muon"]["loss_difference"] == pytest.approx(0.1 / 0.5)
     assert list(agreement.differing([found])) == []  # another optimizer learns otherwise
-    assert agreement.of_rungs(compared()) == {}
+    assert agreement.of_rungs(compared()) == agreement.of_rungs(cell()) == {}
     pairs = comparisons.pairs([found])
     assert pairs[["a", "b"]].to_dict("records") == [{"a": "base", "b": "muon"}]
     assert variants.rows([found]) == []  # options are ours

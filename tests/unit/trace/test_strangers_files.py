@@ -173,6 +173,28 @@ def test_phases_that_occur_different_numbers_of_times():
     assert given.loc["backward", "gpu_time"] == pytest.approx(0.25e-3)
 
 
+def test_phases_of_steps_that_are_known_may_come_several_times_or_not_in_each(analyse_json):
+    """Two steps of 100 us, each with two forward passes of 30; an optimizer of 10 in the second."""
+    common = {"ph": "X", "pid": 1, "tid": 1}
+    spans = [("step", 0, 100), ("forward", 0, 30), ("forward", 40, 30)]
+    spans += [(name, start + 200, length) for name, start, length in spans]
+    spans.append(("optimizer", 285, 10))
+    events = [
+        common | {"cat": "user_annotation", "name": name, "ts": start, "dur": length}
+        for name, start, length in spans
+    ]
+    events += [
+        common | {"cat": "cpu_op", "name": "aten::mm", "ts": start + 1, "dur": length - 2}
+        for name, start, length in spans
+        if name != "step"
+    ]
+    tables = analyse_json(events, ["step", "forward", "optimizer"], None, 2)
+    rows = tables["phases"].set_index("phase")
+    host = rows["host_time"] * 1e6
+    assert host[["step", "forward", "optimizer"]].tolist() == pytest.approx([100, 60, 5])
+    assert "steps" not in told(tables)
+
+
 def test_the_programs_own_steps_go_before_those_of_the_profiler(analyse_json):
     """Lightning's profiler steps in the middle of a batch, the two lie across each other."""
     events = json.loads((FILES / "12_list.json").read_text())

@@ -7,10 +7,19 @@ them.
 """
 
 from stepscope.model.own.files import files_of
-from stepscope.model.own.reference import HUGGING_FACE, ModelError, Reference, Unsupported, parse
+from stepscope.model.own.reference import (
+    HUGGING_FACE,
+    RANGES,
+    ModelError,
+    Reference,
+    Unsupported,
+    parse,
+)
+from stepscope.model.own.signatures import require_function
 
 __all__ = [
     "HUGGING_FACE",
+    "RANGES",
     "ModelError",
     "Reference",
     "Unsupported",
@@ -19,6 +28,7 @@ __all__ = [
     "describe",
     "files_of",
     "parse",
+    "require_function",
 ]
 
 

@@ -10,9 +10,7 @@ from torch import Tensor, nn
 
 from stepscope.model.own import flops, inputs, naming, probing, structure
 from stepscope.model.own.loading import load, named_errors
-from stepscope.model.own.reference import ModelError, Reference, parse
-
-RANGES = "ranges"  # the key that names parts; not passed on to build()
+from stepscope.model.own.reference import RANGES, ModelError, Reference, parse
 
 
 def build(

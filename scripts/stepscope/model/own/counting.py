@@ -6,11 +6,15 @@ the forward pass is no further work of the model. An operator that multiplies an
 named: the count is then the least that the model computes.
 """
 
+import contextlib
 import math
 import re
+import sys
 from collections.abc import Callable
+from types import FrameType
 
 import torch
+import torch.utils.checkpoint
 from torch.utils.flop_counter import FlopCounterMode, conv_flop_count
 
 aten = torch.ops.aten
@@ -19,6 +23,9 @@ Shape = tuple[int, ...]
 _PRODUCTS = re.compile(
     r"mm|bmm|matmul|linear|conv|rnn|lstm|gru|attention|einsum|bilinear|addmv|\bmv"
 )
+
+# The files through which a backward pass calls code in Python: a user's Function, a checkpoint.
+_CALLED_BACKWARD = (torch.autograd.function.__file__, torch.utils.checkpoint.__file__)
 
 
 def convolution_backward(gradient: Shape, x: Shape, weight: Shape, *rest, **_) -> int:
@@ -60,22 +67,39 @@ FORMULAS: dict[object, Callable[..., int]] = {
 }
 
 
+class Everywhere(contextlib.nullcontext):
+    """In the place of what tells modules apart, by hooks that gradients of inputs do not stand."""
+
+    parents = frozenset({"Global"})
+
+
 class Counter(FlopCounterMode):
-    """Counts within it; is_backward: set while a backward pass runs. uncounted: operators that
-    multiply and have no formula."""
+    """Counts within it. uncounted: operators that multiply and have no formula."""
 
     def __init__(self) -> None:
         super().__init__(display=False, custom_mapping=FORMULAS)
-        self.is_backward = False
+        self.mod_tracker = Everywhere()  # type: ignore[assignment]  # what is used of it
         self.uncounted: set[str] = set()
 
     def _count_flops(self, func_packet, out, args, kwargs):
-        # Gradients are computed without gradients; with them is what a checkpoint runs again.
-        if self.is_backward and torch.is_grad_enabled():
+        if _runs_again():
             return out
         if func_packet not in self.flop_registry and multiplies(str(func_packet)):
             self.uncounted.add(str(func_packet))
         return super()._count_flops(func_packet, out, args, kwargs)
+
+
+def _runs_again() -> bool:
+    """Whether this is the forward pass of a checkpoint, run again within a backward pass: Python's
+    code, with gradients. Gradients of gradients have these, too, but no such code calls them."""
+    if torch._C._current_graph_task_id() == -1 or not torch.is_grad_enabled():
+        return False
+    frame: FrameType | None = sys._getframe()
+    while frame and frame.f_code.co_name != "_engine_run_backward":
+        if frame.f_code.co_filename in _CALLED_BACKWARD:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def multiplies(operator: str) -> bool:

@@ -18,6 +18,7 @@ from torch import nn
 
 from stepscope.model.out_of_memory import is_out_of_memory, said_by
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
+from stepscope.model.own.signatures import no_function, require_taken
 
 _loaded: dict[Path, ModuleType] = {}
 
@@ -46,6 +47,10 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
         if is_out_of_memory(error):  # what measures has to see it as it is
             raise
         raise ModelError(f"{reference.text}: {doing}: {told(error, reference)}") from error
+    finally:
+        # The user's file may close it; what is found is still to be told.
+        if getattr(sys.stdout, "closed", False):
+            sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - it stays open
 
 
 def told(error: BaseException, reference: Reference) -> str:
@@ -72,26 +77,14 @@ def function_of(reference: Reference) -> Callable:
     if not callable(function):
         functions = filter(inspect.isfunction, vars(module).values())
         own = [each.__name__ for each in functions if each.__module__ == module.__name__]
-        there = [name for name in own if name[0] != "_"]
-        raise ModelError(
-            f"{reference.text}: {reference.file} has no function {reference.function}; it has:"
-            f" {', '.join(there) or 'none'}"
-        )
+        raise no_function(reference, own)
     return function
 
 
 def _built(reference: Reference, keys: dict, context: int) -> object:
     """What the function of the user's file returns for the context and the keys."""
     function = function_of(reference)
-    takes = inspect.signature(function)
-    try:
-        takes.bind(context, **keys)
-    except TypeError as error:
-        raise ModelError(
-            f"{reference.text}: {reference.function}{takes} does not take the context and the keys"
-            f" {', '.join(keys) or '(none)'}: {error}; its first parameter is the context, further"
-            " keys are its others"
-        ) from None
+    require_taken(reference, inspect.signature(function), keys)
     with named_errors(reference, f"{reference.function}() fails"):
         return function(context, **keys)
 
@@ -156,7 +149,11 @@ def _config(reference: Reference, keys: dict):
             make = functools.partial(_from_files, reference)
         plain = make()
         taken = inspect.signature(type(plain).__init__).parameters
-        strange = [key for key in keys if not hasattr(plain, key) and key not in taken]
+        unknown = [key for key in keys if not hasattr(plain, key) and key not in taken]
+        # Some are read by the model alone, with another value where they are not there.
+        module = sys.modules[_class(reference, plain).__module__]
+        source = inspect.getsource(module) if unknown else ""
+        strange = [key for key in unknown if f'getattr(config, "{key}"' not in source]
         if strange:
             close = difflib.get_close_matches(strange[0], plain.to_dict(), n=1)
             remedy = f"did you mean {close[0]!r}?" if close else "remove it"

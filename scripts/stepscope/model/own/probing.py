@@ -98,7 +98,6 @@ def run(own) -> Probe:
             found.item = inputs.item_of(batch, (own.batch, own.context))
             loss = own.loss(batch)
             found.forward_flops = counter.get_total_flops()
-            counter.is_backward = True
             with named_errors(own.reference, "backward fails"):
                 loss.backward()
         except ModelError as error:

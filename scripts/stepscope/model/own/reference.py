@@ -1,9 +1,10 @@
-"""How a user's model is named. Standard library only."""
+"""How a user's model or step is named. Standard library only."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 HUGGING_FACE = "hf:"
+RANGES = "ranges"  # the key that names a model's parts; not passed on to build()
 
 
 class ModelError(Exception):
@@ -17,15 +18,16 @@ class Unsupported(Exception):
 @dataclass(frozen=True)
 class Reference:
     """What a model is built by: `function` of `file`, or the architecture `name` of Hugging Face
-    transformers.
+    transformers; or a step, by a function.
 
-    text: as the configuration writes it. Without a name there is a file.
+    text: as the configuration writes it. Without a name there is a file. kind: model or step.
     """
 
     text: str
     file: Path | None = None
     function: str = ""
     name: str = ""
+    kind: str = "model"
 
     @property
     def folder(self) -> Path | None:
@@ -35,13 +37,13 @@ class Reference:
         return folder if self.name and (folder / "config.json").is_file() else None
 
 
-def parse(reference: str) -> Reference:
-    """The reference `FILE:FUNCTION` (models/mine.py:build) or `hf:NAME` (hf:llama,
+def parse(reference: str, kind: str = "model") -> Reference:
+    """The reference `FILE:FUNCTION` (models/mine.py:build), or of a model `hf:NAME` (hf:llama,
     hf:Qwen/Qwen3-0.6B).
 
     Raises ModelError for anything else; whether it is there is not looked at.
     """
-    if reference.startswith(HUGGING_FACE):
+    if kind == "model" and reference.startswith(HUGGING_FACE):
         name = reference.removeprefix(HUGGING_FACE)
         if not name or name != name.strip():
             raise ModelError(
@@ -51,7 +53,11 @@ def parse(reference: str) -> Reference:
         return Reference(reference, name=name)
     file, colon, function = reference.rpartition(":")
     if not colon or not file.endswith(".py") or not function.isidentifier():
+        others = {
+            "model": ", or hf:NAME",
+            "step": ", whose function returns a stepscope.Step (docs/own-step.md)",
+        }
         raise ModelError(
-            f"model {reference!r}: write FILE.py:FUNCTION, as models/mine.py:build, or hf:NAME"
+            f"{kind} {reference!r}: write FILE.py:FUNCTION, as models/mine.py:build{others[kind]}"
         )
-    return Reference(reference, file=Path(file), function=function)
+    return Reference(reference, file=Path(file), function=function, kind=kind)

@@ -9,6 +9,7 @@ from torch import nn
 from stepscope.model.own import structure
 from stepscope.model.own.loading import function_of, named_errors
 from stepscope.model.own.reference import ModelError, Reference, parse
+from stepscope.model.own.signatures import require_taken
 from stepscope.step import Step
 
 
@@ -19,61 +20,28 @@ def build(reference: str, keys: dict, given: dict) -> Step:
     Seeds PyTorch's global generators. Raises ModelError, in one line, for what is no step; running
     out of memory passes through as it is.
     """
-    parsed = parse(reference)
-    if parsed.file is None:
-        raise ModelError(f"{reference}: a step is built by a file's function, FILE.py:FUNCTION")
+    parsed = parse(reference, "step")
     function = function_of(parsed)
     takes = inspect.signature(function)
     given = given | {"device": torch.device(given["device"])}
     known = {name: value for name, value in given.items() if name in takes.parameters}
-    try:
-        takes.bind(**known, **keys)
-    except TypeError as error:
-        raise ModelError(
-            f"{reference}: {parsed.function}{takes} does not take the keys"
-            f" {', '.join(keys) or '(none)'}: {error}; beside keys it may take {', '.join(given)}"
-        ) from None
+    require_taken(parsed, takes, keys)
     torch.manual_seed(given["seed"])
     with named_errors(parsed, f"{parsed.function}() fails"):
         built = function(**known, **keys)
-    if wrong := _wrong(built):
-        raise ModelError(f"{reference}: {parsed.function}() returns {wrong}")
-    return built
-
-
-def _wrong(built: object) -> str:
-    """What is wrong with what a function returned; empty if nothing is."""
     if not isinstance(built, Step):
-        return f"{type(built).__name__}; return stepscope.Step(run, ...)"
-    for name in ("run", "graph"):
-        value = getattr(built, name)
-        if not (callable(value) or (value is None and name == "graph")):
-            return f"a Step whose {name} is {type(value).__name__}, no function"
-    if not isinstance(built.module, nn.Module | None):
-        return f"a Step whose module is {type(built.module).__name__}, no torch.nn.Module"
-    match built.items:
-        case None | (int() | float(), str()):
-            pass
-        case _:
-            return f'a Step whose items are {built.items!r}; write (8192, "tokens")'
-    for number in (built.flop, (built.items or (None,))[0]):
-        if number is not None and not 0 < number < float("inf"):
-            return f"a Step with {number} FLOP or items; leave out what is not known"
-    return ""
-
-
-def optimizers(step: Step) -> list:
-    """Those of a step, as a list."""
-    given = step.optimizer
-    several = given if isinstance(given, list | tuple) else [given]
-    return [each for each in several if each is not None]
+        raise ModelError(
+            f"{reference}: {parsed.function}() returns {type(built).__name__}; return"
+            " stepscope.Step(run, ...)"
+        )
+    return built
 
 
 def parameters(step: Step) -> nn.Module:
     """What holds the step's parameters: its module, else those that its optimizers have."""
     if step.module is not None:
         return step.module
-    groups = [group for each in optimizers(step) for group in getattr(each, "param_groups", [])]
+    groups = [group for each in step.optimizers for group in getattr(each, "param_groups", [])]
     held = [each for group in groups for each in group["params"]]
     return nn.ParameterList(each for each in held if isinstance(each, nn.Parameter))
 
@@ -89,7 +57,7 @@ def described(reference: Reference, step: Step) -> dict:
         "class": type(written).__name__ if step.module is not None else "",
         **structure.sizes(module),
         "dtype": structure.dtypes(module),
-        "optimizer": " + ".join(map(_told, optimizers(step))),
+        "optimizer": " + ".join(map(_told, step.optimizers)),
         "items": items,
         "item": item,
         "blocks": blocks and {"count": len(blocks.container), "path": blocks.path},

@@ -109,11 +109,16 @@ def blocks_of(module: nn.Module) -> Blocks | None:
         if isinstance(part, (nn.ModuleList, nn.Sequential)) and _repeats(part)
     ]
     best = max(found, key=lambda one: (one.parameters, len(one.container)), default=None)
-    tables = [part.weight for part in module.modules() if _is_table(part)]
-    rows = {len(table) for table in tables if isinstance(table, Tensor)}
+    rows = _rows(module)
     inner = [each for each in module.parameters() if each.ndim != 2 or each.shape[0] not in rows]
     is_most = best is not None and best.parameters >= max(LEAST_SHARE * numbers(inner), 1)
     return best if is_most else None
+
+
+def _rows(module: nn.Module) -> set[int]:
+    """How many rows its embeddings have."""
+    tables = [part.weight for part in module.modules() if _is_table(part)]
+    return {len(table) for table in tables if isinstance(table, Tensor)}
 
 
 def _repeats(container: nn.ModuleList | nn.Sequential) -> bool:
@@ -122,13 +127,16 @@ def _repeats(container: nn.ModuleList | nn.Sequential) -> bool:
     return len(container) >= least and len(set(map(type, container))) == 1
 
 
+WITHIN = {"directly": "in blocks", "after": "outside"}  # a place is a part of another
+
+
 @dataclass(frozen=True)
 class Rule:
     """A part is called `name` if its class's name matches `kind`, or its own name matches
     `attribute` as a whole.
 
-    where: "" anywhere, "in blocks", "outside" of them, "in attention". inside: whether parts within
-    it are named too.
+    where: "" anywhere, "in blocks", of these "directly" in one, "outside" of them, of these "after"
+    them, "in attention". inside: whether parts within it are named too.
     """
 
     name: str
@@ -141,17 +149,18 @@ class Rule:
         own = path.rpartition(".")[2]
         by_class = self.kind and re.search(self.kind, type(part).__name__)
         by_name = self.attribute and re.fullmatch(self.attribute, own, re.IGNORECASE)
-        return bool(by_class or by_name) and self.where in ("", place)
+        return bool(by_class or by_name) and self.where in ("", place, WITHIN.get(place))
 
 
+HEAD = "LM head"  # of a vocabulary; any other is a head
 NORM = r"Norm(?![a-z])|Normali[sz]ation"
 # The first that fits decides. The names are those of the ranges of our own model, where it has the
 # part.
 RULES = (
     Rule("", kind=r"Dropout|Identity|Rotary|Activation"),
     Rule("norm in attention", kind=NORM, where="in attention"),
-    Rule("norm", kind=NORM, where="in blocks"),
-    Rule("final norm", kind=NORM, where="outside"),
+    Rule("final norm", kind=NORM, where="after"),
+    Rule("norm", kind=NORM),
     Rule("Q projection", attribute=r"q_proj|query|wq|to_q", where="in attention"),
     Rule("K projection", attribute=r"k_proj|key|wk|to_k", where="in attention"),
     Rule("V projection", attribute=r"v_proj|value|wv|to_v", where="in attention"),
@@ -173,13 +182,12 @@ RULES = (
     ),
     Rule(
         "FFN",
-        kind=r"MLP|Mlp|FeedForward|FFN|SwiGLU|MoE|Moe",
+        kind=r"(MLP|Mlp|FeedForward|FFN|SwiGLU|MoE|Moe)(Block|Layer|Network)?$",
         attribute=r"mlp|ffn|feed_forward|feedforward|ff",
     ),
-    Rule("FFN", attribute=r"linear[12]|fc[12]|intermediate|output", where="in blocks"),
-    Rule(
-        "LM head", attribute=r"lm_head|head|heads|classifier|output|unembed(ding)?", where="outside"
-    ),
+    Rule("FFN", attribute=r"linear[12]|fc[12]", where="in blocks"),
+    Rule("FFN", attribute=r"intermediate|output", where="directly"),
+    Rule(HEAD, attribute=r"lm_head|head|heads|classifier|output|unembed(ding)?", where="outside"),
     Rule("embedding", kind=r"Embed", where="outside"),
 )
 
@@ -187,7 +195,14 @@ RULES = (
 def parts_of(module: nn.Module, blocks: Blocks | None) -> dict[str, str]:
     """Path of a part → what it is called; of parts within each other the outermost, but for blocks
     and attention."""
-    return dict(_parts(module, "", blocks, "outside"))
+    found = dict(_parts(module, "", blocks, "outside"))
+    rows = _rows(module)
+    for path, name in found.items():
+        weight = getattr(module.get_submodule(path), "weight", None)
+        is_of_tokens = isinstance(weight, Tensor) and len(weight) in rows
+        if name == HEAD and not is_of_tokens:
+            found[path] = "head"
+    return found
 
 
 def _parts(
@@ -197,17 +212,22 @@ def _parts(
         return  # it calls none of its parts as modules
     for own, part in module.named_children():
         inner = f"{path}.{own}" if path else own
+        if blocks and place == "outside" and f"{blocks.path}.".startswith(f"{inner}."):
+            # what holds the blocks is no part of a model, whatever it is called
+            yield from _parts(part, inner, blocks, place)
+            place = "after"
+            continue
         if blocks and module is blocks.container:
             yield inner, "block"
             # a block that is a single layer has no parts
-            yield from _parts(part, inner, blocks, "in blocks")
+            yield from _parts(part, inner, blocks, "directly")
             continue
         rule = next((rule for rule in RULES if rule.fits(part, inner, place)), Rule(""))
         # lists are never called themselves
         if rule.name and not isinstance(part, (nn.ModuleList, nn.ModuleDict)):
             yield inner, rule.name
         else:
-            yield from _parts(part, inner, blocks, place)
+            yield from _parts(part, inner, blocks, "in blocks" if place == "directly" else place)
         if rule.inside:
             yield from _parts(part, inner, blocks, "in attention")
 

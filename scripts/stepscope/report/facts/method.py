@@ -36,11 +36,11 @@ class Method(Chapter):
     first; warnings: what profilers and the analyses of their traces warned of, and in how many
     cells.
 
-    missing: cells of the plan that were not measured, a few, and more_missing how many are not
-    among them; refused: those whose files cannot be used, with the reason, and again: what has
-    Snakemake measure them, although there are records; older: that other code than today's
-    measured, a few of older_count; failed: that could not run; broken: that ran and computed
-    nothing finite. commands: of every cell, for facts.json.
+    missing: cells of the plan that were not measured, a few, each with what its program said, and
+    more_missing how many are not among them; refused: those whose files cannot be used, with the
+    reason, and again: what has Snakemake measure them, although there are records; older: that
+    other code than today's measured, a few of older_count; failed: that could not run; broken: that
+    ran and computed nothing finite. commands: of every cell, for facts.json.
     """
 
     cells: Maybe
@@ -85,7 +85,7 @@ def facts(data: Data) -> Method | None:
     of = {name: rows for (name,), rows in grouped(cells, "status").items()}
     ran = [row for row in cells if row["status"] != "missing"]
     absent = of.get("missing", [])
-    missing = [row for row in absent if row["reason"] in ("", NOT_MEASURED)]
+    missing = [row for row in absent if not row["reason"] or row["reason"].startswith(NOT_MEASURED)]
     refused = [row for row in absent if row not in missing]
     older = [row for row in ran if not row["is_current"]]
     failed = [row for row in cells if row["status"] in ("oom", "unsupported")]
@@ -93,7 +93,8 @@ def facts(data: Data) -> Method | None:
     cards = data.cards(row["cell"] for row in ran)
     clocks = _read(ran, "sm_clock_median_mhz", "MHz")
     timed = data.series(quantity="time", study=["timing", "ladder"])
-    told = [f"{row['profiler']} {row['profiler_version']}".strip() for row in ran]
+    known = [row for row in ran if row["profiler_version"]]  # else none came to run
+    told = [f"{row['profiler']} {row['profiler_version']}" for row in known]
     profiles = profile.profiled(data.seen(own_steps=False))
     warnings = grouped(data.dicts("warnings"), "text").values()
     return Method(
@@ -120,7 +121,10 @@ def facts(data: Data) -> Method | None:
         profilers=_names(told),
         profiles=[_profile(each) for each in profiles if not each.options],
         warnings=[{"warning": Name(rows[0]["text"]), "cells": _count(rows)} for rows in warnings],
-        missing=_listed(missing[:MOST]),
+        missing=[
+            each | {"reason": Name(each["reason"].removeprefix(NOT_MEASURED))}
+            for each in _listed(missing[:MOST])
+        ],
         more_missing=_count(missing[MOST:]),
         refused=_listed(refused),
         again=Name(" ".join(["--forcerun", *records])) if records else None,

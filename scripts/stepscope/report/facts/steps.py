@@ -14,12 +14,13 @@ from stepscope.report.kit.quantity import (
     plus,
     share,
 )
-from stepscope.results.cells import MISSING
+from stepscope.results.cells import MISSING, NOT_MEASURED
 
 WHOLE = "step"
 KERNELS = 8  # of a step that are listed
 CRUMB = 0.001  # of the peak: less is not listed
 PLACE = ("size", "context", "batch")
+LABELS = {"buffers": "inputs and what else was there before"}  # of a kind of allocation
 
 
 def _series(*quantities: str) -> cached_property[Maybe]:
@@ -89,6 +90,14 @@ class OwnStep:
         """Its longest phase, if any is marked."""
         return most(self.parts, "time") if self.parts[1:] else None
 
+    @cached_property
+    def why_not(self) -> Name | None:
+        """Why its step has no times; None where it has."""
+        row = self.data.row("cells", study="timing", **self.where)
+        if row["status"] == "ok":
+            return None
+        return Name(row["reason"].removeprefix(f"{NOT_MEASURED}: ") or row["status"])
+
     @property
     def is_starved(self) -> bool:
         """Whether launches limit it."""
@@ -100,7 +109,11 @@ class OwnStep:
         """What fills the memory at the recorded peak, the most first, but for crumbs."""
         rows = self.data.dicts("memory_peak", **self.where)
         least = CRUMB * sum(row["bytes"] for row in rows)
-        held = [row for row in rows if row["bytes"] > least]
+        held = [
+            row | {"category": LABELS.get(row["category"], row["category"])}
+            for row in rows
+            if row["bytes"] > least
+        ]
         return [shown(row) for row in sorted(held, key=lambda row: -row["bytes"])]
 
     @cached_property

@@ -242,6 +242,30 @@ def test_grouped_products_of_experts_are_counted_by_the_rows_that_they_have(flop
     assert "uncounted" not in found
 
 
+def test_many_small_experts(flops):
+    """Qwen3-MoE: 3 of 8 experts a token; heads that are wider together than the model."""
+    keys = {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100, "head_dim": 32}
+    keys |= {"num_attention_heads": 4, "num_key_value_heads": 2, "moe_intermediate_size": 48}
+    found = flops("hf:qwen3_moe", keys | {"num_experts": 8, "num_experts_per_tok": 3})
+    layer = 2 * 64 * 128 + 2 * 64 * 64 + 64 * 8 + 3 * 3 * 64 * 48
+    attention = 12 * 2 * 2 * 16**2 * 128
+    by_hand = 6 * (2 * layer + 64 * 100) * 32 + attention
+    assert found["counter"] == pytest.approx(by_hand, rel=0.01)  # and the angles of RoPE
+    assert "uncounted" not in found
+
+
+def test_a_state_space_model(flops):
+    """Mamba: a depthwise convolution of 4 taps over 3 more positions than there are, and each
+    position's state of 8 numbers a channel read once."""
+    keys = {"hidden_size": 32, "state_size": 8, "num_hidden_layers": 2, "vocab_size": 100}
+    found = flops("hf:mamba", keys | {"conv_kernel": 4, "expand": 2, "time_step_rank": 4})
+    channels = 64
+    projections = 32 * 2 * channels + channels * (4 + 2 * 8) + 4 * channels + channels * 32
+    layer = (projections + channels * 8) * 32 + channels * 4 * 2 * (16 + 3)
+    assert found["counter"] == pytest.approx(6 * (2 * layer + 32 * 100 * 32), rel=0.01)
+    assert "uncounted" not in found
+
+
 SCALED = """
 class Product(torch.autograd.Function):
     @staticmethod

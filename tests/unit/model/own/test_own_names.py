@@ -1,0 +1,113 @@
+"""What parts of a model are called."""
+
+import pytest
+from stepscope.model import own
+from stepscope.model.own import structure
+
+
+@pytest.fixture
+def names(write):
+    """Part → what it is called, of a module that build() of a file returns."""
+
+    def named(text, keys=None):
+        reference = text if text.startswith("hf:") else write(text)
+        module = own.build(reference, keys or {}, 8, 2, "cpu", 0).module
+        return structure.parts_of(module, structure.blocks_of(module))
+
+    return named
+
+
+SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "vocab_size": 50, "num_attention_heads": 2}
+
+
+def test_a_class_that_holds_the_blocks_is_no_part_whatever_its_name_has(names):
+    keys = {"num_key_value_heads": 1, "num_experts": 4, "moe_intermediate_size": 8}
+    found = names("hf:qwen3_moe", SMALL | keys)
+    assert "model" not in found
+    assert found["model.layers.0"] == "block"
+    assert found["model.layers.0.mlp"] == "FFN"
+    assert found["model.layers.0.self_attn.q_norm"] == "norm in attention"
+    assert (found["model.norm"], found["lm_head"]) == ("final norm", "LM head")
+
+
+RWKV = """
+class TimeMix(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.receptance, self.output = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.output(self.receptance(x))
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln, self.mix, self.output = nn.LayerNorm(8), TimeMix(), nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.output(self.mix(self.ln(x)))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.first = nn.Embedding(20, 8), nn.LayerNorm(8)
+        self.blocks = nn.ModuleList([Block()])
+        self.last, self.head = nn.LayerNorm(8), nn.Linear(8, 20)
+
+    def forward(self, tokens):
+        x = self.first(self.table(tokens))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.last(x))
+
+def build(context): return Net()
+"""
+
+
+def test_the_output_of_a_mixer_is_no_ffn_and_the_first_norm_not_the_final_one(names):
+    assert names(RWKV) == {
+        "table": "embedding",
+        "first": "norm",
+        "blocks.0": "block",
+        "blocks.0.ln": "norm",
+        "blocks.0.output": "FFN",  # as BERT's
+        "last": "final norm",
+        "head": "LM head",
+    }
+
+
+RESNET = """
+class Basic(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(width, width, 3, padding=1), nn.BatchNorm2d(width)
+
+    def forward(self, x):
+        return x + self.bn1(self.conv1(x)).relu()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 8, 3, 2), nn.BatchNorm2d(8)
+        self.layer1 = nn.Sequential(Basic(8), Basic(8))
+        self.head = nn.Linear(8, 10)
+
+    def forward(self, x):
+        return self.head(self.layer1(self.bn1(self.conv1(x))).mean((2, 3)))
+
+def images(batch, context, device, generator):
+    return torch.randn(batch, 3, 16, 16, generator=generator, device=device)
+
+def build(context): return Net(), images, lambda outputs, batch: outputs.sum()
+"""
+
+
+def test_a_stem_has_no_final_norm_and_classes_of_images_no_lm_head(names):
+    assert names(RESNET) == {
+        "bn1": "norm",
+        "layer1.0": "block",
+        "layer1.0.bn1": "norm",
+        "layer1.1": "block",
+        "layer1.1.bn1": "norm",
+        "head": "head",
+    }
