@@ -37,6 +37,7 @@ from stepscope.model.shape import ModelShape  # noqa: E402
 COMMITTED = (
     "report/example/h200/cells.zip",
     "report/example/devices/cells.zip",
+    "tests/data/devices_h100.zip",  # memory alone, of the same cells on two H100s
     "report/reference/h100.zip",
     "tests/data/h100_smoke.zip",
     "tests/data/cpu_default.zip",

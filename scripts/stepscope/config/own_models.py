@@ -224,10 +224,17 @@ def _digest(reference: str) -> str:
 
 def _read(path: Path) -> tuple[str, tuple[str, ...]]:
     """(digest, what it imports) of a file: of Python as parsed code, without comments and
-    docstrings. Of any other, and of one that cannot be parsed, as its cell will say, its bytes
-    count, and it imports nothing."""
+    docstrings. Of any other its bytes count, and it imports nothing."""
     content = path.read_bytes()
-    if path.suffix == ".py":
-        with contextlib.suppress(SyntaxError, ValueError):
-            return source_digest(content), imported(ast.parse(content))
+    if tree := _tree(path):
+        return source_digest(content), imported(tree)
     return hashlib.sha256(content).hexdigest(), ()
+
+
+def _tree(path: Path) -> ast.Module | None:
+    """A file of Python as parsed code; None of any other, and of one that cannot be parsed, as its
+    cell will say."""
+    try:
+        return ast.parse(path.read_bytes()) if path.suffix == ".py" else None
+    except (SyntaxError, ValueError):
+        return None

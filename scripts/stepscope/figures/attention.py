@@ -28,13 +28,9 @@ def subject_rows(tables: Tables, quantity: str) -> pd.DataFrame:
 
 
 def _subject(row: pd.Series) -> str:
-    parts = [
-        f"head dimension {row['size'].removeprefix('d')}",
-        row["precision"],
-        f"batch {row['batch']:,.0f}",
-        row["options"],
-    ]
-    return ", ".join(part for part in parts if part)
+    size, batch = row["size"].removeprefix("d"), f"{row['batch']:,.0f}"
+    parts = [f"head dimension {size}", row["precision"], f"batch {batch}", row["options"]]
+    return ", ".join(filter(None, parts))
 
 
 def over_length(
@@ -50,16 +46,16 @@ def over_length(
 
     # In the order of the colours; what has none comes last.
     known = {name: rank for rank, name in enumerate(colours.THINGS["attention"])}
-    ranks = rows["variant"].map(known).fillna(len(known))
-    ordered = rows.assign(rank=ranks, panel=rows["direction"], line=rows["variant"])
-    ordered = ordered.sort_values(["direction", "rank"], ascending=[False, True])  # forward first
-    shown = in_units(ordered, scale)
+    ranks = rows["variant"].map(known)
+    named = rows.assign(rank=ranks, panel=rows["direction"], line=rows["variant"])
+    named["colour"] = [colours.of("attention", name) for name in rows["variant"]]
+    ordered = named.sort_values(["direction", "rank"], ascending=[False, True])  # forward first
     return curves(
-        shown.assign(colour=[colours.of("attention", name) for name in shown["variant"]]),
+        in_units(ordered, scale),
         "length",
         _subject(rows.iloc[0]),
         height=3.0,
-        labels=("length (positions)", unit),
+        unit=unit,
         margins=(1 / 1.2, 1.5),
         levels=levels,
     )

@@ -132,12 +132,12 @@ def text_of(colour: str) -> str:
     return next((each.text for each in OKABE_ITO.values() if each.light == colour), INK)
 
 
-def _variables() -> dict[str, tuple[str, str, str]]:
-    """Light colour → (name of its CSS variable, light value, dark value)."""
-    found = {light: (f"figure-{name}", light, dark) for name, (light, dark) in GREYS.items()}
+def _variables() -> dict[str, tuple[str, str]]:
+    """Light colour → (name of its CSS variable, dark colour)."""
+    found = {light: (f"figure-{name}", dark) for name, (light, dark) in GREYS.items()}
     for name, each in OKABE_ITO.items():
-        found[each.light] = (f"figure-{name}", each.light, each.dark)
-        found[each.text] = (f"figure-{name}-text", each.text, each.dark_text)
+        found[each.light] = (f"figure-{name}", each.dark)
+        found[each.text] = (f"figure-{name}-text", each.dark_text)
     return found
 
 
@@ -147,10 +147,8 @@ VARIABLES = _variables()
 def css() -> str:
     """The variables of a style sheet: light; dark where the reader's system or `data-theme` on the
     root asks for it; light again on paper."""
-    light, dark = (
-        " ".join(f"--{name}: {values[at]};" for name, *values in VARIABLES.values())
-        for at in (0, 1)
-    )
+    light = " ".join(f"--{name}: {colour};" for colour, (name, _) in VARIABLES.items())
+    dark = " ".join(f"--{name}: {colour};" for name, colour in VARIABLES.values())
     return (
         f":root {{ {light} }}\n"
         f'@media (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{ {dark} }} }}\n'

@@ -9,9 +9,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme
-from stepscope.results.tables import Tables
+from stepscope.results.tables import Tables, where
 
 STATISTICS = ["median", "low", "high"]
+ACROSS = {"length": "length (positions)", "context": "context (tokens)"}
 
 
 def in_units(rows: pd.DataFrame, scale: float) -> pd.DataFrame:
@@ -25,8 +26,8 @@ def curves(
     x: str,
     subject: str,
     *,
+    unit: str,
     height: float,
-    labels: tuple[str, str],
     margins: tuple[float, float],
     levels: dict[str, float] | None = None,
     has_base: bool = False,
@@ -34,41 +35,29 @@ def curves(
     """A panel for each `panel` of the rows, in it for each `line` one over x, named at its end.
 
     rows: with `panel`, `line` and `colour`, in the order in which these are drawn, `status` and
-    `median`; `low` and `high` are drawn where they are known. height: inches of a panel. labels:
-    of both axes, which are logarithmic and the same in all panels. margins: the ends of the
-    vertical one, as shares of the least and the most that is drawn. levels: name → value, dashed.
-    has_base: whether a line is drawn at 1.
+    `median`; `low` and `high` are drawn where they are known. Both axes are logarithmic and the
+    same in all panels. unit: the name of the vertical one. height: inches of a panel. margins: the
+    ends of the vertical axis, as shares of the least and the most that is drawn. levels: name →
+    value, dashed. has_base: whether a line is drawn at 1.
     """
     levels = levels or {}
     titles = rows["panel"].unique()
     if (rows["status"] == "oom").any():
         subject += "; ✕ where memory ran out"
 
-    figure, panels = theme.wrapped(
-        len(titles),
-        2,
-        height,
-        subject,
-        sharex=True,
-        sharey=True,
-    )
+    figure, panels = theme.wrapped(len(titles), 2, height, subject, sharex=True, sharey=True)
     named = []
 
     for panel, title in zip(panels, titles, strict=True):
-        own = rows[rows["panel"] == title]
+        own = where(rows, panel=title)
         panel.set(xscale="log", yscale="log", title=title)
         if has_base:
             panel.axhline(1, **marks.BASE)
         ends: list[marks.End] = []
         for name, of_line in own.groupby("line", sort=False):
-            ends += marks.line(
-                panel,
-                of_line,
-                x,
-                of_line["colour"].iloc[0],
-                str(name),
-            )
-        lost = own[own["status"] == "oom"]
+            colour = of_line["colour"].iloc[0]
+            ends += marks.line(panel, of_line, x, colour, str(name))
+        lost = where(own, status="oom")
         marks.out_of_memory(panel, zip(lost[x], lost["colour"], strict=True))
         for name, value in levels.items():
             marks.ceiling(panel, value, name)
@@ -79,8 +68,8 @@ def curves(
     if has_base:
         drawn.append(1.0)
     marks.finish(named, rows[x], (min(drawn) * margins[0], max(drawn) * margins[1]))
-    figure.supxlabel(labels[0])
-    figure.supylabel(labels[1])
+    figure.supxlabel(ACROSS[x])
+    figure.supylabel(unit)
     return figure
 
 
@@ -89,25 +78,12 @@ def over_context(
     rows: pd.DataFrame,
     precisions: Iterable[str],
     subject: str,
-    unit: str,
-    margins: tuple[float, float],
     **more,
 ) -> Figure:
     """Those of a training step over the context: a panel for each of these precisions, a line a
-    size, that of the fewest parameters first.
-
-    unit: the name of the vertical axis. margins, more: see `curves`.
-    """
+    size, that of the fewest parameters first. more: see `curves`."""
     ordered = places.in_order(tables, rows)
-    shown = pd.concat([ordered[ordered["precision"] == each] for each in precisions])
+    shown = pd.concat([where(ordered, precision=each) for each in precisions])
     colour = shown["precision"].map(partial(colours.of, "precision"))
     shown = shown.assign(panel=shown["precision"], line=shown["size"], colour=colour)
-    labels = ("context (tokens)", unit)
-    return curves(
-        shown,
-        "context",
-        subject,
-        labels=labels,
-        margins=margins,
-        **more,
-    )
+    return curves(shown, "context", subject, **more)

@@ -27,14 +27,7 @@ def sums(tables: Tables) -> Figure | None:
 
     for at, row in enumerate(rows.assign(error=errors).to_dict("records")):
         colour = colours.of("precision", row["sum_dtype"])
-        marks.point(
-            panel,
-            row["error"],
-            at,
-            colour,
-            row["variant"],
-            markersize=5,
-        )
+        marks.point(panel, row["error"], at, colour, row["variant"], markersize=5)
         marks.beside_bar(panel, row["error"], at, words.number(row["sum"], 7))
 
     marks.bar_axis(panel, list(rows["variant"]))
@@ -53,13 +46,11 @@ def forced(tables: Tables) -> Figure | None:
     if not groups:
         return None
 
-    subject = "relative error of the worst element against float64; dashed under autocast"
-
     figure, panels = theme.wrapped(
         len(groups),
         2,
         1.7,
-        subject,
+        "relative error of the worst element against float64; dashed under autocast",
         sharey=True,
     )
 
@@ -87,17 +78,9 @@ def _errors(panel: Axes, rows: pd.DataFrame) -> list[marks.End]:
     for key, line in shown.groupby(["way", "format"], sort=False):
         way, name = map(str, key)
         colour = colours.of("precision", name)
-        dashes = WAYS[way]
-        end = marks.line(
-            panel,
-            line,
-            "at",
-            colour,
-            name,
-            linestyle=dashes,
-            markersize=2.5,
-        )
-        if dashes == "solid":
+        look = {"linestyle": WAYS[way], "markersize": 2.5}
+        end = marks.line(panel, line, "at", colour, name, **look)
+        if WAYS[way] == "solid":
             ends += end
 
     every = -(-len(values) // MOST_TICKS)

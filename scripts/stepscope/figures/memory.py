@@ -164,7 +164,7 @@ def memory_growth(tables: Tables) -> Figure | None:
         pd.concat([known, lost]).drop(columns=["low", "high"]),
         places.with_lines(rows),
         f"{word} at the peak of a training step",
-        unit,
+        unit=unit,
         margins=(1 / 1.3, 1.5),
         height=2.4,
         levels=levels,

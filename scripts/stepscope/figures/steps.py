@@ -83,7 +83,7 @@ def time_by_context(tables: Tables) -> Figure | None:
         curves.in_units(rows, 1e-3),
         places.with_lines(rows),
         "whole training step",
-        "ms a step",
+        unit="ms a step",
         margins=(0.8, 1.3),
         height=2.5,
     )
@@ -172,7 +172,7 @@ def precision_speedup(tables: Tables) -> Figure | None:
         ratios,
         places.precisions(ratios),
         "whole training step, fp32 (without TF32) = 1",
-        "times as fast as fp32",
+        unit="times as fast as fp32",
         margins=(0.95, 1.1),
         height=2.4,
         has_base=True,

@@ -66,7 +66,7 @@ def inline(svg: str, number: int, alternative: str) -> str:
 
     svg = re.sub(r'(\bid="|url\(#|\bhref="#)([^")]+)', renamed, svg)
 
-    for colour, (variable, *_) in colours.VARIABLES.items():
+    for colour, (variable, _) in colours.VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")
 
     box = re.search(r'viewBox="([^"]+)"', svg)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stepscope.model.about import Attention, Loss, Optimizer
+from stepscope.model.about import About, Attention, Loss, Optimizer
 from stepscope.model.chosen import PACKAGES, about, names, said
 from stepscope.model.formats import FORMATS
 
@@ -77,17 +77,16 @@ def value(option: str, name: str) -> Value:
         return _precision(name)
     if option == "optimizer":
         return _optimizer(name)
-    return Value(label=about(option, name).label, flags=_flags(option, name))
+    says = about(option, name)
+    return Value(label=says.label, flags=_flags(name, says))
 
 
-def _flags(option: str, name: str) -> list[str]:
-    if option == "attention":
-        attention = said(option, name, Attention)
-        return [attention.keeps, *(["masked"] if attention.masks_window else [])]
-    if option == "loss":
-        loss = said(option, name, Loss)
-        keeps = "in-chunks" if loss.keeps == "gradients" else loss.keeps
-        return [keeps, *(["fused-loss"] if loss.is_fused else [])]
+def _flags(name: str, says: About) -> list[str]:
+    if isinstance(says, Attention):
+        return [says.keeps, *(["masked"] if says.masks_window else [])]
+    if isinstance(says, Loss):
+        keeps = "in-chunks" if says.keeps == "gradients" else says.keeps
+        return [keeps, *(["fused-loss"] if says.is_fused else [])]
     return {"none": [], "graphs": ["compiled", "graphs"]}.get(name, ["compiled"])
 
 

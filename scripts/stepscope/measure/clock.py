@@ -2,12 +2,16 @@
 GPU."""
 
 import itertools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from time import perf_counter  # here a model of one's own cannot change it
 
 import torch
 
 from stepscope.measure.found import Call
 
+# From a name, as a phase's, to what is entered around it.
+Around = Callable[[str], AbstractContextManager]
 PAUSE_CYCLES = 2_000_000  # about a millisecond: longer than launching takes
 
 

@@ -64,7 +64,9 @@ def record(
             code, gave = run(recording, environment, process.die_with_parent)
             if not (place / "record.json").is_file():
                 sys.exit(f"error: the profiled program failed (exit code {code}): {gave}")
-            if not code:  # else the program ended well, and nsys did not
+            if code:  # the program ended well, and nsys did not
+                gave = gave or f"exit code {code}"
+            else:
                 found = _found_in(place)
                 if any(one["status"] != "ok" for one in found.statuses):
                     report.unlink(missing_ok=True)

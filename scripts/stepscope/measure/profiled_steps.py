@@ -10,7 +10,7 @@ import torch
 
 from stepscope.axes import option
 from stepscope.measure import memory, scratch, steps
-from stepscope.measure.clock import Clock
+from stepscope.measure.clock import Around, Clock
 from stepscope.measure.first_step import before_the_steps, compared, profiled
 from stepscope.measure.found import Found
 from stepscope.measure.samples import PhaseTimes, Samples
@@ -18,7 +18,6 @@ from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload
 from stepscope.model import ranges
-from stepscope.step import Around
 
 NAME = "step"  # of the only variant
 Profiler = contextlib.AbstractContextManager[Around]

@@ -18,12 +18,11 @@ from torch.utils.checkpoint import checkpoint
 
 from stepscope.axes import MODES, option
 from stepscope.measure import models, precision
-from stepscope.measure.clock import Clock
+from stepscope.measure.clock import Around, Clock
 from stepscope.measure.found import Call
 from stepscope.model import attention
 from stepscope.model.chosen import load
 from stepscope.model.compilation import Compilation
-from stepscope.step import Around
 
 BEFORE_CAPTURE = 3  # passes on a stream of their own, as torch.cuda.graph's documentation asks
 MOST_VERSIONS = 64

@@ -118,6 +118,20 @@ class MeasuredCell:
         return "ok" if "ok" in each else max(each, key=STATUSES.index), "; ".join(said)
 
 
+def came_after(spec: dict, statuses: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Variant → the one that it comes after, where this did not run the nearest before it that did;
+    "" of the first."""
+    declared = {one["name"]: one.get("after", "") for one in spec.get("variants", [])}
+    found = {}
+    for name, before in declared.items():
+        nearest = before
+        for _ in declared:  # at most, as some could come after each other
+            if nearest and statuses.get(nearest, ("ok", ""))[0] != "ok":
+                nearest = declared.get(nearest, "")
+        found[name] = nearest or before
+    return found
+
+
 def of_study(cells: list[MeasuredCell], *studies: str) -> list[MeasuredCell]:
     """The cells of these studies."""
     return [cell for cell in cells if cell.place["study"] in studies]

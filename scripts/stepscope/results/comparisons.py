@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.results import alone, statistics, verdicts
-from stepscope.results.cells import MeasuredCell, beside, places
+from stepscope.results.cells import MeasuredCell, beside, came_after, places
 from stepscope.results.tables import where
 
 PASS = alone.STEP[2:]  # of which step or pass of a variant a time is
@@ -73,9 +73,9 @@ def pairs(cells: list[MeasuredCell]) -> pd.DataFrame:
     after and with the first; of others (attention's) all."""
     found: list[tuple[str, str, str]] = []
     for cell in cells:
-        variants = cell.spec.get("variants", [])
-        names = [one["name"] for one in variants]
-        after = [(one["after"], one["name"]) for one in variants if one.get("after") in names]
+        known = came_after(cell.spec, cell.statuses())
+        names = list(known)
+        after = [(before, name) for name, before in known.items() if before in names]
         of_first = [(names[0], name) for name in names[1:]]
         chosen = after + of_first if after else itertools.combinations(names, 2)
         found += [(cell.name, *pair) for pair in chosen]

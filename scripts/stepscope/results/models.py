@@ -54,13 +54,15 @@ def _row(cell: MeasuredCell) -> dict:
     if cell.shape:
         of_shape = dataclasses.asdict(cell.shape) | {"parameters": cell.shape.parameters}
         found = {"trained": cell.shape.parameters, "dtype": "float32", "flop_from": FORMULA}
-        return cell.place | of_shape | found | {"flop": flop(cell, "step")}
+        found |= {"flop": flop(cell, "step"), "forward_flop": flop(cell, "forward")}
+        return cell.place | of_shape | found
     own = cell.own_model
     whole, source = chosen(own.get("flops") or {})
     found = {
         "num_layers": cell.blocks,
         "flop": whole,
         "flop_from": source,
+        "forward_flop": (own.get("flops") or {}).get("forward") if source == COUNTER else None,
         "trained": own.get("trainable_parameters"),
         "dtype": (own.get("dtype") or "").replace("torch.", ""),
         "items": own.get("items"),

@@ -790,7 +790,11 @@ _ALL = (
             trained="parameters that are not frozen",
         ),
         texts(dtype="of the parameters, as they were built"),
-        numbers("FLOP", flop=("FLOP", "of forward and backward over the batch")),
+        numbers(
+            "FLOP",
+            flop=("FLOP", "of forward and backward over the batch"),
+            forward_flop=("FLOP forward", "of these, where the two are told apart"),
+        ),
         texts(
             flop_from=("FLOP from", "`formula`, `counter`: as PyTorch counts, or `given`"),
             optimizer="of a step of one's own, as it was built",

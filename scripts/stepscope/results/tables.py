@@ -26,28 +26,30 @@ class Tables:
         self, folder: Path | str, machine: str | None = None, own_steps: bool | None = None
     ):
         self.folder, self.machine, self._own_steps = Path(folder), machine, own_steps
-        self._read: dict[tuple[str, bool | None], pd.DataFrame] = {}  # by name and own_steps
+        self._read: dict[str, pd.DataFrame] = {}
+        self._seen: dict[str, pd.DataFrame] = {}  # of these what own_steps leaves
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         """The whole table. Raises KeyError for a name that the schema does not have."""
-        key = name, self._own_steps
-        if key not in self._read:
-            self._read[key] = self._placed(name) if self._own_steps is None else self._chosen(name)
-        return self._read[key]
+        whole = self._whole(name)
+        if self._own_steps is None or "precision" not in whole:
+            return whole
+        if name not in self._seen:
+            is_seen = (whole["precision"] == BUILT) == self._own_steps
+            self._seen[name] = whole[is_seen].reset_index(drop=True)
+        return self._seen[name]
 
     def seen(self, own_steps: bool | None) -> Self:
         """The same tables with other cells, read once for both."""
         other = copy.copy(self)
         other._own_steps = own_steps
+        other._seen = {}
         return other
 
-    def _chosen(self, name: str) -> pd.DataFrame:
-        """The rows of a table that own_steps leaves."""
-        whole = self.seen(None)[name]
-        if "precision" not in whole:
-            return whole
-        is_seen = (whole["precision"] == BUILT) == self._own_steps
-        return whole[is_seen].reset_index(drop=True)
+    def _whole(self, name: str) -> pd.DataFrame:
+        if name not in self._read:
+            self._read[name] = self._placed(name, read(self.folder / f"{name}.csv", name))
+        return self._read[name]
 
     def rows(self, name: str, **values: object) -> pd.DataFrame:
         """The rows whose columns have these values; of a list, tuple or set one of them."""
@@ -68,15 +70,14 @@ class Tables:
         """Labels of all machines that have a cell, in the order of the plan."""
         return list(dict.fromkeys(self["cells"]["machine"]))
 
-    def _placed(self, name: str) -> pd.DataFrame:
-        """A table of this machine, with the places of its cells."""
-        frame = read(self.folder / f"{name}.csv", name)
+    def _placed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
+        """A table as it was read, of this machine, with the places of its cells."""
         if "machine" not in frame:  # published figures: "" where nothing of ours is beside one
             frame = frame.assign(machine=frame["cell"].str.split("/").str[0])
         if self.machine:
             frame = frame[frame["machine"].isin([self.machine, ""])].reset_index(drop=True)
         is_of_cells = "cell" in frame and name != "cells"
-        return placed(frame, self["cells"]) if is_of_cells else frame
+        return placed(frame, self._whole("cells")) if is_of_cells else frame
 
 
 def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:

@@ -4,7 +4,7 @@ it comes after."""
 from collections.abc import Iterator
 
 from stepscope.axes import PLAIN_STEP, is_step
-from stepscope.results.cells import MeasuredCell
+from stepscope.results.cells import MeasuredCell, came_after
 from stepscope.results.option_labels import LABELS, kind_of
 
 
@@ -22,8 +22,8 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
     """The rungs of a cell."""
     is_ladder = cell.place["study"] == "ladder" and not is_step(cell.spec)
     declared = cell.spec.get("variants", []) if is_ladder else []
-    after = {one["name"]: one.get("after", "") for one in declared}
-    ladder = longest_chain(after)
+    ladder = longest_chain({one["name"]: one.get("after", "") for one in declared})
+    after = came_after(cell.spec, cell.statuses()) if is_ladder else {}
     options = {
         one["name"]: {option: one.get(option, neutral) for option, neutral in PLAIN_STEP.items()}
         for one in declared

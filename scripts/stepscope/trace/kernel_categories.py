@@ -162,6 +162,8 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     ("matmul", r"^aten::_(scaled|int|grouped|weight_int\d\w*)_mm$|^aten::_addmm_activation$"),
     ("matmul", r"^(mkldnn|mkl|onednn)\w*::\w*linear|mkldnn_linear"),
+    # On a processor a convolution, and a layer of an LSTM or a GRU: mostly products with weights.
+    ("matmul", r"^aten::(mkldnn_(convolution|rnn_layer)|convolution|_?slow_conv\w*?)(_backward)?$"),
     # Values added at an index: the gradients of gather (cross-entropy) and of embedding.
     (
         "reduction",

@@ -46,10 +46,10 @@ def test_each_table_and_each_study_may_be_missing(gpu, cpu, request_for, folders
     data = {"gpu": gpu, "cpu": cpu}[kind]
     less = Data(data.folder, data.machine)
     less._read = {
-        name: data[name].iloc[:0] if name == left_out else data[name] for name in TABLES
+        (name, None): data[name].iloc[:0] if name == left_out else data[name] for name in TABLES
     }  # read once
-    with_study = {name: table for name, table in less._read.items() if "study" in table}
-    less._read |= {name: table[table["study"] != left_out] for name, table in with_study.items()}
+    with_study = {key: table for key, table in less._read.items() if "study" in table}
+    less._read |= {key: table[table["study"] != left_out] for key, table in with_study.items()}
     for each in pages(less, request_for(folders["none"])).values():
         assert_sound(each.markdown)
 
@@ -123,17 +123,28 @@ def test_names_of_records_do_no_harm(folders, request_for):
 
 def test_a_model_of_ones_own_is_not_told_as_ours(gpu, request_for, folders):
     less = Data(gpu.folder, gpu.machine)
-    less._read = {name: gpu[name] for name in TABLES}
+    less._read = {(name, None): gpu[name] for name in TABLES}
     own = {
         "reference": "models/gpt.py:build",
         "class": "GPT",
         "d_model": float("nan"),
         "flop_from": "counter",
     }
-    less._read["models"] = gpu["models"].assign(**own)
+    less._read["models", None] = gpu["models"].assign(**own)
     made = pages(less, request_for(folders["none"]))
     assert "a model as it was built" in made["page_one"].markdown
     assert "SwiGLU" not in made["setup"].markdown and "GPT" in made["setup"].markdown
+
+
+def test_a_model_that_is_built_in_another_type_is_not_held_against_fp32(gpu, request_for, folders):
+    less = Data(gpu.folder, gpu.machine)
+    less._read = {(name, None): gpu[name] for name in TABLES}
+    own = {"reference": "models/gpt.py:build", "dtype": "float64"}
+    less._read["models", None] = gpu["models"].assign(**own)
+    made = pages(less, request_for(folders["none"]))
+    assert "parameters of float64" in made["page_one"].markdown
+    assert "in plain float64" in made["time"].markdown
+    assert "The predictions know two mechanisms" not in made["time"].markdown
     assert not any(
         "largest batch" in each.markdown for each in made.values()
     )  # no closed form of its memory

@@ -5,7 +5,7 @@ import math
 import pytest
 from stepscope.axes import BUILT
 from stepscope.results import agreement, comparisons, derived, models, variants, work
-from stepscope.results.cells import MeasuredCell, precision_of
+from stepscope.results.cells import MeasuredCell, came_after, precision_of
 
 ABOUT = {
     "reference": "train.py:build",
@@ -75,6 +75,25 @@ def test_variants_are_compared_with_the_first_by_their_losses():
     pairs = comparisons.pairs([found])
     assert pairs[["a", "b"]].to_dict("records") == [{"a": "base", "b": "muon"}]
     assert variants.rows([found]) == []  # options are ours
+
+
+def test_a_rung_after_one_that_did_not_run_is_compared_with_the_nearest_that_did():
+    rungs = [{"name": "fp32"}, {"name": "sdpa", "attention": "sdpa", "after": "fp32"}]
+    rungs.append({"name": "fused", "attention": "sdpa", "optimizer": "fused", "after": "sdpa"})
+    spec = {"study": "ladder", "model": "a.py:f", "variants": rungs} | PLACE
+    states = {"fp32": ("ok", ""), "sdpa": ("unsupported", "none"), "fused": ("ok", "none")}
+    told = {name: {"status": status, "reason": why} for name, (status, why) in states.items()}
+    found = MeasuredCell("machine/ladder/mine/ctx8", spec, "", "", {"summary": {"variants": told}})
+    assert came_after(spec, found.statuses()) == {"fp32": "", "sdpa": "fp32", "fused": "fp32"}
+    pairs = comparisons.pairs([found])[["a", "b"]].to_numpy().tolist()
+    assert pairs == [["fp32", "sdpa"], ["fp32", "fused"]]
+    rows = {row["variant"]: row for row in variants.rows([found])}
+    assert not any(row["is_aside"] for row in rows.values())
+    assert (rows["fused"]["after"], rows["fused"]["changed"]) == ("fp32", "optimizer")
+    rungs[0]["after"] = "fused"  # after each other, and none ran
+    for one in told.values():
+        one["status"] = "failed"
+    assert came_after(spec, found.statuses())["fp32"] == "fused"
 
 
 def test_what_could_not_be_captured_says_why_beside_an_ok():

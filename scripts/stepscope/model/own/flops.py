@@ -111,6 +111,8 @@ def _why(own, found: Probe, lacks: int, attention: int | None) -> str:
         return "the model has experts: the formula counts all of them, a token runs through some"
     if lacks > 0 and not found.calls and attention:
         return UNSEEN
+    if lacks > 0 and not all(each.requires_grad for each in own.module.parameters()):
+        return "the counter is lower: what stands before all trained weights needs no gradient"
     if lacks > 0:
         return (
             "the counter is lower: some weights work on fewer positions than the blocks do, as a"

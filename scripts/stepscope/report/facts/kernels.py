@@ -72,7 +72,8 @@ class Kernels(Chapter):
     @cached_property
     def of_ceiling(self) -> Maybe:
         """The products' rate, of that of a large product."""
-        return share(self.rate, self.machine.rate(self.place.precision))
+        known = None if self.place.dtype else self.machine.rate(self.place.precision)
+        return share(self.rate, known)
 
     @property
     def is_fused_cached(self) -> bool:

@@ -16,6 +16,7 @@ from stepscope.report.kit.quantity import (
     Quantity,
     exact,
     minus,
+    over,
     plus,
     scaled,
     time_of,
@@ -180,10 +181,29 @@ class Place:
         return trained is None or trained.value == value_of(self.parameters)
 
     @cached_property
+    def dtype(self) -> Name | None:
+        """The type of its parameters, where it is not the usual fp32: its file has built it so, and
+        what is predicted for fp32 is not of it."""
+        found = self._model.get("dtype") or "float32"
+        return None if found == "float32" else Name(found)
+
+    @property
+    def number_type(self) -> str:
+        """What its products are in: its precision, unless it was built in another type."""
+        return self.dtype or self.precision
+
+    @cached_property
     def state(self) -> Maybe:
         """Bytes of parameters, gradients and moments, of one of which all are trained in fp32."""
-        is_usual = self.is_all_trained and self._model.get("dtype") in ("float32", "", None)
+        is_usual = self.is_all_trained and not self.dtype
         return scaled(self.parameters, STATE_BYTES, "B") if is_usual else None
+
+    @property
+    def forward_share(self) -> float:
+        """Of its FLOP those of the forward pass: a third, unless it is known to be another, as
+        where frozen weights have no gradient."""
+        known = over(number(self._model, "forward_flop", "FLOP"), self.flop)
+        return known.value if known else 1 / 3
 
     @cached_property
     def arithmetic(self) -> Maybe:
@@ -201,6 +221,8 @@ class Place:
         return self._optimizer(WRITTEN_OUT_BYTES)
 
     def _optimizer(self, bytes_moved: float) -> Maybe:
+        if self.dtype:
+            return None
         trained = number(self._model, "trained", "parameters") or self.parameters
         return self._copied(scaled(trained, bytes_moved, "B"))
 
@@ -221,7 +243,10 @@ def arithmetic(
     where: Place, precision: str, rate: str = "rates", only_linear: bool = False
 ) -> Maybe:
     """The place's FLOP, or those of its linear layers, at the machine's `rates` of a precision, or
-    at its `sustained` ones: in fp8 those of the blocks' linear layers, the others in bf16."""
+    at its `sustained` ones: in fp8 those of the blocks' linear layers, the others in bf16. None for
+    parameters of another type."""
+    if where.dtype:
+        return None
     rates = getattr(machine(where.data), rate)
     blocks, head = where.linear
     flop = plus(blocks, head) if only_linear else where.flop

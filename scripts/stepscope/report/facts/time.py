@@ -11,8 +11,6 @@ from stepscope.report.kit.data import Data
 from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, gap, over, plus, scaled
 
-# Of a step's products: backward has two for each of forward's (Kaplan et al. 2020).
-FORWARD, BACKWARD = 1 / 3, 2 / 3
 DIFFERENT = 0.05  # two clocks of one step, of which a reader should be told
 CLOSE = 0.15  # a prediction that is off by less explains the phase
 
@@ -140,9 +138,13 @@ def _phases(found: Timed, is_limited: bool) -> list[Phase]:
     """Each by its mechanisms: its products, and its scores' or AdamW's bytes."""
     place = found.place
     of_forward = SCORE_FORWARD[place.is_mixed] / SCORE_BYTES[place.is_mixed]
+    of_products = place.forward_share
     mechanisms = {
-        "forward": (scaled(place.arithmetic, FORWARD), scaled(place.scores, of_forward)),
-        "backward": (scaled(place.arithmetic, BACKWARD), scaled(place.scores, 1 - of_forward)),
+        "forward": (scaled(place.arithmetic, of_products), scaled(place.scores, of_forward)),
+        "backward": (
+            scaled(place.arithmetic, 1 - of_products),
+            scaled(place.scores, 1 - of_forward),
+        ),
         "optimizer": (None, place.optimizer_written),
     }
     phases = []
