@@ -127,7 +127,7 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
             "cuda",
             [4 + 1 + 5 * 2, 1, 0, 1, 6, 2 + 6 * 4 + 2 + 1, 3 + 3 * 2 * 2, 4, 0],
         ),
-        ("published-004", "cuda", [4 + 1 + 2 + 3, 1, 0, 1 + 5 + 5, 6, 2 + 3 * 2 + 1, 3 + 3, 4, 0]),
+        ("published-004", "cuda", [4 + 1 + 2 + 3, 1, 0, 1 + 5 + 5, 6, 2 + 3 * 2 + 2, 3 + 3, 4, 0]),
         (
             "cs336-2026",
             "cuda",
