@@ -12,10 +12,11 @@ STANDS_FOR: dict[str, dict[tuple[str, str], dict]] = {
     "profile": {
         # What nsys records beside kernels, calls and our own ranges. Each slows the program
         # further, so that a few cells have it: a range for each of autograd's operators, which
-        # links a kernel of backward to its module; and the line of Python behind each call with
-        # what the threads ask of the operating system.
+        # links a kernel of backward to its module; the line of Python behind each call with what
+        # the threads ask of the operating system; and the calls of CUDA's libraries.
         ("detail", "autograd"): {"nsys_pytorch": "autograd-nvtx"},
         ("detail", "python"): {"nsys_trace": "cuda,nvtx,osrt", "nsys_python_backtrace": "cuda"},
+        ("detail", "libraries"): {"nsys_trace": "cuda,nvtx,cublas,cudnn"},
         # What a process's first step contains, beside a later one, which nsys does not separate.
         ("start", "cold"): {"profiler": "torch", "start": "cold"},
     },

@@ -27,6 +27,7 @@ NAMES = {  # range, kind of kernels or phase: what it is called, where that is a
 }
 KINDS = {"optimizer": "optimizer", "fused attention": "fused attention"}  # whose colours they have
 AREA = 900  # square points of a mark that stands for all of the time
+LINE = 0.065  # of a panel's height that a name takes
 FAR = 1.5  # that its neighbour does more operations a byte, from which on a mark stands by itself
 
 
@@ -66,7 +67,7 @@ def roofline(tables: Tables) -> Figure | None:
     every = pd.concat(shown.values())
     ends = (every["flop"] / every["bytes"]).agg(["min", "max"]) * [0.4, 12]
     subject = words.place(plain.iloc[0]) + "; areas are times"
-    figure, panels = theme.panels(len(shown), 1, 0.6 + 2.1 * len(shown), subject, sharex=True)
+    figure, panels = theme.panels(len(shown), 1, 0.6 + 2.5 * len(shown), subject, sharex=True)
     for panel, (cell, own) in zip(panels, shown.items(), strict=True):
         precision = tables.row("cells", cell=cell)["precision"]
         most = products.get(precision, math.nan)
@@ -74,7 +75,7 @@ def roofline(tables: Tables) -> Figure | None:
         rates = f"{words.number(most / scale)} {unit}, {words.number(copies.iloc[0] / 1e9)} GB/s"
         panel.set_title(f"{cells[cell]}, {precision}; the roof: {rates}")
         panel.set(xscale="log", yscale="log", xlim=ends, ylabel=unit)
-        _parts(panel, own, scale)
+        _parts(panel, own, scale, copies.iloc[0], most)
         across = np.array([ends["min"], most / copies.iloc[0], ends["max"]])
         roof = np.minimum(across * copies.iloc[0], most) / scale
         panel.plot(across, roof, label="roof", **marks.DASHED | {"color": colours.MUTED})
@@ -83,22 +84,27 @@ def roofline(tables: Tables) -> Figure | None:
     return figure
 
 
-def _parts(panel: Axes, own: pd.DataFrame, scale: float) -> None:
-    """A mark for each, and right of those that are near each other their names."""
+def _parts(panel: Axes, own: pd.DataFrame, scale: float, copy: float, most: float) -> None:
+    """A mark for each, and right of those that are near each other their names, below the roof."""
     rows = own.assign(x=own["flop"] / own["bytes"], y=own["flop"] / own["time"] / scale)
-    panel.set_ylim(rows["y"].min() / 4, rows["y"].max() * 6)
-    marks.log_axis(panel.yaxis, *panel.get_ylim())
+    low, high = rows["y"].min() / 8, rows["y"].max() * 6
+    panel.set_ylim(low, high)
+    marks.log_axis(panel.yaxis, low, high)
     sizes = np.sqrt(AREA * rows["time"] / rows["time"].sum())
     rows = rows.assign(markersize=sizes).sort_values("x")
     cluster = (rows["x"].pct_change() > FAR).cumsum()
+    line = (high / low) ** LINE
     for _, near in rows.groupby(cluster):
         labels: list[marks.End] = []
         right = near["x"].max() * 1.25
-        for row in near.reset_index().to_dict("records"):
+        top = min(right * copy, most) / scale
+        ordered = near.sort_values("y", ascending=False)
+        for row in ordered.reset_index().to_dict("records"):
             name = row["part"]
             kind = KINDS.get(name, "elementwise" if row["x"] < 10 else "matmul")
             colour = colours.of("category", kind)
             look = {"markersize": row["markersize"], "alpha": 0.6, "markeredgewidth": 0}
             marks.point(panel, row["x"], row["y"], colour, name, **look)
-            labels.append((name, right, row["y"], colour))
+            top = min(top / line, row["y"])
+            labels.append((name, right, top, colour))
         marks.names_beside(panel, labels)

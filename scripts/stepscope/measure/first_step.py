@@ -67,6 +67,19 @@ def profiled(step: Call, device: str) -> Profile:
     return Profile(seconds, events)
 
 
+def before_the_steps(profile: torch.profiler.profile) -> list[dict]:
+    """What a GPU did while the model and its tokens were made, as rows like those of compared():
+    copies and fills by their names, kernels together."""
+    found: dict[str, dict] = {}
+    for event in profile.key_averages():
+        if event.device_type == torch.autograd.DeviceType.CUDA:
+            part = event.key if event.key.startswith("Mem") else "kernels"
+            row = found.setdefault(part, {"part": part, "first_seconds": 0.0, "calls_first": 0})
+            row["first_seconds"] += event.self_device_time_total / 1e6
+            row["calls_first"] += event.count
+    return list(found.values())
+
+
 def part_of(name: str) -> str:
     """The part that a host event belongs to."""
     return next((part for part, pattern in PARTS.items() if re.match(pattern, name)), OPERATORS)

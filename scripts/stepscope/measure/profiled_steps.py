@@ -11,7 +11,7 @@ import torch
 from stepscope.axes import option
 from stepscope.measure import memory, scratch, steps
 from stepscope.measure.clock import Around, Clock
-from stepscope.measure.first_step import compared, profiled
+from stepscope.measure.first_step import before_the_steps, compared, profiled
 from stepscope.measure.found import Found
 from stepscope.measure.samples import PhaseTimes, Samples
 from stepscope.measure.steps import caught
@@ -76,7 +76,9 @@ def _profiled(spec: dict, samples: Samples, profiler: Profiler) -> dict | None:
     mode = option(spec, "mode")
     device = spec["device"]
     is_cold = spec.get("start") == "cold"
-    work = steps.made(spec, NAME, samples.found)
+    making = scratch.profiler(device, with_host=False) if is_cold else None
+    with making or contextlib.nullcontext():
+        work = steps.made(spec, NAME, samples.found)
     clock = Clock(device)
 
     def run(named: Around, warmup: bool) -> None:
@@ -96,10 +98,11 @@ def _profiled(spec: dict, samples: Samples, profiler: Profiler) -> dict | None:
             run(named, False)
         clock.synchronize()
     ranges.turn_on(None)
-    if not is_cold:
+    if making is None:
         return None
     first, second = cold
-    return compared(first, second, profiled(plain, device))
+    found_first = compared(first, second, profiled(plain, device))
+    return found_first | {"before": before_the_steps(making)}
 
 
 def _step(work: Workload, mode: str, clock: Clock, named: Around) -> PhaseTimes:

@@ -74,75 +74,38 @@ class Run:
     name: Name
     tables: Path
     cells: Quantity
-    days: tuple[str, ...]
-    versions: tuple[Name, ...]
-    commits: tuple[Name, ...]
+    days: list[str]
+    versions: list[Name]
+    commits: list[Name]
 
 
 @frozen
 class Compared:
     """Both runs, and what of them differs.
 
-    pairs: series of what is exact, the worst first. times: those by the clock, that of the largest
-    change first. kernels: those whose time a step differs. changed: what is different about the
-    runs themselves. only_before, only_after: how many series one run alone has.
+    pairs: series of what is exact, the worst first: worse and better among them. times: those by
+    the clock, that of the largest change first; shortest, longest: those that became most so.
+    without_host: by how much times without the host differ at most. kernels: those whose time a
+    step differs. changed: what is different about the runs themselves. only_before, only_after: how
+    many series one run alone has. counts: how many are what; shown: of each list as many as a page
+    shows.
     """
 
     before: Run
     after: Run
     pairs: list[Pair]
+    worse: list[Pair]
+    better: list[Pair]
     times: list[Pair]
+    shortest: Pair | None
+    longest: Pair | None
+    without_host: Maybe
     kernels: list[Row]
     changed: list[Row]
     only_before: int
     only_after: int
-
-    def of(self, *verdicts: str) -> list[Pair]:
-        """Those with one of these verdicts."""
-        return [pair for pair in self.pairs if pair.verdict in verdicts]
-
-    @property
-    def worse(self) -> list[Pair]:
-        """More time, launches or bytes, or what no longer runs."""
-        return self.of("broke", "more")
-
-    @property
-    def better(self) -> list[Pair]:
-        """Less of these, or what runs now."""
-        return self.of("works", "less")
-
-    @property
-    def counts(self) -> dict[str, Quantity]:
-        """How many are what."""
-        return {
-            "worse": count(len(self.worse)),
-            "better": count(len(self.better)),
-            "same": count(len(self.of("same"))),
-            "times": count(len(self.times)),
-        }
-
-    @property
-    def shortest(self) -> Pair | None:
-        """The time by the clock that became most shorter, relative."""
-        return least(self.times, "ratio")
-
-    @property
-    def longest(self) -> Pair | None:
-        """The one that became most longer."""
-        return most(self.times, "ratio")
-
-    @property
-    def without_host(self) -> Maybe:
-        """By how much the times without the host differ at most."""
-        pairs = [pair for pair in self.pairs if pair.quantity in WITHOUT_HOST and pair.ratio]
-        return Quantity(max(pair.change for pair in pairs), "share") if pairs else None
-
-    @property
-    def shown(self) -> dict[str, list[Pair]]:
-        """Of each list as many as a page shows."""
-        differ = [pair for pair in self.times if pair.change > VISIBLE]
-        lists = {"worse": self.worse, "better": self.better, "times": differ}
-        return {name: pairs[:MOST] for name, pairs in lists.items()}
+    counts: dict[str, Quantity]
+    shown: dict[str, list[Pair]]
 
 
 def compared(before: Path, after: Path, paired: dict[str, str], scratch: Path) -> Compared:
@@ -162,19 +125,33 @@ def compared(before: Path, after: Path, paired: dict[str, str], scratch: Path) -
         raise CompareError(
             f"{before} and {after} have no series in common; measure the same cells in both"
         )
-    pairs = [_pair(row) for row in both.to_dict("records")]
-    pairs.sort(key=lambda pair: (ORDER.index(pair.verdict), -pair.change))
-    unjudged = [pair for pair in pairs if not pair.verdict and pair.ratio]
+    every = [_pair(row) for row in both.to_dict("records")]
+    every.sort(key=lambda pair: (ORDER.index(pair.verdict), -pair.change))
+    of = {verdict: [pair for pair in every if pair.verdict == verdict] for verdict in ORDER}
+    worse = of["broke"] + of["more"]  # also what no longer runs
+    better = of["works"] + of["less"]
+    times = [pair for pair in of[""] if pair.ratio and pair.quantity == "time"]
+    judged = [pair for pair in every if pair.verdict and pair.ratio]
+    alone = [pair.change for pair in judged if pair.quantity in WITHOUT_HOST]
+    lists = {"worse": worse, "better": better, "same": of["same"], "times": times}
+    visible = lists | {"times": [pair for pair in times if pair.change > VISIBLE]}
     old_cells, new_cells = runs.placed("cells")
     return Compared(
         before=_run(before, old, old_cells),
         after=_run(after, new, new_cells),
-        pairs=[pair for pair in pairs if pair.verdict],
-        times=[pair for pair in unjudged if pair.quantity == "time"],
+        pairs=[pair for pair in every if pair.verdict],
+        worse=worse,
+        better=better,
+        times=times,
+        shortest=least(times, "ratio"),
+        longest=most(times, "ratio"),
+        without_host=Quantity(max(alone), "share") if alone else None,
         kernels=_kernels(runs)[:MOST],
         changed=_changed(old_cells, new_cells),
         only_before=len(old_rows) - len(both),
         only_after=len(new_rows) - len(both),
+        counts={name: count(len(pairs)) for name, pairs in lists.items()},
+        shown={name: pairs[:MOST] for name, pairs in visible.items()},
     )
 
 
@@ -239,16 +216,15 @@ def _made(results: Path, scratch: Path) -> Path:
 
 def _run(name: Path, data: Data, cells: pd.DataFrame) -> Run:
     ran = cells[cells["status"] != "missing"]
-    days = sorted(started[:10] for started in ran["started"] if started)
-    first_and_last = dict.fromkeys([days[0], days[-1]]) if days else ()
+    days = sorted({started[:10] for started in ran["started"] if started})
     commits = [commit[: LONGEST["commit"]] for commit in ran["commit"] if commit]
     return Run(
         name=Name(name),
         tables=data.folder,
         cells=count(len(ran)),
-        days=tuple(first_and_last),
+        days=days[:: max(len(days) - 1, 1)],  # the first and the last
         versions=versions(ran.to_dict("records")),
-        commits=tuple(map(Name, dict.fromkeys(commits))),
+        commits=list(map(Name, dict.fromkeys(commits))),
     )
 
 

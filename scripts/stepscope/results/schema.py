@@ -429,9 +429,10 @@ _ALL = (
     ),
     _of_cells(
         "modules",
-        "a module's range in the profiled steps, an operator of autograd or a CUDA call",
+        "a range, an operator, a call of the host or a line of Python in the profiled steps",
         axes(
-            kind="`module`, `operator` of autograd or `call` of CUDA",
+            kind="`module`, `operator` of autograd, `call` of CUDA, of a `library` or into the"
+            " `system`, `line` of Python behind calls of CUDA",
             module="name of the range; parts of attention have it as `parent`",
         ),
         flags(attention=("is attention", "it is the whole attention")),
@@ -485,7 +486,7 @@ _ALL = (
     ),
     _of_cells(
         "first_step",
-        "what the first step of a fresh process spends its time on",
+        "what the first step of a fresh process spends its time on, or the GPU before it",
         PHASE,
         axes(part="what takes the time"),
         numbers(

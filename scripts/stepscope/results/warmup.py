@@ -68,6 +68,9 @@ def _after(steps: pd.DataFrame, skipped: int) -> pd.DataFrame:
 
 def first_steps(cells: list[MeasuredCell]) -> pd.DataFrame:
     """What profiles of a first step, beside a later one of the same process, put its time down
-    to."""
-    parts = pd.DataFrame(told(cells, "first", "parts"))
-    return parts.rename(columns=OF_FIRST).assign(phase="step")
+    to; and what the GPU did before them."""
+    parts = {
+        phase: pd.DataFrame(told(cells, "first", where)).assign(phase=phase)
+        for phase, where in (("step", "parts"), ("before the steps", "before"))
+    }
+    return pd.concat(parts.values()).rename(columns=OF_FIRST)

@@ -19,7 +19,6 @@ innermost call outwards, and the first that fits one of these decides:
 """
 
 import re
-from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
@@ -87,6 +86,7 @@ def is_python(frame: Frame) -> bool:
     return bool(_PYTHON.search(frame.file))
 
 
+@cache
 def is_user(frame: Frame) -> bool:
     """Whether it is a frame of Python outside all libraries, and not a hook that only watches the
     calls of others."""
@@ -111,24 +111,24 @@ def _placed(path: str, frame: Frame) -> str:
     return f"{path}:{frame.line} {frame.function}"
 
 
-def user_lines(snapshot: Snapshot) -> list[str]:
-    """For each stack its first frame in user code, as `shown`; "" where it has none.
+def user_line(stack: list[Frame]) -> str:
+    """A stack's first frame in user code, as `shown`; "" where it has none.
 
     Where only StepScope called a model of a package, as transformers' are, it is the first frame in
     such a package.
     """
-    user = [is_user(frame) for frame in snapshot.frames]
-    package = [_is_package(frame) for frame in snapshot.frames]
-
-    def line(stack: Iterable[int]) -> str:
-        number = next((number for number in stack if user[number]), None)
-        if number is not None and _AROUND.search(_path(snapshot.frames[number])):
-            number = next((number for number in stack if package[number]), number)
-        return "" if number is None else shown(snapshot.frames[number])
-
-    return [line(stack) for stack in snapshot.stacks]
+    found = next(filter(is_user, stack), None)
+    if found and _AROUND.search(_path(found)):
+        found = next(filter(_is_package, stack), found)
+    return shown(found) if found else ""
 
 
+def user_lines(snapshot: Snapshot) -> list[str]:
+    """For each stack its user_line."""
+    return [user_line([snapshot.frames[at] for at in stack]) for stack in snapshot.stacks]
+
+
+@cache
 def _is_package(frame: Frame) -> bool:
     """Whether it is a frame of Python in an installed package other than PyTorch and einops."""
     path = _path(frame)

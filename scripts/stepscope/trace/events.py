@@ -71,7 +71,9 @@ class Trace:
     API calls of the host. operations: what the GPU did, in the order of its start (`kind`: KERNEL,
     MEMORY or GRAPH), with the `correlation` of the call that launched it within its process, and
     the `bytes` that it copied or filled, -1 if that is not known, and a number for the `shape` that
-    a kernel was launched with. On a trace without a GPU the
+    a kernel was launched with. others: what else the host did, by what it is, as calls: those of a
+    `library` of CUDA's, those into the `system`, and the `line` of Python behind CUDA calls; of one
+    file alone. On a trace without a GPU the
     operators of the processor stand where kernels would, and `device_is_host` is true. operators:
     codes of names that are operators' rather than modules', if the trace says so. diagnostics: what
     the profiler warned of. messages: rows of MESSAGES. profiler: "nsys" or "torch". processes: what
@@ -87,6 +89,7 @@ class Trace:
     operators: frozenset[int] = frozenset()
     diagnostics: tuple[str, ...] = ()
     messages: pd.DataFrame = field(default_factory=lambda: frame(MESSAGES))
+    others: dict[str, pd.DataFrame] = field(default_factory=dict)
     profiler: str = "nsys"
     processes: dict[int, int | str] = field(default_factory=dict)
     ranks: dict[int, int] = field(default_factory=dict)

@@ -8,6 +8,7 @@ taken as not recorded.
 
 import functools
 import itertools
+import json
 import os
 import re
 import sqlite3
@@ -19,6 +20,8 @@ import numpy as np
 import pandas as pd
 
 from stepscope.recordings.limits import reading
+from stepscope.snapshot.events import Frame
+from stepscope.snapshot.stacks import user_line
 from stepscope.trace import TraceError, events
 from stepscope.trace.events import Names, Trace
 
@@ -27,6 +30,7 @@ COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
 FILLS = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 CALLS = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
+OTHERS = {"library": ("CUBLAS_EVENTS", "CUDNN_EVENTS"), "system": ("OSRT_API",)}
 RANGES = "NVTX_EVENTS"
 DIAGNOSTICS = "DIAGNOSTIC_EVENT"
 GPUS = ("TARGET_INFO_CUDA_GPU", "TARGET_INFO_GPU")
@@ -36,6 +40,9 @@ KNOWN = ("CUPTI_ACTIVITY_KIND_", RANGES, "META_DATA_EXPORT", "TARGET_INFO_SESSIO
 # ENUM_NSYS_EVENT_TYPE: ranges of NVTX and of NVTXT.
 _PUSH_POP = (59, 70)
 _START_END = (60, 71)
+# A mark of NVTX at the start of a CUDA call; the frames of Python, the innermost first, are numbers
+# of StringIds.
+_BACKTRACE = "Python Backtrace on CUDA"
 # Immutable: SQLite then makes no file beside the input, and needs none that may be there.
 _READ_ONLY = "mode=ro&immutable=1"
 _UNNAMED = "(unnamed)"
@@ -146,7 +153,9 @@ def _trace(database: _Database) -> Trace:
         raise ValueError("it has none of its tables")
     names = Names()
     strings = _strings(database, names)
-    calls = _calls(database, names, strings)
+    calls = _calls(database, strings, CALLS)
+    others = {kind: _calls(database, strings, tables) for kind, tables in OTHERS.items()}
+    others["line"] = _lines(database, names, calls)
     operations = _operations(database, names, strings, calls)
     ranges = _ranges(database, names)
     trace = Trace(
@@ -155,6 +164,7 @@ def _trace(database: _Database) -> Trace:
         calls=calls,
         operations=operations,
         devices=dict(gpu for table in GPUS for gpu in database.texts(table, "id", "name")),
+        others=others,
     )
     trace.diagnostics = _diagnostics(database, trace)
     trace.ranges = ranges.assign(end=ranges["end"].mask(ranges["cut"], trace.end))
@@ -208,7 +218,7 @@ def _ranges(database: _Database, names: Names) -> pd.DataFrame:
     )
 
 
-def _calls(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
+def _calls(database: _Database, strings: _Codes, tables: tuple[str, ...]) -> pd.DataFrame:
     columns = {
         "start": 0,
         "end": 0,
@@ -216,7 +226,7 @@ def _calls(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
         "nameId": -1,
         "correlationId": -1,
     }
-    parts = [database.integers(table, columns) for table in CALLS]
+    parts = [database.integers(table, columns) for table in tables]
     found = pd.concat(parts, ignore_index=True)
     return events.frame(
         events.CALLS,
@@ -225,6 +235,24 @@ def _calls(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
         end=found[["start", "end"]].max(axis=1),
         name=strings(found["nameId"]),
     )
+
+
+def _lines(database: _Database, names: Names, calls: pd.DataFrame) -> pd.DataFrame:
+    """The CUDA calls whose backtrace was recorded, by the line of the user's Python they are of."""
+    marks = []
+    if database.has(RANGES, "jsonText", "globalTid"):
+        texts = dict(database.texts("StringIds", "id", "value"))
+        wanted = f"""jsonText LIKE '{{"{_BACKTRACE}"%'"""
+        query = f"SELECT start, globalTid, jsonText FROM {RANGES} WHERE {wanted}"
+        for start, thread, text in database.rows(query):
+            frames = [
+                Frame(texts[each["File"]], each["Line"], texts[each["Function"]])
+                for each in json.loads(text)[_BACKTRACE]["Frames"]
+            ]
+            marks.append((start, thread, names[user_line(frames)]))
+    table = pd.DataFrame(marks, columns=["start", "thread", "name"], dtype=np.int64)
+    once = calls.drop(columns="name").drop_duplicates(["start", "thread"])
+    return events.frame(events.CALLS, table.merge(once, on=["start", "thread"]))
 
 
 def _operations(

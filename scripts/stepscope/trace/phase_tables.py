@@ -38,7 +38,9 @@ def phases(found: Attribution) -> pd.DataFrame:
         own = found.occurrences(name).index
         mask = found.occurrence[name] >= 0
         moves = mask & found.moves_memory
-        totals = {
+        row = {
+            "phase": name,
+            "count": len(own),
             "host_time": found.lengths[own].sum() / SECOND,
             "host_exclusive": (found.lengths[own] - inside[own]).sum() / SECOND,
             "gpu_time": durations[mask].sum() / SECOND,
@@ -46,13 +48,14 @@ def phases(found: Attribution) -> pd.DataFrame:
             "kernels": (mask & found.is_kernel).sum(),
             "memory_operations": moves.sum(),
         }
-        row = {"phase": name, "count": len(own)}
-        row |= {key: value / found.steps for key, value in totals.items()}
-        row["host_each"] = totals["host_time"] / len(own)
-        row["gpu_each"] = totals["gpu_time"] / len(own)
         rows.append(row)
     table = pd.DataFrame(rows)
-    if rows and not len(durations):
+    if not rows:
+        return table
+    each = table[["host_time", "gpu_time"]].div(table["count"], axis=0)
+    table[table.columns[2:]] /= found.steps
+    table[["host_each", "gpu_each"]] = each
+    if not len(durations):
         table[_OF_GPU] = math.nan
     return table
 

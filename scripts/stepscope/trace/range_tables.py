@@ -1,5 +1,7 @@
 """What happens inside the named ranges of a step, on the host and on the GPU."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 
@@ -9,7 +11,7 @@ from stepscope.trace.events import SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.nesting import arrays, groups, inside_itself, launched_by, union
 
-MOST_CALLS = 30
+MOST_CALLS = 50
 
 
 def modules(found: Attribution) -> pd.DataFrame:
@@ -31,29 +33,31 @@ def modules(found: Attribution) -> pd.DataFrame:
     parts = [
         table.join(backward, on="module"),
         alone.assign(kind="module", attention=False, parent=""),
-        cuda_calls(found),
+        *calls(found),
     ]
     filled = [part for part in parts if len(part)]
     return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame()
 
 
-def cuda_calls(found: Attribution) -> pd.DataFrame:
-    """CUDA calls by name, those of the most time first."""
-    calls = found.trace.calls
-    if found.trace.device_is_host or not len(calls):
-        return pd.DataFrame()
-    length = (calls["end"] - calls["start"]).groupby(calls["name"]).agg(["size", "sum"])
-    length = length.sort_values("sum", ascending=False, kind="stable").head(MOST_CALLS)
-    return pd.DataFrame(
-        {
-            "kind": "call",
-            "module": found.named(length.index),
-            "attention": False,
-            "parent": "",
-            "calls": length["size"].to_numpy() / found.steps,
-            "host_time": found.a_step(length["sum"].to_numpy()),
-        }
-    )
+def calls(found: Attribution) -> Iterator[pd.DataFrame]:
+    """CUDA calls by name, and what else the host did, lines with what their calls launched; of each
+    kind those of the most time first."""
+    trace = found.trace
+    if trace.device_is_host:
+        return
+    work = trace.operations.assign(gpu_time=found.durations, kernels=found.is_kernel)
+    launched = work.groupby(["process", "correlation"])[["gpu_time", "kernels"]].sum()
+    # A call is recorded under a second name with the same id: what it launched is the line's.
+    nothing = launched.iloc[:0]
+    for kind, made in {"call": trace.calls, **trace.others}.items():
+        table = made.join(nothing if kind == "call" else launched, on=["process", "correlation"])
+        table = table.assign(calls=1, host_time=made["end"] - made["start"])
+        times, counts = ["host_time", "gpu_time"], ["calls", "kernels"]
+        total = table.groupby("name")[times + counts].sum(min_count=1)
+        total = total.sort_values("host_time", ascending=False, kind="stable").head(MOST_CALLS)
+        total = found.a_step(total[times]).join(total[counts] / found.steps)
+        names = found.named(total.index)
+        yield total.assign(kind=kind, module=names, attention=False, parent="")
 
 
 def by_name(found: Attribution, kept: np.ndarray) -> pd.DataFrame:

@@ -8,10 +8,13 @@ import os
 import stat
 import statistics
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
+import torch
 from common import picked
 from stepscope.measure import nsys
+from stepscope.measure.first_step import before_the_steps
 
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
 QUICK = f"{SHAPE} --device cpu --threads 1 --warmup 1 --steps 3"
@@ -235,3 +238,16 @@ def test_a_cold_start_compares_the_first_step_with_a_later_one(run_program, tmp_
     # The first two steps, a warm-up one, three in the trace, one more that is profiled.
     assert picked(rows, "warmup", phase="forward") == ["True"] * 3 + ["False"] * 3 + ["True"]
     assert record["spec"]["start"] == "cold" and "Python and the rest" in out
+
+
+def test_what_the_gpu_does_before_the_steps_is_told_by_copies_and_kernels():
+    on_gpu, on_host = torch.autograd.DeviceType.CUDA, torch.autograd.DeviceType.CPU
+    names = ["Memcpy HtoD (Pageable -> Device)", "fill<float>", "normal<float>", "aten::normal_"]
+    devices, times = [on_gpu, on_gpu, on_gpu, on_host], [5, 3, 4, 9]
+    events = [
+        SimpleNamespace(key=name, device_type=device, self_device_time_total=time, count=2)
+        for name, device, time in zip(names, devices, times, strict=True)
+    ]
+    found = before_the_steps(SimpleNamespace(key_averages=lambda: events))
+    told = {row["part"]: (row["first_seconds"] * 1e6, row["calls_first"]) for row in found}
+    assert told == {names[0]: (pytest.approx(5), 2), "kernels": (pytest.approx(7), 4)}

@@ -295,7 +295,7 @@ def test_a_call_of_attention_by_time_operations_and_bytes(gpu):
 
 def test_the_profiler_beside_the_clock(gpu):
     found = method.facts(gpu)
-    assert found.profilers == ("nsys 2025.3",)
+    assert found.profilers == ["nsys 2025.3"]
     first = found.profiles[0]
     assert first["place"].key == ("big", 1024, 4) and first["forward"].value == near(1.05)
     (forward,) = first["phases"]
@@ -359,7 +359,7 @@ def test_method_names_what_is_missing(gpu):
     (missing,) = found.missing
     assert missing == {"cell": "gpu-a/timing/huge/ctx1024/bf16", "reason": ": no data here"}
     assert picked(found.older, "cell") == ["gpu-a/memory/old"]
-    assert found.throttled.value == 1 and found.throttle == ("power cap",)
+    assert found.throttled.value == 1 and found.throttle == ["power cap"]
     assert found.commands["gpu-a/memory/old"] == "python scripts/measure.py gpu-a/memory/old"
 
 
@@ -378,7 +378,7 @@ def test_without_a_gpu(cpu):
         "fused"
     ]
     assert found.memory.all.gap.value == 0
-    assert precision.facts(cpu).unsupported == ("cpu-b/timing/nano/ctx64/bf16",)
+    assert precision.facts(cpu).unsupported == ["cpu-b/timing/nano/ctx64/bf16"]
 
 
 def test_the_gpu_comes_first(folders):
@@ -389,4 +389,4 @@ def test_the_gpu_comes_first(folders):
 def test_machines_meet_where_they_ran_the_same(folders):
     found = side_by_side.facts(Data(folders["both"], made_up.GPU))
     assert picked(found.machines, "name") == ["Accelerator <A>", "Processor B"]
-    assert found.places == ()  # no place of one ran on the other
+    assert found.places == []  # no place of one ran on the other

@@ -12,7 +12,7 @@ from stepscope.report.book import CHAPTERS
 from stepscope.results.schema import QUANTITIES, TABLES
 from stepscope.yaml_files import read_yaml
 
-LENGTHS = {"000": 17, "001": 41, "002": 20, "003": 23, "004": 21}  # items of each write-up
+LENGTHS = {"000": 17, "001": 41, "002": 20, "003": 23, "004": 22}  # items of each write-up
 OF_SERIES = re.compile(r"series\[(\w+)\]")
 COLUMN = re.compile(r"(\w+)\.(\w+)")
 NOT_HERE = (

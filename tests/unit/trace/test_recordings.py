@@ -121,6 +121,32 @@ def test_nsys_and_torch_profiler_find_the_same_kernels_in_the_same_phases():
     )
 
 
+def test_lines_of_python_behind_calls_and_calls_into_the_system():
+    """By SQL: calls whose innermost frame of Python is a line of softmax.py, and their kernels."""
+    path = TRACES / "two_layers_bf16_autograd.sqlite"
+    frame = 'json_extract(n.jsonText, \'$."Python Backtrace on CUDA".Frames[0]'
+    query = f"""
+        SELECT {frame}.Line') AS line, COUNT(DISTINCT n.start), SUM(k.end - k.start) / 1e9
+        FROM NVTX_EVENTS n JOIN StringIds f ON f.id = {frame}.File')
+        JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.start = n.start AND r.globalTid = n.globalTid
+        JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = r.correlationId
+        WHERE f.value LIKE '%/model/softmax.py' GROUP BY 1
+    """
+    system = """
+        SELECT s.value, COUNT(*), SUM(o.end - o.start) / 1e9
+        FROM OSRT_API o JOIN StringIds s ON s.id = o.nameId GROUP BY 1
+    """
+    table = analysis.analyse(analysis.read(path))["modules"]
+    with closing(sqlite3.connect(path)) as database:
+        lines = {f"softmax.py:{line} softmax": rest for line, *rest in database.execute(query)}
+        calls = {name: rest for name, *rest in database.execute(system)}
+    assert len(lines) == 5 and len(calls) == 4
+    for kind, time, expected in (("line", "gpu_time", lines), ("system", "host_time", calls)):
+        own = table[table["kind"] == kind].assign(name=table["module"].str.split("/").str[-1])
+        own = own[own["name"].isin(expected)].set_index("name")[["calls", time]] * STEPS
+        assert own.T.to_dict("list") == {name: pytest.approx(row) for name, row in expected.items()}
+
+
 def test_every_kernel_that_autograd_launches_stands_in_the_table_of_modules_once():
     path = TRACES / "two_layers_bf16_autograd.sqlite"
     with closing(sqlite3.connect(path)) as database:

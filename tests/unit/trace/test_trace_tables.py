@@ -205,6 +205,22 @@ def test_gaps_between_cuda_calls_are_each_threads_own(export, analyse, attribute
     assert calls.loc["cudaMalloc_v3020", "host_time"] == approx(10e-9)
 
 
+def test_calls_of_libraries_stand_apart_from_those_of_cuda(export, analyse):
+    """As `--trace=cublas,cudnn,osrt` records them: they hold the CUDA calls that they make."""
+    for start, end in ((0, 40), (50, 80)):
+        row = {"start": start, "end": end, "globalTid": MAIN, "nameId": export.string("cublasGemm")}
+        export.add("CUBLAS_EVENTS", **row)
+        export.launch(GEMM, start + 10, start + 20, start + 30)
+    export.add("OSRT_API", start=5, end=9, globalTid=MAIN, nameId=export.string("ioctl"))
+    tables = analyse(export)
+    for kind, name, calls, time in (
+        ("library", "cublasGemm", 2, 70e-9),
+        ("system", "ioctl", 1, 4e-9),
+    ):
+        assert modules(tables, kind).loc[name, ["calls", "host_time"]].tolist() == [calls, time]
+    assert modules(tables, "call")["calls"].tolist() == [2]
+
+
 def backward(export, tid, start, function, sequence, length, name="aten::mm", kernel=GEMM):
     """A backward function with one kernel, as torch.autograd.profiler.emit_nvtx names its
     ranges."""

@@ -32,7 +32,7 @@ class Judged:
     saved: tuple[float, float]
 
 
-def rows(data: Data) -> tuple[Applies, ...]:
+def rows(data: Data) -> list[Applies]:
     """Every plain timed step in bf16, neighbours of a size with the same limit and first change
     joined."""
     steps = sorted(timed(data, precision="bf16"), key=lambda each: each.place.weight)
@@ -40,7 +40,7 @@ def rows(data: Data) -> tuple[Applies, ...]:
     for each in filter(None, map(_judged, steps)):
         key = (each.timed.place.size, each.timed.limits, each.change)
         groups.setdefault(key, []).append(each)
-    return tuple(map(_joined, groups.values()))
+    return list(map(_joined, groups.values()))
 
 
 def _joined(group: list[Judged]) -> Applies:

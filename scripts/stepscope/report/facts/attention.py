@@ -1,8 +1,6 @@
 """Attention by itself: implementations at growing lengths, what they move and keep, and which one
 is fastest."""
 
-from functools import cached_property
-
 from stepscope.report.facts.attention_ways import (
     PLAIN,
     Way,
@@ -12,9 +10,9 @@ from stepscope.report.facts.attention_ways import (
     shapes,
     ways,
 )
-from stepscope.report.facts.machine import MIXED, SCORE_FORWARD, SCORE_MASK, Chapter
+from stepscope.report.facts.machine import MIXED, SCORE_FORWARD, SCORE_MASK, Chapter, machine
 from stepscope.report.kit.data import Data, Row, grouped, of_ratio
-from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.named import Name, first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -40,254 +38,158 @@ DIFFERENT = 1.02
 
 @frozen
 class Attention(Chapter):
-    """Of a cell: a head dimension in a precision, with the implementations that it measures."""
+    """Of a cell: a head dimension in a precision, with the implementations that it measures.
+
+    longest: the longest length that naive attention's backward pass reached, else any; batch:
+    sequences there; ways: each implementation there, and by_backward those by their backward pass,
+    the fastest first. heads: of a sequence, None where the inputs have no dimension of them;
+    key_value_heads: of keys and values, where they are fewer. is_batch_of_length: whether the batch
+    shrinks as the length grows. refused: what of the cell cannot run here, each with its reason.
+    lengths: naive attention beside the fastest other one, none of a single length; shapes: the
+    other cells. oom_length: the shortest at which naive attention ran out of memory.
+
+    Of naive attention there: score_bytes: bytes that its forward pass moves for each score.
+    arithmetic: what its products take at the ceiling, by the operations that the fastest one
+    counts. naive_predicted: its bytes at the copy's rate and its products; it multiplies what a
+    mask hides, too. kept_predicted: bytes that it keeps for backward. before_longest: the next
+    shorter length, where it ran at both; growth: how many times as long its forward pass takes as
+    there, and scores_growth the same of the number of scores.
+
+    best: the fastest forward pass but for naive attention; second: the next; best_ratio: how many
+    times as long that takes; verdict: on the two, empty where they were not compared.
+    is_backward_open: whether the first two by their backward pass were compared and not told
+    apart. library: PyTorch's own kernels, the fastest first; none where they hardly differ. host:
+    what takes the host longest, at the shortest length at which that was measured.
+    """
 
     cell: str
+    d_head: str
+    precision: str
+    batch: Quantity
+    heads: Maybe
+    key_value_heads: Maybe
+    is_causal: bool
+    is_batch_of_length: bool
+    longest: Quantity
+    ways: list[Way]
+    refused: Name | None
+    naive: Way | None
+    lengths: list[Row]
+    oom_length: Maybe
+    shapes: list[Row]
+    score_bytes: Quantity
+    arithmetic: Maybe
+    naive_predicted: Maybe
+    kept_predicted: Quantity
+    before_longest: Maybe
+    growth: Maybe
+    scores_growth: Maybe
+    best: Way | None
+    second: Way | None
+    best_ratio: Maybe
+    verdict: str
+    by_backward: list[Way]
+    is_backward_open: bool
+    library: list[Way]
+    host: Way | None
 
-    # What was measured.
-
-    @cached_property
-    def d_head(self) -> str:
-        """The head dimension."""
-        return self._first["size"].removeprefix("d")
-
-    @cached_property
-    def precision(self) -> str:
-        """Of the inputs."""
-        return self._first["precision"]
-
-    @cached_property
-    def batch(self) -> Quantity:
-        """Sequences at the longest length."""
-        rows = (row for row in self._rows if row["length"] == self._longest)
-        return count(next(rows)["batch"])
-
-    @cached_property
-    def heads(self) -> Maybe:
-        """Of a sequence; None where the inputs have no dimension of heads."""
-        return self._heads("heads")
-
-    @cached_property
-    def key_value_heads(self) -> Maybe:
-        """Those of keys and values, where they are fewer."""
-        return self._heads("key_value_heads")
-
-    def _heads(self, option: str) -> Maybe:
-        heads = self._options.get(option)
-        return count(int(heads)) if heads else None
-
-    @cached_property
-    def is_causal(self) -> bool:
-        """Whether there is a mask."""
-        return self._options.get("mask", "full") != "full"
-
-    @cached_property
-    def is_batch_of_length(self) -> bool:
-        """Whether the batch shrinks as the length grows."""
-        return "tokens" in self._options
-
-    @cached_property
-    def longest(self) -> Quantity:
-        """The longest length that naive attention's backward pass reached, else any."""
-        return count(self._longest)
-
-    @cached_property
-    def ways(self) -> tuple[Way, ...]:
-        """Each implementation there."""
-        return ways(self.data, self.cell, self._longest)
-
-    @cached_property
-    def refused(self) -> Name | None:
-        """What of the cell cannot run here, each with its reason."""
-        reason = self.data.row("cells", cell=self.cell).get("reason")
-        return Name(reason) if reason else None
-
-    @cached_property
-    def naive(self) -> Way | None:
-        """Attention as it is written out."""
-        return naive_of(self.ways)
-
-    @cached_property
-    def lengths(self) -> tuple[Row, ...]:
-        """Naive attention beside the fastest other one; none of a single length."""
-        return lengths(self.data, self.cell)
-
-    @cached_property
-    def oom_length(self) -> Maybe:
-        """The shortest length at which naive attention ran out of memory."""
-        same = {"cell": self.cell, "quantity": "time", "variant": PLAIN, "status": "oom"}
-        rows = self.data.dicts("series", **same)
-        return count(min(row["length"] for row in rows), self.cell) if rows else None
-
-    @cached_property
-    def shapes(self) -> tuple[Row, ...]:
-        """The other cells."""
-        return shapes(self.data, self.cell)
-
-    # What the mechanism predicts of naive attention.
-
-    @cached_property
-    def score_bytes(self) -> Quantity:
-        """Bytes that its forward pass moves for each score."""
-        without_mask = SCORE_FORWARD[self._is_mixed] - SCORE_MASK[self._is_mixed]
-        return count(SCORE_FORWARD[self._is_mixed] if self.is_causal else without_mask)
-
-    @cached_property
-    def arithmetic(self) -> Maybe:
-        """What the products take at the ceiling, by the operations that the fastest one counts."""
-        if self.best is None or self.best.forward is None:
-            return None
-        flop = scaled(self.best.rate, self.best.forward.value, "FLOP")
-        return time_of(flop, self.machine.rate(self.precision))
-
-    @cached_property
-    def naive_predicted(self) -> Maybe:
-        """Its bytes at the copy's rate and its products; it multiplies what a mask hides, too."""
-        bytes_moved = Quantity(self._scores * self.score_bytes.value, "B")
-        products = scaled(self.arithmetic, 2 if self.is_causal else 1)
-        return plus(time_of(bytes_moved, self.machine.copy), products)
-
-    @cached_property
-    def naive_gap(self) -> Maybe:
-        """How far its forward pass is off that."""
-        return gap(self.naive.forward, self.naive_predicted) if self.naive else None
-
-    @cached_property
-    def kept_predicted(self) -> Quantity:
-        """Bytes that it keeps for backward."""
-        return Quantity(self._scores * KEPT[self._is_mixed], "B")
-
-    @cached_property
-    def kept_gap(self) -> Maybe:
-        """How far what is allocated is off that."""
-        return gap(self.naive.kept, self.kept_predicted) if self.naive else None
-
-    @cached_property
-    def before_longest(self) -> Maybe:
-        """The next shorter length, where naive attention ran at both."""
-        return count(self._shorter) if self.growth else None
-
-    @cached_property
-    def growth(self) -> Maybe:
-        """How many times as long its forward pass takes at the longest length as there."""
-        shorter = naive_of(ways(self.data, self.cell, self._shorter))
-        return over(self.naive.forward, shorter.forward) if self.naive and shorter else None
-
-    @cached_property
-    def scores_growth(self) -> Maybe:
-        """The same of the number of scores."""
-        return count((self._longest / self._shorter) ** 2) if self.growth else None
-
-    # Which one is fastest.
-
-    @cached_property
-    def best(self) -> Way | None:
-        """The fastest forward pass but for naive attention."""
-        return next(iter(self._others), None)
-
-    @cached_property
-    def second(self) -> Way | None:
-        """The next."""
-        return next(iter(self._others[1:]), None)
-
-    @cached_property
-    def best_ratio(self) -> Maybe:
-        """How many times as long that takes."""
-        if self.best is None or self.second is None:
-            return None
-        if self._pair:
-            return of_ratio(self._pair)
-        return over(self.second.forward, self.best.forward)
-
-    @cached_property
-    def verdict(self) -> str:
-        """On the two; empty where they were not compared."""
-        return self._pair.get("verdict", "")
-
-    @cached_property
-    def by_backward(self) -> list[Way]:
-        """All by their backward pass, the fastest first."""
-        return ordered(self.ways, "backward")
-
-    @property
-    def is_backward_open(self) -> bool:
-        """Whether the first two were compared and not told apart."""
-        names = {str(way.name) for way in self.by_backward[:2]}
-        same = {"cell": self.cell, "length": self._longest, "direction": "backward"}
-        pairs = self.data.dicts("comparisons", verdict="unclear", **same)
-        return any({row["a"], row["b"]} == names for row in pairs)
-
-    @cached_property
-    def library(self) -> list[Way]:
-        """PyTorch's own kernels, the fastest first; none where they hardly differ."""
-        own = ordered([way for way in self.ways if way.name.startswith("sdpa-")], "both")
-        is_wide = own and value_of(own[-1].both) > DIFFERENT * value_of(own[0].both)
-        return own if is_wide else []
-
-    @cached_property
-    def host(self) -> Way | None:
-        """What takes the host longest, at the shortest length at which that was measured."""
-        rows = self.data.series(cell=self.cell, quantity="host_time", direction="forward")
-        shortest = min((row["length"] for row in rows), default=0)
-        return most(ways(self.data, self.cell, shortest), "host_time")
-
-    @cached_property
-    def _rows(self) -> list[Row]:
-        return self.data.series(cell=self.cell)
-
-    @property
-    def _first(self) -> Row:
-        return self._rows[0]
-
-    @property
-    def _options(self) -> dict[str, str]:
-        return options_of(self._first)
-
-    @property
-    def _is_mixed(self) -> bool:
-        return self.precision in MIXED
-
-    @cached_property
-    def _longest(self) -> float:
-        times = [row for row in self._rows if row["quantity"] == "time"]
-        naive = [row for row in times if (row["variant"], row["direction"]) == (PLAIN, "backward")]
-        return max(row["length"] for row in naive or times)
-
-    @cached_property
-    def _shorter(self) -> float:
-        lengths = [row["length"] for row in self._rows if row["length"] < self._longest]
-        return max(lengths, default=0)
-
-    @property
-    def _scores(self) -> float:
-        """At the longest length, of all sequences and heads."""
-        return self.batch.value * value_of(self.heads, missing=1) * self._longest**2
-
-    @cached_property
-    def _pair(self) -> Row:
-        """The comparison of the two fastest; empty where they were not compared."""
-        if self.best is None or self.second is None:
-            return {}
-        two = {"a": str(self.second.name), "b": str(self.best.name)}
-        same = {"cell": self.cell, "length": self._longest, "direction": "forward"}
-        return self.data.row("comparisons", **same, **two)
-
-    @cached_property
-    def _others(self) -> list[Way]:
-        return ordered(others_of(self.ways), "forward")
+    naive_gap = made_of(gap, "naive.forward", "naive_predicted")
+    kept_gap = made_of(gap, "naive.kept", "kept_predicted")
 
 
 def facts(data: Data) -> Attention | None:
     """Of the plain cell with the most implementations, in 16 bits if there is one; else of one with
     heads or a mask."""
+    cell = _subject(data)
+    if cell is None:
+        return None
+    rows = data.series(cell=cell)
+    precision, options = rows[0]["precision"], options_of(rows[0])
+    is_mixed, is_causal = precision in MIXED, options.get("mask", "full") != "full"
+    times = [row for row in rows if row["quantity"] == "time"]
+    naive = [row for row in times if (row["variant"], row["direction"]) == (PLAIN, "backward")]
+    longest = max(row["length"] for row in naive or times)
+    shorter = max((row["length"] for row in rows if row["length"] < longest), default=0)
+    batch = next(row["batch"] for row in rows if row["length"] == longest)
+    heads, key_value_heads = (options.get(name) for name in ("heads", "key_value_heads"))
+    scores = batch * int(heads or 1) * longest**2
+
+    there = ways(data, cell, longest)
+    own, before = naive_of(there), naive_of(ways(data, cell, shorter))
+    growth = over(own.forward, before.forward) if own and before else None
+    others = ordered(others_of(there), "forward")
+    best, second = first_of(others), first_of(others[1:])
+    here = machine(data)
+    counted = scaled(best.rate, value_of(best.forward), "FLOP") if best else None
+    arithmetic = time_of(counted, here.rate(precision))
+    score_bytes = SCORE_FORWARD[is_mixed] - (0 if is_causal else SCORE_MASK[is_mixed])
+    copied = time_of(Quantity(scores * score_bytes, "B"), here.copy)
+
+    same = {"cell": cell, "length": longest}
+    pair = _pair(data, best, second, **same, direction="forward")
+    by_backward = ordered(there, "backward")
+    backward = _pair(data, *by_backward[:2], **same, direction="backward")
+    failed = data.dicts("series", cell=cell, quantity="time", variant=PLAIN, status="oom")
+    kernels = ordered([way for way in there if way.name.startswith("sdpa-")], "both")
+    is_wide = kernels and value_of(kernels[-1].both) > DIFFERENT * value_of(kernels[0].both)
+    hosts = data.series(cell=cell, quantity="host_time", direction="forward")
+    shortest = min((row["length"] for row in hosts), default=0)
+    reason = data.row("cells", cell=cell).get("reason")
+    return Attention(
+        data=data,
+        cell=cell,
+        d_head=rows[0]["size"].removeprefix("d"),
+        precision=precision,
+        batch=count(batch),
+        heads=count(int(heads)) if heads else None,
+        key_value_heads=count(int(key_value_heads)) if key_value_heads else None,
+        is_causal=is_causal,
+        is_batch_of_length="tokens" in options,
+        longest=count(longest),
+        ways=there,
+        refused=Name(reason) if reason else None,
+        naive=own,
+        lengths=lengths(data, cell),
+        oom_length=count(min(row["length"] for row in failed), cell) if failed else None,
+        shapes=shapes(data, cell),
+        score_bytes=count(score_bytes),
+        arithmetic=arithmetic,
+        naive_predicted=plus(copied, scaled(arithmetic, 2 if is_causal else 1)),
+        kept_predicted=Quantity(scores * KEPT[is_mixed], "B"),
+        before_longest=count(shorter) if growth else None,
+        growth=growth,
+        scores_growth=count((longest / shorter) ** 2) if growth else None,
+        best=best,
+        second=second,
+        best_ratio=_ratio(best, second, pair),
+        verdict=pair.get("verdict", ""),
+        by_backward=by_backward,
+        is_backward_open=backward.get("verdict") == "unclear",
+        library=kernels if is_wide else [],
+        host=most(ways(data, cell, shortest), "host_time"),
+    )
+
+
+def _pair(data: Data, a: Way | None = None, b: Way | None = None, **where: object) -> Row:
+    """The comparison of two, whichever was the first; empty where they were not compared."""
+    names = [str(way.name) for way in (a, b) if way]
+    rows = data.dicts("comparisons", a=names, b=names, **where)
+    return first_of(rows) or {}
+
+
+def _ratio(best: Way | None, second: Way | None, pair: Row) -> Maybe:
+    if best is None or second is None:
+        return None
+    return of_ratio(pair) if pair else over(second.forward, best.forward)
+
+
+def _subject(data: Data) -> str | None:
     times = data.series(study="attention", quantity="time")
     usual = [row for row in times if options_of(row).keys() <= USUAL]
     plain = [row for row in usual if not row["options"]]
     cells = grouped(plain or usual, "cell")
-    if not cells:
-        return None
-    (cell,) = max(cells, key=lambda each: _order(cells[each]))
-    return Attention(data=data, cell=cell)
+    (cell,) = max(cells, key=lambda each: _order(cells[each]), default=(None,))
+    return cell
 
 
 def options_of(row: Row) -> dict[str, str]:

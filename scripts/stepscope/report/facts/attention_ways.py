@@ -6,7 +6,7 @@ from functools import cached_property
 
 from stepscope.report.facts.machine import machine
 from stepscope.report.kit.data import Data, Row, grouped, of_ratio
-from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.named import Name, first_of, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, least, plus, share, value_of
 
 PLAIN = "naive"
@@ -28,7 +28,7 @@ def _gain(direction: str) -> cached_property[Maybe]:
     def compared(way: "Way") -> Maybe:
         same = {"cell": way.cell, "length": way.length.value, "direction": direction}
         rows = way.data.dicts("comparisons", a=PLAIN, b=str(way.name), **same)
-        return of_ratio(rows[0]) if rows else None
+        return of_ratio(first_of(rows) or {})
 
     return cached_property(compared)
 
@@ -67,17 +67,17 @@ class Way:
         return self.forward is not None and self.forward.value < value_of(self.host_time)
 
 
-def ways(data: Data, cell: str, length: float) -> tuple[Way, ...]:
+def ways(data: Data, cell: str, length: float) -> list[Way]:
     """Each implementation of a cell that was timed at a length."""
     rows = data.series(cell=cell, quantity="time", length=length)
     names = dict.fromkeys(row["variant"] for row in rows)
     at = count(length)
-    return tuple(Way(data=data, cell=cell, name=Name(name), length=at) for name in names)
+    return [Way(data=data, cell=cell, name=Name(name), length=at) for name in names]
 
 
 def naive_of(ways: Iterable[Way]) -> Way | None:
     """Attention as it is written out."""
-    return next((way for way in ways if way.name == PLAIN), None)
+    return first_of(way for way in ways if way.name == PLAIN)
 
 
 def others_of(ways: Iterable[Way]) -> list[Way]:
@@ -85,7 +85,7 @@ def others_of(ways: Iterable[Way]) -> list[Way]:
     return [way for way in ways if way.name != PLAIN]
 
 
-def lengths(data: Data, cell: str) -> tuple[Row, ...]:
+def lengths(data: Data, cell: str) -> list[Row]:
     """Naive attention beside the fastest other one at every length; none of a single length.
 
     A row's length (a count of positions), and two ways, of which either may be missing.
@@ -96,10 +96,10 @@ def lengths(data: Data, cell: str) -> tuple[Row, ...]:
         there = ways(data, cell, length)
         fastest = least(others_of(there), "forward")
         found.append({"length": count(length), "naive": naive_of(there), "fastest": fastest})
-    return tuple(found) if len(found) > 1 else ()
+    return found if len(found) > 1 else []
 
 
-def shapes(data: Data, shown: str) -> tuple[Row, ...]:
+def shapes(data: Data, shown: str) -> list[Row]:
     """Each other cell at its longest length.
 
     what: its shape and precision. fastest: the way whose passes take least together, of so many
@@ -115,7 +115,7 @@ def shapes(data: Data, shown: str) -> tuple[Row, ...]:
         what = Name(", ".join([one["size"], one["precision"], *options]))
         if fastest:
             found.append({"what": what, "fastest": fastest, "ways": count(len(there))})
-    return tuple(found)
+    return found
 
 
 def _words(option: str) -> str:

@@ -22,11 +22,11 @@ class Forced:
     varied: Name | None
 
 
-def forced(data: Data) -> tuple[Forced, ...]:
+def forced(data: Data) -> list[Forced]:
     """Each operation in each way and format, but for products of linear layers."""
     rows = [row for row in data.dicts("forced", status="ok") if row["quantity"] != LAYER]
     groups = grouped(rows, "operation", "way", "format").values()
-    return tuple(map(_forced, groups))
+    return list(map(_forced, groups))
 
 
 def _forced(rows: list[Row]) -> Forced:
@@ -52,7 +52,7 @@ def _is_broken(row: Row) -> bool:
     return not is_small or row["infinite"] > 0 or row["nan"] > 0
 
 
-def products(data: Data) -> tuple[Row, ...]:
+def products(data: Data) -> list[Row]:
     """Each product of linear layers.
 
     A row's name, and by format the largest error of an element in the worst layer, over the largest
@@ -65,4 +65,4 @@ def products(data: Data) -> tuple[Row, ...]:
         worst = max(own, key=lambda row: row["error"])
         product = found.setdefault(name, {"name": Name(name)})
         product[precision] = number(worst, "error", "error")
-    return tuple(found.values())
+    return list(found.values())

@@ -3,10 +3,10 @@
 from functools import cached_property
 
 from stepscope.report.facts import profile
-from stepscope.report.facts.machine import Chapter, Machine, Place
+from stepscope.report.facts.machine import Chapter, Machine, Place, machine
 from stepscope.report.facts.profile import Profiled, profiled
 from stepscope.report.kit.data import Data, Row, number, shown
-from stepscope.report.kit.named import frozen
+from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -27,95 +27,45 @@ OF_CALL = ("host_time", "gpu_time", "flop", "bytes", "kernels")  # a step's in t
 
 @frozen
 class Inside(Chapter):
-    """Of `own`, the plain profiled step of page one's place."""
+    """Of `own`, the plain profiled step of page one's place, by a call of attention.
+
+    whole, parts: the call, and each of its parts in their order, as _a_call has them; longest: that
+    of the most time. softmax: it over the product of Q and K, by what is counted of both;
+    scores_flop: operations of that product over the softmax's. arithmetic, traffic: all operations
+    at the rate of a large product, all bytes at that of a large copy; traffic_gap: how far the call
+    is off these. ridge: operations a byte from which on arithmetic would limit. linear: the
+    projections, of the call. of_forward: all calls, of the forward pass; beside: all else of it.
+    """
 
     own: Profiled
+    place: Place
+    whole: Row
+    parts: list[Row]
+    longest: Row | None
+    softmax: dict[str, Maybe]
+    scores_flop: Maybe
+    arithmetic: Maybe
+    traffic: Maybe
+    ridge: Maybe
+    linear: Maybe
+    of_forward: Maybe
 
-    @property
-    def place(self) -> Place:
-        """Where that is."""
-        return self.own.place
-
-    @cached_property
-    def _attention(self) -> Row:
-        rows = self.data.dicts("modules", cell=self.own.cell, attention=True)
-        return next(iter(rows), {})
-
-    @cached_property
-    def whole(self) -> Row:
-        """A call, as parts() has it."""
-        return _a_call(self._attention, None, self.machine)
-
-    @cached_property
-    def parts(self) -> tuple[Row, ...]:
-        """A call of each of its parts, in their order."""
-        same = {"cell": self.own.cell, "kind": "module", "parent": self._attention["module"]}
-        rows = self.data.dicts("modules", **same)
-        return tuple(_a_call(row, self.whole["gpu_time"], self.machine) for row in rows)
+    traffic_gap = made_of(gap, "whole.gpu_time", "traffic")
 
     def part(self, name: str) -> Row:
         """The one of this name; empty where there is none."""
-        return next((each for each in self.parts if each["module"] == name), {})
-
-    @property
-    def longest(self) -> Row | None:
-        """The part of the most time."""
-        return most(self.parts, "gpu_time")
+        return _part(self.parts, name)
 
     @cached_property
-    def softmax(self) -> dict[str, Maybe]:
-        """The softmax over the product of Q and K, by what is counted of both."""
-        soft, scores = self.part("softmax"), self.part("attention scores")
-        return {name: over(soft.get(name), scores.get(name)) for name in OF_CALL}
-
-    @cached_property
-    def scores_flop(self) -> Maybe:
-        """Operations of that product over the softmax's."""
-        return over(self.part("attention scores").get("flop"), self.part("softmax").get("flop"))
+    def beside(self) -> Maybe:
+        """Of the forward pass what is not attention."""
+        return minus(Quantity(1.0, "share"), self.of_forward)
 
     @property
     def is_by_bytes(self) -> bool:
         """Whether the softmax takes longer for fewer operations and more bytes."""
         more = (self.scores_flop, self.softmax["gpu_time"], self.softmax["bytes"])
         return all(value_of(each) > 1 for each in more)
-
-    @cached_property
-    def arithmetic(self) -> Maybe:
-        """All operations of a call at the rate of a large product."""
-        flop = plus(*(part["flop"] for part in self.parts))
-        return time_of(flop, self.machine.rate(self.place.precision))
-
-    @cached_property
-    def traffic(self) -> Maybe:
-        """All its bytes at that of a large copy."""
-        return plus(*(part["least"] for part in self.parts))
-
-    @cached_property
-    def traffic_gap(self) -> Maybe:
-        """How far the call is off its bytes."""
-        return gap(self.whole["gpu_time"], self.traffic)
-
-    @cached_property
-    def ridge(self) -> Maybe:
-        """Operations a byte from which on arithmetic would limit."""
-        return over(self.machine.rate(self.place.precision), self.machine.copy, "FLOP/B")
-
-    @cached_property
-    def linear(self) -> Maybe:
-        """The projections, of the call."""
-        times = [self.part(f"{name} projection").get("gpu_time") for name in ("QKV", "output")]
-        return share(plus(*times), self.whole["gpu_time"])
-
-    @cached_property
-    def of_forward(self) -> Maybe:
-        """All calls, of the forward pass."""
-        forward = self.data.row("phases", cell=self.own.cell, phase="forward")
-        return share(number(self._attention, "gpu_time", "s"), number(forward, "gpu_time", "s"))
-
-    @cached_property
-    def beside(self) -> Maybe:
-        """All else, of the forward pass."""
-        return minus(Quantity(1.0, "share"), self.of_forward)
 
     @property
     def is_host_behind(self) -> bool:
@@ -142,8 +92,39 @@ def _a_call(row: Row, whole: Maybe, machine: Machine) -> Row:
     }
 
 
+def _part(parts: list[Row], name: str) -> Row:
+    return first_of(each for each in parts if each["module"] == name) or {}
+
+
 def facts(data: Data) -> Inside | None:
     """Where its attention has parts."""
     step = profile.plain_step(profiled(data), profile.subject(data))
-    found = Inside(data=data, own=step) if step else None
-    return found if found and found._attention and found.parts else None
+    if step is None:
+        return None
+    attention = first_of(data.dicts("modules", cell=step.cell, attention=True)) or {}
+    of_it = {"cell": step.cell, "kind": "module", "parent": attention.get("module")}
+    rows = data.dicts("modules", **of_it)
+    if not attention or not rows:
+        return None
+    own = machine(data)
+    rate = own.rate(step.place.precision)
+    whole = _a_call(attention, None, own)
+    parts = [_a_call(row, whole["gpu_time"], own) for row in rows]
+    names = ("softmax", "attention scores", "QKV projection", "output projection")
+    soft, scores, first, last = (_part(parts, name) for name in names)
+    forward = data.row("phases", cell=step.cell, phase="forward")
+    return Inside(
+        data=data,
+        own=step,
+        place=step.place,
+        whole=whole,
+        parts=parts,
+        longest=most(parts, "gpu_time"),
+        softmax={name: over(soft.get(name), scores.get(name)) for name in OF_CALL},
+        scores_flop=over(scores.get("flop"), soft.get("flop")),
+        arithmetic=time_of(plus(*(part["flop"] for part in parts)), rate),
+        traffic=plus(*(part["least"] for part in parts)),
+        ridge=over(rate, own.copy, "FLOP/B"),
+        linear=share(plus(first.get("gpu_time"), last.get("gpu_time")), whole["gpu_time"]),
+        of_forward=share(number(attention, "gpu_time", "s"), number(forward, "gpu_time", "s")),
+    )

@@ -5,12 +5,12 @@ from functools import cached_property
 
 from stepscope.report.facts import profile
 from stepscope.report.facts.ladders import ladders
-from stepscope.report.facts.machine import Chapter, Place
+from stepscope.report.facts.machine import Chapter, Place, machine, placed
 from stepscope.report.facts.profile import Profiled, plain_at, profiled
 from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.timed import Timed, timed
 from stepscope.report.kit.data import Data, Row, shown
-from stepscope.report.kit.named import frozen
+from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     gap,
@@ -19,6 +19,7 @@ from stepscope.report.kit.quantity import (
     most,
     over,
     share,
+    value_of,
 )
 
 TOP = 6  # kernels that are listed
@@ -36,144 +37,121 @@ class OfLadder:
 
 @frozen
 class Kernels(Chapter):
-    """Of `own`, the largest profiled plain step in 16 bits."""
+    """Of `own`, the largest profiled plain step in 16 bits, at `place`.
+
+    fp32: the same place in fp32; kinds: kinds of kernels by their time, which they take in a step
+    in both precisions; casts_added: copies that the place's precision adds. rate: what the step's
+    products reach. softmax: of the first profile that links kernels of backward to modules: its
+    range, with its place. fused: the fused AdamW in the largest ladder that has it. sizes: the
+    plain profiled steps in one precision at the context of which there are most, the smallest size
+    first, on a GPU; starved, fed: those of which the GPU is busy least and most. limited: the plain
+    timed steps in bf16 that launches limit and whose GPU time is known, the smallest size first;
+    worst: the one whose clock surely exceeds the GPU's own time most. top: the kernels that take
+    most, with the mean of a call.
+    """
 
     own: Profiled
+    place: Place
+    fp32: Profiled | None
+    kinds: list[Row]
+    casts_added: Maybe
+    softmax: Row
+    fused: OfLadder | None
+    sizes: list[Profiled]
+    starved: Profiled | None
+    fed: Profiled | None
+    limited: list[Timed]
+    worst: Timed | None
+    top: list[Row]
 
-    @property
-    def place(self) -> Place:
-        """Where that is."""
-        return self.own.place
-
-    @cached_property
-    def fp32(self) -> Profiled | None:
-        """The same place in fp32."""
-        is_same = self.place.precision == "fp32"
-        return None if is_same else plain_at(self._plain, self.place, "fp32")
-
-    @cached_property
-    def kinds(self) -> tuple[Row, ...]:
-        """Kinds of kernels by their time, which they take in a step in both precisions."""
-        slow = self.fp32.parts if self.fp32 else ()
-        times = {row["category"]: row["time"] for row in slow}
-        return tuple(row | {"fp32": times.get(row["category"])} for row in self.own.parts)
-
-    @cached_property
-    def rate(self) -> Maybe:
-        """What the step's products reach."""
-        return over(self.place.flop, self.own.products, "FLOP/s")
+    rate = made_of(over, "place.flop", "own.products", unit="FLOP/s")
+    optimizer_gap = made_of(gap, "own.optimizer", "place.optimizer_written")  # off its bytes
+    fused_gap = made_of(gap, "fused.rung.optimizer", "fused.place.optimizer_fused")  # likewise
+    overhead = made_of(over, "own.wall", "own.clock")  # the profiler's
 
     @cached_property
     def of_ceiling(self) -> Maybe:
-        """That, of the rate of a large product."""
+        """The products' rate, of that of a large product."""
         known = None if self.place.dtype else self.machine.rate(self.place.precision)
         return share(self.rate, known)
 
-    @cached_property
-    def casts_added(self) -> Maybe:
-        """Copies that the place's precision adds."""
-        return minus(self.own.casts, self.fp32.casts) if self.fp32 else None
-
-    @cached_property
-    def optimizer_gap(self) -> Maybe:
-        """How far the written-out optimizer is off its bytes."""
-        return gap(self.own.optimizer, self.place.optimizer_written)
-
-    @cached_property
-    def fused(self) -> OfLadder | None:
-        """The fused AdamW in the largest ladder that has it."""
-        return next(iter(self.in_ladders("fused")), None)
-
-    @cached_property
-    def fused_gap(self) -> Maybe:
-        """How far it is off its bytes."""
-        if self.fused is None:
-            return None
-        return gap(self.fused.rung.optimizer, self.fused.place.optimizer_fused)
-
     @property
     def is_fused_cached(self) -> bool:
-        """Whether it is surely faster than they allow."""
-        if self.fused is None or self.fused.rung.optimizer is None:
-            return False
-        ends = self.fused.rung.optimizer.ends
-        bound = self.fused.place.optimizer_fused
-        return bool(ends and bound and ends[1] < bound.value)
-
-    @cached_property
-    def sizes(self) -> tuple[Profiled, ...]:
-        """The plain profiled steps in one precision at the context of which there are most, the
-        smallest size first; on a GPU."""
-        precision = self.place.precision
-        same = [each for each in self._plain if each.place.precision == precision]
-        known = [each for each in same if each.busy_share and self.machine.is_gpu]
-        contexts = [each.place.context for each in known]
-        context = max(contexts, key=lambda each: (contexts.count(each), each), default=None)
-        found = [each for each in reversed(known) if each.place.context == context]
-        return tuple(found) if len(found) > 1 else ()
-
-    @cached_property
-    def starved(self) -> Profiled | None:
-        """Of these, the one whose GPU is busy least."""
-        return least(self.sizes, "busy_share")
-
-    @cached_property
-    def fed(self) -> Profiled | None:
-        """And most."""
-        return most(self.sizes, "busy_share")
-
-    @cached_property
-    def limited(self) -> tuple[Timed, ...]:
-        """The plain timed steps in bf16 that launches limit and whose GPU time is known, the
-        smallest size first."""
-        found = timed(self.data, precision="bf16", limits="launches")
-        known = [each for each in found if each.step and each.gpu]
-        return tuple(sorted(known, key=lambda each: each.place.weight))
-
-    @cached_property
-    def worst(self) -> Timed | None:
-        """Of these, the one whose clock surely exceeds the GPU's own time most."""
-        return max(self.limited, key=_excess, default=None)
-
-    @cached_property
-    def top(self) -> tuple[Row, ...]:
-        """The kernels that take most, with the mean of a call."""
-        rows = self.data.dicts("kernels", cell=self.own.cell, phase="step")
-        largest = sorted(rows, key=lambda row: -row["share"])[:TOP]
-        told = [shown(row, calls="count") for row in largest]
-        return tuple(row | {"mean": over(row["time"], row["calls"], "s")} for row in told)
+        """Whether the fused AdamW is surely faster than its bytes allow."""
+        phase = self.fused.rung.optimizer if self.fused else None
+        bound = value_of(self.fused.place.optimizer_fused) if self.fused else 0.0
+        return bool(phase and phase.ends and phase.ends[1] < bound)
 
     @property
     def has_adamw(self) -> bool:
-        """Whether one of them is of the written-out AdamW."""
+        """Whether one of the top kernels is of the written-out AdamW."""
         return any(word in row["name"] for row in self.top for word in OF_ADAMW)
-
-    @cached_property
-    def overhead(self) -> Maybe:
-        """The step under the profiler over the one without."""
-        return over(self.own.wall, self.own.clock)
-
-    @property
-    def _plain(self) -> list[Profiled]:
-        return [each for each in profiled(self.data) if not each.options]
 
     def in_ladders(self, kind: str) -> list[OfLadder]:
         """A change in every ladder that has it, the largest first."""
-        rungs = [(ladder.place, ladder.rung(kind)) for ladder in ladders(self.data)]
-        return [
-            OfLadder(place=where, rung=rung, before=rung.before)
-            for where, rung in rungs
-            if rung and rung.before
-        ]
+        return _in_ladders(self.data, kind)
+
+
+def facts(data: Data) -> Kernels | None:
+    """Of the place of page one if it was profiled, else of the largest plain profiled step."""
+    steps = profiled(data)
+    own = profile.plain_step(steps, profile.subject(data))
+    if own is None:
+        return None
+    where = own.place
+    plain = [each for each in steps if not each.options]
+    fp32 = plain_at(plain, where, "fp32") if where.precision != "fp32" else None
+    slow = {row["category"]: row["time"] for row in (fp32.parts if fp32 else ())}
+    same = [each for each in plain if each.place.precision == where.precision]
+    sizes = _sizes([each for each in same if each.busy_share and machine(data).is_gpu])
+    in_bf16 = timed(data, precision="bf16", limits="launches")
+    known = [each for each in in_bf16 if each.step and each.gpu]
+    limited = sorted(known, key=lambda each: each.place.weight)
+    rows = data.dicts("kernels", cell=own.cell, phase="step")
+    longest = sorted(rows, key=lambda row: -row["share"])[:TOP]
+    top = [shown(row, calls="count") for row in longest]
+    return Kernels(
+        data=data,
+        own=own,
+        place=where,
+        fp32=fp32,
+        kinds=[row | {"fp32": slow.get(row["category"])} for row in own.parts],
+        casts_added=minus(own.casts, fp32.casts) if fp32 else None,
+        softmax=_softmax(data),
+        fused=first_of(_in_ladders(data, "fused")),
+        sizes=sizes,
+        starved=least(sizes, "busy_share"),
+        fed=most(sizes, "busy_share"),
+        limited=limited,
+        worst=max(limited, key=_excess, default=None),
+        top=[row | {"mean": over(row["time"], row["calls"], "s")} for row in top],
+    )
+
+
+def _softmax(data: Data) -> Row:
+    rows = data.dicts("modules", kind="module", module="softmax")
+    known = [(where, row) for where, row in placed(data, rows) if row["backward_time"] > 0]
+    return first_of(shown(row) | {"place": where} for where, row in known) or {}
+
+
+def _sizes(known: list[Profiled]) -> list[Profiled]:
+    """Those at the context of which there are most; none of a single one."""
+    contexts = [each.place.context for each in known]
+    context = max(contexts, key=lambda each: (contexts.count(each), each), default=None)
+    found = [each for each in reversed(known) if each.place.context == context]
+    return found if len(found) > 1 else []
+
+
+def _in_ladders(data: Data, kind: str) -> list[OfLadder]:
+    rungs = [(ladder.place, ladder.rung(kind)) for ladder in ladders(data)]
+    return [
+        OfLadder(place=where, rung=rung, before=rung.before)
+        for where, rung in rungs
+        if rung and rung.before
+    ]
 
 
 def _excess(step: Timed) -> float:
     """The clock over the GPU's own time, at least."""
     clock = step.step
     return (clock.low or clock.value) / step.gpu.value if clock and step.gpu else 0.0
-
-
-def facts(data: Data) -> Kernels | None:
-    """Of the place of page one if it was profiled, else of the largest plain profiled step."""
-    step = profile.plain_step(profiled(data), profile.subject(data))
-    return Kernels(data=data, own=step) if step else None

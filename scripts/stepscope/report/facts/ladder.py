@@ -102,14 +102,14 @@ class LadderFacts(Chapter):
         return trained.of(coarse.kind) if trained and coarse else None
 
     @cached_property
-    def asides(self) -> tuple[Aside, ...]:
+    def asides(self) -> list[Aside]:
         """Of all ladders."""
-        return tuple(
+        return [
             Aside(place=ladder.place.name, rung=rung, before=rung.before)
             for ladder in self._ladders
             for rung in ladder.asides
             if rung.before
-        )
+        ]
 
     @property
     def has_checkpoint(self) -> bool:
@@ -136,9 +136,9 @@ class LadderFacts(Chapter):
         return any(each.is_other_card for each in self._of_size)
 
     @cached_property
-    def failed_elsewhere(self) -> tuple[Rung, ...]:
+    def failed_elsewhere(self) -> list[Rung]:
         """What did not run at other batches and contexts of the size."""
-        return tuple(rung for each in self._elsewhere for rung in each.failed)
+        return [rung for each in self._elsewhere for rung in each.failed]
 
     @property
     def _of_size(self) -> list[Ladder]:
@@ -149,9 +149,9 @@ class LadderFacts(Chapter):
         return [each for each in self._of_size if each is not self.ladder]
 
     @cached_property
-    def reach(self) -> tuple[Reach, ...]:
+    def reach(self) -> list[Reach]:
         """What each rung delivers at all places of the size, on a GPU."""
-        return tuple(_reach(self._of_size)) if self.machine.is_gpu else ()
+        return list(_reach(self._of_size)) if self.machine.is_gpu else []
 
     @cached_property
     def most(self) -> Reach | None:
@@ -183,14 +183,14 @@ class LadderFacts(Chapter):
         return positive(number(cell, "power_limit_w", "W"))
 
     @cached_property
-    def left(self) -> tuple[Left, ...]:
+    def left(self) -> list[Left]:
         """The parts of the step, plain and at the top, if both were profiled."""
         where, top = self.ladder.place, self.ladder.top
         found = profile.profiled(self.data)
         start = profile.plain_at(found, where, where.precision)
         end = profile.top_at(found, where)
         if start is None or end is None or end.place.precision != top.precision:
-            return ()
+            return []
         bounds = {
             "products": arithmetic(where, top.precision, only_linear=True),
             "optimizer": where.optimizer_fused,
@@ -203,7 +203,7 @@ class LadderFacts(Chapter):
             if positive(before) or positive(after):
                 part = Left(part=Name(words), plain=before, top=after, bound=bounds.get(name))
                 made.append(part)
-        return tuple(made)
+        return made
 
 
 def facts(data: Data) -> LadderFacts | None:

@@ -8,7 +8,7 @@ from stepscope.report.facts import variants
 from stepscope.report.facts.machine import Place, arithmetic, place
 from stepscope.report.facts.rungs import Measured, Rung
 from stepscope.report.kit.data import Data, of_ratio, once
-from stepscope.report.kit.named import frozen
+from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -43,19 +43,19 @@ class Ladder:
         return self.data.place
 
     @cached_property
-    def rungs(self) -> tuple[Rung, ...]:
+    def rungs(self) -> list[Rung]:
         """Those that ran, in their order."""
-        return tuple(rung for rung in self._ran if not rung.is_aside)
+        return [rung for rung in self._ran if not rung.is_aside]
 
     @cached_property
-    def asides(self) -> tuple[Rung, ...]:
+    def asides(self) -> list[Rung]:
         """Those that vary a rung, and are compared with it."""
-        return tuple(rung for rung in self._ran if rung.is_aside)
+        return [rung for rung in self._ran if rung.is_aside]
 
     @cached_property
-    def failed(self) -> tuple[Rung, ...]:
+    def failed(self) -> list[Rung]:
         """Those of both that did not run."""
-        return tuple(rung for rung in self.data.rungs.values() if rung.step is None)
+        return [rung for rung in self.data.rungs.values() if rung.step is None]
 
     @property
     def _ran(self) -> list[Rung]:
@@ -88,7 +88,7 @@ class Ladder:
         return _fastest(self.rungs)
 
     @property
-    def after_plain(self) -> tuple[Rung, ...]:
+    def after_plain(self) -> list[Rung]:
         """The rungs above the baseline."""
         return self.rungs[self._place(self.plain) + 1 :]
 
@@ -184,13 +184,12 @@ class Ladder:
     @property
     def coarse(self) -> Rung | None:
         """The first rung that rounds more than 16 bits do: it computes something else."""
-        found = (rung for rung in self.rungs if not rung.is_rounding and rung.difference)
-        return next(found, None)
+        return first_of(rung for rung in self.rungs if not rung.is_rounding and rung.difference)
 
     def rung(self, kind: str) -> Rung | None:
         """The rung or aside that makes this change and ran."""
         ran = (*self.rungs, *self.asides)
-        return next((rung for rung in ran if rung.kind == kind), None)
+        return first_of(rung for rung in ran if rung.kind == kind)
 
     def beyond(self, rung: Rung) -> Quantity:
         """What a rung takes less than the fastest below it, from the baseline on."""
@@ -220,10 +219,7 @@ class Ladder:
             return None
         return exact(over(self.plain.gpu, self.top.gpu))
 
-    @cached_property
-    def won(self) -> Maybe:
-        """What the top rung takes less than the baseline."""
-        return minus(self.plain.step, self.top.step)
+    won = made_of(minus, "plain.step", "top.step")  # what the top rung takes less than the baseline
 
     @cached_property
     def gains_won(self) -> Maybe:
@@ -236,10 +232,10 @@ class Ladder:
         return bool(self.gains) and any(not rung.is_gain for rung in self._to_top)
 
     @property
-    def _to_top(self) -> tuple[Rung, ...]:
+    def _to_top(self) -> list[Rung]:
         """From the baseline to the fastest rung."""
         top = self._place(self.top)
-        return tuple(rung for rung in self.after_plain if self._place(rung) <= top)
+        return [rung for rung in self.after_plain if self._place(rung) <= top]
 
     @property
     def recommended(self) -> Rung | None:
@@ -248,7 +244,7 @@ class Ladder:
         for rung in self.gains:
             wanted[rung.option] = self.data.options[rung.variant][rung.option]
         same = (rung for rung in self._ran if self.data.options[rung.variant] == wanted)
-        return next((rung for rung in same if not rung.differs), None)
+        return first_of(rung for rung in same if not rung.differs)
 
     @property
     def not_needed(self) -> list[Rung]:
@@ -296,7 +292,7 @@ def ladders(data: Data) -> list[Ladder]:
 
 def ladder_at(data: Data, where: Place) -> Ladder | None:
     """The first ladder at a place."""
-    return next((each for each in ladders(data) if each.place.key == where.key), None)
+    return first_of(each for each in ladders(data) if each.place.key == where.key)
 
 
 def starts_later(made: Measured, ladders: list[Measured]) -> bool:
@@ -333,7 +329,7 @@ def _measured(data: Data, cell: str) -> Measured | None:
     )
 
 
-def _fastest(rungs: tuple[Rung, ...]) -> Rung:
+def _fastest(rungs: list[Rung]) -> Rung:
     return min(rungs, key=lambda rung: rung.seconds)
 
 

@@ -23,7 +23,7 @@ from stepscope.report.kit.quantity import (
     value_of,
 )
 
-MIXED = tuple(name for name, one in FORMATS.items() if one.is_autocast)
+MIXED = [name for name, one in FORMATS.items() if one.is_autocast]
 # Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax
 # are written, each operation reading and writing whole tensors (batch × heads × context × context);
 # under autocast, and in fp32, where all numbers take 4.
@@ -104,10 +104,7 @@ class Chapter:
 def _of_model(column: str, unit: str) -> cached_property[Maybe]:
     """The fact that is a column of the table `models`."""
 
-    def of_place(where: "Place") -> Maybe:
-        return number(where._model, column, unit)
-
-    return cached_property(of_place)
+    return cached_property(lambda where: number(where._model, column, unit))
 
 
 @frozen

@@ -7,7 +7,7 @@ from functools import cached_property
 from stepscope.report.facts.machine import Machine, machine
 from stepscope.report.facts.timed import Timed, timed
 from stepscope.report.kit.data import Data, machines
-from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, count, over
 
 
@@ -19,10 +19,7 @@ class Same:
     first: Timed
     step: Timed
 
-    @cached_property
-    def ratio(self) -> Maybe:
-        """Times as fast as there."""
-        return over(self.first.step, self.step.step)
+    ratio = made_of(over, "first.step", "step.step")  # times as fast as there
 
     @cached_property
     def products(self) -> Maybe:
@@ -42,8 +39,8 @@ class Machines:
 
     machine: Machine
     first: Name
-    machines: tuple[dict[str, object], ...]
-    places: tuple[Same, ...]
+    machines: list[dict[str, object]]
+    places: list[Same]
     left_out: Maybe
 
 
@@ -73,8 +70,8 @@ def facts(data: Data) -> Machines | None:
     return Machines(
         machine=known[first],
         first=names[first],
-        machines=tuple({"name": names[label], "own": own} for label, own in known.items()),
-        places=tuple(same[:MOST]),
+        machines=[{"name": names[label], "own": own} for label, own in known.items()],
+        places=list(same[:MOST]),
         left_out=count(left_out) if left_out > 0 else None,
     )
 

@@ -8,7 +8,7 @@ from stepscope.report.facts.machine import Chapter, Place, largest, placed
 from stepscope.report.facts.memory_savings import Checkpoint, Savings, checkpoint, savings
 from stepscope.report.facts.shape import longest_context
 from stepscope.report.kit.data import Data, Row, number, shown, total
-from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     count,
@@ -22,9 +22,9 @@ from stepscope.report.kit.quantity import (
 
 EARLY = 0.25  # of all gradients: while fewer are there, backward is near its beginning
 NUMBER = 4  # bytes of a weight, gradient or moment
-STANDING = ("parameters", "optimizer state")
 
 
+FORMED = "all but workspace"
 HOLDS_WITHIN = 0.01  # a prediction that is off by less holds
 
 
@@ -36,10 +36,7 @@ class Alive:
     predicted: Maybe
     measured: Maybe
 
-    @cached_property
-    def gap(self) -> Maybe:
-        """How far what was recorded is off."""
-        return gap(self.measured, self.predicted)
+    gap = made_of(gap, "measured", "predicted")  # how far what was recorded is off
 
     @property
     def holds(self) -> bool:
@@ -47,71 +44,69 @@ class Alive:
         return self.gap is not None and abs(self.gap.value) < HOLDS_WITHIN
 
 
-def _peak(quantity: str, **other: object) -> cached_property[Maybe]:
-    """The fact that is a peak of the recorded step, or of one that differs in what is named."""
-
-    def measured(facts: "Memory") -> Maybe:
-        return facts.measured(quantity, **other)
-
-    return cached_property(measured)
-
-
 @frozen
 class Memory(Chapter):
-    """Of the recorded step at a place, in the place's precision."""
+    """Of the recorded step at a place, in the place's precision.
+
+    asked, reserved: by tensors at the step's peak, and what the allocator took from the device;
+    inference: asked by a forward pass without backward; fp32: by the same step in fp32. phase: that
+    in which most is alive. categories: Alive, each of which there is anything, recorded or
+    predicted, the most first; all: all of it; formed: all but the workspace, of which the form
+    takes libraries' buffers from the recording. gradients: bytes of all of them. largest: the
+    largest activation. growth: the size at every context, the shortest first, as _growth has it;
+    none of a single one. longest, longest_fused: the longest context that fits the device by the
+    closed form, and that with fused attention. savings: by the place's ladder; checkpoint: those
+    that need least.
+    """
 
     place: Place
     cell: str
+    asked: Maybe
+    reserved: Maybe
+    inference: Maybe
+    fp32: Maybe
+    phase: str
+    categories: list[Alive]
+    all: Alive | None
+    formed: Alive | None
+    gradients: Maybe
+    largest: Row
+    growth: list[Row]
+    longest: Maybe
+    longest_fused: Maybe
+    savings: Savings | None
+    checkpoint: Checkpoint | None
 
-    # The step's peak.
-
-    asked = _peak("peak_asked")  # by tensors
-    reserved = _peak("peak_reserved")  # what the allocator took from the device
+    fp32_change = made_of(gap, "asked", "fp32")  # how far the peak is off that
+    inference_share = made_of(share, "inference", "asked")  # of the step's peak
+    # what is there before the step
+    standing = made_of(plus, "of_category.parameters", "of_category.optimizer state")
 
     @cached_property
     def unused(self) -> Maybe:
-        """What of that no tensor asked for."""
+        """What of the reserved no tensor asked for."""
         return minus(self.reserved, self.asked) if self.machine.is_gpu else None
 
     @cached_property
-    def phase(self) -> str:
-        """The phase in which most is alive in the recorded step; without a recording of it what the
-        table says."""
-        rows = self.data.dicts("memory_timeline", cell=self.cell)
-        if rows:
-            return max(rows, key=_all_alive)["phase"]
-        return self.data.row("series", quantity="peak_asked", cell=self.cell)["phase"]
+    def alive(self) -> list[Alive]:
+        """By category, the most first, and in all."""
+        return [*self.categories, self.all] if self.all else []
+
+    @cached_property
+    def of_category(self) -> dict[str, Maybe]:
+        """Category → what of it is alive."""
+        return {str(each.category): each.measured for each in self.categories}
+
+    @cached_property
+    def activations_share(self) -> Maybe:
+        """What backward needs, of the peak."""
+        return share(self.of_category.get("activations"), self.asked)
 
     @property
     def is_early(self) -> bool:
         """Whether few gradients are there at the peak."""
         there = value_of(self.of_category.get("gradients"))
         return there < EARLY * value_of(self.gradients)
-
-    # What is alive there.
-
-    @cached_property
-    def alive(self) -> tuple[Alive, ...]:
-        """By category, the most first, and in all."""
-        return (*self._categories, self.all) if self.all else ()
-
-    @cached_property
-    def all(self) -> Alive | None:
-        """All of it."""
-        if not self._categories:
-            return None
-        predicted = self.measured("peak_predicted")
-        return Alive(category=Name("all"), predicted=predicted, measured=self.asked)
-
-    @cached_property
-    def formed(self) -> Alive | None:
-        """All but the workspace, of which the form takes libraries' buffers from the recording."""
-        own = [each for each in self._categories if each.category != "workspace"]
-        if not own or len(own) == len(self._categories):
-            return None
-        predicted = plus(*(each.predicted for each in own))
-        measured = plus(*(each.measured for each in own))
-        return Alive(category=Name("all but workspace"), predicted=predicted, measured=measured)
 
     @property
     def holds(self) -> bool:
@@ -120,121 +115,10 @@ class Memory(Chapter):
         known = [each for each in (self.all, self.formed) if each]
         return bool(known) and all(each.holds for each in known)
 
-    @cached_property
-    def of_category(self) -> dict[str, Maybe]:
-        """Category → what of it is alive."""
-        return {str(each.category): each.measured for each in self._categories}
-
-    @cached_property
-    def standing(self) -> Maybe:
-        """What is there before the step."""
-        return plus(*(self.of_category.get(name) for name in STANDING))
-
-    @cached_property
-    def gradients(self) -> Maybe:
-        """Bytes of all gradients."""
-        return scaled(self.place.parameters, NUMBER, "B")
-
-    @cached_property
-    def activations_share(self) -> Maybe:
-        """What backward needs, of the peak."""
-        return share(self.of_category.get("activations"), self.asked)
-
-    @cached_property
-    def largest(self) -> Row:
-        """The largest activation."""
-        rows = self.data.dicts("memory_largest", cell=self.cell, category="activations")
-        return shown(max(rows, key=lambda row: row["bytes"])) if rows else {}
-
     @property
     def is_largest_squared(self) -> bool:
-        """Whether it grows with the square of the context."""
+        """Whether the largest activation grows with the square of the context."""
         return _is_squared(self.largest.get("formula") or "")
-
-    @cached_property
-    def growth(self) -> tuple[Row, ...]:
-        """The size at every context, the shortest first; none of a single one.
-
-        step, inference: bytes that tensors ask for at the peak; predicted: of the step, in closed
-        form. kept: bytes that a block keeps for backward; squared: the share of them that grows
-        with the square of the context.
-        """
-        rows = _peaks(self.data, size=self.place.size)
-        contexts = sorted({row["context"] for row in rows})
-        return tuple(map(self._growth, contexts)) if len(contexts) > 1 else ()
-
-    def _growth(self, context: float) -> Row:
-        step = self.measured("peak_asked", context=context)
-        of_block = {"part": "block", "category": "activations"}
-        cell = step.cells[0] if step else ""
-        saved = self.data.dicts("memory_saved", cell=cell, **of_block)
-        kept = total(saved, "bytes", "B")
-        squared = total([row for row in saved if _is_squared(row["formula"])], "bytes", "B")
-        return {
-            "context": count(context),
-            "kept": kept,
-            "squared": share(squared, kept),
-            "predicted": self.measured("peak_predicted", context=context),
-            "step": step,
-            "inference": self.measured("peak_asked", context=context, mode="inference"),
-        }
-
-    @cached_property
-    def fp32(self) -> Maybe:
-        """The same step's peak in fp32."""
-        is_same = self.place.precision == "fp32"
-        return None if is_same else self.measured("peak_asked", precision="fp32")
-
-    @cached_property
-    def fp32_change(self) -> Maybe:
-        """How far the peak is off that."""
-        return gap(self.asked, self.fp32)
-
-    inference = _peak("peak_asked", mode="inference")  # of a forward pass without backward
-
-    @cached_property
-    def inference_share(self) -> Maybe:
-        """Of the step's peak."""
-        return share(self.inference, self.asked)
-
-    @cached_property
-    def longest(self) -> Maybe:
-        """The longest context that fits the device by the closed form."""
-        return longest_context(self.place, attention="naive")
-
-    @cached_property
-    def longest_fused(self) -> Maybe:
-        """The same with fused attention."""
-        return longest_context(self.place, attention="sdpa")
-
-    # What to do about it.
-
-    @cached_property
-    def savings(self) -> Savings | None:
-        """By the place's ladder."""
-        return savings(self.data, self.place)
-
-    @cached_property
-    def checkpoint(self) -> Checkpoint | None:
-        """The checkpoints that need least."""
-        return checkpoint(self.data)
-
-    def measured(self, quantity: str, **other: object) -> Maybe:
-        """At the place, but for what is named."""
-        same = {"study": "memory", "options": "", "mode": "step"}
-        place = {"precision": self.place.precision} | self.place.where
-        return self.data.measured(quantity, **(same | place | other))
-
-    @cached_property
-    def _categories(self) -> list[Alive]:
-        """Each of which there is anything, recorded or predicted, the most first."""
-        found = []
-        for row in self.data.dicts("memory_peak", cell=self.cell):
-            measured, predicted = (number(row, name, "B") for name in ("bytes", "predicted"))
-            if value_of(measured) or value_of(predicted):
-                name = Name(row["category"])
-                found.append(Alive(category=name, predicted=predicted, measured=measured))
-        return sorted(found, key=lambda each: -value_of(each.measured))
 
 
 def facts(data: Data) -> Memory | None:
@@ -244,7 +128,86 @@ def facts(data: Data) -> Memory | None:
     subject = profile.subject(data)
     at_subject = [where for where in cells if subject and where.key == subject.key]
     where = largest(at_subject or cells)
-    return Memory(data=data, place=where, cell=cells[where]) if where else None
+    if where is None:
+        return None
+    cell = cells[where]
+    asked = _peak(where, "peak_asked")
+    categories = _categories(data, cell)
+    own = [each for each in categories if each.category != "workspace"]
+    predicted = _peak(where, "peak_predicted")
+    formed = plus(*(each.predicted for each in own))
+    recorded = plus(*(each.measured for each in own))
+    activations = data.dicts("memory_largest", cell=cell, category="activations")
+    most = max(activations, key=lambda row: row["bytes"], default=None)
+    contexts = sorted({row["context"] for row in _peaks(data, size=where.size)})
+    is_fp32 = where.precision == "fp32"
+    return Memory(
+        data=data,
+        place=where,
+        cell=cell,
+        asked=asked,
+        reserved=_peak(where, "peak_reserved"),
+        inference=_peak(where, "peak_asked", mode="inference"),
+        fp32=None if is_fp32 else _peak(where, "peak_asked", precision="fp32"),
+        phase=_phase(data, cell),
+        categories=categories,
+        all=_whole("all", predicted, asked) if categories else None,
+        formed=_whole(FORMED, formed, recorded) if 0 < len(own) < len(categories) else None,
+        gradients=scaled(where.parameters, NUMBER, "B"),
+        largest=shown(most) if most else {},
+        growth=[_growth(where, each) for each in contexts] if len(contexts) > 1 else [],
+        longest=longest_context(where, attention="naive"),
+        longest_fused=longest_context(where, attention="sdpa"),
+        savings=savings(data, where),
+        checkpoint=checkpoint(data),
+    )
+
+
+def _peak(where: Place, quantity: str, **other: object) -> Maybe:
+    """At the place, but for what is named."""
+    same = {"study": "memory", "options": "", "mode": "step", "precision": where.precision}
+    return where.data.measured(quantity, **(same | where.where | other))
+
+
+def _whole(name: str, predicted: Maybe, measured: Maybe) -> Alive:
+    return Alive(category=Name(name), predicted=predicted, measured=measured)
+
+
+def _categories(data: Data, cell: str) -> list[Alive]:
+    found = []
+    for row in data.dicts("memory_peak", cell=cell):
+        measured, predicted = (number(row, name, "B") for name in ("bytes", "predicted"))
+        if value_of(measured) or value_of(predicted):
+            found.append(_whole(row["category"], predicted, measured))
+    return sorted(found, key=lambda each: -value_of(each.measured))
+
+
+def _phase(data: Data, cell: str) -> str:
+    """In the recorded step; without a recording of it what the table says."""
+    rows = data.dicts("memory_timeline", cell=cell)
+    if rows:
+        return max(rows, key=_all_alive)["phase"]
+    return data.row("series", quantity="peak_asked", cell=cell)["phase"]
+
+
+def _growth(where: Place, context: float) -> Row:
+    """step, inference: bytes that tensors ask for at the peak; predicted: of the step, in closed
+    form. kept: bytes that a block keeps for backward; squared: the share of them that grows with
+    the square of the context."""
+    step = _peak(where, "peak_asked", context=context)
+    of_block = {"part": "block", "category": "activations"}
+    cell = step.cells[0] if step else ""
+    saved = where.data.dicts("memory_saved", cell=cell, **of_block)
+    kept = total(saved, "bytes", "B")
+    squared = total([row for row in saved if _is_squared(row["formula"])], "bytes", "B")
+    return {
+        "context": count(context),
+        "kept": kept,
+        "squared": share(squared, kept),
+        "predicted": _peak(where, "peak_predicted", context=context),
+        "step": step,
+        "inference": _peak(where, "peak_asked", context=context, mode="inference"),
+    }
 
 
 def _peaks(data: Data, **where: object) -> list[Row]:

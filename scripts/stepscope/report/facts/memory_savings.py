@@ -6,7 +6,7 @@ from stepscope.report.facts.ladders import Ladder, ladder_at, ladders
 from stepscope.report.facts.machine import Place
 from stepscope.report.facts.rungs import Rung, alone_gain
 from stepscope.report.kit.data import Data, Row
-from stepscope.report.kit.named import frozen
+from stepscope.report.kit.named import first_of, frozen
 from stepscope.report.kit.quantity import Maybe, exact, is_below, least, minus, over, positive
 
 CLEARLY = 0.99  # of the peak before: what needs less than that needs less
@@ -87,7 +87,7 @@ def savings(data: Data, where: Place) -> Savings | None:
 
 def checkpoint(data: Data) -> Checkpoint | None:
     """Of the first ladder on whose plain step checkpoints save something."""
-    return next(filter(None, map(_checkpoint, ladders(data))), None)
+    return first_of(filter(None, map(_checkpoint, ladders(data))))
 
 
 def _checkpoint(ladder: Ladder) -> Checkpoint | None:

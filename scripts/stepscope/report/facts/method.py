@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
-from functools import cached_property
 
 from stepscope.report.facts import profile
 from stepscope.report.facts.machine import Chapter, measured_rate, place
@@ -20,217 +19,137 @@ COMMIT = 12  # characters of a commit that tell
 VERSIONS = {"torch": "PyTorch", "triton": "Triton", "python": "Python", "driver": "driver"}
 
 
-def _most(column: str, unit: str) -> cached_property[Maybe]:
-    """The fact that is the largest number in a column of the cells that ran."""
-
-    def largest(facts: "Method") -> Maybe:
-        return max(facts.read(column, unit), key=value_of, default=None)
-
-    return cached_property(largest)
-
-
 @frozen
 class Method(Chapter):
-    """Of all cells of a machine. Versions are joined where cells differ in them."""
+    """Of all cells of a machine. Versions are joined where cells differ in them.
 
-    @cached_property
-    def cells(self) -> Maybe:
-        """Those that ran."""
-        return _count(self._ran)
+    cells: those that ran; days: on which they started, in order; time: what they took together;
+    commits: that measured. studies: each with the cells that ran. ceilings: rates of large products
+    by precision, then of copies. alike: what is known of other cards of this type, too, beside
+    theirs. clock, clock_low, power, power_limit, temperature: the most (of clocks also the least)
+    that was read, of clocks the cells' medians. throttled: cells during which the card lowered its
+    clocks, and throttle what made it; shared: cells beside which another process was on the GPU;
+    at_once: on how many GPUs cells ran at a time; cards: how many of the type there were, None of a
+    single one. has_doubt: whether a step's time has no interval.
 
-    @cached_property
-    def days(self) -> list[str]:
-        """On which they started, in order."""
-        return sorted({row["started"][:10] for row in self._ran if row["started"]})
+    profilers: that profiled steps, with their versions; profiles: plain profiled steps, the largest
+    first; warnings: what profilers and the analyses of their traces warned of, and in how many
+    cells.
 
-    @cached_property
-    def time(self) -> Maybe:
-        """What they took together."""
-        return _minutes(self._ran)
+    missing: cells of the plan that were not measured, a few, each with what its program said, and
+    more_missing how many are not among them; refused: those whose files cannot be used, with the
+    reason, and again: what has Snakemake measure them, although there are records; older: that
+    other code than today's measured, a few of older_count; failed: that could not run; broken: that
+    ran and computed nothing finite. commands: of every cell, for facts.json.
+    """
 
-    @cached_property
-    def commits(self) -> tuple[Name, ...]:
-        """That measured."""
-        return tuple(map(Name, _distinct(map(_commit, self._ran))))
-
-    @cached_property
-    def versions(self) -> tuple[Name, ...]:
-        """Of PyTorch and what is below it."""
-        return versions(self._ran)
-
-    @cached_property
-    def studies(self) -> tuple[Row, ...]:
-        """Each with the cells that ran, and what they took."""
-        cells = grouped(self._ran, "study").values()
-        return tuple(map(_study, cells))
-
-    @cached_property
-    def ceilings(self) -> tuple[Row, ...]:
-        """Rates of large products by precision, then of copies."""
-        rows = self.data.series(study="ceilings", quantity="rate")
-        products = [row for row in rows if row["size"] == "matmul"]
-        others = [row for row in rows if row["size"] != "matmul"]
-        kinds = list(grouped(products, "precision").values())
-        if others:
-            kinds.append(others)
-        return tuple(map(_ceiling, kinds))
-
-    @cached_property
-    def alike(self) -> tuple[Row, ...]:
-        """What is known of other cards of this type, too, beside theirs."""
-        return beside_others(self.data)[:MOST]
-
-    # What the card did: the highest that was read, and of clocks the cells' medians.
-
-    clock = _most("sm_clock_median_mhz", "MHz")
-    power = _most("power_max_w", "W")
-    power_limit = _most("power_limit_w", "W")
-    temperature = _most("temperature_max_c", "°C")
-
-    @cached_property
-    def clock_low(self) -> Maybe:
-        """The lowest of the clocks."""
-        return min(self.read("sm_clock_median_mhz", "MHz"), key=value_of, default=None)
-
-    def read(self, column: str, unit: str) -> list[Quantity]:
-        """A column of the cells that ran."""
-        return list(filter(None, (number(row, column, unit) for row in self._ran)))
-
-    @cached_property
-    def throttled(self) -> Maybe:
-        """Cells during which the card lowered its clocks."""
-        return _count([row for row in self._ran if row["throttle"]])
-
-    @cached_property
-    def throttle(self) -> tuple[Name, ...]:
-        """What made it."""
-        words = [word for row in self._ran for word in row["throttle"].split("; ")]
-        return tuple(map(Name, _distinct(words)))
-
-    @cached_property
-    def shared(self) -> Maybe:
-        """Cells beside which another process was on the GPU."""
-        return _count([row for row in self._ran if row["other_processes"] > 0])
-
-    @cached_property
-    def at_once(self) -> Maybe:
-        """On how many GPUs cells ran at a time."""
-        return at_once(self._ran)
-
-    @cached_property
-    def cards(self) -> Maybe:
-        """How many cards of the type there were; None of a single one."""
-        cards = self.data.cards(row["cell"] for row in self._ran)
-        return count(len(cards)) if len(cards) > 1 else None
-
-    @property
-    def has_doubt(self) -> bool:
-        """Whether a step's time has no interval."""
-        rows = self.data.series(quantity="time", study=["timing", "ladder"])
-        return any(math.isnan(row["low"]) for row in rows)
-
-    # What the profiler costs.
-
-    @cached_property
-    def profilers(self) -> tuple[Name, ...]:
-        """That profiled steps, with their versions."""
-        known = [row for row in self._ran if row["profiler_version"]]  # else none came to run
-        told = (f"{row['profiler']} {row['profiler_version']}" for row in known)
-        return tuple(map(Name, _distinct(told)))
-
-    @cached_property
-    def profiles(self) -> tuple[Row, ...]:
-        """Plain profiled steps, the largest first: their phases by range and clock, and how many
-        times as long as without the profiler each takes."""
-        ours = self.data.seen(own_steps=False)
-        plain = [each for each in profile.profiled(ours) if not each.options]
-        return tuple(map(_profile, plain))
-
-    @cached_property
-    def warnings(self) -> tuple[Row, ...]:
-        """What profilers and the analyses of their traces warned of, and in how many cells."""
-        texts = grouped(self.data.dicts("warnings"), "text").values()
-        return tuple({"warning": Name(rows[0]["text"]), "cells": _count(rows)} for rows in texts)
-
-    # What is missing.
-
-    @cached_property
-    def missing(self) -> tuple[Row, ...]:
-        """Cells of the plan that were not measured, a few, each with what its program said."""
-        return tuple(
-            each | {"reason": Name(each["reason"].removeprefix(NOT_MEASURED))}
-            for each in _listed(self._missing[:MOST])
-        )
-
-    @cached_property
-    def more_missing(self) -> Maybe:
-        """How many are not among them."""
-        return _count(self._missing[MOST:])
-
-    @cached_property
-    def refused(self) -> tuple[Row, ...]:
-        """Cells whose files cannot be used, with the reason."""
-        absent = self._of("missing")
-        return _listed(row for row in absent if row not in self._missing)
-
-    @cached_property
-    def again(self) -> Name | None:
-        """What has Snakemake measure these again, although there are records of them."""
-        records = [f"results/{row['cell']}/record.json" for row in self.refused]
-        return Name(" ".join(["--forcerun", *records])) if records else None
-
-    @cached_property
-    def older(self) -> tuple[Row, ...]:
-        """Cells that other code than today's measured, a few."""
-        return _listed(self._older[:MOST])
-
-    @cached_property
-    def older_count(self) -> Maybe:
-        """How many there are."""
-        return _count(self._older)
-
-    @cached_property
-    def failed(self) -> tuple[Row, ...]:
-        """Cells that could not run."""
-        return _listed(self._of("oom", "unsupported"))
-
-    @cached_property
-    def broken(self) -> tuple[Row, ...]:
-        """Cells that ran and computed nothing finite."""
-        return _listed(self._of("failed"))
-
-    @cached_property
-    def commands(self) -> dict[str, str]:
-        """Of every cell, for facts.json."""
-        return {row["cell"]: row["command"] for row in self._cells}
-
-    @cached_property
-    def _cells(self) -> list[Row]:
-        return self.data.dicts("cells")
-
-    def _of(self, *statuses: str) -> list[Row]:
-        return [row for row in self._cells if row["status"] in statuses]
-
-    @cached_property
-    def _ran(self) -> list[Row]:
-        return [row for row in self._cells if row["status"] != "missing"]
-
-    @property
-    def _missing(self) -> list[Row]:
-        absent = self._of("missing")
-        return [
-            row for row in absent if not row["reason"] or row["reason"].startswith(NOT_MEASURED)
-        ]
-
-    @property
-    def _older(self) -> list[Row]:
-        return [row for row in self._ran if not row["is_current"]]
+    cells: Maybe
+    days: list[str]
+    time: Maybe
+    commits: list[Name]
+    versions: list[Name]
+    studies: list[Row]
+    ceilings: list[Row]
+    alike: list[Row]
+    clock: Maybe
+    clock_low: Maybe
+    power: Maybe
+    power_limit: Maybe
+    temperature: Maybe
+    throttled: Maybe
+    throttle: list[Name]
+    shared: Maybe
+    at_once: Maybe
+    cards: Maybe
+    has_doubt: bool
+    profilers: list[Name]
+    profiles: list[Row]
+    warnings: list[Row]
+    missing: list[Row]
+    more_missing: Maybe
+    refused: list[Row]
+    again: Name | None
+    older: list[Row]
+    older_count: Maybe
+    failed: list[Row]
+    broken: list[Row]
+    commands: dict[str, str]
 
 
 def facts(data: Data) -> Method | None:
     """Of all cells of the machine, those of one's own steps among them."""
     data = data.seen(own_steps=None)
-    return Method(data=data) if data.dicts("cells") else None
+    cells = data.dicts("cells")
+    if not cells:
+        return None
+    of = {name: rows for (name,), rows in grouped(cells, "status").items()}
+    ran = [row for row in cells if row["status"] != "missing"]
+    absent = of.get("missing", [])
+    missing = [row for row in absent if not row["reason"] or row["reason"].startswith(NOT_MEASURED)]
+    refused = [row for row in absent if row not in missing]
+    older = [row for row in ran if not row["is_current"]]
+    failed = [row for row in cells if row["status"] in ("oom", "unsupported")]
+    records = [f"results/{row['cell']}/record.json" for row in refused]
+    cards = data.cards(row["cell"] for row in ran)
+    clocks = _read(ran, "sm_clock_median_mhz", "MHz")
+    timed = data.series(quantity="time", study=["timing", "ladder"])
+    known = [row for row in ran if row["profiler_version"]]  # else none came to run
+    told = [f"{row['profiler']} {row['profiler_version']}" for row in known]
+    profiles = profile.profiled(data.seen(own_steps=False))
+    warnings = grouped(data.dicts("warnings"), "text").values()
+    return Method(
+        data=data,
+        cells=_count(ran),
+        days=sorted({row["started"][:10] for row in ran if row["started"]}),
+        time=_minutes(ran),
+        commits=_names(map(_commit, ran)),
+        versions=versions(ran),
+        studies=list(map(_study, grouped(ran, "study").values())),
+        ceilings=_ceilings(data),
+        alike=beside_others(data)[:MOST],
+        clock=_highest(clocks),
+        clock_low=min(clocks, key=value_of, default=None),
+        power=_highest(_read(ran, "power_max_w", "W")),
+        power_limit=_highest(_read(ran, "power_limit_w", "W")),
+        temperature=_highest(_read(ran, "temperature_max_c", "°C")),
+        throttled=_count([row for row in ran if row["throttle"]]),
+        throttle=_names(word for row in ran for word in row["throttle"].split("; ")),
+        shared=_count([row for row in ran if row["other_processes"] > 0]),
+        at_once=at_once(ran),
+        cards=count(len(cards)) if len(cards) > 1 else None,
+        has_doubt=any(math.isnan(row["low"]) for row in timed),
+        profilers=_names(told),
+        profiles=[_profile(each) for each in profiles if not each.options],
+        warnings=[{"warning": Name(rows[0]["text"]), "cells": _count(rows)} for rows in warnings],
+        missing=[
+            each | {"reason": Name(each["reason"].removeprefix(NOT_MEASURED))}
+            for each in _listed(missing[:MOST])
+        ],
+        more_missing=_count(missing[MOST:]),
+        refused=_listed(refused),
+        again=Name(" ".join(["--forcerun", *records])) if records else None,
+        older=_listed(older[:MOST]),
+        older_count=_count(older),
+        failed=_listed(failed),
+        broken=_listed(of.get("failed", [])),
+        commands={row["cell"]: row["command"] for row in cells},
+    )
+
+
+def _read(cells: list[Row], column: str, unit: str) -> list[Quantity]:
+    return list(filter(None, (number(row, column, unit) for row in cells)))
+
+
+def _highest(read: list[Quantity]) -> Maybe:
+    return max(read, key=value_of, default=None)
+
+
+def _ceilings(data: Data) -> list[Row]:
+    rows = data.series(study="ceilings", quantity="rate")
+    products = [row for row in rows if row["size"] == "matmul"]
+    others = [row for row in rows if row["size"] != "matmul"]
+    kinds = [*grouped(products, "precision").values(), others]
+    return [_ceiling(kind) for kind in kinds if kind]
 
 
 def at_once(cells: list[Row]) -> Maybe:
@@ -251,23 +170,23 @@ def at_once(cells: list[Row]) -> Maybe:
     return count(most) if most > 1 else None
 
 
-def versions(cells: list[Row]) -> tuple[Name, ...]:
+def versions(cells: list[Row]) -> list[Name]:
     """Of PyTorch and what is below it, all that cells name."""
     found = []
     for column, label in VERSIONS.items():
-        named = _distinct(row[column] for row in cells)
+        named = _names(row[column] for row in cells)
         if named:
             found.append(Name(f"{label} {', '.join(named)}"))
-    return tuple(found)
+    return found
 
 
-def _listed(rows: Iterable[Row]) -> tuple[Row, ...]:
-    return tuple(
+def _listed(rows: Iterable[Row]) -> list[Row]:
+    return [
         {"cell": Name(row["cell"]), "reason": Name(row["reason"] or row["status"])} for row in rows
-    )
+    ]
 
 
-def beside_others(data: Data) -> tuple[Row, ...]:
+def beside_others(data: Data) -> list[Row]:
     """Rows of the table `cards`, in their own unit, those that most cards are known of first."""
     found = []
     for row in data.dicts("cards"):
@@ -278,7 +197,7 @@ def beside_others(data: Data) -> tuple[Row, ...]:
             shown(row, value=unit, low=unit, high=unit)
             | {"what": Name(f"{what}, {row['precision']}")}
         )
-    return tuple(ordered(found, "cards", reverse=True))
+    return list(ordered(found, "cards", reverse=True))
 
 
 def _count(rows: list[Row]) -> Maybe:
@@ -291,8 +210,9 @@ def _minutes(rows: list[Row]) -> Maybe:
     return Quantity(sum(known) / 60, "min") if known else None
 
 
-def _distinct(words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(filter(None, words)))
+def _names(words: Iterable[str]) -> list[Name]:
+    """Each once."""
+    return [Name(word) for word in dict.fromkeys(words) if word]
 
 
 def _commit(row: Row) -> str:
@@ -317,7 +237,7 @@ def _profile(step: Profiled) -> Row:
     phases = [shown(row) for row in step.data.dicts("phases", cell=step.cell)]
     costs = {str(row["phase"]): row["overhead"] for row in phases}
     whole = next((row for row in phases if row["phase"] == "step"), {})
-    timed = tuple(row for row in phases if row["clock"])
+    timed = [row for row in phases if row["clock"]]
     moving = share(whole.get("memory_time"), whole.get("gpu_time"))
     return {"place": step.place, "phases": timed, "moving": moving} | costs
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from stepscope.report.facts import applies, method, profile
 from stepscope.report.facts import ladder as climbing
 from stepscope.report.facts import memory as remembering
-from stepscope.report.facts.doubts import Doubts
+from stepscope.report.facts.doubts import Doubts, doubts
 from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Chapter, Place
 from stepscope.report.facts.profile import Profiled, profiled
@@ -14,7 +14,7 @@ from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.facts.timed import Timed, timed_at
 from stepscope.report.kit.data import Data, Row
-from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.named import Name, first_of, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, exact, minus, over, scaled, share
 from stepscope.results.option_labels import LABELS
 
@@ -29,7 +29,7 @@ def _of_either(name: str) -> cached_property[Maybe]:
     def known(facts: "PageOne") -> Maybe:
         steps = (facts.plain, facts.timed)
         found = (getattr(step, name) for step in steps if step)
-        return next(filter(None, found), None)
+        return first_of(filter(None, found))
 
     return cached_property(known)
 
@@ -43,7 +43,7 @@ class PageOne(Chapter):
     @cached_property
     def ladder(self) -> Ladder | None:
         """The first of all."""
-        return next(iter(ladders(self.data)), None)
+        return first_of(ladders(self.data))
 
     @cached_property
     def timed(self) -> Timed | None:
@@ -75,10 +75,8 @@ class PageOne(Chapter):
             return ""
         return "arithmetic" if self.arithmetic_share.value >= MOSTLY else "other"
 
-    @cached_property
-    def arithmetic_share(self) -> Maybe:
-        """Its products at the ceiling, of the step."""
-        return share(self.place.arithmetic, self.step)
+    # its products at the ceiling, of the step
+    arithmetic_share = made_of(share, "place.arithmetic", "step")
 
     @cached_property
     def start(self) -> Profiled | None:
@@ -111,25 +109,25 @@ class PageOne(Chapter):
         return remembering.facts(self.data)
 
     @cached_property
-    def applies(self) -> tuple[applies.Applies, ...]:
+    def applies(self) -> list[applies.Applies]:
         """Other places, on a GPU."""
-        return applies.rows(self.data) if self.machine.is_gpu else ()
+        return applies.rows(self.data) if self.machine.is_gpu else []
 
     @cached_property
-    def fits(self) -> tuple[Row, ...]:
+    def fits(self) -> list[Row]:
         """The most that fits the memory by the closed form, with attention written out, then
         fused.
 
         context: the longest at the place's batch. batch: the largest at the place's context.
         """
         if not self.machine.is_gpu:
-            return ()
+            return []
         if self.ladder is None or not self.ladder.is_tuned:
-            return tuple(self._fits(LABELS[name], attention=name) for name in ("naive", "sdpa"))
+            return [self._fits(LABELS[name], attention=name) for name in ("naive", "sdpa")]
         options = self.ladder.data.options
         rungs = [self._fits(rung.name, **options[rung.variant]) for rung in self.ladder.rungs]
         known = [each for each in rungs if each["context"]]
-        return tuple(known[:1] + known[1:][-1:])  # the first, and the last of the others
+        return known[:1] + known[1:][-1:]  # the first, and the last of the others
 
     def _fits(self, said: str, **options: str) -> Row:
         return {
@@ -151,11 +149,11 @@ class PageOne(Chapter):
         return exact(scaled(joules, TOKENS / JOULES_A_KWH, "kWh"))
 
     @cached_property
-    def coarse_slower(self) -> tuple[Name, ...]:
+    def coarse_slower(self) -> list[Name]:
         """Other sizes at which the coarse rung was judged slower than the one before."""
         others = [each for each in ladders(self.data) if each.place.size != self.place.size]
         slower = [each for each in others if each.coarse and each.coarse.verdict == "slower"]
-        return tuple(dict.fromkeys(each.place.size for each in slower))
+        return list(dict.fromkeys(each.place.size for each in slower))
 
     @property
     def has_graphs_to_try(self) -> bool:
@@ -170,14 +168,14 @@ class PageOne(Chapter):
         return self.ladder.alone_over_plain if self.ladder and self.doubts.loosest else None
 
     @cached_property
-    def versions(self) -> tuple[Name, ...]:
+    def versions(self) -> list[Name]:
         """Of what the cells ran with."""
         return method.versions(self.data.dicts("cells"))
 
     @cached_property
     def doubts(self) -> Doubts:
         """What a reader should be told of."""
-        return Doubts(data=self.data, ladder=self.ladder, elsewhere=self.profiled_elsewhere)
+        return doubts(self.data, self.ladder, self.profiled_elsewhere)
 
 
 def facts(data: Data) -> PageOne | None:

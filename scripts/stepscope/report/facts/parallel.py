@@ -5,17 +5,19 @@ from functools import cached_property
 from math import inf
 from statistics import fmean
 
-from stepscope.report.facts.machine import Chapter, Place, place
+from stepscope.report.facts.machine import Chapter, Place, machine, place
 from stepscope.report.kit.data import Data, Row, grouped, number, shown
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
+    count,
     exact,
     gap,
     least,
     minus,
     most,
+    ordered,
     over,
     plus,
     positive,
@@ -31,134 +33,48 @@ COSTLY = 0.05  # of a step: who waits less, and nothing computes, has nothing to
 
 @frozen
 class Parallel(Chapter):
-    """Of the cell with the most devices, the longest step of those."""
+    """Of the cell with the most devices, the longest step of those.
+
+    devices: how many share the step. strategies: those that were measured, as _strategy has them,
+    in the cell's order; failed: those that did not run. best: that of the shortest step on several
+    devices, of those that compute the same, empty without one; hiding: sequences a device from
+    which its communication hides, as predicted. predictions: by strategy, times the tokens of one
+    device by number of devices; strong: of the best one on the most devices, where they share the
+    batch of one. memory: by strategy, as _held has it; off_formula: how far a part, or the whole,
+    is off its formula at most. differing: those whose gradients are off one device's by more than
+    rounding explains; difference: how far the others' are at most, relative.
+
+    ranks: of every strategy but one device, each rank's step under the profiler; residual: the
+    largest, of its step, without its sign. waited: the rank of the best strategy that all others
+    wait for longest, where that costs one of them more than a little: because its device is idle
+    longer than theirs (is_host), or computes longer (is_computing), most of which is there where
+    one device steps by itself, too (is_slower_alone). slowed: the one whose kernels communication
+    slows down most; slowed_kernels: these by category, those first that lose most. collectives: by
+    size, the smallest first.
+    """
 
     place: Place
     cell: str
-
-    @cached_property
-    def devices(self) -> Maybe:
-        """How many share the step."""
-        return number(self.data.row("collectives", cell=self.cell), "devices", "count")
-
-    @cached_property
-    def strategies(self) -> tuple[Row, ...]:
-        """Those that were measured, in the cell's order."""
-        steps = self.data.series(cell=self.cell, quantity="time", mode="step", phase="step")
-        return tuple(self._strategy(row["variant"]) for row in steps)
-
-    def _strategy(self, name: str) -> Row:
-        """step: its time, beside what is predicted of it, and the gap.
-
-        devices: times the tokens a second of one device. joules: of all devices, a token. peak:
-        bytes, of the rank that has most.
-        """
-        step = self._measured("time", name)
-        devices = None if is_alone(name) else self.devices
-        faster = over(self._of_one(name), step)
-        energy = self._measured("energy", name)
-        tokens = self.place.batch * self.place.context * value_of(self.devices)
-        predicted = number(self._predicted(name), "predicted", "s") if devices else None
-        return {
-            "name": Name(name),
-            "step": step,
-            "predicted": predicted,
-            "gap": gap(step, predicted),
-            "devices": scaled(faster, value_of(devices), "1") if devices else None,
-            "host_free": self._measured("host_free_time", name),
-            "joules": scaled(energy, 1 / tokens, "J") if tokens else None,
-            "peak": self._measured("peak_allocated", name),
-        }
-
-    def _of_one(self, name: str) -> Maybe:
-        """One device's step with the same options, else as it is."""
-        same = name.replace(strategy_of(name), ALONE, 1)
-        return self._measured("time", same) or self._measured("time", ALONE)
-
-    @cached_property
-    def predictions(self) -> tuple[Row, ...]:
-        """By strategy: times the tokens of one device, by number of devices."""
-        rows = self.data.dicts("parallel_predicted", cell=self.cell)
-        one = self._measured("time", ALONE)
-        return tuple(
-            {"name": Name(name)} | {f"on{row['devices']:.0f}": _times(one, row) for row in own}
-            for (name,), own in grouped(rows, "variant").items()
-            if not is_alone(name)
-        )
-
-    @cached_property
-    def strong(self) -> Row:
-        """Of the best strategy on the most devices that are predicted, where they share the batch
-        of one: times one device's step."""
-        rows = self.data.dicts("parallel_predicted", cell=self.cell)
-        own = [row for row in rows if row["variant"] == self.best.get("name")]
-        row = max(own, key=lambda each: each["devices"], default={})
-        times = exact(over(self._measured("time", ALONE), number(row, "strong", "s")))
-        return {"devices": number(row, "devices", "count"), "times": times}
-
-    @cached_property
-    def memory(self) -> tuple[Row, ...]:
-        """By strategy: what the rank that has most holds in all at each point of a step, and by
-        part after it; what that has to be by its formula, and the largest batch a device that
-        fits. On a CPU the parts are known alone."""
-        grouped_rows = grouped(self._memory, "variant").items()
-        return tuple(self._held(name, own) for (name,), own in grouped_rows)
-
-    @property
-    def _memory(self) -> list[Row]:
-        return self.data.dicts("rank_memory", cell=self.cell)
-
-    def _held(self, name: str, rows: list[Row]) -> Row:
-        whole = [row for row in rows if row["part"] == "all"]
-        held: Row = {row["point"].replace(" ", "_"): number(row, "held", "B") for row in whole}
-        after = [row for row in rows if row["point"] == "after"]
-        parts = {row["part"]: number(row, "held", "B") for row in after}
-        held |= parts | {"name": Name(name), "largest": None}
-        held["formula"] = number(whole[-1], "formula", "B") if whole else None
-        each = minus(self._measured("peak_asked", name), parts.get("all"))
-        if positive(each):
-            room = usable(value_of(self.machine.memory)) - value_of(parts["all"])
-            # What ran fits, whatever is to be left free.
-            count = max(self.place.batch, int(room / (value_of(each) / self.place.batch)))
-            held["largest"] = Quantity(count, "count", cells=(self.cell,))
-        return held
-
-    @cached_property
-    def off_formula(self) -> Maybe:
-        """How far a part, or the whole, is off its formula at most."""
-        rows = [row for row in self._memory if row["formula"]]
-        worst = max((abs(row["held"] / row["formula"] - 1) for row in rows), default=None)
-        return None if worst is None else Quantity(worst, "share", cells=(self.cell,))
-
-    def _measured(self, quantity: str, name: str) -> Maybe:
-        same = {"cell": self.cell, "mode": "step", "phase": "step"}
-        return self.data.measured(quantity, variant=name, **same)
-
-    def _predicted(self, name: str) -> Row:
-        devices = value_of(self.devices)
-        where = {"cell": self.cell, "variant": name, "devices": devices}
-        return self.data.row("parallel_predicted", **where)
-
-    @cached_property
-    def best(self) -> Row:
-        """The one on several devices that has the shortest step, of those that compute the same;
-        empty without one."""
-        others = [each for each in self.strategies if not is_alone(each["name"])]
-        same = [each for each in others if each["name"] not in self.differing]
-        return least(same, "step") or {}
-
-    @property
-    def is_overlapping(self) -> bool:
-        """Whether that one sends while the backward pass goes on."""
-        return strategy_of(self.best.get("name", "")) in ("overlapped", "staged", "ddp", "fsdp")
-
-    @cached_property
-    def failed(self) -> list[Name]:
-        """Those that did not run."""
-        rows = self.data.dicts("series", cell=self.cell, quantity="time", phase="step")
-        return [
-            Name(f"{row['variant']} ({row['status']})") for row in rows if row["status"] != "ok"
-        ]
+    devices: Maybe
+    strategies: list[Row]
+    failed: list[Name]
+    best: Row
+    hiding: Maybe
+    predictions: list[Row]
+    strong: Row
+    memory: list[Row]
+    off_formula: Maybe
+    differing: list[Name]
+    difference: Maybe
+    ranks: list[Row]
+    residual: Maybe
+    waited: Row | None
+    is_host: bool
+    is_computing: bool
+    is_slower_alone: bool
+    slowed: Row | None
+    slowed_kernels: list[Row]
+    collectives: list[Row]
 
     @cached_property
     def gain(self) -> Maybe:
@@ -167,100 +83,186 @@ class Parallel(Chapter):
         times = self.best.get("devices")
         return times if value_of(times) <= value_of(self.devices) else None
 
-    @cached_property
-    def ranks(self) -> tuple[Row, ...]:
-        """Of every strategy but one device, each rank's step under the profiler."""
-        rows = self.data.dicts("ranks", cell=self.cell)
-        return tuple(_rank(shown(row)) for row in rows if not is_alone(row["variant"]))
-
     @property
-    def _best(self) -> list[Row]:
-        return [each for each in self.ranks if each["variant"] == self.best.get("name")]
+    def is_overlapping(self) -> bool:
+        """Whether the best one sends while the backward pass goes on."""
+        return strategy_of(self.best.get("name", "")) in ("overlapped", "staged", "ddp", "fsdp")
 
-    @cached_property
-    def waited(self) -> Row | None:
-        """The rank of the best strategy that all others wait for longest, where that costs one of
-        them more than a little."""
-        waits = [value_of(over(each["waiting"], each["clock"])) for each in self._best]
-        is_long = max(waits, default=0.0) > COSTLY
-        return most(self._best, "waited_by_others") if is_long else None
 
-    @cached_property
-    def is_host(self) -> bool:
-        """Whether that rank is later than the others because its device is idle longer."""
-        return 0 < self._longer("idle") > self._longer("computing")
+@frozen
+class Measured:
+    """The tables of the cell. devices: how many share its step."""
 
-    @cached_property
-    def is_computing(self) -> bool:
-        """Whether it is because it computes longer."""
-        return 0 < self._longer("computing") >= self._longer("idle")
+    data: Data
+    cell: str
+    place: Place
+    devices: float
 
-    @cached_property
-    def is_slower_alone(self) -> bool:
-        """Whether most of that is there where one device steps by itself, too."""
-        return 2 * self._longer("alone") >= self._longer("computing")
+    def rows(self, table: str, **where: object) -> list[Row]:
+        """Of a table."""
+        return self.data.dicts(table, cell=self.cell, **where)
 
-    def _longer(self, part: str) -> float:
-        """Seconds that the rank which is waited for has more of a part than the others' mean."""
-        if self.waited is None:
-            return 0.0
-        others = [value_of(each[part]) for each in self._best if each is not self.waited]
-        return value_of(self.waited[part]) - fmean(others)
+    def step(self, quantity: str, name: str) -> Maybe:
+        """A series of a strategy's step."""
+        same = {"cell": self.cell, "mode": "step", "phase": "step"}
+        return self.data.measured(quantity, variant=name, **same)
 
-    @cached_property
-    def slowed(self) -> Row | None:
-        """The rank of the best strategy whose kernels communication slows down most."""
-        rank = most(self._best, "slowed")
-        return rank if rank and positive(rank["slowed"]) else None
+    def predicted(self, name: str) -> Row:
+        """What is predicted of it; empty where nothing is."""
+        where = {"cell": self.cell, "variant": name, "devices": self.devices}
+        return self.data.row("parallel_predicted", **where)
 
-    @cached_property
-    def slowed_kernels(self) -> tuple[Row, ...]:
-        """That rank's kernels by category, those first that lose most beside communication."""
-        if self.slowed is None:
-            return ()
-        rank = value_of(self.slowed["rank"])
-        own = {"cell": self.cell, "variant": self.best["name"], "rank": rank}
-        rows = [shown(row) for row in self.data.dicts("rank_slowed", **own)]
-        for row in rows:
-            row["longer"] = share(row["slowed"], minus(row["beside"], row["slowed"]))
-        return tuple(sorted(rows, key=lambda row: -value_of(row["slowed"])))
 
-    @cached_property
-    def residual(self) -> Maybe:
-        """The largest, of its step, without its sign."""
-        shares = [share(each["residual"], each["clock"]) for each in self.ranks]
-        largest = max(shares, key=lambda each: abs(value_of(each)), default=None)
-        return scaled(largest, -1.0) if value_of(largest) < 0 else largest
+def facts(data: Data) -> Parallel | None:
+    """None where no step was measured on several devices."""
+    ranks = data.dicts("ranks")
+    chosen = max(ranks, key=lambda row: (row["devices"], row["clock"]), default={})
+    cell = data.row("cells", cell=chosen.get("cell"))
+    where = place(data, cell)
+    if where is None:
+        return None
+    name = cell["cell"]
+    devices = number(data.row("collectives", cell=name), "devices", "count")
+    own = Measured(data=data, cell=name, place=where, devices=value_of(devices))
 
-    @property
-    def _compared(self) -> list[Row]:
-        return self.data.series(cell=self.cell, quantity="difference")
+    clocks = own.rows("series", quantity="time", phase="step")
+    ran = [row["variant"] for row in clocks if (row["status"], row["mode"]) == ("ok", "step")]
+    strategies = [_strategy(own, variant) for variant in ran]
+    tolerances = data.series(cell=name, quantity="tolerance")
+    tolerance = {row["variant"]: row["median"] for row in tolerances}
+    off = {row["variant"]: row["median"] for row in data.series(cell=name, quantity="difference")}
+    differing = [Name(each) for each in off if off[each] > tolerance.get(each, inf)]
+    others = [each for each in strategies if not is_alone(each["name"])]
+    best = least((each for each in others if each["name"] not in differing), "step") or {}
 
-    @cached_property
-    def differing(self) -> list[Name]:
-        """Those whose gradients are off one device's by more than rounding explains."""
-        rows = self.data.series(cell=self.cell, quantity="tolerance")
-        most = {row["variant"]: row["median"] for row in rows}
-        wrong = [row for row in self._compared if row["median"] > most.get(row["variant"], inf)]
-        return [Name(row["variant"]) for row in wrong]
+    every = [_rank(shown(row)) for row in own.rows("ranks") if not is_alone(row["variant"])]
+    of_best = [each for each in every if each["variant"] == best.get("name")]
+    waits = [value_of(over(each["waiting"], each["clock"])) for each in of_best]
+    is_long = max(waits, default=0.0) > COSTLY
+    waited = most(of_best, "waited_by_others") if is_long else None
+    parts = ("idle", "computing", "alone")
+    idle, computing, alone = (_longer(of_best, waited, part) for part in parts)
+    slowed = most((each for each in of_best if positive(each["slowed"])), "slowed")
+    held = own.rows("rank_memory")
+    formulas = [abs(row["held"] / row["formula"] - 1) for row in held if row["formula"]]
+    return Parallel(
+        data=data,
+        place=where,
+        cell=name,
+        devices=devices,
+        strategies=strategies,
+        failed=[
+            Name(f"{row['variant']} ({row['status']})") for row in clocks if row["status"] != "ok"
+        ],
+        best=best,
+        hiding=number(own.predicted(best.get("name", "")), "hiding_batch", "count"),
+        predictions=_predictions(own),
+        strong=_strong(own, best),
+        memory=[_held(own, variant, rows) for (variant,), rows in grouped(held, "variant").items()],
+        off_formula=_largest(formulas, "share", name),
+        differing=differing,
+        difference=_largest([off[each] for each in off if each not in differing], "error", name),
+        ranks=every,
+        residual=_residual(every),
+        waited=waited,
+        is_host=0 < idle > computing,
+        is_computing=0 < computing >= idle,
+        is_slower_alone=2 * alone >= computing,
+        slowed=slowed,
+        slowed_kernels=_slowed_kernels(own, slowed) if slowed else [],
+        collectives=[
+            _collectives(rows) for rows in grouped(own.rows("collectives"), "bytes").values()
+        ],
+    )
 
-    @cached_property
-    def difference(self) -> Maybe:
-        """How far gradients of a strategy differ at most from those of one device, relative."""
-        same = [row for row in self._compared if row["variant"] not in self.differing]
-        worst = max((row["median"] for row in same), default=None)
-        return None if worst is None else Quantity(worst, "error", cells=(self.cell,))
 
-    @cached_property
-    def collectives(self) -> tuple[Row, ...]:
-        """By size, the smallest first."""
-        rows = self.data.dicts("collectives", cell=self.cell)
-        return tuple(_collectives(own) for own in grouped(rows, "bytes").values())
+def _strategy(own: Measured, name: str) -> Row:
+    """step: its time, beside what is predicted of it, and the gap.
 
-    @cached_property
-    def hiding(self) -> Maybe:
-        """Sequences a device from which the best strategy's communication hides, as predicted."""
-        return number(self._predicted(self.best.get("name", "")), "hiding_batch", "count")
+    devices: times the tokens a second of one device. joules: of all devices, a token. peak: bytes,
+    of the rank that has most.
+    """
+    step = own.step("time", name)
+    devices = 0 if is_alone(name) else own.devices
+    # One device's step with the same options, else as it is.
+    same = name.replace(strategy_of(name), ALONE, 1)
+    faster = over(own.step("time", same) or own.step("time", ALONE), step)
+    tokens = own.place.batch * own.place.context * own.devices
+    predicted = number(own.predicted(name), "predicted", "s") if devices else None
+    return {
+        "name": Name(name),
+        "step": step,
+        "predicted": predicted,
+        "gap": gap(step, predicted),
+        "devices": scaled(faster, devices, "1") if devices else None,
+        "host_free": own.step("host_free_time", name),
+        "joules": scaled(own.step("energy", name), 1 / tokens, "J") if tokens else None,
+        "peak": own.step("peak_allocated", name),
+    }
+
+
+def _predictions(own: Measured) -> list[Row]:
+    one = own.step("time", ALONE)
+    return [
+        {"name": Name(name)} | {f"on{row['devices']:.0f}": _times(one, row) for row in rows}
+        for (name,), rows in grouped(own.rows("parallel_predicted"), "variant").items()
+        if not is_alone(name)
+    ]
+
+
+def _strong(own: Measured, best: Row) -> Row:
+    rows = own.rows("parallel_predicted", variant=best.get("name"))
+    row = max(rows, key=lambda each: each["devices"], default={})
+    times = exact(over(own.step("time", ALONE), number(row, "strong", "s")))
+    return {"devices": number(row, "devices", "count"), "times": times}
+
+
+def _held(own: Measured, name: str, rows: list[Row]) -> Row:
+    """What the rank that has most holds in all at each point of a step, and by part after it; what
+    that has to be by its formula, and the largest batch a device that fits. On a CPU the parts are
+    known alone."""
+    whole = [row for row in rows if row["part"] == "all"]
+    held: Row = {row["point"].replace(" ", "_"): number(row, "held", "B") for row in whole}
+    after = [row for row in rows if row["point"] == "after"]
+    parts = {row["part"]: number(row, "held", "B") for row in after}
+    held |= parts | {"name": Name(name), "largest": None}
+    held["formula"] = number(whole[-1], "formula", "B") if whole else None
+    each = minus(own.step("peak_asked", name), parts.get("all"))
+    if positive(each):
+        room = usable(value_of(machine(own.data).memory)) - value_of(parts["all"])
+        # What ran fits, whatever is to be left free.
+        most_that_fit = max(own.place.batch, int(room / (value_of(each) / own.place.batch)))
+        held["largest"] = count(most_that_fit, own.cell)
+    return held
+
+
+def _longer(ranks: list[Row], one: Row | None, part: str) -> float:
+    """Seconds that one has more of a part than the others' mean."""
+    if one is None:
+        return 0.0
+    others = [value_of(each[part]) for each in ranks if each is not one]
+    return value_of(one[part]) - fmean(others)
+
+
+def _slowed_kernels(own: Measured, rank: Row) -> list[Row]:
+    same = {"variant": rank["variant"], "rank": value_of(rank["rank"])}
+    rows = [shown(row) for row in own.rows("rank_slowed", **same)]
+    return ordered([row | {"longer": _in_all(row)} for row in rows], "slowed", reverse=True)
+
+
+def _in_all(row: Row) -> Maybe:
+    """By how much kernels take longer beside communication, of what they take alone there."""
+    return share(row["slowed"], minus(row["beside"], row["slowed"]))
+
+
+def _residual(ranks: list[Row]) -> Maybe:
+    shares = [share(each["residual"], each["clock"]) for each in ranks]
+    largest = max(shares, key=lambda each: abs(value_of(each)), default=None)
+    return scaled(largest, -1.0) if value_of(largest) < 0 else largest
+
+
+def _largest(values: list[float], unit: str, cell: str) -> Maybe:
+    return Quantity(max(values), unit, cells=(cell,)) if values else None
 
 
 def strategy_of(name: str) -> str:
@@ -277,14 +279,13 @@ def _rank(row: Row) -> Row:
     """A rank of the table `ranks`, with what follows from its parts.
 
     extra: kernels that one device's step has not, less those that it alone has, and less what runs
-    at the same time. computing: in which anything computes. longer: by how much kernels take longer
-    beside communication, of what they take alone there.
+    at the same time. computing: in which anything computes.
     """
     extra = plus(row["extra"], row["gone"], row["at_once"])
     return row | {
         "extra": extra,
         "computing": plus(row["alone"], row["slowed"], row["apart"], extra),
-        "longer": share(row["slowed"], minus(row["beside"], row["slowed"])),
+        "longer": _in_all(row),
     }
 
 
@@ -301,12 +302,3 @@ def _collectives(rows: list[Row]) -> Row:
     size = Quantity(rows[0]["bytes"], "B")
     time = number(of["all_reduce"], "seconds", "s")
     return bus | {"size": Name(size), "time": time}
-
-
-def facts(data: Data) -> Parallel | None:
-    """None where no step was measured on several devices."""
-    ranks = data.dicts("ranks")
-    chosen = max(ranks, key=lambda row: (row["devices"], row["clock"]), default={})
-    cell = data.row("cells", cell=chosen.get("cell"))
-    where = place(data, cell)
-    return Parallel(data=data, place=where, cell=cell["cell"]) if where else None

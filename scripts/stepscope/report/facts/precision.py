@@ -8,7 +8,7 @@ from stepscope.report.facts.ladders import SIXTEEN, Ladder, ladders
 from stepscope.report.facts.machine import Chapter, Place, machine
 from stepscope.report.facts.timed import Timed, timed, timed_at
 from stepscope.report.kit.data import Data, Row, shown
-from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.named import Name, first_of, frozen
 from stepscope.report.kit.quantity import Maybe, gap, ordered, over, scaled
 
 WHOLE, AUTOCAST = "all in the format", "under autocast"
@@ -19,10 +19,7 @@ WIDE = ("fp32 += bf16", "fp32 += fp16")  # sums in fp32 of addends in 16 bits
 def _gain(name: str) -> cached_property[Maybe]:
     """The fact that is the slower time over the faster one."""
 
-    def gained(speed: "Speed") -> Maybe:
-        return over(getattr(speed.slow, name), getattr(speed.fast, name))
-
-    return cached_property(gained)
+    return cached_property(lambda speed: over(getattr(speed.slow, name), getattr(speed.fast, name)))
 
 
 @frozen
@@ -71,14 +68,15 @@ class Precision(Chapter):
     @cached_property
     def starved(self) -> Speed | None:
         """One that launches limit."""
-        limited = (each for each in self._speeds if each.fast.limits == "launches" and each.alone)
-        return next(limited, None)
+        return first_of(
+            each for each in self._speeds if each.fast.limits == "launches" and each.alone
+        )
 
     @cached_property
-    def unsupported(self) -> tuple[Name, ...]:
+    def unsupported(self) -> list[Name]:
         """Cells in 16 bits that the machine cannot run."""
         rows = self.data.dicts("cells", status="unsupported", precision=SIXTEEN)
-        return tuple(Name(row["cell"]) for row in rows)
+        return [Name(row["cell"]) for row in rows]
 
     @cached_property
     def eight_gain(self) -> Maybe:
@@ -88,14 +86,14 @@ class Precision(Chapter):
     # What it does to numbers.
 
     @cached_property
-    def sums(self) -> tuple[Row, ...]:
+    def sums(self) -> list[Row]:
         """Of equal addends, with how far they are off."""
         found = []
         for row in self.data.dicts("sums"):
             told = shown(row, sum="exact", exact="exact")
             off = gap(told["sum"], told["exact"])
             found.append(told | {"off": scaled(off, 1, "off")})
-        return tuple(found)
+        return found
 
     @cached_property
     def stuck(self) -> Row | None:
@@ -106,42 +104,43 @@ class Precision(Chapter):
     @cached_property
     def wide(self) -> Row | None:
         """A sum in fp32 of addends in 16 bits."""
-        return next((row for row in self.sums if row["variant"] in WIDE), None)
+        return first_of(row for row in self.sums if row["variant"] in WIDE)
 
     @cached_property
-    def products(self) -> tuple[Row, ...]:
+    def products(self) -> list[Row]:
         """Of linear layers."""
         return products(self.data)
 
     @cached_property
-    def forced(self) -> tuple[Forced, ...]:
+    def forced(self) -> list[Forced]:
         """Operations in 16 bits."""
         shown = [each for each in self._forced if each.way in (WHOLE, AUTOCAST)]
-        return tuple(each for each in shown if each.format in SIXTEEN)
+        return [each for each in shown if each.format in SIXTEEN]
 
     @cached_property
-    def _forced(self) -> tuple[Forced, ...]:
+    def _forced(self) -> list[Forced]:
         return forced(self.data)
 
     def find(self, operation: str, way: str, precision: str) -> Forced | None:
         """An operation computed in a way in a format."""
         wanted = (operation, way, precision)
-        found = (each for each in self._forced if (each.operation, each.way, each.format) == wanted)
-        return next(found, None)
+        return first_of(
+            each for each in self._forced if (each.operation, each.way, each.format) == wanted
+        )
 
     @cached_property
-    def types(self) -> tuple[Row, ...]:
+    def types(self) -> list[Row]:
         """Of the modules of a toy model under autocast, in bf16, else in fp16."""
         for precision in SIXTEEN:
             rows = self.data.dicts("dtypes", model="toy", autocast=precision)
             if rows:
-                return tuple(map(shown, rows))
-        return ()
+                return list(map(shown, rows))
+        return []
 
     @cached_property
     def layer_norm(self) -> Row | None:
         """LayerNorm's."""
-        return next((row for row in self.types if row["operator"] == "LayerNorm"), None)
+        return first_of(row for row in self.types if row["operator"] == "LayerNorm")
 
     @property
     def _speeds(self) -> list[Speed]:
@@ -156,7 +155,7 @@ class Precision(Chapter):
     @property
     def ladder(self) -> Ladder | None:
         """The largest."""
-        return next(iter(ladders(self.data)), None)
+        return first_of(ladders(self.data))
 
     @property
     def has_any(self) -> bool:

@@ -9,7 +9,7 @@ from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import Place, largest, placed
 from stepscope.report.facts.timed import timed
 from stepscope.report.kit.data import Data, Row, number, of_series, once, shown, total
-from stepscope.report.kit.named import frozen
+from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -55,13 +55,13 @@ class Profiled:
         return self.data.dicts("categories", cell=self.cell, phase=phase)
 
     @cached_property
-    def parts(self) -> tuple[Row, ...]:
+    def parts(self) -> list[Row]:
         """The kinds of kernels of the step, that of the most time first.
 
         Rows of the table `categories`: time (s) and calls of a step, optimizer included.
         """
         rows = sorted(self.kinds_in("step"), key=lambda row: -row["time"])
-        return tuple(shown(row, calls="count") for row in rows)
+        return [shown(row, calls="count") for row in rows]
 
     @cached_property
     def kernels_time(self) -> Maybe:
@@ -85,15 +85,10 @@ class Profiled:
         known = plus(self.products, self.attention, self.casts, self.optimizer)
         return _at_least_zero(minus(self.busy or self.kernels_time, known))
 
-    @cached_property
-    def products_share(self) -> Maybe:
-        """Of all kernels' time, as the next two."""
-        return share(self.products, self.kernels_time)
+    # of all kernels' time, as the next two
+    products_share = made_of(share, "products", "kernels_time")
 
-    @cached_property
-    def optimizer_share(self) -> Maybe:
-        """The optimizer's."""
-        return share(self.optimizer, self.kernels_time)
+    optimizer_share = made_of(share, "optimizer", "kernels_time")  # the optimizer's
 
     @cached_property
     def rest_share(self) -> Maybe:
@@ -126,10 +121,7 @@ class Profiled:
         """What the clock exceeds the busy time by."""
         return _at_least_zero(minus(self.clock, self.busy))
 
-    @cached_property
-    def busy_share(self) -> Maybe:
-        """Busy, of the clock."""
-        return share(self.busy, self.clock)
+    busy_share = made_of(share, "busy", "clock")  # busy, of the clock
 
     @cached_property
     def launches(self) -> Maybe:
@@ -137,15 +129,9 @@ class Profiled:
         row = self.data.row("phases", cell=self.cell, phase="step")
         return number(row, "kernels", "count")
 
-    @cached_property
-    def kernel_mean(self) -> Maybe:
-        """Busy time for each of them."""
-        return over(self.busy, self.launches, "s")
+    kernel_mean = made_of(over, "busy", "launches", unit="s")  # busy time for each of them
 
-    @cached_property
-    def between(self) -> Maybe:
-        """The clock's time for each of them."""
-        return over(self.clock, self.launches, "s")
+    between = made_of(over, "clock", "launches", unit="s")  # the clock's time for each of them
 
     @cached_property
     def clock(self) -> Maybe:
@@ -188,7 +174,7 @@ def profiled(data: Data) -> list[Profiled]:
 def plain_at(found: list[Profiled], where: Place | None, precision: str) -> Profiled | None:
     """The step with nothing changed at a place."""
     plain = [each for each in _at(found, where) if not each.options]
-    return next((each for each in plain if each.place.precision == precision), None)
+    return first_of(each for each in plain if each.place.precision == precision)
 
 
 def plain_step(found: list[Profiled], where: Place | None) -> Profiled | None:

@@ -36,24 +36,24 @@ class Published(Chapter):
         return _counts(self._rows)
 
     @cached_property
-    def sources(self) -> tuple[Row, ...]:
+    def sources(self) -> list[Row]:
         """Publications and their studies: published over ours of what is compared."""
         groups = grouped(self._rows, "source", "gpu", "study").values()
-        return tuple(filter(None, map(_source, groups)))
+        return list(filter(None, map(_source, groups)))
 
     @cached_property
-    def same(self) -> tuple[Row, ...]:
+    def same(self) -> list[Row]:
         """Figures of a GPU of this name, beside ours."""
         gpu = self.machine.name.removeprefix("NVIDIA ")
         compared = [row for row in self._rows if _is_compared(row) and gpu]
-        return tuple(_figure(row) for row in compared if row["gpu"] == gpu)[:MOST]
+        return [_figure(row) for row in compared if row["gpu"] == gpu][:MOST]
 
     @cached_property
-    def steps(self) -> tuple[Row, ...]:
+    def steps(self) -> list[Row]:
         """Training steps on GPUs, each with its MFU as ours is counted."""
         rows = [row for row in self._rows if not math.isnan(row["mfu"]) and row["note"]]
         told = [shown(row, value=row["unit"]) for row in rows if self.machine.is_gpu]
-        return tuple(row | {"source": Name(row["source"])} for row in told)
+        return [row | {"source": Name(row["source"])} for row in told]
 
     @cached_property
     def best(self) -> Rung | None:

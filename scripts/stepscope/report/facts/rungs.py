@@ -8,7 +8,7 @@ from stepscope.model.formats import PRECISIONS
 from stepscope.report.facts.machine import Place, arithmetic
 from stepscope.report.facts.variants import Change
 from stepscope.report.kit.data import Row, of_ratio, of_series
-from stepscope.report.kit.named import frozen
+from stepscope.report.kit.named import frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -75,38 +75,25 @@ class Measured:
 def _series(quantity: str, phase: str = "") -> cached_property[Maybe]:
     """The fact that is a series of the variant's step."""
 
-    def measured(rung: "Rung") -> Maybe:
-        return rung.measured(quantity, phase)
-
-    return cached_property(measured)
+    return cached_property(lambda rung: rung.measured(quantity, phase))
 
 
 def _error(quantity: str) -> cached_property[Maybe]:
     """The fact that is a relative error."""
 
-    def measured(rung: "Rung") -> Maybe:
-        return scaled(rung.measured(quantity), 1.0, "error")
-
-    return cached_property(measured)
+    return cached_property(lambda rung: scaled(rung.measured(quantity), 1.0, "error"))
 
 
 def _ratio(quantity: str, over_first: bool = False) -> cached_property[Maybe]:
     """The fact that is a comparison with the rung before, or the first one: times as fast."""
 
-    def compared(rung: "Rung") -> Maybe:
-        row = rung.compared(quantity, over_first)
-        return of_ratio(row) if row else None
-
-    return cached_property(compared)
+    return cached_property(lambda rung: of_ratio(rung.compared(quantity, over_first)))
 
 
 def _verdict(quantity: str, over_first: bool = False) -> cached_property[str]:
     """The fact that is the verdict of such a comparison."""
 
-    def judged(rung: "Rung") -> str:
-        return rung.compared(quantity, over_first).get("verdict", "")
-
-    return cached_property(judged)
+    return cached_property(lambda rung: rung.compared(quantity, over_first).get("verdict", ""))
 
 
 @frozen
@@ -257,10 +244,7 @@ class Rung(Change):
         """The place's FLOP at the ceilings of the rung's precision."""
         return arithmetic(self.data.place, self.precision)
 
-    @cached_property
-    def of_peak(self) -> Maybe:
-        """That, of the step."""
-        return share(self.arithmetic, self.step)
+    of_peak = made_of(share, "arithmetic", "step")  # that, of the step
 
     @cached_property
     def of_sustained(self) -> Maybe:

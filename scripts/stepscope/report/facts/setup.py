@@ -2,14 +2,13 @@
 one's own is."""
 
 import math
-from functools import cached_property
 
 from stepscope.config.studies import OF_MODEL
-from stepscope.report.facts.machine import STATE_BYTES, Chapter, Place, place
+from stepscope.report.facts.machine import STATE_BYTES, Chapter, Place, largest, place
 from stepscope.report.facts.profile import subject
 from stepscope.report.kit.data import Data, Row, shown
-from stepscope.report.kit.named import frozen
-from stepscope.report.kit.quantity import Maybe, Quantity, gap, scaled
+from stepscope.report.kit.named import frozen, made_of
+from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, scaled
 
 AXES = ("size", "context", "batch", "precision")
 FLOP_A_PARAMETER = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020)
@@ -17,83 +16,59 @@ FLOP_A_PARAMETER = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020)
 
 @frozen
 class Setup(Chapter):
-    """Of all models that a cell of the machine has; arithmetic of the place of page one."""
+    """Of all models that a cell of the machine has; arithmetic of the place of page one.
+
+    sizes: ours, the smallest first, with bytes of weights, gradients and moments; own: models of
+    one's own. tokens: of a step; six: 6 × parameters × tokens, and six_gap how far the counted FLOP
+    are off that. contexts, batches, precisions: that were timed; is_partial: whether not all
+    combinations of these were.
+    """
 
     place: Place
+    sizes: list[Row]
+    own: list[Row]
+    tokens: Quantity
+    six: Maybe
+    contexts: str | None
+    batches: str | None
+    precisions: str | None
+    is_partial: bool
 
-    @cached_property
-    def sizes(self) -> tuple[Row, ...]:
-        """Ours, the smallest first, with bytes of weights, gradients and moments."""
-        found = []
-        for row in self._models:
-            if not row["reference"]:
-                state = scaled(row["parameters"], STATE_BYTES, "B")
-                found.append(row | {"state": state})
-        return tuple(found)
-
-    @cached_property
-    def own(self) -> tuple[Row, ...]:
-        """Models of one's own."""
-        return tuple(row for row in self._models if row["reference"])
-
-    @property
-    def _models(self) -> list[Row]:
-        first = {row["size"]: row for row in reversed(_rows(self.data))}
-        rows = sorted(first.values(), key=lambda row: row["parameters"])
-        return [shown(row, parameters="parameters") for row in rows]
-
-    @cached_property
-    def tokens(self) -> Quantity:
-        """Of a step."""
-        return Quantity(self.place.batch * self.place.context, "count")
-
-    @cached_property
-    def six(self) -> Maybe:
-        """6 × parameters × tokens."""
-        return scaled(self.place.parameters, FLOP_A_PARAMETER * self.tokens.value, "FLOP")
-
-    @cached_property
-    def six_gap(self) -> Maybe:
-        """How far the counted FLOP are off that."""
-        return gap(self.place.flop, self.six)
-
-    @cached_property
-    def contexts(self) -> str | None:
-        """That were timed."""
-        return self._values("context")
-
-    @cached_property
-    def batches(self) -> str | None:
-        """Likewise."""
-        return self._values("batch")
-
-    @cached_property
-    def precisions(self) -> str | None:
-        """Likewise, in the order of the cells."""
-        return ", ".join(dict.fromkeys(row["precision"] for row in self._timed)) or None
-
-    @cached_property
-    def is_partial(self) -> bool:
-        """Whether not all combinations of these were."""
-        combined = {tuple(row[name] for name in AXES) for row in self._timed}
-        return len(combined) < math.prod(len(set(values)) for values in zip(*combined, strict=True))
-
-    @property
-    def _timed(self) -> list[Row]:
-        return self.data.series(study="timing", quantity="time")
-
-    def _values(self, column: str) -> str | None:
-        known = sorted({row[column] for row in self._timed if not math.isnan(row[column])})
-        return ", ".join(f"{value:,.0f}" for value in known) or None
+    six_gap = made_of(gap, "place.flop", "six")
 
 
 def facts(data: Data) -> Setup | None:
-    """Of the place of page one, else of the first model."""
+    """Of the place of page one, else of the largest."""
     rows = _rows(data)
-    if not rows:
+    places = (place(data, row, "fp32") for row in rows)
+    where = subject(data) or largest(filter(None, places))
+    if not rows or where is None:
         return None
-    where = subject(data) or place(data, rows[0], "fp32")
-    return Setup(data=data, place=where) if where else None
+    first = {row["size"]: row for row in reversed(rows)}
+    by_size = sorted(first.values(), key=lambda row: row["parameters"])
+    models = [shown(row, parameters="parameters") for row in by_size]
+    ours = [row for row in models if not row["reference"]]
+    timed = data.series(study="timing", quantity="time")
+    combined = {tuple(row[name] for name in AXES) for row in timed}
+    values = [set(each) for each in zip(*combined, strict=True)]
+    tokens = where.batch * where.context
+    return Setup(
+        data=data,
+        place=where,
+        sizes=[row | {"state": scaled(row["parameters"], STATE_BYTES, "B")} for row in ours],
+        own=[row for row in models if row["reference"]],
+        tokens=count(tokens),
+        six=scaled(where.parameters, FLOP_A_PARAMETER * tokens, "FLOP"),
+        contexts=_values(timed, "context"),
+        batches=_values(timed, "batch"),
+        precisions=", ".join(dict.fromkeys(row["precision"] for row in timed)) or None,
+        is_partial=len(combined) < math.prod(map(len, values)),
+    )
+
+
+def _values(rows: list[Row], column: str) -> str | None:
+    known = sorted({row[column] for row in rows if not math.isnan(row[column])})
+    return ", ".join(f"{value:,.0f}" for value in known) or None
 
 
 def _rows(data: Data) -> list[Row]:

@@ -4,7 +4,7 @@ from functools import cached_property
 
 from stepscope.report.facts.machine import Chapter
 from stepscope.report.kit.data import Data, Row, grouped, number, of_ratio, of_series, shown
-from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.named import Name, first_of, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -29,7 +29,7 @@ def _series(*quantities: str) -> cached_property[Maybe]:
     def measured(step: "OwnStep") -> Maybe:
         same = {"study": "timing", "phase": [WHOLE, ""]} | step.where
         found = (step.data.measured(quantity, **same) for quantity in quantities)
-        return next(filter(None, found), None)
+        return first_of(filter(None, found))
 
     return cached_property(measured)
 
@@ -75,15 +75,15 @@ class OwnStep:
         return self.data.row("models", **self.where) | {"table": "models"}
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> list[Part]:
         """Its phases, waiting for the device around each; what lies outside all is `rest`."""
         rows = self.data.series(study="timing", quantity="time", **self.where)
         phased = {row["phase"]: of_series(row) for row in rows if row["phase"] != WHOLE}
         whole = plus(*phased.values())
-        return tuple(
+        return [
             Part(name=Name(name), time=time, share=share(time, whole))
             for name, time in phased.items()
-        )
+        ]
 
     @property
     def longest(self) -> Part | None:
@@ -105,7 +105,7 @@ class OwnStep:
         return bool(rows) and rows[0]["limits"] == "launches"
 
     @cached_property
-    def memory(self) -> tuple[Row, ...]:
+    def memory(self) -> list[Row]:
         """What fills the memory at the recorded peak, the most first, but for crumbs."""
         rows = self.data.dicts("memory_peak", **self.where)
         least = CRUMB * sum(row["bytes"] for row in rows)
@@ -114,117 +114,79 @@ class OwnStep:
             for row in rows
             if row["bytes"] > least
         ]
-        return tuple(shown(row) for row in sorted(held, key=lambda row: -row["bytes"]))
+        return [shown(row) for row in sorted(held, key=lambda row: -row["bytes"])]
 
     @cached_property
-    def kernels(self) -> tuple[Row, ...]:
+    def kernels(self) -> list[Row]:
         """Kinds of kernels, on a CPU of operators, of a profiled step, the most time first."""
         rows = self.data.dicts("categories", phase=WHOLE, **self.where)
         longest = sorted(rows, key=lambda row: -row["time"])[:KERNELS]
-        return tuple(shown(row, calls="count") for row in longest)
+        return [shown(row, calls="count") for row in longest]
 
 
 @frozen
 class Versus:
-    """A step beside the first one of its comparison, measured in turns."""
+    """A step, b, beside the first one of its comparison, a, measured in turns.
 
-    data: Data
-    row: Row
+    before, after: the step of a, and of b; phases: of both, likewise. gain, verdict: of b;
+    gpu_gain, gpu_verdict: without the host, both replayed from CUDA graphs. uneven: how many items
+    a step of b takes, and of a, where they say so and it is not the same; other_model: how many
+    parameters they train, likewise. peak_change: how much more the tensors of b need at their peak.
+    losses: how far the losses of the first steps are off those of a, where they were said.
+    """
 
-    @cached_property
-    def a(self) -> Name:
-        """The first one."""
-        return Name(self.row["a"])
+    a: Name
+    b: Name
+    before: Maybe
+    after: Maybe
+    phases: list[Row]
+    gain: Maybe
+    verdict: str
+    gpu_gain: Maybe
+    gpu_verdict: str | None
+    uneven: list[Quantity] | None
+    other_model: list[Quantity] | None
+    peak_change: Maybe
+    losses: Maybe
 
-    @cached_property
-    def b(self) -> Name:
-        """The one that is judged."""
-        return Name(self.row["b"])
 
-    def _of(self, variant: str, quantity: str, phases: tuple[str, ...] = (WHOLE, "")) -> Maybe:
-        own = {"cell": self.row["cell"], "variant": variant, "phase": list(phases)}
-        return self.data.measured(quantity, **own)
+def _versus(data: Data, row: Row) -> Versus:
+    cell, a, b = row["cell"], row["a"], row["b"]
 
-    @cached_property
-    def phases(self) -> tuple[Row, ...]:
-        """The phases of both, in turns: those of b first."""
-        rows = self.data.series(cell=self.row["cell"], quantity="time", variant=[self.b, self.a])
-        names = dict.fromkeys(row["phase"] for row in rows if row["phase"] != WHOLE)
-        return tuple(
-            {
-                "name": Name(name),
-                "after": self._of(self.b, "time", (name,)),
-                "before": self._of(self.a, "time", (name,)),
-            }
+    def of(variant: str, quantity: str, phase: str = WHOLE) -> Maybe:
+        return data.measured(quantity, cell=cell, variant=variant, phase=[phase, ""])
+
+    replayed = data.dicts("comparisons", quantity="host_free_time", cell=cell, a=a, b=b)
+    without_host = first_of(replayed) or {}
+    times = data.series(cell=cell, quantity="time", variant=[b, a])
+    names = dict.fromkeys(time["phase"] for time in times if time["phase"] != WHOLE)
+    losses = data.series(cell=cell, variant=b, quantity="loss_difference")
+    return Versus(
+        a=Name(a),
+        b=Name(b),
+        before=of(a, "time"),
+        after=of(b, "time"),
+        phases=[
+            {"name": Name(name), "after": of(b, "time", name), "before": of(a, "time", name)}
             for name in names
-        )
+        ],
+        gain=of_ratio(row),
+        verdict=row["verdict"],
+        gpu_gain=of_ratio(without_host),
+        gpu_verdict=without_host.get("verdict"),
+        uneven=_unlike(data, "items", b, a),
+        other_model=_unlike(data, "trained", b, a),
+        peak_change=gap(of(b, "peak_allocated"), of(a, "peak_allocated")),
+        losses=Quantity(losses[0]["median"], "error", cells=(cell,)) if losses else None,
+    )
 
-    @cached_property
-    def before(self) -> Maybe:
-        """The step of a."""
-        return self._of(self.a, "time")
 
-    @cached_property
-    def after(self) -> Maybe:
-        """The step of b."""
-        return self._of(self.b, "time")
-
-    @cached_property
-    def gain(self) -> Quantity:
-        """Times as fast."""
-        return of_ratio(self.row)
-
-    @cached_property
-    def verdict(self) -> str:
-        """Of b."""
-        return self.row["verdict"]
-
-    @property
-    def _replayed(self) -> Row:
-        """The same pair without the host: both replayed from CUDA graphs."""
-        same = {name: self.row[name] for name in ("cell", "a", "b")}
-        return self.data.row("comparisons", quantity="host_free_time", **same)
-
-    @cached_property
-    def gpu_gain(self) -> Maybe:
-        """Times as fast without the host."""
-        row = self._replayed
-        return of_ratio(row | {"table": "comparisons"}) if row else None
-
-    @cached_property
-    def gpu_verdict(self) -> str | None:
-        """Of b without it."""
-        return self._replayed.get("verdict")
-
-    @property
-    def uneven(self) -> tuple[Quantity, Quantity] | None:
-        """How many items a step of b takes, and of a, where they say so and it is not the same."""
-        return self._unlike("items")
-
-    @property
-    def other_model(self) -> tuple[Quantity, Quantity] | None:
-        """How many parameters b trains, and a, where it is not the same."""
-        return self._unlike("trained")
-
-    def _unlike(self, column: str) -> tuple[Quantity, Quantity] | None:
-        rows = (self.data.row("models", size=name) for name in (self.b, self.a))
-        b, a = (number(row, column, "count") for row in rows)
-        return (b, a) if a and b and a.value != b.value else None
-
-    @cached_property
-    def peak_change(self) -> Maybe:
-        """How much more the tensors of b need at their peak."""
-        peaks = [self._of(name, "peak_allocated") for name in (self.b, self.a)]
-        return gap(*peaks)
-
-    @cached_property
-    def losses(self) -> Maybe:
-        """How far the losses of the first steps are off those of a; None where they were not
-        said."""
-        rows = self.data.series(
-            cell=self.row["cell"], variant=self.row["b"], quantity="loss_difference"
-        )
-        return Quantity(rows[0]["median"], "error", cells=(self.row["cell"],)) if rows else None
+def _unlike(data: Data, column: str, *steps: str) -> list[Quantity] | None:
+    """A number of several steps' models, where it is known of all and not the same."""
+    rows = (data.row("models", size=name) for name in steps)
+    known = list(filter(None, (number(row, column, "count") for row in rows)))
+    differ = len({each.value for each in known}) > 1
+    return known if len(known) == len(steps) and differ else None
 
 
 @frozen
@@ -232,29 +194,29 @@ class Steps(Chapter):
     """Of all steps of one's own that were measured."""
 
     @cached_property
-    def steps(self) -> tuple[OwnStep, ...]:
+    def steps(self) -> list[OwnStep]:
         """In the order of the configuration."""
         places = grouped(self.data.dicts("cells", study="timing"), *PLACE)
-        return tuple(
+        return [
             OwnStep(
                 data=self.data,
                 name=Name(size),
                 where={"size": size, "context": context, "batch": batch},
             )
             for size, context, batch in places
-        )
+        ]
 
     @cached_property
-    def compared(self) -> tuple[Versus, ...]:
+    def compared(self) -> list[Versus]:
         """Pairs that took turns, by the clock."""
         rows = self.data.dicts("comparisons", study="ladder", quantity="time", phase=WHOLE)
-        return tuple(Versus(data=self.data, row=row) for row in rows)
+        return [_versus(self.data, row) for row in rows]
 
     @cached_property
-    def failed(self) -> tuple[Row, ...]:
+    def failed(self) -> list[Row]:
         """Cells of which something did not run."""
         rows = self.data.dicts("cells")
-        return tuple(shown(row) for row in rows if row["reason"] and row["status"] != MISSING)
+        return [shown(row) for row in rows if row["reason"] and row["status"] != MISSING]
 
 
 def facts(data: Data) -> Steps | None:

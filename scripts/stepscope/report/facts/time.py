@@ -8,10 +8,9 @@ from stepscope.report.facts.ladders import ladder_at
 from stepscope.report.facts.machine import SCORE_BYTES, SCORE_FORWARD, Chapter, Place, largest
 from stepscope.report.facts.timed import Timed, timed, timed_at
 from stepscope.report.kit.data import Data
-from stepscope.report.kit.named import Name, frozen
+from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, gap, over, plus, scaled
 
-# Of a step's products: backward has two for each of forward's (Kaplan et al. 2020).
 DIFFERENT = 0.05  # two clocks of one step, of which a reader should be told
 CLOSE = 0.15  # a prediction that is off by less explains the phase
 
@@ -36,10 +35,7 @@ class Phase:
         """By both mechanisms, or the one that it has."""
         return _known(self.arithmetic, self.moved)
 
-    @cached_property
-    def gap(self) -> Maybe:
-        """How far that is off."""
-        return gap(self.held, self.predicted)
+    gap = made_of(gap, "held", "predicted")  # how far that is off
 
     @property
     def is_explained(self) -> bool:
@@ -54,122 +50,39 @@ class Phase:
 
 @frozen
 class Time(Chapter):
-    """Of the plain step at a place, in the place's precision."""
+    """Of `timed`, the plain step at a place, in the place's precision.
+
+    other: the same step by the ladder at the place, if its clock says something else. each: the
+    phases by themselves; whole: where launches limit, the step without the host beside its
+    prediction. grad: the forward pass of training over that of inference. sizes: the plain step of
+    every size at the place's context, batch and precision, the smallest first; contexts: that of
+    the size at every context, the shortest first; none of a single one. growth, gpu_growth,
+    tokens_ratio: how many times as long the step takes at the longest context, without the host,
+    and the same of tokens a second.
+    """
 
     timed: Timed
+    place: Place
+    other: Maybe
+    each: list[Phase]
+    whole: Phase | None
+    sizes: list[Timed]
+    contexts: list[Timed]
+    growth: Maybe
+    gpu_growth: Maybe
+    tokens_ratio: Maybe
 
-    @property
-    def place(self) -> Place:
-        """Where that is."""
-        return self.timed.place
-
-    @cached_property
-    def other(self) -> Maybe:
-        """The same step by the ladder at the place, if its clock says something else."""
-        ladder = ladder_at(self.data, self.place)
-        if ladder is None or ladder.plain.kind != self.place.precision:
-            return None
-        difference = gap(ladder.plain.step, self.timed.step)
-        is_other = difference is not None and abs(difference.value) > DIFFERENT
-        return ladder.plain.step if is_other else None
+    grad = made_of(over, "timed.training", "timed.inference")
 
     @cached_property
-    def phases(self) -> tuple[Phase, ...]:
+    def phases(self) -> list[Phase]:
         """Each by itself; where launches limit, the whole step below them."""
-        return (*self._phases, self.whole) if self.whole else self._phases
+        return [*self.each, self.whole] if self.whole else self.each
 
     @cached_property
     def by_phase(self) -> dict[str, Phase]:
         """The phases by their names; none where launches limit, since their clock is the host's."""
-        return {} if self.whole else {str(each.phase): each for each in self._phases}
-
-    @cached_property
-    def whole(self) -> Phase | None:
-        """Where launches limit, the step without the host beside its prediction."""
-        if not self._phases or not self._is_launch_limited:
-            return None
-        return Phase(
-            phase=Name("step"),
-            arithmetic=_known(*(each.arithmetic for each in self._phases)),
-            moved=_known(*(each.moved for each in self._phases)),
-            measured=self.timed.step,
-            gpu=self.timed.host_free,
-            held=self.timed.host_free,
-        )
-
-    @cached_property
-    def grad(self) -> Maybe:
-        """The forward pass of training over that of inference."""
-        return over(self.timed.training, self.timed.inference)
-
-    @cached_property
-    def sizes(self) -> tuple[Timed, ...]:
-        """The plain step of every size at the place's context, batch and precision, the smallest
-        first; none of a single one."""
-        place = self.place
-        same = {"context": place.context, "batch": place.batch, "precision": place.precision}
-        found = sorted(timed(self.data, **same), key=lambda each: each.place.weight)
-        return tuple(found) if len(found) > 1 else ()
-
-    @cached_property
-    def contexts(self) -> tuple[Timed, ...]:
-        """The plain step of the size at every context, the shortest first; none of a single one."""
-        place = self.place
-        same = {"size": str(place.size), "batch": place.batch, "precision": place.precision}
-        found = sorted(timed(self.data, **same), key=lambda each: each.place.context)
-        return tuple(found) if len(found) > 1 else ()
-
-    @cached_property
-    def growth(self) -> Maybe:
-        """How many times as long the step takes at the longest context."""
-        return self._grown("step")
-
-    @cached_property
-    def gpu_growth(self) -> Maybe:
-        """The same without the host."""
-        return self._grown("gpu")
-
-    @cached_property
-    def tokens_ratio(self) -> Maybe:
-        """The same of tokens a second."""
-        return self._grown("tokens")
-
-    def _grown(self, name: str) -> Maybe:
-        ends = [getattr(each, name) for each in self.contexts]
-        return over(ends[-1], ends[0]) if ends else None
-
-    @property
-    def _is_launch_limited(self) -> bool:
-        return self.timed.limits == "launches" and self.timed.host_free is not None
-
-    @cached_property
-    def _phases(self) -> tuple[Phase, ...]:
-        """Each by its mechanisms: its products, and its scores' or AdamW's bytes."""
-        place = self.place
-        forward_bytes = SCORE_FORWARD[place.is_mixed] / SCORE_BYTES[place.is_mixed]
-        mechanisms = {
-            "forward": (
-                scaled(place.arithmetic, place.forward_share),
-                scaled(place.scores, forward_bytes),
-            ),
-            "backward": (
-                scaled(place.arithmetic, 1 - place.forward_share),
-                scaled(place.scores, 1 - forward_bytes),
-            ),
-            "optimizer": (None, place.optimizer_written),
-        }
-        found = []
-        for name, (work, moved) in mechanisms.items():
-            clock = getattr(self.timed, name)
-            held = None if self._is_launch_limited else clock
-            phase = Phase(phase=Name(name), arithmetic=work, moved=moved, measured=clock, held=held)
-            found.append(phase)
-        return tuple(phase for phase in found if phase.measured)
-
-
-def _known(*parts: Maybe) -> Maybe:
-    """The sum of those that there are."""
-    return plus(*filter(None, parts))
+        return {} if self.whole else {str(each.phase): each for each in self.each}
 
 
 def facts(data: Data) -> Time | None:
@@ -179,4 +92,81 @@ def facts(data: Data) -> Time | None:
     if found is None:
         where = largest(each.place for each in timed(data))
         found = timed_at(where) if where else None
-    return Time(data=data, timed=found) if found else None
+    if found is None:
+        return None
+    where = found.place
+    is_limited = found.limits == "launches" and found.host_free is not None
+    phases = _phases(found, is_limited)
+    same = {"batch": where.batch, "precision": where.precision}
+    sizes = timed(data, context=where.context, **same)
+    contexts = timed(data, size=str(where.size), **same)
+    contexts = _several(sorted(contexts, key=lambda each: each.place.context))
+    ends = [contexts[-1], contexts[0]] if contexts else []
+    growth, gpu_growth, tokens_ratio = (
+        over(*(getattr(each, name) for each in ends)) if ends else None
+        for name in ("step", "gpu", "tokens")
+    )
+    return Time(
+        data=data,
+        timed=found,
+        place=where,
+        other=_other(data, found),
+        each=phases,
+        whole=_whole(found, phases) if is_limited and phases else None,
+        sizes=_several(sorted(sizes, key=lambda each: each.place.weight)),
+        contexts=contexts,
+        growth=growth,
+        gpu_growth=gpu_growth,
+        tokens_ratio=tokens_ratio,
+    )
+
+
+def _several(found: list[Timed]) -> list[Timed]:
+    return found if len(found) > 1 else []
+
+
+def _other(data: Data, found: Timed) -> Maybe:
+    ladder = ladder_at(data, found.place)
+    if ladder is None or ladder.plain.kind != found.place.precision:
+        return None
+    difference = gap(ladder.plain.step, found.step)
+    is_other = difference is not None and abs(difference.value) > DIFFERENT
+    return ladder.plain.step if is_other else None
+
+
+def _phases(found: Timed, is_limited: bool) -> list[Phase]:
+    """Each by its mechanisms: its products, and its scores' or AdamW's bytes."""
+    place = found.place
+    of_forward = SCORE_FORWARD[place.is_mixed] / SCORE_BYTES[place.is_mixed]
+    of_products = place.forward_share
+    mechanisms = {
+        "forward": (scaled(place.arithmetic, of_products), scaled(place.scores, of_forward)),
+        "backward": (
+            scaled(place.arithmetic, 1 - of_products),
+            scaled(place.scores, 1 - of_forward),
+        ),
+        "optimizer": (None, place.optimizer_written),
+    }
+    phases = []
+    for name, (work, moved) in mechanisms.items():
+        clock = getattr(found, name)
+        held = None if is_limited else clock
+        phase = Phase(phase=Name(name), arithmetic=work, moved=moved, measured=clock, held=held)
+        phases.append(phase)
+    return [phase for phase in phases if phase.measured]
+
+
+def _whole(found: Timed, phases: list[Phase]) -> Phase:
+    return Phase(
+        phase=Name("step"),
+        arithmetic=_known(*(each.arithmetic for each in phases)),
+        moved=_known(*(each.moved for each in phases)),
+        measured=found.step,
+        gpu=found.host_free,
+        held=found.host_free,
+    )
+
+
+def _known(*parts: Maybe) -> Maybe:
+    """The sum of those that there are."""
+    return plus(*filter(None, parts))

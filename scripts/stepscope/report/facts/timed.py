@@ -4,7 +4,7 @@ from functools import cached_property
 
 from stepscope.report.facts.machine import Place, place
 from stepscope.report.kit.data import Data
-from stepscope.report.kit.named import frozen
+from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, Quantity, count, over, plus, scaled
 
 PLAIN = {"study": "timing", "options": ""}
@@ -48,30 +48,18 @@ class Timed:
         """The place's."""
         return count(self.place.context)
 
-    @cached_property
-    def both(self) -> Maybe:
-        """Forward and backward."""
-        return plus(self.forward, self.backward)
+    both = made_of(plus, "forward", "backward")  # forward and backward
 
-    @cached_property
-    def backward_ratio(self) -> Maybe:
-        """Backward over forward."""
-        return over(self.backward, self.forward)
+    backward_ratio = made_of(over, "backward", "forward")  # backward over forward
 
-    @cached_property
-    def both_ratio(self) -> Maybe:
-        """Both over forward."""
-        return over(self.both, self.forward)
+    both_ratio = made_of(over, "both", "forward")  # both over forward
 
     @cached_property
     def of_billion(self) -> Maybe:
         """The step's time for each 1e9 parameters."""
         return scaled(over(self.step, self.place.parameters, "s"), 1e9)
 
-    @cached_property
-    def each(self) -> Maybe:
-        """The clock's time for each launch."""
-        return over(self.step, self.launches, "s")
+    each = made_of(over, "step", "launches", unit="s")  # the clock's time for each launch
 
 
 def timed(data: Data, **where: object) -> list[Timed]:
@@ -89,4 +77,4 @@ def timed(data: Data, **where: object) -> list[Timed]:
 def timed_at(where: Place, precision: str = "") -> Timed | None:
     """The plain step at a place, in its precision if no other is named."""
     found = timed(where.data, precision=precision or where.precision, **where.where)
-    return next(iter(found), None)
+    return first_of(found)

@@ -1,8 +1,6 @@
 """Warm-up: what a benchmark gets that leaves out no, few or many steps, and what the first step
 spends its time on."""
 
-from functools import cached_property
-
 from stepscope.report.facts.machine import Chapter, Place, place, placed
 from stepscope.report.kit.data import Data, Row, grouped, number, shown
 from stepscope.report.kit.named import Name, frozen
@@ -30,83 +28,67 @@ PARTS = {
 @frozen
 class Warmup(Chapter):
     """Of the shortest context of each size, so that one series shows; the cold step of the largest
-    cell."""
+    cell.
 
-    @cached_property
-    def rows(self) -> tuple[Row, ...]:
-        """The smallest size first."""
-        cells = grouped(self.data.dicts("warmup", phase="step"), "cell").values()
-        means = [_means(place(self.data, rows[0]), rows) for rows in cells]
-        chosen: dict[Name, Row] = {}
-        for row in sorted(filter(None, means), key=_order):
-            chosen.setdefault(row["place"].size, row)
-        return tuple(ordered(chosen.values(), "place.parameters"))
+    rows: sizes, the smallest first, as _means has them; worst: that whose mean is most too high
+    without any warm-up; cost: the largest's first step over the steady one; phases: its phases.
+    cold: the place of the most parameters whose first step was profiled; parts: what its host did,
+    by how much longer it took; cold_first, cold_second, cold_later: what kept it busy.
+    """
 
-    @cached_property
-    def phases(self) -> tuple[Row, ...]:
-        """The largest size's phases, likewise."""
-        if not self.rows:
-            return ()
-        where = self.rows[-1]["place"]
-        rows = self.data.dicts("warmup", **where.where, precision=where.precision, options="")
-        by_phase = grouped(rows, "phase").items()
-        return tuple(_means(where, own) | {"phase": Name(phase)} for (phase,), own in by_phase)
-
-    @cached_property
-    def worst(self) -> Row | None:
-        """The size whose mean is most too high without any warm-up."""
-        return most(self.rows, "off")
-
-    @cached_property
-    def cost(self) -> Maybe:
-        """The largest size's first step over the steady one."""
-        largest = self.rows[-1] if self.rows else {}
-        return over(largest.get("first"), largest.get("steady"))
-
-    @cached_property
-    def cold(self) -> Place | None:
-        """The one of the most parameters whose first step was profiled."""
-        return max(self._cold, key=lambda where: value_of(where.parameters), default=None)
-
-    @cached_property
-    def _cold(self) -> dict[Place, str]:
-        """Place → its cell."""
-        rows = self.data.dicts("first_step", phase="step")
-        cells = {row["cell"]: row for row in rows}
-        return {where: row["cell"] for where, row in placed(self.data, cells.values())}
-
-    @cached_property
-    def parts(self) -> tuple[Row, ...]:
-        """What its host did, by how much longer it took."""
-        if self.cold is None:
-            return ()
-        rows = self.data.dicts("first_step", phase="step", cell=self._cold[self.cold])
-        parts = [_part(row) for row in rows if row["first"] or row["later"]]
-        return tuple(ordered(parts, "more", reverse=True))
-
-    @cached_property
-    def cold_first(self) -> Maybe:
-        """What kept the host busy in the first step."""
-        return self._busy("first")
-
-    @cached_property
-    def cold_second(self) -> Maybe:
-        """The same in the second."""
-        return self._busy("second")
-
-    @cached_property
-    def cold_later(self) -> Maybe:
-        """The same in a later one."""
-        return self._busy("later")
-
-    def _busy(self, column: str) -> Maybe:
-        return plus(*(part[column] for part in self.parts if part["part"] != WAITING))
+    rows: list[Row]
+    phases: list[Row]
+    worst: Row | None
+    cost: Maybe
+    cold: Place | None
+    parts: list[Row]
+    cold_first: Maybe
+    cold_second: Maybe
+    cold_later: Maybe
 
 
 def facts(data: Data) -> Warmup | None:
     """Of the steps from the very first one on, and of profiled first steps."""
-    found = Warmup(data=data)
-    return found if found.rows or found.parts else None
+    rows = _sizes(data)
+    largest = rows[-1] if rows else {}
+    profiled = data.dicts("first_step", phase="step")
+    places = [(value_of(where.parameters), where, row) for where, row in placed(data, profiled)]
+    _, cold, row = max(places, key=lambda each: each[0], default=(0, None, {}))
+    own = [each for each in profiled if each["cell"] == row.get("cell")]
+    parts = [_part(each) for each in own if each["first"] or each["later"]]
+    if not rows and not parts:
+        return None
+    busy = [part for part in parts if part["part"] != WAITING]
+    first, second, later = (
+        plus(*(part[step] for part in busy)) for step in ("first", "second", "later")
+    )
+    return Warmup(
+        data=data,
+        rows=rows,
+        phases=_phases(data, largest["place"]) if rows else [],
+        worst=most(rows, "off"),
+        cost=over(largest.get("first"), largest.get("steady")),
+        cold=cold,
+        parts=ordered(parts, "more", reverse=True),
+        cold_first=first,
+        cold_second=second,
+        cold_later=later,
+    )
+
+
+def _sizes(data: Data) -> list[Row]:
+    cells = grouped(data.dicts("warmup", phase="step"), "cell").values()
+    means = [_means(place(data, rows[0]), rows) for rows in cells]
+    chosen: dict[Name, Row] = {}
+    for row in sorted(filter(None, means), key=_order):
+        chosen.setdefault(row["place"].size, row)
+    return ordered(chosen.values(), "place.parameters")
+
+
+def _phases(data: Data, where: Place) -> list[Row]:
+    rows = data.dicts("warmup", **where.where, precision=where.precision, options="")
+    by_phase = grouped(rows, "phase").items()
+    return [_means(where, own) | {"phase": Name(phase)} for (phase,), own in by_phase]
 
 
 def _order(row: Row) -> tuple[int, bool]:

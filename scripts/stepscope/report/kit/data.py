@@ -75,8 +75,11 @@ def of_series(row: Row) -> Maybe:
     return replace(measured, doubt=is_open or bool(row.get("across_cards")))
 
 
-def of_ratio(row: Row) -> Quantity:
-    """A row of comparisons.csv: times as fast as `a`, with its interval; in doubt without one."""
+def of_ratio(row: Row) -> Maybe:
+    """A row of comparisons.csv: times as fast as `a`, with its interval; in doubt without one. None
+    of no row."""
+    if not row:
+        return None
     measured = Quantity(row["ratio"], "1", cells=(row["cell"],), of=_of(row, "ratio"))
     ratio = within(measured, row["low"], row["high"])
     return replace(ratio, doubt=not ratio.has_interval)

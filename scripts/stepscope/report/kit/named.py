@@ -1,10 +1,12 @@
 """What facts are made of: their classes, text of records, and what an object holds by its names."""
 
 import dataclasses
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TypeVar, dataclass_transform
 
 Kind = TypeVar("Kind")
+Item = TypeVar("Item")
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
@@ -40,3 +42,17 @@ def value_at(row: object, path: str) -> object:
             return None
         value = value.get(name) if isinstance(value, dict) else getattr(value, name)
     return value
+
+
+def first_of(items: Iterable[Item]) -> Item | None:
+    """The first one; None of none."""
+    return next(iter(items), None)
+
+
+def made_of(made: Callable[..., Item], *paths: str, **others: object) -> cached_property[Item]:
+    """The fact that a function makes of others, which are named by their paths."""
+
+    def of_facts(facts: object) -> Item:
+        return made(*(value_at(facts, path) for path in paths), **others)
+
+    return cached_property(of_facts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from stepscope.report.kit import number_format
-from stepscope.report.kit.named import value_at
+from stepscope.report.kit.named import first_of, value_at
 
 Row = TypeVar("Row")
 
@@ -168,9 +168,9 @@ def ordered(rows: Iterable[Row], path: str, reverse: bool = False) -> list[Row]:
 
 def most(rows: Iterable[Row], path: str) -> Row | None:
     """The one of which that is largest."""
-    return next(iter(ordered(rows, path, reverse=True)), None)
+    return first_of(ordered(rows, path, reverse=True))
 
 
 def least(rows: Iterable[Row], path: str) -> Row | None:
     """The one of which it is smallest."""
-    return next(iter(ordered(rows, path)), None)
+    return first_of(ordered(rows, path))
