@@ -26,6 +26,7 @@ from stepscope.report.facts.machine import machine
 from stepscope.report.facts.profile import plain_at, profiled, subject, top_at
 from stepscope.report.kit.data import Data, machines
 from stepscope.report.kit.quantity import Quantity
+from stepscope.results.schema import TABLES
 
 
 def near(value):
@@ -233,15 +234,16 @@ def test_memory_counts_reserved_bytes_where_graphs_run(gpu):
 
 def test_a_closed_form_that_holds_holds_without_what_it_takes_from_the_recording(gpu):
     less = Data(gpu.folder, gpu.machine)
+    less._read = {name: gpu[name] for name in TABLES}
     rows = less["memory_peak"]
     of_cell = rows[rows["cell"] == memory.facts(less).cell]
     as_given = {"category": "workspace", "bytes": 2e9, "predicted": 2e9}
     one = of_cell.iloc[0].to_dict() | as_given
-    less._read["memory_peak", None] = pd.concat([rows, pd.DataFrame([one])])
+    less._read["memory_peak"] = pd.concat([rows, pd.DataFrame([one])])
     found = memory.facts(less)
     assert found.formed.measured.value == near(of_cell["bytes"].sum()) and found.holds
     off = rows.assign(predicted=rows["predicted"] * 1.05)  # the whole is 0 % off all the same
-    less._read["memory_peak", None] = pd.concat([off, pd.DataFrame([one])])
+    less._read["memory_peak"] = pd.concat([off, pd.DataFrame([one])])
     found = memory.facts(less)
     assert found.all.gap.value == 0 and found.formed.gap.value == near(1 / 1.05 - 1)
     assert not found.holds

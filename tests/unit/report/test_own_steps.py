@@ -76,7 +76,7 @@ def comparison():
 def data(gpu):
     """The made-up GPU's tables, and those of two steps of one's own."""
     found = Data(gpu.folder, gpu.machine)
-    found._read = {(name, None): gpu[name] for name in TABLES}
+    found._read = {name: gpu[name] for name in TABLES}
     more = [rows_of("base", 0.04, 0.01, "launches"), rows_of("muon", 0.05, 0.049, "gpu")]
     for tables in (*more, comparison()):
         for name, rows in tables.items():
@@ -84,7 +84,7 @@ def data(gpu):
             if "cell" in added and name != "cells":
                 places = typed(pd.DataFrame(tables["cells"]), "cells")
                 added = added.merge(places[["cell", *missing(added)]], on="cell", how="left")
-            found._read[name, None] = pd.concat([found._read[name, None], added], ignore_index=True)
+            found._read[name] = pd.concat([found._read[name], added], ignore_index=True)
     return found
 
 
@@ -131,8 +131,8 @@ def test_the_numbers_of_a_step_are_those_of_its_tables(data):
 
 
 def test_a_step_without_times_says_why(data, request_for, folders):
-    of_muon = data._read["cells", None]["cell"] == "gpu-a/timing/muon/ctx128/built"
-    data._read["cells", None].loc[of_muon, ["status", "reason"]] = [
+    of_muon = data._read["cells"]["cell"] == "gpu-a/timing/muon/ctx128/built"
+    data._read["cells"].loc[of_muon, ["status", "reason"]] = [
         "failed",
         "loss is NaN at step 3",
     ]
