@@ -51,6 +51,7 @@ def facts(data: Data) -> Setup | None:
     timed = data.series(study="timing", quantity="time")
     combined = {tuple(row[name] for name in AXES) for row in timed}
     values = [set(each) for each in zip(*combined, strict=True)]
+    steps = filter(None, (place(data, row, row["precision"]) for row in timed))
     tokens = where.batch * where.context
     return Setup(
         data=data,
@@ -61,7 +62,7 @@ def facts(data: Data) -> Setup | None:
         six=scaled(where.parameters, FLOP_A_PARAMETER * tokens, "FLOP"),
         contexts=_values(timed, "context"),
         batches=_values(timed, "batch"),
-        precisions=", ".join(dict.fromkeys(row["precision"] for row in timed)) or None,
+        precisions=", ".join(dict.fromkeys(each.number_type for each in steps)) or None,
         is_partial=len(combined) < math.prod(map(len, values)),
     )
 
