@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+MOST = 1e18  # operations or items of a step
 Around = Callable[[str], AbstractContextManager]  # from a name to what is entered around it
 
 
@@ -49,7 +50,8 @@ class Step:
         for number in numbers:
             if not _is_positive(number):
                 told = f"a step's flop or items are {_kind(number)}"
-                raise ValueError(f"{told}; give a number above 0, or leave out what is not known")
+                wanted = f"a number above 0, {MOST:.0e} at most"
+                raise ValueError(f"{told}; give {wanted}, or leave out what is not known")
 
     @property
     def optimizers(self) -> list:
@@ -70,10 +72,10 @@ def _kind(value: object) -> str:
 
 
 def _is_positive(number: object) -> bool:
-    """Whether it is a finite number above 0."""
+    """Whether it is a number above 0, and none that no step reaches."""
     if not isinstance(number, int | float) or isinstance(number, bool):
         return False
-    return 0 < number < float("inf")
+    return 0 < number <= MOST
 
 
 _NOTHING = nullcontext()

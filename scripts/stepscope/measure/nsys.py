@@ -98,7 +98,11 @@ def options(spec: dict) -> dict[str, str]:
     samples the processor.
     """
     chosen = NSYS_NEUTRAL | spec
-    stacks = {"python-backtrace": "cuda", "cudabacktrace": "kernel:0", "sample": "process-tree"}
+    stacks = {
+        "python-backtrace": "cuda",
+        "cudabacktrace": "kernel:0,memory:0,sync:0",  # however short a call is
+        "sample": "process-tree",
+    }
     found = {
         "trace": chosen["nsys_trace"],
         "capture-range": "cudaProfilerApi",

@@ -42,7 +42,6 @@ class Doubts:
 def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Doubts:
     """elsewhere: where the kernels were profiled, if not at the ladder's place."""
     cells = data.dicts("cells")
-    coarse = ladder.coarse if ladder else None
     climbed = climbing.facts(data)
     standing = [row for row in method.beside_others(data) if row["standing"] == "slower"]
     slower = first_of(row for row in standing if value_of(row["cards"]) > 1)
@@ -70,7 +69,7 @@ def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Doubts
         "missing": found.missing,
         "older": found.older,
         "loose": loosest,
-        "coarse": coarse and ladder and ladder.top is coarse,
+        "coarse": ladder and ladder.top_is_coarse,
         "card": slower,
         "together": found.at_once,
         "hosts": None if loosest else found.hosts,

@@ -186,6 +186,11 @@ class Ladder:
         """The first rung that rounds more than 16 bits do: it computes something else."""
         return first_of(rung for rung in self.rungs if not rung.is_rounding and rung.difference)
 
+    @property
+    def top_is_coarse(self) -> bool:
+        """Whether the fastest rung has that one's format."""
+        return self.coarse is not None and self.top.precision == self.coarse.precision
+
     def rung(self, kind: str) -> Rung | None:
         """The rung or aside that makes this change and ran."""
         ran = (*self.rungs, *self.asides)

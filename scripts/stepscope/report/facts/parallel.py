@@ -211,7 +211,8 @@ def _predictions(own: Measured) -> list[Row]:
 
 
 def _strong(own: Measured, best: Row) -> Row:
-    rows = own.rows("parallel_predicted", variant=best.get("name"))
+    known = own.rows("parallel_predicted", variant=best.get("name"))
+    rows = [row for row in known if row["devices"] <= own.place.batch]  # a sequence each, at least
     row = max(rows, key=lambda each: each["devices"], default={})
     times = exact(over(own.step("time", ALONE), number(row, "strong", "s")))
     return {"devices": number(row, "devices", "count"), "times": times}
