@@ -12,6 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 MOST_RESIDUAL = 0.01
@@ -131,9 +133,7 @@ def plant_uneven() -> None:
 
 def show(rows: list[dict]) -> bool:
     """Print the parts and the residual; whether one is too large."""
-    import time_parallel
-
-    time_parallel.show({"ranks": rows})
+    print(pd.DataFrame(rows).to_string(index=False, float_format="{:.4g}".format))
     worst = max(rows, key=lambda row: abs(row["residual"]) / row["clock"])
     share = abs(worst["residual"]) / worst["clock"]
     print(f"largest residual: {share:.2%} of the step ({worst['variant']}, rank {worst['rank']})\n")
