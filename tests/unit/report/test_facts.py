@@ -23,7 +23,7 @@ from stepscope.report.facts import (
 )
 from stepscope.report.facts import machines as side_by_side
 from stepscope.report.facts.ladders import ladders
-from stepscope.report.facts.machine import machine
+from stepscope.report.facts.machine import Place, machine
 from stepscope.report.facts.profile import plain_at, profiled, subject, top_at
 from stepscope.report.kit.data import Data, machines
 from stepscope.report.kit.quantity import Quantity
@@ -345,6 +345,26 @@ def test_warm_up(gpu):
     assert found.parts[0]["part"] == "launches, module loading" and found.cold_first.value == near(
         1.5
     )
+
+
+def test_warm_up_is_enough_from_where_on_each_mean_is_close(gpu):
+    """Means over a steady step of 1 s after 0, 1, 2, 5 steps: of few the last is of the steady steps
+    themselves, and alone says nothing."""
+
+    where = Place(data=gpu, size="big", context=128, batch=4, precision="fp32")
+
+    def enough(*means):
+        rows = [
+            {"cell": "c", "skipped": skipped, "mean": mean, "steady": 1.0, "first": 2.0, "std": 0.1}
+            for skipped, mean in zip((0, 1, 2, 5), means, strict=False)
+        ]
+        found = warmup._means(where, rows)["enough"]
+        return found and found.value
+
+    assert enough(1.8, 1.04, 0.96, 1.0) == 1
+    assert enough(1.02, 1.2, 1.0, 1.0) == 2  # near by chance before
+    assert enough(1.5, 1.3, 1.0) is None
+    assert enough(1.8, 1.04, 1.0) == 1
 
 
 def test_published_figures_in_doubt_are_not_compared(gpu):
