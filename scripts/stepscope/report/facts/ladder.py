@@ -8,7 +8,7 @@ from stepscope.report.facts import learning, profile
 from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Chapter, arithmetic
 from stepscope.report.facts.rungs import Rung, alone_gain
-from stepscope.report.kit.data import Data, Row, number, of_series
+from stepscope.report.kit.data import Data, Row, number
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
@@ -172,8 +172,9 @@ class LadderFacts(Chapter):
 
     @cached_property
     def highest_clock(self) -> Maybe:
-        """Of all cells."""
-        known = map(of_series, self.data.series(quantity="sm_clock"))
+        """Of the medians of all cells."""
+        cells = self.data.dicts("cells")
+        known = (number(row, "sm_clock_median_mhz", "MHz") for row in cells)
         return max(known, key=value_of, default=None)
 
     @cached_property

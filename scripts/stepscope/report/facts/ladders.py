@@ -119,10 +119,10 @@ class Ladder:
     def _is_loss(self, rung: Rung) -> bool:
         return "slower" in (rung.verdict, self.is_starved and rung.gpu_verdict)
 
-    @property
-    def open(self) -> list[Rung]:
-        """Those that are neither faster nor slower."""
-        return [rung for rung in self.without_gain if not self._is_loss(rung)]
+    def open(self, side: str) -> list[Rung]:
+        """Those that are neither faster nor slower, by which side they lie on."""
+        rest = [rung for rung in self.without_gain if not self._is_loss(rung)]
+        return [rung for rung in rest if rung.side == side]
 
     @property
     def unjudged(self) -> list[Rung]:
@@ -190,6 +190,11 @@ class Ladder:
     def top_is_coarse(self) -> bool:
         """Whether the fastest rung has that one's format."""
         return self.coarse is not None and self.top.precision == self.coarse.precision
+
+    @property
+    def top_but_coarse(self) -> Rung:
+        """The fastest of those that round as 16 bits do."""
+        return _fastest([rung for rung in self.rungs if rung.is_rounding])
 
     def rung(self, kind: str) -> Rung | None:
         """The rung or aside that makes this change and ran."""

@@ -69,7 +69,7 @@ class PageOne(Chapter):
     @cached_property
     def limit(self) -> str:
         """`launches`; else `arithmetic` or `other` (neither), by its share of the step."""
-        if self.plain and self.plain.limits == "launches":
+        if self.plain and self.plain.limited == "launches":
             return "launches"
         if self.arithmetic_share is None:
             return ""

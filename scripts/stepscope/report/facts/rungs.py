@@ -5,7 +5,7 @@ from functools import cached_property
 
 from stepscope.formulas.traffic import OPTIMIZER_BYTES
 from stepscope.model.formats import PRECISIONS
-from stepscope.report.facts.machine import Place, arithmetic
+from stepscope.report.facts.machine import Place, arithmetic, limited
 from stepscope.report.facts.variants import Change
 from stepscope.report.kit.data import Row, of_ratio, of_series
 from stepscope.report.kit.named import frozen, made_of
@@ -139,6 +139,11 @@ class Rung(Change):
         return self.data.rungs.get(self.after)
 
     @property
+    def start(self) -> "Rung":
+        """The ladder's first one."""
+        return self.data.rungs[self.data.first]
+
+    @property
     def seconds(self) -> float:
         """The step of a rung that ran."""
         assert self.step is not None, f"{self.variant} did not run"
@@ -148,6 +153,8 @@ class Rung(Change):
     def limits(self) -> str:
         """What limits the step: `gpu`, `launches`, or not known."""
         return self.data.row(self.variant, "time", "step", "step").get("limits", "")
+
+    limited = made_of(limited, "limits", "step", "gpu")  # the same, as pages say it
 
     @cached_property
     def won(self) -> Maybe:
@@ -231,6 +238,21 @@ class Rung(Change):
     def has_verdict(self) -> bool:
         """Whether the gain has an interval; without one nothing is judged."""
         return self.gain is not None and self.gain.has_interval
+
+    @property
+    def side(self) -> str:
+        """The verdict; of an unclear one `faster` or `slower` where its whole interval is. Where
+        launches limit the rung before, without the host."""
+        before = self.before
+        is_starved = before is not None and before.limits == "launches" and self.gpu_gain
+        gain = self.gpu_gain if is_starved else self.gain
+        verdict = self.gpu_verdict if is_starved else self.verdict
+        if verdict != "unclear" or gain is None or gain.ends is None:
+            return verdict
+        low, high = gain.ends
+        if low > 1:
+            return "faster"
+        return "slower" if high < 1 else verdict
 
     @cached_property
     def optimizer(self) -> Maybe:

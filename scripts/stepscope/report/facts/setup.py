@@ -8,7 +8,7 @@ from stepscope.report.facts.machine import STATE_BYTES, Chapter, Place, largest,
 from stepscope.report.facts.profile import subject
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import frozen, made_of
-from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, scaled
+from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, scaled, value_of
 
 AXES = ("size", "context", "batch", "precision")
 FLOP_A_PARAMETER = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020)
@@ -47,7 +47,6 @@ def facts(data: Data) -> Setup | None:
     first = {row["size"]: row for row in reversed(rows)}
     by_size = sorted(first.values(), key=lambda row: row["parameters"])
     models = [shown(row, parameters="parameters") for row in by_size]
-    ours = [row for row in models if not row["reference"]]
     timed = data.series(study="timing", quantity="time")
     combined = {tuple(row[name] for name in AXES) for row in timed}
     values = [set(each) for each in zip(*combined, strict=True)]
@@ -56,7 +55,7 @@ def facts(data: Data) -> Setup | None:
     return Setup(
         data=data,
         place=where,
-        sizes=[row | {"state": scaled(row["parameters"], STATE_BYTES, "B")} for row in ours],
+        sizes=_sizes([row for row in models if not row["reference"]]),
         own=[row for row in models if row["reference"]],
         tokens=count(tokens),
         six=scaled(where.parameters, FLOP_A_PARAMETER * tokens, "FLOP"),
@@ -65,6 +64,22 @@ def facts(data: Data) -> Setup | None:
         precisions=", ".join(dict.fromkeys(each.number_type for each in steps)) or None,
         is_partial=len(combined) < math.prod(map(len, values)),
     )
+
+
+def _sizes(rows: list[Row]) -> list[Row]:
+    """With the bytes of their state; with heads of keys and values where a size has fewer."""
+    has_fewer = any(value_of(row["key_value_heads"]) for row in rows)
+    return [
+        row
+        | {"state": scaled(row["parameters"], STATE_BYTES, "B")}
+        | {"key_value_heads": _heads(row) if has_fewer else None}
+        for row in rows
+    ]
+
+
+def _heads(row: Row) -> Maybe:
+    """Of keys and values: 0 is as many as heads."""
+    return row["key_value_heads"] if value_of(row["key_value_heads"]) else row["num_heads"]
 
 
 def _values(rows: list[Row], column: str) -> str | None:
