@@ -91,11 +91,12 @@ def trained(spec: dict, lessons: Tensor, exam: Tensor) -> dict:
     """Of a variant its `curve` ((steps, mean training loss)), its `held_out` loss, and that of the
     `frequencies` alone; None for what is no finite number. Raises models.Unsupported."""
     work = workload(spec)
+    work.renew_optimizer(lr=spec["learning_rate"])
     is_scaled = spec.get("scaled", False)
     if is_scaled and not isinstance(work.optimizer, torch.optim.Optimizer):
         raise models.Unsupported("PyTorch scales the loss for its own optimizers alone")
     scaler = torch.amp.GradScaler(spec["device"], enabled=is_scaled)
-    losses = torch.empty(len(lessons))
+    losses = torch.empty(len(lessons), device=lessons.device)  # so that no step waits for it
     for step, batch in enumerate(lessons):
         work.clear_gradients()
         scaler.scale(forward(work, batch)).backward()

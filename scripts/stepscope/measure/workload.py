@@ -99,9 +99,10 @@ class Workload:
         turn."""
         precision.configure(self.spec["precision"])
 
-    def renew_optimizer(self) -> None:
+    def renew_optimizer(self, **settings: float) -> None:
         """An optimizer without state: that of the one before is let go of."""
-        self.optimizer = load("optimizer", option(self.spec, "optimizer")).make(self.parameters)
+        make = load("optimizer", option(self.spec, "optimizer")).make
+        self.optimizer = make(self.parameters, **settings)
 
     @property
     def optimizers(self) -> list[torch.optim.Optimizer]:
