@@ -42,7 +42,7 @@ def main() -> None:
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
     of_model = [key for key in flags.MODEL if not key.startswith(("model", "step"))]
-    keys = (*of_model, *PLAIN_STEP, "variants", "processes", "steps")
+    keys = (*of_model, *PLAIN_STEP, "variants", "processes", "steps", "learning_rate")
     spec, settings, error = flags.read(
         __doc__, words, studies.LEARNING, keys, vocab_size=BYTES, processes=2, steps=100
     )

@@ -216,6 +216,7 @@ FLAGS = {
     "nsys_cuda_graph_trace": _neutral("CUDA graphs", "node", ["node", "graph"]),
     "processes": Flag("fresh processes, one after the other", positive, 3),
     "warmup": Flag("steps before the measured ones", not_negative, 2),
+    "learning_rate": Flag("of the optimizer", duration, 1e-3),
     "steps": Flag("fewest measured steps of a series", positive, 3),
     "max_steps": Flag("most measured steps of a series", positive, 20),
     "max_seconds": Flag("seconds after which a series ends that has --steps", duration, 0.5),

@@ -54,7 +54,8 @@ def learning_cells(target: Target) -> list[Cell]:
     """
     sizes_alone = replace(target, config=target.config | {"models": {}})
     settings = {"vocab_size": BYTES, "variants": learners(target.settings)}
-    return training_cells(sizes_alone, settings | of_device(target, "processes", "steps"))
+    settings |= of_device(target, "processes", "steps", "learning_rate")
+    return training_cells(sizes_alone, settings)
 
 
 def learners(settings: dict) -> list[dict]:

@@ -45,6 +45,7 @@ def _variants(cell: MeasuredCell) -> Iterator[dict]:
             "own_precision": variant.get("precision", cell.spec["precision"]),
             "is_scaled": variant.get("scaled", False),
             "steps": cell.spec["steps"],
+            "learning_rate": cell.spec.get("learning_rate"),  # records of before do not say it
             "status": status,
             "reason": reason,
         }

@@ -731,6 +731,7 @@ _ALL = (
         counts(rank="in its cell, from 0", steps="of training"),
         texts(own_precision=("trained in", "of matrix products")),
         flags(is_scaled=("loss scaled", "by torch.amp.GradScaler")),
+        numbers("1", learning_rate="of the optimizer"),
         texts(status="`ok`, `oom` or `unsupported`", reason="why it is not `ok`"),
         centre("1", held_out=("held-out loss", "nats a byte, after training")),
         numbers(

@@ -12,6 +12,7 @@ from stepscope.measure.found import Found
 
 SPEC = TINY | {"study": "learning", "d_model": 16, "d_ff": 32, "num_layers": 1}
 SPEC |= {"vocab_size": 256, "context": 8, "batch": 4, "optimizer": "fused", "steps": 6}
+SPEC["learning_rate"] = 0.002
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def test_training_is_that_of_torch():
     lessons, exam = learning.batches(SPEC, 1)
     seen = learning.trained(SPEC, lessons, exam)
     model = models.load(SPEC)
-    optimizer = torch.optim.AdamW(model.module.parameters())
+    optimizer = torch.optim.AdamW(model.module.parameters(), lr=0.002)
     losses = []
     for batch in lessons.long():
         logits = model.module(batch[:, :-1])
