@@ -106,9 +106,9 @@ def test_what_was_not_judged_faster_is_told_by_where_its_interval_lies(gpu):
     def side(low, high, verdict="unclear"):
         told = {"low": low, "high": high, "verdict": verdict}
         rows = [row | told if row["b"] == name else row for row in own.comparisons]
-        return replace(own, comparisons=rows).rungs[name].side
+        return replace(own, comparisons=rows).rungs[name].said
 
-    assert side(0.952, 0.986) == "slower" and side(1.01, 1.03) == "faster"
+    assert side(0.952, 0.986) == "leans slower" and side(1.01, 1.03) == "leans faster"
     assert side(0.993, 1.007) == "unclear" and side(1.001, 1.009, "same") == "same"
     assert side(0.952, 0.986, "faster") == "faster"
 
@@ -123,7 +123,7 @@ def test_one_slow_process_is_not_said_to_make_launches_limit():
 
 
 def test_the_fastest_row_without_a_coarse_format_need_not_be_the_one_before_it(gpu):
-    """Fused becomes fp8, which rounds more than 16 bits do, and graphs slower than block, 0.32 s."""
+    """Fused becomes fp8, which rounds more than 16 bits do; graphs slower than block (0.32 s)."""
     own = ladders(gpu)[0]
     last, before = own.rung("fused").variant, own.rung("graphs").variant
     changes = own.data.changes | {last: replace(own.data.changes[last], precision="fp8")}

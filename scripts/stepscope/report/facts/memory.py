@@ -22,9 +22,6 @@ from stepscope.report.kit.quantity import (
 
 EARLY = 0.25  # of all gradients: while fewer are there, backward is near its beginning
 NUMBER = 4  # bytes of a weight, gradient or moment
-
-
-FORMED = "all but workspace"
 HOLDS_WITHIN = 0.01  # a prediction that is off by less holds
 
 
@@ -152,7 +149,9 @@ def facts(data: Data) -> Memory | None:
         phase=_phase(data, cell),
         categories=categories,
         all=_whole("all", predicted, asked) if categories else None,
-        formed=_whole(FORMED, formed, recorded) if 0 < len(own) < len(categories) else None,
+        formed=_whole("all but workspace", formed, recorded)
+        if 0 < len(own) < len(categories)
+        else None,
         gradients=scaled(where.parameters, NUMBER, "B"),
         largest=shown(most) if most else {},
         growth=[_growth(where, each) for each in contexts] if len(contexts) > 1 else [],

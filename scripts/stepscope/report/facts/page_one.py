@@ -163,11 +163,6 @@ class PageOne(Chapter):
         return is_limited and "graphs" not in kinds
 
     @cached_property
-    def alone_gain(self) -> Maybe:
-        """The top rung's gain by the GPU's work alone, where the clock's is loose."""
-        return self.ladder.alone_over_plain if self.ladder and self.doubts.loosest else None
-
-    @cached_property
     def versions(self) -> list[Name]:
         """Of what the cells ran with."""
         return method.versions(self.data.dicts("cells"))

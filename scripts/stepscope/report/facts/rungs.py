@@ -8,7 +8,7 @@ from stepscope.model.formats import PRECISIONS
 from stepscope.report.facts.machine import Place, arithmetic, limited
 from stepscope.report.facts.variants import Change
 from stepscope.report.kit.data import Row, of_ratio, of_series
-from stepscope.report.kit.named import frozen, made_of
+from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -139,11 +139,6 @@ class Rung(Change):
         return self.data.rungs.get(self.after)
 
     @property
-    def start(self) -> "Rung":
-        """The ladder's first one."""
-        return self.data.rungs[self.data.first]
-
-    @property
     def seconds(self) -> float:
         """The step of a rung that ran."""
         assert self.step is not None, f"{self.variant} did not run"
@@ -212,12 +207,15 @@ class Rung(Change):
         return positive(saved.get(self.takes_away))
 
     @property
-    def is_held_alone(self) -> bool:
-        """Whether launches hide what it wins, so that the prediction is one of the step without the
-        host."""
+    def is_hidden(self) -> bool:
+        """Whether launches hide what it wins by the clock."""
         before = self.before
-        is_hidden = before is not None and before.limits == "launches" and before.gpu is not None
-        return is_hidden and self.takes_away in ("arithmetic", "scores")
+        return before is not None and before.limits == "launches" and before.gpu is not None
+
+    @property
+    def is_held_alone(self) -> bool:
+        """Whether the prediction is therefore one of the step without the host."""
+        return self.is_hidden and self.takes_away in ("arithmetic", "scores")
 
     @property
     def predicted_alone(self) -> Maybe:
@@ -240,19 +238,18 @@ class Rung(Change):
         return self.gain is not None and self.gain.has_interval
 
     @property
-    def side(self) -> str:
-        """The verdict; of an unclear one `faster` or `slower` where its whole interval is. Where
-        launches limit the rung before, without the host."""
-        before = self.before
-        is_starved = before is not None and before.limits == "launches" and self.gpu_gain
-        gain = self.gpu_gain if is_starved else self.gain
-        verdict = self.gpu_verdict if is_starved else self.verdict
+    def said(self) -> str:
+        """The verdict, without the host where launches limit the rung before; of an unclear one
+        `leans faster` or `leans slower` where its whole interval lies on that side of 1."""
+        is_alone = self.is_hidden and self.gpu_gain
+        gain, verdict = self.gain, self.verdict
+        if is_alone:
+            gain, verdict = self.gpu_gain, self.gpu_verdict
         if verdict != "unclear" or gain is None or gain.ends is None:
             return verdict
         low, high = gain.ends
-        if low > 1:
-            return "faster"
-        return "slower" if high < 1 else verdict
+        leaning = {"leans faster": low > 1, "leans slower": high < 1}
+        return first_of(word for word, is_so in leaning.items() if is_so) or verdict
 
     @cached_property
     def optimizer(self) -> Maybe:

@@ -8,7 +8,7 @@ from stepscope.report.facts.machine import STATE_BYTES, Chapter, Place, largest,
 from stepscope.report.facts.profile import subject
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import frozen, made_of
-from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, scaled, value_of
+from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, positive, scaled
 
 AXES = ("size", "context", "batch", "precision")
 FLOP_A_PARAMETER = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020)
@@ -68,18 +68,13 @@ def facts(data: Data) -> Setup | None:
 
 def _sizes(rows: list[Row]) -> list[Row]:
     """With the bytes of their state; with heads of keys and values where a size has fewer."""
-    has_fewer = any(value_of(row["key_value_heads"]) for row in rows)
-    return [
-        row
-        | {"state": scaled(row["parameters"], STATE_BYTES, "B")}
-        | {"key_value_heads": _heads(row) if has_fewer else None}
-        for row in rows
-    ]
-
-
-def _heads(row: Row) -> Maybe:
-    """Of keys and values: 0 is as many as heads."""
-    return row["key_value_heads"] if value_of(row["key_value_heads"]) else row["num_heads"]
+    is_grouped = any(positive(row["key_value_heads"]) for row in rows)
+    sizes = []
+    for row in rows:
+        state = scaled(row["parameters"], STATE_BYTES, "B")
+        heads = positive(row["key_value_heads"]) or row["num_heads"]  # 0: as many as heads
+        sizes.append(row | {"state": state, "key_value_heads": heads if is_grouped else None})
+    return sizes
 
 
 def _values(rows: list[Row], column: str) -> str | None:
