@@ -42,10 +42,10 @@ class Kernels(Chapter):
     in both precisions; casts_added: copies that the place's precision adds. rate: what the step's
     products reach. softmax: of the first profile that links kernels of backward to modules: its
     range, with its place. sizes: the plain profiled steps in one precision at the context of which
-    there are most, the smallest size first, on a GPU; starved, fed: those of which the GPU is busy least and most. limited: the plain
-    timed steps in bf16 that launches limit and whose GPU time is known, the smallest size first;
-    worst: the one whose clock surely exceeds the GPU's own time most. top: the kernels that take
-    most, with the mean of a call.
+    there are most, the smallest size first, on a GPU; starved, fed: those of which the GPU is busy
+    least and most. limited: the plain timed steps in bf16 that launches limit and whose GPU time is
+    known, the smallest size first; worst: the one whose clock surely exceeds the GPU's own time
+    most. top: the kernels that take most, with the mean of a call.
     """
 
     own: Profiled

@@ -134,6 +134,7 @@ def facts(data: Data) -> Memory | None:
     predicted = _peak(where, "peak_predicted")
     formed = plus(*(each.predicted for each in own))
     recorded = plus(*(each.measured for each in own))
+    has_both = 0 < len(own) < len(categories)
     activations = data.dicts("memory_largest", cell=cell, category="activations")
     most = max(activations, key=lambda row: row["bytes"], default=None)
     contexts = sorted({row["context"] for row in _peaks(data, size=where.size)})
