@@ -150,9 +150,7 @@ def facts(data: Data) -> Memory | None:
         phase=_phase(data, cell),
         categories=categories,
         all=_whole("all", predicted, asked) if categories else None,
-        formed=_whole("all but workspace", formed, recorded)
-        if 0 < len(own) < len(categories)
-        else None,
+        formed=_whole("all but workspace", formed, recorded) if has_both else None,
         gradients=scaled(where.parameters, NUMBER, "B"),
         largest=shown(most) if most else {},
         growth=[_growth(where, each) for each in contexts] if len(contexts) > 1 else [],
