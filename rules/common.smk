@@ -19,7 +19,7 @@ from stepscope.files import write_whole
 from stepscope.machine import identity
 
 refused = unusable(str(PROJECT)) or unusable(sys.executable)
-if refused := refused or unready(Path.cwd(), sys.argv[1:]):
+if refused := refused or unready(Path.cwd()):
     sys.exit(refused)
 CONDA = "conda" in map(str, workflow.deployment_settings.deployment_method)
 WRONG = Complaints()

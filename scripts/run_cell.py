@@ -113,7 +113,8 @@ def take(kept: Path, out: Path) -> None:
     """Put what was measured into the cell's folder, the record last; as links, so that both hold
     it."""
     out.mkdir(parents=True, exist_ok=True)
-    for path in sorted(kept.iterdir(), key=lambda path: (path.name == "record.json", path.name)):
+    finished = kept.glob("[!.]*")  # not what a killed program of another user's may have left
+    for path in sorted(finished, key=lambda path: (path.name == "record.json", path.name)):
         place = out / path.name
         shutil.rmtree(place, ignore_errors=True)
         if path.is_dir():

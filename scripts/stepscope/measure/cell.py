@@ -247,17 +247,21 @@ def _growing(out: Path | None) -> Iterator[Path]:
     Ends the program with one line if nothing can be written there, then or later.
     """
     with files.or_one_line(out):
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            for left in out.glob(".growing.*"):
-                shutil.rmtree(left, ignore_errors=True)
-        try:
-            with tempfile.TemporaryDirectory(dir=out, prefix=".growing.") as folder:
+        if out is None:
+            with tempfile.TemporaryDirectory() as folder:
                 yield Path(folder)
+            return
+        # with the rights of all that is made: another user of the group may have to remove it
+        out.mkdir(parents=True, exist_ok=True)
+        growing = out / ".growing"
+        shutil.rmtree(growing, ignore_errors=True)
+        growing.mkdir()
+        try:
+            yield growing
         finally:
-            if out is not None:
-                with contextlib.suppress(OSError):  # what holds results is not empty
-                    out.rmdir()
+            shutil.rmtree(growing, ignore_errors=True)
+            with contextlib.suppress(OSError):  # what holds results is not empty
+                out.rmdir()
 
 
 def _keep(folder: Path, place: Path) -> None:

@@ -89,6 +89,17 @@ def test_a_lock_that_another_user_made_can_be_taken(monkeypatch):
         assert (lock_folder() / "cpu.lock").read_text() == str(os.getpid())
 
 
+@pytest.mark.parametrize("take", [lambda: hold("cpu").__enter__(), lambda: take_free_gpu(["cpu"])])
+def test_a_lock_that_another_user_shares_with_nobody_is_one_line(take, monkeypatch):
+    def denied(path, *_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "open", denied)
+    said = rf"error: cannot lock {lock_folder()}/cpu\.\w+: Permission denied; set STEPSCOPE_LOCKS "
+    with pytest.raises(SystemExit, match=said):
+        take()
+
+
 @pytest.mark.parametrize("given, expected", [("/x/y", "/x/y"), (None, "/tmp/stepscope-locks")])
 def test_the_folder_of_the_locks(given, expected, monkeypatch):
     monkeypatch.delenv("STEPSCOPE_LOCKS")
