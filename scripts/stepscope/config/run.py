@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TextIO
 
 from stepscope.files import is_full
-from stepscope.machine.locks import REMEDY, lock_folder
 from stepscope.yaml_files import unreadable_of
 
 # What was measured, until Snakemake has noted it as finished: it removes the outputs of a job that
@@ -53,17 +52,6 @@ def forget(records: Iterable[str]) -> None:
             while folder != KEPT:
                 folder = folder.parent
                 folder.rmdir()
-
-
-def unlockable() -> str | None:
-    """None if programs can lock their GPU or CPU on this machine, for which there is then a folder
-    for all its users; else one line that says why not."""
-    folder = lock_folder()
-    refused = unwritable(folder, REMEDY)
-    if not refused:
-        with contextlib.suppress(PermissionError):  # another user made it, with these rights
-            folder.chmod(0o1777)
-    return refused
 
 
 def measuring(words: list[str]) -> list[str]:
@@ -237,16 +225,17 @@ def full_disk(folder: Path) -> str | None:
     return FULL.format(full) if full else None
 
 
-def unwritable(
-    folder: Path, remedy: str = "make it writable, or choose another --directory"
-) -> str | None:
+def unwritable(folder: Path) -> str | None:
     """None if files can be made in a folder, which is made if it is not there; else one line that
     says why not."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        return f"cannot write in {folder.resolve()}: {error.strerror}; {remedy}"
+        return (
+            f"cannot write in {folder.resolve()}: {error.strerror}; make it writable, or choose"
+            " another --directory"
+        )
     return None
 
 

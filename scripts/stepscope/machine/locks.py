@@ -18,12 +18,21 @@ from typing import TextIO
 HELD = "STEPSCOPE_HELD"  # environment variable: the device that this program's parent holds for it
 _KEPT: list[TextIO] = []  # of this process until its end: held while they are open
 AGAIN = 0.2  # seconds between two looks for a free GPU
-REMEDY = "set STEPSCOPE_LOCKS to a folder that all who measure here may write to"
 
 
 def lock_folder() -> Path:
     """Folder of the locks, the same for all users of the machine; STEPSCOPE_LOCKS names another."""
     return Path(os.environ.get("STEPSCOPE_LOCKS", "/tmp/stepscope-locks"))
+
+
+def unlockable() -> str | None:
+    """None if programs can lock their GPU or CPU on this machine; else one line that says why
+    not."""
+    try:
+        _open("cpu.lock").close()
+    except SystemExit as error:
+        return str(error)
+    return None
 
 
 @contextlib.contextmanager
@@ -93,7 +102,10 @@ def _open(name: str) -> TextIO:
             folder.chmod(0o1777)
         return _of_all(folder / name)
     except OSError as error:
-        sys.exit(f"error: cannot lock {folder / name}: {error.strerror}; {REMEDY}")
+        sys.exit(
+            f"error: cannot lock {folder / name}: {error.strerror}; set STEPSCOPE_LOCKS to a folder"
+            " that all who measure here may write to"
+        )
 
 
 def _of_all(path: Path) -> TextIO:

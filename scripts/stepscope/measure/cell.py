@@ -189,7 +189,9 @@ class Measurement(contextlib.AbstractContextManager):
         if self._settings.out is None:
             return
         if self._files:
-            _keep(self.folder, self._settings.out / self._files)
+            place = self._settings.out / self._files
+            shutil.rmtree(place, ignore_errors=True)
+            self.folder.rename(place)
         seen = self._seen or [self._sight()]
         origin = seen[0]["origin"] | provenance.times()
         origin["versions"] |= self._versions | (versions or {})
@@ -262,9 +264,3 @@ def _growing(out: Path | None) -> Iterator[Path]:
             shutil.rmtree(growing, ignore_errors=True)
             with contextlib.suppress(OSError):  # what holds results is not empty
                 out.rmdir()
-
-
-def _keep(folder: Path, place: Path) -> None:
-    """Rename the files to their place, whole; what was there before is replaced."""
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(folder, place, copy_function=os.rename)

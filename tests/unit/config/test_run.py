@@ -7,14 +7,13 @@ import json
 import logging
 import os
 import signal
-import stat
 import threading
 from pathlib import Path
 
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 from stepscope.config import run
-from stepscope.config.run import OneLineAJob, measuring, unlockable, unusable
+from stepscope.config.run import OneLineAJob, measuring, unusable
 from stepscope.machine.locks import lock_run
 
 TAKE = "from stepscope.machine.locks import *; print(lock_run(Path(sys.argv[1])), flush=True)"
@@ -97,13 +96,6 @@ def test_a_file_system_without_locks_is_noted_and_the_run_goes_on(tmp_path, monk
         "cannot be locked (Operation not supported); start one run at a time"
         in capsys.readouterr().err
     )
-
-
-def test_the_place_for_locks_is_there_for_all_users_before_any_lock(tmp_path, monkeypatch):
-    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "new/locks"))
-    assert unlockable() is None
-    assert stat.S_IMODE((tmp_path / "new/locks").stat().st_mode) == 0o1777
-    assert list((tmp_path / "new/locks").iterdir()) == []
 
 
 @pytest.mark.parametrize(
