@@ -231,11 +231,8 @@ def unwritable(folder: Path) -> str | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        return (
-            f"cannot write in {folder.resolve()}: {error.strerror}; make it writable, or choose"
-            " another --directory"
-        )
+    except OSError:
+        return closed(folder.resolve())
     return None
 
 

@@ -135,8 +135,9 @@ def lock_run(path: Path = Path(".snakemake/stepscope.lock")) -> str | None:
                 " ends, or end it"
             )
     except OSError as error:
-        why = f"note: {Path.cwd()} cannot be locked ({error.strerror})"
-        _say(f"{why}; start one run at a time in it")
+        _say(
+            f"note: {Path.cwd()} cannot be locked ({error.strerror}); start one run at a time in it"
+        )
     _sign(file)
     _KEPT.append(file)
     return None

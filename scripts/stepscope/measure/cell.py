@@ -54,7 +54,6 @@ class Measurement(contextlib.AbstractContextManager):
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
         code = Sources().digest(program, modules_of(spec), measured=True)
-        packages: tuple[str, ...] = ()
         try:
             packages = (*packages_of(spec), *own_models.packages_of(spec))
             self._code = own_models.with_files(code, spec)
