@@ -154,6 +154,12 @@ def templates():
     return sorted(map(os.path.relpath, found))
 
 
+def data_of_results():
+    """Data sheets and cards that `aggregate` sets results beside."""
+    files = (PROJECT / "scripts/stepscope/results").glob("*.csv")
+    return sorted(map(os.path.relpath, files))
+
+
 def compared_with(wildcards):
     """The results folder that `compare` sets ours beside; ends the run where the configuration
     names none."""
