@@ -166,8 +166,7 @@ def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFra
     """(cells in the plan's order, their samples, refused cells: why); what is refused counts as
     missing.
 
-    The samples are records.prepared(), with `cell` beside their own columns; they are those of the
-    studies whose samples become series. Raises PlanError.
+    The samples are records.parsed(), of the studies whose samples become series. Raises PlanError.
     """
     found, contents, refused = [], {}, {}
     for cell in _planned(plan_path, results):
@@ -185,7 +184,6 @@ def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFra
     samples, damaged = records.parsed(contents)
     refused |= damaged
     found, samples = without(found, samples, refused)
-    samples = records.prepared(samples)
     too_few = _too_few([cell for cell in found if cell.name in contents], samples)
     return *without(found, samples, too_few), refused | too_few
 
