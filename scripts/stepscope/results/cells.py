@@ -2,7 +2,7 @@
 it comes from."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -183,9 +183,9 @@ def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFra
         found.append(cell)
     samples, damaged = records.parsed(contents)
     refused |= damaged
-    found, samples = without(found, samples, refused)
-    too_few = _too_few([cell for cell in found if cell.name in contents], samples)
-    return *without(found, samples, too_few), refused | too_few
+    sampled = contents.keys() - refused
+    refused |= _too_few([cell for cell in found if cell.name in sampled], samples)
+    return *without(found, samples, refused), refused
 
 
 def without(
@@ -201,23 +201,20 @@ def without(
 
 
 def _too_few(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]:
-    """Cells that lack processes or steps which their spec asks for, where all is ok: why."""
+    """Cells that lack processes or steps which their spec asks for, of what is ok: why."""
     sizes = samples[~samples["warmup"]].groupby(["cell", "variant", "process"]).size()
-    by = sizes.groupby(["cell", "variant"])
-    counts = by.agg(processes="size", least="min", whole="sum").reset_index()
-    by_name = {cell.name: cell for cell in cells if cell.status()[0] == "ok"}
-    rows = pd.Series([*by_name], dtype="str", name="cell").to_frame().merge(counts, how="left")
+    counts = sizes.groupby(["cell", "variant"]).agg(["size", "min", "sum"]).T.to_dict("list")
     found = {}
-    for row in rows.fillna({"variant": "no variant"}).fillna(0).to_dict("records"):
-        cell, variant, own = by_name[row["cell"]], row["variant"], row["processes"]
+    for cell in cells:
         processes, steps = cell.spec.get("processes", 1), cell.spec.get("steps", 1)
         if cell.place["study"] == "ceilings":  # a sustained series lasts its seconds
             steps = 1
-        is_ok = cell.statuses().get(variant, ("ok",))[0] == "ok"
-        if is_ok and (own != processes or row["least"] < steps):
-            said = f"{variant} has {row['whole']:.0f} samples of {own:.0f} processes"
-            asked = f"the spec asks for {processes} processes of {steps} steps or more"
-            found[cell.name] = f"samples.csv is damaged: {said}, {asked}"
+        for variant, (status, _) in cell.statuses().items():
+            own, least, whole = counts.get((cell.name, variant), (0, 0, 0))
+            if status == "ok" and (own != processes or least < steps):
+                said = f"{variant} has {whole} samples of {own} processes"
+                asked = f"the spec asks for {processes} processes of {steps} steps or more"
+                found[cell.name] = f"samples.csv is damaged: {said}, {asked}"
     return found
 
 
@@ -230,9 +227,17 @@ def _planned(path: Path, results: Path) -> list[MeasuredCell]:
         for study in plan["studies"].values():
             for entry in study["cells"]:
                 name = entry["cell"]
-                cell = MeasuredCell(name, entry["spec"], entry["command"], entry["code"])
-                is_foreign = machines.get(cell.place["machine"], {}).get("how") == "there"
-                found.append(replace(cell, folder=results / name, is_foreign=is_foreign))
+                of_machine = machines.get(name.partition("/")[0], {})
+                found.append(
+                    MeasuredCell(
+                        name,
+                        entry["spec"],
+                        entry["command"],
+                        entry["code"],
+                        folder=results / name,
+                        is_foreign=of_machine.get("how") == "there",
+                    )
+                )
         return found
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise PlanError(
@@ -305,23 +310,20 @@ def untaken(cells: list[MeasuredCell], tables: Mapping[str, pd.DataFrame]) -> li
     taken: set[str] = set()
     for name in tables.keys() - set(OF_PLAN):
         taken |= set(tables[name].get("cell", []))
-    measured = [cell for cell in cells if cell.status()[0] == "ok"]
-    seen = {cell.place["study"] for cell in measured if cell.name in taken}
-    studies = dict.fromkeys(cell.place["study"] for cell in measured)
-    return [study for study in studies if study not in seen]
+    measured = {cell.name: cell.place["study"] for cell in cells if cell.status()[0] == "ok"}
+    seen = {study for cell, study in measured.items() if cell in taken}
+    return [study for study in dict.fromkeys(measured.values()) if study not in seen]
 
 
-def mixed(cells: pd.DataFrame) -> list[str]:
+def mixed(cells: pd.DataFrame) -> Iterator[str]:
     """A line for each label whose cells were measured on several GPUs, processors, drivers or
     versions of torch. cells: the table as it is read."""
-    told = cells.melt(["machine", "cell"], ["gpu", "cpu", "driver", "torch"], "name")
-    told = told[told["value"] != ""].drop_duplicates(["machine", "name", "value"])
-    told["said"] = told["value"] + " (" + told["cell"] + ")"
-    several = told[told.duplicated(["machine", "name"], keep=False)]
-    lists = several.groupby(["machine", "name"], sort=False)["said"].agg(", ".join).reset_index()
-    return list(
-        lists["machine"] + ": measured with several of " + lists["name"] + ": " + lists["said"]
-    )
+    for machine, own in cells.groupby("machine", sort=False):
+        for name in ("gpu", "cpu", "driver", "torch"):
+            each = own[own[name] != ""].drop_duplicates(name)
+            if len(each) > 1:
+                said = ", ".join(each[name] + " (" + each["cell"] + ")")
+                yield f"{machine}: measured with several of {name}: {said}"
 
 
 def mapped(
