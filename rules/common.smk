@@ -155,9 +155,9 @@ def templates():
 
 
 def data_of_results():
-    """Data sheets and cards that `aggregate` sets results beside."""
-    files = (PROJECT / "scripts/stepscope/results").glob("*.csv")
-    return sorted(map(os.path.relpath, files))
+    """Schemas, data sheets and cards that `aggregate` reads."""
+    files = (PROJECT / "scripts/stepscope/results").iterdir()
+    return sorted(os.path.relpath(path) for path in files if path.suffix in (".csv", ".json"))
 
 
 def compared_with(wildcards):

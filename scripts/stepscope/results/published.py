@@ -2,10 +2,12 @@
 cell is there."""
 
 import csv
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 
+import fastjsonschema
 import numpy as np
 import pandas as pd
 
@@ -14,7 +16,7 @@ from stepscope.config.model_cells import SHAPE
 from stepscope.formulas.flops import model_flops
 from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
-from stepscope.results import alone, data_sheets, ours
+from stepscope.results import alone, data_sheets, ours, records
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import where
 
@@ -36,59 +38,23 @@ EFFECTS = {
     "change by TF32": ({}, {"precision": "fp32"}),
 }
 CHANGES = ("change by TF32",)  # of which 0 is no change
-REQUIRED = ("source", "gpu", "study", "quantity", "value", "unit")
-NUMBERS = {
-    *SHAPE,
-    "vocab_size",
-    "context",
-    "batch",
-    "warmup",
-    "samples",
-    "value",
-    "d_head",
-    "heads",
-    "kv_heads",
-    "length",
+NAMES = {
+    "unit": [*SI],
+    "precision": ["", *PRECISIONS],
+    "phase": ["", *PHASES],
+    "direction": ["", *DIRECTIONS],
 }
-CHOICES = {
-    "study": ("timing", "warmup", "profile", "memory", "attention", "precision"),
-    "statistic": ("", "mean", "median", "std", "min", "max", "total", "value"),
-    "status": ("", "ok", "oom", "unsupported", "failed"),
-    "unit": tuple(SI),
-    "precision": ("", *PRECISIONS),
-    "phase": ("", *PHASES),
-    "direction": ("", *DIRECTIONS),
-    "causal": ("", "yes", "no"),
-    "impossible": ("", "True", "False", "true", "false"),
-}
-TEXTS = {
-    "source",
-    "title",
-    "item",
-    "date",
-    "gpu",
-    "framework",
-    "size",
-    "mode",
-    "implementation",
-    "name",
-    "quantity",
-    "note",
-    "doubt",
-}
-
-
-EMPTY = dict.fromkeys([*CHOICES, *TEXTS, *sorted(NUMBERS)], "")
-MOST = 1e18  # of any number: operations a second of the fastest computers
+FIELDS = json.loads(Path(__file__).with_name("published.schema.json").read_text())
+for _name, _known in NAMES.items():
+    FIELDS["properties"][_name]["enum"] = _known
+NUMBERS = [name for name, field in FIELDS["properties"].items() if "$ref" in field]
+EMPTY = dict.fromkeys(FIELDS["properties"], "") | dict.fromkeys(NUMBERS, math.nan)
+_valid = fastjsonschema.compile(FIELDS)
 
 
 class PublishedError(ValueError):
     """A file of published figures is wrong; the message is one line that names file, line and
     column."""
-
-
-class _Wrong(ValueError):
-    """What is wrong with a line, without its place."""
 
 
 def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -148,48 +114,29 @@ def read(path: Path) -> list[dict]:
     not hold."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.DictReader(lines, strict=True)
-            names = reader.fieldnames or []
-            for name in REQUIRED:
-                if name not in names:
-                    raise _Wrong(f"column {name!r} is missing")
-            for name in names:
-                if name not in EMPTY:
-                    raise _Wrong(f"column {name!r} is none of {', '.join(sorted(EMPTY))}")
+            reader = csv.DictReader(lines, restkey="more fields than names", strict=True)
             return [_checked(values) for values in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise PublishedError(f"{path}: no CSV file of published figures: {error}") from None
-    except _Wrong as error:
-        raise PublishedError(f"{path}, line {reader.line_num}: {error}") from None
+    except fastjsonschema.JsonSchemaValueException as error:
+        said = records.complaint(error)
+        raise PublishedError(f"{path}, line {reader.line_num}: {said}") from None
 
 
 def _checked(values: dict) -> dict:
-    """A row's fields as numbers and text. Raises _Wrong."""
-    if None in values or None in values.values():
-        raise _Wrong("has not as many fields as the first line")
-    row = EMPTY | {name: text.strip() for name, text in values.items()}
-    for name, known in CHOICES.items():
-        if row[name] not in known:
-            raise _Wrong(f"{name}: {row[name]!r} is none of {', '.join(filter(None, known))}")
-    numbers = {name: _number(name, row[name]) for name in NUMBERS}
-    if (row["status"] in ("", "ok")) == math.isnan(numbers["value"]):
-        raise _Wrong("value: a number for the status ok, and none for any other")
-    return row | numbers
+    """A row's fields as numbers and text. Raises JsonSchemaValueException."""
+    numbers = {name: _number(values.pop(name)) for name in NUMBERS if name in values}
+    given = {name: number for name, number in numbers.items() if number != ""}
+    return EMPTY | _valid(values | given)
 
 
-def _number(name: str, text: str) -> float:
-    """Of a field; NaN where it is empty. Raises _Wrong."""
-    if not text:
-        return math.nan
+def _number(text: str | None) -> object:
+    """What a field says, itself where it is no finite number."""
     try:
-        found = float(text)
+        found = float(text or "")
     except ValueError:
-        raise _Wrong(f"{name}: {text!r} is no number") from None
-    if not math.isfinite(found):
-        raise _Wrong(f"{name}: {text!r} is not finite")
-    if abs(found) > MOST:
-        raise _Wrong(f"{name}: {text!r} is more than {MOST:g}")
-    return found
+        return text
+    return found if math.isfinite(found) else text
 
 
 def _beside(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:

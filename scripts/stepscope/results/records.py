@@ -57,14 +57,18 @@ def read_record(folder: Path) -> dict:
         record = json.loads(_content(folder / "record.json"), parse_constant=_no_number)
         return _schema()(record)
     except fastjsonschema.JsonSchemaValueException as error:
-        said = error.message.removeprefix("data.").replace("data ", "it ", 1)
-        is_part = isinstance(error.value, dict | list)
-        value = "" if is_part else f", not {json.dumps(error.value)[:60]}"
-        raise Damaged(f"record.json is damaged: {said}{value}") from None
+        raise Damaged(f"record.json is damaged: {complaint(error)}") from None
     except Damaged:
         raise
     except (ValueError, RecursionError):
         raise Damaged("record.json is damaged (truncated or edited by hand)") from None
+
+
+def complaint(error: fastjsonschema.JsonSchemaValueException) -> str:
+    """What does not conform, and to what, in one line."""
+    said = error.message.removeprefix("data.").replace("data ", "it ", 1)
+    is_part = isinstance(error.value, dict | list)
+    return said if is_part else f"{said}, not {json.dumps(error.value)[:60]}"
 
 
 @functools.cache
@@ -133,10 +137,11 @@ def parsed(contents: Mapping[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]
         # Only what was timed may not be missing.
         is_given = (texts[name] != "") | (name == "seconds")
         wrong[name] = ~numbers[name].between(*bounds) & is_given
-    lines = texts.groupby("cell").cumcount() + 2  # the first is the header
+    texts["line"] = texts.groupby("cell").cumcount() + 2  # the first is the header
     for name, is_wrong in wrong.items():
-        for row, cell in texts["cell"][is_wrong].drop_duplicates().items():
-            said = f"in line {lines[row]} {name} is {texts[name][row][:60]}"
+        first = texts[is_wrong].drop_duplicates("cell")
+        for cell, line, field in zip(first["cell"], first["line"], first[name], strict=True):
+            said = f"in line {line} {name} is {field[:60]}"
             damaged.setdefault(cell, f"samples.csv is damaged: {said}")
     found = texts.assign(**numbers, warmup=texts["warmup"] == "True")
     found = found[~found["cell"].isin([*damaged])].fillna(dict.fromkeys(WHOLE_NUMBERS, 0))
