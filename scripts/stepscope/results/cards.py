@@ -45,13 +45,12 @@ def rows(series: pd.DataFrame, cells: pd.DataFrame, models: pd.DataFrame) -> pd.
     known = pd.read_csv(REFERENCE, dtype=numbers | texts)
     own = measured(series, cells, models).astype(numbers)
     both = own.merge(known[[*LIKE, "card", "value"]], on=LIKE, suffixes=("", "_of_other"))
-    of_others = both[both["card"] != both["card_of_other"]].groupby(["cell", *LIKE], dropna=False)
-    spread = of_others.agg(
+    of_others = both[both["card"] != both["card_of_other"]]
+    found = of_others.groupby([*own], sort=False, dropna=False, as_index=False).agg(
         low=("value_of_other", "min"),
         high=("value_of_other", "max"),
         cards=("card_of_other", "nunique"),
     )
-    found = own.merge(spread.reset_index(), on=["cell", *LIKE])
     is_below = found["value"] < found["low"] / (1 + FAR)
     is_above = found["value"] > found["high"] * (1 + FAR)
     # The more the faster, but for times.
