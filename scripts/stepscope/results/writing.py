@@ -41,9 +41,9 @@ def tables(
     """
     measured = [cell for cell in found if cell.record]
     recorded, damaged = analyses.read(measured)
-    snapshots = memory.Snapshots(measured, recorded)
-    of_series = series.of(found, samples, memory.values(measured, snapshots))
-    predicted = memory.predictions(snapshots)
+    in_snapshots = memory.recorded(measured, recorded)
+    of_series = series.of(found, samples, memory.values(measured, in_snapshots))
+    predicted = memory.predictions(measured, in_snapshots)
     worked = work.with_work(recorded, measured)
     found_of: dict[str, pd.DataFrame | list[dict]] = {
         "series": of_series,
@@ -56,8 +56,8 @@ def tables(
         "first_step": warmup.first_steps(measured),
         "memory_peak": memory.peak(recorded["memory_peak"], predicted),
         "memory_timeline": recorded["memory_timeline"],
-        "memory_largest": memory.with_formulas(recorded["memory_largest"], snapshots),
-        "memory_saved": memory.with_formulas(recorded["memory_saved"], snapshots),
+        "memory_largest": memory.with_formulas(recorded["memory_largest"], measured),
+        "memory_saved": memory.with_formulas(recorded["memory_saved"], measured),
         "memory_predicted": predicted,
         **parallel.tables(measured, of_series),
         **precision.tables(measured),
