@@ -45,16 +45,15 @@ def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> pd
     """Series of rates: work over the least of the times, and beside them what the GPU's data sheet
     says. found: the series of times."""
     cells = of_study(cells, "ceilings")
-    times = where(found, cell=[cell.name for cell in cells])
-    counts = times.groupby(["cell", "variant"])[["processes", "samples"]].max()
-    rates = counts.join(least, how="inner").reset_index()
+    place = ["cell", "variant"]
+    times = where(found, cell=[cell.name for cell in cells], quantity="time")
+    rates = times[[*place, "processes", "samples"]].join(least, on=place, how="inner")
     rates["median"] = mapped(rates, cells, work_of) / rates.pop("seconds")
     none = {"variant": "datasheet", "processes": 0, "samples": 0}
     sheets = pd.DataFrame([none | {"cell": cell.name} for cell in cells], columns=rates.columns)
     sheets["median"] = mapped(sheets, cells, _sheet).astype(float)
     made = pd.concat([rates, sheets.dropna(subset="median")], ignore_index=True)
-    place = made.assign(mode="", phase="", length=0, direction="")
-    return place.assign(quantity="rate", status="ok")
+    return made.assign(mode="", phase="", length=0, direction="", quantity="rate", status="ok")
 
 
 def _sheet(cell: MeasuredCell) -> float | None:

@@ -59,9 +59,7 @@ def of_samples(samples: pd.DataFrame) -> pd.DataFrame:
     # A phased step is only known by its phases: a whole one is timed free.
     is_sum_of_phases = (kept["kind"] == "phased") & (kept["phase"] == kept["mode"].map(WHOLE))
     times = kept[~is_sum_of_phases].rename(columns={"seconds": "value"})
-    kind = times["kind"]
-    variant = times["variant"].mask(kind.isin(RATES), kind)
-    times = times.assign(variant=variant, quantity=kind.map(QUANTITY_OF))
+    times = times.assign(quantity=times["kind"].map(QUANTITY_OF))
     clocks = where(kept, kind="free", mode="step").assign(quantity="sm_clock")
     clocks = clocks.rename(columns={"sm_clock_mhz": "value"}).dropna(subset="value")
     both = pd.concat([times, clocks], ignore_index=True)
