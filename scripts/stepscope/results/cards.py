@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import where
@@ -20,7 +21,7 @@ FAR = 0.05
 LIKE = ["gpu", "quantity", "size", "parameters", "context", "batch", "precision"]
 
 
-def measured(series: pd.DataFrame, cells: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+def measured(series: DataFrame, cells: DataFrame, models: DataFrame) -> DataFrame:
     """LIKE, machine, cell, card, unit and value: the rates of bursts, and times of plain steps'
     kernels. series, cells, models: the tables. card: a digest of its UUID."""
     rates = where(series, study="ceilings", quantity="rate", variant="burst")
@@ -37,7 +38,7 @@ def _digest(uuid: object) -> str:
     return hashlib.sha256(str(uuid).encode()).hexdigest()[:8]
 
 
-def rows(series: pd.DataFrame, cells: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+def rows(series: DataFrame, cells: DataFrame, models: DataFrame) -> DataFrame:
     """Those of them that another card's is known of, with the least and the most of the others."""
     # Where no cell has a context, the column has no type.
     numbers = dict.fromkeys(("parameters", "context", "batch"), "float64")

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+from pandas import DataFrame, Series
 
 from stepscope.axes import BUILT, is_step, option
 from stepscope.measure.found import BESIDE, STATUSES
@@ -156,13 +156,13 @@ def precision_of(cell: MeasuredCell, variant: str) -> str:
     return cell.spec.get("precision") or own.get(variant, "fp32")
 
 
-def places(cells: list[MeasuredCell]) -> pd.DataFrame:
+def places(cells: list[MeasuredCell]) -> DataFrame:
     """The places of cells by their names."""
     rows = [cell.place for cell in cells]
-    return pd.DataFrame(rows, [cell.name for cell in cells], PLACE)
+    return DataFrame(rows, [cell.name for cell in cells], PLACE)
 
 
-def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFrame, dict[str, str]]:
+def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], DataFrame, dict[str, str]]:
     """(cells in the plan's order, their samples, refused cells: why); what is refused counts as
     missing.
 
@@ -189,8 +189,8 @@ def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFra
 
 
 def without(
-    cells: list[MeasuredCell], samples: pd.DataFrame, refused: Mapping[str, str]
-) -> tuple[list[MeasuredCell], pd.DataFrame]:
+    cells: list[MeasuredCell], samples: DataFrame, refused: Mapping[str, str]
+) -> tuple[list[MeasuredCell], DataFrame]:
     """(the cells, their samples), as if those that are refused were missing: each says why."""
     found = []
     for cell in cells:
@@ -200,7 +200,7 @@ def without(
     return found, samples[~samples["cell"].isin(list(refused))]
 
 
-def _too_few(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]:
+def _too_few(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
     """Cells that lack processes or steps which their spec asks for, of what is ok: why."""
     sizes = samples[~samples["warmup"]].groupby(["cell", "variant", "process"]).size()
     counts = sizes.groupby(["cell", "variant"]).agg(["size", "min", "sum"]).T.to_dict("list")
@@ -270,7 +270,7 @@ def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> 
     return ""
 
 
-def rows(cells: list[MeasuredCell]) -> pd.DataFrame:
+def rows(cells: list[MeasuredCell]) -> DataFrame:
     """The table `cells`."""
     found = []
     for cell in cells:
@@ -278,7 +278,7 @@ def rows(cells: list[MeasuredCell]) -> pd.DataFrame:
         own = {"cell": cell.name, "command": cell.command, "status": status, "reason": reason}
         measured = _provenance(cell) if cell.record else {}
         found.append(measured | cell.place | own)
-    return pd.DataFrame(found, columns=TABLES["cells"].names)
+    return DataFrame(found, columns=TABLES["cells"].names)
 
 
 def _provenance(cell: MeasuredCell) -> dict:
@@ -304,7 +304,7 @@ def _provenance(cell: MeasuredCell) -> dict:
     }
 
 
-def untaken(cells: list[MeasuredCell], tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def untaken(cells: list[MeasuredCell], tables: Mapping[str, DataFrame]) -> list[str]:
     """The studies of which cells were measured, but not one is in a table of what was found: what
     they found would be in no report."""
     taken: set[str] = set()
@@ -315,7 +315,7 @@ def untaken(cells: list[MeasuredCell], tables: Mapping[str, pd.DataFrame]) -> li
     return [study for study in dict.fromkeys(measured.values()) if study not in seen]
 
 
-def mixed(cells: pd.DataFrame) -> Iterator[str]:
+def mixed(cells: DataFrame) -> Iterator[str]:
     """A line for each label whose cells were measured on several GPUs, processors, drivers or
     versions of torch. cells: the table as it is read."""
     for machine, own in cells.groupby("machine", sort=False):
@@ -326,18 +326,16 @@ def mixed(cells: pd.DataFrame) -> Iterator[str]:
                 yield f"{machine}: measured with several of {name}: {said}"
 
 
-def mapped(
-    rows: pd.DataFrame, cells: list[MeasuredCell], value: Callable, *columns: str
-) -> pd.Series:
+def mapped(rows: DataFrame, cells: list[MeasuredCell], value: Callable, *columns: str) -> Series:
     """value(cell, *row[columns]) for each row, with the rows' index; asked once for rows that are
     equal in these columns."""
     by_name = {cell.name: cell for cell in cells}
     keys = list(rows[["cell", *columns]].itertuples(index=False, name=None))
     known = {key: value(by_name[key[0]], *key[1:]) for key in dict.fromkeys(keys)}
-    return pd.Series([known[key] for key in keys], rows.index)
+    return Series([known[key] for key in keys], rows.index)
 
 
-def beside(rows: pd.DataFrame, others: pd.DataFrame, by: list[str], column: str) -> pd.Series:
+def beside(rows: DataFrame, others: DataFrame, by: list[str], column: str) -> Series:
     """A column of the first of the others that has the same values in `by`, with the rows' index;
     NaN where there is none."""
     known = others.drop_duplicates(by).set_index(by)[column]

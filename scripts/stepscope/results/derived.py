@@ -2,7 +2,7 @@
 is faster than anything can be."""
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame, Series
 
 from stepscope.axes import FULL, is_step, option
 from stepscope.formulas import flops
@@ -17,7 +17,7 @@ FASTEST = 1e17
 _MARGIN = 2
 
 
-def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> list[pd.DataFrame]:
+def rows(found: DataFrame, cells: list[MeasuredCell], least: Series) -> list[DataFrame]:
     """All of them. found: measured series with `alone_time`; least: ceilings.least_times()."""
     return [
         *_rates(found, cells, ceilings.bursts(cells, least)),
@@ -27,7 +27,7 @@ def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> li
     ]
 
 
-def beyond(found: pd.DataFrame) -> list[str]:
+def beyond(found: DataFrame) -> list[str]:
     """A line for each series that is faster than its ceiling, which is a defect of the ceiling."""
     wrong = found[(found["quantity"] == "share_of_ceiling") & (found["median"] > 1)]
     return [
@@ -38,7 +38,7 @@ def beyond(found: pd.DataFrame) -> list[str]:
     ]
 
 
-def impossible(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]:
+def impossible(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
     """Cells with a step that multiplies faster than any device: why."""
     by_name = {cell.name: cell for cell in cells if cell.record}
     whole = samples[samples["phase"] == samples["mode"].map(alone.WHOLE)]
@@ -77,9 +77,7 @@ def batch_of(cell: MeasuredCell, length: int) -> float:
     return spec.get("batch", np.nan)
 
 
-def _rates(
-    found: pd.DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts
-) -> list[pd.DataFrame]:
+def _rates(found: DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts) -> list[DataFrame]:
     """FLOP a second of passes of attention; tokens and FLOP a second of whole steps, and the latter
     as shares: of the burst of a large product in their precision, and of the data sheet's peak."""
     is_slowed = found["cell"].str.contains("/profile/")
@@ -105,7 +103,7 @@ def _rates(
         }
 
     of_each = mapped(times, cells, work, "variant", "mode", "length", "direction")
-    known = pd.DataFrame(list(of_each), times.index)
+    known = DataFrame(list(of_each), times.index)
     rates = []
     for quantity in known.columns.drop("across_cards", errors="ignore"):
         rate = _rate(times, known[quantity], quantity)
@@ -138,7 +136,7 @@ def _attention_flops(cell: MeasuredCell, length: int, direction: str) -> float:
     )
 
 
-def _rate(times: pd.DataFrame, work: pd.Series, quantity: str) -> pd.DataFrame:
+def _rate(times: DataFrame, work: Series, quantity: str) -> DataFrame:
     """work / time, with the interval's ends the other way round; rows without work are left out."""
     made = times.assign(
         quantity=quantity,
@@ -152,7 +150,7 @@ def _rate(times: pd.DataFrame, work: pd.Series, quantity: str) -> pd.DataFrame:
     return made[work.notna()]
 
 
-def _energy_of_tokens(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
+def _energy_of_tokens(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """Joules a token, of cells that run a model. Those of a step on several devices are of all,
     each of which has a batch."""
 
@@ -164,7 +162,7 @@ def _energy_of_tokens(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.Data
     return joules.assign(quantity="energy_token", **of_token).dropna(subset="median")
 
 
-def _gaps(found: pd.DataFrame) -> pd.DataFrame:
+def _gaps(found: DataFrame) -> DataFrame:
     """Seconds a launch that the whole step takes beyond what the GPU works for."""
     steps = where(found, quantity="time", mode="step", phase="step")
     launches = beside(steps, where(found, quantity="launches"), alone.STEP, "median")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pandas as pd
+from pandas import DataFrame
 
 from stepscope.axes import PLAIN_STEP, modes_up_to
 from stepscope.formulas import footprint, footprint_peak
@@ -32,7 +33,7 @@ Bytes = dict[tuple[str, str], int]
 _peak = functools.cache(footprint_peak.peak)
 
 
-def recorded(cells: list[MeasuredCell], tables: Mapping[str, pd.DataFrame]) -> Bytes:
+def recorded(cells: list[MeasuredCell], tables: Mapping[str, DataFrame]) -> Bytes:
     """What snapshots recorded of each item and of libraries' `workspace`, by cell and name; of a
     block as often as there are blocks, of what a block saves once. Of workspaces also the most, by
     machine and mode. tables: by analyses.read()."""
@@ -118,7 +119,7 @@ def _predicted_peaks(cell: MeasuredCell, known: Bytes) -> Iterator[dict]:
             yield place | {"mode": mode, "value": moment.bytes + _workspace(cell, mode, known)}
 
 
-def peak(rows: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
+def peak(rows: DataFrame, predicted: DataFrame) -> DataFrame:
     """memory_peak with what the closed form predicts of each category. predicted: by
     predictions()."""
     by = ["cell", "category"]
@@ -126,7 +127,7 @@ def peak(rows: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(predicted=rows[by].join(sums, on=by)["predicted"])
 
 
-def with_formulas(rows: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
+def with_formulas(rows: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """memory_largest or memory_saved with the formula of one tensor's bytes, where one is found."""
     tensors = rows.assign(bytes=rows["bytes"] // rows.get("tensors", 1))
 
@@ -142,7 +143,7 @@ def with_formulas(rows: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame
     return rows.assign(formula=mapped(tensors, cells, formula, *columns))
 
 
-def predictions(cells: list[MeasuredCell], known: Bytes) -> pd.DataFrame:
+def predictions(cells: list[MeasuredCell], known: Bytes) -> DataFrame:
     """memory_predicted: the contributions to each predicted peak, and sums beside what was
     recorded."""
     rows = []
@@ -152,7 +153,7 @@ def predictions(cells: list[MeasuredCell], known: Bytes) -> pd.DataFrame:
             told = {"formula": each.formula, "predicted": each.bytes}
             rows.append(cell.key | vars(each) | told)
         rows += _items(cell, known, moment)
-    found = pd.DataFrame(rows, columns=TABLES["memory_predicted"].names)
+    found = DataFrame(rows, columns=TABLES["memory_predicted"].names)
     return found.astype({"measured": float}).dropna(subset=["predicted", "measured"], how="all")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fastjsonschema
 import numpy as np
-import pandas as pd
+from pandas import DataFrame, Series
 
 from stepscope.axes import DIRECTIONS, PHASES
 from stepscope.config.model_cells import SHAPE
@@ -57,11 +57,11 @@ class PublishedError(ValueError):
     column."""
 
 
-def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def rows(paths: list[Path], tables: Mapping[str, DataFrame]) -> DataFrame:
     """All files' rows in the columns of the table and in SI units, one for each machine that has
     ours beside a figure. tables: those that ours.known() reads, with the places of their cells."""
     read_from = [figure for path in paths for figure in read(path)]
-    figures = pd.DataFrame(read_from, columns=[*EMPTY]).astype(dict.fromkeys(NUMBERS, float))
+    figures = DataFrame(read_from, columns=[*EMPTY]).astype(dict.fromkeys(NUMBERS, float))
     figures["mfu"] = [_mfu(figure) for figure in read_from]
     figures["statistic"] = figures["statistic"].replace("", "value")
     machines = tables["series"]["machine"].drop_duplicates()
@@ -139,7 +139,7 @@ def _number(text: str | None) -> object:
     return found if math.isfinite(found) else text
 
 
-def _beside(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+def _beside(figures: DataFrame, known: DataFrame) -> DataFrame:
     """OURS beside each figure; of an effect what the same two places of ours make of it."""
     found = _first(figures, known)
     for quantity, (above, below) in EFFECTS.items():
@@ -151,7 +151,7 @@ def _beside(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def _first(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+def _first(figures: DataFrame, known: DataFrame) -> DataFrame:
     """Of the same mode, else of one that has the phase, too."""
     found = _of_mode(figures, known)
     for mode in ("step", "forward-backward"):
@@ -159,7 +159,7 @@ def _first(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def _of_mode(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+def _of_mode(figures: DataFrame, known: DataFrame) -> DataFrame:
     """OURS that has all in common with a figure."""
     # The first steps of a process are in a cold figure.
     is_timed = figures["quantity"].isin(["time", "tokens per second"])
@@ -186,7 +186,7 @@ def _of_mode(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return likes.join(known, on=[*ours.LIKE])[ours.OURS]
 
 
-def _options(passes: pd.DataFrame) -> pd.Series:
+def _options(passes: DataFrame) -> Series:
     """Of passes of attention, as paths of cells have them, sorted."""
     heads = _texts(" heads={:.0f}", passes["heads"])
     of_keys = _texts(" key_value_heads={:.0f}", passes["kv_heads"])
@@ -194,7 +194,7 @@ def _options(passes: pd.DataFrame) -> pd.Series:
     return (heads + of_keys + mask).str.strip()
 
 
-def _texts(form: str, numbers: pd.Series) -> pd.Series:
+def _texts(form: str, numbers: Series) -> Series:
     """Of each number, "" where it is missing."""
     # Without a row, map() leaves the numbers' type, to which no text can be added.
     return numbers.map(form.format).astype("str").where(numbers.notna(), "")

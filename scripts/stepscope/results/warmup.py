@@ -3,6 +3,7 @@ a mean."""
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from stepscope.axes import MODES
 from stepscope.results.cells import MeasuredCell, of_study, told
@@ -24,19 +25,19 @@ OF_FIRST = {  # what a record says of a first step: column
 }
 
 
-def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
+def rows(cells: list[MeasuredCell], samples: DataFrame) -> DataFrame:
     """A row for each number of skipped steps, of the whole step and of each of its phases, of each
     timing cell; samples: by cells.read().
 
     Phased steps are the first of a process. Mean and standard deviation are those of the processes,
     averaged (of the deviation its square).
     """
-    keys = pd.DataFrame([cell.key for cell in of_study(cells, "timing")], columns=KEY)
+    keys = DataFrame([cell.key for cell in of_study(cells, "timing")], columns=KEY)
     steps = _steps(where(samples, kind="phased", cell=list(keys["cell"])))
     of_process = steps.groupby(PROCESS)["seconds"]
     place, count = of_process.cumcount(), of_process.transform("size")
     late = steps[place >= count // 2].groupby(PROCESS)["seconds"].median()
-    of_series = pd.DataFrame(
+    of_series = DataFrame(
         {
             "first": steps[place == 0].groupby(SERIES)["seconds"].median(),
             "steady": late.groupby(SERIES).median(),
@@ -52,7 +53,7 @@ def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
     return keys.merge(made, on="cell")
 
 
-def _steps(phased: pd.DataFrame) -> pd.DataFrame:
+def _steps(phased: DataFrame) -> DataFrame:
     """Seconds of each phase of each step, and of sums of them."""
     passes = where(phased, phase=["forward", "backward"])
     both = passes.assign(phase=MODES["forward-backward"].whole)
@@ -60,9 +61,9 @@ def _steps(phased: pd.DataFrame) -> pd.DataFrame:
     return every.groupby([*PROCESS, "step"])["seconds"].sum().reset_index()
 
 
-def first_steps(cells: list[MeasuredCell]) -> pd.DataFrame:
+def first_steps(cells: list[MeasuredCell]) -> DataFrame:
     """What profiles of a first step, beside a later one of the same process, put its time down
     to; and what the GPU did before them."""
-    steps = pd.DataFrame(told(cells, "first", "parts")).assign(phase="step")
-    before = pd.DataFrame(told(cells, "first", "before")).assign(phase="before the steps")
+    steps = DataFrame(told(cells, "first", "parts")).assign(phase="step")
+    before = DataFrame(told(cells, "first", "before")).assign(phase="before the steps")
     return pd.concat([steps, before]).rename(columns=OF_FIRST)
