@@ -35,6 +35,19 @@ class Process:
         self._budget = Budget.of(spec)
         self.found = self._samples.found
 
+    def sample(
+        self,
+        work: Workload,
+        name: str,
+        mode: str = "step",
+        kind: str = "free",
+        warmup: bool = False,
+        number: int | None = None,
+    ) -> None:
+        """Take a sample of a variant's step, in a round of this number if there are any."""
+        step = timed(work, mode, kind, self._clock)
+        self._samples.run(name, step, warmup, mode=mode, kind=kind, round=number)
+
 
 @contextlib.contextmanager
 def caught(known: Outcome | None = None) -> Iterator[Outcome]:
