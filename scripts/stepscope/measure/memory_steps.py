@@ -22,6 +22,7 @@ from stepscope.measure.workload import Workload
 from stepscope.model import ranges
 
 NAME = "step"  # of the only variant
+BEFORE = -1  # the mark of what was there when the recording began
 COMPILED = "which part of a compiled model allocates is not seen; its peaks are those of the ladder"
 
 
@@ -121,8 +122,7 @@ class Recording:
     def _begin(self) -> None:
         """Start a recording, with no marks and no tensors seen in it."""
         self._marks: list[tuple[int, int, str, str]] = []  # (mark, step, phase, module)
-        # (mark, tensor); None: from before the recording
-        self._seen: list[tuple[int | None, dict]] = []
+        self._seen: list[tuple[int, dict]] = []  # (mark, tensor)
         self._part = "", ""  # the phase and the module that run
         self.recorder.start()
 
@@ -193,11 +193,9 @@ class Recording:
             if "optimizer state" not in known:  # made in the recording
                 self._note("optimizer state", optimizer_state(self._workload))
         snapshot, places = self.recorder.stop()
-        start = [0, 0]
-        tensors = []
-        for mark, tensor in self._seen:
-            tensors.append(tensor | {"at": start if mark is None else places[mark]})
-        before = {one["address"]: one["bytes"] for one in tensors if one["at"] == start}
+        places.append([0, 0])  # BEFORE
+        tensors = [tensor | {"at": places[mark]} for mark, tensor in self._seen]
+        before = {one["address"]: one["bytes"] for one in tensors if one["at"] == [0, 0]}
         if not snapshot["segments"]:
             add_segments(snapshot, before.items())
         self.snapshot = snapshot
@@ -220,7 +218,7 @@ class Recording:
 
     def _note(self, category: str, tensors: models.NamedTensors, before: bool = False) -> None:
         """Remember where tensors are now, or were already when the recording began."""
-        mark = None if before else self.recorder.mark()
+        mark = BEFORE if before else self.recorder.mark()
         for name, tensor in tensors:
             entry = {"category": category, "name": name, "address": address(tensor)}
             self._seen.append((mark, entry | described(tensor)))
