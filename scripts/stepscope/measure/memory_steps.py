@@ -11,11 +11,10 @@ from torch import Tensor
 
 from stepscope.axes import option
 from stepscope.measure import memory, models, steps
-from stepscope.measure.clock import Clock
 from stepscope.measure.found import Outcome
 from stepscope.measure.memory_observed import Observed, Parts, address, described
 from stepscope.measure.memory_recorders import add_segments, recorder
-from stepscope.measure.samples import PhaseTimes, Samples
+from stepscope.measure.samples import PhaseTimes
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload
@@ -91,7 +90,7 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
     return run
 
 
-class Recording:
+class Recording(steps.Process):
     """The steps of one cell, with the marks that say what ran when, and what came of them.
 
     found: samples and status. snapshot: the recorder's. known: what is known of it. baselines:
@@ -99,13 +98,10 @@ class Recording:
     """
 
     def __init__(self, spec: dict, telemetry: Telemetry):
-        self._spec = spec
-        self._device = spec["device"]
+        super().__init__(spec, telemetry)
         self._mode = option(spec, "mode")
-        self._samples = Samples(telemetry)
         self._steps = 0
         self.outcome = Outcome()
-        self.found = self._samples.found
         self.snapshot: dict = {}
         self.known: dict = {}
         self.baselines: dict = {}
@@ -129,7 +125,6 @@ class Recording:
     def prepare(self) -> None:
         """Make the model, its batch and its optimizer."""
         blocks = self._workload.model.blocks
-        self._clock = Clock(self._device)
         self._parts = Parts(blocks, lambda module: self._tell(self._part[0], module))
         if self._workload.about:  # nobody knows when its gradients are made, and for how long
             for name, parameter in self._workload.model.named_parameters():
