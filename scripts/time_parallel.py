@@ -48,7 +48,7 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     of_model = [key for key in flags.MODEL if not key.startswith("step")]
     keys = ("devices", *of_model, *PLAIN_STEP, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(
-        __doc__, words, studies.PARALLEL, keys, devices=2, optimizer="fused", steps=6, max_steps=30
+        __doc__, words, studies.PARALLEL, keys, devices=2, steps=6, max_steps=30
     )
     usual = read_yaml(flags.CONFIG)["parallel"]
     spec["variants"] = spec["variants"] or strategies(usual, spec["device"])

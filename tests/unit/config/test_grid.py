@@ -7,7 +7,7 @@ from stepscope.config import ConfigError
 from stepscope.config.grid import points, words_of
 from stepscope.config.model_cells import models_of
 from stepscope.config.recordings import recorded
-from stepscope.config.studies import CEILINGS, MEMORY, PROFILE, STUDIES, TIMING
+from stepscope.config.studies import CEILINGS, MEMORY, PARALLEL, PROFILE, STUDIES, TIMING
 from stepscope.machine.labels import Hardware
 
 ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
@@ -180,6 +180,13 @@ def test_every_cell_of_every_preset_survives_its_programs_flags(preset, make_con
         ):
             spec = cell.spec | {"device": "cpu"}  # a program refuses a GPU that is not there
             assert parse(words_of(spec))[0] == spec
+
+
+def test_a_cell_of_several_devices_with_no_option_is_measured_with_none(cells_of):
+    """What a program does without a flag is what a spec means that lacks its key."""
+    (cell,) = cells_of(PARALLEL, ENTRY | {"devices": [2]})
+    parse = importlib.import_module("time_parallel").parse
+    assert "optimizer" not in cell.spec and parse(words_of(cell.spec))[0] == cell.spec
 
 
 def test_a_size_may_have_its_own_vocabulary_and_heads(make_config):
