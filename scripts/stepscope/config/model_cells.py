@@ -44,9 +44,15 @@ def timing_cells(target: Target) -> list[Cell]:
 
 def parallel_cells(target: Target) -> list[Cell]:
     """The cells of the grid of several devices, in the configuration's order; not those that ask
-    for more GPUs than the machine has."""
+    for more GPUs than the machine has. Raises ConfigError for one with the neutral optimizer."""
     variants = strategies(target.settings, target.device)
     cells = training_cells(target, {"variants": variants} | timed_steps(target))
+    for cell in cells:
+        if "optimizer" not in cell.spec:
+            raise ConfigError(
+                f"config key parallel.grid: {cell.name} would have the project's own optimizer,"
+                " and several devices need one of PyTorch's; add optimizer: [fused]"
+            )
     machine = target.machine
     if machine.device == "cpu" or not machine.measured:
         return cells

@@ -182,11 +182,15 @@ def test_every_cell_of_every_preset_survives_its_programs_flags(preset, make_con
             assert parse(words_of(spec))[0] == spec
 
 
-def test_a_cell_of_several_devices_with_no_option_is_measured_with_none(cells_of):
-    """What a program does without a flag is what a spec means that lacks its key."""
-    (cell,) = cells_of(PARALLEL, ENTRY | {"devices": [2]})
+def test_several_devices_need_an_optimizer_of_torch(cells_of):
+    """A program's flag has another default there than the spec's neutral value."""
+    entry = ENTRY | {"devices": [2]}
+    (cell,) = cells_of(PARALLEL, entry | {"optimizer": ["torch"]})
     parse = importlib.import_module("time_parallel").parse
-    assert "optimizer" not in cell.spec and parse(words_of(cell.spec))[0] == cell.spec
+    assert parse(words_of(cell.spec))[0] == cell.spec
+    for optimizer in ({}, {"optimizer": ["own"]}):
+        with pytest.raises(ConfigError, match=r"parallel.grid: .* add optimizer: \[fused\]"):
+            cells_of(PARALLEL, entry | optimizer)
 
 
 def test_a_size_may_have_its_own_vocabulary_and_heads(make_config):
