@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame
 
-from stepscope.axes import PLAIN_STEP, modes_up_to
+from stepscope.axes import modes_up_to
 from stepscope.formulas import footprint, footprint_peak
 from stepscope.formulas.footprint import Setup, group, total
 from stepscope.formulas.footprint_peak import MODES, Peak
@@ -81,9 +81,7 @@ def setup_of(cell: MeasuredCell, spec: dict) -> Setup | None:
     options of which it knows nothing."""
     if cell.shape is None:
         return None
-    options = ("precision", "attention", "optimizer", "loss")
-    values: dict[str, Any] = {name: spec.get(name, PLAIN_STEP[name]) for name in options}
-    setup = Setup(cell.shape, spec["batch"], spec["context"], **values)
+    setup = Setup.of(spec)
     return setup if setup.is_known else None
 
 
