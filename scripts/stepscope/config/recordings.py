@@ -16,7 +16,7 @@ STANDS_FOR: dict[str, dict[tuple[str, str], dict]] = {
         # the threads ask of the operating system; and the calls of CUDA's libraries.
         ("detail", "autograd"): {"nsys_pytorch": "autograd-nvtx"},
         ("detail", "python"): {"nsys_trace": "cuda,nvtx,osrt", "nsys_python_backtrace": "cuda"},
-        ("detail", "libraries"): {"nsys_trace": "cuda,nvtx,cublas,cudnn"},
+        ("detail", "libraries"): {"nsys_trace": "cuda,nvtx,cublas-verbose,cudnn"},
         # What a process's first step contains, beside a later one, which nsys does not separate.
         ("start", "cold"): {"profiler": "torch", "start": "cold"},
     },

@@ -95,12 +95,13 @@ def options(spec: dict) -> dict[str, str]:
     the processor.
 
     Python's backtraces come with those of the CUDA calls, and nsys unwinds these only while it
-    samples the processor.
+    samples the processor; a threshold (of nanoseconds) it applies to the last named kind of calls
+    alone.
     """
     chosen = NSYS_NEUTRAL | spec
     stacks = {
         "python-backtrace": "cuda",
-        "cudabacktrace": "kernel:0,memory:0,sync:0",  # however short a call is
+        "cudabacktrace": "all:0",  # however short a call is
         "sample": "process-tree",
     }
     found = {

@@ -99,10 +99,9 @@ class Workload:
         turn."""
         precision.configure(self.spec["precision"])
 
-    def renew_optimizer(self, **settings: float) -> None:
+    def renew_optimizer(self) -> None:
         """An optimizer without state: that of the one before is let go of."""
-        make = load("optimizer", option(self.spec, "optimizer")).make
-        self.optimizer = make(self.parameters, **settings)
+        self.optimizer = load("optimizer", option(self.spec, "optimizer")).make(self.parameters)
 
     @property
     def optimizers(self) -> list[torch.optim.Optimizer]:

@@ -33,6 +33,8 @@ def export(report: Path, path: Path) -> None:
         "export",
         "--type",
         "sqlite",
+        "--include-json",  # Python's backtraces
+        "true",
         "--force-overwrite",
         "true",
         "--output",

@@ -40,6 +40,8 @@ KNOWN = ("CUPTI_ACTIVITY_KIND_", RANGES, "META_DATA_EXPORT", "TARGET_INFO_SESSIO
 # ENUM_NSYS_EVENT_TYPE: ranges of NVTX and of NVTXT.
 _PUSH_POP = (59, 70)
 _START_END = (60, 71)
+_DOMAIN = 75  # gives a domain of NVTX its name
+_LIBRARIES = ("cuBLAS", "cuDNN")  # domains whose ranges are calls into these libraries
 # A mark of NVTX at the start of a CUDA call; the frames of Python, the innermost first, are numbers
 # of StringIds.
 _BACKTRACE = "Python Backtrace on CUDA"
@@ -157,7 +159,8 @@ def _trace(database: _Database) -> Trace:
     others = {kind: _calls(database, strings, tables) for kind, tables in OTHERS.items()}
     others["line"] = _lines(database, names, calls)
     operations = _operations(database, names, strings, calls)
-    ranges = _ranges(database, names)
+    ranges, noted = _ranges(database, names)
+    others["library"] = pd.concat([others["library"], noted], ignore_index=True)
     trace = Trace(
         names=list(names),
         ranges=ranges,
@@ -180,9 +183,9 @@ def _strings(database: _Database, names: Names) -> _Codes:
     return lambda identifiers: known.reindex(identifiers, fill_value=unknown).to_numpy()
 
 
-def _ranges(database: _Database, names: Names) -> pd.DataFrame:
-    """Ranges whose name is inline text or in the string table; the sequence number is cut off the
-    name.
+def _ranges(database: _Database, names: Names) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """(ranges, calls into libraries, which newer versions note as ranges): their names are inline
+    text or in the string table; the sequence number is cut off the name.
 
     Old versions fill columns that do not apply: an end of 0 or -1 means no end, and an empty text
     no text.
@@ -192,6 +195,7 @@ def _ranges(database: _Database, names: Names) -> pd.DataFrame:
         "end": _MISSING,
         "eventType": _PUSH_POP[0],
         "globalTid": 0,
+        "domainId": -1,
     }
     is_range = '"end" IS NOT NULL'
     if database.has(RANGES, "eventType"):
@@ -207,15 +211,27 @@ def _ranges(database: _Database, names: Names) -> pd.DataFrame:
     found = database.integers(
         RANGES, columns, is_range, name=f"code({text})", sequence=f"sequence({text})"
     )
+    found["process"] = found["thread"] // _THREADS
+    domains = pd.MultiIndex.from_frame(found[["process", "domainId"]])
+    is_call = domains.isin(_libraries(database))
     cut = found["end"] < found["start"]
-    return events.frame(
+    found["end"] = found["end"].mask(cut, found["start"])
+    ranges = events.frame(
         events.RANGES,
-        found,
-        process=found["thread"] // _THREADS,
-        end=found["end"].mask(cut, found["start"]),
+        found[~is_call],
         nested=found["eventType"].isin(_PUSH_POP),
         cut=cut,
     )
+    return ranges, events.frame(events.CALLS, found[is_call], correlation=-1)
+
+
+def _libraries(database: _Database) -> list[tuple[int, int]]:
+    """(process, domain of NVTX) of each library."""
+    if not database.has(RANGES, "eventType", "globalTid", "domainId", "text"):
+        return []
+    wanted = f"eventType = {_DOMAIN} AND text IN {_LIBRARIES}"
+    query = f"SELECT globalTid / {_THREADS}, domainId FROM {RANGES} WHERE {wanted}"
+    return database.rows(query).fetchall()
 
 
 def _calls(database: _Database, strings: _Codes, tables: tuple[str, ...]) -> pd.DataFrame:

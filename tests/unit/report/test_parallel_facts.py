@@ -119,3 +119,42 @@ def test_what_a_rank_holds_by_part(chapter):
     (row,) = found.memory
     assert row["gradients"].value == 4.04e9 and row["after"].value == row["formula"].value == 20e9
     assert found.off_formula.value == approx(0.01)
+
+
+def test_other_numbers_of_devices_stand_beside_what_was_predicted_of_them(tmp_path):
+    """Four devices in 125 ms and two in 110: 4 × 100/125 and 2 × 100/110 times one device's tokens,
+    and of another step, which is not set beside them, 2 × 100/160."""
+
+    def own(cell, options, devices, seconds):
+        where = {"machine": "box", "cell": cell}
+        named = PLACE | where | {"options": f"{options} devices={devices}"}
+        steps = (("alone", 0.1), ("ddp", seconds))
+        ends = [rank(at, alone=0.08, clock=seconds) for at in range(devices)]
+        return {
+            "cells": [named | {"status": "ok", "device": "cuda", "gpu": "H100"}],
+            "series": [series(name, "time", "s", median) | where for name, median in steps],
+            "ranks": [each | where | {"devices": devices} for each in ends],
+            "collectives": [
+                where | {"devices": devices, "collective": "all_reduce", "bytes": 4, "seconds": 1.0}
+            ],
+            "parallel_predicted": [
+                where | {"variant": "ddp", "devices": each, "predicted": 0.1} for each in (2, 4)
+            ],
+        }
+
+    cells = [
+        own("box/four", "loss=own", 4, 0.125),
+        own("box/two", "loss=own", 2, 0.11),
+        own("box/other", "loss=torch", 2, 0.16),
+    ]
+    tables = {
+        name: pd.DataFrame([row for each in cells for row in each[name]]) for name in cells[0]
+    }
+    write(tmp_path, tables | {"models": pd.DataFrame()})
+    found = parallel.facts(Data(tmp_path, "box"))
+    assert found.cell == "box/four" and found.best["devices"].value == approx(3.2)
+    seen = {str(each["options"]): each["devices"].value for each in found.others}
+    assert seen == {"loss=own": approx(2 / 1.1), "loss=torch": approx(1.25)}
+    (row,) = found.predictions
+    assert row["on4"].value == approx(4) and row["measured2"].value == approx(2 / 1.1)
+    assert "measured4" not in row

@@ -100,8 +100,9 @@ def test_nsys_exports_a_report(run_analyze, trace, tmp_path):
     (tmp_path / "bin").mkdir()
     nsys = tmp_path / "bin" / "nsys"
     (tmp_path / "report.nsys-rep").write_bytes(b"x")
-    # Its arguments: export --type sqlite --force-overwrite true --output FILE REPORT
-    nsys.write_text(f'#!/bin/sh\n[ "$1 $2 $3" = "export --type sqlite" ] && cp {trace} "$7"\n')
+    # Its arguments: export --type sqlite --include-json true --force-overwrite true
+    # --output FILE REPORT
+    nsys.write_text(f'#!/bin/sh\n[ "$1 $2 $3" = "export --type sqlite" ] && cp {trace} "$9"\n')
     nsys.chmod(0o755)
     path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
     done = run_analyze(tmp_path / "report.nsys-rep", "--out", tmp_path / "out", path=path)

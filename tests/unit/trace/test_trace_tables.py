@@ -221,6 +221,23 @@ def test_calls_of_libraries_stand_apart_from_those_of_cuda(export, analyse):
     assert modules(tables, "call")["calls"].tolist() == [2]
 
 
+def test_ranges_of_a_library_are_its_calls(export, analyse):
+    """As `--trace=cublas-verbose` records them (Nsight Systems 2025.3): a domain of NVTX for each
+    library, named by an event of type 75, and numbered by each process anew."""
+    named = {"start": -5, "end": None, "eventType": 75, "globalTid": MAIN}
+    export.add("NVTX_EVENTS", text="cuBLAS", textId=None, domainId=3, **named)
+    export.range("step", 0, 100)
+    for start in (10, 30):
+        export.range("cublasSgemm_v2", start, start + 15, domain=3, registered=True)
+        export.launch(GEMM, start + 5, start + 20, start + 25)
+    export.range("attention", 0, 60, domain=2)
+    export.range("another program's", 0, 60, tid=thread(9), domain=3)
+    tables = analyse(export)
+    calls = modules(tables, "library")
+    assert calls[["calls", "host_time"]].to_numpy().tolist() == [[2, 30e-9]]
+    assert "cublasSgemm_v2" not in modules(tables).index and "attention" in modules(tables).index
+
+
 def backward(export, tid, start, function, sequence, length, name="aten::mm", kernel=GEMM):
     """A backward function with one kernel, as torch.autograd.profiler.emit_nvtx names its
     ranges."""

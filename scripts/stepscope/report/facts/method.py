@@ -90,7 +90,7 @@ def facts(data: Data) -> Method | None:
     older = [row for row in ran if not row["is_current"]]
     failed = [row for row in cells if row["status"] in ("oom", "unsupported")]
     records = [f"results/{row['cell']}/record.json" for row in refused]
-    cards = data.cards(row["cell"] for row in ran)
+    cards = data.cards(row["cell"] for row in ran if row["study"] != "parallel")
     clocks = _read(ran, "sm_clock_median_mhz", "MHz")
     timed = data.series(quantity="time", study=["timing", "ladder"])
     known = [row for row in ran if row["profiler_version"]]  # else none came to run

@@ -38,11 +38,12 @@ class Parallel(Chapter):
     devices: how many share the step. strategies: those that were measured, as _strategy has them,
     in the cell's order; failed: those that did not run. best: that of the shortest step on several
     devices, of those that compute the same, empty without one; hiding: sequences a device from
-    which its communication hides, as predicted. predictions: by strategy, times the tokens of one
-    device by number of devices; strong: of the best one on the most devices, where they share the
-    batch of one. memory: by strategy, as _held has it; off_formula: how far a part, or the whole,
-    is off its formula at most. differing: those whose gradients are off one device's by more than
-    rounding explains; difference: how far the others' are at most, relative.
+    which its communication hides, as predicted. others: the best of each other cell, as _other has
+    it. predictions: by strategy, times the tokens of one device by number of devices, and as other
+    cells of the same step measured them; strong: of the best one on the most devices, where they
+    share the batch of one. memory: by strategy, as _held has it; off_formula: how far a part, or
+    the whole, is off its formula at most. differing: those whose gradients are off one device's by
+    more than rounding explains; difference: how far the others' are at most, relative.
 
     ranks: of every strategy but one device, each rank's step under the profiler; residual: the
     largest, of its step, without its sign. waited: the rank of the best strategy that all others
@@ -60,6 +61,7 @@ class Parallel(Chapter):
     failed: list[Name]
     best: Row
     hiding: Maybe
+    others: list[Row]
     predictions: list[Row]
     strong: Row
     memory: list[Row]
@@ -107,6 +109,45 @@ class Measured:
         same = {"cell": self.cell, "mode": "step", "phase": "step"}
         return self.data.measured(quantity, variant=name, **same)
 
+    @cached_property
+    def strategies(self) -> list[Row]:
+        """Those that ran, as _strategy has them."""
+        clocks = self.rows("series", quantity="time", phase="step", status="ok", mode="step")
+        return [_strategy(self, row["variant"]) for row in clocks]
+
+    @cached_property
+    def differences(self) -> dict[str, float]:
+        """By strategy, how far its gradients are off one device's."""
+        return {row["variant"]: row["median"] for row in self.rows("series", quantity="difference")}
+
+    @cached_property
+    def differing(self) -> list[Name]:
+        """Those that are off by more than rounding explains."""
+        rows = self.rows("series", quantity="tolerance")
+        tolerance = {row["variant"]: row["median"] for row in rows}
+        off = self.differences
+        return [Name(each) for each in off if off[each] > tolerance.get(each, inf)]
+
+    @cached_property
+    def best(self) -> Row:
+        """That of the shortest step on several devices, of those that compute the same."""
+        others = (each for each in self.strategies if not is_alone(each["name"]))
+        return least((each for each in others if each["name"] not in self.differing), "step") or {}
+
+    @cached_property
+    def step_options(self) -> str:
+        """What the step is built with, without its devices."""
+        options = self.data.row("cells", cell=self.cell).get("options") or ""
+        return ", ".join(each for each in options.split() if not each.startswith("devices="))
+
+    def is_same_step(self, other: "Measured") -> bool:
+        """Whether but for the number of devices it is the other's."""
+        mine, its = (
+            (step.place.name, step.place.batch, step.place.precision, step.step_options)
+            for step in (self, other)
+        )
+        return mine == its
+
     def predicted(self, name: str) -> Row:
         """What is predicted of it; empty where nothing is."""
         where = {"cell": self.cell, "variant": name, "devices": self.devices}
@@ -117,23 +158,17 @@ def facts(data: Data) -> Parallel | None:
     """None where no step was measured on several devices."""
     ranks = data.dicts("ranks")
     chosen = max(ranks, key=lambda row: (row["devices"], row["clock"]), default={})
-    cell = data.row("cells", cell=chosen.get("cell"))
-    where = place(data, cell)
-    if where is None:
+    own = _measured(data, chosen.get("cell"))
+    if own is None:
         return None
-    name = cell["cell"]
-    devices = number(data.row("collectives", cell=name), "devices", "count")
-    own = Measured(data=data, cell=name, place=where, devices=value_of(devices))
-
+    name = own.cell
     clocks = own.rows("series", quantity="time", phase="step")
-    ran = [row["variant"] for row in clocks if (row["status"], row["mode"]) == ("ok", "step")]
-    strategies = [_strategy(own, variant) for variant in ran]
-    tolerances = data.series(cell=name, quantity="tolerance")
-    tolerance = {row["variant"]: row["median"] for row in tolerances}
-    off = {row["variant"]: row["median"] for row in data.series(cell=name, quantity="difference")}
-    differing = [Name(each) for each in off if off[each] > tolerance.get(each, inf)]
-    others = [each for each in strategies if not is_alone(each["name"])]
-    best = least((each for each in others if each["name"] not in differing), "step") or {}
+    off = own.differences
+    differing = own.differing
+    best = own.best
+    cells = (row["cell"] for row in data.dicts("cells", study="parallel"))
+    known = (_measured(data, cell) for cell in cells if cell != name)
+    others = [each for each in known if each and each.best]
 
     every = [_rank(shown(row)) for row in own.rows("ranks") if not is_alone(row["variant"])]
     of_best = [each for each in every if each["variant"] == best.get("name")]
@@ -147,16 +182,17 @@ def facts(data: Data) -> Parallel | None:
     formulas = [abs(row["held"] / row["formula"] - 1) for row in held if row["formula"]]
     return Parallel(
         data=data,
-        place=where,
+        place=own.place,
         cell=name,
-        devices=devices,
-        strategies=strategies,
+        devices=count(own.devices, name),
+        strategies=own.strategies,
         failed=[
             Name(f"{row['variant']} ({row['status']})") for row in clocks if row["status"] != "ok"
         ],
         best=best,
         hiding=number(own.predicted(best.get("name", "")), "hiding_batch", "count"),
-        predictions=_predictions(own),
+        others=[_other(each) for each in others],
+        predictions=_predictions(own, others),
         strong=_strong(own, best),
         memory=[_held(own, variant, rows) for (variant,), rows in grouped(held, "variant").items()],
         off_formula=_largest(formulas, "share", name),
@@ -174,6 +210,27 @@ def facts(data: Data) -> Parallel | None:
             _collectives(rows) for rows in grouped(own.rows("collectives"), "bytes").values()
         ],
     )
+
+
+def _measured(data: Data, cell: str | None) -> Measured | None:
+    """None of a cell that has no place, or measured no collective."""
+    where = place(data, data.row("cells", cell=cell))
+    sent = data.row("collectives", cell=cell)
+    if where is None or cell is None or not sent:
+        return None
+    return Measured(data=data, cell=cell, place=where, devices=sent["devices"])
+
+
+def _other(own: Measured) -> Row:
+    """What its best strategy costs, and where."""
+    return own.best | {
+        "place": Name(own.place.name),
+        "precision": Name(own.place.precision),
+        "on": count(own.devices),
+        "batch": count(own.place.batch),
+        "alone": own.step("time", ALONE),
+        "options": Name(own.step_options),
+    }
 
 
 def _strategy(own: Measured, name: str) -> Row:
@@ -201,13 +258,18 @@ def _strategy(own: Measured, name: str) -> Row:
     }
 
 
-def _predictions(own: Measured) -> list[Row]:
+def _predictions(own: Measured, others: list[Measured]) -> list[Row]:
+    """By strategy: `on4`, and where another cell has that step on so many, `measured4`."""
     one = own.step("time", ALONE)
-    return [
-        {"name": Name(name)} | {f"on{row['devices']:.0f}": _times(one, row) for row in rows}
-        for (name,), rows in grouped(own.rows("parallel_predicted"), "variant").items()
-        if not is_alone(name)
-    ]
+    found = []
+    for (name,), rows in grouped(own.rows("parallel_predicted"), "variant").items():
+        if is_alone(name):
+            continue
+        times = {f"on{row['devices']:.0f}": _times(one, row) for row in rows}
+        for other in filter(own.is_same_step, others):
+            times[f"measured{other.devices:.0f}"] = _strategy(other, name)["devices"]
+        found.append({"name": Name(name)} | times)
+    return found
 
 
 def _strong(own: Measured, best: Row) -> Row:
