@@ -59,7 +59,7 @@ def roofline(tables: Tables) -> Figure | None:
     if found:
         cells |= dict.fromkeys([step.cell for step in found.steps[1:]], "all changes")
     shown = {cell: points(tables, cell) for cell in cells}
-    shown = {cell: own for cell, own in shown.items() if len(own)}
+    shown = {cell: own for cell, own in shown.items() if len(own) > 1}  # not the optimizer alone
     copies, products = (places.best_rates(tables, of) for of in ("copy", "matmul"))
     # Of a type that is no precision there is no product to make a roof of.
     if copies.empty or not shown or plain["built"].iloc[0] not in products:
