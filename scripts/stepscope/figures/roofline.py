@@ -59,10 +59,11 @@ def roofline(tables: Tables) -> Figure | None:
     if found:
         cells |= dict.fromkeys([step.cell for step in found.steps[1:]], "all changes")
     shown = {cell: points(tables, cell) for cell in cells}
-    shown = {cell: own for cell, own in shown.items() if len(own) > 1}  # not the optimizer alone
+    shown = {cell: own for cell, own in shown.items() if len(own)}
     copies, products = (places.best_rates(tables, of) for of in ("copy", "matmul"))
-    # Of a type that is no precision there is no product to make a roof of.
-    if copies.empty or not shown or plain["built"].iloc[0] not in products:
+    # Of a type that is no precision there is no roof, and the optimizer alone needs none.
+    most_parts = max(map(len, shown.values()), default=0)
+    if copies.empty or most_parts < 2 or plain["built"].iloc[0] not in products:
         return None
 
     every = pd.concat(shown.values())

@@ -57,8 +57,10 @@ def impossible(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, st
 
 
 def _data_sheet(cell: MeasuredCell, variant: str) -> float | None:
-    """FLOP/s that the data sheet promises in the precision of a variant."""
-    return data_sheets.peak_for_mfu(cell.hardware.get("gpu"), precision_of(cell, variant))
+    """FLOP/s that the data sheet promises in the precision of a variant; None where the model is
+    built in another type."""
+    numbers = cell.built_in or precision_of(cell, variant)
+    return data_sheets.peak_for_mfu(cell.hardware.get("gpu"), numbers)
 
 
 def _tokens(cell: MeasuredCell) -> float:
@@ -93,7 +95,8 @@ def _of_steps(
         """Of a step: what there is in it of each quantity, and whether the burst is another
         card's."""
         machine = cell.place["machine"]
-        burst, card = bursts.get((machine, precision_of(cell, variant)), (np.nan, None))
+        numbers = cell.built_in or precision_of(cell, variant)
+        burst, card = bursts.get((machine, numbers), (np.nan, None))
         sheet = _data_sheet(cell, variant) or np.nan
         flop = models.flop(cell, mode) or np.nan
         return {
