@@ -10,9 +10,9 @@ gradients and state are: what their process subtracted was freed later.
 
 What the allocator reserved of whole steps is told as a multiple of the prediction: of what ran
 first in its process, as all others found pieces of memory there. Told apart are strategies that
-share out, which use memory on two streams, and steps that are replayed from CUDA graphs, which
-allocate in pools of their own, of which `asked` counts nothing; of these two kinds later variants
-count, too.
+share out, which use memory on two streams, steps that are replayed from CUDA graphs, which allocate
+in pools of their own, of which `asked` counts nothing, and those in fp8; of these kinds later
+variants count, too.
 """
 
 import argparse
@@ -36,6 +36,7 @@ from stepscope.model.shape import ModelShape  # noqa: E402
 
 COMMITTED = (
     "report/example/h200/cells.zip",
+    "report/example/today/cells.zip",
     "report/example/devices/cells.zip",
     "tests/data/devices_h100.zip",  # memory alone, of the same cells on two H100s
     "report/reference/h100.zip",
@@ -43,12 +44,13 @@ COMMITTED = (
     "tests/data/cpu_default.zip",
 )
 WORKSPACE = 32 * 2**20  # of cuBLAS on a Hopper GPU, for each thread that multiplies
-OTHERS = {"graphs", "flat", "shards-state"}  # flags of setups whose memory is reserved otherwise
+# Flags of setups whose memory is reserved otherwise, the first that one has.
+OTHERS = ("graphs", "flat", "fp8", "shards-state")
 # Strategies of the parallel study that hold what others do.
 STRATEGIES = {
     "alone": "alone",
     "naive": "alone",
-    "flat": "alone",
+    "flat": "flat",
     "overlapped": "alone",
     "staged": "alone",
     "sharded": "sharded",
@@ -146,9 +148,10 @@ def _of_cell(cell: str, record: dict, files: zipfile.ZipFile) -> Iterator[Row]:
                 yield Row(kind_of(options), cell, name, mode, measured, size)
         for mode, measured in _peaks(record, name, "peak_reserved").items():
             size = peak(setup, mode, 2 * WORKSPACE).bytes
-            of_others = OTHERS & setup.flags
-            if mode == "step" and (of_others or at == 0):
-                kind = ", ".join([RESERVED, *sorted(of_others)[:1]])
+            of_others = [flag for flag in OTHERS if flag in setup.flags]
+            is_first = at == 0 and record["study"] != "parallel"  # where others ran before
+            if mode == "step" and (is_first or of_others):
+                kind = ", ".join([RESERVED, *of_others[:1]])
                 yield Row(kind, cell, name, mode, measured, size)
 
 

@@ -18,11 +18,11 @@ from stepscope.measure.memory_recorders import add_segments, recorder
 from stepscope.measure.samples import PhaseTimes, Samples
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload
+from stepscope.measure.workload import Workload, is_compiled
 from stepscope.model import ranges
 
 NAME = "step"  # of the only variant
-COMPILED = "which part of a compiled model allocates is not seen; its peaks are those of the ladder"
+COMPILED = "which part of compiled code allocates is not seen; its peaks are those of the ladder"
 
 
 def gradients(work: Workload) -> models.NamedTensors:
@@ -75,7 +75,7 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
         ending.callback(ranges.turn_on, None)
         ending.callback(run.recorder.abandon)
         with caught(run.outcome):
-            if option(spec, "compile") != "none":
+            if "step" not in spec and is_compiled(spec):
                 raise models.Unsupported(COMPILED)
             run.prepare()
             for _ in range(spec["warmup"]):

@@ -3,10 +3,15 @@
 Off by default: then a range is one shared context manager that does nothing, which takes the host a
 fraction of a microsecond and the device nothing. A profiling program turns them on, for instance
 with torch.cuda.nvtx.range.
+
+Compiled code has none: the compiler would cut it at each, so that a profiler saw another program
+than the clock.
 """
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+
+import torch
 
 _NOTHING = nullcontext()
 _opener: Callable[[str], AbstractContextManager] | None = None
@@ -14,7 +19,9 @@ _opener: Callable[[str], AbstractContextManager] | None = None
 
 def named(name: str) -> AbstractContextManager:
     """A context manager around what `name` stands for."""
-    return _NOTHING if _opener is None else _opener(name)
+    if torch.compiler.is_compiling() or _opener is None:
+        return _NOTHING
+    return _opener(name)
 
 
 def are_on() -> bool:

@@ -20,8 +20,8 @@ from stepscope.model.transformer import Block, RotaryEmbedding
 # Kind -> the largest median error, and the largest of all: what the page says.
 ALLOWED = {
     "uncompiled": (0.00002, 0.0033),
-    "compiled": (0.00002, 0.0033),
-    "sharded": (0.00002, 0.0033),
+    "compiled": (0.00002, 0.0002),
+    "sharded": (0.00002, 0.0005),
 }
 
 
@@ -44,10 +44,11 @@ def test_peaks_of_all_records(errors, kind):
 @pytest.mark.parametrize(
     "kind, flags, number",
     [
-        ("reserved", set(), 77),
+        ("reserved", set(), 75),
         ("reserved, graphs", {"compiled", "graphs"}, 20),
         ("reserved, shards-state", {"shards-state"}, 4),
         ("reserved, flat", {"shards-state", "flat"}, 3),
+        ("reserved, fp8", {"fp8"}, 3),
     ],
 )
 def test_no_record_reserved_more_than_what_fits(errors, kind, flags, number):

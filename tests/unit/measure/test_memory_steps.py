@@ -240,3 +240,10 @@ def test_gradients_that_exist_when_memory_runs_out_are_named(monkeypatch, one_th
     assert any(
         t["at"] == at_the_end for t in found.known["tensors"] if t["category"] == "gradients"
     )
+
+
+@pytest.mark.parametrize("changed", [{"compile": "block"}, {"loss": "compiled"}])
+def test_compiled_code_is_not_recorded(changed):
+    """While tensors are observed PyTorch runs it uncompiled: other tensors than the step has."""
+    outcome = measured(**changed).outcome
+    assert (outcome.status, outcome.reason) == ("unsupported", memory_steps.COMPILED)

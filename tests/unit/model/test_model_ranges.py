@@ -33,6 +33,28 @@ def test_every_part_of_the_forward_pass_has_its_range(opened, attention):
     assert opened == [(0, "embedding"), *(LAYERS * block), (0, "final norm"), (0, "LM head")]
 
 
+def test_a_profiler_sees_the_compiled_program_that_is_timed(opened):
+    """Compiled blocks have no ranges inside: the compiler would make another program, of parts."""
+    graphs = []
+
+    def backend(graph, _inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    model = _model("sdpa")
+    torch._dynamo.reset()
+    for block in model.blocks:
+        block.compile(backend=backend)
+    tokens = torch.zeros(2, 8, dtype=torch.int64)
+    ranges.turn_on(None)
+    model(tokens)
+    before = len(graphs)
+    ranges.turn_on(torch.profiler.record_function)
+    model(tokens)
+    assert before >= 1 and len(graphs) == before
+    assert opened == []
+
+
 def test_ranges_change_no_result(opened):
     tokens, _ = random_batch(50, 2, 8, "cpu", seed=1)
     model = _model("naive")

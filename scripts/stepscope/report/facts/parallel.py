@@ -43,7 +43,8 @@ class Parallel(Chapter):
     cells of the same step measured them; strong: of the best one on the most devices, where they
     share the batch of one. memory: by strategy, as _held has it; off_formula: how far a part, or
     the whole, is off its formula at most. differing: those whose gradients are off one device's by
-    more than rounding explains; difference: how far the others' are at most, relative.
+    more than rounding explains; difference: how far the others' are at most, relative, and
+    tolerance: how far they might be.
 
     ranks: of every strategy but one device, each rank's step under the profiler; residual: the
     largest, of its step, without its sign. waited: the rank of the best strategy that all others
@@ -68,6 +69,7 @@ class Parallel(Chapter):
     off_formula: Maybe
     differing: list[Name]
     difference: Maybe
+    tolerance: Maybe
     ranks: list[Row]
     residual: Maybe
     waited: Row | None
@@ -84,6 +86,24 @@ class Parallel(Chapter):
         more than there are devices, and is then not said."""
         times = self.best.get("devices")
         return times if value_of(times) <= value_of(self.devices) else None
+
+    @cached_property
+    def level(self) -> list[Row]:
+        """The others on several devices whose interval overlaps the best one's."""
+        ends = self.best["step"].ends if self.best else None
+        others = [
+            each
+            for each in self.strategies
+            if each["devices"] and each["name"] not in (*self.differing, self.best.get("name"))
+        ]
+        return [
+            each for each in others if ends and each["step"].ends and each["step"].low < ends[1]
+        ]
+
+    @cached_property
+    def leanest(self) -> Row:
+        """The one of these, or the best, that has the smallest peak."""
+        return least([*self.level, self.best], "peak") or {}
 
     @property
     def is_overlapping(self) -> bool:
@@ -121,12 +141,15 @@ class Measured:
         return {row["variant"]: row["median"] for row in self.rows("series", quantity="difference")}
 
     @cached_property
+    def tolerances(self) -> dict[str, float]:
+        """By strategy, up to which that is rounding."""
+        return {row["variant"]: row["median"] for row in self.rows("series", quantity="tolerance")}
+
+    @cached_property
     def differing(self) -> list[Name]:
         """Those that are off by more than rounding explains."""
-        rows = self.rows("series", quantity="tolerance")
-        tolerance = {row["variant"]: row["median"] for row in rows}
         off = self.differences
-        return [Name(each) for each in off if off[each] > tolerance.get(each, inf)]
+        return [Name(each) for each in off if off[each] > self.tolerances.get(each, inf)]
 
     @cached_property
     def best(self) -> Row:
@@ -198,6 +221,7 @@ def facts(data: Data) -> Parallel | None:
         off_formula=_largest(formulas, "share", name),
         differing=differing,
         difference=_largest([off[each] for each in off if each not in differing], "error", name),
+        tolerance=_largest(list(own.tolerances.values()), "error", name),
         ranks=every,
         residual=_residual(every),
         waited=waited,
