@@ -160,12 +160,17 @@ def computed(work: Workload) -> dict:
 
 def check_of(loss: float, gradients: list[torch.Tensor]) -> dict:
     """By what is told whether two steps compute the same."""
-    squares = math.fsum(float(gradient.norm(dtype=torch.float32)) ** 2 for gradient in gradients)
+    squares = math.fsum(float(each.norm(dtype=_wide(each.dtype))) ** 2 for each in gradients)
     return {
         "loss": loss,
         "gradient_norm": math.sqrt(squares),
         "gradient_sample": sample(gradients, SAMPLED),
     }
+
+
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    """fp32, unless the type is wider."""
+    return torch.promote_types(dtype, torch.float32)
 
 
 def _random_state() -> list[bytes]:

@@ -87,6 +87,12 @@ class MeasuredCell:
         return self.summary.get("model") or self.summary.get("built", {}).get("step") or {}
 
     @property
+    def built_in(self) -> str:
+        """The type of a model of one's own that is built in another than fp32, else ""."""
+        dtype = (self.own_model.get("dtype") or "").replace("torch.", "")
+        return "" if dtype == "float32" else dtype
+
+    @property
     def blocks(self) -> int | None:
         """How many equal ones its model has; None where nobody knows."""
         if self.shape:

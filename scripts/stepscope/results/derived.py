@@ -56,8 +56,10 @@ def impossible(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
 
 
 def _data_sheet(cell: MeasuredCell, variant: str) -> float | None:
-    """FLOP/s that the data sheet promises in the precision of a variant."""
-    return data_sheets.peak_for_mfu(cell.hardware.get("gpu"), precision_of(cell, variant))
+    """FLOP/s that the data sheet promises in the precision of a variant; None where the model is
+    built in another type."""
+    numbers = cell.built_in or precision_of(cell, variant)
+    return data_sheets.peak_for_mfu(cell.hardware.get("gpu"), numbers)
 
 
 def _tokens(cell: MeasuredCell) -> float:
@@ -89,8 +91,8 @@ def _rates(found: DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts)
         """What there is in it of each quantity, and whether the burst is another card's."""
         if length:
             return {"rate": _attention_flops(cell, length, direction)}
-        place = cell.place["machine"], precision_of(cell, variant)
-        burst, card = bursts.get(place, (np.nan, None))
+        numbers = cell.built_in or precision_of(cell, variant)
+        burst, card = bursts.get((cell.place["machine"], numbers), (np.nan, None))
         sheet = _data_sheet(cell, variant) or np.nan
         flop = models.flop(cell, mode) or np.nan
         return {

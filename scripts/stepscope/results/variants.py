@@ -43,6 +43,7 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
         called = [option for option in several if str(own[option]) == name]
         changed = (called or several[-1:])[0] if is_first else several[0]
         shown = [changed] if is_first and called else several
+        label = ", ".join(_label(option, own[option], name) for option in shown)
         yield {
             **cell.key,
             "variant": name,
@@ -50,7 +51,7 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
             "after": after[name],
             "is_aside": name not in ladder,
             "kind": kind_of(changed, own[changed]),
-            "label": ", ".join(_label(option, own[option], name) for option in shown),
+            "label": (cell.built_in or label) if label == "fp32" else label,
             "changed": changed,
             "before": "" if is_first else before[changed],
             "value": own[changed],
