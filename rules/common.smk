@@ -154,6 +154,12 @@ def templates():
     return sorted(map(os.path.relpath, found))
 
 
+def data_of_results():
+    """Schemas, data sheets and cards that `aggregate` reads."""
+    files = (PROJECT / "scripts/stepscope/results").iterdir()
+    return sorted(os.path.relpath(path) for path in files if path.suffix in (".csv", ".json"))
+
+
 def compared_with(wildcards):
     """The results folder that `compare` sets ours beside; ends the run where the configuration
     names none."""

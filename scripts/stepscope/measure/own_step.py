@@ -136,7 +136,7 @@ class StepWorkload(Workload):
     def optimizers(self) -> list:
         return self.optimizer
 
-    def renew_optimizer(self) -> None:
+    def renew_optimizer(self, **settings: float) -> None:
         """Nothing: it is the step's own."""
 
     def phases(self, mode: str) -> Phases:
