@@ -29,18 +29,19 @@ def rows(cells: list[MeasuredCell], samples: DataFrame) -> DataFrame:
     """A row for each number of skipped steps, of the whole step and of each of its phases, of each
     timing cell; samples: by cells.read().
 
-    Phased steps are the first of a process. Mean and standard deviation are those of the processes,
-    averaged (of the deviation its square).
+    Phased steps are the first of a process. All are means of steps within a process, averaged over
+    the processes (of the standard deviation its square): a process that is slower throughout is so
+    in each of them.
     """
     keys = DataFrame([cell.key for cell in of_study(cells, "timing")], columns=KEY)
     steps = _steps(where(samples, kind="phased", cell=list(keys["cell"])))
     of_process = steps.groupby(PROCESS)["seconds"]
     place, count = of_process.cumcount(), of_process.transform("size")
-    late = steps[place >= count // 2].groupby(PROCESS)["seconds"].median()
+    late = steps[place >= count // 2].groupby(PROCESS)["seconds"].mean()
     of_series = DataFrame(
         {
-            "first": steps[place == 0].groupby(SERIES)["seconds"].median(),
-            "steady": late.groupby(SERIES).median(),
+            "first": steps[place == 0].groupby(SERIES)["seconds"].mean(),
+            "steady": late.groupby(SERIES).mean(),
         }
     )
     means = []
