@@ -1,7 +1,7 @@
 """Lines over a length or context: a panel for each direction or precision, crosses where memory ran
 out."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -76,14 +76,14 @@ def curves(
 def over_context(
     tables: Tables,
     rows: pd.DataFrame,
-    precisions: Iterable[str],
+    chosen: Callable[[pd.DataFrame], list[str]],
     subject: str,
     **more,
 ) -> Figure:
-    """Those of a training step over the context: a panel for each of these precisions, a line a
+    """Those of a training step over the context: a panel for each chosen type of numbers, a line a
     size, that of the fewest parameters first. more: see `curves`."""
-    ordered = places.in_order(tables, rows)
-    shown = pd.concat([where(ordered, precision=each) for each in precisions])
-    colour = shown["precision"].map(partial(colours.of, "precision"))
-    shown = shown.assign(panel=shown["precision"], line=shown["size"], colour=colour)
+    ordered = places.in_order(tables, rows).drop_duplicates([*places.PLACE, "built"], keep="last")
+    shown = pd.concat([where(ordered, built=each) for each in chosen(ordered)])
+    colour = shown["built"].map(partial(colours.of, "precision"))
+    shown = shown.assign(panel=shown["built"], line=shown["size"], colour=colour)
     return curves(shown, "context", subject, **more)

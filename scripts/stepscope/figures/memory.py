@@ -46,7 +46,7 @@ def memory_from_cold(tables: Tables) -> Figure | None:
 def _of(rows: pd.DataFrame) -> Figure | None:
     if rows.empty:
         return None
-    return of_recording(rows, words.place(rows.iloc[0], precision=True))
+    return of_recording(rows, words.place(rows.iloc[0]))
 
 
 def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
@@ -162,7 +162,7 @@ def memory_growth(tables: Tables) -> Figure | None:
     return curves.over_context(
         tables,
         pd.concat([known, lost]).drop(columns=["low", "high"]),
-        places.with_lines(rows),
+        places.with_lines,
         f"{word} at the peak of a training step",
         unit=unit,
         margins=(1 / 1.3, 1.5),

@@ -11,6 +11,7 @@ from stepscope.model.formats import PRECISIONS
 from stepscope.results.tables import Tables
 
 PLACE = ["size", "context", "batch"]
+USUAL = ("", "float32")  # types in which a model is built, so that a precision says what it runs in
 # Of the GPU's allocator, of the process on a CPU.
 PEAKS = {"peak_reserved": "reserved", "peak_resident": "resident"}
 OWN_PEAKS = {"peak_allocated": "allocated", "peak_resident": "resident"}
@@ -22,20 +23,31 @@ def parameters(tables: Tables) -> dict[str, float]:
     return {str(size): float(number) for size, number in of_size.items()}
 
 
-def precisions(frame: pd.DataFrame) -> list[str]:
-    """The precisions of a frame, the widest first."""
-    return [each for each in PRECISIONS if each in set(frame["precision"])]
+def as_built(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows with `built`, what figures call their type of numbers: the precision, but of a model
+    that its file builds in another type than fp32 that type."""
+    models = tables["models"][["machine", "size", "dtype"]].drop_duplicates(["machine", "size"])
+    found = frame[["machine", "size"]].merge(models, how="left")["dtype"]
+    dtype = found.fillna("").set_axis(frame.index)
+    return frame.assign(built=dtype.mask(dtype.isin(USUAL), frame["precision"]))
+
+
+def built(frame: pd.DataFrame) -> list[str]:
+    """The types of numbers of a frame, the widest precision first, then other types."""
+    kinds = frame["built"].unique()
+    return [*(each for each in PRECISIONS if each in kinds), *sorted({*kinds} - PRECISIONS.keys())]
 
 
 def with_lines(frame: pd.DataFrame) -> list[str]:
-    """The precisions in which a size is known at two contexts; all where none is."""
-    counts = frame.dropna(subset="median").groupby(["precision", "size"])["context"].nunique()
-    drawn = set(counts[counts > 1].index.get_level_values("precision"))
-    return [each for each in precisions(frame) if each in drawn or not drawn]
+    """Those in which a size is known at two contexts; all where none is."""
+    counts = frame.dropna(subset="median").groupby(["built", "size"])["context"].nunique()
+    drawn = set(counts[counts > 1].index.get_level_values("built"))
+    return [each for each in built(frame) if each in drawn or not drawn]
 
 
 def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows by parameters, those without any last, then by context, batch and precision."""
+    """Rows by parameters, those without any last, then by context, batch and precision; see
+    as_built."""
     known = parameters(tables)
     sizes = sorted(frame["size"].unique(), key=lambda size: known.get(size, math.inf))
     ranks = {
@@ -46,7 +58,8 @@ def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     def key(column: pd.Series) -> pd.Series:
         return column.map(ranks[column.name]) if column.name in ranks else column
 
-    return frame.sort_values(["size", "context", "batch", "precision"], key=key, kind="stable")
+    by = ["size", "context", "batch", "precision"]
+    return as_built(tables, frame.sort_values(by, key=key, kind="stable"))
 
 
 def largest(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
@@ -62,11 +75,11 @@ def largest(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
 
 def main_step(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of one step at the largest place: in bf16, or in the first precision that is
-    there."""
+    there; see as_built."""
     at_largest = largest(tables, frame)
     precisions = at_largest["precision"].unique()
     chosen = min(precisions, key=lambda precision: precision != "bf16", default="")
-    return at_largest[at_largest["precision"] == chosen]
+    return as_built(tables, at_largest[at_largest["precision"] == chosen])
 
 
 def on_ladders(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
@@ -137,8 +150,8 @@ def tried_steps(tables: Tables) -> pd.DataFrame:
 
 
 def name(row: dict) -> str:
-    """`medium 512 bf16`: a row of a figure in which cells differ in size, context and precision."""
-    return f"{short(row['size'], 12)} {row['context']:,.0f} {row['precision']}"
+    """`medium 512 bf16`: a row, as in_order() gives it, of a figure in which cells differ."""
+    return f"{short(row['size'], 12)} {row['context']:,.0f} {row['built']}"
 
 
 def names(frame: pd.DataFrame) -> list[str]:

@@ -61,7 +61,9 @@ def roofline(tables: Tables) -> Figure | None:
     shown = {cell: points(tables, cell) for cell in cells}
     shown = {cell: own for cell, own in shown.items() if len(own)}
     copies, products = (places.best_rates(tables, of) for of in ("copy", "matmul"))
-    if copies.empty or not shown:
+    # Of a type that is no precision there is no roof, and the optimizer alone needs none.
+    most_parts = max(map(len, shown.values()), default=0)
+    if copies.empty or most_parts < 2 or plain["built"].iloc[0] not in products:
         return None
 
     every = pd.concat(shown.values())

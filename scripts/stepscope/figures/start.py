@@ -37,7 +37,7 @@ def warmup(tables: Tables) -> Figure | None:
     figure, panels = theme.wrapped(len(cells), 3, 1.6, subject, sharex=True, sharey=True)
 
     for panel, cell in zip(panels, cells.to_dict("records"), strict=True):
-        colour = colours.of("precision", cell["precision"])
+        colour = colours.of("precision", cell["built"])
         panel.axhline(1, **marks.BASE)
         marks.line(panel, where(shown, cell=cell["cell"]), "at", colour, "mean")
         panel.set(title=places.name(cell), xlim=(-0.4, len(skipped) - 0.6))

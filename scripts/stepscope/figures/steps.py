@@ -11,7 +11,7 @@ from stepscope.figures import colours, curves, marks, places, theme, words
 from stepscope.results.tables import Tables, where
 
 PHASES = colours.key("phase", MODES["step"].phases)
-BAR = ["size", "precision"]  # what a bar of phases is of
+BAR = ["size", "precision"]  # what a bar of phases is of; the last where several were built alike
 MOST_CONTEXTS = 4
 MOST_CELLS = 30
 
@@ -35,7 +35,9 @@ def step_parts(tables: Tables) -> Figure | None:
     counts = rows.groupby("context")["cell"].nunique()
     contexts = counts.index[counts >= counts.max() / 2][-MOST_CONTEXTS:]
     steps = places.tried_steps(tables)
-    bars = places.in_order(tables, steps.assign(context=0)).drop_duplicates(BAR)
+    bars = places.in_order(tables, steps.assign(context=0)).drop_duplicates(
+        ["size", "built"], keep="last"
+    )
     subject = "each phase synchronised"
     if len(contexts) > 1:
         subject += "; each panel has its own scale"
@@ -68,7 +70,7 @@ def _phase_bars(
             marks.beside_bar(panel, 0, at, "out of memory", color=colours.MUTED, fontsize=7)
 
     sizes = bars["size"].map(lambda size: words.short(size, 14))
-    marks.bar_axis(panel, list(sizes + " " + bars["precision"]))
+    marks.bar_axis(panel, list(sizes + " " + bars["built"]))
     panel.set_xlim(0, 1.18 * panel.dataLim.x1 if panel.patches else 1)
 
 
@@ -81,7 +83,7 @@ def time_by_context(tables: Tables) -> Figure | None:
     return curves.over_context(
         tables,
         curves.in_units(rows, 1e-3),
-        places.with_lines(rows),
+        places.with_lines,
         "whole training step",
         unit="ms a step",
         margins=(0.8, 1.3),
@@ -162,15 +164,15 @@ def _marks(panel: Axes, at: int, rows: pd.DataFrame, limits: str) -> None:
 def precision_speedup(tables: Tables) -> Figure | None:
     """How many times as fast a step is as in fp32, over the context, a panel a precision and a line
     a size."""
-    steps = places.tried_steps(tables).dropna(subset="median")
-    ratios = relative(steps, steps["precision"] == "fp32", places.PLACE, power=-1.0)
+    steps = places.in_order(tables, places.tried_steps(tables).dropna(subset="median"))
+    ratios = relative(steps, steps["built"] == "fp32", places.PLACE, power=-1.0)
     if ratios.empty:
         return None
 
     return curves.over_context(
         tables,
         ratios,
-        places.precisions(ratios),
+        places.built,
         "whole training step, fp32 (without TF32) = 1",
         unit="times as fast as fp32",
         margins=(0.95, 1.1),

@@ -54,7 +54,7 @@ def _of(rows: pd.DataFrame, view: str) -> Figure | None:
     shown = rows[rows["view"] == view]
     if shown.empty:
         return None
-    subject = words.place(shown.iloc[0], precision=True)
+    subject = words.place(shown.iloc[0])
     return of_recording(shown, f"{subject}; under the profiler")
 
 

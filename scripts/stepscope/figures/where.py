@@ -124,7 +124,7 @@ def bounds(tables: Tables, place: dict, precision: str) -> dict[str, float]:
     (in fp8 the head at bf16's), AdamW's bytes at that of a large copy; what is not known is left
     out."""
     known = places.alike(tables["models"], place)
-    if known.empty:
+    if known.empty or known["dtype"].iloc[0] not in places.USUAL:  # rates and bytes are of others
         return {}
 
     model = known.iloc[0].fillna(0)
@@ -164,7 +164,7 @@ def waterfall_of(tables: Tables) -> Waterfall | None:
     if plain.empty:
         return None
 
-    place = plain.iloc[0].to_dict()
+    place = places.as_built(tables, plain).iloc[0].to_dict()
     rungs, alone = (
         places.alike(places.free_steps(tables, study=study), place).dropna(subset="median")
         for study in ("ladder", "timing")
@@ -205,8 +205,7 @@ def waterfall(tables: Tables) -> Figure | None:
     shown = [part for part in LOOK if any(step.parts[part] for step in found.steps)]
     names = ["plain step", *(LOOK[part][0] for part in shown), "all changes"]
     names = names[: len(shown) + len(found.steps)]
-    subject = words.place(found.place, precision=True)
-    told = f"{subject}; kernels under the profiler"
+    told = f"{words.place(found.place)}; kernels under the profiler"
 
     figure, panel = theme.single(0.75 + 0.27 * len(names), told)
     left = 0.0

@@ -57,12 +57,11 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def place(row: dict | pd.Series, *, precision: bool = False) -> str:
-    """`2.7B, context 1,024, batch 4, bf16`: what is known of it."""
+def place(row: dict | pd.Series) -> str:
+    """`2.7B, context 1,024, batch 4, bf16`: what is known of it; the last as places.as_built()."""
     parts = [short(row["size"], 24)]
     for name in ("context", "batch"):
         if pd.notna(row.get(name)):
             parts.append(f"{name} {row[name]:,.0f}")
-    if precision and row["precision"]:
-        parts.append(row["precision"])
-    return ", ".join(parts)
+    parts.append(row.get("built", ""))
+    return ", ".join(filter(None, parts))

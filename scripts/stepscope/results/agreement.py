@@ -50,7 +50,10 @@ def of_rungs(cell: MeasuredCell) -> dict[str, dict]:
         return {}
     if is_step(cell.spec):
         return _losses_compared(computed, checks.get(rungs[0]) or {})
-    return compared(computed, {name: precision_of(cell, name) for name in computed})
+    precisions = {name: precision_of(cell, name) for name in computed}
+    if "float16" in cell.built_in:  # or bfloat16: it rounds as under autocast, whatever it runs in
+        precisions = dict.fromkeys(computed, "bf16")
+    return compared(computed, precisions)
 
 
 def _losses_compared(computed: dict[str, dict], first: dict) -> dict[str, dict]:

@@ -20,10 +20,11 @@ def asides(cells: list[MeasuredCell]) -> set[tuple[str, str]]:
 
 def _rows(cell: MeasuredCell) -> Iterator[dict]:
     """The rungs of a cell."""
-    is_ladder = cell.place["study"] == "ladder" and not is_step(cell.spec)
-    declared = cell.spec.get("variants", []) if is_ladder else []
+    if cell.place["study"] != "ladder" or is_step(cell.spec):
+        return
+    declared = cell.spec["variants"]
     ladder = longest_chain({one["name"]: one.get("after", "") for one in declared})
-    after = came_after(cell.spec, cell.statuses()) if is_ladder else {}
+    after = came_after(cell.spec, cell.statuses())
     options = {
         one["name"]: {option: one.get(option, neutral) for option, neutral in PLAIN_STEP.items()}
         for one in declared
@@ -42,6 +43,7 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
         called = [option for option in several if str(own[option]) == name]
         changed = (called or several[-1:])[0] if is_first else several[0]
         shown = [changed] if is_first and called else several
+        label = ", ".join(_label(option, own[option], name) for option in shown)
         yield {
             **cell.key,
             "variant": name,
@@ -49,7 +51,7 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
             "after": after[name],
             "is_aside": name not in ladder,
             "kind": kind_of(changed, own[changed]),
-            "label": ", ".join(_label(option, own[option], name) for option in shown),
+            "label": (cell.built_in or label) if label == "fp32" else label,
             "changed": changed,
             "before": "" if is_first else before[changed],
             "value": own[changed],

@@ -142,3 +142,32 @@ def test_series_are_those_of_okabe_and_ito():
     }
     for name, rgb in theirs.items():
         assert colours.OKABE_ITO[name].light == "#%02x%02x%02x" % rgb  # noqa: UP031
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_what_a_file_builds_in_another_type_is_called_that_wherever_it_is_drawn(dtype, tmp_path):
+    """`large`, in the place of each figure of one place, has neither a bound of the precisions nor
+    their colours; `small` is as it was."""
+    models = [each | {"dtype": "float32"} for each in made.everything()["models"]]
+    for each in models:
+        if each["size"] == "large":
+            each["dtype"] = dtype
+    drawn = {
+        name: made.draw(draw, made.tables(tmp_path, models=models))
+        for name, draw in OF_MACHINE.items()
+    }
+    assert drawn.pop("roofline") is None and drawn.pop("precision_speedup") is not None
+    words = {name: "\n".join(made.texts(figure)) for name, figure in drawn.items()}
+    for name in ("waterfall", "timeline", "one_attention", "memory_over_step"):
+        assert f"large, context 512, batch 4, {dtype};" in words[name], name
+    assert "bound" not in words["waterfall"]
+    assert made.rows_named(drawn["categories"].axes[0]) == [f"large 512 {dtype}"]
+    bars = ["small fp32", "small bf16", f"large {dtype}"]
+    assert made.rows_named(drawn["step_parts"].axes[0]) == bars
+    assert f"large 128 {dtype}" in made.rows_named(drawn["launches"].axes[0])
+    for name in ("time_by_context", "memory_growth"):
+        panels = made.panels(drawn[name])
+        assert list(panels) == ["fp32", "bf16", dtype]
+        assert "large" in made.lines(panels[dtype])
+        (line,) = [each for each in panels[dtype].lines if each.get_label() == "large"]
+        assert line.get_color() == colours.of("precision", "no precision")

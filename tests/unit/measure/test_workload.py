@@ -28,6 +28,13 @@ def test_loss_and_gradients_are_those_of_plain_pytorch(tiny):
     assert torch.allclose(torch.tensor(found["gradient_sample"]), entries, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_the_norm_of_gradients_of_any_type_is_that_in_float64(dtype):
+    gradients = [torch.linspace(-1, 2, 40, dtype=dtype), torch.full((3, 3), 0.3, dtype=dtype)]
+    squares = sum(float((each.double() ** 2).sum()) for each in gradients)
+    assert steps.check_of(0.0, gradients)["gradient_norm"] == approx(squares**0.5, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     "options",
     [

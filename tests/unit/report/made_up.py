@@ -143,7 +143,7 @@ def _ladder(folder, where, rungs, limits, launches, machine):
     place = {"machine": about["machine"], "study": "ladder"} | where
     key = {"machine": about["machine"], "cell": folder}
     told = {"key": key, "name": folder, "spec": spec, "place": place, "statuses": dict}
-    declared = variants.rows([SimpleNamespace(**told)])
+    declared = variants.rows([SimpleNamespace(built_in="", **told)])
     made, pairs = [], []
     first = next(iter(rungs))
     for name, (_, after, seconds, verdict) in rungs.items():

@@ -85,9 +85,11 @@ def test_names_of_records_are_text():
 
 
 def test_links_live_or_are_text():
-    text = "[a](memory.md) [b](gone.md) [c](memory.md#part)"
-    assert page.linked(text, {"memory": "what-fills-it"}) == "[a](#what-fills-it) b [c](#part)"
+    text = "[a](memory.md) [b](gone.md) [c](memory.md#part)\n"
+    assert page.linked(text, {"memory": "what-fills-it"}) == "[a](#what-fills-it) b [c](#part)\n"
     assert page.linked("One. It is 1.5, as [a](gone.md) says. Two.\n", {}) == "One. Two.\n"
+    bare = "# One\n\nText.\n\n## What to do\n\nIt is as [a](gone.md) says.\n"
+    assert page.linked(bare, {}) == "# One\n\nText.\n"
 
 
 def test_a_table_has_one_unit_a_column_and_no_empty_one():

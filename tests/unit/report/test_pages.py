@@ -145,9 +145,31 @@ def test_a_model_that_is_built_in_another_type_is_not_held_against_fp32(gpu, req
     assert "parameters of float64" in made["page_one"].markdown
     assert "in plain float64" in made["time"].markdown
     assert "The predictions know two mechanisms" not in made["time"].markdown
+    assert "If you still train in fp32" not in made["page_one"].markdown
+    assert "Plain bf16 steps" not in made["page_one"].markdown + made["kernels"].markdown
+    assert "over time in the format" not in made["precision"].markdown
     for each in made.values():
         assert "largest batch" not in each.markdown  # no closed form of its memory
         assert_sound(each.markdown)
+
+
+def test_what_only_some_models_have_is_not_told_of_others(gpu, request_for, folders):
+    """Images, half of the weights frozen, no blocks."""
+    models = gpu["models"]
+    own = {"reference": "models/net.py:build", "item": "images", "num_layers": float("nan")}
+    own |= {"trained": models["parameters"] / 2, "forward_flop": models["flop"] * 0.36}
+    less = made_up.planted(gpu, models=models.assign(**own))
+    made = pages(less, request_for(folders["none"]))
+    told = "".join(each.markdown for each in made.values())
+    for word in (
+        "block by block",
+        "16 bytes a parameter",
+        "6 ×",
+        " tokens, batch",
+        "become cheaper",
+    ):
+        assert word not in told, word
+    assert "should be as 1 to 1.78" in made["time"].markdown
 
 
 def test_figures_stand_where_they_were_drawn(folders, request_for):

@@ -65,6 +65,24 @@ def test_only_what_was_counted_is_known_of_its_work():
     assert math.isnan(moved)
 
 
+@pytest.mark.parametrize(
+    "dtype, label, is_same", [("float64", "float64", False), ("bfloat16", "bfloat16", True)]
+)
+def test_rungs_of_a_model_in_another_type_have_its_name_and_its_rounding(dtype, label, is_same):
+    """Gradients 1 % off are rounding in bfloat16, not in wider types."""
+    rungs = [{"name": "fp32"}, {"name": "sdpa", "attention": "sdpa", "after": "fp32"}]
+    spec = {"study": "ladder", "model": "net.py:build", "variants": rungs} | PLACE
+    checks = {
+        name: {"loss": 2.0, "gradient_norm": norm, "gradient_sample": [norm]}
+        for name, norm in (("fp32", 1.0), ("sdpa", 1.01))
+    }
+    record = {"summary": {"checks": checks, "model": {"dtype": f"torch.{dtype}"}}}
+    found = MeasuredCell("machine/ladder/net/ctx8", spec, "", "", record)
+    assert agreement.of_rungs(found)["sdpa"]["same"] == is_same
+    names = [row["label"] for row in variants.rows([found])]
+    assert names == [label, "fused attention (SDPA)"]
+
+
 def test_variants_are_compared_with_the_first_by_their_losses():
     found = compared(base={"losses": [2.0, 1.0, 0.5]}, muon={"losses": [2.0, 1.1, 0.4]})
     of = agreement.of_rungs(found)

@@ -135,6 +135,23 @@ def test_mfu_of_fp8_is_of_the_peak_in_bf16_and_of_an_unknown_gpu_there_is_none(r
     assert series_of(results).query("quantity == 'mfu'").empty
 
 
+@pytest.mark.parametrize("dtype, is_known", [("float32", True), ("bfloat16", False)])
+def test_what_is_built_in_another_type_is_no_share_of_fp32s_rates(results, dtype, is_known):
+    """500 TFLOP/s in bfloat16, of which fp32's data sheet has 67."""
+    about = {"class": "Net", "parameters": 1, "dtype": f"torch.{dtype}"}
+    about |= {"flops": {"counter": 1e12 if dtype == "bfloat16" else 1e11}}
+    spec = {"model": "mine.py:build", "context": 6, "batch": 3, "precision": "fp32"} | GPU
+    steps = [sample(seconds=2e-3)]
+    cell = "lab/timing/mine/ctx6/fp32"
+    results.add(cell, spec, steps, {"model": about}, provenance=on_card("a"))
+    product = PRODUCT | {"precision": "fp32"} | GPU
+    results.add("lab/ceilings/matmul/fp32", product, [burst(1e-3)], provenance=on_card("a"))
+    got = series_of(results)
+    assert len(got.query("quantity == 'flops'")) == 1
+    shares = set(got["quantity"]) & {"mfu", "share_of_ceiling"}
+    assert len(shares) == (2 if is_known else 0)
+
+
 @pytest.mark.parametrize("card, is_marked", [("a", False), ("b", True)])
 def test_a_share_of_what_another_card_reached_is_marked(results, card, is_marked):
     spec = SHAPE | GPU | {"precision": "bf16"}

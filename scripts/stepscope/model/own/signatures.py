@@ -1,9 +1,10 @@
 """What a function of a user's file takes, told without running the file. Standard library only."""
 
 import ast
-import copy
 import inspect
 from collections.abc import Iterable
+from inspect import Parameter
+from typing import Any
 
 from stepscope.model.own.reference import ModelError, Reference
 
@@ -69,19 +70,25 @@ def _names(node: ast.AST) -> list[str]:
 
 def _signature(function: ast.FunctionDef) -> inspect.Signature:
     """Of a function as it is written; nothing of it is computed: what is no constant is `...`."""
-    stub = copy.deepcopy(function)
-    stub.body = [ast.Pass()]
-    stub.returns = None
-    stub.args.defaults = [_constant(each) for each in stub.args.defaults]
-    stub.args.kw_defaults = [each and _constant(each) for each in stub.args.kw_defaults]
-    for node in ast.walk(stub.args):
-        if isinstance(node, ast.arg):
-            node.annotation = None
-    names: dict = {}
-    module = ast.fix_missing_locations(ast.Module([stub], []))
-    exec(compile(module, "<signature>", "exec"), names)
-    return inspect.signature(names[function.name])
+    given = function.args
+    by_place = [*given.posonlyargs, *given.args]
+    required = len(by_place) - len(given.defaults)
+    defaults = [*[None] * required, *given.defaults, *given.kw_defaults]
+    kinds: list[Any] = [Parameter.POSITIONAL_ONLY] * len(given.posonlyargs)
+    kinds += [Parameter.POSITIONAL_OR_KEYWORD] * len(given.args)
+    kinds += [Parameter.KEYWORD_ONLY] * len(given.kwonlyargs)
+    rows: list[tuple[ast.arg, Any, ast.expr | None]]
+    rows = list(zip([*by_place, *given.kwonlyargs], kinds, defaults, strict=True))
+    if given.vararg:
+        rows.insert(len(by_place), (given.vararg, Parameter.VAR_POSITIONAL, None))
+    if given.kwarg:
+        rows.append((given.kwarg, Parameter.VAR_KEYWORD, None))
+    return inspect.Signature(
+        [Parameter(each.arg, kind, default=_value(default)) for each, kind, default in rows]
+    )
 
 
-def _constant(default: ast.expr) -> ast.expr:
-    return default if isinstance(default, ast.Constant) else ast.Constant(...)
+def _value(default: ast.expr | None) -> object:
+    if default is None:
+        return Parameter.empty
+    return default.value if isinstance(default, ast.Constant) else ...

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from stepscope.report.facts.ladders import Ladder, ladder_at
 from stepscope.report.facts.machine import Place
-from stepscope.report.facts.timed import Timed, timed
+from stepscope.report.facts.timed import Timed, in_bf16
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, positive
@@ -35,7 +35,7 @@ class Judged:
 def rows(data: Data) -> list[Applies]:
     """Every plain timed step in bf16, neighbours of a size with the same limit and first change
     joined."""
-    steps = sorted(timed(data, precision="bf16"), key=lambda each: each.place.weight)
+    steps = sorted(in_bf16(data), key=lambda each: each.place.weight)
     groups: dict[tuple[str, str, str], list[Judged]] = {}
     for each in filter(None, map(_judged, steps)):
         key = (each.timed.place.size, each.timed.limited, each.change)

@@ -6,7 +6,7 @@ from stepscope.report.facts import method
 from stepscope.report.facts.ladders import Ladder
 from stepscope.report.facts.machine import Place
 from stepscope.report.facts.rungs import Rung
-from stepscope.report.facts.timed import Timed, timed
+from stepscope.report.facts.timed import Timed, in_bf16
 from stepscope.report.kit.data import Data, Row
 from stepscope.report.kit.named import first_of, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, joined, value_of
@@ -49,7 +49,7 @@ def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Doubts
     width = _half_width(rung) if rung else 0.0
     cells_of = joined(rung.step) if rung else ()
     loosest = Quantity(width, "share", cells=cells_of) if width > LOOSE else None
-    limited = timed(data, precision="bf16", limits="launches")
+    limited = in_bf16(data, limits="launches")
     loose = [each for each in limited if _half_width(each) > LOOSE]
     missing = _some([row for row in cells if row["status"] == "missing"])
     ran = [row for row in cells if row["status"] == "ok"]

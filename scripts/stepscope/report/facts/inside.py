@@ -130,8 +130,8 @@ def facts(data: Data) -> Inside | None:
     whole = _a_call(attention, None, own)
     parts = [_a_call(row, whole["gpu_time"], own) for row in rows]
     core = [part for part in parts if part["module"] in CORE]
-    names = ("softmax", "attention scores", "QKV projection", "output projection")
-    soft, scores, first, last = (_part(parts, name) for name in names)
+    soft, scores = (_part(parts, name) for name in ("softmax", "attention scores"))
+    projections = [part["gpu_time"] for part in parts if part["module"].endswith("projection")]
     forward = data.row("phases", cell=step.cell, phase="forward")
     return Inside(
         data=data,
@@ -146,6 +146,6 @@ def facts(data: Data) -> Inside | None:
         arithmetic=time_of(plus(*(part["flop"] for part in parts)), rate),
         traffic=plus(*(part["least"] for part in parts)),
         ridge=over(rate, own.copy, "FLOP/B"),
-        linear=share(plus(first.get("gpu_time"), last.get("gpu_time")), whole["gpu_time"]),
+        linear=share(plus(*projections), whole["gpu_time"]),
         of_forward=share(number(attention, "gpu_time", "s"), number(forward, "gpu_time", "s")),
     )

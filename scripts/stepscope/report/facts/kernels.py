@@ -8,7 +8,7 @@ from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import Chapter, Place, machine, placed
 from stepscope.report.facts.profile import Profiled, plain_at, profiled
 from stepscope.report.facts.rungs import Rung
-from stepscope.report.facts.timed import Timed, timed
+from stepscope.report.facts.timed import Timed, in_bf16
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
@@ -108,12 +108,13 @@ def facts(data: Data) -> Kernels | None:
         return None
     where = own.place
     plain = [each for each in steps if not each.options]
-    fp32 = plain_at(plain, where, "fp32") if where.precision != "fp32" else None
+    is_wide = where.dtype or where.precision == "fp32"
+    fp32 = None if is_wide else plain_at(plain, where, "fp32")
     slow = {row["category"]: row["time"] for row in (fp32.parts if fp32 else ())}
     same = [each for each in plain if each.place.precision == where.precision]
     sizes = _sizes([each for each in same if each.busy_share and machine(data).is_gpu])
-    in_bf16 = timed(data, precision="bf16", limits="launches")
-    known = [each for each in in_bf16 if each.step and each.gpu]
+    starving = in_bf16(data, limits="launches")
+    known = [each for each in starving if each.step and each.gpu]
     limited = sorted(known, key=lambda each: each.place.weight)
     rows = data.dicts("kernels", cell=own.cell, phase="step")
     longest = sorted(rows, key=lambda row: -row["share"])[:TOP]

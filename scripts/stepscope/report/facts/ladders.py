@@ -144,7 +144,8 @@ class Ladder:
 
     def _tensor_cores(self, quantity: str) -> Maybe:
         sixteen = [rung.variant for rung in self.data.rungs.values() if rung.kind in SIXTEEN]
-        row = self.data.compared(quantity, self.data.first, sixteen[0]) if sixteen else {}
+        is_cast = bool(sixteen) and not self.place.dtype
+        row = self.data.compared(quantity, self.data.first, sixteen[0]) if is_cast else {}
         return of_ratio(row) if row.get("verdict") == "faster" else None
 
     @cached_property

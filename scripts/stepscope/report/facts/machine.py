@@ -182,11 +182,15 @@ class Place:
         blocks, head = linear_step_flops(self.shape, self.batch, self.context)
         return Quantity(float(blocks), "FLOP"), Quantity(float(head), "FLOP")
 
+    @cached_property
+    def trained(self) -> Maybe:
+        """Its parameters that are not frozen."""
+        return number(self._model, "trained", "parameters") or self.parameters
+
     @property
     def is_all_trained(self) -> bool:
-        """Whether none of its parameters is frozen."""
-        trained = number(self._model, "trained", "parameters")
-        return trained is None or trained.value == value_of(self.parameters)
+        """Whether none of them is frozen."""
+        return value_of(self.trained) == value_of(self.parameters)
 
     @cached_property
     def dtype(self) -> Name | None:
@@ -209,9 +213,15 @@ class Place:
     @property
     def forward_share(self) -> float:
         """Of its FLOP those of the forward pass: a third, unless it is known to be another, as
-        where frozen weights have no gradient."""
+        where frozen weights or images have no gradient."""
         known = over(number(self._model, "forward_flop", "FLOP"), self.flop)
         return known.value if known else 1 / 3
+
+    @property
+    def backward_flop(self) -> str:
+        """Those of the backward pass, over it: `2`, `1.78`."""
+        ratio = f"{1 / self.forward_share - 1:.3g}"
+        return "less than 2" if ratio == "2" and not self.is_all_trained else ratio
 
     @cached_property
     def arithmetic(self) -> Maybe:
@@ -221,18 +231,16 @@ class Place:
     @cached_property
     def optimizer_fused(self) -> Maybe:
         """AdamW's bytes at the copy's rate, in one pass."""
-        return self._optimizer(OPTIMIZER_BYTES)
+        return self._copied(self.updating(OPTIMIZER_BYTES))
 
     @cached_property
     def optimizer_written(self) -> Maybe:
         """The same as one operation after another."""
-        return self._optimizer(WRITTEN_OUT_BYTES)
+        return self._copied(self.updating(WRITTEN_OUT_BYTES))
 
-    def _optimizer(self, bytes_moved: float) -> Maybe:
-        if self.dtype:
-            return None
-        trained = number(self._model, "trained", "parameters") or self.parameters
-        return self._copied(scaled(trained, bytes_moved, "B"))
+    def updating(self, a_parameter: float) -> Maybe:
+        """Bytes that AdamW moves, of so many for each that is trained in fp32."""
+        return None if self.dtype else scaled(self.trained, a_parameter, "B")
 
     @cached_property
     def scores(self) -> Maybe:

@@ -63,7 +63,7 @@ class PageOne(Chapter):
     @cached_property
     def narrower(self) -> Maybe:
         """The plain timed step over that in bf16."""
-        fast = timed_at(self.place, "bf16")
+        fast = None if self.place.dtype else timed_at(self.place, "bf16")
         return over(self.timed.step, fast.step) if self.timed and fast else None
 
     @cached_property

@@ -255,8 +255,8 @@ class Rung(Change):
     def optimizer(self) -> Maybe:
         """Its phase; None if that were faster than the data sheet lets its bytes move."""
         phase = self.measured("time", "optimizer")
-        moved = scaled(self.data.place.parameters, OPTIMIZER_BYTES, "B")
-        return None if is_below(phase, time_of(moved, self.data.memory_rate)) else phase
+        least = time_of(self.data.place.updating(OPTIMIZER_BYTES), self.data.memory_rate)
+        return None if is_below(phase, least) else phase
 
     @cached_property
     def arithmetic(self) -> Maybe:

@@ -21,7 +21,7 @@ class Setup(Chapter):
     sizes: ours, the smallest first, with bytes of weights, gradients and moments; own: models of
     one's own. tokens: of a step; six: 6 × parameters × tokens, and six_gap how far the counted FLOP
     are off that. contexts, batches, precisions: that were timed; is_partial: whether not all
-    combinations of these were.
+    combinations of these were. has_tokens: whether all models take tokens.
     """
 
     place: Place
@@ -33,6 +33,7 @@ class Setup(Chapter):
     batches: str | None
     precisions: str | None
     is_partial: bool
+    has_tokens: bool
 
     six_gap = made_of(gap, "place.flop", "six")
 
@@ -63,6 +64,7 @@ def facts(data: Data) -> Setup | None:
         batches=_values(timed, "batch"),
         precisions=", ".join(dict.fromkeys(each.number_type for each in steps)) or None,
         is_partial=len(combined) < math.prod(map(len, values)),
+        has_tokens={row["item"] for row in rows} <= {"", "tokens"},
     )
 
 

@@ -76,6 +76,12 @@ def timed(data: Data, **where: object) -> list[Timed]:
     return list(found.values())
 
 
+def in_bf16(data: Data, **where: object) -> list[Timed]:
+    """Those in bf16, but for models that their files build in another type than fp32."""
+    found = timed(data, precision="bf16", **where)
+    return [each for each in found if not each.place.dtype]
+
+
 def timed_at(where: Place, precision: str = "") -> Timed | None:
     """The plain step at a place, in its precision if no other is named."""
     found = timed(where.data, precision=precision or where.precision, **where.where)

@@ -176,7 +176,8 @@ def linked(text: str, anchors: dict[str, str]) -> str:
     for line in text.split("\n"):
         sentences = [line] if line.startswith("|") else _END_OF_SENTENCE.split(line)
         lines.append(" ".join(filter(is_alive, sentences)))
-    return _LINK.sub(target, "\n".join(lines))
+    blocks = [block for block in re.split(r"\n\s*\n", "\n".join(lines).strip()) if block]
+    return _LINK.sub(target, "\n\n".join(_without_bare_headings(blocks)) + "\n")
 
 
 def deeper(text: str) -> str:
