@@ -154,7 +154,7 @@ def test_other_numbers_of_devices_stand_beside_what_was_predicted_of_them(tmp_pa
     found = parallel.facts(Data(tmp_path, "box"))
     assert found.cell == "box/four" and found.best["devices"].value == approx(3.2)
     seen = {str(each["options"]): each["devices"].value for each in found.others}
-    assert seen == {"loss=own": approx(2 / 1.1), "loss=torch": approx(1.25)}
+    assert seen == {"None": approx(2 / 1.1), "loss=torch": approx(1.25)}
     (row,) = found.predictions
     assert row["on4"].value == approx(4) and row["measured2"].value == approx(2 / 1.1)
     assert "measured4" not in row

@@ -214,7 +214,7 @@ def facts(data: Data) -> Parallel | None:
         ],
         best=best,
         hiding=number(own.predicted(best.get("name", "")), "hiding_batch", "count"),
-        others=[_other(each) for each in others],
+        others=[_other(each, own) for each in others],
         predictions=_predictions(own, others),
         strong=_strong(own, best),
         memory=[_held(own, variant, rows) for (variant,), rows in grouped(held, "variant").items()],
@@ -245,15 +245,17 @@ def _measured(data: Data, cell: str | None) -> Measured | None:
     return Measured(data=data, cell=cell, place=where, devices=sent["devices"])
 
 
-def _other(own: Measured) -> Row:
-    """What its best strategy costs, and where."""
+def _other(own: Measured, chosen: Measured) -> Row:
+    """What its best strategy costs, where, and what it is built with that the chosen one is not."""
+    same = chosen.step_options.split(", ")
+    options = [each for each in own.step_options.split(", ") if each not in same]
     return own.best | {
         "place": Name(own.place.name),
         "precision": Name(own.place.precision),
         "on": count(own.devices),
         "batch": count(own.place.batch),
         "alone": own.step("time", ALONE),
-        "options": Name(own.step_options),
+        "options": Name(", ".join(options)) if options else None,
     }
 
 
