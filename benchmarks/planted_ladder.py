@@ -50,8 +50,8 @@ def plant(process: type, share: float) -> None:
     """Let the variant SLOW of every process of a ladder wait at the end of its steps."""
     prepare = process._prepare
 
-    def prepare_slow(self, name: str, variant: dict) -> None:
-        prepare(self, name, variant)
+    def prepare_slow(self, name: str) -> None:
+        prepare(self, name)
         if name == SLOW:
             slow_down(self._works[SLOW], share)
 

@@ -19,7 +19,7 @@ from stepscope.files import write_whole
 from stepscope.machine import identity
 
 refused = unusable(str(PROJECT)) or unusable(sys.executable)
-if refused := refused or unready(Path.cwd(), sys.argv[1:]):
+if refused := refused or unready(Path.cwd()):
     sys.exit(refused)
 CONDA = "conda" in map(str, workflow.deployment_settings.deployment_method)
 WRONG = Complaints()
@@ -152,6 +152,12 @@ def templates():
     )
     found = [path for pattern in patterns for path in PROJECT.glob(f"report/{pattern}")]
     return sorted(map(os.path.relpath, found))
+
+
+def data_of_results():
+    """Schemas, data sheets and cards that `aggregate` reads."""
+    files = (PROJECT / "scripts/stepscope/results").iterdir()
+    return sorted(os.path.relpath(path) for path in files if path.suffix in (".csv", ".json"))
 
 
 def compared_with(wildcards):

@@ -26,6 +26,7 @@ rule aggregate:
         cells=cells_to_read("record.json", "analysis"),
         logs=logs_of_missing(),
         published=PUBLISHED,
+        known=data_of_results(),
     output:
         tables=report(
             directory("results/tables"),

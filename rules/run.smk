@@ -2,9 +2,9 @@
 # Makes no files but what its jobs read of the machines.
 from stepscope.axes import is_step
 from stepscope.config.run import end_from_a_thread, forget, speak_briefly, speak_safely
-from stepscope.config.run import unlockable, unusual, unwritable
+from stepscope.config.run import unusual, unwritable
 from stepscope.machine import arrival, slurm
-from stepscope.machine.locks import lock_run
+from stepscope.machine.locks import lock_run, unlockable
 from stepscope.recordings.text import last_error, plain
 
 MOST_NAMED = 20  # cells without a result

@@ -64,8 +64,8 @@ rule site:
         """
 
 
-# Fails where something is worse, and Snakemake then shows the log; else the log is shown here.
-# Without outputs it runs whenever it is asked for.
+# Says what it finds on the terminal, and fails where something is worse. Without outputs it runs
+# whenever it is asked for.
 rule compare:
     log:
         "results/compare/compare.log",
@@ -79,9 +79,8 @@ rule compare:
         "Comparing the results with {params.baseline}"
     shell:
         r"""
-        python3 "$STEPSCOPE"/compare_runs.py {params.baseline:q} {params.flags:q} \
+        STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/compare_runs.py {params.baseline:q} {params.flags:q} \
             --out results/compare \
             --command "$STEPSCOPE_COMMAND" \
-            >{log:q} 2>&1
-        cat {log:q}
+            2>{log:q}
         """

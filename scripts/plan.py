@@ -143,16 +143,8 @@ def peak_bytes(spec: dict) -> int:
     none."""
     if "d_model" not in spec or "steps" not in spec or option(spec, "checkpoint"):
         return 0
-    precision = spec["precision"]
-    setup = Setup(
-        ModelShape.of(spec),
-        spec["batch"],
-        spec["context"],
-        FORMATS[precision].outside or precision,  # of which there is a closed form
-        attention=str(option(spec, "attention")),
-        optimizer=str(option(spec, "optimizer")),
-        loss=str(option(spec, "loss")),
-    )
+    precision = FORMATS[spec["precision"]].outside or spec["precision"]  # of a closed form
+    setup = Setup.of(spec | {"precision": precision})
     return footprint_peak.peak(setup, modes_of(spec)[-1]).bytes if setup.is_known else 0
 
 

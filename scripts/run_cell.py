@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 
 from stepscope.config.grid import command_of, words_of
-from stepscope.config.run import KEPT, unlockable
+from stepscope.config.run import KEPT
 from stepscope.config.studies import BY_NAME
 from stepscope.machine import arrival, gpus, identity, locks, process
 
@@ -98,8 +98,6 @@ def prepared(label: str, spec: dict) -> tuple[str, dict[str, str]]:
         arrival.check_type(expected, name, "SLURM_JOB_ID" in os.environ)
     except (ValueError, identity.MachineError) as error:
         sys.exit(f"error: {error}")
-    if refused := unlockable():
-        sys.exit(f"error: {refused}")
     uuids, devices = gpus.alike(visible), spec.get("devices", 1)
     if len(uuids) < 2:
         return expected.python or "python3", {}
@@ -113,7 +111,8 @@ def take(kept: Path, out: Path) -> None:
     """Put what was measured into the cell's folder, the record last; as links, so that both hold
     it."""
     out.mkdir(parents=True, exist_ok=True)
-    for path in sorted(kept.iterdir(), key=lambda path: (path.name == "record.json", path.name)):
+    finished = kept.glob("[!.]*")  # not what a killed program of another user's may have left
+    for path in sorted(finished, key=lambda path: path.name == "record.json"):
         place = out / path.name
         shutil.rmtree(place, ignore_errors=True)
         if path.is_dir():

@@ -24,26 +24,18 @@ from stepscope.measure.cell import Measurement
 
 def main() -> None:
     with Measurement(studies.MEMORY.file, *parse(sys.argv[1:]), files="snapshot") as running:
-        import torch
         from stepscope.measure import memory_steps
 
-        free, total = (
-            torch.cuda.mem_get_info() if running.spec["device"] == "cuda" else (None, None)
-        )
         found = memory_steps.measure(running.spec, running.telemetry)
         running.check_memory(found.outcome.status)
-        about = {
-            "baselines": found.baselines,
-            "capacity": {"total_bytes": total, "free_bytes": free},
-        }
-        named = dict.fromkeys(("snapshot", "known"))
+        about: dict = {"baselines": found.baselines, "snapshot": None, "known": None}
         if found.snapshot:
-            named |= {"snapshot": "snapshot.pickle", "known": "known.json"}
-            named |= {"recorded": found.recorded, "recorder": found.recorder.name}
+            about |= {"snapshot": "snapshot.pickle", "known": "known.json"}
+            about |= {"recorded": found.recorded, "recorder": found.recorder.name}
             with (running.folder / "snapshot.pickle").open("wb") as file:
                 pickle.dump(found.snapshot, file)
             (running.folder / "known.json").write_text(json.dumps(found.known))
-        running.finish([found.found], [memory_steps.NAME], {"memory": about | named})
+        running.finish([found.found], [memory_steps.NAME], {"memory": about})
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:

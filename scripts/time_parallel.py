@@ -20,7 +20,7 @@ die_with_starter()
 import sys
 
 import pandas as pd
-from stepscope.axes import PLAIN_STEP
+from stepscope.axes import NEUTRAL, PLAIN_STEP
 from stepscope.config import flags, studies
 from stepscope.config.flags import Settings
 from stepscope.config.model_cells import strategies
@@ -48,8 +48,10 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     of_model = [key for key in flags.MODEL if not key.startswith("step")]
     keys = ("devices", *of_model, *PLAIN_STEP, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(
-        __doc__, words, studies.PARALLEL, keys, optimizer="fused", steps=6, max_steps=30
+        __doc__, words, studies.PARALLEL, keys, devices=2, optimizer="fused", steps=6, max_steps=30
     )
+    if "optimizer" not in spec:
+        error(f"--optimizer {NEUTRAL['optimizer']}: several devices need one of PyTorch's")
     usual = read_yaml(flags.CONFIG)["parallel"]
     spec["variants"] = spec["variants"] or strategies(usual, spec["device"])
     for variant in spec["variants"]:

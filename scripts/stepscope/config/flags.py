@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, TypeVar
 
-from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PLAIN_STEP, is_step
+from stepscope.axes import MASKS, MODES, PLAIN_STEP, is_step
 from stepscope.config import own_models
+from stepscope.config.grid import NEUTRAL, Study, changed
 from stepscope.config.model_cells import SHAPE
 from stepscope.config.profilers import NSYS_NEUTRAL
-from stepscope.config.studies import Study
 from stepscope.machine import identity
 from stepscope.model.chosen import PACKAGES, names
 from stepscope.model.formats import PRECISIONS
@@ -51,6 +51,7 @@ def _number(kind: type[N], least: int, text: str) -> N:
 
 positive = partial(_number, int, 1)
 not_negative = partial(_number, int, 0)
+several = partial(_number, int, 2)
 duration = partial(_number, float, 0)
 
 
@@ -100,22 +101,12 @@ Choices = Iterable[str] | None
 
 
 class Flag(NamedTuple):
-    """type: how its text is read. is_neutral: whether a spec lacks it at its default."""
+    """type: how its text is read. default: None of what need not be given, or is neutral."""
 
     help: str
     type: Callable = str
     default: object = None
     choices: Choices = None
-    is_neutral: bool = False
-
-
-def _neutral(help_: str, default: object, choices: Choices = None) -> Flag:
-    kind = str if isinstance(default, str) else not_negative
-    return Flag(help_, kind, default, choices, is_neutral=True)
-
-
-def _option(name: str, help_: str, choices: Choices = None) -> Flag:
-    return _neutral(help_, NEUTRAL[name], choices)
 
 
 MODEL = (
@@ -159,37 +150,36 @@ FLAGS = {
     "step_keys": Flag("what that is built with, likewise", mapping),
     "context": Flag("sequence length in tokens", positive, 128),
     "batch": Flag("sequences", positive, 4),
-    "key_value_heads": _option("key_value_heads", "heads of K and V; 0: as many as heads"),
-    "window": _option(
-        "window", "tokens that one sees at most, itself and those just before it; 0: all before it"
+    "key_value_heads": Flag("heads of K and V; 0: as many as heads", not_negative),
+    "window": Flag(
+        "tokens that one sees at most, itself and those just before it; 0: all before it",
+        not_negative,
     ),
     "precision": Flag(
         "fp32 has TF32 off; 16 bits: autocast", str, PLAIN_STEP["precision"], PRECISIONS
     ),
-    "mode": _option("mode", "the heaviest thing to run", MODES),
-    "attention": _option("attention", "implementation", names("attention")),
-    "compile": _option(
-        "compile",
+    "mode": Flag("the heaviest thing to run", choices=MODES),
+    "attention": Flag("implementation", choices=names("attention")),
+    "compile": Flag(
         "torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA"
         " graphs",
-        names("compile"),
+        choices=names("compile"),
     ),
-    "optimizer": _option("optimizer", "implementation, of AdamW or another", names("optimizer")),
-    "loss": _option("loss", "implementation of cross-entropy", names("loss")),
-    "checkpoint": _option(
-        "checkpoint", "keep the input of every so many blocks alone, compute the rest again; 0: no"
+    "optimizer": Flag("implementation, of AdamW or another", choices=names("optimizer")),
+    "loss": Flag("implementation of cross-entropy", choices=names("loss")),
+    "checkpoint": Flag(
+        "keep the input of every so many blocks alone, compute the rest again; 0: no", not_negative
     ),
-    "devices": Flag("devices of this machine that share a step", positive, 2),
+    "devices": Flag("devices of this machine that share a step", several),
     "variants": Flag("what takes turns, as a list in JSON; see above", variants, []),
     "d_head": Flag("dimension of a head", positive, 64),
     "lengths": Flag("sequence lengths in tokens, as a list in JSON", lengths, [256, 1024, 4096]),
     "tokens": Flag("batch x length, instead of --batch", positive),
-    "heads": _neutral("0: no dimension of heads", 0),
-    "keys": _neutral("length of K and V; 0: the queries'", 0),
-    "mask": _neutral(
+    "heads": Flag("0: no dimension of heads", not_negative),
+    "keys": Flag("length of K and V; 0: the queries'", not_negative),
+    "mask": Flag(
         "causal: query i sees keys 0 to i; causal-lower-right: the last query sees all keys",
-        FULL,
-        MASKS,
+        choices=MASKS,
     ),
     "operation": Flag("what to measure", str, "matmul", ("matmul", "copy")),
     "order": Flag("order of the square matrices (8192)", positive),
@@ -206,14 +196,14 @@ FLAGS = {
         "auto",
         ("auto", "nsys", "torch", "none"),
     ),
-    "start": _neutral("cold: also what a process's first step contains", "warm", ("warm", "cold")),
-    "nsys_trace": _neutral("what nsys traces; also osrt, cublas, cudnn", "cuda,nvtx"),
-    "nsys_python_backtrace": _neutral("Python's stack", "none", ["none", "cuda"]),
-    "nsys_pytorch": _neutral(
-        "ranges of operators", "none", ["none", "autograd-nvtx", "autograd-shapes-nvtx"]
+    "start": Flag("cold: also what a process's first step contains", choices=("warm", "cold")),
+    "nsys_trace": Flag("what nsys traces; also osrt, cublas, cudnn"),
+    "nsys_python_backtrace": Flag("Python's stack", choices=("none", "cuda")),
+    "nsys_pytorch": Flag(
+        "ranges of operators", choices=("none", "autograd-nvtx", "autograd-shapes-nvtx")
     ),
-    "nsys_cuda_memory_usage": _neutral("the GPU's memory", "false", ["false", "true"]),
-    "nsys_cuda_graph_trace": _neutral("CUDA graphs", "node", ["node", "graph"]),
+    "nsys_cuda_memory_usage": Flag("the GPU's memory", choices=("false", "true")),
+    "nsys_cuda_graph_trace": Flag("CUDA graphs", choices=("node", "graph")),
     "processes": Flag("fresh processes, one after the other", positive, 3),
     "warmup": Flag("steps before the measured ones", not_negative, 2),
     "learning_rate": Flag("of the optimizer", duration, 1e-3),
@@ -250,38 +240,40 @@ def read(
     chosen = dict.fromkeys((*keys, *COMMON, *BESIDE[1:]))
     if unknown := chosen.keys() - FLAGS:
         parser.error(f"FLAGS of config/flags.py has no row for {min(unknown)}; add one")
+    usual = {key: flag.default for key, flag in FLAGS.items()} | NEUTRAL | defaults
     for key in chosen:
         flag = FLAGS[key]
         parser.add_argument(
             _flag(key),
             type=flag.type,
-            default=defaults.get(key, flag.default),
+            default=usual[key],
             choices=list(flag.choices) if flag.choices else None,
             help=flag.help,
         )
     given = vars(parser.parse_args(words))
     try:
         given["device"] = identity.choose_device(given["device"])
-    except identity.MachineError as error:
-        parser.error(str(error))
-    if given["threads"] is None:
-        given["threads"] = identity.usual_threads(given["device"])
-    if "size" in chosen:
-        typed = {word.partition("=")[0] for word in words}
-        _resolve_model(given, typed, parser.error)
-    spec: dict = {"study": study.name}
-    for key in chosen:
-        is_neutral = FLAGS[key].is_neutral and given[key] == FLAGS[key].default
-        if key not in BESIDE and given[key] is not None and not is_neutral:
-            spec[key] = given[key]
+        if given["threads"] is None:
+            given["threads"] = identity.usual_threads(given["device"])
+        if "size" in chosen:
+            _resolve_model(given, {word.partition("=")[0] for word in words})
+        spec = {"study": study.name}
+        spec |= changed({key: given[key] for key in chosen if key not in BESIDE})
+        _check_blocks(spec)
+    except (identity.MachineError, ValueError, own_models.package().ModelError) as wrong:
+        parser.error(str(wrong))
+    return spec, Settings(out=given["out"], time_limit=given["time_limit"]), parser.error
+
+
+def _check_blocks(spec: dict) -> None:
+    """Raise ValueError for a checkpoint of more blocks than the model has."""
     blocks = spec.get("num_layers", float("inf"))
     for options in spec.get("variants") or [spec]:
         every = options.get("checkpoint", 0)
         if isinstance(every, int) and every > blocks:
-            parser.error(
+            raise ValueError(
                 f"checkpoint {every} is more than the model's blocks ({blocks}); use fewer"
             )
-    return spec, Settings(out=given["out"], time_limit=given["time_limit"]), parser.error
 
 
 def wrong_variant(variant: dict, options: Iterable[str]) -> str | None:
@@ -298,76 +290,67 @@ def wrong_variant(variant: dict, options: Iterable[str]) -> str | None:
     return None
 
 
-def _resolve_model(given: dict, typed: set[str], error: Callable[[str], NoReturn]) -> None:
-    """Put the numbers of a size in its place, or a model of one's own in that of a shape. typed:
-    flags."""
+def _resolve_model(given: dict, typed: set[str]) -> None:
+    """Put the numbers of a size in its place, or a model or steps of one's own in that of a shape.
+
+    typed: flags. Raises ValueError or ModelError, in one line, for what cannot be.
+    """
     numbers = [key for key in SHAPE if given[key] is not None]
     named = [key for key in ("model", "step", "size") if given.get(key) is not None]
     if len(named) > 1 or (named and numbers):
-        error(f"give --{named[0]} or {_flag([*named, *numbers][1])}, not both")
+        raise ValueError(f"give --{named[0]} or {_flag([*named, *numbers][1])}, not both")
     for kind in own_models.KINDS:
         if given.get(f"{kind}_keys") is not None and kind not in named:
-            error(f"--{kind}-keys is of a {kind} of one's own; give --{kind}, too")
+            raise ValueError(f"--{kind}-keys is of a {kind} of one's own; give --{kind}, too")
     own = "step" if is_step(given) else named[0] if named == ["model"] else ""
     for key in NOT_OWN.get(own, ()):
         if _flag(key) in typed:
-            error(
+            raise ValueError(
                 f"{_flag(key)}: not with a {own} of your own, which is as its file builds it;"
                 f" remove it, or have the file take it as a key, --{own}-keys"
             )
-    try:
-        if given.get("variants") and own == "step":
-            _resolve_steps(given, [*named, *numbers])
-        elif own:
-            _resolve_own(given, own)
-        else:
-            _resolve_shape(given, bool(named), error)
-    except (ValueError, own_models.package().ModelError) as wrong:
-        error(str(wrong))
+    if not own:
+        _resolve_shape(given, typed)
+        return
+    given["vocab_size"] = None
+    if own == "step":
+        given["precision"] = None
+    if own == "step" and given.get("variants"):
+        if others := [*named, *numbers]:
+            raise ValueError(
+                f"{_flag(others[0])}: each of --variants names its own step; remove it"
+            )
+        given["variants"] = [own_models.variant_of(each) for each in given["variants"]]
+    elif own == "step" and "variants" in given:
+        raise ValueError(
+            "--step: here several are compared; name them in --variants, as"
+            ' [{"name": "a", "step": "FILE.py:FUNCTION"}, ...]'
+        )
+    else:
+        own_models.package().parse(given[own], own)
+        keys = f"{own}_keys"
+        given |= {keys: None} | own_models.part_of_spec(given[own], given[keys] or {}, own)
 
 
 def _flag(key: str) -> str:
     return f"--{key.replace('_', '-')}"
 
 
-def _resolve_steps(given: dict, others: list[str]) -> None:
-    """Of a comparison of steps of one's own. others: what else names a model or a step. Raises
-    ValueError for them, as each variant has its own, and for variants that are no steps."""
-    if others:
-        raise ValueError(f"{_flag(others[0])}: each of --variants names its own step; remove it")
-    given["variants"] = [own_models.variant_of(each) for each in given["variants"]]
-    given |= dict.fromkeys(("vocab_size", "precision"))
-
-
-def _resolve_own(given: dict, kind: str) -> None:
-    """Of a model or a step of one's own. Raises ValueError for what cannot be one."""
-    if "variants" in given and kind == "step":
-        raise ValueError(
-            "--step: here several are compared; name them in --variants, as"
-            ' [{"name": "a", "step": "FILE.py:FUNCTION"}, ...]'
-        )
-    own_models.package().parse(given[kind], kind)
-    found = own_models.part_of_spec(given[kind], given[f"{kind}_keys"] or {}, kind)
-    given |= {"vocab_size": None, f"{kind}_keys": None} | found
-    if kind == "step":
-        given["precision"] = None
-
-
-def _resolve_shape(given: dict, has_size: bool, error: Callable[[str], NoReturn]) -> None:
+def _resolve_shape(given: dict, typed: set[str]) -> None:
     """Of a model of ours. Raises ValueError for a shape that none can have."""
-    if has_size:
+    if given["size"] is not None:
         sizes = read_yaml(CONFIG)["sizes"]
         if given["size"] not in sizes:
-            error(
+            raise ValueError(
                 f"there is no size {given['size']!r} in {CONFIG.name}; choose from"
                 f" {', '.join(map(str, sizes))}"
             )
         # A size may also have a vocabulary and heads of K and V; what is typed counts for more.
         for key, value in sizes[given["size"]].items():
-            if key in given and given[key] == FLAGS[key].default:
+            if key in given and _flag(key) not in typed:
                 given[key] = value
     elif missing := [_flag(key) for key in SHAPE if given[key] is None]:
         own = ", or --model" if "model" in given else ""
-        error(f"give --size, or also {', '.join(missing)}{own}")
+        raise ValueError(f"give --size, or also {', '.join(missing)}{own}")
     shape = (*SHAPE, "vocab_size", "key_value_heads", "window")
     ModelShape(**{key: given[key] for key in shape if key in given})

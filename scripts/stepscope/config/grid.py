@@ -8,8 +8,28 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepscope.config import ConfigError
+from stepscope import axes
+from stepscope.config import ConfigError, profilers, recordings
 from stepscope.machine.labels import Hardware
+
+# The value of an option that stands neither in a cell's path nor in its spec.
+NEUTRAL = {
+    **axes.NEUTRAL,
+    **profilers.NSYS_NEUTRAL,
+    **recordings.USUAL,
+    "mask": axes.FULL,
+    "heads": 0,  # no dimension of heads
+    "keys": 0,  # as many as queries
+}
+
+
+def changed(options: dict) -> dict:
+    """The options that are not neutral, and are there at all."""
+    return {
+        name: value
+        for name, value in options.items()
+        if value is not None and value != NEUTRAL.get(name)
+    }
 
 
 @dataclass(frozen=True)
@@ -94,7 +114,8 @@ class Target:
         return self.config[self.study.name]
 
     def cell(self, place: str, spec: dict, size: str | None = None) -> Cell:
-        """The study's cell in the folder `place`; `spec` without what all cells have."""
+        """The study's cell in the folder `place`; `spec` without what all cells have,
+        what is neutral in it being left out."""
         study = self.study.name
         of_all = {
             "seed": self.config["model"]["seed"],
@@ -106,7 +127,7 @@ class Target:
             study=study,
             size=size,
             program=self.study.file,
-            spec={"study": study, **spec, **of_all},
+            spec={"study": study, **changed(spec), **of_all},
         )
 
 

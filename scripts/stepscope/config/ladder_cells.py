@@ -1,9 +1,9 @@
 """The optimisation ladder's cells: one at each place, whose variants are the rungs, every one a
 change of the one before, and the asides."""
 
-from stepscope.axes import NEUTRAL, PLAIN_STEP
+from stepscope.axes import PLAIN_STEP
 from stepscope.config import ConfigError, own_models
-from stepscope.config.grid import Cell, Target, check_known, check_names, each_once
+from stepscope.config.grid import Cell, Target, changed, check_known, check_names, each_once
 from stepscope.config.model_cells import batch_path, check_blocks, models_of, timed_steps
 
 LONGEST_NAME = 200  # a folder's has 255 at most
@@ -135,11 +135,8 @@ def _asides_at(size: str, target: Target, rungs: list[dict], models: dict[str, d
 
 def _variant(name: str, options: dict, after: str | None) -> dict:
     """A variant as its program takes it, without what is neutral."""
-    variant = {"name": name}
-    for option in PLAIN_STEP:
-        if option in options and options[option] != NEUTRAL.get(option):
-            variant[option] = options[option]
-    return variant | ({"after": after} if after else {})
+    own = {option: options.get(option) for option in PLAIN_STEP}
+    return {"name": name} | changed(own | {"after": after})
 
 
 def _name(change: dict) -> str:

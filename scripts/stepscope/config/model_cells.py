@@ -3,10 +3,18 @@
 import math
 from dataclasses import replace
 
-from stepscope.axes import BUILT, NEUTRAL
+from stepscope.axes import BUILT
 from stepscope.config import Complaints, ConfigError, own_models, recordings
-from stepscope.config.grid import Cell, Target, check_known, each_once, named, options_path, points
-from stepscope.config.profilers import NSYS_NEUTRAL
+from stepscope.config.grid import (
+    Cell,
+    Target,
+    changed,
+    check_known,
+    each_once,
+    named,
+    options_path,
+    points,
+)
 from stepscope.model.shape import ModelShape
 
 # In this order in a command, whatever the configuration's.
@@ -31,15 +39,20 @@ AXES = (
 
 def timing_cells(target: Target) -> list[Cell]:
     """The cells of the timing grid, in the configuration's order."""
-    settings = timed_steps(target)
-    return training_cells(target, settings) + step_cells(target, settings)
+    return training_cells(target, timed_steps(target), with_steps=True)
 
 
 def parallel_cells(target: Target) -> list[Cell]:
     """The cells of the grid of several devices, in the configuration's order; not those that ask
-    for more GPUs than the machine has."""
+    for more GPUs than the machine has. Raises ConfigError for one with the neutral optimizer."""
     variants = strategies(target.settings, target.device)
     cells = training_cells(target, {"variants": variants} | timed_steps(target))
+    for cell in cells:
+        if "optimizer" not in cell.spec:
+            raise ConfigError(
+                f"config key parallel.grid: {cell.name} would have the project's own optimizer,"
+                " and several devices need one of PyTorch's; add optimizer: [fused]"
+            )
     machine = target.machine
     if machine.device == "cpu" or not machine.measured:
         return cells
@@ -87,8 +100,7 @@ def _strategy(strategy: dict) -> str:
 
 def memory_cells(target: Target) -> list[Cell]:
     """The cells of the memory grid, in the configuration's order."""
-    settings = of_device(target, "warmup", "steps")
-    return training_cells(target, settings) + step_cells(target, settings)
+    return training_cells(target, of_device(target, "warmup", "steps"), with_steps=True)
 
 
 def profile_cells(target: Target) -> list[Cell]:
@@ -98,7 +110,7 @@ def profile_cells(target: Target) -> list[Cell]:
     settings = of_device(target, "warmup", "steps") | {"profiler": profiler}
     if target.device == "cuda" and profiler != "torch":
         settings |= nsys_options(target.settings["nsys"])
-    return training_cells(target, settings) + step_cells(target, settings)
+    return training_cells(target, settings, with_steps=True)
 
 
 def step_cells(target: Target, settings: dict) -> list[Cell]:
@@ -133,21 +145,19 @@ def of_device(target: Target, *keys: str) -> dict:
 
 
 def nsys_options(chosen: dict) -> dict:
-    """The configuration's choices for nsys as parts of a spec, without those that are at their
-    neutral value."""
+    """The configuration's choices for nsys as parts of a spec."""
     as_flags = {
         "trace": ",".join(sorted(chosen["trace"])),  # the order says nothing
         "cuda_memory_usage": str(chosen["cuda_memory_usage"]).lower(),
     }
-    spec = {f"nsys_{key}": value for key, value in (chosen | as_flags).items()}
-    return {key: value for key, value in spec.items() if value != NSYS_NEUTRAL[key]}
+    return {f"nsys_{key}": value for key, value in (chosen | as_flags).items()}
 
 
-def training_cells(target: Target, settings: dict) -> list[Cell]:
+def training_cells(target: Target, settings: dict, with_steps: bool = False) -> list[Cell]:
     """The cells of the study's grid, in the configuration's order.
 
-    settings: what the study adds to each spec, such as how many steps. Raises ConfigError for a
-    grid that is wrong.
+    settings: what the study adds to each spec, such as how many steps. with_steps: also those of
+    steps of one's own. Raises ConfigError for a grid that is wrong.
     """
     models = models_of(target.config)
     cells: list[Cell] = []
@@ -162,7 +172,7 @@ def training_cells(target: Target, settings: dict) -> list[Cell]:
                 check_known(point["size"], models, key)
                 cells.append(_cell(target, point, models[point["size"]], settings, key))
     wrong.tell()
-    return each_once(cells)
+    return each_once(cells) + (step_cells(target, settings) if with_steps else [])
 
 
 def _cell(target: Target, point: dict, model: dict, settings: dict, key: str) -> Cell:
@@ -171,9 +181,9 @@ def _cell(target: Target, point: dict, model: dict, settings: dict, key: str) ->
     _plain_heads(point, model, f"{key}: size {size}")
     check_blocks(point, size, model, key)
     batch = target.config["model"]["batch"]
-    neutral = {**NEUTRAL, **recordings.USUAL, "batch": batch}
-    # What is left of the point are options; only what is not neutral stands in path and spec.
-    options = {name: value for name, value in point.items() if value != neutral[name]}
+    options = changed(point)  # what is left of it
+    if options.get("batch") == batch:
+        del options["batch"]
     spec = {
         **model,
         "context": context,

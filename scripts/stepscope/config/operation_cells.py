@@ -3,7 +3,15 @@
 
 from stepscope.axes import FULL
 from stepscope.config import ConfigError
-from stepscope.config.grid import Cell, Target, check_known, each_once, options_path, points
+from stepscope.config.grid import (
+    Cell,
+    Target,
+    changed,
+    check_known,
+    each_once,
+    options_path,
+    points,
+)
 from stepscope.config.model_cells import SHAPE, of_device, timed_steps
 
 ATTENTION_AXES = ("d_head", "precision", "mask", "batch", "key_value_heads", "keys", "window")
@@ -29,15 +37,14 @@ def attention_cells(target: Target) -> list[Cell]:
                 **timed_steps(target),
             }
             usual = "batch", ATTENTION_BATCH
-            options = dict(option for option in shape.items() if option != usual)
+            options = dict(option for option in changed(shape).items() if option != usual)
             place = f"d{point['d_head']}/{point['precision']}{options_path(options)}"
             result.append(target.cell(place, spec))
     return each_once(result)
 
 
 def _shape(entry: dict, point: dict, key: str) -> dict:
-    """Mask, batch or tokens, heads, keys and window, as parts of a spec without those that are
-    neutral."""
+    """Mask, batch or tokens, heads, keys and window, as parts of a spec."""
     if ("tokens" in entry) == ("batch" in entry):
         raise ConfigError(
             f"{key}: an entry has batch, or tokens (batch × length); give one of them"
@@ -64,8 +71,8 @@ def _shape(entry: dict, point: dict, key: str) -> dict:
             f"{key}: window {point['window']} needs a causal mask; add mask: [causal], or remove"
             " window"
         )
-    found = {
-        "mask": mask if mask != FULL else None,
+    return {
+        "mask": mask,
         "tokens": entry.get("tokens"),
         "batch": point.get("batch"),
         "heads": heads,
@@ -73,7 +80,6 @@ def _shape(entry: dict, point: dict, key: str) -> dict:
         "keys": point.get("keys"),
         "window": point.get("window"),
     }
-    return {name: value for name, value in found.items() if value}
 
 
 def ceilings_cells(target: Target) -> list[Cell]:

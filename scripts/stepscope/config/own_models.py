@@ -14,7 +14,7 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -135,36 +135,33 @@ def keys_of(spec: dict) -> dict:
 
 def references(spec: dict) -> list[str]:
     """What is one's own in a cell: its model or its step, or the steps that it compares."""
-    parts = [spec, *spec.get("variants", [])]
-    return [part[kind] for part in parts for kind in KINDS if kind in part]
+    return [part[kind] for part, kind in _own_parts(spec)]
+
+
+def _own_parts(spec: dict) -> Iterator[tuple[dict, str]]:
+    """(it or a variant of it, which of KINDS) for each that is one's own in a spec."""
+    for part in (spec, *spec.get("variants", [])):
+        for kind in filter(part.__contains__, KINDS):
+            yield part, kind
 
 
 def require(name: str, spec: dict) -> None:
     """Raise ConfigError, with one line that names the key, if a file of a cell's own model or step
     is not there, has no such function, or none that takes the keys; or if the repository of an
     architecture is not in Hugging Face's cache."""
-    for part in (spec, *spec.get("variants", [])):
-        for kind in KINDS:
-            try:
-                if kind in part:
-                    _require(part[kind], kind, keys_of(part))
-            except (package().ModelError, OSError) as error:
-                key = f"config key {kind}s.{part.get('name', name)}"
-                raise ConfigError(f"{key}: {error}") from None
+    for part, kind in _own_parts(spec):
+        try:
+            _require(part[kind], kind, keys_of(part))
+        except (package().ModelError, OSError) as error:
+            key = f"config key {kind}s.{part.get('name', name)}"
+            raise ConfigError(f"{key}: {error}") from None
 
 
 def _require(text: str, kind: str, keys: dict) -> None:
     reference = package().parse(text, kind)
-    if reference.file and all(map(_is_python, _files(text))):  # what is none its cells say
+    if reference.file and all(map(_tree, _files(text))):  # what is no Python its cells say
         of_names = package().RANGES if kind == "model" else None
         package().require_function(reference, [key for key in keys if key != of_names])
-
-
-def _is_python(path: Path) -> bool:
-    try:
-        return bool(ast.parse(path.read_bytes()))
-    except (SyntaxError, ValueError):
-        return False
 
 
 def with_files(code: str, spec: dict) -> str:

@@ -14,17 +14,22 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Container, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
 from stepscope.files import is_full
-from stepscope.machine.locks import lock_folder
 from stepscope.yaml_files import unreadable_of
 
 # What was measured, until Snakemake has noted it as finished: it removes the outputs of a job that
 # was running when a run was ended, whole as they may be.
 KEPT = Path("results/.measured")
 FULL = "the disk of {} is full; make room and run again, nothing is lost"
+# What Snakemake itself, not a job of it, says of a path that it may not change.
+DENIED = re.compile(
+    r"(?:ProtectedOutputException|WorkflowError).*?(?:affected files:\s+|denied: ')([^'\n]+)",
+    re.DOTALL,
+)
 
 
 def unusual(record: Path, kinds: Container[str]) -> list[str]:
@@ -47,19 +52,6 @@ def forget(records: Iterable[str]) -> None:
             while folder != KEPT:
                 folder = folder.parent
                 folder.rmdir()
-
-
-def unlockable() -> str | None:
-    """None if programs can lock their GPU or CPU on this machine, for which there is then a folder
-    for all its users; else one line that says why not."""
-    folder = lock_folder()
-    refused = unwritable(
-        folder, "set STEPSCOPE_LOCKS to a folder that all who measure here may write to"
-    )
-    if not refused:
-        with contextlib.suppress(PermissionError):  # another user made it, with these rights
-            folder.chmod(0o1777)
-    return refused
 
 
 def measuring(words: list[str]) -> list[str]:
@@ -94,9 +86,9 @@ class OneLineAJob(logging.Filter):
         return record.levelno > logging.INFO or event.endswith("error")
 
 
-class FullDisk(logging.Filter):
-    """For the terminal: one line that says that the disk is full, instead of all errors that come
-    of it."""
+class OneCause(logging.Filter):
+    """For the terminal: one line that says that the disk is full, or what another user has to
+    share, instead of all errors that come of it."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -105,9 +97,12 @@ class FullDisk(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is shown as it is."""
+        told = str(record.msg)
         said = full_disk(self._folder)
-        if not said and os.strerror(errno.ENOSPC) in str(record.msg):
+        if not said and os.strerror(errno.ENOSPC) in told:
             said = FULL.format(self._folder)
+        if not said and (denied := DENIED.match(told)):
+            said = closed(self._folder / denied[1])
         if record.levelno < logging.ERROR or not said:
             return True
         if not self._is_said:
@@ -147,7 +142,7 @@ def speak_safely(is_main: bool) -> None:
 
     logging.raiseExceptions = False  # else each line that the log file has no room for is pages
     for handler in _shown():
-        handler.addFilter(FullDisk(Path.cwd()))
+        handler.addFilter(OneCause(Path.cwd()))
         handler.handle = unfailing(handler.handle)  # type: ignore[method-assign]  # of this one
 
 
@@ -195,23 +190,32 @@ def refused(words: list[str]) -> str | None:
     flags = argparse.ArgumentParser(add_help=False)
     flags.add_argument("-d", "--directory", type=Path, default=Path())
     given, _ = flags.parse_known_args(words)
-    return unreadable_of(words) or unready(given.directory.absolute(), words)
+    return unreadable_of(words) or unready(given.directory.absolute())
 
 
-def unready(folder: Path, words: list[str]) -> str | None:
-    """None if Snakemake, called with these words, can keep its notes in a working folder; else one
-    line that says why not, where it would answer with a traceback. Makes nothing."""
-    is_dry = any(re.match("--dry|-[a-z]*n", word) for word in words)
+def unready(folder: Path) -> str | None:
+    """None if Snakemake, a dry run of it too, can keep its notes in a working folder; else one line
+    that says why not, where it would answer with a traceback. Makes nothing."""
     notes = folder / ".snakemake"
-    # Snakemake's notes are for their user's group alone, whatever umask says.
-    foreign = [each for each in notes.glob("metadata/*") if not os.access(each, os.R_OK)]
-    if foreign:
-        return f"cannot read {notes}, which another user made: choose another --directory"
-    if is_dry and notes.exists():
-        return None
-    if folder.exists() and not os.access(notes if notes.exists() else folder, os.W_OK):
-        return f"cannot write in {folder}: make it writable, or choose another --directory"
+    there = next(one for one in (notes, folder, *folder.parents) if os.access(one, os.F_OK))
+    # Each only once the one before can be looked into.
+    for each in chain([there], notes.glob("*"), notes.glob("metadata/*")):
+        if each.exists() and not os.access(each, os.R_OK | os.W_OK):
+            return closed(each)
     return full_disk(folder)
+
+
+def closed(path: Path) -> str:
+    """One line that says whose a path is, and how it comes to be shared."""
+    try:
+        owner = path.owner()
+    except (OSError, KeyError):  # a container need not know the name
+        owner = "another user"
+    return (
+        f"cannot change {path}, which belongs to {owner}: choose another --directory, or have it"
+        " made writable; where a group shares a folder, all need `umask 002`, and for what is there"
+        " once `chmod -R g+rwX`"
+    )
 
 
 def full_disk(folder: Path) -> str | None:
@@ -221,16 +225,14 @@ def full_disk(folder: Path) -> str | None:
     return FULL.format(full) if full else None
 
 
-def unwritable(
-    folder: Path, remedy: str = "make it writable, or choose another --directory"
-) -> str | None:
+def unwritable(folder: Path) -> str | None:
     """None if files can be made in a folder, which is made if it is not there; else one line that
     says why not."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        return f"cannot write in {folder.resolve()}: {error.strerror}; {remedy}"
+    except OSError:
+        return closed(folder.resolve())
     return None
 
 

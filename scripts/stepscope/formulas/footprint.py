@@ -67,6 +67,12 @@ class Setup:
     strategy: str = "alone"
     devices: int = 1
 
+    @classmethod
+    def of(cls, spec: dict) -> "Setup":
+        """What a spec names, of a step with all activations kept and nothing compiled."""
+        names = ("batch", "context", "precision", "attention", "optimizer", "loss")
+        return cls(ModelShape.of(spec), **{name: spec[name] for name in names if name in spec})
+
     @property
     def is_known(self) -> bool:
         """Whether the closed form knows all that this project's options need: of a precision in the

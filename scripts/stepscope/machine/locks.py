@@ -25,6 +25,16 @@ def lock_folder() -> Path:
     return Path(os.environ.get("STEPSCOPE_LOCKS", "/tmp/stepscope-locks"))
 
 
+def unlockable() -> str | None:
+    """None if programs can lock their GPU or CPU on this machine; else one line that says why
+    not."""
+    try:
+        _open("cpu.lock").close()
+    except SystemExit as error:
+        return str(error)
+    return None
+
+
 @contextlib.contextmanager
 def hold(device_name: str) -> Iterator[None]:
     """Hold the lock of a device (a GPU's UUID, or "cpu"); wait for it, and say so, while another
@@ -36,11 +46,7 @@ def hold(device_name: str) -> Iterator[None]:
     if os.environ.get(HELD) == device_name:
         yield
         return
-    folder = lock_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(PermissionError):  # another user made it, with these rights
-        folder.chmod(0o1777)
-    with _open(folder / f"{device_name}.lock") as file:
+    with _open(f"{device_name}.lock") as file:
         if not _takes(file):
             _say(f"waiting for {device_name}: process {_holder(file)} measures on it")
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -53,15 +59,13 @@ def take_free_gpu(uuids: list[str]) -> str:
     """The UUID of a GPU that is free now; waits for one, and says so on stderr.
 
     This process keeps its place on the GPU, and passes it on to the program that it becomes
-    (execve(2)). The folder of the locks has to be there: stepscope.config.run.unlockable sees to
-    it.
+    (execve(2)).
     """
-    folder = lock_folder()
     waits = False
     while True:
         for uuid in uuids:
-            place = _open(folder / f"{uuid}.place")
-            if _takes(place) and _is_free(folder / f"{uuid}.lock"):
+            place = _open(f"{uuid}.place")
+            if _takes(place) and _is_free(f"{uuid}.lock"):
                 os.set_inheritable(place.fileno(), True)
                 _KEPT.append(place)
                 if waits:
@@ -74,9 +78,9 @@ def take_free_gpu(uuids: list[str]) -> str:
         time.sleep(AGAIN)
 
 
-def _is_free(path: Path) -> bool:
+def _is_free(name: str) -> bool:
     """Whether nobody holds the lock now."""
-    with _open(path) as file:
+    with _open(name) as file:
         return _takes(file)
 
 
@@ -89,8 +93,23 @@ def _takes(file: TextIO) -> bool:
     return True
 
 
-def _open(path: Path) -> TextIO:
-    """A lock's file, which all users of the machine share."""
+def _open(name: str) -> TextIO:
+    """A lock's file, of its name. Ends the program with one line where it cannot be had."""
+    folder = lock_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(PermissionError):  # another user made it, with these rights
+            folder.chmod(0o1777)
+        return _of_all(folder / name)
+    except OSError as error:
+        sys.exit(
+            f"error: cannot lock {folder / name}: {error.strerror}; set STEPSCOPE_LOCKS to a folder"
+            " that all who measure here may write to"
+        )
+
+
+def _of_all(path: Path) -> TextIO:
+    """A file that may be anybody's, for all users of the machine to write to."""
     # without O_CREAT, which Linux forbids on another user's file in a sticky folder
     # (fs.protected_regular)
     try:
@@ -108,7 +127,7 @@ def lock_run(path: Path = Path(".snakemake/stepscope.lock")) -> str | None:
     """Keep other runs out of this folder until this process ends, however it does, SIGKILL
     included; returns None, or one line that says who is at work in it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = open(path, "a+")  # noqa: SIM115 - held until the process ends
+    file = _of_all(path)
     try:
         if not _takes(file):
             return (
@@ -116,8 +135,9 @@ def lock_run(path: Path = Path(".snakemake/stepscope.lock")) -> str | None:
                 " ends, or end it"
             )
     except OSError as error:
-        why = f"note: {Path.cwd()} cannot be locked ({error.strerror})"
-        _say(f"{why}; start one run at a time in it")
+        _say(
+            f"note: {Path.cwd()} cannot be locked ({error.strerror}); start one run at a time in it"
+        )
     _sign(file)
     _KEPT.append(file)
     return None

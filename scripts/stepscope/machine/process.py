@@ -32,7 +32,7 @@ def die_with_parent(parent: int | None = None) -> None:
     today's parent.
     """
     parent = os.getppid() if parent is None else parent
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if not _descends_from(parent):
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -63,7 +63,7 @@ def die_with_starter() -> None:
 def adopt_orphans() -> None:
     """Become the parent of those that this process's children leave behind, so that they can be
     ended."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def children() -> set[int]:
@@ -167,8 +167,8 @@ def limit_time(minutes: float) -> None:
     """
 
     def give_up() -> None:
-        limit = f"the time limit of {minutes:g} minutes (config key time_limit)"
-        print(f"error: gave up after {limit}", file=sys.stderr, flush=True)
+        why = f"error: gave up after the time limit of {minutes:g} minutes (config key time_limit)"
+        print(why, file=sys.stderr, flush=True)
         os._exit(1)
 
     timer = threading.Timer(minutes * 60, give_up)

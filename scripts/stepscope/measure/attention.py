@@ -59,24 +59,26 @@ class _Process(steps.Process):
         self._names = [variant["name"] for variant in spec["variants"]]
         # (name, direction) -> what failed, and is so expected of longer sequences
         self._gone: dict[tuple[str, str], Outcome] = {}
+        # of Q, K and V
         self._functions: dict[str, Callable[..., Tensor]] = {}
+        # Only what is asked for: compiled code looks at each argument anew.
+        mask = spec.get("mask", FULL)
+        masked = {"is_causal": mask != FULL}
+        if "window" in spec:
+            masked["window"] = spec["window"]
+        if mask == LOWER_RIGHT:
+            masked["lower_right"] = True
         precision.configure(spec["precision"])
         refused = precision.unsupported(spec["precision"], self._device)
         for name in self._names:
             with caught() as outcome:
                 if refused:
                     raise Unsupported(refused)
-                self._functions[name] = function(name, self._device)
+                self._functions[name] = partial(function(name, self._device), **masked)
             if not outcome.is_ok:
                 self._gone[name, "forward"] = outcome
         self._time = _timer(self._clock, self._device)
         self._after_forward = 0  # bytes that were allocated before the last backward pass
-        mask = spec.get("mask", FULL)
-        self._is_causal = mask != FULL
-        # Only what is asked for: compiled code looks at each argument anew.
-        self._more = {"window": spec["window"]} if "window" in spec else {}
-        if mask == LOWER_RIGHT:
-            self._more["lower_right"] = True
         if self._device == "cuda":
             _open_libraries()
 
@@ -99,7 +101,7 @@ class _Process(steps.Process):
                 turns[name] = partial(self._turn, name, step, place, outcome)
             memory.release(self._device)
             if outcome.status == "oom" and self._after_forward:
-                self._note_sizes(name, {}, *self._at_rest(inputs), place)
+                self._note_sizes(name, inputs, self._at_rest(inputs), {}, place)
         take_turns(turns, self._budget)
         if self._device == "cuda" and length == min(self._spec["lengths"]):
             self._host([name for name in turns if outcomes[name].is_ok], inputs, place)
@@ -124,29 +126,33 @@ class _Process(steps.Process):
             self._samples.run(name, step, warmup=True, **place)
         if self._device == "cpu":
             return
-        of_inputs, before = self._at_rest(inputs)
+        before = self._at_rest(inputs)
         memory.reset_peaks(self._device)
         self._samples.run(name, step, warmup=True, **place)
-        taken = memory.peaks(self._device, before)
-        self._note_sizes(name, taken, of_inputs, before, place)
+        self._note_sizes(name, inputs, before, memory.peaks(self._device, before), place)
 
     def _note_sizes(
-        self, name: str, taken: dict[str, int], of_inputs: int, before: dict[str, int], place: Place
+        self,
+        name: str,
+        inputs: list[Tensor],
+        before: dict[str, int],
+        taken: dict[str, int],
+        place: Place,
     ) -> None:
-        """Note what a pass took, with its inputs; of a backward pass also what was allocated before
-        it, be it that it ran out of memory."""
+        """Note what a pass took beside what was held `before`, with its inputs; of a backward pass
+        also what was allocated before it, be it that it ran out of memory."""
+        of_inputs = sum(tensor.untyped_storage().nbytes() for tensor in inputs)
         if self._after_forward:
             taken["before_backward"] = self._after_forward - before["peak_allocated"]
         sizes = {quantity: size + of_inputs for quantity, size in taken.items()}
         self.found.sizes(name, sizes, **place)
 
-    def _at_rest(self, inputs: list[Tensor]) -> tuple[int, dict[str, int]]:
-        """(bytes of the inputs, what is held) without gradients or anything in between."""
+    def _at_rest(self, inputs: list[Tensor]) -> dict[str, int]:
+        """What is held without gradients or anything in between."""
         for tensor in inputs:
             tensor.grad = None
         memory.release(self._device)
-        of_inputs = sum(tensor.untyped_storage().nbytes() for tensor in inputs)
-        return of_inputs, memory.held(self._device)
+        return memory.held(self._device)
 
     def _turn(self, name: str, step: Step, place: Place, outcome: Outcome, number: int) -> None:
         in_round: Place = {**place, "round": number}
@@ -156,19 +162,17 @@ class _Process(steps.Process):
 
     def _step(self, name: str, inputs: list[Tensor], direction: str) -> PhaseTimes:
         """A timed pass; of a backward pass the forward one before it is not timed."""
+        attend = self._functions[name]
         if direction == "forward":
             kept: list[Tensor] = []  # so that the graph is let go of after the clock has stopped
-            return [(direction, self._time(lambda: kept.append(self._attend(name, inputs))))]
+            return [(direction, self._time(lambda: kept.append(attend(*inputs))))]
         for tensor in inputs:
             tensor.grad = None
-        result = self._attend(name, inputs)
+        result = attend(*inputs)
         if self._device == "cuda":
             self._after_forward = torch.cuda.memory_allocated()
         gradient = torch.randn_like(result)
         return [(direction, self._time(lambda: result.backward(gradient)))]
-
-    def _attend(self, name: str, inputs: list[Tensor]) -> Tensor:
-        return self._functions[name](*inputs, self._is_causal, **self._more)
 
     def _host(self, names: list[str], inputs: list[Tensor], place: Place) -> None:
         """How long a call keeps the host busy: a forward pass, or for `backward` both passes."""
@@ -177,7 +181,7 @@ class _Process(steps.Process):
             torch.cuda.synchronize()
             start = time.perf_counter()
             for _ in range(CALLS):
-                output = self._attend(name, inputs)
+                output = self._functions[name](*inputs)
                 if place["direction"] == "backward":
                     output.sum().backward()
             means[name].append((time.perf_counter() - start) / CALLS)
@@ -208,23 +212,21 @@ def function(name: str, device: str) -> Callable[..., Tensor]:
     return partial(_with_heads, attention)
 
 
-def _with_backend(
-    attention: Callable, backend: str, q: Tensor, k: Tensor, v: Tensor, *mask, **more
-) -> Tensor:
+def _with_backend(attention: Callable, backend: str, *inputs: Tensor, **masked) -> Tensor:
     """SDPA with one backend and no other. It runs fused on four dimensions only: without heads it
     is given one."""
     kernel = getattr(torch.nn.attention.SDPBackend, backend, None)
     if kernel is None:
         raise Unsupported(f"this torch has no SDPA backend {backend}")
     with torch.nn.attention.sdpa_kernel(kernel):
-        return _with_heads(attention, q, k, v, *mask, **more)
+        return _with_heads(attention, *inputs, **masked)
 
 
-def _with_heads(attention: Callable, q: Tensor, k: Tensor, v: Tensor, *mask, **more) -> Tensor:
+def _with_heads(attention: Callable, *inputs: Tensor, **masked) -> Tensor:
     try:
-        if q.dim() == 4:
-            return attention(q, k, v, *mask, **more)
-        return attention(*(tensor.unsqueeze(1) for tensor in (q, k, v)), *mask, **more).squeeze(1)
+        if inputs[0].dim() == 4:
+            return attention(*inputs, **masked)
+        return attention(*(tensor.unsqueeze(1) for tensor in inputs), **masked).squeeze(1)
     except (NotImplementedError, ValueError) as error:
         raise Unsupported(memory.reason(error)) from None
     except RuntimeError as error:

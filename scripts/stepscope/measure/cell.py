@@ -54,7 +54,6 @@ class Measurement(contextlib.AbstractContextManager):
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
         code = Sources().digest(program, modules_of(spec), measured=True)
-        packages: tuple[str, ...] = ()
         try:
             packages = (*packages_of(spec), *own_models.packages_of(spec))
             self._code = own_models.with_files(code, spec)
@@ -189,7 +188,9 @@ class Measurement(contextlib.AbstractContextManager):
         if self._settings.out is None:
             return
         if self._files:
-            _keep(self.folder, self._settings.out / self._files)
+            place = self._settings.out / self._files
+            shutil.rmtree(place, ignore_errors=True)
+            self.folder.rename(place)
         seen = self._seen or [self._sight()]
         origin = seen[0]["origin"] | provenance.times()
         origin["versions"] |= self._versions | (versions or {})
@@ -247,20 +248,18 @@ def _growing(out: Path | None) -> Iterator[Path]:
     Ends the program with one line if nothing can be written there, then or later.
     """
     with files.or_one_line(out):
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            for left in out.glob(".growing.*"):
-                shutil.rmtree(left, ignore_errors=True)
-        try:
-            with tempfile.TemporaryDirectory(dir=out, prefix=".growing.") as folder:
+        if out is None:
+            with tempfile.TemporaryDirectory() as folder:
                 yield Path(folder)
+            return
+        # with the rights of all that is made: another user of the group may have to remove it
+        out.mkdir(parents=True, exist_ok=True)
+        growing = out / ".growing"
+        shutil.rmtree(growing, ignore_errors=True)
+        growing.mkdir()
+        try:
+            yield growing
         finally:
-            if out is not None:
-                with contextlib.suppress(OSError):  # what holds results is not empty
-                    out.rmdir()
-
-
-def _keep(folder: Path, place: Path) -> None:
-    """Rename the files to their place, whole; what was there before is replaced."""
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(folder, place, copy_function=os.rename)
+            shutil.rmtree(growing, ignore_errors=True)
+            with contextlib.suppress(OSError):  # what holds results is not empty
+                out.rmdir()

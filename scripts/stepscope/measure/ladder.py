@@ -12,12 +12,13 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import torch
 
-from stepscope.axes import PLAIN_STEP, option
+from stepscope.axes import option
 from stepscope.formulas import footprint, footprint_peak
 from stepscope.machine.process import available_memory
 from stepscope.measure import gpu_alone, memory, models, steps
@@ -36,6 +37,8 @@ SHORT_SECONDS = 0.25
 KEPT = 3 * 4  # bytes a parameter between two steps: itself and the optimizer's two moments in fp32
 HEADROOM = 0.9  # of the memory that is free
 
+Variant = TypeVar("Variant")
+
 
 def spec_of(spec: dict, variant: dict) -> dict:
     """What a variant's model and steps are made from: the cell's spec with the variant's own
@@ -51,21 +54,19 @@ def fit_together(spec: dict, free: int) -> bool:
     one's own is tried."""
     if "num_layers" not in spec:
         return True
-    shape = ModelShape.of(spec)
-    of_weights = KEPT * shape.parameters
+    of_weights = KEPT * ModelShape.of(spec).parameters
     kept = 0
     transient = []
     for variant in spec["variants"]:
-        options = PLAIN_STEP | spec_of(spec, variant)
-        names = ("precision", "attention", "optimizer", "loss")
-        known: dict[str, Any] = {name: options[name] for name in names}
-        if said("optimizer", known["optimizer"], Optimizer).workspace is None:
-            known["optimizer"] = "torch"  # the one that needs most of those that are known
-        setup = footprint.Setup(shape, spec["batch"], spec["context"], **known)
+        options = spec_of(spec, variant)
+        setup = footprint.Setup.of(options)
+        if said("optimizer", setup.optimizer, Optimizer).workspace is None:
+            # the one that needs most of those that are known
+            setup = replace(setup, optimizer="torch")
         of_step = footprint_peak.peak(setup, "step").bytes - of_weights
         transient.append(of_step)
         kept += of_weights
-        if load("compile", options["compile"]).COMPILATION.replays:
+        if load("compile", option(options, "compile")).COMPILATION.replays:
             kept += of_step  # the graphs' pools stay
     return kept + max(transient) <= HEADROOM * free
 
@@ -90,29 +91,30 @@ class _Process(steps.Process):
         super().__init__(spec, telemetry, process)
         self._together = together
         self._is_first = process == 1
-        self._variants = ordered(spec["variants"], process)
-        self._outcomes = {variant["name"]: Outcome() for variant in self._variants}
+        variants = ordered(spec["variants"], process)
+        self._variants = {variant["name"]: variant for variant in variants}
+        self._outcomes = {name: Outcome() for name in self._variants}
         self._works: dict[str, Workload] = {}  # that are in memory now
         self._at_turn = ""
         self._compiled: set[tuple] = set()
 
     def measure(self) -> Found:
         """Raises _NoRoomError where memory ran out while variants shared it."""
-        for variants in groups(self._variants, self._together):
-            self._group(variants)
+        for names in groups(list(self._variants), self._together):
+            self._group(names)
         if self._is_last and not self._together:
             # What a profiler slows down comes after all that is timed.
-            for variant in self._variants:
-                self._try(variant["name"], self._built_again, variant)
+            for name in self._variants:
+                self._try(name, self._built_again)
                 self._forget()
         for name, outcome in self._outcomes.items():
             self.found.status(name, outcome, mode="step")
         return self.found
 
-    def _group(self, variants: list[dict]) -> None:
+    def _group(self, names: list[str]) -> None:
         """Measure variants that are in memory at once."""
-        for variant in variants:
-            self._try(variant["name"], self._prepare, variant)
+        for name in names:
+            self._try(name, self._prepare)
         for name in list(self._works):  # memory given back is asked for again
             self._try(name, self._turn, 0, True)
         take_turns(
@@ -168,23 +170,24 @@ class _Process(steps.Process):
         gc.collect()
         memory.release(self._device)
 
-    def _prepare(self, name: str, variant: dict) -> None:
+    def _prepare(self, name: str) -> None:
         """Build a variant and run its first steps; its peak is that of one step after them."""
         memory.release(self._device)
         before = memory.held(self._device)
-        work = self._made(name, variant)
+        work = self._made(name)
+        warm_up = partial(self.sample, work, name, warmup=True)
         for _ in range(max(1, self._spec["warmup"])):
-            self._run(name, "step" if work.about else "forward-backward", warmup=True)
+            warm_up("step" if work.about else "forward-backward")
         if not work.about and (checked := steps.computed(work)):
             self.found.checks[name] = checked
-        self._run(name, warmup=True)
+        warm_up()
         start = time.perf_counter()
         if work.capture():
             took = time.perf_counter() - start
             self.found.value(name, "capture_time", "s", took, mode="forward-backward")
         steps.tidy(work, self._device)
         memory.reset_peaks(self._device)
-        self._run(name, warmup=True)
+        warm_up()
         if work.losses:
             self.found.checks[name] = {"losses": work.losses}
         # A CPU's process does not give back what another variant has freed.
@@ -192,14 +195,14 @@ class _Process(steps.Process):
             self.found.sizes(name, memory.peaks(self._device, before), mode="step")
         steps.tidy(work, self._device)
 
-    def _made(self, name: str, variant: dict) -> Workload:
+    def _made(self, name: str) -> Workload:
         """A variant's workload. Where a model of one's own cannot have the attention of a rung,
         that rung alone is unsupported: those above it go without, as its reason says."""
-        spec = spec_of(self._spec, variant)
+        spec = spec_of(self._spec, self._variants[name])
         try:
             work = steps.made(spec, name, self.found)
         except models.Unsupported:
-            if not self._inherits_attention(variant):
+            if not self._inherits_attention(name):
                 raise
             lacking = spec.pop("attention")
             work = steps.made(spec, name, self.found)
@@ -207,36 +210,26 @@ class _Process(steps.Process):
         self._works[name] = work
         return work
 
-    def _inherits_attention(self, variant: dict) -> bool:
+    def _inherits_attention(self, name: str) -> bool:
         """Whether a variant of a model of one's own has it from the one that it changes."""
+        variant = self._variants[name]
+        before = self._variants.get(variant.get("after"), {})
         own = variant.get("attention")
-        before = [one for one in self._spec["variants"] if one["name"] == variant.get("after")]
-        is_same = any(one.get("attention") == own for one in before)
-        return "model" in self._spec and own is not None and is_same
-
-    def _run(
-        self,
-        name: str,
-        mode: str = "step",
-        kind: str = "free",
-        warmup: bool = False,
-        number: int | None = None,
-    ) -> None:
-        """One step, in a round of this number if there are any."""
-        step = steps.timed(self._works[name], mode, kind, self._clock)
-        self._samples.run(name, step, warmup, mode=mode, kind=kind, round=number)
+        return "model" in self._spec and own is not None and own == before.get("attention")
 
     def _turn(self, name: str, number: int, warmup: bool = False) -> None:
         if name != self._at_turn:  # the gradients of all variants need not be there at once
             for work in self._works.values():
                 work.clear_gradients()
             self._at_turn = name
-        self._run(name, warmup=warmup, number=number if self._together else None)
+        in_round = number if self._together else None
+        self.sample(self._works[name], name, warmup=warmup, number=in_round)
 
     def _series(self, name: str, mode: str, kind: str) -> None:
-        self._run(name, mode, kind, warmup=True)
+        run = partial(self.sample, self._works[name], name, mode, kind)
+        run(warmup=True)
         short = Budget(SHORT, self._budget.most, min(SHORT_SECONDS, self._budget.seconds / 2))
-        series(partial(self._run, name, mode, kind), short)
+        series(run, short)
 
     def _forward_backward(self, name: str) -> None:
         """Free steps of forward and backward; by how much the very first one took longer, compiling
@@ -262,9 +255,9 @@ class _Process(steps.Process):
     def _counted(self, name: str) -> None:
         gpu_alone.counted(self._works[name], name, self._samples, self._device)
 
-    def _built_again(self, name: str, variant: dict) -> None:
+    def _built_again(self, name: str) -> None:
         """Count what a variant launches, after it was let go of."""
-        work = self._made(name, variant)
+        work = self._made(name)
         steps.free(work)()
         work.drop_graph()
         work.capture()
@@ -280,7 +273,7 @@ def compiled_code(spec: dict) -> tuple:
     return code if is_compiled(spec) else ()
 
 
-def groups(variants: list[dict], together: bool) -> list[list[dict]]:
+def groups(variants: list[Variant], together: bool) -> list[list[Variant]]:
     """What is in memory at once: all of the variants, or each by itself."""
     return [variants] if together else [[variant] for variant in variants]
 

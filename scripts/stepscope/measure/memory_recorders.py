@@ -108,26 +108,25 @@ def from_profile(events: list[dict]) -> tuple[dict, list[Mark]]:
     memory = [event for event in events if event.get("name") == "[memory]"]
     memory.sort(key=lambda event: event["ts"])
     stacks = _Stacks(event for event in events if event.get("cat") == "python_function")
-    sizes: dict[int, int] = {}  # of what is alive, by address
     trace: list[dict] = []
-    counts = [[0, 0]]  # allocations and frees before each event, and after the last
+    times: dict[bool, list[float]] = {True: [], False: []}  # of allocations, and of frees
     for event in memory:
-        address = event["args"]["Addr"]
-        size = event["args"]["Bytes"]
-        entry = {"addr": address, "stream": 0, "time_us": int(event["ts"]), "pool_id": (0, 0)}
+        size = event["args"]["Bytes"]  # below 0 of what is freed
         is_made = size > 0
-        if is_made:
-            sizes[address] = size
-            actions = ["alloc"]
-            entry |= {"size": size, "frames": stacks.at(event["tid"], event["ts"])}
-        else:
-            actions = ["free_requested", "free_completed"]
-            entry |= {"size": sizes.pop(address, -size), "frames": []}
+        times[is_made].append(event["ts"])
+        entry = {
+            "addr": event["args"]["Addr"],
+            "size": abs(size),
+            "frames": stacks.at(event["tid"], event["ts"]) if is_made else [],
+            "stream": 0,
+            "time_us": int(event["ts"]),
+            "pool_id": (0, 0),
+        }
+        actions = ["alloc"] if is_made else ["free_requested", "free_completed"]
         trace += [entry | {"action": action} for action in actions]
-        allocations, frees = counts[-1]
-        counts.append([allocations + is_made, frees + (not is_made)])
-    times = [event["ts"] for event in memory]
-    marks = [counts[bisect.bisect_left(times, time)] for time in _marked(events)]
+    marks = []
+    for time in _marked(events):
+        marks.append([bisect.bisect_left(before, time) for before in times.values()])
     return {"segments": [], "device_traces": [trace], "allocator_settings": {}}, marks
 
 

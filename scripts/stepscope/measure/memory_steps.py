@@ -11,17 +11,17 @@ from torch import Tensor
 
 from stepscope.axes import option
 from stepscope.measure import memory, models, steps
-from stepscope.measure.clock import Clock
 from stepscope.measure.found import Outcome
 from stepscope.measure.memory_observed import Observed, Parts, address, described
 from stepscope.measure.memory_recorders import add_segments, recorder
-from stepscope.measure.samples import PhaseTimes, Samples
+from stepscope.measure.samples import PhaseTimes
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, is_compiled
 from stepscope.model import ranges
 
 NAME = "step"  # of the only variant
+BEFORE = -1  # the mark of what was there when the recording began
 COMPILED = "which part of compiled code allocates is not seen; its peaks are those of the ladder"
 
 
@@ -90,7 +90,7 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
     return run
 
 
-class Recording:
+class Recording(steps.Process):
     """The steps of one cell, with the marks that say what ran when, and what came of them.
 
     found: samples and status. snapshot: the recorder's. known: what is known of it. baselines:
@@ -98,13 +98,10 @@ class Recording:
     """
 
     def __init__(self, spec: dict, telemetry: Telemetry):
-        self._spec = spec
-        self._device = spec["device"]
+        super().__init__(spec, telemetry)
         self._mode = option(spec, "mode")
-        self._samples = Samples(telemetry)
         self._steps = 0
         self.outcome = Outcome()
-        self.found = self._samples.found
         self.snapshot: dict = {}
         self.known: dict = {}
         self.baselines: dict = {}
@@ -121,15 +118,13 @@ class Recording:
     def _begin(self) -> None:
         """Start a recording, with no marks and no tensors seen in it."""
         self._marks: list[tuple[int, int, str, str]] = []  # (mark, step, phase, module)
-        # (mark, tensor); None: from before the recording
-        self._seen: list[tuple[int | None, dict]] = []
+        self._seen: list[tuple[int, dict]] = []  # (mark, tensor)
         self._part = "", ""  # the phase and the module that run
         self.recorder.start()
 
     def prepare(self) -> None:
         """Make the model, its batch and its optimizer."""
         blocks = self._workload.model.blocks
-        self._clock = Clock(self._device)
         self._parts = Parts(blocks, lambda module: self._tell(self._part[0], module))
         if self._workload.about:  # nobody knows when its gradients are made, and for how long
             for name, parameter in self._workload.model.named_parameters():
@@ -193,11 +188,9 @@ class Recording:
             if "optimizer state" not in known:  # made in the recording
                 self._note("optimizer state", optimizer_state(self._workload))
         snapshot, places = self.recorder.stop()
-        start = [0, 0]
-        tensors = []
-        for mark, tensor in self._seen:
-            tensors.append(tensor | {"at": start if mark is None else places[mark]})
-        before = {one["address"]: one["bytes"] for one in tensors if one["at"] == start}
+        places.append([0, 0])  # BEFORE
+        tensors = [tensor | {"at": places[mark]} for mark, tensor in self._seen]
+        before = {one["address"]: one["bytes"] for one in tensors if one["at"] == [0, 0]}
         if not snapshot["segments"]:
             add_segments(snapshot, before.items())
         self.snapshot = snapshot
@@ -220,7 +213,7 @@ class Recording:
 
     def _note(self, category: str, tensors: models.NamedTensors, before: bool = False) -> None:
         """Remember where tensors are now, or were already when the recording began."""
-        mark = None if before else self.recorder.mark()
+        mark = BEFORE if before else self.recorder.mark()
         for name, tensor in tensors:
             entry = {"category": category, "name": name, "address": address(tensor)}
             self._seen.append((mark, entry | described(tensor)))

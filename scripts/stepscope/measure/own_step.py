@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stepscope.axes import MODES
 from stepscope.config.own_models import keys_of
-from stepscope.measure import memory, models
+from stepscope.measure import models, steps
 from stepscope.measure.clock import Around, Clock
 from stepscope.measure.found import Call
 from stepscope.measure.workload import Phases, Workload
@@ -193,7 +193,7 @@ class StepWorkload(Workload):
             with plain, counter:
                 self._run()
         except Exception as error:  # compiled code may not be counted
-            told.append(f"operations: {memory.reason(error)}")
+            told.append(f"operations: {steps.why(error).reason}")
         else:
             self.about["flops"] = {"counter": counter.get_total_flops()}
             if counter.uncounted:

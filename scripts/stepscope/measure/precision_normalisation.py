@@ -1,7 +1,6 @@
 """LayerNorm, RMSNorm, softmax and cross-entropy: what autocast runs in fp32, and what comes out
 where 16 bits are forced on them."""
 
-import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -43,14 +42,14 @@ def _operators(device: str) -> list[dict]:
     """The type that each operation gives under autocast, for an input in 16 bits and for one in
     fp32."""
     rows = []
-    for name, given in itertools.product(UNDER_AUTOCAST, ("", "fp32")):
-        given = given or name
-        x = torch.ones(2, WIDTH, device=device, dtype=precision.dtype(given))
-        for operation, call in _under_autocast(device).items():
-            output, refusal = attempt(partial(_type_given, name, call, x), name, device)
-            row: dict = {"operation": operation, "autocast": name, "given": given}
-            types = {"input_dtypes": given, "output_dtype": output}
-            rows.append(row | {"operator": "result"} | (refusal or types))
+    for name in UNDER_AUTOCAST:
+        for given in (name, "fp32"):
+            x = torch.ones(2, WIDTH, device=device, dtype=precision.dtype(given))
+            for operation, call in _under_autocast(device).items():
+                output, refusal = attempt(partial(_type_given, name, call, x), name, device)
+                row = {"operation": operation, "autocast": name, "given": given}
+                types = {"input_dtypes": given, "output_dtype": output}
+                rows.append(row | {"operator": "result"} | (refusal or types))
     return rows
 
 
@@ -130,18 +129,17 @@ def _forced(spec: dict) -> Iterator[dict]:
     device = spec["device"]
     for operation, quantity, value, x in _cases(spec["seed"]):
         case = {"operation": operation, "quantity": quantity, "value": value}
-        exact = FORCED[operation][PLAIN]
-        more = UNSHIFTED if quantity == "largest logit" else {}
+        ways = FORCED[operation] | (UNSHIFTED if quantity == "largest logit" else {})
         for name in FORMATS:
             low = x.to(precision.dtype(name))
-            known = exact(low.double())[0]
-            for way, call in (FORCED[operation] | more).items():
-                found, refusal = attempt(partial(_in_format, call, known, low, device), "", device)
-                yield case | {"way": way, "format": name} | (found or refusal)
+            exact = ways[PLAIN](low.double())[0]
+            runs = {way: (partial(_in_format, call), "") for way, call in ways.items()}
             if name in UNDER_AUTOCAST and operation in RUN_AS:
-                run = _under_autocast(device)[RUN_AS[operation]]
-                found, refusal = attempt(partial(_autocast, run, known, low, device), name, device)
-                yield case | {"way": AUTOCAST, "format": name} | (found or refusal)
+                own = _under_autocast(device)[RUN_AS[operation]]
+                runs[AUTOCAST] = partial(_autocast, own), name
+            for way, (run, under) in runs.items():
+                found, refusal = attempt(partial(run, exact, low, device), under, device)
+                yield case | {"way": way, "format": name} | (found or refusal)
 
 
 def _in_format(call: Forced, exact: Tensor, low: Tensor, device: str) -> dict:

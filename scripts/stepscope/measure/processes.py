@@ -8,6 +8,7 @@ left behind. On an H200 their medians spread as those of processes that import t
 (docs/measuring.md).
 """
 
+import contextlib
 import multiprocessing
 import os
 import sys
@@ -55,21 +56,19 @@ def _forked(measure: Callable[[], Result], name: str) -> Result:
     # Not by its sentinel, nor by the pipe's end: what it leaves behind may hold both open.
     ending = os.pidfd_open(child.pid or 0)
     wait([ours, ending])
-    if wait([ending], timeout=0):
-        child.join()
-        process.end_children(others)
     os.close(ending)
-    try:
-        found = ours.recv()
-    except EOFError:  # it ended without a word
-        child.join()
+    found = []
+    with contextlib.suppress(EOFError):
+        if ours.poll():
+            found.append(ours.recv())
+    child.join()
+    process.end_children(others)
+    if not found:  # it ended without a word
         code = child.exitcode or 0
         if code < 0:
             sys.exit(f"error: {name} was killed by signal {-code}")
         sys.exit(code or f"error: {name} ended without a result")
-    child.join()
-    process.end_children(others)
-    return found
+    return found[0]
 
 
 def _run(measure: Callable[[], Result], theirs: Connection) -> None:

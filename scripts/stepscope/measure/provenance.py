@@ -3,7 +3,6 @@
 import datetime
 import os
 import platform
-import sys
 import time
 from pathlib import Path
 
@@ -36,12 +35,10 @@ def describe(device: str, command: str, telemetry: Telemetry) -> dict:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     hardware = {"device": device, "cpu": identity.cpu_name(), "host_memory_bytes": memory}
     if gpu:
-        properties = torch.cuda.get_device_properties(0)
         hardware |= {
             "gpu": gpu.name,
             "gpu_uuid": gpu.uuid,
-            "gpu_memory_bytes": properties.total_memory,
-            "multiprocessors": properties.multi_processor_count,
+            "gpu_memory_bytes": torch.cuda.get_device_properties(0).total_memory,
             "driver": gpu.driver,
             **telemetry.limits(),
         }
@@ -57,13 +54,10 @@ def describe(device: str, command: str, telemetry: Telemetry) -> dict:
             "einops": identity.package_version("einops"),
         },
         "settings": {
-            "float32_matmul_precision": torch.get_float32_matmul_precision(),
-            "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
             "allocator": os.environ.get("PYTORCH_ALLOC_CONF")
             or os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
             or "default",
             "threads": torch.get_num_threads(),
             "cpus": identity.usable_cores(),
-            "interpreter_flags": [flag for flag in ("-O", "-OO") if sys.flags.optimize][:1],
         },
     }

@@ -10,6 +10,7 @@ import errno
 import gzip
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:  # what makes the folder has not imported it yet
     import torch
 
 PLACE = "STEPSCOPE_SCRATCH"  # environment variable: where; without it the system's folder
+MOST_AT_END = 2**13  # bytes of a trace behind its events: a path, and little else
 
 
 @contextlib.contextmanager
@@ -51,13 +53,7 @@ def trace_of(profile: "torch.profiler.profile") -> dict:
     with folder() as place:
         path = place / "trace.json"
         _export(profile, path)
-        try:
-            found = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-        except ValueError:
-            raise _cut(path) from None
-    if "traceEvents" not in found:
-        raise _cut(path)
-    return found
+        return json.loads(path.read_text(encoding="utf-8", errors="replace"))
 
 
 def write_trace(profile: "torch.profiler.profile", path: Path) -> None:
@@ -80,12 +76,14 @@ def write_trace(profile: "torch.profiler.profile", path: Path) -> None:
 
 def _export(profile: "torch.profiler.profile", path: Path) -> None:
     profile.export_chrome_trace(str(path))
-    if not path.exists():  # Kineto says nothing where it cannot even make the file
+    end = b""
+    if path.exists():  # Kineto says nothing where it cannot even make the file
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - MOST_AT_END))
+            end = file.read()
+    # What Kineto writes after all events; an event, too, ends with a brace.
+    if not re.search(rb'"traceName".*}\s*$', end, re.DOTALL):
         raise _cut(path)
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 64))
-        if not file.read().rstrip().endswith(b"}"):
-            raise _cut(path)
 
 
 def _cut(path: Path) -> OSError:

@@ -6,6 +6,7 @@ loop runs. Gradients are cleared outside the phases and inside the free step.
 """
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterator
 
@@ -25,15 +26,32 @@ SAMPLED = 2048  # gradient entries that are kept, at even distances over all par
 class Process:
     """One of a cell's processes: what it measures with, and what it has found."""
 
-    def __init__(self, spec: dict, telemetry: Telemetry, number: int):
+    def __init__(self, spec: dict, telemetry: Telemetry, number: int = 1):
         self._spec = spec
         self._device = spec["device"]
         self._telemetry = telemetry
-        self._is_last = number == spec["processes"]
+        self._is_last = number == spec.get("processes", 1)
         self._samples = Samples(telemetry, number)
         self._clock = Clock(self._device)
-        self._budget = Budget.of(spec)
         self.found = self._samples.found
+
+    @functools.cached_property
+    def _budget(self) -> Budget:
+        """Of each series."""
+        return Budget.of(self._spec)
+
+    def sample(
+        self,
+        work: Workload,
+        name: str,
+        mode: str = "step",
+        kind: str = "free",
+        warmup: bool = False,
+        number: int | None = None,
+    ) -> None:
+        """Take a sample of a variant's step, in a round of this number if there are any."""
+        step = timed(work, mode, kind, self._clock)
+        self._samples.run(name, step, warmup, mode=mode, kind=kind, round=number)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ the optimizer's state is let go of, so that each mode's peak is its own.
 
 import functools
 import math
-from collections.abc import Callable
 from functools import partial
 
 from stepscope.axes import modes_up_to, option
@@ -66,7 +65,7 @@ class _Process(steps.Process):
 
     def _from_the_first_step(self, mode: str) -> None:
         """Phased steps, from the building of the model on."""
-        run = self._runner(mode, "phased")
+        run = partial(self.sample, self._work, NAME, mode, "phased")
         for _ in range(self._spec["warmup"]):
             run(warmup=True)
         series(run, self._budget.scaled(2))
@@ -79,18 +78,13 @@ class _Process(steps.Process):
             self._work.renew_optimizer()
         steps.tidy(self._work, self._device)
         memory.reset_peaks(self._device)
-        run = self._runner(mode, "free")
+        run = partial(self.sample, self._work, NAME, mode)
         with caught() as outcome:
             run(warmup=True)
             series(run, self._budget.scaled(1 if mode == self._modes[0] else 0.5))
             self.found.sizes(NAME, memory.peaks(self._device, self._before), mode=mode)
         steps.tidy(self._work, self._device)
         return outcome
-
-    def _runner(self, mode: str, kind: str) -> Callable[..., None]:
-        """What takes a sample of a step."""
-        step = steps.timed(self._work, mode, kind, self._clock)
-        return partial(self._samples.run, NAME, step, mode=mode, kind=kind)
 
     def _alone(self) -> None:
         """What the host cannot change of the whole step; what a profiler slows down comes last."""

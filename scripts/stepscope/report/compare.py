@@ -13,7 +13,7 @@ import pandas as pd
 
 from stepscope.files import write_whole
 from stepscope.report import explorer
-from stepscope.report.facts.method import versions
+from stepscope.report.facts.method import names, versions
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, Row, of_series
 from stepscope.report.kit.named import Name, frozen
@@ -217,14 +217,13 @@ def _made(results: Path, scratch: Path) -> Path:
 def _run(name: Path, data: Data, cells: pd.DataFrame) -> Run:
     ran = cells[cells["status"] != "missing"]
     days = sorted({started[:10] for started in ran["started"] if started})
-    commits = [commit[: LONGEST["commit"]] for commit in ran["commit"] if commit]
     return Run(
         name=Name(name),
         tables=data.folder,
         cells=count(len(ran)),
         days=days[:: max(len(days) - 1, 1)],  # the first and the last
         versions=versions(ran.to_dict("records")),
-        commits=list(map(Name, dict.fromkeys(commits))),
+        commits=names(commit[: LONGEST["commit"]] for commit in ran["commit"]),
     )
 
 

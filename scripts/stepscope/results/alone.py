@@ -3,6 +3,7 @@ once, for all tables, figures and pages."""
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 
 from stepscope.axes import MODES
 from stepscope.results.cells import beside
@@ -15,7 +16,7 @@ STEP = ["cell", "variant", "mode", "phase", "length", "direction"]
 WHOLE = {name: mode.whole for name, mode in MODES.items()}
 
 
-def times(found: pd.DataFrame, asides: set[tuple[str, str]]) -> pd.DataFrame:
+def times(found: DataFrame, asides: set[tuple[str, str]]) -> DataFrame:
     """Rows of `alone_time`: of each step the host-free time, else the busy time.
 
     A cell's variants are compared with each other, so one kind serves all of them where it can: the
@@ -27,7 +28,7 @@ def times(found: pd.DataFrame, asides: set[tuple[str, str]]) -> pd.DataFrame:
     return best(found, _cells_by_busy(found, asides)).assign(quantity=ALONE)
 
 
-def best(found: pd.DataFrame, prefers_busy: frozenset[str] = frozenset()) -> pd.DataFrame:
+def best(found: DataFrame, prefers_busy: frozenset[str] = frozenset()) -> DataFrame:
     """A row of each step by itself: its host-free time before its busy time, but in cells of
     prefers_busy. What limits a step is judged by the former, since the profiler's union of kernels
     leaves out what the GPU needs between them."""
@@ -37,7 +38,7 @@ def best(found: pd.DataFrame, prefers_busy: frozenset[str] = frozenset()) -> pd.
     return in_order.drop_duplicates(STEP).sort_index()
 
 
-def _cells_by_busy(found: pd.DataFrame, asides: set[tuple[str, str]]) -> frozenset[str]:
+def _cells_by_busy(found: DataFrame, asides: set[tuple[str, str]]) -> frozenset[str]:
     """Cells of which each rung has a busy time, but not each a host-free one."""
     numbers = pd.crosstab([found["cell"], found["variant"]], found["quantity"])
     has = numbers.reindex(columns=["time", HOST_FREE, BUSY], fill_value=0) > 0
@@ -46,7 +47,7 @@ def _cells_by_busy(found: pd.DataFrame, asides: set[tuple[str, str]]) -> frozens
     return frozenset(every.index[every[BUSY] & ~every[HOST_FREE]])
 
 
-def limits(found: pd.DataFrame) -> pd.Series:
+def limits(found: DataFrame) -> Series:
     """What limits each free step, "" for all other rows: its time by the clock beside the one
     alone.
 
@@ -63,4 +64,4 @@ def limits(found: pd.DataFrame) -> pd.Series:
         "gpu": alone.notna() | (found["study"] == "attention"),
     }
     chosen = np.select(list(said.values()), list(said), "unknown")
-    return pd.Series(chosen, found.index, dtype=object)
+    return Series(chosen, found.index, dtype=object)

@@ -4,6 +4,7 @@ all cells."""
 from pathlib import Path
 
 import pandas as pd
+from pandas import DataFrame
 
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES, TEXT
@@ -41,14 +42,14 @@ LEFT_OUT = {
 }
 
 
-def read(cells: list[MeasuredCell]) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+def read(cells: list[MeasuredCell]) -> tuple[dict[str, DataFrame], dict[str, str]]:
     """(table: its rows of all cells with `machine` and `cell`, cells whose analysis is damaged:
     why).
 
     A table that an analysis did not write has no rows there; columns that the schema does not have
     are kept.
     """
-    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in (*OF_TRACE, *OF_SNAPSHOT)}
+    parts: dict[str, list[DataFrame]] = {name: [] for name in (*OF_TRACE, *OF_SNAPSHOT)}
     damaged = {}
     for cell in cells:
         for name in NAMES.get(cell.place["study"], ()):
@@ -63,7 +64,7 @@ def read(cells: list[MeasuredCell]) -> tuple[dict[str, pd.DataFrame], dict[str, 
     return {name: _together(name, frames) for name, frames in parts.items()}, damaged
 
 
-def _one(path: Path, name: str) -> pd.DataFrame:
+def _one(path: Path, name: str) -> DataFrame:
     """One file. Raises ValueError if a column of the schema's is missing, or text stands for a
     number."""
     columns = TABLES[name].columns if name in TABLES else ()
@@ -72,8 +73,8 @@ def _one(path: Path, name: str) -> pd.DataFrame:
     return pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
 
 
-def _together(name: str, frames: list[pd.DataFrame]) -> pd.DataFrame:
+def _together(name: str, frames: list[DataFrame]) -> DataFrame:
     """A table of all cells; without files an empty one with the columns that are read."""
     if frames:
         return pd.concat(frames, ignore_index=True)
-    return pd.DataFrame(columns=WITHIN.get(name) or TABLES[name].names)
+    return DataFrame(columns=WITHIN.get(name) or TABLES[name].names)

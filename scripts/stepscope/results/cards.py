@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import where
@@ -20,7 +21,7 @@ FAR = 0.05
 LIKE = ["gpu", "quantity", "size", "parameters", "context", "batch", "precision"]
 
 
-def measured(series: pd.DataFrame, cells: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+def measured(series: DataFrame, cells: DataFrame, models: DataFrame) -> DataFrame:
     """LIKE, machine, cell, card, unit and value: the rates of bursts, and times of plain steps'
     kernels. series, cells, models: the tables. card: a digest of its UUID."""
     rates = where(series, study="ceilings", quantity="rate", variant="burst")
@@ -37,7 +38,7 @@ def _digest(uuid: object) -> str:
     return hashlib.sha256(str(uuid).encode()).hexdigest()[:8]
 
 
-def rows(series: pd.DataFrame, cells: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+def rows(series: DataFrame, cells: DataFrame, models: DataFrame) -> DataFrame:
     """Those of them that another card's is known of, with the least and the most of the others."""
     # Where no cell has a context, the column has no type.
     numbers = dict.fromkeys(("parameters", "context", "batch"), "float64")
@@ -45,13 +46,12 @@ def rows(series: pd.DataFrame, cells: pd.DataFrame, models: pd.DataFrame) -> pd.
     known = pd.read_csv(REFERENCE, dtype=numbers | texts)
     own = measured(series, cells, models).astype(numbers)
     both = own.merge(known[[*LIKE, "card", "value"]], on=LIKE, suffixes=("", "_of_other"))
-    of_others = both[both["card"] != both["card_of_other"]].groupby(["cell", *LIKE], dropna=False)
-    spread = of_others.agg(
+    of_others = both[both["card"] != both["card_of_other"]]
+    found = of_others.groupby([*own], sort=False, dropna=False, as_index=False).agg(
         low=("value_of_other", "min"),
         high=("value_of_other", "max"),
         cards=("card_of_other", "nunique"),
     )
-    found = own.merge(spread.reset_index(), on=["cell", *LIKE])
     is_below = found["value"] < found["low"] / (1 + FAR)
     is_above = found["value"] > found["high"] * (1 + FAR)
     # The more the faster, but for times.

@@ -2,6 +2,7 @@
 sheet."""
 
 import pandas as pd
+from pandas import DataFrame, Series
 
 from stepscope.results import data_sheets
 from stepscope.results.cells import MeasuredCell, mapped, of_study
@@ -10,19 +11,19 @@ from stepscope.results.tables import where
 RATES = ["burst", "sustained"]  # kinds of samples of ceilings, which are variants of their cell
 
 
-def least_times(samples: pd.DataFrame) -> pd.Series:
+def least_times(samples: DataFrame) -> Series:
     """Seconds of each ceiling's shortest operation, by cell and variant: `sustained`, and `burst`:
     at any time."""
     kept = where(samples, kind=RATES, warmup=False)
     least = kept.groupby(["cell", "kind"])["seconds"].min().unstack().reindex(columns=RATES)
     least = least.assign(burst=least.min(axis=1)).rename_axis(columns="variant")
-    return pd.Series(least.stack(), name="seconds").dropna()
+    return Series(least.stack(), name="seconds").dropna()
 
 
 Bursts = dict[tuple[str, str], tuple[float, str | None]]
 
 
-def bursts(cells: list[MeasuredCell], least: pd.Series) -> Bursts:
+def bursts(cells: list[MeasuredCell], least: Series) -> Bursts:
     """The most that large products reached, by machine and precision: FLOP/s, and on which card."""
     found = {}
     for cell in cells:
@@ -41,20 +42,19 @@ def work_of(cell: MeasuredCell) -> float:
     return 2.0 * cell.spec["mebibytes"] * 2**20
 
 
-def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> pd.DataFrame:
+def rows(found: DataFrame, cells: list[MeasuredCell], least: Series) -> DataFrame:
     """Series of rates: work over the least of the times, and beside them what the GPU's data sheet
     says. found: the series of times."""
     cells = of_study(cells, "ceilings")
-    times = where(found, cell=[cell.name for cell in cells])
-    counts = times.groupby(["cell", "variant"])[["processes", "samples"]].max()
-    rates = counts.join(least, how="inner").reset_index()
+    place = ["cell", "variant"]
+    times = where(found, cell=[cell.name for cell in cells], quantity="time")
+    rates = times[[*place, "processes", "samples"]].join(least, on=place, how="inner")
     rates["median"] = mapped(rates, cells, work_of) / rates.pop("seconds")
     none = {"variant": "datasheet", "processes": 0, "samples": 0}
-    sheets = pd.DataFrame([none | {"cell": cell.name} for cell in cells], columns=rates.columns)
+    sheets = DataFrame([none | {"cell": cell.name} for cell in cells], columns=rates.columns)
     sheets["median"] = mapped(sheets, cells, _sheet).astype(float)
     made = pd.concat([rates, sheets.dropna(subset="median")], ignore_index=True)
-    place = made.assign(mode="", phase="", length=0, direction="")
-    return place.assign(quantity="rate", status="ok")
+    return made.assign(mode="", phase="", length=0, direction="", quantity="rate", status="ok")
 
 
 def _sheet(cell: MeasuredCell) -> float | None:

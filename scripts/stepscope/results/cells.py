@@ -2,13 +2,13 @@
 it comes from."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+from pandas import DataFrame, Series
 
 from stepscope.axes import BUILT, is_step, option
 from stepscope.measure.found import BESIDE, STATUSES
@@ -162,18 +162,17 @@ def precision_of(cell: MeasuredCell, variant: str) -> str:
     return cell.spec.get("precision") or own.get(variant, "fp32")
 
 
-def places(cells: list[MeasuredCell]) -> pd.DataFrame:
+def places(cells: list[MeasuredCell]) -> DataFrame:
     """The places of cells by their names."""
     rows = [cell.place for cell in cells]
-    return pd.DataFrame(rows, [cell.name for cell in cells], PLACE)
+    return DataFrame(rows, [cell.name for cell in cells], PLACE)
 
 
-def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFrame, dict[str, str]]:
+def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], DataFrame, dict[str, str]]:
     """(cells in the plan's order, their samples, refused cells: why); what is refused counts as
     missing.
 
-    The samples are records.prepared(), with `cell` beside their own columns; they are those of the
-    studies whose samples become series. Raises PlanError.
+    The samples are records.parsed(), of the studies whose samples become series. Raises PlanError.
     """
     found, contents, refused = [], {}, {}
     for cell in _planned(plan_path, results):
@@ -190,15 +189,14 @@ def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFra
         found.append(cell)
     samples, damaged = records.parsed(contents)
     refused |= damaged
-    found, samples = without(found, samples, refused)
-    samples = records.prepared(samples)
-    too_few = _too_few([cell for cell in found if cell.name in contents], samples)
-    return *without(found, samples, too_few), refused | too_few
+    sampled = contents.keys() - refused
+    refused |= _too_few([cell for cell in found if cell.name in sampled], samples)
+    return *without(found, samples, refused), refused
 
 
 def without(
-    cells: list[MeasuredCell], samples: pd.DataFrame, refused: Mapping[str, str]
-) -> tuple[list[MeasuredCell], pd.DataFrame]:
+    cells: list[MeasuredCell], samples: DataFrame, refused: Mapping[str, str]
+) -> tuple[list[MeasuredCell], DataFrame]:
     """(the cells, their samples), as if those that are refused were missing: each says why."""
     found = []
     for cell in cells:
@@ -208,24 +206,21 @@ def without(
     return found, samples[~samples["cell"].isin(list(refused))]
 
 
-def _too_few(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]:
-    """Cells that lack processes or steps which their spec asks for, where all is ok: why."""
+def _too_few(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
+    """Cells that lack processes or steps which their spec asks for, of what is ok: why."""
     sizes = samples[~samples["warmup"]].groupby(["cell", "variant", "process"]).size()
-    by = sizes.groupby(["cell", "variant"])
-    counts = by.agg(processes="size", least="min", whole="sum").reset_index()
-    by_name = {cell.name: cell for cell in cells if cell.status()[0] == "ok"}
-    rows = pd.Series([*by_name], dtype="str", name="cell").to_frame().merge(counts, how="left")
+    counts = sizes.groupby(["cell", "variant"]).agg(["size", "min", "sum"]).T.to_dict("list")
     found = {}
-    for row in rows.fillna({"variant": "no variant"}).fillna(0).to_dict("records"):
-        cell, variant, own = by_name[row["cell"]], row["variant"], row["processes"]
+    for cell in cells:
         processes, steps = cell.spec.get("processes", 1), cell.spec.get("steps", 1)
         if cell.place["study"] == "ceilings":  # a sustained series lasts its seconds
             steps = 1
-        is_ok = cell.statuses().get(variant, ("ok",))[0] == "ok"
-        if is_ok and (own != processes or row["least"] < steps):
-            said = f"{variant} has {row['whole']:.0f} samples of {own:.0f} processes"
-            asked = f"the spec asks for {processes} processes of {steps} steps or more"
-            found[cell.name] = f"samples.csv is damaged: {said}, {asked}"
+        for variant, (status, _) in cell.statuses().items():
+            own, least, whole = counts.get((cell.name, variant), (0, 0, 0))
+            if status == "ok" and (own != processes or least < steps):
+                said = f"{variant} has {whole} samples of {own} processes"
+                asked = f"the spec asks for {processes} processes of {steps} steps or more"
+                found[cell.name] = f"samples.csv is damaged: {said}, {asked}"
     return found
 
 
@@ -238,9 +233,17 @@ def _planned(path: Path, results: Path) -> list[MeasuredCell]:
         for study in plan["studies"].values():
             for entry in study["cells"]:
                 name = entry["cell"]
-                cell = MeasuredCell(name, entry["spec"], entry["command"], entry["code"])
-                is_foreign = machines.get(cell.place["machine"], {}).get("how") == "there"
-                found.append(replace(cell, folder=results / name, is_foreign=is_foreign))
+                of_machine = machines.get(name.partition("/")[0], {})
+                found.append(
+                    MeasuredCell(
+                        name,
+                        entry["spec"],
+                        entry["command"],
+                        entry["code"],
+                        folder=results / name,
+                        is_foreign=of_machine.get("how") == "there",
+                    )
+                )
         return found
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise PlanError(
@@ -273,7 +276,7 @@ def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> 
     return ""
 
 
-def rows(cells: list[MeasuredCell]) -> pd.DataFrame:
+def rows(cells: list[MeasuredCell]) -> DataFrame:
     """The table `cells`."""
     found = []
     for cell in cells:
@@ -281,7 +284,7 @@ def rows(cells: list[MeasuredCell]) -> pd.DataFrame:
         own = {"cell": cell.name, "command": cell.command, "status": status, "reason": reason}
         measured = _provenance(cell) if cell.record else {}
         found.append(measured | cell.place | own)
-    return pd.DataFrame(found, columns=TABLES["cells"].names)
+    return DataFrame(found, columns=TABLES["cells"].names)
 
 
 def _provenance(cell: MeasuredCell) -> dict:
@@ -307,43 +310,38 @@ def _provenance(cell: MeasuredCell) -> dict:
     }
 
 
-def untaken(cells: list[MeasuredCell], tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def untaken(cells: list[MeasuredCell], tables: Mapping[str, DataFrame]) -> list[str]:
     """The studies of which cells were measured, but not one is in a table of what was found: what
     they found would be in no report."""
     taken: set[str] = set()
     for name in tables.keys() - set(OF_PLAN):
         taken |= set(tables[name].get("cell", []))
-    measured = [cell for cell in cells if cell.status()[0] == "ok"]
-    seen = {cell.place["study"] for cell in measured if cell.name in taken}
-    studies = dict.fromkeys(cell.place["study"] for cell in measured)
-    return [study for study in studies if study not in seen]
+    measured = {cell.name: cell.place["study"] for cell in cells if cell.status()[0] == "ok"}
+    seen = {study for cell, study in measured.items() if cell in taken}
+    return [study for study in dict.fromkeys(measured.values()) if study not in seen]
 
 
-def mixed(cells: pd.DataFrame) -> list[str]:
+def mixed(cells: DataFrame) -> Iterator[str]:
     """A line for each label whose cells were measured on several GPUs, processors, drivers or
     versions of torch. cells: the table as it is read."""
-    told = cells.melt(["machine", "cell"], ["gpu", "cpu", "driver", "torch"], "name")
-    told = told[told["value"] != ""].drop_duplicates(["machine", "name", "value"])
-    told["said"] = told["value"] + " (" + told["cell"] + ")"
-    several = told[told.duplicated(["machine", "name"], keep=False)]
-    lists = several.groupby(["machine", "name"], sort=False)["said"].agg(", ".join).reset_index()
-    return list(
-        lists["machine"] + ": measured with several of " + lists["name"] + ": " + lists["said"]
-    )
+    for machine, own in cells.groupby("machine", sort=False):
+        for name in ("gpu", "cpu", "driver", "torch"):
+            each = own[own[name] != ""].drop_duplicates(name)
+            if len(each) > 1:
+                said = ", ".join(each[name] + " (" + each["cell"] + ")")
+                yield f"{machine}: measured with several of {name}: {said}"
 
 
-def mapped(
-    rows: pd.DataFrame, cells: list[MeasuredCell], value: Callable, *columns: str
-) -> pd.Series:
+def mapped(rows: DataFrame, cells: list[MeasuredCell], value: Callable, *columns: str) -> Series:
     """value(cell, *row[columns]) for each row, with the rows' index; asked once for rows that are
     equal in these columns."""
     by_name = {cell.name: cell for cell in cells}
     keys = list(rows[["cell", *columns]].itertuples(index=False, name=None))
     known = {key: value(by_name[key[0]], *key[1:]) for key in dict.fromkeys(keys)}
-    return pd.Series([known[key] for key in keys], rows.index)
+    return Series([known[key] for key in keys], rows.index)
 
 
-def beside(rows: pd.DataFrame, others: pd.DataFrame, by: list[str], column: str) -> pd.Series:
+def beside(rows: DataFrame, others: DataFrame, by: list[str], column: str) -> Series:
     """A column of the first of the others that has the same values in `by`, with the rows' index;
     NaN where there is none."""
     known = others.drop_duplicates(by).set_index(by)[column]

@@ -4,7 +4,7 @@ processes."""
 import itertools
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame, Series
 
 from stepscope.results import alone, statistics, verdicts
 from stepscope.results.cells import MeasuredCell, beside, came_after, places
@@ -19,7 +19,7 @@ ALIKE = ["machine", "study", "limits", "in_turns"]
 COMPARED = {"free": "time", "host-free": alone.HOST_FREE}
 
 
-def of(cells: list[MeasuredCell], samples: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
+def of(cells: list[MeasuredCell], samples: DataFrame, series: DataFrame) -> DataFrame:
     """All rows, in the order of the pairs. samples: by cells.read(); series: by series.of(), for
     what limits."""
     ratios = of_processes(pairs(cells), samples)
@@ -40,7 +40,7 @@ def of(cells: list[MeasuredCell], samples: pd.DataFrame, series: pd.DataFrame) -
     return found.join(judged).assign(length=found["length"].where(found["length"] > 0))
 
 
-def of_processes(pairs: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
+def of_processes(pairs: DataFrame, samples: DataFrame) -> DataFrame:
     """By SERIES and process: the median over rounds of the logarithm of time of a over time of b,
     and `rounds`.
 
@@ -59,7 +59,7 @@ def of_processes(pairs: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
     return of_process.agg(ratio=("ratio", "median"), rounds=("rounds", "sum")).reset_index()
 
 
-def _limits(found: pd.DataFrame, series: pd.DataFrame) -> pd.Series:
+def _limits(found: DataFrame, series: DataFrame) -> Series:
     """What limits each pair: what limits both, `launches` where they limit one, else `unknown`."""
     own = where(series, quantity="time").fillna({"length": 0})
     sides = [found.assign(variant=found[side]) for side in ("a", "b")]
@@ -68,7 +68,7 @@ def _limits(found: pd.DataFrame, series: pd.DataFrame) -> pd.Series:
     return of_a.where(of_a == of_b, np.where(is_one, "launches", "unknown"))
 
 
-def pairs(cells: list[MeasuredCell]) -> pd.DataFrame:
+def pairs(cells: list[MeasuredCell]) -> DataFrame:
     """cell, a, b: of variants that change one another (a ladder's) each with the one that it comes
     after and with the first; of others (attention's) all."""
     found: list[tuple[str, str, str]] = []
@@ -79,4 +79,4 @@ def pairs(cells: list[MeasuredCell]) -> pd.DataFrame:
         of_first = [(names[0], name) for name in names[1:]]
         chosen = after + of_first if after else itertools.combinations(names, 2)
         found += [(cell.name, *pair) for pair in chosen]
-    return pd.DataFrame(found, columns=PAIR).drop_duplicates()
+    return DataFrame(found, columns=PAIR).drop_duplicates()

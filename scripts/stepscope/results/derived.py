@@ -2,7 +2,7 @@
 is faster than anything can be."""
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame, Series
 
 from stepscope.axes import FULL, is_step, option
 from stepscope.formulas import flops
@@ -17,18 +17,17 @@ FASTEST = 1e17
 _MARGIN = 2
 
 
-def rows(found: pd.DataFrame, cells: list[MeasuredCell], least: pd.Series) -> list[pd.DataFrame]:
+def rows(found: DataFrame, cells: list[MeasuredCell], least: Series) -> list[DataFrame]:
     """All of them. found: measured series with `alone_time`; least: ceilings.least_times()."""
     return [
-        *_of_steps(found, cells, ceilings.bursts(cells, least)),
-        _of_passes(found, cells),
+        *_rates(found, cells, ceilings.bursts(cells, least)),
         _energy_of_tokens(found, cells),
         _gaps(found),
         ceilings.rows(found, cells, least),
     ]
 
 
-def beyond(found: pd.DataFrame) -> list[str]:
+def beyond(found: DataFrame) -> list[str]:
     """A line for each series that is faster than its ceiling, which is a defect of the ceiling."""
     wrong = found[(found["quantity"] == "share_of_ceiling") & (found["median"] > 1)]
     return [
@@ -39,7 +38,7 @@ def beyond(found: pd.DataFrame) -> list[str]:
     ]
 
 
-def impossible(cells: list[MeasuredCell], samples: pd.DataFrame) -> dict[str, str]:
+def impossible(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
     """Cells with a step that multiplies faster than any device: why."""
     by_name = {cell.name: cell for cell in cells if cell.record}
     whole = samples[samples["phase"] == samples["mode"].map(alone.WHOLE)]
@@ -80,23 +79,20 @@ def batch_of(cell: MeasuredCell, length: int) -> float:
     return spec.get("batch", np.nan)
 
 
-def _of_steps(
-    found: pd.DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts
-) -> list[pd.DataFrame]:
-    """Tokens and FLOP a second of whole steps, and the latter as shares: of the burst of a large
-    product in their precision, and of the data sheet's peak."""
-    is_whole = found["mode"].map(alone.WHOLE) == found["phase"]
+def _rates(found: DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts) -> list[DataFrame]:
+    """FLOP a second of passes of attention; tokens and FLOP a second of whole steps, and the latter
+    as shares: of the burst of a large product in their precision, and of the data sheet's peak."""
     is_slowed = found["cell"].str.contains("/profile/")
-    steps = found[(found["quantity"] == "time") & is_whole & ~is_slowed]
-    if steps.empty:
-        return []
+    times = found[(found["limits"] != "") & ~is_slowed]
 
-    def work(cell: MeasuredCell, variant: str, mode: str) -> dict[str, float]:
-        """Of a step: what there is in it of each quantity, and whether the burst is another
-        card's."""
-        machine = cell.place["machine"]
+    def work(
+        cell: MeasuredCell, variant: str, mode: str, length: int, direction: str
+    ) -> dict[str, float]:
+        """What there is in it of each quantity, and whether the burst is another card's."""
+        if length:
+            return {"rate": _attention_flops(cell, length, direction)}
         numbers = cell.built_in or precision_of(cell, variant)
-        burst, card = bursts.get((machine, numbers), (np.nan, None))
+        burst, card = bursts.get((cell.place["machine"], numbers), (np.nan, None))
         sheet = _data_sheet(cell, variant) or np.nan
         flop = models.flop(cell, mode) or np.nan
         return {
@@ -108,12 +104,15 @@ def _of_steps(
             "across_cards": card != cell.hardware.get("gpu_uuid"),
         }
 
-    known = pd.DataFrame(list(mapped(steps, cells, work, "variant", "mode")), steps.index)
-    across_cards = known.pop("across_cards")
-    rates = {quantity: _rates(steps, known[quantity], str(quantity)) for quantity in known}
-    shares = rates["share_of_ceiling"]
-    shares["across_cards"] = across_cards[shares.index]
-    return list(rates.values())
+    of_each = mapped(times, cells, work, "variant", "mode", "length", "direction")
+    known = DataFrame(list(of_each), times.index)
+    rates = []
+    for quantity in known.columns.drop("across_cards", errors="ignore"):
+        rate = _rate(times, known[quantity], quantity)
+        if quantity == "share_of_ceiling":
+            rate["across_cards"] = known["across_cards"][rate.index]
+        rates.append(rate)
+    return rates
 
 
 def _causal_flop(cell: MeasuredCell, mode: str) -> float:
@@ -122,13 +121,6 @@ def _causal_flop(cell: MeasuredCell, mode: str) -> float:
         return np.nan
     place = cell.spec["batch"], cell.spec["context"]
     return flops.model_flops(cell.shape, *place, is_causal_half=True)
-
-
-def _of_passes(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
-    """FLOP a second of passes of attention."""
-    passes = found[(found["quantity"] == "time") & (found["length"] > 0)]
-    work = mapped(passes, cells, _attention_flops, "length", "direction")
-    return _rates(passes, work, "rate")
 
 
 def _attention_flops(cell: MeasuredCell, length: int, direction: str) -> float:
@@ -146,7 +138,7 @@ def _attention_flops(cell: MeasuredCell, length: int, direction: str) -> float:
     )
 
 
-def _rates(times: pd.DataFrame, work: pd.Series, quantity: str) -> pd.DataFrame:
+def _rate(times: DataFrame, work: Series, quantity: str) -> DataFrame:
     """work / time, with the interval's ends the other way round; rows without work are left out."""
     made = times.assign(
         quantity=quantity,
@@ -160,7 +152,7 @@ def _rates(times: pd.DataFrame, work: pd.Series, quantity: str) -> pd.DataFrame:
     return made[work.notna()]
 
 
-def _energy_of_tokens(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
+def _energy_of_tokens(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """Joules a token, of cells that run a model. Those of a step on several devices are of all,
     each of which has a batch."""
 
@@ -172,7 +164,7 @@ def _energy_of_tokens(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.Data
     return joules.assign(quantity="energy_token", **of_token).dropna(subset="median")
 
 
-def _gaps(found: pd.DataFrame) -> pd.DataFrame:
+def _gaps(found: DataFrame) -> DataFrame:
     """Seconds a launch that the whole step takes beyond what the GPU works for."""
     steps = where(found, quantity="time", mode="step", phase="step")
     launches = beside(steps, where(found, quantity="launches"), alone.STEP, "median")

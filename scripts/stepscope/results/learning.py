@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from stepscope.results import statistics, verdicts
 from stepscope.results.cells import MeasuredCell, beside, of_study, told
@@ -23,15 +24,15 @@ WORDS = {"faster": "worse", "slower": "better"}  # more of a loss is worse
 SERIES = ["machine", "cell", "variant"]
 
 
-def tables(cells: list[MeasuredCell]) -> dict[str, pd.DataFrame]:
+def tables(cells: list[MeasuredCell]) -> dict[str, DataFrame]:
     """Both."""
     own = of_study(cells, "learning")
-    found = pd.DataFrame([row for cell in own for row in _variants(cell)])
-    ends = pd.DataFrame(told(own, "tables", "ends"))
+    found = DataFrame([row for cell in own for row in _variants(cell)])
+    ends = DataFrame(told(own, "tables", "ends"))
     if len(ends):
         firsts = {cell.name: cell.spec["variants"][0]["name"] for cell in own}
         found = found.merge(judged(ends, firsts), on=SERIES, how="left")
-    return {"learning": found, "curves": pd.DataFrame(told(own, "tables", "curves"))}
+    return {"learning": found, "curves": DataFrame(told(own, "tables", "curves"))}
 
 
 def _variants(cell: MeasuredCell) -> Iterator[dict]:
@@ -51,7 +52,7 @@ def _variants(cell: MeasuredCell) -> Iterator[dict]:
         }
 
 
-def judged(ends: pd.DataFrame, firsts: Mapping[str, str]) -> pd.DataFrame:
+def judged(ends: DataFrame, firsts: Mapping[str, str]) -> DataFrame:
     """A row a variant: its loss with the interval between orders, that over the first's, verdict.
 
     ends: SERIES, order, held_out (missing: no finite number), frequencies. firsts: cell: its first
@@ -80,7 +81,7 @@ def judged(ends: pd.DataFrame, firsts: Mapping[str, str]) -> pd.DataFrame:
     return found.assign(verdict=verdict.mask(by["is_first"].any(), "")).reset_index()
 
 
-def _between(ends: pd.DataFrame, column: str) -> pd.DataFrame:
+def _between(ends: DataFrame, column: str) -> DataFrame:
     """Of each variant, by statistics.between_processes(): an order is a process."""
     logs = np.log(ends.set_index(SERIES)[column])
     return statistics.between_processes(logs, SERIES, ["machine"])

@@ -1,13 +1,14 @@
 """What the closed form says of memory, beside what snapshots recorded."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
+from pandas import DataFrame
 
-from stepscope.axes import PLAIN_STEP, modes_up_to
+from stepscope.axes import modes_up_to
 from stepscope.formulas import footprint, footprint_peak
 from stepscope.formulas.footprint import Setup, group, total
 from stepscope.formulas.footprint_peak import MODES, Peak
@@ -16,7 +17,6 @@ from stepscope.results.formula_of_tensor import formula_of
 from stepscope.results.schema import TABLES
 
 ITEM = "item"  # category of rows that compare a sum
-PARTS = ("block", "rest")
 # Sum that is compared: the flags of a mode and of a step in which it is there, and its closed form.
 ITEMS = {
     "parameters": ("", lambda setup: group(setup, "parameters")),
@@ -26,54 +26,54 @@ ITEMS = {
     "saved by a block": ("forward", lambda setup: group(setup, "saved by a block")),
     "saved outside the blocks": ("forward", footprint.saved_outside),
 }
-SAVED = list(ITEMS)[-2:]  # of PARTS
+SAVED = {"block": "saved by a block", "rest": "saved outside the blocks"}
+WORKSPACE = "workspace"
+Bytes = dict[tuple[str, str], int]
 
 _peak = functools.cache(footprint_peak.peak)
 
 
-class Snapshots:
-    """The analyses of all recorded cells; tables as analyses.read() gives them.
+def recorded(cells: list[MeasuredCell], tables: Mapping[str, DataFrame]) -> Bytes:
+    """What snapshots recorded of each item and of libraries' `workspace`, by cell and name; of a
+    block as often as there are blocks, of what a block saves once. Of workspaces also the most, by
+    machine and mode. tables: by analyses.read()."""
+    blocks = {cell.name: cell.blocks or 0 for cell in cells}
+    named, saved = tables["memory_named"], tables["memory_saved"]
+    times = named["cell"].map(blocks).where(named["part"] == "block", 1)
+    activations = saved[saved["category"] == "activations"]
+    parts = activations["part"].map(SAVED)
+    most = {
+        "cast weights": tables["memory_timeline"].groupby("cell")["cast_weights"].max(),
+        "peak": tables["memory_summary"].groupby("cell")["peak"].max(),
+    }
+    sums = [
+        (named["bytes"] * times).groupby([named["cell"], named["category"]]).sum(),
+        activations["bytes"].groupby([activations["cell"], parts]).sum(),
+        pd.concat(most).swaplevel(),
+    ]
+    found: Bytes = pd.concat(sums).to_dict()
+    for cell in of_study(cells, "memory"):
+        own, alike = (
+            found.get((cell.name, WORKSPACE), 0),
+            (cell.place["machine"], cell.place["mode"]),
+        )
+        found[alike] = max(found.get(alike, 0), own)
+    return found
 
-    named, saved: bytes by cell, category and part (a `block`, or the `rest`): of tensors that the
-    program knows by name, of those that autograd saved. peaks, casts: the most bytes by cell, in
-    all and of cast weights.
-    """
 
-    def __init__(self, cells: list[MeasuredCell], tables: dict[str, pd.DataFrame]):
-        self.cells = of_study(cells, "memory")
-        part = ["cell", "category", "part"]
-        self.named = tables["memory_named"].groupby(part)["bytes"].sum()
-        self.saved = tables["memory_saved"].groupby(part)["bytes"].sum()
-        self.peaks = tables["memory_summary"].groupby("cell")["peak"].max()
-        self.casts = tables["memory_timeline"].groupby("cell")["cast_weights"].max()
-        # By cell, and the most by machine and mode.
-        self._workspaces: dict[object, int] = {}
-        for cell in self.cells:
-            own = self.named.get((cell.name, "workspace", "rest"), 0)
-            alike = cell.place["machine"], cell.place["mode"]
-            self._workspaces[cell.name] = own
-            self._workspaces[alike] = max(self._workspaces.get(alike, 0), own)
+def _workspace(cell: MeasuredCell, mode: str, known: Bytes) -> int:
+    """Bytes that libraries hold, as recorded there, else in the machine's other cells of that
+    mode."""
+    alike = cell.place["machine"], mode
+    return known.get((cell.name, WORKSPACE)) or known.get(alike, 0)
 
-    def workspace(self, cell: MeasuredCell, mode: str) -> int:
-        """Bytes that libraries hold, as recorded there, else in the machine's other cells of that
-        mode."""
-        alike = cell.place["machine"], mode
-        return self._workspaces.get(cell.name) or self._workspaces.get(alike, 0)
 
-    def alive(self, cell: MeasuredCell, category: str) -> int | None:
-        """Bytes of a category: those of a block as often as there are blocks, and of the rest."""
-        block, rest = (self.named.get((cell.name, category, part)) for part in PARTS)
-        if block is None and rest is None:
-            return None
-        return (block or 0) * (cell.blocks or 0) + (rest or 0)
-
-    def predicted(self, cell: MeasuredCell) -> Peak | None:
-        """The moment of the peak in closed form; None for a model of one's own, a compiler or
-        checkpoints."""
-        setup, mode = setup_of(cell, cell.spec), cell.place["mode"]
-        if setup is None or {"compile", "checkpoint"} & set(cell.spec):
-            return None
-        return _peak(setup, mode, self.workspace(cell, mode))
+def _moment(cell: MeasuredCell, known: Bytes) -> Peak | None:
+    """Of the peak in closed form; None for a model of one's own, a compiler or checkpoints."""
+    setup, mode = setup_of(cell, cell.spec), cell.place["mode"]
+    if setup is None or {"compile", "checkpoint"} & set(cell.spec):
+        return None
+    return _peak(setup, mode, _workspace(cell, mode, known))
 
 
 def setup_of(cell: MeasuredCell, spec: dict) -> Setup | None:
@@ -81,28 +81,26 @@ def setup_of(cell: MeasuredCell, spec: dict) -> Setup | None:
     options of which it knows nothing."""
     if cell.shape is None:
         return None
-    options = ("precision", "attention", "optimizer", "loss")
-    values: dict[str, Any] = {name: spec.get(name, PLAIN_STEP[name]) for name in options}
-    setup = Setup(cell.shape, spec["batch"], spec["context"], **values)
+    setup = Setup.of(spec)
     return setup if setup.is_known else None
 
 
-def values(cells: list[MeasuredCell], snapshots: Snapshots) -> list[dict]:
+def values(cells: list[MeasuredCell], known: Bytes) -> list[dict]:
     """Values, as records have them, with `cell`: predicted peaks of all cells, recorded peaks of
-    snapshots."""
+    snapshots. known: by recorded()."""
     found = []
-    for cell in snapshots.cells:
+    for cell in of_study(cells, "memory"):
         baselines = cell.summary.get("memory", {}).get("baselines") or {}
-        recorded = {f"{name}_bytes": size for name, size in baselines.items()}
-        recorded["peak_asked"] = snapshots.peaks.get(cell.name)
+        sizes = {f"{name}_bytes": size for name, size in baselines.items()}
+        sizes["peak_asked"] = known.get((cell.name, "peak"))
         place = {"cell": cell.name, "variant": "step", "mode": cell.place["mode"]}
-        found += [place | {"quantity": name, "value": each} for name, each in recorded.items()]
+        found += [place | {"quantity": name, "value": each} for name, each in sizes.items()]
     for cell in of_study(cells, "timing", "ladder", "memory"):
-        found += _predicted_peaks(cell, snapshots)
+        found += _predicted_peaks(cell, known)
     return [value for value in found if value["value"]]
 
 
-def _predicted_peaks(cell: MeasuredCell, snapshots: Snapshots) -> Iterator[dict]:
+def _predicted_peaks(cell: MeasuredCell, known: Bytes) -> Iterator[dict]:
     """The closed form's peak of each variant and mode that the cell measures."""
     own = cell.place["mode"]
     modes = modes_up_to(own) if cell.place["study"] == "timing" else [own]
@@ -116,10 +114,10 @@ def _predicted_peaks(cell: MeasuredCell, snapshots: Snapshots) -> Iterator[dict]
         for mode in modes:
             every = spec.get("checkpoint", 0) if "backward" in MODES[mode] else 0
             moment = _peak(replace(setup, checkpoint=every), mode)
-            yield place | {"mode": mode, "value": moment.bytes + snapshots.workspace(cell, mode)}
+            yield place | {"mode": mode, "value": moment.bytes + _workspace(cell, mode, known)}
 
 
-def peak(rows: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
+def peak(rows: DataFrame, predicted: DataFrame) -> DataFrame:
     """memory_peak with what the closed form predicts of each category. predicted: by
     predictions()."""
     by = ["cell", "category"]
@@ -127,7 +125,7 @@ def peak(rows: pd.DataFrame, predicted: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(predicted=rows[by].join(sums, on=by)["predicted"])
 
 
-def with_formulas(rows: pd.DataFrame, snapshots: Snapshots) -> pd.DataFrame:
+def with_formulas(rows: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """memory_largest or memory_saved with the formula of one tensor's bytes, where one is found."""
     tensors = rows.assign(bytes=rows["bytes"] // rows.get("tensors", 1))
 
@@ -140,36 +138,34 @@ def with_formulas(rows: pd.DataFrame, snapshots: Snapshots) -> pd.DataFrame:
         return formula_of(setup, int(size), dims, dtype, category) or ""
 
     columns = ("bytes", "shape", "dtype", "category")
-    return rows.assign(formula=mapped(tensors, snapshots.cells, formula, *columns))
+    return rows.assign(formula=mapped(tensors, cells, formula, *columns))
 
 
-def predictions(snapshots: Snapshots) -> pd.DataFrame:
+def predictions(cells: list[MeasuredCell], known: Bytes) -> DataFrame:
     """memory_predicted: the contributions to each predicted peak, and sums beside what was
     recorded."""
     rows = []
-    for cell in snapshots.cells:
-        moment = snapshots.predicted(cell)
+    for cell in of_study(cells, "memory"):
+        moment = _moment(cell, known)
         for each in moment.contributions if moment else ():
             told = {"formula": each.formula, "predicted": each.bytes}
             rows.append(cell.key | vars(each) | told)
-        rows += _items(cell, snapshots, moment)
-    found = pd.DataFrame(rows, columns=TABLES["memory_predicted"].names)
+        rows += _items(cell, known, moment)
+    found = DataFrame(rows, columns=TABLES["memory_predicted"].names)
     return found.astype({"measured": float}).dropna(subset=["predicted", "measured"], how="all")
 
 
-def _items(cell: MeasuredCell, snapshots: Snapshots, moment: Peak | None) -> Iterator[dict]:
+def _items(cell: MeasuredCell, known: Bytes, moment: Peak | None) -> Iterator[dict]:
     """Sums, predicted and measured; of a model of one's own what follows from its parameters."""
     setup = setup_of(cell, cell.spec)
     flags = (setup.flags if setup else frozenset()) | MODES[cell.place["mode"]]
     own = _of_own_model(cell)
-    measured: dict[str, float | None] = {name: snapshots.alive(cell, name) for name in own}
-    measured["cast weights"] = snapshots.casts.get(cell.name)
+    unknown: set[str] = set()
     # What was saved until the memory ran out is not all.
-    if cell.summary.get("memory", {}).get("recorded") != "warm-up":
-        for name, part in zip(SAVED, PARTS, strict=True):
-            measured[name] = snapshots.saved.get((cell.name, "activations", part))
-    if cell.status()[0] == "ok":
-        measured["peak"] = snapshots.peaks.get(cell.name)
+    if cell.summary.get("memory", {}).get("recorded") == "warm-up":
+        unknown |= {*SAVED.values()}
+    if cell.status()[0] != "ok":
+        unknown.add("peak")
     sums: dict[str, Any] = {}
     for name, (condition, formula) in ITEMS.items():
         if footprint.holds(condition, flags):
@@ -182,7 +178,7 @@ def _items(cell: MeasuredCell, snapshots: Snapshots, moment: Peak | None) -> Ite
             "module": moment.part if moment and name == "peak" else "",
             "name": name,
             "predicted": own.get(name) if parts is None else total(parts),
-            "measured": measured.get(name),
+            "measured": None if name in unknown else known.get((cell.name, name)),
             # A sum of more is longer than a reader takes in.
             "formula": " + ".join(formulas) if len(formulas) < 4 else "",
         }

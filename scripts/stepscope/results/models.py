@@ -3,7 +3,7 @@ operations."""
 
 import dataclasses
 
-import pandas as pd
+from pandas import DataFrame
 
 from stepscope.formulas import flops
 from stepscope.results.cells import MeasuredCell
@@ -40,12 +40,12 @@ def chosen(found: dict) -> tuple[float | None, str]:
     return next(((found[name], name) for name in (GIVEN, *order) if found.get(name)), (None, ""))
 
 
-def rows(cells: list[MeasuredCell]) -> pd.DataFrame:
+def rows(cells: list[MeasuredCell]) -> DataFrame:
     """In the cells' order; of several cells at one place, that with the fewest options tells."""
     built = [cell for cell in cells if "context" in cell.spec and (cell.shape or cell.own_model)]
     plainest = sorted(range(len(built)), key=lambda place: built[place].name.count("="))
     made = [_row(built[place]) for place in plainest]
-    found = pd.DataFrame(made, plainest, TABLES["models"].names)
+    found = DataFrame(made, plainest, TABLES["models"].names)
     return found.drop_duplicates(PLACE).sort_index()
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 import pandas as pd
+from pandas import DataFrame
 
 from stepscope.axes import IMPLEMENTATIONS
 from stepscope.results.tables import where
@@ -48,7 +49,7 @@ LIKE: dict[str, str | float] = {
 OURS = ["measured", "cell", "beside"]
 
 
-def known(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def known(tables: Mapping[str, DataFrame]) -> DataFrame:
     """OURS of all values, by LIKE. tables: those that are read here, with the places of their
     cells."""
     plain = {name: where(tables[name], options="") for name in OF_PLAIN}
@@ -82,13 +83,13 @@ def known(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return found.dropna(subset="measured").set_index([*LIKE])
 
 
-def _called(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+def _called(rows: DataFrame, name: str) -> DataFrame:
     """Rows with what the write-ups call them as `part`, a row for each of several names; NaN for
     what they have no name for."""
     return rows.assign(part=rows[name].map(PARTS)).explode("part", ignore_index=True)
 
 
-def _told(rows: pd.DataFrame, quantity: str, **statistics: str) -> pd.DataFrame:
+def _told(rows: DataFrame, quantity: str, **statistics: str) -> DataFrame:
     """The places of rows with a number for each statistic, from the column that has it; what is not
     said is "" or 0."""
     parts = [
@@ -102,7 +103,7 @@ def _told(rows: pd.DataFrame, quantity: str, **statistics: str) -> pd.DataFrame:
     return told.astype(types).fillna(unsaid)
 
 
-def _of_series(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _of_series(frame: DataFrame) -> Iterator[DataFrame]:
     """Steps of plain timing cells, and passes of attention: of their own implementation, and of
     whichever is the fastest."""
     # The fastest first, which is what an implementation that is not ours is set beside.

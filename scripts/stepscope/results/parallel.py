@@ -4,7 +4,7 @@ on several devices, from the records of the study of that name."""
 import itertools
 from collections.abc import Iterator
 
-import pandas as pd
+from pandas import DataFrame
 
 from stepscope.model.formats import FORMATS
 from stepscope.parallel import predicted
@@ -17,7 +17,7 @@ COPY = "copy"  # stands among the collectives of a record, and is none
 PHASES = ("forward", "backward", "optimizer")
 
 
-def tables(cells: list[MeasuredCell], series: pd.DataFrame) -> dict[str, list[dict]]:
+def tables(cells: list[MeasuredCell], series: DataFrame) -> dict[str, list[dict]]:
     """All of them. series: by series.of()."""
     return {
         "ranks": _rows(cells, "ranks"),
@@ -47,7 +47,7 @@ def _collective(row: dict) -> dict:
     return row | {"bus": crossing / row["seconds"]}
 
 
-def _predictions(cells: list[MeasuredCell], series: pd.DataFrame) -> Iterator[dict]:
+def _predictions(cells: list[MeasuredCell], series: DataFrame) -> Iterator[dict]:
     """A row for each strategy that stands in a cell as it is, and number of devices: the step that
     one device's phases and the collectives let expect, beside the measured one."""
     for cell in of_study(cells, "parallel"):
@@ -70,7 +70,7 @@ def _predictions(cells: list[MeasuredCell], series: pd.DataFrame) -> Iterator[di
             }
 
 
-def _times(cell: MeasuredCell, series: pd.DataFrame) -> dict[str, float]:
+def _times(cell: MeasuredCell, series: DataFrame) -> dict[str, float]:
     """Seconds of the phases of one device's step, and of each variant's whole step."""
     own = where(series, cell=cell.name, quantity="time").dropna(subset="median")
     phases = where(own, variant="alone").set_index("phase")["median"]

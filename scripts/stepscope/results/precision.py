@@ -3,20 +3,20 @@ records."""
 
 from collections.abc import Iterator
 
-import pandas as pd
+from pandas import DataFrame
 
 from stepscope.results.cells import MeasuredCell, told
 from stepscope.results.schema import TABLES
 
 
-def tables(cells: list[MeasuredCell]) -> dict[str, pd.DataFrame]:
+def tables(cells: list[MeasuredCell]) -> dict[str, DataFrame]:
     """All of them, with the columns of the schema."""
     found = {
         "sums": told(cells, "tables", "accumulation"),
         "dtypes": _dtypes(cells),
         "forced": told(cells, "tables", "forced"),
     }
-    return {name: pd.DataFrame(rows, columns=TABLES[name].names) for name, rows in found.items()}
+    return {name: DataFrame(rows, columns=TABLES[name].names) for name, rows in found.items()}
 
 
 def _dtypes(cells: list[MeasuredCell]) -> Iterator[dict]:

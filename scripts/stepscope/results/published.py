@@ -2,19 +2,21 @@
 cell is there."""
 
 import csv
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 
+import fastjsonschema
 import numpy as np
-import pandas as pd
+from pandas import DataFrame, Series
 
 from stepscope.axes import DIRECTIONS, PHASES
 from stepscope.config.model_cells import SHAPE
 from stepscope.formulas.flops import model_flops
 from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
-from stepscope.results import alone, data_sheets, ours
+from stepscope.results import alone, data_sheets, ours, records
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import where
 
@@ -36,50 +38,18 @@ EFFECTS = {
     "change by TF32": ({}, {"precision": "fp32"}),
 }
 CHANGES = ("change by TF32",)  # of which 0 is no change
-REQUIRED = ("source", "gpu", "study", "quantity", "value", "unit")
-NUMBERS = {
-    *SHAPE,
-    "vocab_size",
-    "context",
-    "batch",
-    "warmup",
-    "samples",
-    "value",
-    "d_head",
-    "heads",
-    "kv_heads",
-    "length",
+NAMES = {
+    "unit": [*SI],
+    "precision": ["", *PRECISIONS],
+    "phase": ["", *PHASES],
+    "direction": ["", *DIRECTIONS],
 }
-CHOICES = {
-    "study": ("timing", "warmup", "profile", "memory", "attention", "precision"),
-    "statistic": ("", "mean", "median", "std", "min", "max", "total", "value"),
-    "status": ("", "ok", "oom", "unsupported", "failed"),
-    "unit": tuple(SI),
-    "precision": ("", *PRECISIONS),
-    "phase": ("", *PHASES),
-    "direction": ("", *DIRECTIONS),
-    "causal": ("", "yes", "no"),
-    "impossible": ("", "True", "False", "true", "false"),
-}
-TEXTS = {
-    "source",
-    "title",
-    "item",
-    "date",
-    "gpu",
-    "framework",
-    "size",
-    "mode",
-    "implementation",
-    "name",
-    "quantity",
-    "note",
-    "doubt",
-}
-
-
-EMPTY = dict.fromkeys([*CHOICES, *TEXTS, *sorted(NUMBERS)], "")
-MOST = 1e18  # of any number: operations a second of the fastest computers
+FIELDS = json.loads(Path(__file__).with_name("published.schema.json").read_text())
+for _name, _known in NAMES.items():
+    FIELDS["properties"][_name]["enum"] = _known
+NUMBERS = [name for name, field in FIELDS["properties"].items() if "$ref" in field]
+EMPTY = dict.fromkeys(FIELDS["properties"], "") | dict.fromkeys(NUMBERS, math.nan)
+_valid = fastjsonschema.compile(FIELDS)
 
 
 class PublishedError(ValueError):
@@ -87,15 +57,11 @@ class PublishedError(ValueError):
     column."""
 
 
-class _Wrong(ValueError):
-    """What is wrong with a line, without its place."""
-
-
-def rows(paths: list[Path], tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def rows(paths: list[Path], tables: Mapping[str, DataFrame]) -> DataFrame:
     """All files' rows in the columns of the table and in SI units, one for each machine that has
     ours beside a figure. tables: those that ours.known() reads, with the places of their cells."""
     read_from = [figure for path in paths for figure in read(path)]
-    figures = pd.DataFrame(read_from, columns=[*EMPTY]).astype(dict.fromkeys(NUMBERS, float))
+    figures = DataFrame(read_from, columns=[*EMPTY]).astype(dict.fromkeys(NUMBERS, float))
     figures["mfu"] = [_mfu(figure) for figure in read_from]
     figures["statistic"] = figures["statistic"].replace("", "value")
     machines = tables["series"]["machine"].drop_duplicates()
@@ -148,51 +114,32 @@ def read(path: Path) -> list[dict]:
     not hold."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.DictReader(lines, strict=True)
-            names = reader.fieldnames or []
-            for name in REQUIRED:
-                if name not in names:
-                    raise _Wrong(f"column {name!r} is missing")
-            for name in names:
-                if name not in EMPTY:
-                    raise _Wrong(f"column {name!r} is none of {', '.join(sorted(EMPTY))}")
+            reader = csv.DictReader(lines, restkey="more fields than names", strict=True)
             return [_checked(values) for values in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise PublishedError(f"{path}: no CSV file of published figures: {error}") from None
-    except _Wrong as error:
-        raise PublishedError(f"{path}, line {reader.line_num}: {error}") from None
+    except fastjsonschema.JsonSchemaValueException as error:
+        said = records.complaint(error)
+        raise PublishedError(f"{path}, line {reader.line_num}: {said}") from None
 
 
 def _checked(values: dict) -> dict:
-    """A row's fields as numbers and text. Raises _Wrong."""
-    if None in values or None in values.values():
-        raise _Wrong("has not as many fields as the first line")
-    row = EMPTY | {name: text.strip() for name, text in values.items()}
-    for name, known in CHOICES.items():
-        if row[name] not in known:
-            raise _Wrong(f"{name}: {row[name]!r} is none of {', '.join(filter(None, known))}")
-    numbers = {name: _number(name, row[name]) for name in NUMBERS}
-    if (row["status"] in ("", "ok")) == math.isnan(numbers["value"]):
-        raise _Wrong("value: a number for the status ok, and none for any other")
-    return row | numbers
+    """A row's fields as numbers and text. Raises JsonSchemaValueException."""
+    numbers = {name: _number(values.pop(name)) for name in NUMBERS if name in values}
+    given = {name: number for name, number in numbers.items() if number != ""}
+    return EMPTY | _valid(values | given)
 
 
-def _number(name: str, text: str) -> float:
-    """Of a field; NaN where it is empty. Raises _Wrong."""
-    if not text:
-        return math.nan
+def _number(text: str | None) -> object:
+    """What a field says, itself where it is no finite number."""
     try:
-        found = float(text)
+        found = float(text or "")
     except ValueError:
-        raise _Wrong(f"{name}: {text!r} is no number") from None
-    if not math.isfinite(found):
-        raise _Wrong(f"{name}: {text!r} is not finite")
-    if abs(found) > MOST:
-        raise _Wrong(f"{name}: {text!r} is more than {MOST:g}")
-    return found
+        return text
+    return found if math.isfinite(found) else text
 
 
-def _beside(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+def _beside(figures: DataFrame, known: DataFrame) -> DataFrame:
     """OURS beside each figure; of an effect what the same two places of ours make of it."""
     found = _first(figures, known)
     for quantity, (above, below) in EFFECTS.items():
@@ -204,7 +151,7 @@ def _beside(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def _first(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+def _first(figures: DataFrame, known: DataFrame) -> DataFrame:
     """Of the same mode, else of one that has the phase, too."""
     found = _of_mode(figures, known)
     for mode in ("step", "forward-backward"):
@@ -212,7 +159,7 @@ def _first(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def _of_mode(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+def _of_mode(figures: DataFrame, known: DataFrame) -> DataFrame:
     """OURS that has all in common with a figure."""
     # The first steps of a process are in a cold figure.
     is_timed = figures["quantity"].isin(["time", "tokens per second"])
@@ -239,7 +186,7 @@ def _of_mode(figures: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return likes.join(known, on=[*ours.LIKE])[ours.OURS]
 
 
-def _options(passes: pd.DataFrame) -> pd.Series:
+def _options(passes: DataFrame) -> Series:
     """Of passes of attention, as paths of cells have them, sorted."""
     heads = _texts(" heads={:.0f}", passes["heads"])
     of_keys = _texts(" key_value_heads={:.0f}", passes["kv_heads"])
@@ -247,7 +194,7 @@ def _options(passes: pd.DataFrame) -> pd.Series:
     return (heads + of_keys + mask).str.strip()
 
 
-def _texts(form: str, numbers: pd.Series) -> pd.Series:
+def _texts(form: str, numbers: Series) -> Series:
     """Of each number, "" where it is missing."""
     # Without a row, map() leaves the numbers' type, to which no text can be added.
     return numbers.map(form.format).astype("str").where(numbers.notna(), "")

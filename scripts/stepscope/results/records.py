@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import fastjsonschema
-import numpy as np
 import pandas as pd
 
 from stepscope.axes import DIRECTIONS, MODES
@@ -23,7 +22,6 @@ INSTANT = 1e-7  # s: no call takes less
 MOST = 1e9  # of what is counted
 NEEDED = {"variant", "process", "kind", "phase", "step", "warmup", "seconds"}  # of samples.csv
 LARGEST = 2**29  # bytes of a file that is read
-MOST_DIGITS = 100  # and letters of a number
 # Column of samples.csv -> the words that it knows.
 WORDS = {
     "warmup": ("True", "False"),
@@ -45,9 +43,7 @@ BOUNDS = {
     "temperature_c": (-273.15, 1e4),
 }
 TEXT = ["variant", "mode", "phase", "direction"]  # of samples and of values
-# Columns that all samples have once they are prepared.
 WHOLE_NUMBERS = ["length", "round", "process", "step"]
-NUMBERS = ["seconds", "sm_clock_mhz"]
 
 
 class Damaged(ValueError):
@@ -61,14 +57,18 @@ def read_record(folder: Path) -> dict:
         record = json.loads(_content(folder / "record.json"), parse_constant=_no_number)
         return _schema()(record)
     except fastjsonschema.JsonSchemaValueException as error:
-        said = error.message.removeprefix("data.").replace("data ", "it ", 1)
-        is_part = isinstance(error.value, dict | list)
-        value = "" if is_part else f", not {json.dumps(error.value)[:60]}"
-        raise Damaged(f"record.json is damaged: {said}{value}") from None
+        raise Damaged(f"record.json is damaged: {complaint(error)}") from None
     except Damaged:
         raise
     except (ValueError, RecursionError):
         raise Damaged("record.json is damaged (truncated or edited by hand)") from None
+
+
+def complaint(error: fastjsonschema.JsonSchemaValueException) -> str:
+    """What does not conform, and to what, in one line."""
+    said = error.message.removeprefix("data.").replace("data ", "it ", 1)
+    is_part = isinstance(error.value, dict | list)
+    return said if is_part else f"{said}, not {json.dumps(error.value)[:60]}"
 
 
 @functools.cache
@@ -116,85 +116,47 @@ def content(folder: Path, digest: str) -> bytes:
 
 
 def parsed(contents: Mapping[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]:
-    """(samples of many cells in one DataFrame, with the name of each as `cell`; those that cannot
-    be: why).
+    """(samples of many cells in one DataFrame, those that cannot be: why).
 
-    contents: cell: its samples.csv. Files with the same columns are parsed at once, since a large
-    grid has thousands; each by itself where one of them is not even a table.
+    contents: cell: its samples.csv. Columns: `cell`, TEXT and `kind` ("" where it is missing),
+    `warmup` (a flag), and BOUNDS (a missing whole number is 0, any other NaN); of what cannot be no
+    row is given.
     """
-    by_header: dict[bytes, dict[str, bytes]] = {}
-    for cell, text in contents.items():
-        by_header.setdefault(text.partition(b"\n")[0], {})[cell] = text
-    frames = [pd.DataFrame(columns=["cell"], dtype=str)]
+    columns = ["cell", *dict.fromkeys([*TEXT, *WORDS]), *BOUNDS]
+    frames = [pd.DataFrame(columns=columns, dtype="str")]
     damaged: dict[str, str] = {}
-    groups = list(by_header.values())
-    for alike in groups:  # and those that follow below
+    for cell, text in contents.items():
         try:
-            frames.append(_table(alike))
-        except (ValueError, OverflowError) as error:  # a whole number may be too large for pandas
-            if len(alike) > 1:
-                groups += [{cell: text} for cell, text in alike.items()]
-            else:
-                why = f"samples.csv is damaged: {str(error).splitlines()[0]}"
-                damaged |= dict.fromkeys(alike, why)
-        else:
-            damaged |= _impossible(frames[-1])
-    return pd.concat(frames, ignore_index=True), damaged
+            frames.append(_table(text).assign(cell=cell))
+        except ValueError as error:
+            damaged[cell] = f"samples.csv is damaged: {str(error).splitlines()[0]}"
+    texts = pd.concat(frames, ignore_index=True)[columns].fillna("")
+    numbers = texts[[*BOUNDS]].apply(pd.to_numeric, errors="coerce").astype(float)
+    wrong = {name: ~texts[name].isin(words) for name, words in WORDS.items()}
+    for name, bounds in BOUNDS.items():
+        # Only what was timed may not be missing.
+        is_given = (texts[name] != "") | (name == "seconds")
+        wrong[name] = ~numbers[name].between(*bounds) & is_given
+    texts["line"] = texts.groupby("cell").cumcount() + 2  # the first is the header
+    for name, is_wrong in wrong.items():
+        first = texts[is_wrong].drop_duplicates("cell")
+        for cell, line, field in zip(first["cell"], first["line"], first[name], strict=True):
+            said = f"in line {line} {name} is {field[:60]}"
+            damaged.setdefault(cell, f"samples.csv is damaged: {said}")
+    found = texts.assign(**numbers, warmup=texts["warmup"] == "True")
+    found = found[~found["cell"].isin([*damaged])].fillna(dict.fromkeys(WHOLE_NUMBERS, 0))
+    return found.astype(dict.fromkeys(WHOLE_NUMBERS, int)), damaged
 
 
-def _table(contents: dict[str, bytes]) -> pd.DataFrame:
-    """The samples of files that have the same header. Raises ValueError, OverflowError."""
-    header = next(iter(contents.values())).partition(b"\n")[0]
-    columns = {name.strip('"') for name in header.decode(errors="replace").split(",")}
-    lacking = sorted(NEEDED - columns)
+def _table(text: bytes) -> pd.DataFrame:
+    """A file of samples as text. Raises ValueError."""
+    table = pd.read_csv(io.BytesIO(text), dtype="str", keep_default_na=False)
+    lacking = sorted(NEEDED - {*table})
     if lacking:
         raise ValueError(f"it has no column {', '.join(lacking)}")
-    bodies = b"".join(text.partition(b"\n")[2] for text in contents.values())
-    table = pd.read_csv(io.BytesIO(header + b"\n" + bodies), low_memory=False)
     if not isinstance(table.index, pd.RangeIndex):  # pandas takes the first ones for labels
         raise ValueError("there are more fields in a line than columns")
-    lines = [text.count(b"\n") - 1 for text in contents.values()]
-    return table.assign(cell=np.repeat(list(contents), lines))
-
-
-def _impossible(table: pd.DataFrame) -> dict[str, str]:
-    """Cells with a field that is none of its WORDS or beyond its BOUNDS: the first one."""
-    lines = table.groupby("cell").cumcount() + 2  # the first is the header
-    found: dict[str, str] = {}
-    for name in (*WORDS, *BOUNDS):
-        if name not in table:
-            continue
-        wrong = table[_is_wrong(name, table[name])].drop_duplicates("cell")
-        for row, cell, value in zip(wrong.index, wrong["cell"], wrong[name], strict=True):
-            said = f"in line {lines[row]} {name} is {str(value)[:60]}"
-            found.setdefault(cell, f"samples.csv is damaged: {said}")
-    return found
-
-
-def _is_wrong(name: str, column: pd.Series) -> pd.Series:
-    """Of each field of a column."""
-    if name in WORDS:
-        return ~column.astype(str).fillna("").isin(WORDS[name])
-    numbers = column
-    if column.dtype.kind not in "if":
-        # As text, since a whole number of hundreds of digits has no other form here.
-        texts = column.astype(str)
-        numbers = pd.to_numeric(texts.where(texts.str.len() < MOST_DIGITS), errors="coerce")
-    # Only what was timed may not be missing.
-    is_given = column.notna() | (name == "seconds")
-    return ~numbers.between(*BOUNDS[name]) & is_given
-
-
-def prepared(samples: pd.DataFrame) -> pd.DataFrame:
-    """Samples of parsed(), less what was refused, with all the columns that series are told apart
-    by: missing text is "", a missing whole number 0."""
-    # What was refused may have made text of a column.
-    types = dict.fromkeys([*TEXT, "kind"], "str") | dict.fromkeys(NUMBERS, "float")
-    types |= dict.fromkeys(WHOLE_NUMBERS, "int")
-    found = samples.reindex(columns=["cell", "warmup", *types])
-    found = found.fillna(dict.fromkeys(WHOLE_NUMBERS, 0)).astype(types)
-    found = found.fillna(dict.fromkeys([*TEXT, "kind"], ""))
-    return found.assign(warmup=found["warmup"].astype(str) == "True")
+    return table
 
 
 def _content(path: Path) -> bytes:

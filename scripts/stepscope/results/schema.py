@@ -770,7 +770,7 @@ _ALL = (
             mean="of the ten steps after them",
             std="of the ten steps after them",
             first="of a fresh process",
-            steady="median of the last half of the steps",
+            steady="mean of the last half of the steps",
         ),
     ),
     _table(

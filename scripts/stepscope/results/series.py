@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 
 from stepscope.results import agreement, alone, derived, statistics, variants
 from stepscope.results.alone import STEP, WHOLE
@@ -37,7 +38,7 @@ COLUMNS = [*KEY, *derived.NUMBERS, "processes", "samples", "status", "limits"]
 PEAKS = ("peak_asked", "peak_allocated", "peak_reserved")
 
 
-def of(cells: list[MeasuredCell], samples: pd.DataFrame, more: Sequence[dict] = ()) -> pd.DataFrame:
+def of(cells: list[MeasuredCell], samples: DataFrame, more: Sequence[dict] = ()) -> DataFrame:
     """All rows, in the order of the cells. samples: by cells.read(); more: values of records, with
     `cell`."""
     measured = [cell for cell in cells if cell.record]
@@ -52,16 +53,14 @@ def of(cells: list[MeasuredCell], samples: pd.DataFrame, more: Sequence[dict] = 
     return placed(every, cells)
 
 
-def of_samples(samples: pd.DataFrame) -> pd.DataFrame:
+def of_samples(samples: DataFrame) -> DataFrame:
     """What each process gave, warm-up left out: the median of its samples, with their mean,
     variance and number; of the GPU's clock what was read before free whole steps."""
     kept = where(samples, warmup=False)
     # A phased step is only known by its phases: a whole one is timed free.
     is_sum_of_phases = (kept["kind"] == "phased") & (kept["phase"] == kept["mode"].map(WHOLE))
     times = kept[~is_sum_of_phases].rename(columns={"seconds": "value"})
-    kind = times["kind"]
-    variant = times["variant"].mask(kind.isin(RATES), kind)
-    times = times.assign(variant=variant, quantity=kind.map(QUANTITY_OF))
+    times = times.assign(quantity=times["kind"].map(QUANTITY_OF))
     clocks = where(kept, kind="free", mode="step").assign(quantity="sm_clock")
     clocks = clocks.rename(columns={"sm_clock_mhz": "value"}).dropna(subset="value")
     both = pd.concat([times, clocks], ignore_index=True)
@@ -71,7 +70,7 @@ def of_samples(samples: pd.DataFrame) -> pd.DataFrame:
     return found.assign(var=found["var"].where(found["quantity"] != "sm_clock"))
 
 
-def of_values(cells: list[MeasuredCell], more: Sequence[dict]) -> pd.DataFrame:
+def of_values(cells: list[MeasuredCell], more: Sequence[dict]) -> DataFrame:
     """What the records name besides times, one number a process, but for two: what was recorded
     until the memory ran out is no peak of a step, and where a rung that takes turns uses what the
     others have reserved and freed, nobody knows what it needs itself."""
@@ -86,10 +85,10 @@ def of_values(cells: list[MeasuredCell], more: Sequence[dict]) -> pd.DataFrame:
     return kept.assign(mean=kept["value"], samples=1)
 
 
-def _at_steps(rows: list[dict], column: str) -> pd.DataFrame:
+def _at_steps(rows: list[dict], column: str) -> DataFrame:
     """Rows that records hold, with KEY, process and a column: missing text is "", a missing number
     0, the phase of what is a mode's its whole."""
-    found = pd.DataFrame(rows, columns=[*KEY, "process", column])
+    found = DataFrame(rows, columns=[*KEY, "process", column])
     found[TEXT] = found[TEXT].astype("str").fillna("")
     numbers = ["length", "process"]
     found[numbers] = found[numbers].fillna(0).astype(int)
@@ -97,7 +96,7 @@ def _at_steps(rows: list[dict], column: str) -> pd.DataFrame:
     return found.assign(phase=found["phase"].where(found["phase"] != "", whole))
 
 
-def summarised(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
+def summarised(processes: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """A row a series, by KEY: median with its interval, mean and pooled standard deviation,
     processes and samples, and what limits it. Variants whose step is limited alike lend each other
     their spread."""
@@ -133,7 +132,7 @@ def summarised(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFra
     return found.assign(status="ok")[COLUMNS].astype(dict.fromkeys(derived.NUMBERS, float))
 
 
-def placed(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
+def placed(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """The rows in the order of the cells, with their units and the columns of each cell's place; a
     ladder's with its own precision."""
     of_cells = places(cells).drop(columns="mode")
@@ -153,7 +152,7 @@ def placed(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
     )
 
 
-def failures(cells: list[MeasuredCell]) -> pd.DataFrame:
+def failures(cells: list[MeasuredCell]) -> DataFrame:
     """A row of `time` without numbers for each mode or length that ran out of memory or is not
     possible."""
     found = _at_steps(told(cells, "statuses"), "status").drop(columns="process")
@@ -161,7 +160,7 @@ def failures(cells: list[MeasuredCell]) -> pd.DataFrame:
     return failed.assign(quantity="time", processes=0, samples=0)
 
 
-def limits_of_steps(medians: pd.DataFrame, spec: dict) -> pd.Series:
+def limits_of_steps(medians: DataFrame, spec: dict) -> Series:
     """What limits the step of each row's variant. medians: a process's, by columns of samples, as
     `seconds`. spec: of its cell."""
     steps = where(medians, phase="step").rename(columns={"seconds": "median"})

@@ -11,7 +11,7 @@ and others wait for the GPU each keeps more of its own.
 """
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame, Series
 from scipy import optimize, special, stats
 
 CONFIDENCE = 0.95
@@ -20,7 +20,7 @@ _LEAST = 1e-5
 _EQUAL = 1e6  # degrees of freedom from which on all variances count as equal
 
 
-def between_processes(values: pd.Series, series: list, groups: list) -> pd.DataFrame:
+def between_processes(values: Series, series: list, groups: list) -> DataFrame:
     """Centre and error of each series, by the logarithms of its processes' values.
 
     values: one number a process. series, groups: names of index levels of `values`: those that tell
@@ -39,7 +39,7 @@ def between_processes(values: pd.Series, series: list, groups: list) -> pd.DataF
             variance[several], degrees[several] = moderated(own[several], degrees[several])
     error = np.sqrt(variance / found["processes"])
     found = found.assign(error=error, degrees=degrees)
-    return pd.DataFrame(found[["centre", "processes", "error", "degrees"]])
+    return DataFrame(found[["centre", "processes", "error", "degrees"]])
 
 
 def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -69,11 +69,11 @@ def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, n
     return (prior * common + degrees * variances) / (prior + degrees), freedom
 
 
-def interval(found: pd.DataFrame) -> pd.DataFrame:
+def interval(found: DataFrame) -> DataFrame:
     """median, low and high of between_processes(), no logarithms any more; low and high are NaN
     with one process."""
     degrees = found["degrees"].where(found["degrees"] > 0)
     half = stats.t.ppf((1 + CONFIDENCE) / 2, degrees) * found["error"]
     centre = found["centre"]
-    logs = pd.DataFrame({"median": centre, "low": centre - half, "high": centre + half})
-    return pd.DataFrame(np.exp(logs))
+    logs = DataFrame({"median": centre, "low": centre - half, "high": centre + half})
+    return DataFrame(np.exp(logs))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 import pandas as pd
+from pandas import DataFrame, Series
 
 from stepscope.axes import BUILT
 from stepscope.results.schema import FLAG, NUMBER, PLACE, TABLES
@@ -26,10 +27,10 @@ class Tables:
         self, folder: Path | str, machine: str | None = None, own_steps: bool | None = None
     ):
         self.folder, self.machine, self._own_steps = Path(folder), machine, own_steps
-        self._read: dict[str, pd.DataFrame] = {}
-        self._seen: dict[str, pd.DataFrame] = {}  # of these what own_steps leaves
+        self._read: dict[str, DataFrame] = {}
+        self._seen: dict[str, DataFrame] = {}  # of these what own_steps leaves
 
-    def __getitem__(self, name: str) -> pd.DataFrame:
+    def __getitem__(self, name: str) -> DataFrame:
         """The whole table. Raises KeyError for a name that the schema does not have."""
         whole = self._whole(name)
         if self._own_steps is None or "precision" not in whole:
@@ -46,12 +47,12 @@ class Tables:
         other._seen = {}
         return other
 
-    def _whole(self, name: str) -> pd.DataFrame:
+    def _whole(self, name: str) -> DataFrame:
         if name not in self._read:
             self._read[name] = self._placed(name, read(self.folder / f"{name}.csv", name))
         return self._read[name]
 
-    def rows(self, name: str, **values: object) -> pd.DataFrame:
+    def rows(self, name: str, **values: object) -> DataFrame:
         """The rows whose columns have these values; of a list, tuple or set one of them."""
         return where(self[name], **values)
 
@@ -70,7 +71,7 @@ class Tables:
         """Labels of all machines that have a cell, in the order of the plan."""
         return list(dict.fromkeys(self["cells"]["machine"]))
 
-    def _placed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    def _placed(self, name: str, frame: DataFrame) -> DataFrame:
         """A table as it was read, of this machine, with the places of its cells."""
         if "machine" not in frame:  # published figures: "" where nothing of ours is beside one
             frame = frame.assign(machine=frame["cell"].str.split("/").str[0])
@@ -80,7 +81,7 @@ class Tables:
         return placed(frame, self._whole("cells")) if is_of_cells else frame
 
 
-def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:
+def where(frame: DataFrame, **values: object) -> DataFrame:
     """The rows whose columns have these values; of a list, tuple or set one of them."""
     for column, value in values.items():
         one_of = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
@@ -88,31 +89,31 @@ def where(frame: pd.DataFrame, **values: object) -> pd.DataFrame:
     return frame
 
 
-def placed(frame: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+def placed(frame: DataFrame, cells: DataFrame) -> DataFrame:
     """A table of cells with the columns of their places, options and mode that it lacks."""
     missing = [column for column in _ADDED if column not in frame]
     whole = frame.merge(cells[["cell", *missing]], on="cell", how="left")
     return whole.fillna(dict.fromkeys(set(missing) - {"context", "batch"}, ""))
 
 
-def read(path: Path, name: str) -> pd.DataFrame:
+def read(path: Path, name: str) -> DataFrame:
     """One table of the schema from a file; empty where there is none."""
     if not path.exists():
-        return typed(pd.DataFrame(), name)
+        return typed(DataFrame(), name)
     plain = pd.read_csv(path, dtype="str", keep_default_na=False, na_values=[""], encoding="utf-8")
     return typed(plain, name)
 
 
-def typed(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+def typed(frame: DataFrame, name: str) -> DataFrame:
     """The columns of the schema in their order, as numbers, flags and text."""
     columns = TABLES[name].columns
     frame = frame.reindex(columns=[each.name for each in columns])
-    return pd.DataFrame(
+    return DataFrame(
         {each.name: _as(each.kind, frame[each.name]) for each in columns}, index=frame.index
     )
 
 
-def _as(kind: str, values: pd.Series) -> pd.Series:
+def _as(kind: str, values: Series) -> Series:
     """Values as the column's kind has them."""
     if kind == NUMBER:
         return pd.to_numeric(values, errors="coerce").astype(float)

@@ -20,10 +20,11 @@ def asides(cells: list[MeasuredCell]) -> set[tuple[str, str]]:
 
 def _rows(cell: MeasuredCell) -> Iterator[dict]:
     """The rungs of a cell."""
-    is_ladder = cell.place["study"] == "ladder" and not is_step(cell.spec)
-    declared = cell.spec.get("variants", []) if is_ladder else []
+    if cell.place["study"] != "ladder" or is_step(cell.spec):
+        return
+    declared = cell.spec["variants"]
     ladder = longest_chain({one["name"]: one.get("after", "") for one in declared})
-    after = came_after(cell.spec, cell.statuses()) if is_ladder else {}
+    after = came_after(cell.spec, cell.statuses())
     options = {
         one["name"]: {option: one.get(option, neutral) for option, neutral in PLAIN_STEP.items()}
         for one in declared

@@ -7,7 +7,7 @@ are controlled over the family (Benjamini and Hochberg).
 """
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame, Series
 from scipy import stats
 
 from stepscope.results import statistics
@@ -17,9 +17,7 @@ MARGIN, MARGIN_OF_GPU = 0.02, 0.01
 FALSE_DISCOVERIES = 0.05  # the share of `faster` and `slower`, and of `same`, that may be none
 
 
-def judged(
-    found: pd.DataFrame, margins: np.ndarray | float, family: pd.Series | np.ndarray
-) -> pd.DataFrame:
+def judged(found: DataFrame, margins: np.ndarray | float, family: Series | np.ndarray) -> DataFrame:
     """ratio, low, high, p (of a ratio within the margin, controlled over the family) and verdict of
     each pair.
 
@@ -32,8 +30,8 @@ def judged(
     # Of a ratio that is within the margin, and at its worst lies on one of its two ends.
     nearer = stats.t.sf((centre - margin) / error, degrees)
     farther = stats.t.sf((centre + margin) / error, degrees)
-    within = pd.Series(np.minimum(nearer + farther, 1), found.index)
-    beyond = pd.Series(stats.t.sf((margin - centre) / error, degrees), found.index)
+    within = Series(np.minimum(nearer + farther, 1), found.index)
+    beyond = Series(stats.t.sf((margin - centre) / error, degrees), found.index)
     p = controlled(within, family)
     is_real = p <= FALSE_DISCOVERIES
     is_above, is_below = ends["low"] > 1 + margins, ends["high"] < 1 / (1 + margins)
@@ -47,7 +45,7 @@ def judged(
     return ends.rename(columns={"median": "ratio"}).assign(p=p, verdict=verdict)
 
 
-def controlled(p: pd.Series, family: pd.Series | np.ndarray) -> pd.Series:
+def controlled(p: Series, family: Series | np.ndarray) -> Series:
     """The least share of false discoveries at which each p would be one, within its family."""
     is_known = p.notna().to_numpy()
     by_family = p[is_known].groupby(np.asarray(family)[is_known])

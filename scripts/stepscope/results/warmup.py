@@ -3,6 +3,7 @@ a mean."""
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame
 
 from stepscope.axes import MODES
 from stepscope.results.cells import MeasuredCell, of_study, told
@@ -24,31 +25,36 @@ OF_FIRST = {  # what a record says of a first step: column
 }
 
 
-def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
+def rows(cells: list[MeasuredCell], samples: DataFrame) -> DataFrame:
     """A row for each number of skipped steps, of the whole step and of each of its phases, of each
     timing cell; samples: by cells.read().
 
-    Phased steps are the first of a process. Mean and standard deviation are those of the processes,
-    averaged (of the deviation its square).
+    Phased steps are the first of a process. All are means of steps within a process, averaged over
+    the processes (of the standard deviation its square): a process that is slower throughout is so
+    in each of them.
     """
-    keys = pd.DataFrame([cell.key for cell in of_study(cells, "timing")], columns=KEY)
+    keys = DataFrame([cell.key for cell in of_study(cells, "timing")], columns=KEY)
     steps = _steps(where(samples, kind="phased", cell=list(keys["cell"])))
-    of_process = steps.groupby(PROCESS)
-    steps["place"] = of_process.cumcount()
-    steps["count"] = of_process["step"].transform("size")
-    late = steps[steps["place"] >= steps["count"] // 2].groupby(PROCESS)["seconds"].median()
-    of_series = pd.DataFrame(
+    of_process = steps.groupby(PROCESS)["seconds"]
+    place, count = of_process.cumcount(), of_process.transform("size")
+    late = steps[place >= count // 2].groupby(PROCESS)["seconds"].mean()
+    of_series = DataFrame(
         {
-            "first": steps[steps["place"] == 0].groupby(SERIES)["seconds"].median(),
-            "steady": late.groupby(SERIES).median(),
+            "first": steps[place == 0].groupby(SERIES)["seconds"].mean(),
+            "steady": late.groupby(SERIES).mean(),
         }
     )
-    means = pd.concat([_after(steps, skipped) for skipped in SKIPPED])
-    made = means.join(of_series, on=SERIES).sort_values(["phase", "skipped"])
+    means = []
+    for skipped in SKIPPED:
+        is_kept = place.between(skipped, skipped + MEASURED - 1) & (count >= skipped + LEAST)
+        each = steps[is_kept].groupby(PROCESS)["seconds"].agg(["mean", "var"])
+        mean = each.groupby(SERIES).mean().reset_index()
+        means.append(mean.assign(skipped=skipped, std=np.sqrt(mean.pop("var"))))
+    made = pd.concat(means).join(of_series, on=SERIES).sort_values(["phase", "skipped"])
     return keys.merge(made, on="cell")
 
 
-def _steps(phased: pd.DataFrame) -> pd.DataFrame:
+def _steps(phased: DataFrame) -> DataFrame:
     """Seconds of each phase of each step, and of sums of them."""
     passes = where(phased, phase=["forward", "backward"])
     both = passes.assign(phase=MODES["forward-backward"].whole)
@@ -56,21 +62,9 @@ def _steps(phased: pd.DataFrame) -> pd.DataFrame:
     return every.groupby([*PROCESS, "step"])["seconds"].sum().reset_index()
 
 
-def _after(steps: pd.DataFrame, skipped: int) -> pd.DataFrame:
-    """Mean and deviation, by SERIES, of the steps after so many, where there are LEAST."""
-    is_kept = steps["place"].between(skipped, skipped + MEASURED - 1)
-    kept = steps[is_kept & (steps["count"] >= skipped + LEAST)]
-    of_processes = kept.groupby(PROCESS)["seconds"].agg(["mean", "var"])
-    each = of_processes.groupby(SERIES).mean()
-    found = each.assign(skipped=skipped, std=np.sqrt(each["var"]))
-    return found.drop(columns="var").reset_index()
-
-
-def first_steps(cells: list[MeasuredCell]) -> pd.DataFrame:
+def first_steps(cells: list[MeasuredCell]) -> DataFrame:
     """What profiles of a first step, beside a later one of the same process, put its time down
     to; and what the GPU did before them."""
-    parts = {
-        phase: pd.DataFrame(told(cells, "first", where)).assign(phase=phase)
-        for phase, where in (("step", "parts"), ("before the steps", "before"))
-    }
-    return pd.concat(parts.values()).rename(columns=OF_FIRST)
+    steps = DataFrame(told(cells, "first", "parts")).assign(phase="step")
+    before = DataFrame(told(cells, "first", "before")).assign(phase="before the steps")
+    return pd.concat([steps, before]).rename(columns=OF_FIRST)

@@ -4,7 +4,7 @@ the same phases take by the clock, with and without the profiler."""
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from stepscope.axes import is_step, option
 from stepscope.formulas import traffic
@@ -21,7 +21,7 @@ ASIDE = r"(detail|start)=\S+ ?"  # options of a profile that are none of the ste
 BYTES = {"own": traffic.WRITTEN_OUT_BYTES, "fused": traffic.OPTIMIZER_BYTES}  # of an optimizer
 
 
-def with_work(tables: Mapping[str, pd.DataFrame], cells: list[MeasuredCell]) -> dict:
+def with_work(tables: Mapping[str, DataFrame], cells: list[MeasuredCell]) -> dict:
     """The tables of ranges, of kinds of kernels and of phases with `flop` and `bytes`, where the
     closed form knows them."""
     # torch.profiler knows no × in names.
@@ -34,14 +34,14 @@ def with_work(tables: Mapping[str, pd.DataFrame], cells: list[MeasuredCell]) -> 
 
 
 def _worked(
-    rows: pd.DataFrame,
+    rows: DataFrame,
     cells: list[MeasuredCell],
     known: Callable[[MeasuredCell], Known],
     *columns: str,
-) -> pd.DataFrame:
+) -> DataFrame:
     by_cell = {cell.name: known(cell) for cell in cells if cell.name in set(rows["cell"])}
     found = mapped(rows, cells, lambda cell, *key: by_cell[cell.name].get(key, NONE), *columns)
-    return rows.assign(**pd.DataFrame(list(found), rows.index, ["flop", "bytes"]))
+    return rows.assign(**DataFrame(list(found), rows.index, ["flop", "bytes"]))
 
 
 def _of_ranges(cell: MeasuredCell) -> Known:
@@ -94,7 +94,7 @@ def _of_phases(cell: MeasuredCell) -> Known:
     }
 
 
-def by_the_clock(phases: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
+def by_the_clock(phases: DataFrame, series: DataFrame) -> DataFrame:
     """The phases with what the host's clock says of them in the same steps, and how many times as
     long that is as without the profiler."""
     times = where(series, quantity="time", variant="step")

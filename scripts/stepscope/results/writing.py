@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import pandas as pd
+from pandas import DataFrame
 
 from stepscope.files import write_whole
 from stepscope.results import (
@@ -31,8 +31,8 @@ from stepscope.results.tables import placed, typed
 
 
 def tables(
-    found: list[MeasuredCell], samples: pd.DataFrame, figures: list[Path]
-) -> tuple[dict[str, pd.DataFrame], dict[str, str], list[str]]:
+    found: list[MeasuredCell], samples: DataFrame, figures: list[Path]
+) -> tuple[dict[str, DataFrame], dict[str, str], list[str]]:
     """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true or does
     not belong together).
 
@@ -41,11 +41,11 @@ def tables(
     """
     measured = [cell for cell in found if cell.record]
     recorded, damaged = analyses.read(measured)
-    snapshots = memory.Snapshots(measured, recorded)
-    of_series = series.of(found, samples, memory.values(measured, snapshots))
-    predicted = memory.predictions(snapshots)
+    in_snapshots = memory.recorded(measured, recorded)
+    of_series = series.of(found, samples, memory.values(measured, in_snapshots))
+    predicted = memory.predictions(measured, in_snapshots)
     worked = work.with_work(recorded, measured)
-    found_of: dict[str, pd.DataFrame | list[dict]] = {
+    found_of: dict[str, DataFrame | list[dict]] = {
         "series": of_series,
         "comparisons": comparisons.of(measured, samples, of_series),
         "cells": cells.rows(found),
@@ -56,8 +56,8 @@ def tables(
         "first_step": warmup.first_steps(measured),
         "memory_peak": memory.peak(recorded["memory_peak"], predicted),
         "memory_timeline": recorded["memory_timeline"],
-        "memory_largest": memory.with_formulas(recorded["memory_largest"], snapshots),
-        "memory_saved": memory.with_formulas(recorded["memory_saved"], snapshots),
+        "memory_largest": memory.with_formulas(recorded["memory_largest"], measured),
+        "memory_saved": memory.with_formulas(recorded["memory_saved"], measured),
         "memory_predicted": predicted,
         **parallel.tables(measured, of_series),
         **precision.tables(measured),
@@ -65,7 +65,7 @@ def tables(
         "warmup": warmup.rows(measured, samples),
         "models": models.rows(measured),
     }
-    made = {name: pd.DataFrame(rows) for name, rows in found_of.items()}
+    made = {name: DataFrame(rows) for name, rows in found_of.items()}
     places = typed(made["cells"], "cells")
     made["cards"] = cards.rows(of_series, places, typed(made["models"], "models"))
     # As a reader of them has them: each with its cells' places.
@@ -76,7 +76,7 @@ def tables(
     return made, damaged, warnings
 
 
-def write(folder: Path, made: Mapping[str, pd.DataFrame]) -> None:
+def write(folder: Path, made: Mapping[str, DataFrame]) -> None:
     """Write tables by their names, all of them or none: the schema's columns in their order,
     numbers in full."""
     texts = {}
@@ -90,7 +90,7 @@ class Undeclared(ValueError):
     """A table was made with a column that the schema lacks; the message is one line."""
 
 
-def check(made: Mapping[str, pd.DataFrame]) -> None:
+def check(made: Mapping[str, DataFrame]) -> None:
     """Whether each column has a row in the schema, or is one that is left out. Raises
     Undeclared."""
     for name, rows in made.items():

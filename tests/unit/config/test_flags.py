@@ -117,6 +117,8 @@ def test_a_ladder_without_variants_changes_one_option_a_rung():
         ("snapshot_memory", "--step a.py:f --vocab-size 9", "--vocab-size: not with a step of"),
         ("time_step", "--model a.py:f --window 4", "--window: not with a model of your own"),
         ("time_parallel", "--step a.py:f", "unrecognized arguments: --step a.py:f"),
+        ("time_parallel", f"{SHAPE} --optimizer own", "several devices need one of PyTorch's"),
+        ("time_parallel", f"{SHAPE} --devices 1", "1 is out of range; use at least 2"),
         ("time_ladder", "--step a.py:f", "--step: here several are compared; name them in"),
         (
             "time_ladder",

@@ -7,7 +7,7 @@ from stepscope.config import ConfigError
 from stepscope.config.grid import points, words_of
 from stepscope.config.model_cells import models_of
 from stepscope.config.recordings import recorded
-from stepscope.config.studies import CEILINGS, MEMORY, PROFILE, STUDIES, TIMING
+from stepscope.config.studies import CEILINGS, MEMORY, PARALLEL, PROFILE, STUDIES, TIMING
 from stepscope.machine.labels import Hardware
 
 ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
@@ -180,6 +180,17 @@ def test_every_cell_of_every_preset_survives_its_programs_flags(preset, make_con
         ):
             spec = cell.spec | {"device": "cpu"}  # a program refuses a GPU that is not there
             assert parse(words_of(spec))[0] == spec
+
+
+def test_several_devices_need_an_optimizer_of_torch(cells_of):
+    """A program's flag has another default there than the spec's neutral value."""
+    entry = ENTRY | {"devices": [2]}
+    (cell,) = cells_of(PARALLEL, entry | {"optimizer": ["torch"]})
+    parse = importlib.import_module("time_parallel").parse
+    assert parse(words_of(cell.spec))[0] == cell.spec
+    for optimizer in ({}, {"optimizer": ["own"]}):
+        with pytest.raises(ConfigError, match=r"parallel.grid: .* add optimizer: \[fused\]"):
+            cells_of(PARALLEL, entry | optimizer)
 
 
 def test_a_size_may_have_its_own_vocabulary_and_heads(make_config):

@@ -7,14 +7,13 @@ import json
 import logging
 import os
 import signal
-import stat
 import threading
 from pathlib import Path
 
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 from stepscope.config import run
-from stepscope.config.run import OneLineAJob, measuring, unlockable, unusable
+from stepscope.config.run import OneLineAJob, measuring, unusable
 from stepscope.machine.locks import lock_run
 
 TAKE = "from stepscope.machine.locks import *; print(lock_run(Path(sys.argv[1])), flush=True)"
@@ -97,13 +96,6 @@ def test_a_file_system_without_locks_is_noted_and_the_run_goes_on(tmp_path, monk
         "cannot be locked (Operation not supported); start one run at a time"
         in capsys.readouterr().err
     )
-
-
-def test_the_place_for_locks_is_there_for_all_users_before_any_lock(tmp_path, monkeypatch):
-    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "new/locks"))
-    assert unlockable() is None
-    assert stat.S_IMODE((tmp_path / "new/locks").stat().st_mode) == 0o1777
-    assert list((tmp_path / "new/locks").iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -202,7 +194,7 @@ def test_a_run_whose_reader_was_ended_goes_on_and_ends_as_by_sigterm(
 
 
 def test_of_a_full_disk_one_line_is_said_whatever_errors_come_of_it(tmp_path, monkeypatch, capsys):
-    shown = run.FullDisk(tmp_path)
+    shown = run.OneCause(tmp_path)
     other = logging.makeLogRecord({"msg": "Error in rule time_step", "levelno": logging.ERROR})
     lost = {"msg": "Error recording metadata ([Errno 28] No space left on device)"}
     assert shown.filter(other)
@@ -214,23 +206,54 @@ def test_of_a_full_disk_one_line_is_said_whatever_errors_come_of_it(tmp_path, mo
     assert capsys.readouterr().err == f"{said}\n"
 
 
+def refuse(refused, monkeypatch):
+    """Have a path closed to this user, who may be root."""
+
+    def access(path, mode):
+        return os.path.exists(path) if mode == os.F_OK else path != refused
+
+    monkeypatch.setattr(os, "access", access)
+
+
 def test_a_folder_that_snakemake_cannot_write_to_is_one_line(tmp_path, monkeypatch):
-    assert run.unready(tmp_path, []) is None
-    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
-    said = f"cannot write in {tmp_path}: make it writable, or choose another --directory"
-    assert run.unready(tmp_path, ["-n"]) == run.unready(tmp_path, []) == said
-    (tmp_path / ".snakemake").mkdir()
-    assert run.unready(tmp_path, ["-n"]) is None
-    (others := tmp_path / ".snakemake/metadata/of-another-user").mkdir(parents=True)
-    monkeypatch.setattr(os, "access", lambda path, mode: path != others)
-    said = f"cannot read {tmp_path}/.snakemake, which another user made: choose another --directory"
-    assert run.unready(tmp_path, ["-n"]) == run.unready(tmp_path, []) == said
-    monkeypatch.setattr(os, "access", lambda path, mode: True)
+    assert run.unready(tmp_path) is run.unready(tmp_path / "new") is None
+    notes = tmp_path / ".snakemake"
+    # as another user's are with umask 022; a dry run, too, writes to iocache
+    for refused in (tmp_path, notes, notes / "iocache", notes / "metadata/of-a-record"):
+        refused.mkdir(parents=True, exist_ok=True)
+        refuse(refused, monkeypatch)
+        said = f"cannot change {refused}, which belongs to {refused.owner()}: "
+        assert run.unready(tmp_path).startswith(said)
+    monkeypatch.setattr(Path, "owner", lambda path: {}[path])  # of no known user
+    assert "which belongs to another user: " in run.unready(tmp_path)
+    refuse(tmp_path, monkeypatch)
+    assert run.unready(tmp_path) is None  # its notes can be written
     monkeypatch.setattr(run, "is_full", lambda folder: True)
     said = f"the disk of {tmp_path} is full; make room and run again, nothing is lost"
-    assert run.unready(tmp_path, []) == said
+    assert run.unready(tmp_path) == said
     monkeypatch.setattr(run, "is_full", lambda folder: folder.name == "results")
-    assert f"the disk of {tmp_path}/results is full" in run.unready(tmp_path, [])
+    assert f"the disk of {tmp_path}/results is full" in run.unready(tmp_path)
+
+
+def test_of_what_another_user_has_to_share_one_line_is_said(tmp_path, capsys):
+    shown = run.OneCause(tmp_path)
+
+    def is_shown(text):
+        return shown.filter(logging.makeLogRecord({"msg": text, "levelno": logging.ERROR}))
+
+    denied = "PermissionError: [Errno 13] Permission denied: '/data/own'"
+    assert is_shown(f"Logfile results/mine/measure.log:\n{denied}")  # a model's own
+    assert not is_shown(
+        'ProtectedOutputException in rule pages in file "rules/report.smk", line 58:\n'
+        "Write-protected output files for rule pages:\n    output: results/report\n"
+        "    affected files:\n        results/report\n        results/report.log"
+    )
+    assert not is_shown(
+        "WorkflowError:\nFailed to create output directory results/a/b.\n"
+        "PermissionError: [Errno 13] Permission denied: 'results/a'"
+    )
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"error: cannot change {tmp_path}/results/report, which belongs to ")
 
 
 def test_what_snakemake_would_answer_by_itself_is_one_line_before_it_begins(tmp_path, monkeypatch):
@@ -238,11 +261,12 @@ def test_what_snakemake_would_answer_by_itself_is_one_line_before_it_begins(tmp_
     folder.mkdir()
     given.write_text("a: [")
     assert run.refused(["report", "--configfile", str(given)]).startswith(f"{given}, line ")
-    monkeypatch.setattr(os, "access", lambda path, mode: path != folder)
+    refuse(folder, monkeypatch)
     assert run.refused(["report", "-d", str(tmp_path)]) is None
     for words in (["-d", str(folder)], [f"--directory={folder}", "-np"]):
-        assert run.refused(words).startswith(f"cannot write in {folder}: ")
-    assert run.refused(["-d", str(folder / "new")]) is None  # Snakemake makes it
+        assert run.refused(words).startswith(f"cannot change {folder}, ")
+    assert run.refused(["-d", str(folder / "new/er")]).startswith(f"cannot change {folder}, ")
+    assert run.refused(["-d", str(tmp_path / "new/er")]) is None  # Snakemake makes it
     (folder / ".snakemake").mkdir()
     assert run.refused(["-d", str(folder), "--dry-run"]) is None
 

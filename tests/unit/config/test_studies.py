@@ -25,7 +25,7 @@ def test_a_studys_programs_rules_and_configuration_are_there(study, project_root
 def test_gpus_that_are_not_there_are_not_asked_for(gpus, devices, make_config):
     config = make_config()
     entry = {"size": ["small"], "context": [128], "precision": ["bf16"], "devices": [2, 4, 8]}
-    config["parallel"]["grid"]["cuda"] = [entry]
+    config["parallel"]["grid"]["cuda"] = [entry | {"optimizer": ["fused"]}]
     machine = Hardware("machine", "cuda", 1, measured=gpus is not None, gpus=gpus or 1)
     cells = PARALLEL.cells(config, machine)
     assert [cell.spec["devices"] for cell in cells] == devices

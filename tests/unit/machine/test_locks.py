@@ -2,13 +2,14 @@
 
 import fcntl
 import os
+import re
 import stat
 import subprocess
 import sys
 
 import pytest
 from stepscope.machine.gpus import Gpu, alike
-from stepscope.machine.locks import HELD, hold, lock_folder, take_free_gpu
+from stepscope.machine.locks import HELD, hold, lock_folder, take_free_gpu, unlockable
 
 A, B, C = (Gpu("A100", f"GPU-{letter}", 80, "1") for letter in "abc")
 SMALLER, OTHER = Gpu("A100", "GPU-d", 40, "1"), Gpu("T4", "GPU-e", 16, "1")
@@ -87,6 +88,24 @@ def test_a_lock_that_another_user_made_can_be_taken(monkeypatch):
     monkeypatch.setattr(os, "open", protected)
     with hold("cpu"):
         assert (lock_folder() / "cpu.lock").read_text() == str(os.getpid())
+
+
+@pytest.mark.parametrize("take", [lambda: hold("cpu").__enter__(), lambda: take_free_gpu(["cpu"])])
+def test_a_lock_that_another_user_shares_with_nobody_is_one_line(take, monkeypatch):
+    def denied(path, *_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "open", denied)
+    said = rf"error: cannot lock {lock_folder()}/cpu\.\w+: Permission denied; set STEPSCOPE_LOCKS "
+    with pytest.raises(SystemExit, match=said):
+        take()
+    assert re.match(said, unlockable())
+
+
+def test_the_place_for_locks_is_there_for_all_users_before_any_lock(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "new/locks"))
+    assert unlockable() is None
+    assert stat.S_IMODE((tmp_path / "new/locks").stat().st_mode) == 0o1777
 
 
 @pytest.mark.parametrize("given, expected", [("/x/y", "/x/y"), (None, "/tmp/stepscope-locks")])

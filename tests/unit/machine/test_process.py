@@ -1,5 +1,6 @@
 """The limits of a measuring process, each tried in a process of its own."""
 
+import ast
 import os
 import re
 import select
@@ -65,6 +66,7 @@ def test_a_job_whose_starter_has_ended_before_it_looks_ends_at_once(tmp_path):
 
 def test_the_time_limit_ends_the_process_with_one_line(run_python):
     code = """
+import ast
 import os
 from stepscope.machine import process
 process.limit_time(0.001)
@@ -120,6 +122,26 @@ def test_a_log_without_room_does_not_keep_a_program_from_leaving(run_python):
 def test_every_measuring_program_leaves_at_once(program):
     last = (SCRIPTS / f"{program}.py").read_text().splitlines()[-2:]
     assert last == ["    main()", "    process.leave()"]
+
+
+STARTED = re.compile(r'(.*)python3 "\$STEPSCOPE"/(\w+)\.py')  # by a rule
+FILES = sorted((SCRIPTS.parent / "rules").glob("*.smk"))
+RULES = STARTED.findall("".join(file.read_text() for file in FILES))
+
+
+@pytest.mark.parametrize("before, program", RULES)
+def test_a_rule_says_who_starts_its_program(before, program):
+    assert before.strip() == "STEPSCOPE_STARTER=$PPID exec"
+
+
+@pytest.mark.parametrize(
+    "program", sorted({program for _, program in RULES} | {study.program for study in STUDIES})
+)
+def test_every_program_of_a_run_looks_for_its_starter_before_its_imports(program):
+    """These take seconds, in which the starter may end."""
+    first = ast.parse((SCRIPTS / f"{program}.py").read_text()).body[1:3]  # behind the docstring
+    assert "stepscope.machine.process import" in ast.unparse(first[0])
+    assert ast.unparse(first[1]) == "die_with_starter()"
 
 
 def test_torch_uses_the_threads_that_were_set(run_python):

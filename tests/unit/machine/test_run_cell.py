@@ -101,6 +101,16 @@ def test_what_a_killed_run_has_finished_is_taken(run, tmp_path):
     assert (tmp_path / "results/mine/ceilings/copy/record.json").is_file()
 
 
+def test_what_another_users_killed_program_has_left_is_not_taken(run, tmp_path):
+    """It may be that only this user can look into it, or remove it."""
+    left = tmp_path / "results/.measured/mine/ceilings/copy/.growing.left"
+    run()
+    left.mkdir()
+    run()
+    assert len(run.measured) == 1 and left.exists()
+    assert not (tmp_path / "results/mine/ceilings/copy" / left.name).exists()
+
+
 def test_a_program_that_fails_leaves_nothing_and_its_code_is_the_cells(run, tmp_path, monkeypatch):
     run.result.returncode = 3
     with pytest.raises(SystemExit) as ended:

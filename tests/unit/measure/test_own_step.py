@@ -18,6 +18,7 @@ from stepscope.measure import ladder, memory_steps, own_step, timing
 from stepscope.measure.own_step import Laps, StepWorkload
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model.own import stepping
+from stepscope.model.own.counting import Counter
 from stepscope.model.own.loading import imported
 from stepscope.model.own.reference import ModelError, parse
 
@@ -297,6 +298,22 @@ def test_fused_attention_is_counted_as_its_products(spec):
     """Of 2 heads, 3 positions of 4: two products forward, twice as many backward."""
     counted = measured(spec("attends")).built["step"]["flops"]
     assert counted == {"counter": 3 * 2 * (2 * 2 * 3 * 3 * 4)}
+
+
+@pytest.mark.parametrize("error", [RuntimeError("none"), OSError(28, "No space left on device")])
+def test_operations_that_cannot_be_counted_are_unknown_but_a_full_disk_is_a_failure(
+    error, spec, monkeypatch
+):
+    class Failing(Counter):
+        def __exit__(self, *_):
+            raise error
+
+    monkeypatch.setattr(own_step, "Counter", Failing)
+    if isinstance(error, OSError):
+        with pytest.raises(OSError, match="No space left"):
+            measured(spec("products"))
+    else:
+        assert "operations: none" in measured(spec("products")).built["step"]["unknown"]
 
 
 def test_frozen_parameters_and_their_type_are_said(spec):

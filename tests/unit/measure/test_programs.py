@@ -3,11 +3,13 @@
 import csv
 import json
 import os
+import stat
 import statistics
 
 import pytest
 from common import picked
 from stepscope.measure import precision
+from stepscope.measure.cell import _growing
 
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
 QUICK = "--device cpu --threads 1 --processes 1 --warmup 1 --steps 2 --max-steps 3 --max-seconds 0"
@@ -94,6 +96,17 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_a_failure(run_program, 
     )
     assert code == 1
     assert err == f"error: cannot write {tmp_path}/file/cell: Not a directory\n"
+
+
+def test_another_user_of_the_group_can_remove_what_a_killed_program_has_left(tmp_path):
+    (left := tmp_path / "cell/.growing/scratch").mkdir(parents=True)
+    usual = os.umask(0o002)
+    try:
+        with _growing(tmp_path / "cell") as growing:
+            assert stat.S_IMODE(growing.stat().st_mode) == 0o775 and not left.exists()
+    finally:
+        os.umask(usual)
+    assert not (tmp_path / "cell").exists()
 
 
 LITTLE_MEMORY = (

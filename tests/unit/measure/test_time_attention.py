@@ -157,7 +157,8 @@ def test_a_pass_computes_what_the_spec_says(way, heads, implementation):
     inputs = attention._inputs(spec, 10)
     queries, keys = 10, way.get("keys", 10)
     assert [each.shape[-2] for each in inputs] == [queries, keys, keys]
-    result = attention._Process(spec, Telemetry(None), 1)._attend(implementation, inputs)
+    run = attention._Process(spec, Telemetry(None), 1)
+    result = run._functions[implementation](*inputs)
     wide = [each.detach().double().requires_grad_() for each in inputs]
     lower_right = way.get("mask") == "causal-lower-right"
     expected, _ = written_out.attention(*wide, "mask" in way, way.get("window"), lower_right)

@@ -142,7 +142,7 @@ def test_what_rungs_deliver_at_another_batch(data, series):
 
 def test_the_gpu_idles_as_long_as_the_step_exceeds_its_replay(data, series):
     found = ladder.facts(data)
-    rows = series[(series["cell"] == found.ladder.cell) & (series["phase"] == "step")]
+    rows = series[(series["cell"] == found.ladder.data.cell) & (series["phase"] == "step")]
     times = rows[rows["variant"] == "fp8"].set_index("quantity")["median"]
     (idle,) = (part for part in found.left if str(part.part) == "GPU idle")
     assert idle.top.value == near(times["time"] - times["host_free_time"])

@@ -6,6 +6,7 @@ import made_up
 import pandas as pd
 from common import picked
 from pytest import approx
+from stepscope.model.shape import ModelShape
 from stepscope.report import book
 from stepscope.report.facts import (
     attention,
@@ -23,7 +24,7 @@ from stepscope.report.facts import (
 )
 from stepscope.report.facts import machines as side_by_side
 from stepscope.report.facts.ladders import ladders
-from stepscope.report.facts.machine import machine
+from stepscope.report.facts.machine import Place, limited, machine
 from stepscope.report.facts.profile import plain_at, profiled, subject, top_at
 from stepscope.report.kit.data import Data, machines
 from stepscope.report.kit.quantity import Quantity
@@ -96,6 +97,39 @@ def test_a_phase_that_beats_the_data_sheet_is_no_measurement(gpu):
     slow = replace(own.data, memory_rate=Quantity(2e12, "B/s"))  # 28 GB take 14 ms
     assert slow.rungs["fused"].optimizer is None
     assert slow.rungs["graphs"].optimizer.value == near(0.05)
+
+
+def test_what_was_not_judged_faster_is_told_by_where_its_interval_lies(gpu):
+    own = ladders(gpu)[0].data
+    name = own.rungs["block"].variant
+
+    def side(low, high, verdict="unclear"):
+        told = {"low": low, "high": high, "verdict": verdict}
+        rows = [row | told if row["b"] == name else row for row in own.comparisons]
+        return replace(own, comparisons=rows).rungs[name].said
+
+    assert side(0.952, 0.986) == "leans slower" and side(1.01, 1.03) == "leans faster"
+    assert side(0.993, 1.007) == "unclear" and side(1.001, 1.009, "same") == "same"
+    assert side(0.952, 0.986, "faster") == "faster"
+
+
+def test_one_slow_process_is_not_said_to_make_launches_limit():
+    """Of 91, 93 and 125 ms, whose kernels take 82: 15 % more is within the interval."""
+    clock, alone = Quantity(0.102, "s", low=0.0755, high=0.138), Quantity(0.082, "s")
+    assert limited("launches", clock, alone) == "launches or GPU"
+    assert limited("launches", replace(clock, low=0.0945), alone) == "launches"
+    assert limited("launches", Quantity(0.102, "s"), alone) == "launches"  # one process alone
+    assert limited("GPU", clock, alone) == "GPU"
+
+
+def test_the_fastest_row_without_a_coarse_format_need_not_be_the_one_before_it(gpu):
+    """Fused becomes fp8, which rounds more than 16 bits do; graphs slower than block (0.32 s)."""
+    own = ladders(gpu)[0]
+    last, before = own.rung("fused").variant, own.rung("graphs").variant
+    changes = own.data.changes | {last: replace(own.data.changes[last], precision="fp8")}
+    slow = [row | {"median": 0.35} if row["variant"] == before else row for row in own.data.rows]
+    made = replace(own, data=replace(own.data, changes=changes, rows=slow))
+    assert made.top.step.value == 0.25 and made.top_but_coarse.kind == "block"
 
 
 def test_the_configuration_of_all_gains_is_recommended_where_it_ran(gpu):
@@ -347,6 +381,26 @@ def test_warm_up(gpu):
     )
 
 
+def test_warm_up_is_enough_from_where_on_each_mean_is_close(gpu):
+    """Means over a steady step of 1 s after 0, 1, 2, 5 steps: of few the last is of the steady
+    steps themselves, and alone says nothing."""
+
+    where = Place(data=gpu, size="big", context=128, batch=4, precision="fp32")
+
+    def enough(*means):
+        rows = [
+            {"cell": "c", "skipped": skipped, "mean": mean, "steady": 1.0, "first": 2.0, "std": 0.1}
+            for skipped, mean in zip((0, 1, 2, 5), means, strict=False)
+        ]
+        found = warmup._means(where, rows)["enough"]
+        return found and found.value
+
+    assert enough(1.8, 1.04, 0.96, 1.0) == 1
+    assert enough(1.02, 1.2, 1.0, 1.0) == 2  # near by chance before
+    assert enough(1.5, 1.3, 1.0) is None
+    assert enough(1.8, 1.04, 1.0) == 1
+
+
 def test_published_figures_in_doubt_are_not_compared(gpu):
     found = published.facts(gpu)
     assert [found.counts[name].value for name in ("figures", "compared", "doubted")] == [3, 2, 1]
@@ -366,6 +420,27 @@ def test_method_names_what_is_missing(gpu):
 def test_the_model_by_the_rule_of_six(gpu):
     found = setup.facts(gpu)
     assert_values(found, six=6 * 1e9 * 4096, six_gap=50e12 / (6 * 1e9 * 4096) - 1)
+
+
+def test_parameters_follow_from_the_row_of_a_size():
+    """As the table's caption says, of a size with grouped heads and of one without."""
+    shapes = [
+        ModelShape(4096, 14_336, 8, 32, vocab_size=128_256, key_value_heads=8),
+        ModelShape(768, 3072, 12, 12, vocab_size=256),
+    ]
+    rows = [
+        {name: Quantity(value, "count") for name, value in vars(shape).items()}
+        | {"parameters": Quantity(shape.parameters, "parameters")}
+        for shape in shapes
+    ]
+    for row in setup._sizes(rows):
+        value = {name: each.value for name, each in row.items()}
+        heads = value["key_value_heads"] / value["num_heads"]
+        width, inner = value["d_model"], value["d_ff"]
+        block = 3 * width * inner + 2 * width**2 * (1 + heads) + 2 * width
+        head = 2 * value["vocab_size"] * width
+        assert value["parameters"] == head + value["num_layers"] * block + width
+    assert setup._sizes(rows[1:])[0]["key_value_heads"] is None
 
 
 def test_without_a_gpu(cpu):

@@ -127,15 +127,6 @@ def test_a_figure_stands_within_the_page():
     assert 'id="p"' not in body  # two figures may have equal names
 
 
-def test_words_are_those_of_prose():
-    assert (
-        page.words(
-            "# A b\n\nOne **two** [three](x.md).\n\n| a | b |\n\n- four\n\n![c](d)\n\n*e f*\n"
-        )
-        == 4
-    )
-
-
 def test_a_heading_has_one_anchor_whoever_asks():
     title = "A step on Intel(R) Xeon(R) takes 1 s (TM)"
     (anchor,) = re.findall(r'<h1 id="([^"]+)"', html.body(f"# {title}\n", {}))

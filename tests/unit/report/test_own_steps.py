@@ -118,7 +118,7 @@ def test_the_numbers_of_a_step_are_those_of_its_tables(data):
         {"forward": 0.5, "clip": 0.1, "rest": 0.4}
     )
     assert base.longest.name == "forward"
-    assert (base.is_starved, muon.is_starved) == (True, False)
+    assert (base.limited, muon.limited) == ("launches", "gpu")
     before = "inputs and what else was there before"
     assert picked(base.memory, "category") == ["parameters", before, "gradients"]
     assert picked(base.kernels, "category") == ["matmul", "other"]

@@ -94,7 +94,8 @@ class Results:
             "code": "c0de",
             "command": f"python {study}.py",
         }
-        names = picked(spec.get("variants", [{"name": "step"}]), "name")
+        planned = picked(spec.get("variants", [{"name": "step"}]), "name")
+        names = picked(samples, "variant") or planned
         variants = {each: {"status": "ok", "reason": ""} for each in names}
         text = pd.DataFrame(list(samples), columns=COLUMNS).to_csv(index=False)
         written = {

@@ -199,21 +199,25 @@ def test_own_models_have_the_operations_of_the_record(tmp_path, monkeypatch):
 
 
 def test_warm_up_is_read_off_the_steps_from_the_very_first_one(tmp_path, monkeypatch):
-    """Steps of 8, 4, 2, 2, … s in two processes, forward and optimizer half each."""
+    """Steps of 8, 4, 2, 2, … s in two processes, in a third of twice that; forward and optimizer
+    half each."""
     results, rows = Results(tmp_path), []
-    for process in (1, 2):
+    for process, slower in ((1, 1.0), (2, 1.0), (3, 2.0)):
         for step, seconds in enumerate([8.0, 4.0, *[2.0] * 10]):
             for phase in ("forward", "optimizer"):
                 more = {"kind": "phased", "phase": phase, "step": step, "warmup": step < 2}
-                rows.append(sample(process=process, seconds=seconds / 2, **more))
+                rows.append(sample(process=process, seconds=slower * seconds / 2, **more))
     results.add(TIMING, SHAPE | {"precision": "fp32"}, rows)
     tables = run(results, monkeypatch)
     got = tables.rows("warmup", phase="step").set_index("skipped")
-    assert got["mean"].to_dict() == {0: 2.8, 1: 2.2, 2: 2.0, 5: 2.0, 10: 2.0}
-    assert got.loc[0, "std"] == approx(statistics.stdev([8, 4, *[2] * 8]))
-    assert set(got["first"]) == {8.0}
-    assert set(got["steady"]) == {2.0}
-    assert tables.row("warmup", phase="forward", skipped=0)["mean"] == 1.4
+    mean = 4 / 3  # of the processes' 1, 1 and 2: in all of them alike
+    expected = {0: 2.8 * mean, 1: 2.2 * mean, 2: 2.0 * mean, 5: 2.0 * mean, 10: 2.0 * mean}
+    assert got["mean"].to_dict() == approx(expected)
+    squares = (1 + 1 + 4) / 3
+    assert got.loc[0, "std"] == approx(statistics.stdev([8, 4, *[2] * 8]) * squares**0.5)
+    assert got["first"].to_list() == approx([8.0 * mean] * 5)
+    assert got["steady"].to_list() == approx([2.0 * mean] * 5)
+    assert tables.row("warmup", phase="forward", skipped=0)["mean"] == approx(1.4 * mean)
     assert set(tables["warmup"]["phase"]) == {"step", "forward", "forward+backward", "optimizer"}
 
 

@@ -9,7 +9,7 @@ from stepscope.model.about import Optimizer
 ABOUT = Optimizer(
     label="PyTorch's default AdamW",
     title="PyTorch's own AdamW",
-    mechanism="It works on lists of tensors, many a kernel.",
+    mechanism="It works on lists of tensors, several in one kernel.",
     recipe="`torch.optim.AdamW(parameters)`",
     state=2,
     workspace="parameters",

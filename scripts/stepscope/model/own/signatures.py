@@ -4,6 +4,7 @@ import ast
 import inspect
 from collections.abc import Iterable
 from inspect import Parameter
+from typing import Any
 
 from stepscope.model.own.reference import ModelError, Reference
 
@@ -73,18 +74,13 @@ def _signature(function: ast.FunctionDef) -> inspect.Signature:
     by_place = [*given.posonlyargs, *given.args]
     required = len(by_place) - len(given.defaults)
     defaults = [*[None] * required, *given.defaults, *given.kw_defaults]
-    kinds: list = [Parameter.POSITIONAL_ONLY] * len(given.posonlyargs)
+    kinds: list[Any] = [Parameter.POSITIONAL_ONLY] * len(given.posonlyargs)
     kinds += [Parameter.POSITIONAL_OR_KEYWORD] * len(given.args)
     kinds += [Parameter.KEYWORD_ONLY] * len(given.kwonlyargs)
+    rows: list[tuple[ast.arg, Any, ast.expr | None]]
     rows = list(zip([*by_place, *given.kwonlyargs], kinds, defaults, strict=True))
     if given.vararg:
         rows.insert(len(by_place), (given.vararg, Parameter.VAR_POSITIONAL, None))
-    if given.kwarg:
-        rows.append((given.kwarg, Parameter.VAR_KEYWORD, None))
-t, (given.vararg, Parameter.VAR_POSITIONAL, None))
-    if given.kwarg:
-        rows.append((given.kwarg, Parameter.VAR_KEYWORD, None))
-t, (given.vararg, Parameter.VAR_POSITIONAL, None))
     if given.kwarg:
         rows.append((given.kwarg, Parameter.VAR_KEYWORD, None))
     return inspect.Signature(

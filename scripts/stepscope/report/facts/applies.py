@@ -38,7 +38,7 @@ def rows(data: Data) -> list[Applies]:
     steps = sorted(in_bf16(data), key=lambda each: each.place.weight)
     groups: dict[tuple[str, str, str], list[Judged]] = {}
     for each in filter(None, map(_judged, steps)):
-        key = (each.timed.place.size, each.timed.limits, each.change)
+        key = (each.timed.place.size, each.timed.limited, each.change)
         groups.setdefault(key, []).append(each)
     return list(map(_joined, groups.values()))
 

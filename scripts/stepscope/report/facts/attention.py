@@ -161,7 +161,8 @@ def facts(data: Data) -> Attention | None:
         scores_growth=count((longest / shorter) ** 2) if growth else None,
         best=best,
         second=second,
-        best_ratio=_ratio(best, second, pair),
+        best_ratio=of_ratio(pair)
+        or (over(second.forward, best.forward) if best and second else None),
         verdict=pair.get("verdict", ""),
         by_backward=by_backward,
         is_backward_open=backward.get("verdict") == "unclear",
@@ -175,12 +176,6 @@ def _pair(data: Data, a: Way | None = None, b: Way | None = None, **where: objec
     names = [str(way.name) for way in (a, b) if way]
     rows = data.dicts("comparisons", a=names, b=names, **where)
     return first_of(rows) or {}
-
-
-def _ratio(best: Way | None, second: Way | None, pair: Row) -> Maybe:
-    if best is None or second is None:
-        return None
-    return of_ratio(pair) if pair else over(second.forward, best.forward)
 
 
 def _subject(data: Data) -> str | None:

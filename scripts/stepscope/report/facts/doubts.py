@@ -9,7 +9,7 @@ from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.timed import Timed, in_bf16
 from stepscope.report.kit.data import Data, Row
 from stepscope.report.kit.named import first_of, frozen
-from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, joined, value_of
+from stepscope.report.kit.quantity import Maybe, Quantity, count, joined, value_of
 
 LOOSE = 0.1  # half an interval that a reader should be told of
 MOST = 3  # that are told
@@ -74,19 +74,10 @@ def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Doubts
         "together": found.at_once,
         "hosts": None if loosest else found.hosts,
         "elsewhere": elsewhere,
-        "throttled": ladder and ladder.throttle and _is_throttled(data, ladder),
+        "throttled": climbed and climbed.is_throttled,
     }
     found.told.extend([name for name, weight in weights.items() if weight][:MOST])
     return found
-
-
-def _is_throttled(data: Data, ladder: Ladder) -> bool:
-    """Whether the card lowered its clock during the ladder."""
-    climbed = climbing.facts(data)
-    clock = first_of(ladder.clocks)
-    if climbed is None or clock is None:
-        return climbed is not None
-    return is_below(clock, climbed.highest_clock, climbing.HELD_BACK)
 
 
 def _half_width(measured: Rung | Timed) -> float:

@@ -19,7 +19,6 @@ from stepscope.report.kit.quantity import (
     most,
     over,
     share,
-    value_of,
 )
 
 TOP = 6  # kernels that are listed
@@ -42,12 +41,11 @@ class Kernels(Chapter):
     fp32: the same place in fp32; kinds: kinds of kernels by their time, which they take in a step
     in both precisions; casts_added: copies that the place's precision adds. rate: what the step's
     products reach. softmax: of the first profile that links kernels of backward to modules: its
-    range, with its place. fused: the fused AdamW in the largest ladder that has it. sizes: the
-    plain profiled steps in one precision at the context of which there are most, the smallest size
-    first, on a GPU; starved, fed: those of which the GPU is busy least and most. limited: the plain
-    timed steps in bf16 that launches limit and whose GPU time is known, the smallest size first;
-    worst: the one whose clock surely exceeds the GPU's own time most. top: the kernels that take
-    most, with the mean of a call.
+    range, with its place. sizes: the plain profiled steps in one precision at the context of which
+    there are most, the smallest size first, on a GPU; starved, fed: those of which the GPU is busy
+    least and most. limited: the plain timed steps in bf16 that launches limit and whose GPU time is
+    known, the smallest size first; worst: the one whose clock surely exceeds the GPU's own time
+    most. top: the kernels that take most, with the mean of a call.
     """
 
     own: Profiled
@@ -56,7 +54,6 @@ class Kernels(Chapter):
     kinds: list[Row]
     casts_added: Maybe
     softmax: Row
-    fused: OfLadder | None
     sizes: list[Profiled]
     starved: Profiled | None
     fed: Profiled | None
@@ -78,9 +75,10 @@ class Kernels(Chapter):
     @property
     def is_fused_cached(self) -> bool:
         """Whether the fused AdamW is surely faster than its bytes allow."""
-        phase = self.fused.rung.optimizer if self.fused else None
-        bound = value_of(self.fused.place.optimizer_fused) if self.fused else 0.0
-        return bool(phase and phase.ends and phase.ends[1] < bound)
+        if self.fused is None:
+            return False
+        ratio = over(self.fused.rung.optimizer, self.fused.place.optimizer_fused)
+        return ratio is not None and (ratio.high or 1) < 1
 
     @property
     def has_adamw(self) -> bool:
@@ -89,7 +87,17 @@ class Kernels(Chapter):
 
     def in_ladders(self, kind: str) -> list[OfLadder]:
         """A change in every ladder that has it, the largest first."""
-        return _in_ladders(self.data, kind)
+        rungs = [(ladder.place, ladder.rung(kind)) for ladder in ladders(self.data)]
+        return [
+            OfLadder(place=where, rung=rung, before=rung.before)
+            for where, rung in rungs
+            if rung and rung.before
+        ]
+
+    @cached_property
+    def fused(self) -> OfLadder | None:
+        """The fused AdamW in the largest ladder that has it."""
+        return first_of(self.in_ladders("fused"))
 
 
 def facts(data: Data) -> Kernels | None:
@@ -119,7 +127,6 @@ def facts(data: Data) -> Kernels | None:
         kinds=[row | {"fp32": slow.get(row["category"])} for row in own.parts],
         casts_added=minus(own.casts, fp32.casts) if fp32 else None,
         softmax=_softmax(data),
-        fused=first_of(_in_ladders(data, "fused")),
         sizes=sizes,
         starved=least(sizes, "busy_share"),
         fed=most(sizes, "busy_share"),
@@ -141,15 +148,6 @@ def _sizes(known: list[Profiled]) -> list[Profiled]:
     context = max(contexts, key=lambda each: (contexts.count(each), each), default=None)
     found = [each for each in reversed(known) if each.place.context == context]
     return found if len(found) > 1 else []
-
-
-def _in_ladders(data: Data, kind: str) -> list[OfLadder]:
-    rungs = [(ladder.place, ladder.rung(kind)) for ladder in ladders(data)]
-    return [
-        OfLadder(place=where, rung=rung, before=rung.before)
-        for where, rung in rungs
-        if rung and rung.before
-    ]
 
 
 def _excess(step: Timed) -> float:

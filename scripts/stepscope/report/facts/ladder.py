@@ -4,11 +4,11 @@ compiling costs."""
 from collections.abc import Iterable
 from functools import cached_property
 
-from stepscope.report.facts import learning, profile
+from stepscope.report.facts import learning, method, profile
 from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Chapter, arithmetic
 from stepscope.report.facts.rungs import Rung, alone_gain
-from stepscope.report.kit.data import Data, Row, number, of_series
+from stepscope.report.kit.data import Data, Row, number
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
@@ -18,7 +18,6 @@ from stepscope.report.kit.quantity import (
     least,
     most,
     positive,
-    value_of,
 )
 
 PARTS = {
@@ -119,16 +118,7 @@ class LadderFacts(Chapter):
     @property
     def has_turns(self) -> bool:
         """Whether rungs were measured in turns."""
-        return any(row["in_turns"] for row in self._compared)
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether none was."""
-        return bool(self._compared) and not self.has_turns
-
-    @property
-    def _compared(self) -> list[Row]:
-        return self.ladder.data.comparisons
+        return any(row["in_turns"] for row in self.ladder.data.comparisons)
 
     @property
     def is_other_card(self) -> bool:
@@ -172,14 +162,21 @@ class LadderFacts(Chapter):
 
     @cached_property
     def highest_clock(self) -> Maybe:
-        """Of all cells."""
-        known = map(of_series, self.data.series(quantity="sm_clock"))
-        return max(known, key=value_of, default=None)
+        """Of the medians of all cells."""
+        cells = self.data.dicts("cells")
+        return method.highest(method.read(cells, "sm_clock_median_mhz", "MHz"))
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether the card lowered its clock during the ladder, as far as clocks were read."""
+        slowest = self.ladder.slowest
+        is_slower = slowest is None or is_below(slowest.sm_clock, self.highest_clock, HELD_BACK)
+        return bool(self.ladder.throttle) and is_slower
 
     @cached_property
     def power_limit(self) -> Maybe:
         """Of the card."""
-        cell = self.data.row("cells", cell=self.ladder.cell)
+        cell = self.data.row("cells", cell=self.ladder.data.cell)
         return positive(number(cell, "power_limit_w", "W"))
 
     @cached_property

@@ -13,6 +13,7 @@ from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
     exact,
+    least,
     minus,
     over,
     plus,
@@ -31,11 +32,6 @@ class Ladder:
     data: Measured
     throttle: str
     is_part: bool
-
-    @property
-    def cell(self) -> str:
-        """Its name."""
-        return self.data.cell
 
     @property
     def place(self) -> Place:
@@ -111,18 +107,9 @@ class Ladder:
         told = self.gains + self.wrong
         return [rung for rung in self.after_plain if rung.has_verdict and rung not in told]
 
-    @property
-    def losses(self) -> list[Rung]:
-        """Those of them that were judged slower, where launches limit also without the host."""
-        return [rung for rung in self.without_gain if self._is_loss(rung)]
-
-    def _is_loss(self, rung: Rung) -> bool:
-        return "slower" in (rung.verdict, self.is_starved and rung.gpu_verdict)
-
-    @property
-    def open(self) -> list[Rung]:
-        """Those that are neither faster nor slower."""
-        return [rung for rung in self.without_gain if not self._is_loss(rung)]
+    def said(self, word: str) -> list[Rung]:
+        """Those of which this is said."""
+        return [rung for rung in self.without_gain if rung.said == word]
 
     @property
     def unjudged(self) -> list[Rung]:
@@ -135,10 +122,9 @@ class Ladder:
         return any(rung.gpu and not rung.host_free for rung in self.rungs)
 
     @property
-    def clocks(self) -> list[Quantity]:
-        """The rungs' SM clocks, the lowest first."""
-        known = filter(None, (rung.sm_clock for rung in self.rungs))
-        return sorted(known, key=value_of)
+    def slowest(self) -> Rung | None:
+        """The rung of the lowest SM clock."""
+        return least(self.rungs, "sm_clock")
 
     @property
     def is_starved(self) -> bool:
@@ -191,6 +177,11 @@ class Ladder:
     def top_is_coarse(self) -> bool:
         """Whether the fastest rung has that one's format."""
         return self.coarse is not None and self.top.precision == self.coarse.precision
+
+    @property
+    def top_but_coarse(self) -> Rung:
+        """The fastest of those that round as 16 bits do."""
+        return _fastest([rung for rung in self.rungs if rung.is_rounding])
 
     def rung(self, kind: str) -> Rung | None:
         """The rung or aside that makes this change and ran."""

@@ -22,6 +22,7 @@ from stepscope.report.kit.quantity import (
     time_of,
     value_of,
 )
+from stepscope.results.alone import LAUNCH_LIMITED
 
 MIXED = [name for name, one in FORMATS.items() if one.is_autocast]
 # Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax
@@ -36,6 +37,8 @@ SCORE_FORWARD = {True: 42, False: 48}
 SCORE_BACKWARD = {True: 64, False: 60}
 SCORE_BYTES = {mixed: SCORE_FORWARD[mixed] + SCORE_BACKWARD[mixed] for mixed in (True, False)}
 STATE_BYTES = 4 * 4  # of a parameter in fp32, its gradient and two moments
+# Well-known models by the width of their blocks, beside which a size is told.
+AS_WIDE = {768: "GPT-2 small", 1600: "GPT-2 XL", 2560: "GPT-3 2.7B", 4096: "Llama 3 8B"}
 SIZES = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")  # of this project's model
 
 
@@ -119,13 +122,18 @@ class Place:
 
     parameters = _of_model("parameters", "parameters")
     blocks = _of_model("num_layers", "count")
-    heads = _of_model("num_heads", "count")
+    width = _of_model("d_model", "count")
     flop = _of_model("flop", "FLOP")
 
     @cached_property
     def name(self) -> Name:
         """`2.7B at context 1,024`: the one name of a place in all chapters."""
         return Name(f"{self.size} at context {self.context:,}")
+
+    @property
+    def as_wide(self) -> str | None:
+        """A well-known model of the same width."""
+        return AS_WIDE.get(int(value_of(self.width)))
 
     @property
     def where(self) -> dict[str, str | int]:
@@ -263,6 +271,14 @@ def arithmetic(
         return time_of(flop, rates.get(precision))
     outside = time_of(minus(flop, blocks), rates.get(other))
     return plus(outside, time_of(blocks, rates.get(precision)))
+
+
+def limited(limits: str, step: Maybe, gpu: Maybe) -> str:
+    """What limits a step, as pages say it: `launches or GPU` where launches do by the mean of the
+    processes, and not by the low end of its interval, as where one process is slow."""
+    ends = step.ends if step else None
+    is_sure = ends is None or gpu is None or ends[0] > LAUNCH_LIMITED * gpu.value
+    return limits if is_sure or limits != "launches" else "launches or GPU"
 
 
 def place(data: Data, row: Row, precision: str = "") -> Place | None:

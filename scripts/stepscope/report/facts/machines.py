@@ -71,7 +71,7 @@ def facts(data: Data) -> Machines | None:
         machine=known[first],
         first=names[first],
         machines=[{"name": names[label], "own": own} for label, own in known.items()],
-        places=list(same[:MOST]),
+        places=same[:MOST],
         left_out=count(left_out) if left_out > 0 else None,
     )
 

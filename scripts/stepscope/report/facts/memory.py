@@ -22,9 +22,6 @@ from stepscope.report.kit.quantity import (
 
 EARLY = 0.25  # of all gradients: while fewer are there, backward is near its beginning
 NUMBER = 4  # bytes of a weight, gradient or moment
-
-
-FORMED = "all but workspace"
 HOLDS_WITHIN = 0.01  # a prediction that is off by less holds
 
 
@@ -137,6 +134,7 @@ def facts(data: Data) -> Memory | None:
     predicted = _peak(where, "peak_predicted")
     formed = plus(*(each.predicted for each in own))
     recorded = plus(*(each.measured for each in own))
+    has_both = 0 < len(own) < len(categories)
     activations = data.dicts("memory_largest", cell=cell, category="activations")
     most = max(activations, key=lambda row: row["bytes"], default=None)
     contexts = sorted({row["context"] for row in _peaks(data, size=where.size)})
@@ -152,7 +150,7 @@ def facts(data: Data) -> Memory | None:
         phase=_phase(data, cell),
         categories=categories,
         all=_whole("all", predicted, asked) if categories else None,
-        formed=_whole(FORMED, formed, recorded) if 0 < len(own) < len(categories) else None,
+        formed=_whole("all but workspace", formed, recorded) if has_both else None,
         gradients=scaled(where.parameters, NUMBER, "B"),
         largest=shown(most) if most else {},
         growth=[_growth(where, each) for each in contexts] if len(contexts) > 1 else [],

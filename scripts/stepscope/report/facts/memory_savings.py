@@ -24,11 +24,6 @@ class Savings:
         """The ladder's."""
         return self.data.place
 
-    @property
-    def has_graphs(self) -> bool:
-        """Whether CUDA graphs are among them."""
-        return self.data.rung("graphs") is not None
-
     @cached_property
     def rows(self) -> list[Row]:
         """All of them, and what less each reserves, the plain rung first; none of that alone."""

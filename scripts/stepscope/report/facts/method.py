@@ -91,7 +91,7 @@ def facts(data: Data) -> Method | None:
     failed = [row for row in cells if row["status"] in ("oom", "unsupported")]
     records = [f"results/{row['cell']}/record.json" for row in refused]
     cards = data.cards(row["cell"] for row in ran if row["study"] != "parallel")
-    clocks = _read(ran, "sm_clock_median_mhz", "MHz")
+    clocks = read(ran, "sm_clock_median_mhz", "MHz")
     timed = data.series(quantity="time", study=["timing", "ladder"])
     known = [row for row in ran if row["profiler_version"]]  # else none came to run
     told = [f"{row['profiler']} {row['profiler_version']}" for row in known]
@@ -102,23 +102,23 @@ def facts(data: Data) -> Method | None:
         cells=_count(ran),
         days=sorted({row["started"][:10] for row in ran if row["started"]}),
         time=_minutes(ran),
-        commits=_names(map(_commit, ran)),
+        commits=names(map(_commit, ran)),
         versions=versions(ran),
         studies=list(map(_study, grouped(ran, "study").values())),
         ceilings=_ceilings(data),
         alike=beside_others(data)[:MOST],
-        clock=_highest(clocks),
+        clock=highest(clocks),
         clock_low=min(clocks, key=value_of, default=None),
-        power=_highest(_read(ran, "power_max_w", "W")),
-        power_limit=_highest(_read(ran, "power_limit_w", "W")),
-        temperature=_highest(_read(ran, "temperature_max_c", "°C")),
+        power=highest(read(ran, "power_max_w", "W")),
+        power_limit=highest(read(ran, "power_limit_w", "W")),
+        temperature=highest(read(ran, "temperature_max_c", "°C")),
         throttled=_count([row for row in ran if row["throttle"]]),
-        throttle=_names(word for row in ran for word in row["throttle"].split("; ")),
+        throttle=names(word for row in ran for word in row["throttle"].split("; ")),
         shared=_count([row for row in ran if row["other_processes"] > 0]),
         at_once=at_once(ran),
         cards=count(len(cards)) if len(cards) > 1 else None,
         has_doubt=any(math.isnan(row["low"]) for row in timed),
-        profilers=_names(told),
+        profilers=names(told),
         profiles=[_profile(each) for each in profiles if not each.options],
         warnings=[{"warning": Name(rows[0]["text"]), "cells": _count(rows)} for rows in warnings],
         missing=[
@@ -136,11 +136,13 @@ def facts(data: Data) -> Method | None:
     )
 
 
-def _read(cells: list[Row], column: str, unit: str) -> list[Quantity]:
+def read(cells: list[Row], column: str, unit: str) -> list[Quantity]:
+    """A column of cells, of those that have it."""
     return list(filter(None, (number(row, column, unit) for row in cells)))
 
 
-def _highest(read: list[Quantity]) -> Maybe:
+def highest(read: list[Quantity]) -> Maybe:
+    """None of none."""
     return max(read, key=value_of, default=None)
 
 
@@ -174,7 +176,7 @@ def versions(cells: list[Row]) -> list[Name]:
     """Of PyTorch and what is below it, all that cells name."""
     found = []
     for column, label in VERSIONS.items():
-        named = _names(row[column] for row in cells)
+        named = names(row[column] for row in cells)
         if named:
             found.append(Name(f"{label} {', '.join(named)}"))
     return found
@@ -210,7 +212,7 @@ def _minutes(rows: list[Row]) -> Maybe:
     return Quantity(sum(known) / 60, "min") if known else None
 
 
-def _names(words: Iterable[str]) -> list[Name]:
+def names(words: Iterable[str]) -> list[Name]:
     """Each once."""
     return [Name(word) for word in dict.fromkeys(words) if word]
 

@@ -69,7 +69,7 @@ class PageOne(Chapter):
     @cached_property
     def limit(self) -> str:
         """`launches`; else `arithmetic` or `other` (neither), by its share of the step."""
-        if self.plain and self.plain.limits == "launches":
+        if self.plain and self.plain.limited == "launches":
             return "launches"
         if self.arithmetic_share is None:
             return ""
@@ -161,11 +161,6 @@ class PageOne(Chapter):
         kinds = [rung.kind for rung in self.ladder.gains] if self.ladder else []
         is_limited = any(each.last.limits == "launches" for each in self.applies)
         return is_limited and "graphs" not in kinds
-
-    @cached_property
-    def alone_gain(self) -> Maybe:
-        """The top rung's gain by the GPU's work alone, where the clock's is loose."""
-        return self.ladder.alone_over_plain if self.ladder and self.doubts.loosest else None
 
     @cached_property
     def versions(self) -> list[Name]:

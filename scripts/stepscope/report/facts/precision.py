@@ -114,18 +114,14 @@ class Precision(Chapter):
     @cached_property
     def forced(self) -> list[Forced]:
         """Operations in 16 bits."""
-        shown = [each for each in self._forced if each.way in (WHOLE, AUTOCAST)]
+        shown = [each for each in forced(self.data) if each.way in (WHOLE, AUTOCAST)]
         return [each for each in shown if each.format in SIXTEEN]
-
-    @cached_property
-    def _forced(self) -> list[Forced]:
-        return forced(self.data)
 
     def find(self, operation: str, way: str, precision: str) -> Forced | None:
         """An operation computed in a way in a format."""
         wanted = (operation, way, precision)
         return first_of(
-            each for each in self._forced if (each.operation, each.way, each.format) == wanted
+            each for each in self.forced if (each.operation, each.way, each.format) == wanted
         )
 
     @cached_property
@@ -160,7 +156,7 @@ class Precision(Chapter):
     @property
     def has_any(self) -> bool:
         """Whether anything was measured."""
-        return any((self.speeds, self.sums, self._forced, self.types))
+        return any((self.speeds, self.sums, self.forced, self.types))
 
 
 def facts(data: Data) -> Precision | None:

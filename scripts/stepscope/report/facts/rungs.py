@@ -5,10 +5,10 @@ from functools import cached_property
 
 from stepscope.formulas.traffic import OPTIMIZER_BYTES
 from stepscope.model.formats import PRECISIONS
-from stepscope.report.facts.machine import Place, arithmetic
+from stepscope.report.facts.machine import Place, arithmetic, limited
 from stepscope.report.facts.variants import Change
 from stepscope.report.kit.data import Row, of_ratio, of_series
-from stepscope.report.kit.named import frozen, made_of
+from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -149,6 +149,8 @@ class Rung(Change):
         """What limits the step: `gpu`, `launches`, or not known."""
         return self.data.row(self.variant, "time", "step", "step").get("limits", "")
 
+    limited = made_of(limited, "limits", "step", "gpu")  # the same, as pages say it
+
     @cached_property
     def won(self) -> Maybe:
         """Seconds of the rung before that it takes away: by the ratio of both in turns, else their
@@ -205,12 +207,15 @@ class Rung(Change):
         return positive(saved.get(self.takes_away))
 
     @property
-    def is_held_alone(self) -> bool:
-        """Whether launches hide what it wins, so that the prediction is one of the step without the
-        host."""
+    def is_hidden(self) -> bool:
+        """Whether launches hide what it wins by the clock."""
         before = self.before
-        is_hidden = before is not None and before.limits == "launches" and before.gpu is not None
-        return is_hidden and self.takes_away in ("arithmetic", "scores")
+        return before is not None and before.limits == "launches" and before.gpu is not None
+
+    @property
+    def is_held_alone(self) -> bool:
+        """Whether the prediction is therefore one of the step without the host."""
+        return self.is_hidden and self.takes_away in ("arithmetic", "scores")
 
     @property
     def predicted_alone(self) -> Maybe:
@@ -231,6 +236,20 @@ class Rung(Change):
     def has_verdict(self) -> bool:
         """Whether the gain has an interval; without one nothing is judged."""
         return self.gain is not None and self.gain.has_interval
+
+    @property
+    def said(self) -> str:
+        """The verdict, without the host where launches limit the rung before; of an unclear one
+        `leans faster` or `leans slower` where its whole interval lies on that side of 1."""
+        is_alone = self.is_hidden and self.gpu_gain
+        gain, verdict = self.gain, self.verdict
+        if is_alone:
+            gain, verdict = self.gpu_gain, self.gpu_verdict
+        if verdict != "unclear" or gain is None or gain.ends is None:
+            return verdict
+        low, high = gain.ends
+        leaning = {"leans faster": low > 1, "leans slower": high < 1}
+        return first_of(word for word, is_so in leaning.items() if is_so) or verdict
 
     @cached_property
     def optimizer(self) -> Maybe:

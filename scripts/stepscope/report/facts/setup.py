@@ -8,7 +8,7 @@ from stepscope.report.facts.machine import STATE_BYTES, Chapter, Place, largest,
 from stepscope.report.facts.profile import subject
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import frozen, made_of
-from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, scaled
+from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, positive, scaled
 
 AXES = ("size", "context", "batch", "precision")
 FLOP_A_PARAMETER = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020)
@@ -48,7 +48,6 @@ def facts(data: Data) -> Setup | None:
     first = {row["size"]: row for row in reversed(rows)}
     by_size = sorted(first.values(), key=lambda row: row["parameters"])
     models = [shown(row, parameters="parameters") for row in by_size]
-    ours = [row for row in models if not row["reference"]]
     timed = data.series(study="timing", quantity="time")
     combined = {tuple(row[name] for name in AXES) for row in timed}
     values = [set(each) for each in zip(*combined, strict=True)]
@@ -57,7 +56,7 @@ def facts(data: Data) -> Setup | None:
     return Setup(
         data=data,
         place=where,
-        sizes=[row | {"state": scaled(row["parameters"], STATE_BYTES, "B")} for row in ours],
+        sizes=_sizes([row for row in models if not row["reference"]]),
         own=[row for row in models if row["reference"]],
         tokens=count(tokens),
         six=scaled(where.parameters, FLOP_A_PARAMETER * tokens, "FLOP"),
@@ -67,6 +66,17 @@ def facts(data: Data) -> Setup | None:
         is_partial=len(combined) < math.prod(map(len, values)),
         has_tokens={row["item"] for row in rows} <= {"", "tokens"},
     )
+
+
+def _sizes(rows: list[Row]) -> list[Row]:
+    """With the bytes of their state; with heads of keys and values where a size has fewer."""
+    is_grouped = any(positive(row["key_value_heads"]) for row in rows)
+    sizes = []
+    for row in rows:
+        state = scaled(row["parameters"], STATE_BYTES, "B")
+        heads = positive(row["key_value_heads"]) or row["num_heads"]  # 0: as many as heads
+        sizes.append(row | {"state": state, "key_value_heads": heads if is_grouped else None})
+    return sizes
 
 
 def _values(rows: list[Row], column: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 
-from stepscope.report.facts.machine import Chapter
+from stepscope.report.facts.machine import Chapter, limited
 from stepscope.report.kit.data import Data, Row, grouped, number, of_ratio, of_series, shown
 from stepscope.report.kit.named import Name, first_of, frozen
 from stepscope.report.kit.quantity import (
@@ -99,10 +99,10 @@ class OwnStep:
         return Name(row["reason"].removeprefix(f"{NOT_MEASURED}: ") or row["status"])
 
     @property
-    def is_starved(self) -> bool:
-        """Whether launches limit it."""
+    def limited(self) -> str:
+        """What limits it."""
         rows = self.data.series(study="timing", quantity="time", phase=WHOLE, **self.where)
-        return bool(rows) and rows[0]["limits"] == "launches"
+        return limited(rows[0]["limits"], self.step, self.gpu) if rows else ""
 
     @cached_property
     def memory(self) -> list[Row]:

@@ -8,7 +8,7 @@ from stepscope.report.facts.ladders import ladder_at
 from stepscope.report.facts.machine import SCORE_BYTES, SCORE_FORWARD, Chapter, Place, largest
 from stepscope.report.facts.timed import Timed, timed, timed_at
 from stepscope.report.kit.data import Data
-from stepscope.report.kit.named import Name, frozen, made_of
+from stepscope.report.kit.named import Name, first_of, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, gap, over, plus, scaled
 
 DIFFERENT = 0.05  # two clocks of one step, of which a reader should be told
@@ -87,11 +87,8 @@ class Time(Chapter):
 
 def facts(data: Data) -> Time | None:
     """Of the place of page one, timed plainly; else of the largest plain step that was."""
-    subject = profile.subject(data)
-    found = timed_at(subject) if subject else None
-    if found is None:
-        where = largest(each.place for each in timed(data))
-        found = timed_at(where) if where else None
+    places = [profile.subject(data), largest(each.place for each in timed(data))]
+    found = first_of(filter(None, map(timed_at, filter(None, places))))
     if found is None:
         return None
     where = found.place

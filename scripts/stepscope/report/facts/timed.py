@@ -2,7 +2,7 @@
 
 from functools import cached_property
 
-from stepscope.report.facts.machine import Place, place
+from stepscope.report.facts.machine import Place, limited, place
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, Quantity, count, over, plus, scaled
@@ -22,11 +22,13 @@ def _series(quantity: str, phase: str = "step", mode: str = "step") -> cached_pr
 
 @frozen
 class Timed:
-    """A plain step at a place. limits: what limits it, as pages say it."""
+    """A plain step at a place. limits: what limits it by the mean of its processes; limited: as
+    pages say it."""
 
     place: Place
     limits: str
 
+    limited = made_of(limited, "limits", "step", "gpu")
     step = _series("time")
     forward = _series("time", "forward")
     backward = _series("time", "backward")

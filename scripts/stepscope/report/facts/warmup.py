@@ -100,14 +100,16 @@ def _means(where: Place | None, rows: list[Row]) -> Row:
     """A cell; empty without a place.
 
     first, steady: its steps' times. after_N: the mean of ten steps after N are left out. off: how
-    far the mean without any warm-up is off the steady step. enough: after how many it is close.
+    far the mean without any warm-up is off the steady step. enough: from how many on each mean is
+    close; None if one alone is, which of few steps are those of the steady step themselves.
     """
     if where is None:
         return {}
     means = {int(row["skipped"]): number(row, "mean", "s") for row in rows}
     steady = number(rows[0], "steady", "s")
     off = {skipped: gap(means[skipped], steady) for skipped in sorted(means)}
-    close = [skipped for skipped, each in off.items() if each and abs(each.value) < SETTLED]
+    far = [skipped for skipped, each in off.items() if not each or abs(each.value) >= SETTLED]
+    close = [skipped for skipped in off if skipped > max(far, default=-1)]
     from_start = [row for row in rows if row["skipped"] == 0]
     told = {f"after_{skipped}": means.get(skipped) for skipped in SKIPPED}
     for row in rows:
@@ -117,7 +119,7 @@ def _means(where: Place | None, rows: list[Row]) -> Row:
         "first": number((from_start or rows)[0], "first", "s"),
         "steady": steady,
         "off": off.get(0),
-        "enough": count(close[0], rows[0]["cell"]) if close else None,
+        "enough": count(close[0], rows[0]["cell"]) if close[1:] else None,
     }
 
 

@@ -183,11 +183,3 @@ def linked(text: str, anchors: dict[str, str]) -> str:
 def deeper(text: str) -> str:
     """Each heading a level further down: of a chapter within a page."""
     return re.sub(r"^(#+ )", r"#\1", text, flags=re.MULTILINE)
-
-
-def words(text: str) -> int:
-    """Words of its prose: without headings, tables, figures, captions, code blocks and addresses of
-    links."""
-    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    prose = [block for block in text.split("\n\n") if not re.match(r"[#|!*](?!\*)", block.strip())]
-    return len(re.sub(r"\]\([^)]*\)|[*\[`]|^- ", "", "\n".join(prose), flags=re.MULTILINE).split())
