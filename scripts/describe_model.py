@@ -92,7 +92,7 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     """The description in words, a line each."""
     blocks, operations, count = found["blocks"], found["flops"], found["parameters"]
     trainable, attention = found["trainable_parameters"], found.get("attention")
-    gradients, state = 4 * trainable, 8 * trainable  # AdamW keeps two moments
+    gradients = found["trained_bytes"]  # of which AdamW's two moments are twice as many
     said: list[str] = []
 
     def say(name: str, text: str) -> None:
@@ -114,11 +114,12 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     say("dropout", ", ".join(f"{each:g}" for each in found["dropout"]) or "none")
     counted, by_formula = _giga(operations["counter"]), _giga(operations["formula"])
     say("operations", f"{counted} counted by torch, {by_formula} by formula")
-    if operations["disagree"]:
-        say("", f"they disagree: {operations['why']}")
+    if "from" in operations:
+        say("", "the counter may not see attention: rates are of the formula")
     say(
         "memory",
-        f"{_mebi(4 * count)} parameters, {_mebi(gradients)} gradients, {_mebi(state)} optimizer,"
+        f"{_mebi(found['parameters_bytes'])} parameters, {_mebi(gradients)} gradients,"
+        f" {_mebi(2 * gradients)} optimizer,"
         f" {_mebi(found['buffers_bytes'])} buffers; activations are measured",
     )
     for line in found["unknown"]:

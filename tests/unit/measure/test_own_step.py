@@ -6,7 +6,9 @@ import io
 import itertools
 import json
 import math
+import re
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from stepscope import Step, phase, record
 from stepscope.measure import ladder, memory_steps, own_step, timing
 from stepscope.measure.own_step import Laps, StepWorkload
 from stepscope.measure.telemetry import Telemetry
+from stepscope.model.own import stepping
 from stepscope.model.own.counting import Counter
 from stepscope.model.own.loading import imported
 from stepscope.model.own.reference import ModelError, parse
@@ -467,3 +470,13 @@ def test_a_loop_that_ends_early_says_so(tmp_path, capsys):
         recorded.step()
     assert "the loop ended before all was recorded" in capsys.readouterr().out
     assert {path.name for path in tmp_path.iterdir()} == {"steps.json"}
+
+
+def test_the_example_of_the_page_runs_as_it_stands(tmp_path):
+    page = (Path(own_step.__file__).parents[3] / "docs/own-step.md").read_text()
+    example = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
+    (tmp_path / "train.py").write_text(example)
+    given = {"context": 8, "batch": 2, "device": "cpu", "seed": 0}
+    for keys in ({}, {"fused": True}):
+        step = stepping.build(f"{tmp_path}/train.py:build", keys, given)
+        assert math.isclose(float(step.run()), math.log(10_000), rel_tol=0.2)  # a uniform guess

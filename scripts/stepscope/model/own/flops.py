@@ -14,20 +14,20 @@ from torch import nn
 from stepscope.model.own import structure
 from stepscope.model.own.probing import Probe
 
-MOST_APART = 0.05  # of the larger one, until the two are said to disagree
-UNSEEN = "the counter is lower: attention may run in a kernel that it cannot see"
+MOST_APART = 0.05  # of the formula, by which the counter may be lower and have seen attention
 _HEADS = ("num_heads", "n_head", "n_heads", "num_attention_heads", "nhead", "heads")
 _WIDTH = ("embed_dim", "n_embd", "hidden_size", "d_model", "dim", "embedding_dim")
 _D_HEAD = ("head_dim", "d_head", "head_size", "attention_head_size")
 
 
 def counted(own, found: Probe) -> tuple[dict, list[str]]:
-    """({"counter", "formula", "disagree", "why"} for one forward and backward pass of the whole
-    batch; "forward": of the counter's those of the forward pass; "uncounted": operators without a
-    formula, if there are any.
+    """({"counter", "formula"} for one forward and backward pass of the whole batch; "forward": of
+    the counter's those of the forward pass; "uncounted": operators without a formula, if there are
+    any.
 
-    Also "from": "formula" where the counter did not see attention, so that rates are to be made of
-    the formula. Beside it what could not be found out, a line each.
+    Also "from": "formula" where the counter did not see attention, which may run in a kernel that
+    it does not know, so that rates are to be made of the formula. Beside it what could not be found
+    out, a line each.
     """
     tokens = _tokens(own, found)
     attention = _attention(own, found, tokens)
@@ -37,7 +37,7 @@ def counted(own, found: Probe) -> tuple[dict, list[str]]:
         a_token = sum((4 + 2 * each.requires_grad) * each.numel() for each in weights)
         formula = a_token * tokens + (attention or 0)
     told: dict[str, Any] = {"counter": found.flops, "formula": formula}
-    told |= {"forward": found.forward_flops, "disagree": False, "why": ""}
+    told["forward"] = found.forward_flops
     lines = []
     if found.flops is None:
         lines.append(f"operations as torch counts them: {found.reason}")
@@ -57,11 +57,10 @@ def counted(own, found: Probe) -> tuple[dict, list[str]]:
     if found.flops is None or formula is None:
         return told, lines
     lacks = formula - found.flops
-    if abs(lacks) > MOST_APART * max(found.flops, formula, 1):
-        told |= {"disagree": True, "why": _why(own, found, lacks, attention)}
-        # It lacks no more than what attention is by formula.
-        if told["why"] == UNSEEN and lacks <= (attention or 0) * (1 + MOST_APART):
-            told["from"] = "formula"
+    # It lacks no more than what attention is by formula.
+    is_attention = MOST_APART * formula < lacks <= (attention or 0) * (1 + MOST_APART)
+    if is_attention and not found.calls and not structure.experts(own.module):
+        told["from"] = "formula"
     return told, lines
 
 
@@ -103,29 +102,3 @@ def _width(attention: nn.Module) -> int | None:
 def _first(sources: tuple, names: tuple[str, ...]) -> int | None:
     values = [getattr(source, name, None) for source in sources for name in names]
     return next((value for value in values if isinstance(value, int) and value > 0), None)
-
-
-def _why(own, found: Probe, lacks: int, attention: int | None) -> str:
-    """The best known cause of a disagreement; lacks: what the counter has less than the formula."""
-    if structure.experts(own.module):
-        return "the model has experts: the formula counts all of them, a token runs through some"
-    if lacks > 0 and not found.calls and attention:
-        return UNSEEN
-    if lacks > 0 and not all(each.requires_grad for each in own.module.parameters()):
-        return "the counter is lower: what stands before all trained weights needs no gradient"
-    if lacks > 0:
-        return (
-            "the counter is lower: some weights work on fewer positions than the blocks do, as a"
-            " head on one of them"
-        )
-    if structure.has_convolutions(own.module):
-        return (
-            "the model has convolutions: they use a weight more than once for a token, the formula"
-            " counts it once"
-        )
-    if attention is None:
-        return "the formula is without attention, as no heads were found"
-    return (
-        "the counter is higher: weights may be used more than once for a token, or attention was"
-        " not recognised"
-    )

@@ -235,7 +235,3 @@ def _parts(
 def experts(module: nn.Module) -> bool:
     """Whether the model has experts of which a token takes some."""
     return any(re.search(r"Expert|MoE|Moe", type(part).__name__) for part in module.modules())
-
-
-def has_convolutions(module: nn.Module) -> bool:
-    return any(isinstance(part, nn.modules.conv._ConvNd) for part in module.modules())
