@@ -101,15 +101,15 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
         ("smoke", "cuda", [2, 1, 0, 1, 3, 1, 1, 3, 1]),
         ("smoke", "cpu", [2, 1, 0, 1, 2, 2, 2, 3, 1]),
         # smoke's cells, then entry by entry what these do not hold
-        ("published-000", "cuda", [4 + 6, 1, 0, 1, 6, 2 + 2, 3, 4, 0]),
-        ("published-001", "cuda", [4 + 3 + 3, 1, 0, 1 + 4, 6, 2 + 3 + 1, 3 + 6, 4, 0]),
+        ("published-000", "cuda", [4 + 6, 1, 0, 1, 6, 1 + 2, 3, 4, 0]),
+        ("published-001", "cuda", [4 + 3 + 3, 1, 0, 1 + 4, 6, 1 + 3 + 1, 3 + 6, 4, 0]),
         ("published-002", "cuda", [4 + 5 * 4 * 2 - 4, 1, 0, 1, 6, 2 + 2 + 5, 3, 4, 0]),
         (
             "published-003",
             "cuda",
             [4 + 1 + 5 * 2, 1, 0, 1, 6, 2 + 6 * 4 + 2 + 1, 3 + 3 * 2 * 2, 4, 0],
         ),
-        ("published-004", "cuda", [4 + 1 + 2 + 3, 1, 0, 1 + 5 + 5, 6, 2 + 3 * 2 + 2, 3 + 3, 4, 0]),
+        ("published-004", "cuda", [4 + 1 + 2 + 3, 1, 0, 1 + 5 + 5, 6, 1 + 3 * 2 + 2, 3 + 3, 4, 0]),
         (
             "cs336-2026",
             "cuda",
