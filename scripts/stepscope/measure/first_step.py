@@ -89,7 +89,7 @@ def compared(first: Profile, second: Profile, steady: Profile) -> dict:
     """The record's `first`: seconds of the profiled steps and calls, by part.
 
     Self times of all threads; the last part is what is left of the step's time, Python for the most
-    part.
+    part, and nothing where threads worked side by side for longer than that.
     """
     profiles = {"first": first, "second": second, "steady": steady}
     parts = []
@@ -102,5 +102,6 @@ def compared(first: Profile, second: Profile, steady: Profile) -> dict:
             row[f"calls_{which}"] = sum(calls for _, calls in events)
             rest[f"{which}_seconds"] -= row[f"{which}_seconds"]
         parts.append(row)
-    parts.append({"part": REST} | rest)
+    left = {which: max(0.0, seconds) for which, seconds in rest.items()}
+    parts.append({"part": REST} | left)
     return {"parts": parts}

@@ -41,6 +41,7 @@ KNOWN = ("CUPTI_ACTIVITY_KIND_", RANGES, "META_DATA_EXPORT", "TARGET_INFO_SESSIO
 _PUSH_POP = (59, 70)
 _START_END = (60, 71)
 _DOMAIN = 75  # gives a domain of NVTX its name
+_WITH_BACKTRACE = 67  # class of a CUDA call's second row, which has its backtrace
 _LIBRARIES = ("cuBLAS", "cuDNN")  # domains whose ranges are calls into these libraries
 # A mark of NVTX at the start of a CUDA call; the frames of Python, the innermost first, are numbers
 # of StringIds.
@@ -155,9 +156,13 @@ def _trace(database: _Database) -> Trace:
         raise ValueError("it has none of its tables")
     names = Names()
     strings = _strings(database, names)
-    calls = _calls(database, strings, CALLS)
-    others = {kind: _calls(database, strings, tables) for kind, tables in OTHERS.items()}
-    others["line"] = _lines(database, names, calls)
+    all_calls = _calls(database, strings, CALLS)
+    calls = all_calls[all_calls.pop("class") != _WITH_BACKTRACE].reset_index(drop=True)
+    others = {
+        kind: _calls(database, strings, tables)[list(events.CALLS)]
+        for kind, tables in OTHERS.items()
+    }
+    others["line"] = _lines(database, names, all_calls)
     operations = _operations(database, names, strings, calls)
     ranges, noted = _ranges(database, names)
     others["library"] = pd.concat([others["library"], noted], ignore_index=True)
@@ -241,12 +246,13 @@ def _calls(database: _Database, strings: _Codes, tables: tuple[str, ...]) -> pd.
         "globalTid": 0,
         "nameId": -1,
         "correlationId": -1,
+        "eventClass": -1,
     }
     parts = [database.integers(table, columns) for table in tables]
     found = pd.concat(parts, ignore_index=True)
     return events.frame(
-        events.CALLS,
-        found,
+        (*events.CALLS, "class"),
+        found.rename(columns={"eventClass": "class"}),
         process=found["thread"] // _THREADS,
         end=found[["start", "end"]].max(axis=1),
         name=strings(found["nameId"]),

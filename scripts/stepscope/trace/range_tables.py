@@ -47,7 +47,7 @@ def calls(found: Attribution) -> Iterator[pd.DataFrame]:
         return
     work = trace.operations.assign(gpu_time=found.durations, kernels=found.is_kernel)
     launched = work.groupby(["process", "correlation"])[["gpu_time", "kernels"]].sum()
-    # A call is recorded under a second name with the same id: what it launched is the line's.
+    # What a call launched stands with the kernels, and with the line that it is of.
     nothing = launched.iloc[:0]
     for kind, made in {"call": trace.calls, **trace.others}.items():
         table = made.join(nothing if kind == "call" else launched, on=["process", "correlation"])
