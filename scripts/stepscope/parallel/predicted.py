@@ -1,7 +1,7 @@
 """The step on several devices, predicted from one device's step and from collectives by themselves.
 
-Computing is taken to be as quick beside communication as alone, and copies into buffers to cost
-nothing: what is measured beyond the prediction is just that.
+What computes and sends at once is slower, both by what a product and an all-reduce lost beside each
+other, and copies into buffers take what a copy of as many bytes takes; nobody waits for anybody.
 """
 
 from bisect import bisect_left

@@ -767,8 +767,8 @@ _ALL = (
         axes(counts(skipped=("warm-up", "steps that are left out"))),
         numbers(
             "s",
-            mean="of the ten steps after them",
-            std="of the ten steps after them",
+            mean="of up to ten steps after them",
+            std="of up to ten steps after them",
             first="of a fresh process",
             steady="mean of the last half of the steps",
         ),

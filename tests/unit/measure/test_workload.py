@@ -35,6 +35,14 @@ def test_the_norm_of_gradients_of_any_type_is_that_in_float64(dtype):
     assert steps.check_of(0.0, gradients)["gradient_norm"] == approx(squares**0.5, rel=1e-6)
 
 
+def test_the_norm_of_a_large_gradient_is_not_rounded_away():
+    """A sum in fp32 over so many squares ends some 0.1 % off on a processor."""
+    made = torch.Generator().manual_seed(0)
+    gradient = torch.randn(2**25, generator=made)
+    exact = float(gradient.numpy().astype("float64") @ gradient.numpy().astype("float64")) ** 0.5
+    assert steps.check_of(0.0, [gradient])["gradient_norm"] == approx(exact, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     "options",
     [
