@@ -305,7 +305,8 @@ def test_operations_that_cannot_be_counted_are_unknown_but_a_full_disk_is_a_fail
     error, spec, monkeypatch
 ):
     class Failing(Counter):
-        def __exit__(self, *_):
+        def __exit__(self, *ending):
+            super().__exit__(*ending)
             raise error
 
     monkeypatch.setattr(own_step, "Counter", Failing)
