@@ -134,7 +134,7 @@ def test_a_model_of_ones_own_is_not_told_as_ours(gpu, request_for, folders):
     }
     less = made_up.planted(gpu, models=gpu["models"].assign(**own))
     made = pages(less, request_for(folders["none"]))
-    assert "a model as it was built" in made["page_one"].markdown
+    assert "an existing model as it was built" in made["page_one"].markdown
     assert "SwiGLU" not in made["setup"].markdown and "GPT" in made["setup"].markdown
 
 
