@@ -37,8 +37,9 @@ class Parallel(Chapter):
 
     devices: how many share the step. strategies: those that were measured, as _strategy has them,
     in the cell's order; failed: those that did not run. best: that of the shortest step on several
-    devices, of those that compute the same, empty without one; hiding: sequences a device from
-    which its communication hides, as predicted. others: the best of each other cell, as _other has
+    devices, of those that compute the same, empty without one; level: the others of these whose
+    interval overlaps its own; hiding: sequences a device from which its communication hides, as
+    predicted. others: the best of each other cell, as _other has
     it. predictions: by strategy, times the tokens of one device by number of devices, and as other
     cells of the same step measured them; strong: of the best one on the most devices, where they
     share the batch of one. memory: by strategy, as _held has it; off_formula: how far a part, or
@@ -61,6 +62,7 @@ class Parallel(Chapter):
     strategies: list[Row]
     failed: list[Name]
     best: Row
+    level: list[Row]
     hiding: Maybe
     others: list[Row]
     predictions: list[Row]
@@ -86,19 +88,6 @@ class Parallel(Chapter):
         more than there are devices, and is then not said."""
         times = self.best.get("devices")
         return times if value_of(times) <= value_of(self.devices) else None
-
-    @cached_property
-    def level(self) -> list[Row]:
-        """The others on several devices whose interval overlaps the best one's."""
-        ends = self.best["step"].ends if self.best else None
-        others = [
-            each
-            for each in self.strategies
-            if each["devices"] and each["name"] not in (*self.differing, self.best.get("name"))
-        ]
-        return [
-            each for each in others if ends and each["step"].ends and each["step"].low < ends[1]
-        ]
 
     @cached_property
     def leanest(self) -> Row:
@@ -152,10 +141,24 @@ class Measured:
         return [Name(each) for each in off if off[each] > self.tolerances.get(each, inf)]
 
     @cached_property
-    def best(self) -> Row:
-        """That of the shortest step on several devices, of those that compute the same."""
+    def alike(self) -> list[Row]:
+        """Those on several devices that compute the same."""
         others = (each for each in self.strategies if not is_alone(each["name"]))
-        return least((each for each in others if each["name"] not in self.differing), "step") or {}
+        return [each for each in others if each["name"] not in self.differing]
+
+    @cached_property
+    def best(self) -> Row:
+        """That of the shortest step of these."""
+        return least(self.alike, "step") or {}
+
+    @cached_property
+    def level(self) -> list[Row]:
+        """The others of these whose interval overlaps the best one's."""
+        known = [each for each in self.alike if each["step"].ends]
+        if self.best not in known:
+            return []
+        _, latest = self.best["step"].ends
+        return [each for each in known if each is not self.best and each["step"].low < latest]
 
     @cached_property
     def step_options(self) -> str:
@@ -213,6 +216,7 @@ def facts(data: Data) -> Parallel | None:
             Name(f"{row['variant']} ({row['status']})") for row in clocks if row["status"] != "ok"
         ],
         best=best,
+        level=own.level,
         hiding=number(own.predicted(best.get("name", "")), "hiding_batch", "count"),
         others=[_other(each, own) for each in others],
         predictions=_predictions(own, others),
