@@ -60,8 +60,8 @@ class CudaRecorder:
 
     @staticmethod
     def _counts() -> Mark:
-        counts = torch.cuda.memory_stats_as_nested_dict()["allocation"]["all"]
-        return [counts["allocated"], counts["freed"]]
+        counts = torch.cuda.memory_stats()  # empty before a process first uses CUDA
+        return [counts.get(f"allocation.all.{name}", 0) for name in ("allocated", "freed")]
 
 
 class CpuRecorder:

@@ -125,3 +125,7 @@ def test_starting_again_forgets_what_was_before(one_thread):
     assert 4 * 5555 in sizes
     assert 4 * 3333 not in sizes
     assert marks == []
+
+
+def test_a_process_that_has_not_used_cuda_has_allocated_nothing():
+    assert memory_recorders.CudaRecorder._counts() == [0, 0]
