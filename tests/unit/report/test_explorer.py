@@ -5,16 +5,10 @@ import csv
 import gzip
 import json
 import re
-from urllib.parse import parse_qsl
 
 import pytest
 from common import ROOT, picked
 from stepscope.report import explorer
-from stepscope.results.schema import QUANTITIES, TABLES
-
-OWN = {"show", "of", "table", "rows", "columns", "facet", "stat", "sort", "card"}
-OF_A_CELL = {"cell", "size", "context", "batch", "precision", "study", "machine", "mode", "options"}
-DOCUMENTED = re.findall(r"`(#[^`]+)`", (ROOT / "docs/report.md").read_text())
 
 
 @pytest.fixture
@@ -67,15 +61,3 @@ def test_tables_that_are_too_large_are_named_and_left_out(page_of, monkeypatch):
 def test_text_of_a_record_cannot_end_the_script(folders, page_of):
     page = page_of({"</script><b>": folders["both"], "two": folders["gpu"]}, "</script><b>")
     assert "<b>" not in page.split("<script")[1] and page.count("</script><b>") == 0
-
-
-@pytest.mark.parametrize("state", [dict(parse_qsl(each[1:])) for each in DOCUMENTED])
-def test_addresses_name_what_the_schema_has(state):
-    table, _, column = state.get("of", "").partition(".")
-    known = TABLES[state.get("table", table)].by_name
-    assert column in (QUANTITIES if table == "series" else known) or not column
-    chosen_by = {state[key] for key in ("rows", "columns", "facet") if key in state} | (
-        state.keys() - OWN
-    )
-    assert chosen_by <= OF_A_CELL | known.keys()
-    assert state.get("sort", "").partition(":")[0] in {"", *known}

@@ -1,7 +1,6 @@
 """Reports of all, few and no tables: nothing is printed as missing, nothing is said twice, links
 live."""
 
-import json
 import math
 import re
 
@@ -79,17 +78,6 @@ def test_several_machines_have_a_page_each(folders, request_for):
     assert {path.name for path in request.out.iterdir()} == others | {"index.html", "cpu-b.html"}
     assert 'href="cpu-b.html"' in (request.out / "index.html").read_text()
     assert 'href="index.html"' in (request.out / "cpu-b.html").read_text()
-
-
-def test_facts_name_their_cells(folders, request_for):
-    request = request_for(folders["gpu"])
-    book.write(request)
-    found = json.loads((request.out / "facts.json").read_text())["machines"][made_up.GPU]
-    assert found["page_one"]["step"]["value"] == 0.5
-    assert found["page_one"]["step"]["cells"] == ["gpu-a/ladder/big/ctx1024"]
-    assert found["method"]["commands"]["gpu-a/timing/big/ctx1024/bf16"].startswith(
-        "python scripts/"
-    )
 
 
 def test_cells_that_cannot_be_used_are_named_with_what_measures_them_again(folders, request_for):
