@@ -4,10 +4,10 @@ bytes, its colours."""
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import made
 import pytest
+from common import SCRIPTS
 from stepscope.figures import NAMES, OF_ALL, OF_MACHINE, colours, draw_all, theme
 from stepscope.results.tables import Tables
 
@@ -44,11 +44,6 @@ NEEDS = {  # tables without which a figure is not drawn; without others it is
 
 def test_each_is_known_here():
     assert set(NEEDS) == set(NAMES)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return made.folder(tmp_path_factory.mktemp("tables"))
 
 
 def tables_of(folder, name):
@@ -96,9 +91,8 @@ def test_machines_have_figures_of_their_own_and_those_without_rows_are_removed(t
     assert not (out / "timeline.svg").exists() and (out / "machines.svg").exists()
 
 
-def test_the_program_says_what_it_drew_and_refuses_other_names(tmp_path):
-    program = Path(theme.__file__).parents[2] / "draw_figures.py"
-    folder = made.folder(tmp_path / "tables")
+def test_the_program_says_what_it_drew_and_refuses_other_names(folder, tmp_path):
+    program = SCRIPTS / "draw_figures.py"
     command = [sys.executable, program, "--tables", folder, "--out", tmp_path / "out", "--only"]
     done = subprocess.run([*command, "sums"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, f"1 figures in {tmp_path / 'out'}: sums\n")

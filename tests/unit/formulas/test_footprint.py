@@ -17,7 +17,6 @@ from common import SNAPSHOTS, picked
 from stepscope.formulas import footprint
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import moments, peak
-from stepscope.kernels import masks
 from stepscope.model.attention import naive
 from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
@@ -144,33 +143,6 @@ def test_the_memory_efficient_kernel_rounds_its_row_statistics_up():
         for setup in [Setup(shape, 2, 33, precision, attention="sdpa")]
     }
     assert rows == {"fp32": [2 * 4 * 64], "bf16": [2 * 4 * 33]}
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_what_is_held_throughout(precision):
-    setup = Setup(*SHAPES[0], precision)
-    workload = Workload(setup)
-    workload.forward()
-    workload.backward()
-    workload.optimizer.step()
-    parameters = list(workload.model.parameters())
-    held = {each.data_ptr(): each.nbytes for each in [*workload.model.buffers(), *workload.batch]}
-    mask = naive.kept_causal_mask(
-        setup.context,
-        setup.context,
-        torch.device("cpu"),
-        getattr(torch, setup.types["low"]),
-        masks.mask_of(setup.context, setup.context, True),
-    )
-    assert naive.kept_causal_mask.cache_info().hits > setup.shape.num_layers - 1
-    assert one(setup, "parameters").bytes == sum(each.nbytes for each in parameters)
-    assert one(setup, "gradients").bytes == sum(each.grad.nbytes for each in parameters)
-    assert one(setup, "optimizer state").bytes == 2 * sum(each.nbytes for each in parameters)
-    assert footprint.total(footprint.group(setup, "buffers")) == sum(held.values()) + mask.nbytes
-    block = workload.model.blocks[0]
-    assert footprint.total(footprint.group(setup, "gradients of a block")) == sum(
-        each.grad.nbytes for each in block.parameters()
-    )
 
 
 @pytest.fixture

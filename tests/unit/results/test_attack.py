@@ -72,9 +72,7 @@ def test_hostile_steps_are_refused_in_one_line_or_measured(part, attack, tmp_pat
     "spoil, said",
     [
         (lambda cell: cell.write_rows(cell.samples[:1]), "the spec asks for"),
-        (lambda cell: scaled(cell, 1e-12), "seconds is"),
-        (lambda cell: scaled(cell, 1e-5), "which no device reaches"),
-        (lambda cell: with_text(cell, "x" * 10_000), "record.json is of another spec"),
+        (lambda cell: scaled(cell), "which no device reaches"),
         (lambda cell: of_study(cell, "x" * 10_000), "record.json is of another study: 'xxx"),
         (lambda cell: of_study(cell, "\0"), r"record.json is of another study: '\x00', not timing"),
     ],
@@ -87,18 +85,13 @@ def test_what_cannot_be_is_told(spoil, said, attack, tmp_path, monkeypatch):
     assert verdict == "refused" and said in told
 
 
-def scaled(cell, factor):
+def scaled(cell):
+    """Times a hundred thousandth of what they were."""
     header, *rows = cell.samples
     place = header.index("seconds")
     for row in rows:
-        row[place] = repr(factor * float(row[place]))
+        row[place] = repr(1e-5 * float(row[place]))
     cell.write_rows([header, *rows])
-
-
-def with_text(cell, text):
-    record = cell.record
-    record["spec"]["precision"] = text
-    cell.write_record(json.dumps(record))
 
 
 def of_study(cell, text):
