@@ -142,14 +142,12 @@ def test_series_are_those_of_okabe_and_ito():
 def test_what_a_file_builds_in_another_type_is_called_that_wherever_it_is_drawn(dtype, tmp_path):
     """`large`, in the place of each figure of one place, has neither a bound of the precisions nor
     their colours; `small` is as it was."""
-    models = [each | {"dtype": "float32"} for each in made.everything()["models"]]
-    for each in models:
-        if each["size"] == "large":
-            each["dtype"] = dtype
-    drawn = {
-        name: made.draw(draw, made.tables(tmp_path, models=models))
-        for name, draw in OF_MACHINE.items()
-    }
+    models = [
+        each | {"dtype": dtype if each["size"] == "large" else "float32"}
+        for each in made.everything()["models"]
+    ]
+    tables = made.tables(tmp_path, models=models)
+    drawn = {name: made.draw(draw, tables) for name, draw in OF_MACHINE.items()}
     assert drawn.pop("roofline") is None and drawn.pop("precision_speedup") is not None
     words = {name: "\n".join(made.texts(figure)) for name, figure in drawn.items()}
     for name in ("waterfall", "timeline", "one_attention", "memory_over_step"):
