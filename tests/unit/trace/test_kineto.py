@@ -111,43 +111,6 @@ def test_an_operator_without_a_namespace_is_no_module(analyse_json):
     assert "detach" not in set(tables["timeline"]["label"])
 
 
-def with_gpu():
-    """A forward pass with a copy and a kernel, a backward pass with a kernel that another thread
-    launches."""
-    copy, gemm = "Memcpy HtoD (Pageable -> Device)", "void gemm<float, 4>(int)"
-    on_gpu = {"tid": 7, "device": 0, "stream": 7}
-    events = [
-        event("user_annotation", "ProfilerStep#4", 0, 100),
-        event("user_annotation", "forward", 10, 40),
-        event("user_annotation", "FFN", 12, 35),
-        event("cpu_op", "aten::mm", 15, 20, **{"Sequence number": 5}),
-        event("cuda_runtime", "cudaMemcpyAsync", 14, 0.5, correlation=1),
-        event("cuda_runtime", "cudaLaunchKernel", 20, 2, correlation=2),
-        event("user_annotation", "backward", 50, 40),
-        event("cpu_op", "MmBackward0", 55, 10, tid=2, **{"Sequence number": 5}),
-        event("cuda_driver", "cuLaunchKernel", 56, 2, tid=2, correlation=3),
-        event("gpu_memcpy", copy, 15, 2, correlation=1, **on_gpu),
-        event("kernel", gemm, 30, 12.5, correlation=2, **on_gpu),
-        event("kernel", gemm, 60, 7.25, correlation=3, **on_gpu),
-    ]
-    return {"deviceProperties": [{"id": 0, "name": "Made-up GPU"}], "traceEvents": events}
-
-
-def test_a_trace_with_a_gpu(analyse_json):
-    tables = analyse_json(with_gpu())
-    phases = tables["phases"].set_index("phase")
-    gpu = {"step": 21.75e-6, "forward": 14.5e-6, "backward": 7.25e-6}
-    assert phases["gpu_time"].to_dict() == approx(gpu)
-    assert phases["kernels"].to_dict() == {"step": 2, "forward": 1, "backward": 1}
-    assert phases["memory_time"].to_dict() == approx({"step": 2e-6, "forward": 2e-6, "backward": 0})
-    row = tables["modules"].set_index("module").loc["FFN"]
-    assert row[["kernels", "gpu_time", "backward_kernels", "backward_time"]].tolist() == approx(
-        [1, 14.5e-6, 1, 7.25e-6]
-    )
-    assert set(tables["kernels"]["name"]) == {"memcpy host-to-device", "gemm (fp32, 4)"}
-    assert tables["gaps"].set_index("phase").loc["step", "device_name"] == "Made-up GPU"
-
-
 @pytest.mark.parametrize(
     "content",
     [

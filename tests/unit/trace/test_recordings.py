@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 from common import TRACES
+from nsys_exports import by_phase
 from pytest import approx
 from stepscope.trace import analysis, comparison
 
@@ -108,8 +109,11 @@ def test_nsys_and_torch_profiler_find_the_same_kernels_in_the_same_phases():
     """Two recordings of one cell, by tools that share no code above CUPTI."""
     recordings = [TRACES / f"two_layers_bf16{end}" for end in (".sqlite", "_torch.json.gz")]
     ours, theirs = (analysis.analyse(analysis.read(recording)) for recording in recordings)
-    counts = [tables["phases"].set_index("phase")["kernels"].to_dict() for tables in (ours, theirs)]
-    assert counts[0] == counts[1] and counts[0]["backward"] == 200
+    counted = ["count", "kernels", "memory_operations"]
+    counts = [by_phase(tables)[counted].T.to_dict() for tables in (ours, theirs)]
+    assert counts[0] == counts[1] and counts[0]["backward"]["kernels"] == 200
+    (device,) = set(ours["gaps"]["device_name"])
+    assert set(theirs["gaps"]["device_name"]) == {device}
     names = [
         tables["kernels"].groupby(["phase", "name"])["calls"].sum().to_dict()
         for tables in (ours, theirs)
