@@ -163,7 +163,9 @@ def test_what_autograd_saved_is_of_the_middle_block_and_outside(run):
 def saved_of(**changes):
     """A side file as text, with two saved tensors that have these fields."""
     tensors = [saved("", "", 4) | changes] * 2
-    return json.dumps({"schema_version": 1, "marks": [], "tensors": [], "made": [], "saved": tensors})
+    return json.dumps(
+        {"schema_version": 1, "marks": [], "tensors": [], "made": [], "saved": tensors}
+    )
 
 
 @pytest.mark.parametrize(

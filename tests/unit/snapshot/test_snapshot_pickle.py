@@ -185,18 +185,15 @@ def test_a_packed_file_that_is_cut_off_or_a_bomb_is_refused(tmp_path):
 def test_shared_lists_cannot_multiply_the_work(tmp_path):
     """A thousand references to one list of a thousand events are a million events in a file of a
     few kilobytes."""
-    simulator = Simulator()
-    for _ in range(10):
-        simulator.free(simulator.alloc(500))
-    content = simulator.snapshot()
-    trace, segment = content["device_traces"][0], content["segments"][0]
+    content = Simulator([500], [500]).snapshot()
+    (trace,), (segment,) = content["device_traces"], content["segments"]
     for shared in (
-        content | {"device_traces": [trace] * 1000},
-        content | {"segments": [segment] * 1000},
-        content | {"segments": [segment, segment | {"address": 5}]},
+        {"device_traces": [trace] * 1000},
+        {"segments": [segment] * 1000},
+        {"segments": [segment, segment | {"address": 5}]},
     ):
         with pytest.raises(SnapshotError, match="several times"):
-            loader.read(written(shared, tmp_path / "a.pickle"))
+            loader.read(written(content | shared, tmp_path / "a.pickle"))
 
 
 def test_what_is_no_file(tmp_path):

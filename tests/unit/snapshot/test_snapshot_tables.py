@@ -191,15 +191,17 @@ def test_each_device_has_its_own_rows(analyse):
     second.free(second.alloc(77))
     second.oom(1 << 33, 4096)
     second.oom(5, 6)
-    one, two = first.snapshot(), second.snapshot()
-    content = one | {"segments": one["segments"] + two["segments"]}
-    content["device_traces"] = [*one["device_traces"], two["device_traces"][1]]
+    content, other = first.snapshot(), second.snapshot()
+    content["segments"] += other["segments"]
+    content["device_traces"].append(other["device_traces"][1])
     found = analyse(content)
-    rows = found["memory_summary"].set_index("device")
-    assert rows["peak"].to_dict() == {0: max(first.active), 1: 77}
-    assert rows["ooms"].to_dict() == {0: 0, 1: 2}
-    assert rows.loc[1, ["oom_requested", "oom_free"]].tolist() == [1 << 33, 4096]
-    assert rows.loc[1, "oom_frame"] == "model.py:20 forward"
+    rows = found["memory_summary"]
+    assert rows[["device", "peak", "ooms"]].to_numpy().tolist() == [
+        [0, max(first.active), 0],
+        [1, 77, 2],
+    ]
+    out = rows.iloc[1][["oom_requested", "oom_free", "oom_frame"]]
+    assert out.tolist() == [1 << 33, 4096, "model.py:20 forward"]
     for name in ("timeline", "peak", "largest"):
         assert set(found[f"memory_{name}"]["device"]) == {0, 1}
 

@@ -218,8 +218,12 @@ def test_a_log_beside_an_input_is_left_alone(tmp_path):
         database.execute("PRAGMA journal_mode=WAL")
     database.close()
     (tmp_path / "trace.sqlite-wal").write_bytes(b"no log")
+    tmp_path.chmod(0o555)
     before = {each: each.read_bytes() for each in tmp_path.iterdir()}
-    assert phases(analysis.analyse(analysis.read(path)))["forward"] == approx((0.1, 1))
+    try:
+        assert phases(analysis.analyse(analysis.read(path)))["forward"] == approx((0.1, 1))
+    finally:
+        tmp_path.chmod(0o755)
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
