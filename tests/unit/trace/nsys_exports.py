@@ -29,19 +29,18 @@ class Layout:
     dropped: tuple[str, ...] = ()  # columns
 
 
-OLD = ("graphNodeId", "mangledName")
 LAYOUTS = {
     "2025.3": Layout("2025.3.2.0", "mixed"),
-    "2023.4": Layout("2023.4.4.54", "mixed", dropped=OLD),
+    "2023.4": Layout("2023.4.4.54", "mixed", dropped=("graphNodeId",)),
     "2026": Layout("2026.1.0", "table"),
-    "2021.5": Layout("2021.5.1", "filled", missing_end=-1, enums=False, dropped=OLD),
+    "2021.5": Layout("2021.5.1", "filled", missing_end=-1, enums=False, dropped=("graphNodeId",)),
     "inline": Layout("2022.1", "inline", missing_end=0, enums=False),
     "bare": Layout(
         None,
         "inline",
         enums=False,
         devices=False,
-        dropped=(*OLD, "shortName", "domainId", "textId", "eventType", "globalPid"),
+        dropped=("graphNodeId", "domainId", "textId", "eventType", "globalPid"),
     ),
 }
 
@@ -126,9 +125,8 @@ class Export:
 
     def kernel(self, name, *when, node=None, **where):
         """When it starts and ends, by which correlation id; where: pid, device, stream."""
-        names = {"demangledName": self.string(name), "shortName": self.string("Kernel2")}
-        names |= {"mangledName": self.string("_Z" + name), "graphNodeId": node}
-        self._operation("KERNEL", *when, **where, **names)
+        code = self.string(name)
+        self._operation("KERNEL", *when, **where, demangledName=code, graphNodeId=node)
 
     def copy(self, kind, *when, **where):
         self._operation("MEMCPY", *when, **where, copyKind=kind, bytes=4)
