@@ -3,93 +3,41 @@
 import pytest
 from stepscope.model import own
 
-LINEAR = """
-def build(context, bias=False):
-    return nn.Sequential(nn.Linear(3, 5, bias=bias), nn.Linear(5, 7, bias=bias)), make_batch, loss
-
-def make_batch(batch, context, device, generator):
-    return torch.randn(batch, context, 3, device=device, generator=generator)
-
-def loss(outputs, batch):
-    return outputs.sum()
-"""
-
 
 @pytest.fixture
 def flops():
     """What a description says of a reference's operations, for a batch of 2."""
-    return lambda reference, keys=None, context=16: own.describe(reference, keys or {}, context, 2)[
-        "flops"
-    ]
 
+    def described(reference, context=16, **keys):
+        return own.describe(reference, keys, context, 2)["flops"]
 
-def test_a_linear_stack(flops, write):
-    tokens = 2 * 16
-    forward = 2 * tokens * (3 * 5 + 5 * 7)
-    weights, inputs = (
-        forward,
-        2 * tokens * 5 * 7,
-    )  # nothing asks for the gradient of the first one's input
-    assert flops(write(LINEAR))["counter"] == forward + weights + inputs
+    return described
 
 
 def test_a_gpt_counts_its_attention_in_full_and_agrees_with_the_formula(flops, gpt):
     layers, width, context, tokens = 2, 64, 32, 2 * 32
-    keys = {
-        "layers": layers,
-        "width": width,
-        "heads": 4,
-        "dropout": 0.0,
-    }  # by one kernel, as far as torch has one
     matrices = layers * 12 * width**2 + 10_000 * width
     attention = 12 * layers * 2 * context**2 * width
-    others = (
-        layers * 13 * width + 2 * width
-    )  # biases and norms: 6 operations a token in the formula alone
-    assert flops(gpt, keys, context) == {
+    # biases and norms: 6 operations a token in the formula alone
+    others = layers * 13 * width + 2 * width
+    # by one kernel, as far as torch has one
+    assert flops(gpt, context, layers=layers, width=width, heads=4, dropout=0.0) == {
         "counter": 6 * matrices * tokens + attention,
         "forward": 2 * matrices * tokens + attention // 3,
         "formula": 6 * (matrices + others) * tokens + attention,
     }
 
 
-def test_attention_that_is_written_out_is_found_by_its_heads(flops):
-    keys = {
-        "hidden_size": 32,
-        "intermediate_size": 48,
-        "num_hidden_layers": 2,
-        "vocab_size": 50,
-        "head_dim": 8,
-    }
-    keys |= {"num_attention_heads": 4, "num_key_value_heads": 2, "attn_implementation": "eager"}
-    found = flops("hf:llama", keys)
-    matrices = 2 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 48) + 32 * 50
-    attention, norms = 12 * 2 * 2 * 16**2 * 32, 5 * 32
-    assert found["formula"] == 6 * (matrices + norms) * 32 + attention
-    assert found["counter"] == pytest.approx(
-        6 * matrices * 32 + attention, rel=0.01
-    )  # and the angles of RoPE
-    assert "from" not in found
-
-
 def test_tokens_of_images_are_the_positions_in_the_blocks(flops, vit):
     layers, width, patches = 2, 48, 64
-    found = flops(vit, {"layers": layers, "width": width, "heads": 3})
+    found = flops(vit, layers=layers, width=width, heads=3)
     tokens = 2 * patches
     blocks = layers * 12 * width**2
     attention = 12 * layers * 2 * patches**2 * width
     patching, head = 2 * 2 * tokens * 48 * width, 6 * 2 * width * 10  # pixels need no gradient
     assert found["counter"] == 6 * blocks * tokens + attention + patching + head
-    parameters = (
-        blocks
-        + layers * 13 * width
-        + 48 * width
-        + width
-        + patches * width
-        + 2 * width
-        + 10 * width
-        + 10
-    )
+    biases = layers * 13 * width + 3 * width + 10
+    parameters = blocks + 48 * width + patches * width + 10 * width + biases
     assert found["formula"] == 6 * parameters * tokens + attention
     assert "from" not in found
 
@@ -119,7 +67,7 @@ def build(context, experts, repeats): return Net(experts, repeats)
 def test_experts_of_which_a_token_takes_one_and_weights_that_are_used_again_disagree(
     flops, write, experts, repeats
 ):
-    found = flops(write(LAYERS), {"experts": experts, "repeats": repeats})
+    found = flops(write(LAYERS), experts=experts, repeats=repeats)
     assert found["counter"] == 6 * 32 * (repeats * 16 * 16 + 16 * 10)
     assert found["formula"] == 6 * 32 * (experts * (16 * 16 + 16) + 16 * 10 + 10)
     assert "from" not in found
@@ -134,11 +82,9 @@ def test_without_blocks_or_tokens_there_is_no_formula(write):
             return torch.randn(batch, 3, device=device, generator=generator)
         """)
     found = own.describe(reference, {}, 16, 2)
-    assert found["flops"] == {
-        "counter": 2 * 2 * 2 * 3 * 5,
-        "forward": 2 * 2 * 3 * 5,
-        "formula": None,
-    }
+    forward = 2 * 2 * 3 * 5
+    # nothing asks for the gradient of its input
+    assert found["flops"] == {"counter": 2 * forward, "forward": forward, "formula": None}
     assert found["blocks"] is None
     assert any(line.startswith("operations by formula") for line in found["unknown"])
 
@@ -163,8 +109,7 @@ def test_recurrent_layers(flops, write, kind, gates):
     step by step, and nothing asks for the gradient of what either layer remembers at first."""
     weights = gates * (20 * 12 + 20 * 20 + 20 * 20 + 20 * 20) + 20 * 10
     not_asked = 2 * 2 * 2 * gates * 20 * 20 if kind == "GRU" else 0
-    found = flops(write(RECURRENT), {"kind": kind})
-    assert found["counter"] == 6 * weights * 32 - not_asked
+    assert flops(write(RECURRENT), kind=kind)["counter"] == 6 * weights * 32 - not_asked
 
 
 CONVOLUTION = """
@@ -190,7 +135,7 @@ def make_batch(batch, context, device, generator):
 def test_convolutions_in_groups(flops, write, kind, groups):
     """Each of 16 positions of 2 sequences meets 12 x 24 / groups x 5 numbers, three times; those of
     the first layer twice, as nothing asks for the gradient of its input."""
-    found = flops(write(CONVOLUTION), {"kind": kind, "groups": groups})
+    found = flops(write(CONVOLUTION), kind=kind, groups=groups)
     assert found["counter"] == 2 * 32 * (3 * 12 * 24 // groups * 5 + 2 * 3 * 12)
 
 
@@ -216,40 +161,61 @@ def build(context, use_reentrant): return Net(use_reentrant)
 
 @pytest.mark.parametrize("use_reentrant", [False, True])
 def test_what_a_checkpoint_runs_again_is_counted_once(flops, write, use_reentrant):
-    found = flops(write(RECOMPUTED), {"use_reentrant": use_reentrant})
+    found = flops(write(RECOMPUTED), use_reentrant=use_reentrant)
     assert found["counter"] == 6 * 32 * (3 * 16 * 16 + 16 * 10)
     assert "from" not in found
 
 
-def test_grouped_products_of_experts_are_counted_by_the_rows_that_they_have(flops):
-    """Mixtral: 2 of 4 experts a token, each of three matrices; keys and values in groups."""
-    keys = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "vocab_size": 100}
-    keys |= {"num_attention_heads": 4, "num_key_value_heads": 2}
-    found = flops("hf:mixtral", keys | {"num_local_experts": 4, "num_experts_per_tok": 2})
-    layer = 2 * 64 * 64 + 2 * 64 * 32 + 64 * 4 + 2 * 3 * 64 * 96
-    attention = 12 * 2 * 2 * 16**2 * 64
-    by_hand = 6 * (2 * layer + 64 * 100) * 32 + attention
-    assert found["counter"] == pytest.approx(by_hand, rel=0.01)  # and the angles of RoPE
-    assert "uncounted" not in found
+# Attention of two layers in which heads of 16 positions of 2 sequences are so wide together: 12 for
+# each channel.
+ATTENTION = 12 * 2 * 2 * 16**2
+SMALL = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
 
 
-def test_many_small_experts(flops):
-    """Qwen3-MoE: 3 of 8 experts a token; heads that are wider together than the model."""
-    keys = {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100, "head_dim": 32}
-    keys |= {"num_attention_heads": 4, "num_key_value_heads": 2, "moe_intermediate_size": 48}
-    found = flops("hf:qwen3_moe", keys | {"num_experts": 8, "num_experts_per_tok": 3})
-    layer = 2 * 64 * 128 + 2 * 64 * 64 + 64 * 8 + 3 * 3 * 64 * 48
-    attention = 12 * 2 * 2 * 16**2 * 128
-    by_hand = 6 * (2 * layer + 64 * 100) * 32 + attention
+@pytest.mark.parametrize(
+    "name, keys, weights, attention",
+    [
+        # written out, and found by its heads
+        (
+            "llama",
+            {"hidden_size": 32, "intermediate_size": 48, "head_dim": 8}
+            | {"attn_implementation": "eager"},
+            2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 48,
+            32,
+        ),
+        # 2 of 4 experts a token, each of three matrices; keys and values in groups
+        (
+            "mixtral",
+            {"hidden_size": 64, "intermediate_size": 96}
+            | {"num_local_experts": 4, "num_experts_per_tok": 2},
+            2 * 64 * 64 + 2 * 64 * 32 + 64 * 4 + 2 * 3 * 64 * 96,
+            64,
+        ),
+        # 3 of 8 small experts; heads that are wider together than the model
+        (
+            "qwen3_moe",
+            {"hidden_size": 64, "head_dim": 32, "moe_intermediate_size": 48}
+            | {"num_experts": 8, "num_experts_per_tok": 3},
+            2 * 64 * 128 + 2 * 64 * 64 + 64 * 8 + 3 * 3 * 64 * 48,
+            128,
+        ),
+    ],
+)
+def test_architectures_of_transformers(flops, name, keys, weights, attention):
+    """Weights of a layer that a token meets; the vocabulary has 100 entries."""
+    found = flops(f"hf:{name}", vocab_size=100, **SMALL | keys)
+    by_hand = 6 * (2 * weights + keys["hidden_size"] * 100) * 32 + ATTENTION * attention
     assert found["counter"] == pytest.approx(by_hand, rel=0.01)  # and the angles of RoPE
-    assert "uncounted" not in found
+    assert not {"uncounted", "from"} & set(found)
+    norms = 5 * keys["hidden_size"]
+    assert name != "llama" or found["formula"] == by_hand + 6 * norms * 32
 
 
 def test_a_state_space_model(flops):
     """Mamba: a depthwise convolution of 4 taps over 3 more positions than there are, and each
     position's state of 8 numbers a channel read once."""
-    keys = {"hidden_size": 32, "state_size": 8, "num_hidden_layers": 2, "vocab_size": 100}
-    found = flops("hf:mamba", keys | {"conv_kernel": 4, "expand": 2, "time_step_rank": 4})
+    sizes = {"hidden_size": 32, "state_size": 8, "num_hidden_layers": 2, "vocab_size": 100}
+    found = flops("hf:mamba", **sizes, conv_kernel=4, expand=2, time_step_rank=4)
     channels = 64
     projections = 32 * 2 * channels + channels * (4 + 2 * 8) + 4 * channels + channels * 32
     layer = (projections + channels * 8) * 32 + channels * 4 * 2 * (16 + 3)
