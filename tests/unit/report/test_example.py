@@ -166,13 +166,6 @@ def test_a_gain_over_what_had_just_lost_is_counted_from_before_that(data):
     assert found.gains_won.value + sum(others) == approx(found.won.value, rel=0.005)
 
 
-def test_no_optimizer_beats_the_data_sheet(data):
-    for each in ladders.ladders(data):
-        least = 28 * each.place.parameters.value / 4.8e12
-        for rung in each.rungs:
-            assert rung.optimizer is None or rung.optimizer.value >= least
-
-
 def test_page_one_is_read_in_two_minutes(rendered):
     """At most 900 words, those of tables and captions among them."""
     whole = (rendered("h200") / "report/report.md").read_text()
