@@ -186,8 +186,8 @@ def aligned(
     """(positions in one, positions in the other) of a longest common subsequence of two sequences
     of names.
 
-    A table of its lengths is filled, a row at a time (Wagner and Fischer 1974): a row is the running
-    maximum of what its upper neighbours allow.
+    A table of its lengths is filled, a row at a time (Wagner and Fischer 1974): a row is the
+    running maximum of what its upper neighbours allow.
     """
     _, codes = np.unique([*one, *other], return_inverse=True)
     rows, columns = np.split(codes, [len(one)])

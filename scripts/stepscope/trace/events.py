@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -135,7 +136,7 @@ def frame(columns: tuple[str, ...], known: pd.DataFrame | None = None, **values)
 
 def moved(trace: Trace, offset: int) -> Trace:
     """A trace with all its times later by an offset."""
-    later = {
+    later: dict[str, Any] = {
         name: table.assign(start=table["start"] + offset, end=table["end"] + offset)
         for name, table in trace.tables.items()
     }
@@ -159,7 +160,9 @@ def together(traces: list[Trace]) -> Trace:
         own["messages"] = trace.messages.assign(operation=trace.messages["operation"] + rows)
         parts.append(own)
         rows += len(trace.operations)
-    every = {name: pd.concat([own[name] for own in parts], ignore_index=True) for name in parts[0]}
+    every: dict[str, Any] = {
+        name: pd.concat([own[name] for own in parts], ignore_index=True) for name in parts[0]
+    }
     messages = every.pop("messages")
     process = _renumber(list(every.values()), "process")
     _renumber([every["ranges"], every["calls"]], "thread")

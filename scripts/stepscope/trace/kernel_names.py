@@ -198,7 +198,9 @@ def _attention(match: re.Match, function: Function) -> KernelName:
     data_type = TYPES[found[0]] if found else ""
     unit = "" if data_type == "fp32" or "sm50" in match[0] else "tensor core"
     if function.arguments:
-        return KernelName(f"{words_of(match[1])} {data_type} {digits(match.string)}", data_type, unit)
+        return KernelName(
+            f"{words_of(match[1])} {data_type} {digits(match.string)}", data_type, unit
+        )
     text = re.sub("_generated_fort_native|_kernel0_0$", "", match[0])
     return KernelName(text.replace("_", " "), data_type, unit)
 
@@ -283,7 +285,10 @@ _READERS: tuple[tuple[re.Pattern, _Reader], ...] = tuple(
         (r"cutlass_(?P<arch>\d+)_(?P<text>\w*?gemm\w*?)(?=$|[^\w]|EEv)", product_names.cutlass),
         (r"(maxwell|volta|turing|ampere|hopper|blackwell)_\w*gemm\w*", product_names.by_generation),
         (r"flash_(fwd|bwd)_\w+(?=<)", _flash),
-        (r"(FlashAttn\w+)(?=<)|fmha_cutlass[FB]_\w+|cudnn_generated_fort_native_sdpa_\w+", _attention),
+        (
+            r"(FlashAttn\w+)(?=<)|fmha_cutlass[FB]_\w+|cudnn_generated_fort_native_sdpa_\w+",
+            _attention,
+        ),
         (r"(?<!\w)(?=\w*[sS]oft_?[mM]ax)\w++(?=<)", _softmax),
         (r"^_Z", _mangled),
         (r"multi_tensor_apply_kernel(?=<)", _multi_tensor),

@@ -70,7 +70,8 @@ def by_name(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
     table = table[~table["inside_itself"]]
     of_name = table.groupby("name", sort=False)
     calls = of_name.size()
-    parent = table.groupby(["name", "parent"]).size().groupby(level="name").idxmax().str[1]
+    pairs = table.groupby(["name", "parent"]).size()
+    parent = pairs.groupby(level="name").idxmax().str[1].astype(int)
     times = of_name[["host_time", "gpu_time", "matmul_time"]].sum()
     times = found.a_step(times.assign(host_exclusive=exclusive))
     each = of_name["gpu_time"].agg(gpu_min="min", gpu_max="max", gpu_std="std") / SECOND
