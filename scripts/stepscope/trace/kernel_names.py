@@ -41,7 +41,7 @@ def describe(full: str) -> KernelName:
     if not name:
         return KernelName("unnamed", category=category)
     reader, match = next(
-        (reader, found) for pattern, reader in _READERS if (found := pattern.search(name))
+        (reader, found) for pattern, reader in _READERS if (found := re.search(pattern, name))
     )
     read = reader(match, parts_of(name[match.start() :]))
     data_type = read.data_type if read.data_type in DATA_TYPES else ""
@@ -263,40 +263,37 @@ def _plain(match: re.Match, function: Function) -> KernelName:
 # A reader takes what a pattern found in a name, and the function that begins there.
 _Reader = Callable[[re.Match, Function], KernelName]
 
-_READERS: tuple[tuple[re.Pattern, _Reader], ...] = tuple(
-    (re.compile(pattern), reader)
-    for pattern, reader in (
-        # Names written for people: Triton's, ATen's operators.
-        (r"^(triton_|aten::|cpp_fused|mkldnn|mkl::|autograd::)", _as_is),
-        (r"^\[CUDA (mem\w+(?: [\w-]+)?)\]$", _memory),
-        (r"^Mem(cpy|set) ", _as_is),
-        (r"nccl(?:Dev)?Kernel_(\w+)", _nccl),
-        (
-            r"nvjet_(?:sm(?P<arch>\d+)_)?(?P<letters>[a-z]+)_(?:mma_)?(?P<shape>\d+x\d+)"
-            r"(?:x(?P<k>\d+))?_(?P<depth>\d+(?:x\d+)?)(?P<rest>\w*)",
-            product_names.nvjet,
-        ),
-        (
-            r"sm(?P<arch>\d+)_xmma_(?P<kind>\w{0,30}?gemm\w{0,30}?)_"
-            r"(?P<types>[a-z]{1,8}\d[a-z0-9_]{0,40}?)_(?P<layout>[nt]{2})_[nt]_"
-            r"tilesize(?P<tile>\d+x\d+x\d+)(?P<rest>\w*)",
-            product_names.xmma,
-        ),
-        (r"cutlass_(?P<arch>\d+)_(?P<text>\w*?gemm\w*?)(?=$|[^\w]|EEv)", product_names.cutlass),
-        (r"(maxwell|volta|turing|ampere|hopper|blackwell)_\w*gemm\w*", product_names.by_generation),
-        (r"flash_(fwd|bwd)_\w+(?=<)", _flash),
-        (
-            r"(FlashAttn\w+)(?=<)|fmha_cutlass[FB]_\w+|cudnn_generated_fort_native_sdpa_\w+",
-            _attention,
-        ),
-        (r"(?<!\w)(?=\w*[sS]oft_?[mM]ax)\w++(?=<)", _softmax),
-        (r"^_Z", _mangled),
-        (r"multi_tensor_apply_kernel(?=<)", _multi_tensor),
-        (r"_scatter_gather_elementwise_kernel(?=<)", _scatter_gather),
-        (r"(?<!\w)(?=\w*elementwise_)\w++(?=<)", _elementwise),
-        (r"(?<!\w)reduce_kernel(?=<)", _reduction),
-        (r"splitKreduce_kernel(?=<)", product_names.split_k_reduce),
-        (r"^(?=.*([<(]|::))", _plain),
-        (r"", _as_is),
-    )
+_READERS: tuple[tuple[str, _Reader], ...] = (
+    # Names written for people: Triton's, ATen's operators.
+    (r"^(triton_|aten::|cpp_fused|mkldnn|mkl::|autograd::)", _as_is),
+    (r"^\[CUDA (mem\w+(?: [\w-]+)?)\]$", _memory),
+    (r"^Mem(cpy|set) ", _as_is),
+    (r"nccl(?:Dev)?Kernel_(\w+)", _nccl),
+    (
+        r"nvjet_(?:sm(?P<arch>\d+)_)?(?P<letters>[a-z]+)_(?:mma_)?(?P<shape>\d+x\d+)"
+        r"(?:x(?P<k>\d+))?_(?P<depth>\d+(?:x\d+)?)(?P<rest>\w*)",
+        product_names.nvjet,
+    ),
+    (
+        r"sm(?P<arch>\d+)_xmma_(?P<kind>\w{0,30}?gemm\w{0,30}?)_"
+        r"(?P<types>[a-z]{1,8}\d[a-z0-9_]{0,40}?)_(?P<layout>[nt]{2})_[nt]_"
+        r"tilesize(?P<tile>\d+x\d+x\d+)(?P<rest>\w*)",
+        product_names.xmma,
+    ),
+    (r"cutlass_(?P<arch>\d+)_(?P<text>\w*?gemm\w*?)(?=$|[^\w]|EEv)", product_names.cutlass),
+    (r"(maxwell|volta|turing|ampere|hopper|blackwell)_\w*gemm\w*", product_names.by_generation),
+    (r"flash_(fwd|bwd)_\w+(?=<)", _flash),
+    (
+        r"(FlashAttn\w+)(?=<)|fmha_cutlass[FB]_\w+|cudnn_generated_fort_native_sdpa_\w+",
+        _attention,
+    ),
+    (r"(?<!\w)(?=\w*[sS]oft_?[mM]ax)\w++(?=<)", _softmax),
+    (r"^_Z", _mangled),
+    (r"multi_tensor_apply_kernel(?=<)", _multi_tensor),
+    (r"_scatter_gather_elementwise_kernel(?=<)", _scatter_gather),
+    (r"(?<!\w)(?=\w*elementwise_)\w++(?=<)", _elementwise),
+    (r"(?<!\w)reduce_kernel(?=<)", _reduction),
+    (r"splitKreduce_kernel(?=<)", product_names.split_k_reduce),
+    (r"^(?=.*([<(]|::))", _plain),
+    (r"", _as_is),
 )
