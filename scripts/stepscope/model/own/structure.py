@@ -86,16 +86,6 @@ def dropout(module: nn.Module) -> list[float]:
     return sorted(found)
 
 
-def multiplied(module: nn.Module) -> list[Tensor]:
-    """The parameters that are multiplied by: all but those that are only looked up, which are of
-    embeddings that no other module shares."""
-    found: dict[Tensor, None] = {}
-    for part in module.modules():
-        if not _is_table(part):
-            found |= dict.fromkeys(part.parameters(recurse=False))
-    return list(found)
-
-
 def _is_table(part: nn.Module) -> bool:
     return isinstance(part, (nn.Embedding, nn.EmbeddingBag)) or type(part).__name__ == "Embedding"
 
@@ -230,8 +220,3 @@ def _parts(
             yield from _parts(part, inner, blocks, "in blocks" if place == "directly" else place)
         if rule.inside:
             yield from _parts(part, inner, blocks, "in attention")
-
-
-def experts(module: nn.Module) -> bool:
-    """Whether the model has experts of which a token takes some."""
-    return any(re.search(r"Expert|MoE|Moe", type(part).__name__) for part in module.modules())
