@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
-from stepscope.figures.where import waterfall_of
+from stepscope.figures.where import plain_waterfall
 from stepscope.results.tables import Tables
 
 WORK = ["flop", "bytes", "time"]
@@ -55,7 +55,7 @@ def roofline(tables: Tables) -> Figure | None:
     """Of the plain step and, where it was profiled, of that with all changes of the ladder."""
     plain = plain_ranges(tables)
     cells = dict.fromkeys(plain["cell"].head(1), "plain")
-    found = waterfall_of(tables)
+    found = plain_waterfall(tables)
     if found:
         cells |= dict.fromkeys([step.cell for step in found.steps[1:]], "all changes")
     shown = {cell: points(tables, cell) for cell in cells}

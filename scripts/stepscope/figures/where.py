@@ -7,7 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, marks, places, theme, words
+from stepscope.axes import PLAIN_STEP
+from stepscope.figures import colours, ladder, marks, places, theme, words
 from stepscope.formulas.flops import linear_step_flops
 from stepscope.formulas.traffic import OPTIMIZER_BYTES
 from stepscope.model.formats import FORMATS
@@ -29,6 +30,7 @@ PASSES = {  # phase → the panel in which it is drawn
 }
 ASIDE = "detail=|start="  # options of a profile that are none of the step
 MOST_CELLS = 24
+OPTIONS = [name for name in PLAIN_STEP if name != "precision"]
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "key_value_heads")
 
 
@@ -147,7 +149,7 @@ def bounds(tables: Tables, place: dict, precision: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Waterfall:
-    """place: the row of the profiled plain step. steps: that step, and the top of the ladder where
+    """place: the row of the profiled first step. steps: that step, and the top of the ladder where
     it is profiled. bounds: in the precision of the last of them."""
 
     place: dict
@@ -156,9 +158,48 @@ class Waterfall:
 
 
 def waterfall_of(tables: Tables) -> Waterfall | None:
+    """Of the ladder that begins at what people run if its first rung is profiled, else
+    plain_waterfall()."""
+    return _todays(tables) or plain_waterfall(tables)
+
+
+def _todays(tables: Tables) -> Waterfall | None:
+    """From the first rung to the fastest of the others that are profiled."""
+    climbed = ladder.climbed(tables)
+    rungs = where(climbed, cell=set(climbed["cell"].head(1))).merge(tables["variants"])
+    if rungs.empty or "+" not in rungs["variant"].iloc[0]:  # it begins with one change, or none
+        return None
+
+    cells = places.alike(_profiles(tables), rungs.iloc[0])
+    ran_as = {}
+    for row in cells.to_dict("records"):
+        ran_as[row["precision"], frozenset(row["options"].split())] = row["cell"]
+    found = []
+    for rung in rungs.to_dict("records"):
+        changed = [f"{name}={rung[name]}" for name in OPTIONS if rung[name] != PLAIN_STEP[name]]
+        cell = ran_as.get((rung["precision"], frozenset(changed)))
+        step = profiled(tables, cell, rung) if cell else None
+        found += [(rung, step)] if step else []
+    if not found or found[0][0]["variant"] != rungs["variant"].iloc[0]:
+        return None
+
+    start, *others = found
+    ends = sorted(others, key=lambda each: each[1].time)[:1]
+    last, _ = (ends or found)[0]
+    steps = [step for _, step in (start, *ends)]
+    return Waterfall(start[0], steps, bounds(tables, start[0], last["precision"]))
+
+
+def _profiles(tables: Tables) -> pd.DataFrame:
+    """Profiled whole steps on a GPU, without more detail than kernels."""
+    cells = tables.rows("cells", study="profile", mode="step", device="cuda", status="ok")
+    return cells[~cells["options"].str.contains(ASIDE)]
+
+
+def plain_waterfall(tables: Tables) -> Waterfall | None:
     """At the largest place of the ladder that is profiled plainly in bf16; where there is none, the
     largest place."""
-    cells = tables.rows("cells", study="profile", mode="step", device="cuda", status="ok")
+    cells = _profiles(tables)
     plain = where(cells, options="", precision="bf16")
     plain = places.largest(tables, places.on_ladders(tables, plain))
     if plain.empty:
@@ -187,7 +228,7 @@ def _top(tables: Tables, cells: pd.DataFrame, rung: dict) -> Step | None:
     """The profiled cell of the most changes in the precision of this rung."""
     alike = where(cells, precision=rung["precision"])
     options = alike.set_index("cell")["options"]
-    changes = options[~options.str.contains(ASIDE)].str.count("=")
+    changes = options.str.count("=")
     return profiled(tables, str(changes.idxmax()), rung) if changes.any() else None
 
 
@@ -203,7 +244,8 @@ def waterfall(tables: Tables) -> Figure | None:
         return None
 
     shown = [part for part in LOOK if any(step.parts[part] for step in found.steps)]
-    names = ["plain step", *(LOOK[part][0] for part in shown), "all changes"]
+    first = "first step" if found.place.get("variant") else "plain step"
+    names = [first, *(LOOK[part][0] for part in shown), "all changes"]
     names = names[: len(shown) + len(found.steps)]
     told = f"{words.place(found.place)}; kernels under the profiler"
 
