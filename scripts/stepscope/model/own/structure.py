@@ -247,11 +247,11 @@ def _parts(
 def _ffn_layers(module: nn.Module) -> set[str]:
     """Which of a module's linear layers are a feed-forward network: the first widens, and one goes
     back by as much; a gate widens, too. Beside a convolution they are something else."""
-    sizes = {
-        own: (part.in_features, part.out_features)
-        for own, part in module.named_children()
-        if hasattr(part, "in_features")
-    }
+    sizes: dict[str, tuple[int, int]] = {}
+    for own, part in module.named_children():
+        d_in, d_out = (getattr(part, f"{side}_features", None) for side in ("in", "out"))
+        if isinstance(d_in, int) and isinstance(d_out, int):
+            sizes[own] = (d_in, d_out)
     pairs = sizes.values()
     found = [
         own for own, (d_in, d_out) in sizes.items() if d_in != d_out and (d_out, d_in) in pairs
