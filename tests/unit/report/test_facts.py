@@ -170,7 +170,7 @@ def test_a_profiled_step_adds_up_to_the_clock(gpu):
     ]
     assert [part.value for part in parts] == approx([0.11, 0.0, 0.06, 0.02, 0.17, 0.14])
     assert sum(part.value for part in parts) == approx(plain.clock.value)
-    top = top_at(found, subject(gpu))
+    top = top_at(found, plain)
     assert_values(top, attention=0.02, clock=0.25)
 
 
