@@ -30,9 +30,9 @@ def sums(tables: Tables) -> Figure | None:
         marks.point(panel, row["error"], at, colour, row["variant"], markersize=5)
         marks.beside_bar(panel, row["error"], at, words.number(row["sum"], 7))
 
-    marks.bar_axis(panel, list(rows["variant"]))
     low, high = errors.min() / 3, errors.max()
-    panel.set(xlabel="relative error", xlim=(low, 30 * high))  # with room for the words
+    limits = (low, 30 * high)  # with room for the words
+    marks.bar_axis(panel, list(rows["variant"]), xlabel="relative error", xlim=limits)
     marks.log_axis(panel.xaxis, low, high, words.power_tick)
     return figure
 

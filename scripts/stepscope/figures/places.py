@@ -2,6 +2,7 @@
 precisions."""
 
 import math
+from itertools import count
 
 import pandas as pd
 
@@ -51,15 +52,13 @@ def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     known = parameters(tables)
     sizes = sorted(frame["size"].unique(), key=lambda size: known.get(size, math.inf))
     ranks = {
-        "size": {name: rank for rank, name in enumerate(sizes)},
-        "precision": {name: rank for rank, name in enumerate(PRECISIONS)},
+        "size": pd.Categorical(frame["size"], sizes),
+        "precision": frame["precision"].map(dict(zip(PRECISIONS, count(), strict=False))),
     }
-
-    def key(column: pd.Series) -> pd.Series:
-        return column.map(ranks[column.name]) if column.name in ranks else column
-
     by = ["size", "context", "batch", "precision"]
-    return as_built(tables, frame.sort_values(by, key=key, kind="stable"))
+    places = frame.assign(**ranks).reset_index(drop=True)
+    order = places.sort_values(by, kind="stable").index
+    return as_built(tables, frame.iloc[order])
 
 
 def largest(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
