@@ -51,13 +51,12 @@ def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     as_built."""
     known = parameters(tables)
     sizes = sorted(frame["size"].unique(), key=lambda size: known.get(size, math.inf))
-    ranks = {
-        "size": pd.Categorical(frame["size"], sizes),
-        "precision": frame["precision"].map(dict(zip(PRECISIONS, count(), strict=False))),
-    }
+    precisions = dict(zip(PRECISIONS, count(), strict=False))
+    ranked = frame.assign(
+        size=frame["size"].map(sizes.index), precision=frame["precision"].map(precisions)
+    )
     by = ["size", "context", "batch", "precision"]
-    places = frame.assign(**ranks).reset_index(drop=True)
-    order = places.sort_values(by, kind="stable").index
+    order = ranked.reset_index(drop=True).sort_values(by, kind="stable").index
     return as_built(tables, frame.iloc[order])
 
 
