@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from stepscope.axes import PLAIN_STEP, option
 from stepscope.model.attention import unsupported
 from stepscope.model.chosen import load
-from stepscope.model.own import probing
+from stepscope.model.own import probing, structure
 from stepscope.model.own.assembled import OwnModel
 from stepscope.model.own.reference import Unsupported
 from stepscope.model.own.sdpa import InPlaceOfSdpa
@@ -186,7 +186,7 @@ def _recomputed(own: OwnModel, forward: Callable) -> Callable:
     # What drops has to drop the same again; without dropout there is no state to keep.
     kept: dict[str, Any] = {
         "use_reentrant": False,
-        "preserve_rng_state": bool(own.description_of_module["dropout"]),
+        "preserve_rng_state": any(map(structure.drops, own.module.modules())),
     }
     attention = own.attention
     if isinstance(attention, InPlaceOfSdpa):
