@@ -147,21 +147,13 @@ def _own_parts(spec: dict) -> Iterator[tuple[dict, str]]:
 
 def require(name: str, spec: dict) -> None:
     """Raise ConfigError, with one line that names the key, if a file of a cell's own model or step
-    is not there, has no such function, or none that takes the keys; or if the repository of an
-    architecture is not in Hugging Face's cache."""
+    is not there, or the repository of an architecture is not in Hugging Face's cache."""
     for part, kind in _own_parts(spec):
         try:
-            _require(part[kind], kind, keys_of(part))
+            _files(part[kind])
         except (package().ModelError, OSError) as error:
             key = f"config key {kind}s.{part.get('name', name)}"
             raise ConfigError(f"{key}: {error}") from None
-
-
-def _require(text: str, kind: str, keys: dict) -> None:
-    reference = package().parse(text, kind)
-    if reference.file and all(map(_tree, _files(text))):  # what is no Python its cells say
-        of_names = package().RANGES if kind == "model" else None
-        package().require_function(reference, [key for key in keys if key != of_names])
 
 
 def with_files(code: str, spec: dict) -> str:

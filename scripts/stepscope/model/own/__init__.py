@@ -9,17 +9,14 @@ them.
 from stepscope.model.own.files import files_of
 from stepscope.model.own.reference import (
     HUGGING_FACE,
-    RANGES,
     ModelError,
     Reference,
     Unsupported,
     parse,
 )
-from stepscope.model.own.signatures import require_function
 
 __all__ = [
     "HUGGING_FACE",
-    "RANGES",
     "ModelError",
     "Reference",
     "Unsupported",
@@ -28,7 +25,6 @@ __all__ = [
     "describe",
     "files_of",
     "parse",
-    "require_function",
 ]
 
 
