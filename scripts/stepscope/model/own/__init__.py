@@ -6,7 +6,7 @@ no torch until a model is built, so that the plan can read references and find t
 them.
 """
 
-from stepscope.model.own.files import files_of
+from stepscope.model.own.files import file_of
 from stepscope.model.own.reference import (
     HUGGING_FACE,
     ModelError,
@@ -23,7 +23,7 @@ __all__ = [
     "adapt",
     "build",
     "describe",
-    "files_of",
+    "file_of",
     "parse",
 ]
 
