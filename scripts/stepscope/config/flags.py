@@ -188,7 +188,7 @@ FLAGS = {
         "what to probe",
         str,
         "accumulation",
-        ("accumulation", "autocast", "normalisation", "products"),
+        ("accumulation", "autocast", "normalisation"),
     ),
     "profiler": Flag(
         "auto: nsys on a GPU if it is on the PATH, else torch.profiler",

@@ -100,7 +100,7 @@ def ceilings_cells(target: Target) -> list[Cell]:
 
 
 def precision_cells(target: Target) -> list[Cell]:
-    """One cell a probe; those of autocast and products run the model of the configured size.
+    """One cell a probe; that of autocast runs the model of the configured size.
 
     Raises ConfigError for a size that the configuration does not have.
     """
@@ -115,7 +115,7 @@ def precision_cells(target: Target) -> list[Cell]:
     }
     cells = []
     for probe in study["probes"]:
-        own = model if probe in ("autocast", "products") else {}
+        own = model if probe == "autocast" else {}
         spec = {"probe": probe, "precision": "fp32", **own}
         cells.append(target.cell(probe, spec, study["size"] if own else None))
     return cells

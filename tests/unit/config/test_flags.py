@@ -53,7 +53,6 @@ def test_a_size_is_its_numbers_and_neutral_options_are_left_out():
         ("snapshot_memory", f"{SHAPE} --checkpoint 2"),
         ("probe_precision", "--probe autocast --size nano"),
         ("probe_precision", "--probe normalisation"),
-        ("probe_precision", "--probe products --size nano"),
     ],
 )
 def test_the_command_that_a_record_names_gives_the_same_spec(program, words):

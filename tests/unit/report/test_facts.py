@@ -352,8 +352,6 @@ def test_formats(gpu):
     norm = found.find("LayerNorm", precision.WHOLE, "bf16")
     assert norm.error.value == near(0.006) and norm.breaks is None
     assert found.find("LayerNorm", precision.WHOLE, "fp16").breaks.value == 256
-    (product,) = found.products
-    assert (product["bf16"].value, product.get("fp16"), product["fp8"].value) == (0.004, None, 0.05)
 
 
 def test_cells_that_ran_at_a_time_are_counted():

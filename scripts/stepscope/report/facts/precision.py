@@ -3,7 +3,7 @@ softmax."""
 
 from functools import cached_property
 
-from stepscope.report.facts.formats import Forced, forced, products
+from stepscope.report.facts.formats import Forced, forced
 from stepscope.report.facts.ladders import SIXTEEN, Ladder, ladders
 from stepscope.report.facts.machine import Chapter, Place, machine
 from stepscope.report.facts.timed import Timed, timed, timed_at
@@ -105,11 +105,6 @@ class Precision(Chapter):
     def wide(self) -> Row | None:
         """A sum in fp32 of addends in 16 bits."""
         return first_of(row for row in self.sums if row["variant"] in WIDE)
-
-    @cached_property
-    def products(self) -> list[Row]:
-        """Of linear layers."""
-        return products(self.data)
 
     @cached_property
     def forced(self) -> list[Forced]:
