@@ -386,8 +386,8 @@ def _formats(label, machine):
             ("softmax", "all in the format", "fp16", 512.0, 1.0),
         ),
         "dtypes": rows(
-            key | {"model": "toy", "autocast": "bf16", "part": "layer_norm"},
-            "operator parameter input output parameter_gradient",
+            key | {"autocast": "bf16", "role": "layer_norm"},
+            "kind parameter input output parameter_gradient",
             ("LayerNorm", "fp32", "bf16", "fp32", "fp32"),
         ),
     }

@@ -123,7 +123,7 @@ class Precision(Chapter):
     def types(self) -> list[Row]:
         """Of the modules of a toy model under autocast, in bf16, else in fp16."""
         for precision in SIXTEEN:
-            rows = self.data.dicts("dtypes", model="toy", autocast=precision)
+            rows = self.data.dicts("dtypes", autocast=precision)
             if rows:
                 return list(map(shown, rows))
         return []
@@ -131,7 +131,7 @@ class Precision(Chapter):
     @cached_property
     def layer_norm(self) -> Row | None:
         """LayerNorm's."""
-        return first_of(row for row in self.types if row["operator"] == "LayerNorm")
+        return first_of(row for row in self.types if row["kind"] == "LayerNorm")
 
     @property
     def _speeds(self) -> list[Speed]:
