@@ -224,7 +224,6 @@ QUANTITIES = {  # of series.csv
                 compile_time="by how much the first step took longer",
                 capture_time="of forward and backward as CUDA graphs",
                 first_step_time=("first step", "of a fresh process"),
-                host_time="that a call of attention keeps the host busy",
             ),
         )
     )

@@ -341,7 +341,6 @@ def _attention(label, machine):
                     series(name, "time", seconds * factor, **at),
                     series(name, "rate", 4 * 8 * length**2 * 64 / seconds, "FLOP/s", **at),
                     series(name, "before_backward", kept, "B", **at),
-                    series(name, "host_time", 3e-4, **at),
                 ]
     for direction in both:
         key = _key({"context": "", **about}) | {"mode": "", "length": 2048}

@@ -301,9 +301,6 @@ def test_attention_moves_what_its_code_says(gpu):
         found.scores_growth.value
     )
     assert found.oom_length.value == 4096
-    assert (
-        found.host.host_time.value == near(3e-4) and not found.host.is_host_limited
-    )  # the GPU takes 4 ms of it
 
 
 def test_a_call_of_attention_by_time_operations_and_bytes(gpu):
