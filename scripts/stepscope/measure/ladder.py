@@ -10,7 +10,6 @@ next process takes them in another order.
 import contextlib
 import gc
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -181,10 +180,7 @@ class _Process(steps.Process):
         if not work.about and (checked := steps.computed(work)):
             self.found.checks[name] = checked
         warm_up()
-        start = time.perf_counter()
-        if work.capture():
-            took = time.perf_counter() - start
-            self.found.value(name, "capture_time", "s", took, mode="forward-backward")
+        work.capture()
         steps.tidy(work, self._device)
         memory.reset_peaks(self._device)
         warm_up()

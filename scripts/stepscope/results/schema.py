@@ -222,7 +222,6 @@ QUANTITIES = {  # of series.csv
             numbers(
                 "s",
                 compile_time="by how much the first step took longer",
-                capture_time="of forward and backward as CUDA graphs",
                 first_step_time=("first step", "of a fresh process"),
             ),
         )
