@@ -25,12 +25,11 @@ def shape(**more):
 
 @pytest.mark.parametrize("heads, width", [(0, 24), (4, 24), (2, 12), (1, 6)])
 def test_parameters_are_those_of_the_built_model_and_of_the_formula(heads, width):
-    model = build_model(shape(key_value_heads=heads), CONTEXT, "naive", "meta", seed=0)
+    own = shape(key_value_heads=heads)
+    model = build_model(own, CONTEXT, "naive", "meta", seed=0)
     block = 24 * (24 + 2 * width) + 24 * 24 + 3 * 24 * 40 + 2 * 24
-    assert shape(key_value_heads=heads).parameters == 2 * 31 * 24 + 3 * block + 24
-    assert shape(key_value_heads=heads).parameters == sum(
-        each.numel() for each in model.parameters()
-    )
+    built = sum(each.numel() for each in model.parameters())
+    assert own.parameters == built == 2 * 31 * 24 + 3 * block + 24
 
 
 @pytest.mark.parametrize(
@@ -63,10 +62,9 @@ def test_a_blocks_attention_is_the_formula(way, name):
     module, x = model.blocks[1].attention, torch.randn(2, CONTEXT, 24, dtype=torch.float64)
     expected = reference(module, x, 4, way.get("key_value_heads", 4), way.get("window"))
     torch.testing.assert_close(module(x), expected, rtol=1e-10, atol=1e-10)
-    gradients = [
-        torch.autograd.grad(result.square().sum(), module.qkv.weight)[0]
-        for result in (module(x), expected)
-    ]
+    weight = module.qkv.weight
+    results = (module(x), expected)
+    gradients = (torch.autograd.grad(result.square().sum(), weight) for result in results)
     torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-9)
 
 
@@ -79,6 +77,4 @@ def test_operations_with_a_window_are_of_as_many_keys_a_query(window):
     )
     for part in ("scores", "attention x V"):
         assert own[part] == 3 * 2 * 2 * 9 * min(window, 9) * 24
-    assert {name: own[name] for name in ("qkv", "output", "head")} == {
-        name: plain[name] for name in ("qkv", "output", "head")
-    }
+    assert all(own[name] == plain[name] for name in ("qkv", "output", "head"))
