@@ -60,21 +60,6 @@ def _loss(model, batch):
 # Layers
 
 
-def test_rms_norm(assert_same):
-    layer = RMSNorm(8).double()
-    torch.manual_seed(0)
-    # The second row is so small that eps = 1e-5 decides its result.
-    scale = torch.tensor([1.0, 1e-3, 100.0], dtype=torch.float64)[:, None]
-    x = scale * torch.randn(2, 3, 8, dtype=torch.float64)
-    gain = torch.randn(8, dtype=torch.float64)
-    assert_same(
-        lambda x, gain: torch.func.functional_call(layer, {"gain": gain}, x),
-        lambda x, gain: F.rms_norm(x, (8,), gain, 1e-5),
-        x,
-        gain,
-    )
-
-
 def test_rms_norm_of_low_precision_is_exact_up_to_the_final_rounding():
     torch.manual_seed(0)
     layer = RMSNorm(512)
