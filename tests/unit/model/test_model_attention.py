@@ -8,17 +8,10 @@ from stepscope.model.chosen import load
 from stepscope.model.softmax import softmax
 
 
-@pytest.mark.parametrize("dim", [-1, 0, 1])
-@pytest.mark.parametrize("scale", [1.0, 1e4])
-def test_softmax(assert_same, dim, scale):
-    torch.manual_seed(0)
-    x = scale * torch.randn(3, 4, 5, dtype=torch.float64)
-    assert_same(lambda x: softmax(x, dim), lambda x: torch.softmax(x, dim), x)
-
-
-def test_softmax_of_extreme_and_masked_logits(assert_same):
+def test_softmax_of_usual_extreme_and_masked_logits(assert_same):
     x = torch.tensor(
         [
+            [0.3, -1.2, 0.8],
             [1e4, -1e4, 1e4],
             [-1e4, -1e4, -1e4 - 1],
             [0.0, float("-inf"), 1e4],

@@ -1,22 +1,13 @@
-"""A model whose heads share keys and values, or see a window: against the formula in float64,
-closed forms by hand."""
+"""The shape of a model whose heads share keys and values, or see a window: closed forms by
+hand."""
 
 import pytest
-import torch
-import torch.nn.functional as F
 from common import one_line
 from stepscope.formulas import flops
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model
-from written_out import attention
 
 CONTEXT = 10
-WAYS = [
-    {"key_value_heads": 2},
-    {"key_value_heads": 1},
-    {"window": 3},
-    {"key_value_heads": 2, "window": 4},
-]
 
 
 def shape(**more):
@@ -43,29 +34,6 @@ def test_parameters_are_those_of_the_built_model_and_of_the_formula(heads, width
 )
 def test_a_shape_that_cannot_be_is_one_line(given, said):
     assert one_line(ValueError, shape, **given) == said
-
-
-def reference(module, x, heads, kv_heads, window):
-    """Attention of a block in float64: heads cut out of the projections, each key asked for."""
-    d_head = 24 // heads
-    parts = module.qkv.weight.split([24, kv_heads * d_head, kv_heads * d_head])
-    q, k, v = (F.linear(x, part).unflatten(-1, (-1, d_head)) for part in parts)
-    given = (each.transpose(1, 2) for each in (module.rotary(q), module.rotary(k), v))
-    attended, _ = attention(*given, True, window)
-    return F.linear(attended.transpose(1, 2).flatten(-2), module.output.weight)
-
-
-@pytest.mark.parametrize("name", ["naive", "sdpa"])
-@pytest.mark.parametrize("way", WAYS)
-def test_a_blocks_attention_is_the_formula(way, name):
-    model = build_model(shape(**way), CONTEXT, name, "cpu", seed=0).double()
-    module, x = model.blocks[1].attention, torch.randn(2, CONTEXT, 24, dtype=torch.float64)
-    expected = reference(module, x, 4, way.get("key_value_heads", 4), way.get("window"))
-    torch.testing.assert_close(module(x), expected, rtol=1e-10, atol=1e-10)
-    weight = module.qkv.weight
-    results = (module(x), expected)
-    gradients = (torch.autograd.grad(result.square().sum(), weight) for result in results)
-    torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("window", [1, 4, 9, 50])

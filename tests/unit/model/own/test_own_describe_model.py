@@ -3,18 +3,16 @@
 import json
 
 import pytest
-from common import SCRIPTS
-from in_process import run_program
 
 
 @pytest.fixture
-def describe(project_root, monkeypatch, capsys):
+def describe(project_root, monkeypatch, run_script):
     """The program's output for command-line words; where it fails, its one line."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.chdir(project_root)
 
     def describe(*words):
-        done = run_program(SCRIPTS / "describe_model.py", words, monkeypatch, capsys)
+        done = run_script("describe_model.py", *words)
         return done.stdout or done.stderr.strip()
 
     return describe
