@@ -27,6 +27,16 @@ def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse):
     assert modules(tables)["kernels"].to_dict() == {"part": 2}
 
 
+def test_correlation_ids_repeat_across_processes(export, analyse):
+    for pid, phase in ((1, "forward"), (2, "backward")):
+        export.correlation = 0
+        export.range(phase, 0, 100, thread(pid))
+        for at in (10, 20):
+            export.launch("k", at, at + 10, at + 10 + pid, pid=pid)
+    times = totals(analyse(export), "gpu_time")
+    assert times == approx({"forward": 2e-9, "backward": 4e-9})
+
+
 def test_an_id_that_is_used_again_joins_the_latest_call_before_the_operations_end(export, analyse):
     export.range("forward", 0, 100)
     export.range("backward", 100, 200)
@@ -181,7 +191,6 @@ def test_two_processes_with_a_gpu_each(export, analyse):
     # Data parallel: each process has 2 steps of 100 ns and is busy for 40 (process 1) or 60 ns
     # (process 2) in each.
     for pid, half in ((1, 20), (2, 30)):
-        export.correlation = 0  # each process numbers its calls anew
         for zero in (0, 100):
             export.range("step", zero + pid, zero + 100 + pid, thread(pid))
             for at, start in ((10, 20), (15, 90 - half)):
