@@ -18,9 +18,8 @@ NOISE = (0.002, -0.001, -0.002, 0.001, 0.0005, -0.0005, 0.0015, -0.0015)
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
-    """A working directory and locks of a test's own."""
+    """A working directory of a test's own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "locks"))
     monkeypatch.setattr(ab, "die_with_parent", lambda: None)
 
 

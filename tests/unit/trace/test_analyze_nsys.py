@@ -148,8 +148,18 @@ def test_two_traces_are_compared(run_analyze, tmp_path):
 
 
 def test_a_change_of_two_per_cent_is_none():
-    changes = [comparison.change(100, after) for after in (98, 102, 97.9, 102.1)]
-    assert changes == ["same", "same", "shrank", "grew"]
+    def analysis(times):
+        phases = pd.DataFrame({"phase": list("abcd"), "gpu_time": times, "kernels": 1})
+        nothing = pd.DataFrame()
+        return {"phases": phases, "kernels": nothing, "categories": nothing, "modules": nothing}
+
+    table = comparison.compared(analysis([100.0] * 4), analysis([98, 102, 97.9, 102.1]))
+    assert table.set_index("name")["change"].sort_index().tolist() == [
+        "same",
+        "same",
+        "shrank",
+        "grew",
+    ]
 
 
 def hostile(folder):

@@ -184,8 +184,8 @@ class LadderFacts(Chapter):
         """The parts of the step, plain and at the top, if both were profiled."""
         where, top = self.ladder.place, self.ladder.top
         found = profile.profiled(self.data)
-        start = profile.plain_at(found, where, where.precision)
-        end = profile.top_at(found, where)
+        start = profile.start_at(found, where, self.ladder)
+        end = profile.top_at(found, start)
         if start is None or end is None or end.place.precision != top.precision:
             return []
         bounds = {

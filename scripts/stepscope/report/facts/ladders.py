@@ -312,7 +312,8 @@ def _measured(data: Data, cell: str) -> Measured | None:
     where = place(data, clocks[0], (sixteen or [first])[0])
     assert where is not None, "a ladder has a context"
     sheet = {"study": "ceilings", "size": "copy", "variant": "datasheet"}
-    ceilings = data.dicts("cells", study="ceilings")
+    copy = data.dicts("cells", study="ceilings", size="copy")
+    products = data.dicts("cells", study="ceilings", size="matmul", precision=known)
     return Measured(
         cell=cell,
         place=where,
@@ -322,7 +323,7 @@ def _measured(data: Data, cell: str) -> Measured | None:
         options={row["variant"]: variants.options(row) for row in declared},
         memory_rate=data.measured("rate", **sheet),
         cards=data.cards([cell]),
-        of_ceilings=data.cards(row["cell"] for row in ceilings),
+        of_ceilings=data.cards(row["cell"] for row in copy + products),
     )
 
 

@@ -81,17 +81,17 @@ class PageOne(Chapter):
     @cached_property
     def start(self) -> Profiled | None:
         """The profiled baseline at the place."""
-        return profile.plain_at(profiled(self.data), self.place, self.place.precision)
+        return profile.start_at(profiled(self.data), self.place, self.ladder)
 
     @cached_property
     def end(self) -> Profiled | None:
         """The profiled top rung."""
-        return profile.top_at(profiled(self.data), self.place)
+        return profile.top_at(profiled(self.data), self.start)
 
     @cached_property
     def shown(self) -> Profiled | None:
         """The profiled baseline, there or at the largest place."""
-        return profile.plain_step(profiled(self.data), self.place)
+        return self.start or profile.plain_step(profiled(self.data), self.place)
 
     @cached_property
     def profiled_elsewhere(self) -> Place | None:

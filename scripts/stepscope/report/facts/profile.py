@@ -5,7 +5,7 @@ from functools import cached_property
 
 from stepscope.axes import PLAIN_STEP
 from stepscope.report.facts import variants
-from stepscope.report.facts.ladders import ladders
+from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Place, largest, placed
 from stepscope.report.facts.timed import timed
 from stepscope.report.kit.data import Data, Row, number, of_series, once, shown, total
@@ -140,12 +140,12 @@ class Profiled:
         same = {"precision": self.place.precision, "options": self.options}
         rows = self.data.series(study="timing", **same, **clocks)
         if not rows:
-            rows = self.data.series(study="ladder", variant=self._equal, **clocks)
+            rows = self.data.series(study="ladder", variant=self.variants, **clocks)
         return of_series(rows[0]) if rows else None
 
     @property
-    def _equal(self) -> list[str]:
-        """The ladder's variants at the place that are run as this step is."""
+    def variants(self) -> list[str]:
+        """The ladders' variants at the place that are run as this step is."""
         given = dict(word.split("=", 1) for word in self.options.split())
         wanted = {name: str(value) for name, value in PLAIN_STEP.items()}
         wanted |= given | {"precision": self.place.precision}
@@ -184,9 +184,18 @@ def plain_step(found: list[Profiled], where: Place | None) -> Profiled | None:
     return at_place or max(plain, key=lambda each: each.place.precision == "bf16", default=None)
 
 
-def top_at(found: list[Profiled], where: Place | None) -> Profiled | None:
-    """The fastest profiled step with changes at a place."""
-    return least([each for each in _at(found, where) if each.options], "clock")
+def start_at(found: list[Profiled], where: Place, ladder: Ladder | None) -> Profiled | None:
+    """The step that all changes begin with at a place, a ladder's baseline if there is one."""
+    if ladder is None or not ladder.is_tuned:
+        return plain_at(found, where, where.precision)
+    same = [each for each in _at(found, where) if ladder.plain.variant in each.variants]
+    return first_of(same)
+
+
+def top_at(found: list[Profiled], start: Profiled | None) -> Profiled | None:
+    """The fastest profiled step with more changes at the place of this one."""
+    others = _at(found, start.place) if start else []
+    return least([each for each in others if each.options and each is not start], "clock")
 
 
 def _at(found: list[Profiled], where: Place | None) -> list[Profiled]:
