@@ -95,6 +95,7 @@ def test_only_what_cannot_be_addressed_is_copied(device):
 
 
 def compiled(function):
+    """As one graph, by a compiler that makes no code."""
     torch._dynamo.reset()
     return torch.compile(function, backend="aot_eager", fullgraph=True)
 

@@ -15,6 +15,7 @@ SETTINGS = [
 
 
 def _parameters():
+    """The same random ones each time, one of which has no dimension."""
     generator = torch.Generator().manual_seed(0)
     return [
         torch.nn.Parameter(torch.randn(shape, generator=generator, dtype=torch.float64))

@@ -36,6 +36,7 @@ def in_float64():
 
 
 def _model(attention="naive", shape=SHAPE):
+    """In float64, with gains that are no ones."""
     torch.manual_seed(0)
     with in_float64():
         model = TransformerLM(shape, CONTEXT, chosen("attention", attention).attention)
@@ -46,6 +47,7 @@ def _model(attention="naive", shape=SHAPE):
 
 
 def built(attention="naive", seed=0):
+    """As a measurement builds it, in fp32."""
     return build_model(SHAPE, CONTEXT, attention, "cpu", seed)
 
 
@@ -56,6 +58,7 @@ def batch():
 
 
 def _loss(model, batch):
+    """Of a batch."""
     return cross_entropy(model(batch[0]), batch[1])
 
 

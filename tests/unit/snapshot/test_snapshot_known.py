@@ -25,14 +25,17 @@ WEIGHT, GRADIENT, MOMENT, CAST, OUTPUT, SCRATCH = 4096, 4096, 8192, 2048, 4096, 
 
 
 def of_bytes(size):
+    """What is told of every tensor."""
     return {"bytes": size, "shape": [size // 4], "dtype": "float32"}
 
 
 def saved(module, op, size, cast_of=None):
+    """A tensor that autograd saved."""
     return of_bytes(size) | {"module": module, "op": op, "cast_of": cast_of}
 
 
 def entry(phase, *given):
+    """An output of an operator."""
     return {"phase": phase} | saved(*given)
 
 
@@ -58,9 +61,11 @@ class Program(Simulator):
         return [actions.count("alloc"), actions.count("free_completed")]
 
     def mark(self, *where):
+        """From here on the program is in this step, phase and module."""
         self.marks.append([*self.counts, *where])
 
     def seen(self, category, name, address, size):
+        """A tensor that the program knows, now at this address."""
         seen = {"category": category, "name": name, "address": address, "at": self.counts}
         self.tensors.append(seen | of_bytes(size))
 
@@ -77,6 +82,7 @@ class Program(Simulator):
         self.free(gradient)
 
     def known(self):
+        """What is written beside the snapshot."""
         made = [
             entry("forward", "blocks.0/FFN", "_to_copy", CAST, "blocks.0.weight"),
             entry("forward", "blocks.0/FFN", "mm", OUTPUT),

@@ -129,6 +129,7 @@ def test_what_was_allocated_before_the_recording_is_told(analyse):
 
 
 def test_the_peak_is_told_in_requested_and_in_rounded_bytes(analyse):
+    """The allocator hands out multiples of 512 bytes."""
     row = summary_of(analyse(Simulator([1], [512], [513])))
     assert (row["peak"], row["peak_allocated"]) == (1026, 512 + 512 + 1024)
 

@@ -63,6 +63,8 @@ def test_phases_of_a_cpu_trace_agree_with_the_files_own_events(recorded):
 
 
 def test_operators_that_call_others(analyse_json):
+    """One that only calls another has no time of its own; one that works itself keeps its whole
+    time."""
     events = [
         event("cpu_op", "aten::to", 0, 10),
         event("cpu_op", "aten::to", 20, 100),
@@ -116,6 +118,7 @@ def test_a_sequence_number_joins_a_backward_function_to_its_module(analyse_json)
     ],
 )
 def test_damaged_json_is_one_line(content, tmp_path):
+    """As it is, packed, and with a name that says packed."""
     packed = gzip.compress(content)
     for name, raw in (("a.json", content), ("b.json.gz", packed), ("c.json.gz", content)):
         (tmp_path / name).write_bytes(raw)
