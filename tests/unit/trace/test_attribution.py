@@ -34,7 +34,7 @@ def test_correlation_ids_repeat_across_processes(export, analyse):
         export.correlation = 0
         export.range(phase, 0, 100, thread(pid))
         for at in (10, 20):
-            export.launch("k", at, at + 10, at + 10 + pid, pid=pid)
+            export.launch("k", at, at + 10, at + 10 + pid, pid=pid, device=pid - 1)
     times = totals(analyse(export), "gpu_time")
     assert times == approx({"forward": 2e-9, "backward": 4e-9})
 
