@@ -9,16 +9,9 @@ from stepscope.model import own
 
 
 @pytest.fixture
-def write(tmp_path):
-    """Writes a file of Python; returns the reference of its function `build`."""
-
-    def written(code, name="mine.py"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(code)
-        return f"{path}:build"
-
-    return written
+def write(write):
+    """Writes a file of Python as it is given; returns the reference of its function `build`."""
+    return lambda code, name="mine.py": write(code, name, head="")
 
 
 def test_files_are_those_that_are_imported_from_the_folder(write, tmp_path):
