@@ -236,26 +236,6 @@ def times(count: int, contributions: tuple[Contribution, ...]) -> list[Contribut
     return [replace(each, count=count * each.count) for each in contributions if count]
 
 
-def saved_outside(setup: Setup) -> list[Contribution]:
-    """What autograd keeps for the final norm, the LM head and the loss; in chunks the gradients of
-    both factors of the head's product."""
-    names = [
-        "saved by the final norm",
-        "saved by the head",
-        "saved by the loss",
-        "made in chunks",
-        "gradient of head weight, in chunks",
-    ]
-    return [each for name in names for each in group(setup, name)]
-
-
-def all_cast_weights(setup: Setup) -> list[Contribution]:
-    """Autocast's copies of all matrices that are multiplied by. The embedding is a look-up, and not
-    among them."""
-    of_blocks = times(setup.shape.num_layers, group(setup, "cast weights of a block"))
-    return [*of_blocks, *group(setup, "cast weight of the head")]
-
-
 # Dimensions of all weights.
 WEIGHTS: list[str] = []
 for _group in ("matrices of a block", "gains of a block", "head", "final gain", "embedding"):

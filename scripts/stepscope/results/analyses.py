@@ -23,7 +23,7 @@ OF_TRACE = (
 # Analyses that are no table of their own, and the columns of them that are read.
 WITHIN = {
     "memory_summary": ["machine", "cell", "peak"],
-    "memory_named": ["machine", "cell", "category", "part", "bytes"],
+    "memory_named": ["machine", "cell", "category", "bytes"],
 }
 OF_SNAPSHOT = ("memory_peak", "memory_timeline", "memory_largest", "memory_saved", *WITHIN)
 NAMES = {"profile": OF_TRACE, "memory": OF_SNAPSHOT}

@@ -576,22 +576,6 @@ _ALL = (
         FORMULA,
     ),
     _of_cells(
-        "memory_predicted",
-        "a part of the memory that the closed form predicts",
-        axes(
-            category="what the memory is for; `item`: a sum to compare",
-            module="that made it",
-            name="of the part",
-        ),
-        counts(count="how many"),
-        numbers(
-            "B",
-            predicted="of all of them",
-            measured="where the recording tells it apart",
-        ),
-        FORMULA,
-    ),
-    _of_cells(
         "ranks",
         "a rank of a step on several devices, taken apart under the profiler",
         DEVICES,

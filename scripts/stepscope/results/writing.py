@@ -41,9 +41,9 @@ def tables(
     """
     measured = [cell for cell in found if cell.record]
     recorded, damaged = analyses.read(measured)
-    in_snapshots = memory.recorded(measured, recorded)
-    of_series = series.of(found, samples, memory.values(measured, in_snapshots))
-    predicted = memory.predictions(measured, in_snapshots)
+    workspaces = memory.workspaces(measured, recorded["memory_named"])
+    of_memory = memory.values(measured, recorded["memory_summary"], workspaces)
+    of_series = series.of(found, samples, of_memory)
     worked = work.with_work(recorded, measured)
     found_of: dict[str, DataFrame | list[dict]] = {
         "series": of_series,
@@ -54,11 +54,10 @@ def tables(
         **worked,
         "phases": work.by_the_clock(worked["phases"], of_series),
         "first_step": warmup.first_steps(measured),
-        "memory_peak": memory.peak(recorded["memory_peak"], predicted),
+        "memory_peak": memory.peak(recorded["memory_peak"], measured, workspaces),
         "memory_timeline": recorded["memory_timeline"],
         "memory_largest": memory.with_formulas(recorded["memory_largest"], measured),
         "memory_saved": memory.with_formulas(recorded["memory_saved"], measured),
-        "memory_predicted": predicted,
         **parallel.tables(measured, of_series),
         **precision.tables(measured),
         **learning.tables(measured),
