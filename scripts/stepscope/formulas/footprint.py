@@ -234,9 +234,3 @@ def total(contributions: list[Contribution] | tuple[Contribution, ...]) -> int:
 def times(count: int, contributions: tuple[Contribution, ...]) -> list[Contribution]:
     """So many times as many of each; none of none."""
     return [replace(each, count=count * each.count) for each in contributions if count]
-
-
-# Dimensions of all weights.
-WEIGHTS: list[str] = []
-for _group in ("matrices of a block", "gains of a block", "head", "final gain", "embedding"):
-    WEIGHTS += [row.dims for row in TERMS["groups"][_group]["tensors"]]

@@ -1,6 +1,7 @@
 """What the closed form says of memory, beside what snapshots recorded."""
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,10 +10,10 @@ from pandas import DataFrame, Series
 
 from stepscope.axes import modes_up_to
 from stepscope.formulas import footprint_peak
-from stepscope.formulas.footprint import Setup
+from stepscope.formulas.footprint import Setup, group
 from stepscope.formulas.footprint_peak import MODES
+from stepscope.formulas.options import DTYPE_BYTES, TERMS
 from stepscope.results.cells import MeasuredCell, mapped, of_study, places
-from stepscope.results.formula_of_tensor import formula_of
 from stepscope.results.tables import where
 
 _peak = functools.cache(footprint_peak.peak)
@@ -96,14 +97,30 @@ def _predicted(cell: MeasuredCell, known: Series) -> dict[str, int]:
 def with_formulas(rows: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """memory_largest or memory_saved with the formula of one tensor's bytes, where one is found."""
     tensors = rows.assign(bytes=rows["bytes"] // rows.get("tensors", 1))
+    columns = ("bytes", "shape", "dtype", "category", "module")
+    found = mapped(tensors.fillna(dict.fromkeys(columns[1:], "")), cells, _formula, *columns)
+    return rows.assign(formula=found)
 
-    def formula(cell: MeasuredCell, size: float, shape: object, dtype: str, category: str) -> str:
-        """Of the one tensor, "" where its shape is none of the model's."""
-        setup = setup_of(cell, cell.spec)
-        if setup is None or not isinstance(shape, str):
-            return ""
-        dims = tuple(map(int, shape.split("×")))
-        return formula_of(setup, int(size), dims, dtype, category) or ""
 
-    columns = ("bytes", "shape", "dtype", "category")
-    return rows.assign(formula=mapped(tensors, cells, formula, *columns))
+def _formula(
+    cell: MeasuredCell, size: float, shape: str, dtype: str, category: str, module: str
+) -> str:
+    """Of one tensor, "" without a closed form, and where its memory is more than its own."""
+    setup, width = setup_of(cell, cell.spec), DTYPE_BYTES.get(dtype)
+    if setup is None or not shape or width is None:
+        return ""
+    numbers = math.prod(map(int, shape.split("×")))
+    dims = dims_of(setup, numbers, category, module) if size == width * numbers else ""
+    return f"{dims} × {width} B" if dims else ""
+
+
+def dims_of(setup: Setup, numbers: int, category: str, module: str) -> str:
+    """What the elements of a tensor are made of, as "batch × heads × context × context"; "" where
+    none of the closed form's has as many. Of several the module's own is meant, else one of the
+    category. What no module makes is the optimizer's, and as large as a weight."""
+    if not module and category != "buffers":
+        category = "parameters"
+    tensors = [each for name in TERMS["groups"] for each in group(setup, name)]
+    alike = [each for each in tensors if each.numbers == numbers]
+    alike.sort(key=lambda each: (each.module != module, each.category != category))
+    return alike[0].dims if alike else ""

@@ -22,7 +22,7 @@ from stepscope.model.attention import naive
 from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
-from stepscope.results.formula_of_tensor import formula_of
+from stepscope.results.memory import dims_of
 
 WORKSPACE = 32 * 2**20  # cuBLAS on an H100, for each thread that multiplies
 THREADS = {"inference": 1, "step": 2}
@@ -343,7 +343,7 @@ def test_sizes_recorded_on_an_h100_have_formulas():
         setup, known = _recorded(name)
         for each in [*known["tensors"], *known["made"]]:
             if each["shape"] and each.get("category") != "workspace":
-                assert formula_of(setup, each["bytes"], each["shape"], each["dtype"]), each
+                assert dims_of(setup, math.prod(each["shape"]), each.get("category", ""), ""), each
 
 
 # torch.cuda.max_memory_allocated() in the timing study on an H200, torch 2.11.
@@ -408,30 +408,24 @@ def test_a_peak_is_the_sum_of_what_it_names():
     assert weights.bytes == 24 * 4 * 16 * 512 * 512 * 2
 
 
+RESIDUAL = "batch × context × d_model"
+# batch × context = d_ff, and context = d_model
 LARGE = Setup(ModelShape(1024, 4096, 24, 16), 4, 1024, "bf16")
-ONE_HEAD = Setup(ModelShape(64, 128, 2, 1, 50), batch=4, context=33)
 
 
 @pytest.mark.parametrize(
-    "setup, shape, dtype, category, formula",
+    "shape, category, module, dims",
     [
-        (LARGE, (4, 16, 1024, 1024), "float32", "", "batch × heads × context × context × 4 B"),
-        (LARGE, [64, 1024, 1024], "torch.bfloat16", "", "batch × heads × context × context × 2 B"),
-        (LARGE, (4, 1024, 1024), "float32", "", "batch × context × d_model × 4 B"),
-        (LARGE, (4, 1024, 16, 32, 2), "bfloat16", "", "batch × context × heads × d_head × 2 B"),
-        # batch × context = d_ff
-        (LARGE, (4096, 1024), "float32", "gradients", "d_ff × d_model × 4 B"),
-        (LARGE, (4096, 1024), "float32", "workspace", "batch × context × d_model × 4 B"),
-        (LARGE, (10_000, 1024), "float32", "", "vocabulary × d_model × 4 B"),
-        (LARGE, (7,), "float32", "", None),
-        (ONE_HEAD, (4, 33, 64), "float32", "", "batch × context × d_model × 4 B"),
-        (ONE_HEAD, (4, 33, 33), "float32", "", "batch × context × context × 4 B"),
+        ((64, 1024, 1024), "", "", "batch × heads × context × context"),
+        ((4, 1024, 16, 32, 2), "activations", "blocks.*/attention/RoPE(Q)", RESIDUAL),
+        ((4096, 1024), "gradients", "blocks.*/FFN", "d_ff × d_model"),
+        ((4096, 1024), "activations", "blocks.*/attention norm", RESIDUAL),
+        ((4096, 1024), "workspace", "", "d_ff × d_model"),
+        ((1024, 1024), "buffers", "", "context × context"),
+        ((1024, 1024), "optimizer state", "", "d_model × d_model"),
+        ((10_000, 1024), "", "", "vocabulary × d_model"),
+        ((7,), "", "", ""),
     ],
 )
-def test_formulas(setup, shape, dtype, category, formula):
-    size = math.prod(shape) * (4 if dtype == "float32" else 2)
-    assert formula_of(setup, size, shape, dtype, *filter(None, [category])) == formula
-
-
-def test_a_view_of_q_k_and_v_together_has_no_formula():
-    assert formula_of(LARGE, 3 * 2**23, (4, 16, 1024, 64), "bfloat16") is None
+def test_dimensions_of_a_tensor(shape, category, module, dims):
+    assert dims_of(LARGE, math.prod(shape), category, module) == dims
