@@ -158,7 +158,7 @@ TENSOR = axes(
     shape="of the tensor",
     dtype="of its elements",
 )
-FORMULA = texts(formula="of one's bytes, in terms of the shape")
+FORMULA = texts(formula="of one's bytes; `d_Q`, `d_K`: all heads' width, `d_QKV`: of three")
 DEVICES = axes(counts(devices="that take part"))
 STRATEGY = axes(variant=("strategy", "who sends what and when; `alone`: one device"))
 

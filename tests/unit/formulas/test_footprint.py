@@ -408,7 +408,6 @@ def test_a_peak_is_the_sum_of_what_it_names():
     assert weights.bytes == 24 * 4 * 16 * 512 * 512 * 2
 
 
-RESIDUAL = "batch × context × d_model"
 # batch × context = d_ff, and context = d_model
 LARGE = Setup(ModelShape(1024, 4096, 24, 16), 4, 1024, "bf16")
 
@@ -417,12 +416,17 @@ LARGE = Setup(ModelShape(1024, 4096, 24, 16), 4, 1024, "bf16")
     "shape, category, module, dims",
     [
         ((64, 1024, 1024), "", "", "batch × heads × context × context"),
-        ((4, 1024, 16, 32, 2), "activations", "blocks.*/attention/RoPE(Q)", RESIDUAL),
+        (
+            (4, 1024, 16, 32, 2),
+            "activations",
+            "blocks.*/attention/RoPE(Q)",
+            "batch × context × d_Q",
+        ),
         ((4096, 1024), "gradients", "blocks.*/FFN", "d_ff × d_model"),
-        ((4096, 1024), "activations", "blocks.*/attention norm", RESIDUAL),
+        ((4096, 1024), "activations", "blocks.*/attention norm", "batch × context × d_model"),
         ((4096, 1024), "workspace", "", "d_ff × d_model"),
         ((1024, 1024), "buffers", "", "context × context"),
-        ((1024, 1024), "optimizer state", "", "d_model × d_model"),
+        ((1024, 1024), "optimizer state", "", "d_model × d_Q"),
         ((10_000, 1024), "", "", "vocabulary × d_model"),
         ((7,), "", "", ""),
     ],
