@@ -158,7 +158,7 @@ TENSOR = axes(
     shape="of the tensor",
     dtype="of its elements",
 )
-FORMULA = texts(formula="of one's bytes, in terms of the shape")
+FORMULA = texts(formula="of one's bytes; `d_Q`, `d_K`: all heads' width, `d_QKV`: of three")
 DEVICES = axes(counts(devices="that take part"))
 STRATEGY = axes(variant=("strategy", "who sends what and when; `alone`: one device"))
 
@@ -571,22 +571,6 @@ _ALL = (
         KEPT,
         counts(tensors="how many"),
         numbers("B", bytes="of all of them"),
-        FORMULA,
-    ),
-    _of_cells(
-        "memory_predicted",
-        "a part of the memory that the closed form predicts",
-        axes(
-            category="what the memory is for; `item`: a sum to compare",
-            module="that made it",
-            name="of the part",
-        ),
-        counts(count="how many"),
-        numbers(
-            "B",
-            predicted="of all of them",
-            measured="where the recording tells it apart",
-        ),
         FORMULA,
     ),
     _of_cells(

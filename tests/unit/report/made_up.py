@@ -51,7 +51,7 @@ def write_tables(folder, *tables):
     """Write all tables of machines, `gpu()` or others; returns the folder."""
     merged = joined(*tables)
     if "series" in merged:
-        merged["series"] += _alone(merged["series"], merged.get("variants", []))
+        merged["series"] += _alone(merged["series"])
     folder.mkdir(parents=True, exist_ok=True)
     write(folder, {name: pd.DataFrame(rows) for name, rows in merged.items()})
     return folder
@@ -73,11 +73,10 @@ def joined(*tables):
     return made
 
 
-def _alone(series, of_ladders):
+def _alone(series):
     """What follows of host-free and busy times, as aggregate makes it."""
-    asides = {(row["cell"], row["variant"]) for row in of_ladders if row["is_aside"]}
     missing = dict.fromkeys(alone.STEP, "")
-    return alone.times(pd.DataFrame([missing | row for row in series]), asides).to_dict("records")
+    return alone.times(pd.DataFrame([missing | row for row in series])).to_dict("records")
 
 
 def rows(key, names, *values):
