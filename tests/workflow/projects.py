@@ -64,7 +64,7 @@ TINY = {
     },
     "profile": {"warmup": {"cpu": 1}, "steps": {"cpu": 2}, "grid": {"cpu": [POINT]}},
     "memory": {"grid": {"cpu": [POINT]}},
-    "precision": {"probes": ["accumulation"], "size": "alpha"},
+    "precision": {"probes": ["accumulation"]},
 }
 SECONDS_TO_RUN = 600
 BANNER = re.compile(r"Using workflow specific profile|Config file .* is extended|\s*$")

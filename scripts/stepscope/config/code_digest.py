@@ -85,9 +85,8 @@ def modules_of(spec: dict) -> list[str]:
     if is_step(spec):
         return [OF_STEP]
     found = {module_of(name, value) for name, value in _chosen(spec)}
-    if spec["study"] != "precision":
-        kinds = {"model": "own", "num_layers": "transformer"}
-        found |= {f"{KINDS_OF_MODEL}.{kind}" for key, kind in kinds.items() if key in spec}
+    kinds = {"model": "own", "num_layers": "transformer"}
+    found |= {f"{KINDS_OF_MODEL}.{kind}" for key, kind in kinds.items() if key in spec}
     return sorted(found)
 
 
@@ -104,8 +103,6 @@ def _chosen(spec: dict) -> Iterator[tuple[str, str]]:
     if spec["study"] == "precision":  # it compares formats
         for name in names("precision"):
             yield "precision", name
-        if "num_layers" in spec:
-            yield "attention", "naive"
         return
     variants = spec.get("variants", [spec])
     for variant in variants:

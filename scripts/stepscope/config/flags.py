@@ -184,7 +184,7 @@ FLAGS = {
         "what to probe",
         str,
         "accumulation",
-        ("accumulation", "autocast", "normalisation", "products"),
+        ("accumulation", "autocast", "normalisation"),
     ),
     "profiler": Flag(
         "auto: nsys on a GPU if it is on the PATH, else torch.profiler",
@@ -198,7 +198,6 @@ FLAGS = {
     "nsys_pytorch": Flag(
         "ranges of operators", choices=("none", "autograd-nvtx", "autograd-shapes-nvtx")
     ),
-    "nsys_cuda_memory_usage": Flag("the GPU's memory", choices=("false", "true")),
     "nsys_cuda_graph_trace": Flag("CUDA graphs", choices=("node", "graph")),
     "processes": Flag("fresh processes, one after the other", positive, 3),
     "warmup": Flag("steps before the measured ones", not_negative, 2),

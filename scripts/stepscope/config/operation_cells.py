@@ -7,12 +7,11 @@ from stepscope.config.grid import (
     Cell,
     Target,
     changed,
-    check_known,
     each_once,
     options_path,
     points,
 )
-from stepscope.config.model_cells import SHAPE, of_device, timed_steps
+from stepscope.config.model_cells import of_device, timed_steps
 
 ATTENTION_AXES = ("d_head", "precision", "mask", "batch", "key_value_heads", "window")
 ATTENTION_BATCH = 8  # the default, which no path names
@@ -99,22 +98,8 @@ def ceilings_cells(target: Target) -> list[Cell]:
 
 
 def precision_cells(target: Target) -> list[Cell]:
-    """One cell a probe; those of autocast and products run the model of the configured size.
-
-    Raises ConfigError for a size that the configuration does not have.
-    """
-    study = target.settings
-    config = target.config
-    check_known(study["size"], config["sizes"], "config key precision.size")
-    model = {
-        **{key: config["sizes"][study["size"]][key] for key in SHAPE},
-        "vocab_size": config["model"]["vocab_size"],
-        "context": study["context"],
-        "batch": study["batch"],
-    }
-    cells = []
-    for probe in study["probes"]:
-        own = model if probe in ("autocast", "products") else {}
-        spec = {"probe": probe, "precision": "fp32", **own}
-        cells.append(target.cell(probe, spec, study["size"] if own else None))
-    return cells
+    """One cell a probe."""
+    return [
+        target.cell(probe, {"probe": probe, "precision": "fp32"})
+        for probe in target.settings["probes"]
+    ]

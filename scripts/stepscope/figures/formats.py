@@ -40,8 +40,7 @@ def sums(tables: Tables) -> Figure | None:
 def forced(tables: Tables) -> Figure | None:
     """Largest relative error over what is varied, a panel an operation, a line a format; dashed
     under autocast."""
-    every = tables.rows("forced", way=list(WAYS)).dropna(subset=["error", "value"])
-    rows = every[every["quantity"] != "layer"]
+    rows = tables.rows("forced", way=list(WAYS)).dropna(subset=["error", "value"])
     groups = list(rows.groupby(["operation", "quantity"], sort=False))
     if not groups:
         return None

@@ -5,15 +5,9 @@ Each timed forward pass builds the graph, as in training; each timed backward pa
 of its own, whose forward pass is not timed. On a GPU the L2 cache is overwritten before each pass,
 so that no pass finds its inputs there, and a pass is queued as a whole before it begins, so that
 its time is the GPU's and not the host's for launching it.
-
-Beside that, how long a call keeps the host busy, on a GPU at the shortest length: several calls are
-issued one after the other without waiting for the GPU, in turns, and the host's clock is read
-before and after.
 """
 
 import re
-import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -31,8 +25,6 @@ from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import no_compiler
 from stepscope.model.attention import unsupported
 from stepscope.model.chosen import load
-
-CALLS, ROUNDS = 10, 9  # of calls whose time on the host is taken; a GPU's queue holds many more
 
 
 def batch_of(spec: dict, length: int) -> int:
@@ -100,8 +92,6 @@ class _Process(steps.Process):
             if outcome.status == "oom" and self._after_forward:
                 self._note_sizes(name, inputs, self._at_rest(inputs), {}, place)
         take_turns(turns, self._budget)
-        if self._device == "cuda" and length == min(self._spec["lengths"]):
-            self._host([name for name in turns if outcomes[name].is_ok], inputs, place)
         for name, outcome in outcomes.items():
             self.found.status(name, outcome, **place)
             if outcome.status == "oom":
@@ -170,20 +160,6 @@ class _Process(steps.Process):
             self._after_forward = torch.cuda.memory_allocated()
         gradient = torch.randn_like(result)
         return [(direction, self._time(lambda: result.backward(gradient)))]
-
-    def _host(self, names: list[str], inputs: list[Tensor], place: Place) -> None:
-        """How long a call keeps the host busy: a forward pass, or for `backward` both passes."""
-        means: dict[str, list[float]] = {name: [] for name in names}
-        for name in names * (1 + ROUNDS):  # the first of each is not kept
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(CALLS):
-                output = self._functions[name](*inputs)
-                if place["direction"] == "backward":
-                    output.sum().backward()
-            means[name].append((time.perf_counter() - start) / CALLS)
-        for name, found in means.items():
-            self.found.value(name, "host_time", "s", statistics.median(found[1:]), **place)
 
 
 def function(name: str, device: str) -> Callable[..., Tensor]:

@@ -117,8 +117,6 @@ def options(spec: dict) -> dict[str, str]:
         found |= stacks
     if "nsys_pytorch" in spec:
         found["pytorch"] = spec["nsys_pytorch"]
-    if "nsys_cuda_memory_usage" in spec:
-        found["cuda-memory-usage"] = "true"
     return found
 
 

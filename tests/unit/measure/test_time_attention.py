@@ -164,20 +164,6 @@ def test_a_pass_computes_what_the_spec_says(way, heads, implementation):
         torch.testing.assert_close(own.grad.double(), reference.grad, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("direction, backwards", [("forward", 0), ("backward", 1)])
-def test_calls_of_the_host_are_a_forward_pass_or_both_and_are_not_waited_for(
-    direction, backwards, monkeypatch
-):
-    told, waits = Told(monkeypatch, OOM), []
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: waits.append(len(told.forward_lengths)))
-    run = attention._Process(ONE, Telemetry(None), 1)
-    run._host(["naive"], attention._inputs(ONE, 4), {"length": 4, "direction": direction})
-    assert waits == [attention.CALLS * turn for turn in range(1 + attention.ROUNDS)]
-    assert len(told.backward_lengths) == backwards * len(told.forward_lengths)
-    (value,) = run.found.values
-    assert (value["quantity"], value["unit"], value["length"]) == ("host_time", "s", 4)
-
-
 def test_the_program_writes_a_record_and_every_sample(measured_cell):
     quick = (
         "--device cpu --threads 1 --processes 2 --warmup 1 --steps 4 --max-steps 4 --lengths [4,16]"
