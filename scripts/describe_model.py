@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 from stepscope.config.flags import CONFIG, mapping, positive
-from stepscope.measure.own_cell import chosen_attention
 from stepscope.model import own
 from stepscope.yaml_files import read_yaml, unreadable
 
@@ -23,7 +22,6 @@ def main() -> None:
     try:
         reference, keys = chosen(given)
         found = own.describe(reference, keys, given.context, given.batch)
-        found["attention"] = chosen_attention(own, reference, keys, given.context)
     except own.ModelError as error:
         sys.exit(f"error: {error}")
     except MemoryError:
@@ -91,7 +89,7 @@ def of_configuration(path: Path, name: str) -> tuple[str, dict]:
 def lines(found: dict, context: int, batch: int) -> list[str]:
     """The description in words, a line each."""
     blocks, operations, count = found["blocks"], found["flops"], found["parameters"]
-    trainable, attention = found["trainable_parameters"], found.get("attention")
+    trainable, attention = found["trainable_parameters"], found["attention"]
     gradients = found["trained_bytes"]  # of which AdamW's two moments are twice as many
     said: list[str] = []
 

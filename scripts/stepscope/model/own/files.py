@@ -11,13 +11,7 @@ def file_of(reference: str) -> Path | None:
     Raises ModelError for a file that is not there.
     """
     parsed = parse(reference)
-    if parsed.file is None:
-        return _config_of(parsed)
-    if not parsed.file.is_file():
-        raise ModelError(
-            f"{reference}: there is no file {parsed.file}; paths are from the working directory"
-        )
-    return parsed.file
+    return parsed.existing_file() if parsed.file else _config_of(parsed)
 
 
 def _config_of(parsed: Reference) -> Path | None:

@@ -110,13 +110,7 @@ def called(
 def imported(reference: Reference) -> ModuleType:
     """The user's file as a module, run once in a process; its folder is where its imports look
     first, as Python does for a program."""
-    assert reference.file is not None, "a reference without a name has a file"
-    if not reference.file.is_file():  # a loop of links is none
-        raise ModelError(
-            f"{reference.text}: there is no file {reference.file}; paths are from the working"
-            f" directory, {Path.cwd()}"
-        )
-    path = reference.file.resolve()
+    path = reference.existing_file().resolve()
     if path in _loaded:
         return _loaded[path]
     name = f"own_model_{path.stem}"

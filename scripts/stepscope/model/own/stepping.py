@@ -41,18 +41,14 @@ def parameters(step: Step) -> nn.Module:
 def described(reference: Reference, step: Step) -> dict:
     """What was built, ready for JSON: as for a model, without what is ours to choose."""
     module = parameters(step)
-    written = getattr(module, "_orig_mod", module)  # what torch.compile() was given
-    blocks = structure.blocks_of(module)
+    found = structure.described(module, structure.blocks_of(module))
     items, item = step.items or (None, None)
-    return {
+    return found | {
         "reference": reference.text,
-        "class": type(written).__name__ if step.module is not None else "",
-        **structure.sizes(module),
-        "dtype": structure.dtypes(module),
+        "class": found["class"] if step.module is not None else "",
         "optimizer": " + ".join(map(_told, step.optimizers)),
         "items": items,
         "item": item,
-        "blocks": blocks and {"count": len(blocks.container), "path": blocks.path},
         "flops": {"given": step.flop} if step.flop else None,
         "unknown": [],
     }
