@@ -103,7 +103,6 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     say("class", f"{found['class']}, {found['dtype']}")
     some = f", of which {trainable:,} are trained" if trainable != count else ""
     say("parameters", f"{count:,}{some}")
-    say("tied", ", ".join(found["tied"]) or "none")
     if attention:
         say("attention", f"{attention} (transformers: config._attn_implementation)")
     say("inputs", f"{found['inputs']}; batch {batch}, context {context}")
@@ -111,7 +110,6 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     say("blocks", "{count} x {class} in {path}".format(**blocks) if blocks else "none")
     names = ", ".join(found["ranges"]["names"]) or "none"
     say("ranges", f"by {found['ranges']['by']}: {names}")
-    say("dropout", ", ".join(f"{each:g}" for each in found["dropout"]) or "none")
     counted = "not counted"
     if operations:
         whole, forward = _giga(operations["counter"]), _giga(operations["forward"])

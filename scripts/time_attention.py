@@ -39,7 +39,6 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
         "tokens",
         "heads",
         "key_value_heads",
-        "keys",
         "mask",
         "window",
         "precision",

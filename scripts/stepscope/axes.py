@@ -81,10 +81,7 @@ IMPLEMENTATIONS = {
     "triton": Implementation("triton"),
 }
 DIRECTIONS = ("forward", "backward")
-# Which keys a query sees: all, or those up to its own position, counted from the first query and
-# the first key (the upper left corner of the scores) or from the last of both (the lower right
-# corner).
-FULL, CAUSAL, LOWER_RIGHT = MASKS = ("full", "causal", "causal-lower-right")
+FULL, CAUSAL = MASKS = ("full", "causal")  # a query sees all keys, or those up to its own position
 
 
 def option(spec: dict, name: str) -> Any:

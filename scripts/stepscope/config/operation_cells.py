@@ -13,7 +13,7 @@ from stepscope.config.grid import (
 )
 from stepscope.config.model_cells import of_device, timed_steps
 
-ATTENTION_AXES = ("d_head", "precision", "mask", "batch", "key_value_heads", "keys", "window")
+ATTENTION_AXES = ("d_head", "precision", "mask", "batch", "key_value_heads", "window")
 ATTENTION_BATCH = 8  # the default, which no path names
 
 
@@ -43,7 +43,7 @@ def attention_cells(target: Target) -> list[Cell]:
 
 
 def _shape(entry: dict, point: dict, key: str) -> dict:
-    """Mask, batch or tokens, heads, keys and window, as parts of a spec."""
+    """Mask, batch or tokens, heads and window, as parts of a spec."""
     if ("tokens" in entry) == ("batch" in entry):
         raise ConfigError(
             f"{key}: an entry has batch, or tokens (batch × length); give one of them"
@@ -76,7 +76,6 @@ def _shape(entry: dict, point: dict, key: str) -> dict:
         "batch": point.get("batch"),
         "heads": heads,
         "key_value_heads": groups if groups != heads else None,
-        "keys": point.get("keys"),
         "window": point.get("window"),
     }
 

@@ -14,7 +14,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS, LOWER_RIGHT
+from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS
 from stepscope.measure import memory, precision, steps
 from stepscope.measure.clock import Clock, time_queued
 from stepscope.measure.found import Call, Found, Outcome, Place
@@ -54,12 +54,9 @@ class _Process(steps.Process):
         # of Q, K and V
         self._functions: dict[str, Callable[..., Tensor]] = {}
         # Only what is asked for: compiled code looks at each argument anew.
-        mask = spec.get("mask", FULL)
-        masked = {"is_causal": mask != FULL}
+        masked = {"is_causal": spec.get("mask", FULL) != FULL}
         if "window" in spec:
             masked["window"] = spec["window"]
-        if mask == LOWER_RIGHT:
-            masked["lower_right"] = True
         precision.configure(spec["precision"])
         refused = precision.unsupported(spec["precision"], self._device)
         for name in self._names:
@@ -166,10 +163,10 @@ class _Process(steps.Process):
 
 
 def function(name: str, device: str) -> Callable[..., Tensor]:
-    """An implementation as a function of (Q, K, V, is_causal, window=None, lower_right=False).
+    """An implementation as a function of (Q, K, V, is_causal, window=None).
 
-    Q: (batch, length, d_head) or (batch, heads, length, d_head); K, V: as Q, of their own length
-    and heads. It raises Unsupported for what cannot be done.
+    Q: (batch, length, d_head) or (batch, heads, length, d_head); K, V: as Q, of their own heads. It
+    raises Unsupported for what cannot be done.
     """
     module, how = IMPLEMENTATIONS[name]
     if module == "triton" and device == "cpu":  # where its interpreter is for tests alone
@@ -217,10 +214,10 @@ def _inputs(spec: dict, length: int) -> list[Tensor]:
     torch.manual_seed(spec["seed"])
     dtype = precision.dtype(spec["precision"])
     heads = spec.get("heads")  # None without a dimension of heads
-    of_keys = (spec.get("key_value_heads", heads), spec.get("keys", length))
+    of_keys = spec.get("key_value_heads", heads)
     made = []
-    for number, rows in [(heads, length), of_keys, of_keys]:
-        shape = filter(None, (batch_of(spec, length), number, rows, spec["d_head"]))
+    for number in (heads, of_keys, of_keys):
+        shape = filter(None, (batch_of(spec, length), number, length, spec["d_head"]))
         made.append(torch.randn([*shape], device=spec["device"]).to(dtype).requires_grad_())
     return made
 

@@ -49,10 +49,9 @@ def flash_attn_func(q, k, v, causal, window_size=(-1, -1)):
 @pytest.mark.parametrize(
     "heads, keys, is_causal, more",
     [
-        ((4, 4), 6, False, {}),
+        ((4, 4), 9, False, {}),
         ((4, 2), 6, True, {}),
         ((4, 1), 6, True, {"window": 3}),
-        ((2, 2), 9, True, {"lower_right": True}),
     ],
 )
 def test_operands_and_masks_are_those_of_naive_attention(

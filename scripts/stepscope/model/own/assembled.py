@@ -174,7 +174,6 @@ class OwnModel:
             "keys": self.keys,
             "class": type(module).__name__,
             **structure.sizes(module),
-            "tied": structure.tied(module),
             "dtype": structure.dtypes(module),
             "inputs": fed,
             "loss": loss,
@@ -191,7 +190,6 @@ class OwnModel:
                 "by": "own" if self._has_own_ranges or self._chosen else "hooks",
                 "names": names,
             },
-            "dropout": structure.dropout(module),
             "unknown": self._unknown(names),
         }
 

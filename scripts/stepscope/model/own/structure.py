@@ -65,25 +65,11 @@ def refused(module: nn.Module) -> str | None:
     return None
 
 
-def tied(module: nn.Module) -> list[str]:
-    """Each further name of a parameter that has several: "lm_head.weight = embedding.weight"."""
-    first: dict[Tensor, str] = {}
-    found = []
-    for name, each in module.named_parameters(remove_duplicate=False):
-        if first.setdefault(each, name) != name:
-            found.append(f"{name} = {first[each]}")
-    return found
-
-
-def dropout(module: nn.Module) -> list[float]:
-    """The probabilities above zero with which the model drops, each once, ascending."""
-    found = set()
-    for part in module.modules():
-        is_layer = "Dropout" in type(part).__name__
-        names = ("p",) if is_layer else ("dropout", "dropout_p", "attention_dropout")
-        values = [getattr(part, name, None) for name in names]
-        found |= {value for value in values if isinstance(value, float) and value > 0}
-    return sorted(found)
+def drops(part: nn.Module) -> bool:
+    """Whether a layer or an attention drops, by the probability that it holds."""
+    names = ("p", "dropout", "dropout_p", "attention_dropout")
+    values = [getattr(part, name, None) for name in names]
+    return any(isinstance(value, float) and value > 0 for value in values)
 
 
 def _is_table(part: nn.Module) -> bool:
