@@ -88,7 +88,6 @@ class _Process(steps.Process):
     def __init__(self, spec: dict, telemetry: Telemetry, process: int, together: bool):
         super().__init__(spec, telemetry, process)
         self._together = together
-        self._is_first = process == 1
         variants = ordered(spec["variants"], process)
         self._variants = {variant["name"]: variant for variant in variants}
         self._outcomes = {name: Outcome() for name in self._variants}
@@ -234,8 +233,11 @@ class _Process(steps.Process):
         """By how much a variant's first step of forward and backward took longer than the last one
         so far, compiling is known: of code that compilers' caches do not hold from an earlier
         process or variant."""
-        code = compiled_code(spec)
-        if not code or not self._is_first or code in self._compiled:
+        # What tells the code of two variants apart.
+        how = load("compile", option(spec, "compile")).COMPILATION
+        rest = (spec.get(key) for key in ("precision", "attention", "checkpoint"))
+        code = (how.parts, compiled_loss(spec), *rest)
+        if not is_compiled(spec) or self.found.process > 1 or code in self._compiled:
             return
         self._compiled.add(code)
         took = [row["seconds"] for row in chosen(self._samples.rows, variant=name)]
@@ -258,15 +260,6 @@ class _Process(steps.Process):
         work.drop_graph()
         work.capture()
         self._counted(name)
-
-
-def compiled_code(spec: dict) -> tuple:
-    """What tells the compiled code of a variant's spec from others'; empty where nothing is
-    compiled."""
-    how = load("compile", option(spec, "compile")).COMPILATION
-    rest = (spec.get(key) for key in ("precision", "attention", "checkpoint"))
-    code = (how.parts, compiled_loss(spec), *rest)
-    return code if is_compiled(spec) else ()
 
 
 def groups(variants: list[Variant], together: bool) -> list[list[Variant]]:

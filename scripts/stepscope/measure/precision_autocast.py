@@ -1,6 +1,5 @@
 """The dtypes that autocast gives to a toy model's parameters, activations, loss and gradients."""
 
-from collections import OrderedDict
 from functools import partial
 
 import torch
@@ -13,17 +12,6 @@ FORMATS = ("fp16", "bf16")
 FIELDS = ("parameter", "input", "output", "output_gradient", "parameter_gradient")
 
 
-def toy_model(device: str) -> nn.Module:
-    """Two linear layers with ReLU and LayerNorm between: (batch, 20) -> (batch, 5)."""
-    layers: dict[str, nn.Module] = {
-        "linear_1": nn.Linear(20, 10, bias=False),
-        "relu": nn.ReLU(),
-        "layer_norm": nn.LayerNorm(10),
-        "linear_2": nn.Linear(10, 5, bias=False),
-    }
-    return nn.Sequential(OrderedDict(layers)).to(device)
-
-
 def measure(spec: dict) -> Tables:
     """For each format the dtypes of the model."""
     rows = []
@@ -34,14 +22,20 @@ def measure(spec: dict) -> Tables:
 
 
 def _toy(spec: dict, name: str) -> list[dict]:
-    """A row for each of the model's layers, in their order, for a softmax of what they give, and
-    for the loss."""
+    """A row for each of the layers of a toy model, (batch, 20) -> (batch, 5), in their order, for a
+    softmax of what they give, and for the loss."""
     torch.manual_seed(spec["seed"])
     device = spec["device"]
-    model = toy_model(device)
+    layers: dict[str, nn.Module] = {
+        "linear_1": nn.Linear(20, 10, bias=False),
+        "relu": nn.ReLU(),
+        "layer_norm": nn.LayerNorm(10),
+        "linear_2": nn.Linear(10, 5, bias=False),
+    }
+    model = nn.Sequential(*layers.values()).to(device)
     softmax = nn.Softmax(dim=-1)
     loss = nn.CrossEntropyLoss()
-    modules = {**dict(model.named_children()), "softmax": softmax, "loss": loss}
+    modules = layers | {"softmax": softmax, "loss": loss}
     rows = [_watched(role, module) for role, module in modules.items()]
     inputs = torch.randn(8, 20, device=device)
     targets = torch.randint(5, (8,), device=device)

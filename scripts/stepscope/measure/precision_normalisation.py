@@ -89,7 +89,7 @@ def _forced(spec: dict) -> Iterator[dict]:
         call = FORCED[operation]
         for name in FORMATS:
             low = x.to(precision.dtype(name))
-            exact = call(low.double())[0]
+            exact = call(low.double())
             runs = {PLAIN: (partial(_in_format, call), "")}
             if name != "fp32" and operation in of_models:
                 runs[AUTOCAST] = partial(_autocast, of_models[operation]), name
@@ -98,17 +98,19 @@ def _forced(spec: dict) -> Iterator[dict]:
                 yield case | {"way": way, "format": name} | (found or refusal)
 
 
-def _in_format(call: Forced, exact: Tensor, low: Tensor, device: str) -> dict:
+def _in_format(call: Forced, exact: tuple[Tensor, Tensor], low: Tensor, device: str) -> dict:
     """What `call` makes of an input in a format, beside what float64 makes of that."""
     result, inner = (each.double().cpu() for each in call(low.to(device)))
-    inners = {"inner": str(inner.item()), "inner_exact": call(low.double())[1].item()}
-    return against(exact, result) | inners
+    inners = {"inner": str(inner.item()), "inner_exact": exact[1].item()}
+    return against(exact[0], result) | inners
 
 
-def _autocast(call: Callable[[Tensor], Tensor], exact: Tensor, low: Tensor, device: str) -> dict:
+def _autocast(
+    call: Callable[[Tensor], Tensor], exact: tuple[Tensor, Tensor], low: Tensor, device: str
+) -> dict:
     """The same of an operation under autocast to the input's type."""
     with torch.autocast(device, dtype=low.dtype):
-        return against(exact, call(low.to(device)).double().cpu())
+        return against(exact[0], call(low.to(device)).double().cpu())
 
 
 def _cases(seed: int) -> Iterator[tuple[str, str, float, Tensor]]:
