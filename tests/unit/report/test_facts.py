@@ -72,7 +72,8 @@ def test_the_ladder_is_compared_as_its_command_says(gpu):
     ]
     assert [rung.kind for rung in own.asides] == ["checkpoint 2"]
     assert own.plain.kind == "bf16" and own.top.kind == "fused"
-    assert_values(own, over_plain=0.5 / 0.25, tensor_cores=2.0 / 0.5)
+    assert own.is_cast and own.over_plain.value == near(0.5 / 0.25)
+    assert own.plain.total_gain.value == near(2.0 / 0.5)
     won = {rung.kind: rung.won.value for rung in own.after_plain}
     assert won == approx({"sdpa": 0.1, "block": 0.08, "graphs": 0.02, "fused": 0.05})
     assert [rung.kind for rung in own.gains] == ["sdpa", "block", "fused"]
@@ -99,20 +100,6 @@ def test_a_phase_that_beats_the_data_sheet_is_no_measurement(gpu):
     assert slow.rungs["graphs"].optimizer.value == near(0.05)
 
 
-def test_what_was_not_judged_faster_is_told_by_where_its_interval_lies(gpu):
-    own = ladders(gpu)[0].data
-    name = own.rungs["block"].variant
-
-    def side(low, high, verdict="unclear"):
-        told = {"low": low, "high": high, "verdict": verdict}
-        rows = [row | told if row["b"] == name else row for row in own.comparisons]
-        return replace(own, comparisons=rows).rungs[name].said
-
-    assert side(0.952, 0.986) == "leans slower" and side(1.01, 1.03) == "leans faster"
-    assert side(0.993, 1.007) == "unclear" and side(1.001, 1.009, "same") == "same"
-    assert side(0.952, 0.986, "faster") == "faster"
-
-
 def test_one_slow_process_is_not_said_to_make_launches_limit():
     """Of 91, 93 and 125 ms, whose kernels take 82: 15 % more is within the interval."""
     clock, alone = Quantity(0.102, "s", low=0.0755, high=0.138), Quantity(0.082, "s")
@@ -134,8 +121,7 @@ def test_the_fastest_row_without_a_coarse_format_need_not_be_the_one_before_it(g
 
 def test_the_configuration_of_all_gains_is_recommended_where_it_ran(gpu):
     own = ladders(gpu)[0]
-    assert own.recommended is None and [rung.kind for rung in own.not_needed] == ["graphs"]
-    assert own.gains_won.value == near(0.1 + 0.08 + 0.05) and own.won.value == near(0.5 - 0.25)
+    assert own.recommended is None
     gains = own.data.options["fused"] | {"compile": "block"}
     measured = replace(own.data, options=own.data.options | {"checkpoint": gains})
     assert replace(own, data=measured).recommended.variant == "checkpoint"
