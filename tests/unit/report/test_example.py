@@ -218,21 +218,6 @@ def test_a_ladder_that_starts_later_is_a_part_even_where_its_first_variant_did_n
     assert not ladders.starts_later(whole.data, [without])
 
 
-def test_the_power_limit_is_named_where_the_clock_falls_at_it(data, series):
-    found = ladder.facts(data)
-    rows = series[
-        (series["study"] == "ladder") & (series["batch"] == 16) & (series["variant"] == "fp8")
-    ]
-    by = rows[rows["phase"] == "step"].set_index("quantity")["median"]
-    assert (found.held_back.batch, found.held_back.rung.kind, found.power_limit.value) == (
-        16,
-        "fp8",
-        700,
-    )
-    assert found.held_back.rung.sm_clock.value == near(by["sm_clock"])
-    assert by["sm_clock"] < 0.95 * found.highest_clock.value
-
-
 def test_page_one_begins_at_what_people_run_and_its_mfu_is_that_of_palm(rendered):
     todays = Data(rendered("today") / "tables", "nvidia-h100-80gb-hbm3")
     found = ladder.facts(todays)

@@ -32,8 +32,6 @@ from stepscope.report.kit.quantity import (
 KEPT = {True: 4 + 2, False: 4 + 4}
 # Options with which a cell can be the chapter's.
 USUAL = {"batch", "heads", "key_value_heads", "tokens", "mask"}
-# The slowest over the quickest of a library's kernels, from which on a reader should be told.
-DIFFERENT = 1.02
 
 
 @frozen
@@ -58,7 +56,7 @@ class Attention(Chapter):
     best: the fastest forward pass but for naive attention; second: the next; best_ratio: how many
     times as long that takes; verdict: on the two, empty where they were not compared.
     is_backward_open: whether the first two by their backward pass were compared and not told
-    apart. library: PyTorch's own kernels, the fastest first; none where they hardly differ. host:
+    apart. host:
     what takes the host longest, at the shortest length at which that was measured.
     """
 
@@ -90,7 +88,6 @@ class Attention(Chapter):
     verdict: str
     by_backward: list[Way]
     is_backward_open: bool
-    library: list[Way]
     host: Way | None
 
     naive_gap = made_of(gap, "naive.forward", "naive_predicted")
@@ -130,8 +127,6 @@ def facts(data: Data) -> Attention | None:
     by_backward = ordered(there, "backward")
     backward = _pair(data, *by_backward[:2], **same, direction="backward")
     failed = data.dicts("series", cell=cell, quantity="time", variant=PLAIN, status="oom")
-    kernels = ordered([way for way in there if way.name.startswith("sdpa-")], "both")
-    is_wide = kernels and value_of(kernels[-1].both) > DIFFERENT * value_of(kernels[0].both)
     hosts = data.series(cell=cell, quantity="host_time", direction="forward")
     shortest = min((row["length"] for row in hosts), default=0)
     reason = data.row("cells", cell=cell).get("reason")
@@ -166,7 +161,6 @@ def facts(data: Data) -> Attention | None:
         verdict=pair.get("verdict", ""),
         by_backward=by_backward,
         is_backward_open=backward.get("verdict") == "unclear",
-        library=kernels if is_wide else [],
         host=most(ways(data, cell, shortest), "host_time"),
     )
 

@@ -7,16 +7,17 @@ from functools import cached_property
 from stepscope.report.facts import learning, method, profile
 from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Chapter, arithmetic
-from stepscope.report.facts.rungs import Rung, alone_gain
-from stepscope.report.kit.data import Data, Row, number
+from stepscope.report.facts.rungs import Rung
+from stepscope.report.kit.data import Data, Row
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
     count,
+    exact,
     is_below,
-    least,
     most,
+    over,
     positive,
 )
 
@@ -41,8 +42,9 @@ class Aside:
 
     @cached_property
     def alone(self) -> Maybe:
-        """Times as fast without the host."""
-        return alone_gain(self.before, self.rung)
+        """Times as fast on the GPU alone: both host-free, else both by the union of kernels."""
+        host_free = over(self.before.host_free, self.rung.host_free)
+        return exact(host_free or over(self.before.busy, self.rung.busy))
 
 
 @frozen
@@ -79,19 +81,8 @@ class LadderFacts(Chapter):
     @cached_property
     def written(self) -> Ladder | None:
         """The largest that begins at the plain step, where `ladder` does not."""
-        plain = (each for each in self._plain if self.ladder.is_tuned)
-        return next(plain, None)
-
-    @cached_property
-    def other(self) -> Ladder | None:
-        """That of the smallest place, of a size that has no table yet."""
-        told = {each.place.size for each in (self.ladder, self.written) if each}
-        rest = [each for each in self._plain if each.place.size not in told]
-        return rest[-1] if rest else None
-
-    @property
-    def _plain(self) -> list[Ladder]:
-        return [each for each in self._ladders if not each.is_part and not each.is_tuned]
+        plain = [each for each in self._ladders if not each.is_part and not each.is_tuned]
+        return plain[0] if plain and self.ladder.is_tuned else None
 
     @cached_property
     def trained(self) -> Row | None:
@@ -111,11 +102,6 @@ class LadderFacts(Chapter):
         ]
 
     @property
-    def has_checkpoint(self) -> bool:
-        """Whether one of them has checkpoints."""
-        return any(each.rung.kind.startswith("checkpoint") for each in self.asides)
-
-    @property
     def has_turns(self) -> bool:
         """Whether rungs were measured in turns."""
         return any(row["in_turns"] for row in self.ladder.data.comparisons)
@@ -124,11 +110,6 @@ class LadderFacts(Chapter):
     def is_other_card(self) -> bool:
         """Whether ceilings were measured on another card than a ladder of the size."""
         return any(each.is_other_card for each in self._of_size)
-
-    @cached_property
-    def failed_elsewhere(self) -> list[Rung]:
-        """What did not run at other batches and contexts of the size."""
-        return [rung for each in self._elsewhere for rung in each.failed]
 
     @property
     def _of_size(self) -> list[Ladder]:
@@ -153,14 +134,6 @@ class LadderFacts(Chapter):
         return None if is_below(best.rung.tokens, self.ladder.top.tokens) else best
 
     @cached_property
-    def held_back(self) -> Reach | None:
-        """That of the lowest clock, where the power limit held it."""
-        capped = [each for each in self._of_size if "power cap" in each.throttle]
-        slowest = least(_reach(capped), "rung.sm_clock")
-        clock = slowest.rung.sm_clock if slowest else None
-        return slowest if is_below(clock, self.highest_clock, HELD_BACK) else None
-
-    @cached_property
     def highest_clock(self) -> Maybe:
         """Of the medians of all cells."""
         cells = self.data.dicts("cells")
@@ -172,12 +145,6 @@ class LadderFacts(Chapter):
         slowest = self.ladder.slowest
         is_slower = slowest is None or is_below(slowest.sm_clock, self.highest_clock, HELD_BACK)
         return bool(self.ladder.throttle) and is_slower
-
-    @cached_property
-    def power_limit(self) -> Maybe:
-        """Of the card."""
-        cell = self.data.row("cells", cell=self.ladder.data.cell)
-        return positive(number(cell, "power_limit_w", "W"))
 
     @cached_property
     def left(self) -> list[Left]:

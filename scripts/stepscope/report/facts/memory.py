@@ -5,7 +5,7 @@ from functools import cached_property
 
 from stepscope.report.facts import profile
 from stepscope.report.facts.machine import Chapter, Place, largest, placed
-from stepscope.report.facts.memory_savings import Checkpoint, Savings, checkpoint, savings
+from stepscope.report.facts.memory_savings import Savings, savings
 from stepscope.report.facts.shape import longest_context
 from stepscope.report.kit.data import Data, Row, number, shown, total
 from stepscope.report.kit.named import Name, frozen, made_of
@@ -52,8 +52,7 @@ class Memory(Chapter):
     takes libraries' buffers from the recording. gradients: bytes of all of them. largest: the
     largest activation. growth: the size at every context, the shortest first, as _growth has it;
     none of a single one. longest, longest_fused: the longest context that fits the device by the
-    closed form, and that with fused attention. savings: by the place's ladder; checkpoint: those
-    that need least.
+    closed form, and that with fused attention. savings: by the place's ladder.
     """
 
     place: Place
@@ -72,7 +71,6 @@ class Memory(Chapter):
     longest: Maybe
     longest_fused: Maybe
     savings: Savings | None
-    checkpoint: Checkpoint | None
 
     fp32_change = made_of(gap, "asked", "fp32")  # how far the peak is off that
     inference_share = made_of(share, "inference", "asked")  # of the step's peak
@@ -157,7 +155,6 @@ def facts(data: Data) -> Memory | None:
         longest=longest_context(where, attention="naive"),
         longest_fused=longest_context(where, attention="sdpa"),
         savings=savings(data, where),
-        checkpoint=checkpoint(data),
     )
 
 

@@ -149,20 +149,6 @@ class PageOne(Chapter):
         return exact(scaled(joules, TOKENS / JOULES_A_KWH, "kWh"))
 
     @cached_property
-    def coarse_slower(self) -> list[Name]:
-        """Other sizes at which the coarse rung was judged slower than the one before."""
-        others = [each for each in ladders(self.data) if each.place.size != self.place.size]
-        slower = [each for each in others if each.coarse and each.coarse.verdict == "slower"]
-        return list(dict.fromkeys(each.place.size for each in slower))
-
-    @property
-    def has_graphs_to_try(self) -> bool:
-        """Whether launches limit a place, and the ladder's gains have no recipe for it."""
-        kinds = [rung.kind for rung in self.ladder.gains] if self.ladder else []
-        is_limited = any(each.last.limits == "launches" for each in self.applies)
-        return is_limited and "graphs" not in kinds
-
-    @cached_property
     def versions(self) -> list[Name]:
         """Of what the cells ran with."""
         return method.versions(self.data.dicts("cells"))

@@ -318,8 +318,3 @@ def _won(clock: Maybe, gain: Maybe) -> Maybe:
         return won
     low, high = gain.ends
     return within(won, clock.value * (1 - 1 / low), clock.value * (1 - 1 / high))
-
-
-def alone_gain(before: Rung, rung: Rung) -> Maybe:
-    """Times as fast on the GPU alone: both host-free, else both by the union of their kernels."""
-    return exact(over(before.host_free, rung.host_free) or over(before.busy, rung.busy))
