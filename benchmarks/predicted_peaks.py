@@ -36,7 +36,7 @@ from stepscope.model.shape import ModelShape  # noqa: E402
 
 COMMITTED = (
     "report/example/h200/cells.zip",
-    "report/example/today/cells.zip",
+    "report/reference/today-h100.zip",
     "report/example/devices/cells.zip",
     "tests/data/devices_h100.zip",  # memory alone, of the same cells on two H100s
     "report/reference/h100.zip",

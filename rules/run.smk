@@ -91,4 +91,4 @@ onerror:
         if len(missing) > MOST_NAMED:
             print(f"  and {len(missing) - MOST_NAMED} more")
         print("The same command measures them again;", end=" ")
-        print("with `--config measure=false` it writes the report of the others.")
+        print("with measure=false after --config it writes the report of the others.")

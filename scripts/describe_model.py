@@ -112,10 +112,11 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     names = ", ".join(found["ranges"]["names"]) or "none"
     say("ranges", f"by {found['ranges']['by']}: {names}")
     say("dropout", ", ".join(f"{each:g}" for each in found["dropout"]) or "none")
-    counted, by_formula = _giga(operations["counter"]), _giga(operations["formula"])
-    say("operations", f"{counted} counted by torch, {by_formula} by formula")
-    if "from" in operations:
-        say("", "the counter may not see attention: rates are of the formula")
+    counted = "not counted"
+    if operations:
+        whole, forward = _giga(operations["counter"]), _giga(operations["forward"])
+        counted = f"{whole} counted by torch, {forward} of them forward"
+    say("operations", counted)
     say(
         "memory",
         f"{_mebi(found['parameters_bytes'])} parameters, {_mebi(gradients)} gradients,"
@@ -127,8 +128,8 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     return said
 
 
-def _giga(operations: int | None) -> str:
-    return "not" if operations is None else f"{operations / 1e9:,.3f} GFLOP"
+def _giga(operations: int) -> str:
+    return f"{operations / 1e9:,.3f} GFLOP"
 
 
 def _mebi(size: int) -> str:

@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for zip in report/example/*/*.zip tests/data/h100_*.zip; do
+for zip in report/example/*/*.zip report/reference/today-*.zip tests/data/h100_*.zip; do
     name=$(printf %s "$zip" | tr / -)
     python3 -m zipfile -e "$zip" "$work/$name.cells"
     python3 scripts/aggregate.py --plan "$work/$name.cells/plan.json" --results "$work/$name.cells" --out "$work/$name.tables"

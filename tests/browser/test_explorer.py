@@ -17,7 +17,9 @@ DRAWN = "document.documentElement.dataset.drawn"
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
     """The made-up GPU and CPU, with a log of one cell."""
-    folder = made_up.write_tables(tmp_path_factory.mktemp("results") / "tables", gpu=True, cpu=True)
+    folder = made_up.write_tables(
+        tmp_path_factory.mktemp("results") / "tables", made_up.gpu(), made_up.cpu()
+    )
     log = folder.parent / CELL / "measure.log"
     log.parent.mkdir(parents=True)
     log.write_text("measured")

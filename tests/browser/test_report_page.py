@@ -11,7 +11,7 @@ from stepscope.report import book
 def report(tmp_path_factory):
     """Address of the page of the made-up GPU, with its figures."""
     root = tmp_path_factory.mktemp("report")
-    tables = made_up.write_tables(root / "tables")
+    tables = made_up.write_tables(root / "tables", made_up.gpu())
     draw_all(tables, root / "figures")
     book.write(
         book.Request(

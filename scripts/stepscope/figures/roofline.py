@@ -53,60 +53,60 @@ def points(tables: Tables, cell: str) -> pd.DataFrame:
 
 def roofline(tables: Tables) -> Figure | None:
     """Of the plain step and, where it was profiled, of that with all changes of the ladder."""
-    plain = plain_ranges(tables)
-    cells = dict.fromkeys(plain["cell"].head(1), "plain")
+    plain = plain_ranges(tables).head(1)
     found = plain_waterfall(tables)
+    titles = dict.fromkeys(plain["cell"], "plain")
     if found:
-        cells |= dict.fromkeys([step.cell for step in found.steps[1:]], "all changes")
-    shown = {cell: points(tables, cell) for cell in cells}
-    shown = {cell: own for cell, own in shown.items() if len(own)}
+        titles |= dict.fromkeys([step.cell for step in found.steps[1:]], "all changes")
+    parts = [points(tables, cell).assign(cell=cell) for cell in titles]
     copies, products = (places.best_rates(tables, of) for of in ("copy", "matmul"))
     # Of a type that is no precision there is no roof, and the optimizer alone needs none.
-    most_parts = max(map(len, shown.values()), default=0)
+    most_parts = max(map(len, parts), default=0)
     if copies.empty or most_parts < 2 or plain["built"].iloc[0] not in products:
         return None
 
-    every = pd.concat(shown.values())
-    ends = (every["flop"] / every["bytes"]).agg(["min", "max"]) * [0.4, 12]
+    every = pd.concat(parts)
+    every["x"] = every["flop"] / every["bytes"]
+    ends = every["x"].agg(["min", "max"]) * [0.4, 12]
+    shown = list(every.groupby("cell", sort=False))
     subject = words.place(plain.iloc[0]) + "; areas are times"
     figure, panels = theme.panels(len(shown), 1, 0.6 + 2.5 * len(shown), subject, sharex=True)
-    for panel, (cell, own) in zip(panels, shown.items(), strict=True):
+    for panel, (cell, own) in zip(panels, shown, strict=True):
         precision = tables.row("cells", cell=cell)["precision"]
-        most = products.get(precision, math.nan)
+        copy, most = copies.iloc[0], products.get(precision, math.nan)
         unit, scale = words.rate_unit(most)
-        rates = f"{words.number(most / scale)} {unit}, {words.number(copies.iloc[0] / 1e9)} GB/s"
-        panel.set_title(f"{cells[cell]}, {precision}; the roof: {rates}")
+        rates = f"{words.number(most / scale)} {unit}, {words.number(copy / 1e9)} GB/s"
+        panel.set_title(f"{titles[str(cell)]}, {precision}; the roof: {rates}")
         panel.set(xscale="log", yscale="log", xlim=ends, ylabel=unit)
-        _parts(panel, own, scale, copies.iloc[0], most)
-        across = np.array([ends["min"], most / copies.iloc[0], ends["max"]])
-        roof = np.minimum(across * copies.iloc[0], most) / scale
+        across = np.array([ends["min"], most / copy, ends["max"]])
+        roof = np.minimum(across * copy, most) / scale
+        _parts(panel, own.assign(y=own["flop"] / own["time"] / scale), across, roof)
         panel.plot(across, roof, label="roof", **marks.DASHED | {"color": colours.MUTED})
     marks.log_axis(panels[-1].xaxis, *ends)
     panels[-1].set_xlabel("operations a byte")
     return figure
 
 
-def _parts(panel: Axes, own: pd.DataFrame, scale: float, copy: float, most: float) -> None:
-    """A mark for each, and right of those that are near each other their names, below the roof."""
-    rows = own.assign(x=own["flop"] / own["bytes"], y=own["flop"] / own["time"] / scale)
+def _parts(panel: Axes, rows: pd.DataFrame, across: np.ndarray, roof: np.ndarray) -> None:
+    """A mark for each, and right of those that are near each other their names, below the roof,
+    which leads through these points."""
     low, high = rows["y"].min() / 8, rows["y"].max() * 6
     panel.set_ylim(low, high)
     marks.log_axis(panel.yaxis, low, high)
-    sizes = np.sqrt(AREA * rows["time"] / rows["time"].sum())
-    rows = rows.assign(markersize=sizes).sort_values("x")
+    rows = rows.assign(markersize=np.sqrt(AREA * rows["time"] / rows["time"].sum()))
+    rows = rows.sort_values("x")
     cluster = (rows["x"].pct_change() > FAR).cumsum()
     line = (high / low) ** LINE
     for _, near in rows.groupby(cluster):
         labels: list[marks.End] = []
         right = near["x"].max() * 1.25
-        top = min(right * copy, most) / scale
+        top = np.interp(right, across, roof)
         ordered = near.sort_values("y", ascending=False)
         for row in ordered.reset_index().to_dict("records"):
-            name = row["part"]
-            kind = KINDS.get(name, "elementwise" if row["x"] < 10 else "matmul")
+            kind = KINDS.get(row["part"], "elementwise" if row["x"] < 10 else "matmul")
             colour = colours.of("category", kind)
             look = {"markersize": row["markersize"], "alpha": 0.6, "markeredgewidth": 0}
-            marks.point(panel, row["x"], row["y"], colour, name, **look)
+            marks.point(panel, row["x"], row["y"], colour, row["part"], **look)
             top = min(top / line, row["y"])
-            labels.append((name, right, top, colour))
+            labels.append((row["part"], right, top, colour))
         marks.names_beside(panel, labels)

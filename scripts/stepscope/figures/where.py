@@ -4,7 +4,6 @@ ladder."""
 from dataclasses import dataclass
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stepscope.axes import PLAIN_STEP
@@ -170,37 +169,34 @@ def _todays(tables: Tables) -> Waterfall | None:
     if rungs.empty or "+" not in rungs["variant"].iloc[0]:  # it begins with one change, or none
         return None
 
-    cells = places.alike(_profiles(tables), rungs.iloc[0])
-    ran_as = {}
-    for row in cells.to_dict("records"):
-        ran_as[row["precision"], frozenset(row["options"].split())] = row["cell"]
-    found = []
-    for rung in rungs.to_dict("records"):
-        changed = [f"{name}={rung[name]}" for name in OPTIONS if rung[name] != PLAIN_STEP[name]]
-        cell = ran_as.get((rung["precision"], frozenset(changed)))
-        step = profiled(tables, cell, rung) if cell else None
-        found += [(rung, step)] if step else []
-    if not found or found[0][0]["variant"] != rungs["variant"].iloc[0]:
-        return None
-
-    start, *others = found
-    ends = sorted(others, key=lambda each: each[1].time)[:1]
-    last, _ = (ends or found)[0]
-    steps = [step for _, step in (start, *ends)]
-    return Waterfall(start[0], steps, bounds(tables, start[0], last["precision"]))
+    place = rungs.iloc[0].to_dict()
+    changes = [
+        frozenset(
+            f"{name}={str(rung[name]).removesuffix('.0')}"
+            for name in OPTIONS
+            if rung[name] != PLAIN_STEP[name]
+        )
+        for rung in rungs.to_dict("records")
+    ]
+    cells = _profiles(tables, place)
+    cells["changes"] = cells["options"].str.split().map(frozenset)
+    runs = rungs.assign(changes=changes).merge(cells[["precision", "changes", "profile"]])
+    is_first = runs["variant"] == place["variant"]
+    runs = pd.concat([runs[is_first], runs[~is_first].sort_values("median")])
+    return _led(tables, place, runs) if is_first.any() else None
 
 
-def _profiles(tables: Tables) -> pd.DataFrame:
-    """Profiled whole steps on a GPU, without more detail than kernels."""
+def _profiles(tables: Tables, place: dict | None = None) -> pd.DataFrame:
+    """Profiled whole steps on a GPU, without more detail than kernels, their cells as `profile`."""
     cells = tables.rows("cells", study="profile", mode="step", device="cuda", status="ok")
-    return cells[~cells["options"].str.contains(ASIDE)]
+    plain = cells[~cells["options"].str.contains(ASIDE)].assign(profile=cells["cell"])
+    return places.alike(plain, place) if place else plain
 
 
 def plain_waterfall(tables: Tables) -> Waterfall | None:
-    """At the largest place of the ladder that is profiled plainly in bf16; where there is none, the
-    largest place."""
-    cells = _profiles(tables)
-    plain = where(cells, options="", precision="bf16")
+    """At the largest place of the ladder that is profiled plainly in bf16, to the profile of the
+    most changes in the precision of the fastest rung; where there is none, the largest place."""
+    plain = where(_profiles(tables), options="", precision="bf16")
     plain = places.largest(tables, places.on_ladders(tables, plain))
     if plain.empty:
         return None
@@ -210,26 +206,24 @@ def plain_waterfall(tables: Tables) -> Waterfall | None:
         places.alike(places.free_steps(tables, study=study), place).dropna(subset="median")
         for study in ("ladder", "timing")
     )
-    clocks = where(pd.concat([rungs, alone]), precision="bf16").to_dict("records")
-    start = profiled(tables, place["cell"], clocks[0]) if clocks else None
-    if start is None:
+    start = where(pd.concat([rungs, alone]), precision="bf16").head(1)
+    cells = _profiles(tables, place)
+    cells["changes"] = cells["options"].str.count("=")
+    changed = cells[["precision", "changes", "profile"]][cells["changes"] > 0]
+    top = rungs.nsmallest(1, "median").merge(changed).nlargest(1, "changes")
+    return _led(tables, place, pd.concat([start.assign(profile=place["cell"]), top]))
+
+
+def _led(tables: Tables, place: dict, runs: pd.DataFrame) -> Waterfall | None:
+    """From the first of these runs to the next that is profiled, each by the clock and with the
+    cell of its profile; None where the first is not."""
+    steps = [profiled(tables, run["profile"], run) for run in runs.to_dict("records")]
+    known = {at: step for at, step in enumerate(steps) if step}
+    if 0 not in known:
         return None
-
-    steps, precision = [start], "bf16"
-    for fastest in rungs.sort_values("median").head(1).to_dict("records"):
-        top = _top(tables, places.alike(cells, place), fastest)
-        if top:
-            steps.append(top)
-            precision = fastest["precision"]
-    return Waterfall(place, steps, bounds(tables, place, precision))
-
-
-def _top(tables: Tables, cells: pd.DataFrame, rung: dict) -> Step | None:
-    """The profiled cell of the most changes in the precision of this rung."""
-    alike = where(cells, precision=rung["precision"])
-    options = alike.set_index("cell")["options"]
-    changes = options.str.count("=")
-    return profiled(tables, str(changes.idxmax()), rung) if changes.any() else None
+    ends = list(known)[:2]
+    precision = runs["precision"].iloc[ends[-1]]
+    return Waterfall(place, [known[at] for at in ends], bounds(tables, place, precision))
 
 
 def waterfall(tables: Tables) -> Figure | None:
@@ -274,15 +268,13 @@ def waterfall(tables: Tables) -> Figure | None:
         left += widths[0]
 
     for at, step in zip((0, len(names) - 1), found.steps, strict=False):
-        _whole(panel, at, step)
+        parts = [
+            (1e3 * step.parts[part], colours.of("category", kind))
+            for part, (_, kind) in LOOK.items()
+        ]
+        told = f"{words.number(1e3 * step.time)} ms"
+        marks.bar(panel, at, parts, told, fontweight="bold")
 
     marks.bar_axis(panel, names)
     panel.set(xlim=(0, 1.4 * left), xlabel="ms a step")
     return figure
-
-
-def _whole(panel: Axes, at: int, step: Step) -> None:
-    looks = LOOK.items()
-    parts = [(1e3 * step.parts[part], colours.of("category", kind)) for part, (_, kind) in looks]
-    told = f"{words.number(1e3 * step.time)} ms"
-    marks.bar(panel, at, parts, told, fontweight="bold")

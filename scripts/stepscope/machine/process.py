@@ -202,15 +202,20 @@ def keep_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def limit_address_space() -> None:
-    """Let an allocation beyond the available memory, but for a tenth of it, fail, so that the
-    kernel need not kill the process.
+def limit_address_space(more: float | None = None) -> None:
+    """Let an allocation fail that takes more than so many bytes beside what this process has, by
+    default nine tenths of the available memory, so that the kernel need not kill the process.
 
     A lower limit that is already set stays. For the CPU only: CUDA maps far more addresses than it
-    uses.
+    uses. Raises OSError without Linux.
     """
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * os.sysconf("SC_PAGE_SIZE") + int(0.9 * available_memory())
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    if soft == resource.RLIM_INFINITY or limit < soft:
-        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    most = 0.9 * available_memory() if more is None else more
+    lower(resource.RLIMIT_AS, pages * resource.getpagesize() + int(most))
+
+
+def lower(which: int, value: int) -> None:
+    """Set a soft limit of this process, not above what is set already."""
+    soft, hard = resource.getrlimit(which)
+    known = [each for each in (value, soft, hard) if each != resource.RLIM_INFINITY]
+    resource.setrlimit(which, (min(known), hard))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from stepscope.machine import process
 from stepscope.recordings.text import reason
 
 LEAST_SECONDS = 10.0
@@ -175,17 +176,6 @@ def _work(
 
 
 def _limit(limits: Limits) -> None:
-    seconds = max(int(limits.seconds), 1)
-    _lower(resource.RLIMIT_CPU, seconds)
-    try:
-        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    except OSError:
-        return  # no Linux: the address space cannot be limited in a way that holds
-    _lower(resource.RLIMIT_AS, taken + int(limits.gigabytes * _GB))
-
-
-def _lower(which: int, value: int) -> None:
-    """Set the soft limit, not above what is set already."""
-    soft, hard = resource.getrlimit(which)
-    value = min([value, *(each for each in (soft, hard) if each != resource.RLIM_INFINITY)])
-    resource.setrlimit(which, (value, hard))
+    process.lower(resource.RLIMIT_CPU, max(int(limits.seconds), 1))
+    with contextlib.suppress(OSError):  # no Linux: it cannot be limited in a way that holds
+        process.limit_address_space(limits.gigabytes * _GB)

@@ -13,37 +13,34 @@ LONGEST = 200  # characters: no longer name is looked at
 # Names that libraries give to their ranges, before all words: the first that fits decides. What a
 # wrapped module calls its own forward is one only where no other of them is around it, which is not
 # decided here.
-_LIBRARIES: tuple[tuple[str | None, re.Pattern[str]], ...] = tuple(
-    (phase, re.compile(pattern))
-    for phase, pattern in (
-        # torch.optim, and every class derived from its own, Apex's and bitsandbytes' too
-        ("optimizer", r"^Optimizer\.step#"),
-        ("", r"^Optimizer\.zero_grad#"),
-        # torch.nn.parallel and torch.distributed.fsdp
-        ("forward", r"^(Distributed|FullySharded)?DataParallel\.forward$"),
-        # DeepSpeed: its engine's step is the optimizer's, the pipeline's train_batch is all
-        ("step", r"^\w*Engine\.train_batch$"),
-        ("inference", r"^\w*Engine\.eval_batch$"),
-        ("forward", r"^\w*Engine\.forward$"),
-        ("backward", r"^\w*Engine\.backward$"),
-        ("optimizer", r"^\w*Engine\.(step|_take_model_step)$"),
-        # Lightning: its optimizer_step holds the whole closure, forward and backward pass
-        ("step", r"^\[(pl|lightning)\]\[profile\]run_training_batch$"),
-        (None, r"^\[(pl|lightning)\].*optimizer_step$"),
-        ("", r"^\[(pl|lightning)\].*\.optimizer_zero_grad$"),
-        ("forward", r"^\[(pl|lightning)\].*Strategy\w*\.training_step$"),
-        ("inference", r"^\[(pl|lightning)\].*Strategy\w*\.(validation|test|predict)_step$"),
-        ("backward", r"^\[(pl|lightning)\].*Strategy\w*\.backward$"),
-        (None, r"^\[(pl|lightning)\]"),
-        # Accelerate, and what wraps an optimizer in it, DeepSpeed and Megatron
-        ("backward", r"^Accelerator\.backward$"),
-        ("optimizer", r"^\w*Optimizer\w*\.step$"),
-        ("backward", r"^\w*Optimizer\w*\.backward$"),
-        ("", r"^\w*Optimizer\w*\.zero_grad$"),
-        # vLLM
-        ("inference", r"^gpu_model_runner: forward$"),
-        ("step", r"^execute_(model|context_\d)"),
-    )
+_LIBRARIES: tuple[tuple[str | None, str], ...] = (
+    # torch.optim, and every class derived from its own, Apex's and bitsandbytes' too
+    ("optimizer", r"^Optimizer\.step#"),
+    ("", r"^Optimizer\.zero_grad#"),
+    # torch.nn.parallel and torch.distributed.fsdp
+    ("forward", r"^(Distributed|FullySharded)?DataParallel\.forward$"),
+    # DeepSpeed: its engine's step is the optimizer's, the pipeline's train_batch is all
+    ("step", r"^\w*Engine\.train_batch$"),
+    ("inference", r"^\w*Engine\.eval_batch$"),
+    ("forward", r"^\w*Engine\.forward$"),
+    ("backward", r"^\w*Engine\.backward$"),
+    ("optimizer", r"^\w*Engine\.(step|_take_model_step)$"),
+    # Lightning: its optimizer_step holds the whole closure, forward and backward pass
+    ("step", r"^\[(pl|lightning)\]\[profile\]run_training_batch$"),
+    (None, r"^\[(pl|lightning)\].*optimizer_step$"),
+    ("", r"^\[(pl|lightning)\].*\.optimizer_zero_grad$"),
+    ("forward", r"^\[(pl|lightning)\].*Strategy\w*\.training_step$"),
+    ("inference", r"^\[(pl|lightning)\].*Strategy\w*\.(validation|test|predict)_step$"),
+    ("backward", r"^\[(pl|lightning)\].*Strategy\w*\.backward$"),
+    (None, r"^\[(pl|lightning)\]"),
+    # Accelerate, and what wraps an optimizer in it, DeepSpeed and Megatron
+    ("backward", r"^Accelerator\.backward$"),
+    ("optimizer", r"^\w*Optimizer\w*\.step$"),
+    ("backward", r"^\w*Optimizer\w*\.backward$"),
+    ("", r"^\w*Optimizer\w*\.zero_grad$"),
+    # vLLM
+    ("inference", r"^gpu_model_runner: forward$"),
+    ("step", r"^execute_(model|context_\d)"),
 )
 # A name with words of two of these is none of them.
 _APART = {"forward", "backward", "optimizer"}
@@ -83,7 +80,7 @@ def meaning(name: str) -> str | None:
     if len(name) > LONGEST:
         return None
     for phase, pattern in _LIBRARIES:
-        if pattern.search(name):
+        if re.search(pattern, name):
             return phase
     found = words(name)
     plain = {word for word in found if not word.isdigit()}

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from stepscope.files import replacing
@@ -31,7 +30,8 @@ def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
 
 def _quoted(column: pd.Series) -> pd.Series:
     """A column of a table in which no text is a spreadsheet's formula."""
-    if not pd.api.types.is_object_dtype(column) and not pd.api.types.is_string_dtype(column):
-        return column
-    is_formula = [isinstance(each, str) and bool(_FORMULA.match(each)) for each in column]
-    return column.where(~np.array(is_formula, dtype=bool), "'" + column.astype(str))
+    return column if pd.api.types.is_numeric_dtype(column) else column.map(_harmless)
+
+
+def _harmless(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

@@ -33,9 +33,7 @@ def last_error(log: Path) -> str:
     """The last line of a log that says what is wrong, after a traceback its last one; empty without
     either."""
     try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - MOST_READ))
-            lines = file.read().decode(errors="replace").splitlines()
+        lines = log.read_bytes()[-MOST_READ:].decode(errors="replace").splitlines()
     except OSError:
         return ""
     told = [line for line in lines if line.startswith(ERROR)]

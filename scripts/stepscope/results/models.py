@@ -30,14 +30,9 @@ def flop(cell: MeasuredCell, mode: str) -> float | None:
 
 
 def chosen(found: dict) -> tuple[float | None, str]:
-    """(operations of a forward and a backward pass, FORMULA or COUNTER) of a model of one's own,
-    those of a whole step of one's own, which may be GIVEN; (None, "") if unknown.
-
-    PyTorch's counter knows what the model really multiplies, but nothing of kernels that are not
-    PyTorch's: where it did not see attention, the record has the formula under `from`.
-    """
-    order = (FORMULA, COUNTER) if found.get("from") == FORMULA else (COUNTER, FORMULA)
-    return next(((found[name], name) for name in (GIVEN, *order) if found.get(name)), (None, ""))
+    """(operations of a forward and a backward pass, COUNTER) of a model of one's own, those of a
+    whole step of one's own, which may be GIVEN; (None, "") if unknown."""
+    return next(((found[name], name) for name in (GIVEN, COUNTER) if found.get(name)), (None, ""))
 
 
 def rows(cells: list[MeasuredCell]) -> DataFrame:
@@ -57,12 +52,13 @@ def _row(cell: MeasuredCell) -> dict:
         found |= {"flop": flop(cell, "step"), "forward_flop": flop(cell, "forward")}
         return cell.place | of_shape | found
     own = cell.own_model
-    whole, source = chosen(own.get("flops") or {})
+    flops_of_own = own.get("flops") or {}
+    whole, source = chosen(flops_of_own)
     found = {
         "num_layers": cell.blocks,
         "flop": whole,
         "flop_from": source,
-        "forward_flop": (own.get("flops") or {}).get("forward") if source == COUNTER else None,
+        "forward_flop": flops_of_own.get("forward"),
         "trained": own.get("trainable_parameters"),
         "dtype": (own.get("dtype") or "").replace("torch.", ""),
         "items": own.get("items"),

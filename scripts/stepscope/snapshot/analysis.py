@@ -16,7 +16,7 @@ from stepscope.snapshot import (
 )
 from stepscope.snapshot.events import ALLOC, Snapshot
 
-_OF_DEVICES = ("timeline", "peak", "largest")
+_OF_DEVICES = ("summary", "timeline", "peak", "largest", "lines")
 
 
 def analyse_file(path: Path, known_path: Path | None = None) -> dict[str, pd.DataFrame]:
@@ -49,7 +49,7 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd
     python = stacks.has_python(snapshot)
     kinds, casts = stacks.kinds(snapshot), stacks.casts(snapshot)
     busiest = max(snapshot.devices, key=lambda each: (each.action == ALLOC).sum(), default=None)
-    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in ("summary", *_OF_DEVICES, "lines")}
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in _OF_DEVICES}
     for device in snapshot.devices:
         replayed = replay.replay(device)
         cut = replayed.contradicted
@@ -63,11 +63,19 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd
             cut |= replayed.forgotten or phases.began_before(device, snapshot.annotations)
             derived = phases.derived(device, snapshot.annotations, kinds)
             blocks = categories.from_stacks(replayed, derived, kinds, casts)
-        own = tables.Device(blocks, lines, python)
-        parts["summary"].append(tables.summary(own, cut))
-        for name in _OF_DEVICES:
-            parts[name].append(getattr(tables, name)(own))
-        parts["lines"].append(tables.lines(own, snapshot))
+        table = tables.of_blocks(blocks, lines)
+        made = {
+            "summary": tables.summary(blocks, cut, lines, python),
+            "timeline": tables.timeline(blocks),
+            "peak": tables.peak(table),
+            "largest": tables.largest(table, blocks),
+            "lines": tables.lines(table, snapshot),
+        }
+        for name, own in made.items():
+            texts = own.select_dtypes("category").columns
+            plain = own.astype(dict.fromkeys(texts, object))
+            plain.insert(0, "device", device.number)
+            parts[name].append(plain)
     found = {
         f"memory_{name}": pd.concat(own) if own else pd.DataFrame() for name, own in parts.items()
     }

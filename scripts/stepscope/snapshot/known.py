@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,19 +22,13 @@ _MOST = 1 << 62  # of each number, and of the bytes of a list: more would not fi
 ADVICE = "give the one that was written with it, or omit it"
 
 
+# From so many allocations and frees on, the program is in this step (None outside all), phase and
+# module.
+_MARK = ("allocations", "frees", "step", "phase", "module")
+
+
 class Foreign(Exception):
     """The side file is that of another snapshot."""
-
-
-class Mark(NamedTuple):
-    """From so many allocations and frees on, the program is in this step (None outside all), phase
-    and module."""
-
-    allocations: int
-    frees: int
-    step: int | None
-    phase: str
-    module: str
 
 
 @dataclass
@@ -62,33 +55,25 @@ def read(path: Path) -> Known:
 def _known(content: dict) -> Known:
     if content.get("schema_version") != 1:
         raise ValueError(f"schema_version {content.get('schema_version')!r}")
-    marks = [_mark(*each) for each in content["marks"]]
+    marks = [dict(zip(_MARK, each, strict=True)) for each in content["marks"]]
     return Known(
-        marks=pd.DataFrame(marks, columns=Mark._fields, dtype=object),
+        marks=pd.DataFrame(_read(marks, *_MARK), dtype=object),
         tensors=_table(content["tensors"], "category", "name", "address", "at"),
         made=_table(content["made"], "phase", "module", "op", "cast_of"),
         saved=_table(content["saved"], "module", "op", "cast_of"),
     )
 
 
-def _mark(
-    allocations: int,
-    frees: int,
-    step: int | None,
-    phase: str,
-    module: str,
-) -> Mark:
-    number = None if step is None else _count(step)
-    return Mark(_count(allocations), _count(frees), number, _text(phase), _text(module))
+def _read(entries: list[dict], *fields: str) -> dict[str, list]:
+    return {name: [_READ.get(name, _text)(entry[name]) for entry in entries] for name in fields}
 
 
 def _table(entries: list[dict], *fields: str) -> pd.DataFrame:
     """Their fields, and those that all have; `cast` for `cast_of`."""
-    columns = [*fields, "bytes", "shape", "dtype"]
-    read = {name: [_READ.get(name, _text)(entry[name]) for entry in entries] for name in columns}
-    if sum(read["bytes"]) >= _MOST:
+    found = _read(entries, *fields, "bytes", "shape", "dtype")
+    if sum(found["bytes"]) >= _MOST:
         raise ValueError("its bytes add up to more than there can be")
-    table = pd.DataFrame(read).rename(columns={"cast_of": "cast"})
+    table = pd.DataFrame(found).rename(columns={"cast_of": "cast"})
     return table.astype({"bytes": np.int64})
 
 
@@ -120,6 +105,9 @@ def _text(value: object) -> str:
 
 
 _READ: dict[str, Callable] = {
+    "allocations": _count,
+    "frees": _count,
+    "step": lambda step: None if step is None else _count(step),
     "bytes": _count,
     "shape": shape,
     "category": _category,

@@ -60,8 +60,8 @@ def from_marks(known: Known, device: Device) -> Parts:
 
 def lacks_events(device: Device, known: Known) -> bool:
     """Whether known.json counts more allocations or frees than the history has."""
-    counted = known.marks[["allocations", "frees"]].to_numpy(dtype=np.int64)
-    most = np.array([(0, 0), *counted, *known.tensors["at"]]).max(axis=0)
+    marked = known.marks[["allocations", "frees"]].to_numpy()
+    most = np.array([(0, 0), *marked, *known.tensors["at"]]).max(axis=0)
     there = [(device.action == kind).sum() for kind in (ALLOC, FREE_COMPLETED)]
     return bool((most > there).any())
 

@@ -126,22 +126,21 @@ def _paired(device: Device) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
     events = len(device.action)
     freed = _action_that_frees(device)
     chosen = np.flatnonzero((device.action == ALLOC) | (device.action == freed))
-    # by address, each in the order of time
-    chosen = chosen[np.argsort(device.address[chosen], kind="stable")]
-    address = device.address[chosen]
-    allocates = device.action[chosen] == ALLOC
-    # Whether the event before, and the one behind, is of the same address.
-    goes_on = np.concatenate([[False], address[1:] == address[:-1], [False]])[: len(chosen) + 1]
-    has_before, has_next = goes_on[:-1], goes_on[1:]
-    next_event = np.append(chosen[1:], events)[: len(chosen)]
-    is_again = np.append(False, allocates[1:] == allocates[:-1])[: len(chosen)] & has_before
-    in_state = np.isin(address, device.blocks["address"])
+    table = pd.DataFrame({"address": device.address[chosen], "event": chosen})
+    table["allocates"] = (device.action[chosen] == ALLOC).astype(int)
+    table = table.sort_values("address", kind="stable")  # of each, in the order of time
+    of_address = table.groupby("address")
+    before = of_address["allocates"].shift(fill_value=-1)
+    until = of_address["event"].shift(-1, fill_value=events)
+    allocates = table["allocates"] == 1
+    is_again = before == table["allocates"]
     # a profile without a final state contradicts nothing
-    denied = ~has_next & device.has_state & (allocates != in_state)
+    in_state = table["address"].isin(device.blocks["address"])
+    denied = (until == events) & device.has_state & (allocates != in_state)
     return (
-        chosen[allocates],
-        np.where(has_next, next_event, events)[allocates],
-        chosen[~allocates & (is_again | ~has_before)],
+        table["event"][allocates].to_numpy(),
+        until[allocates].to_numpy(),
+        table["event"][~allocates & (before != 1)].to_numpy(),
         bool((is_again | denied).any()),
     )
 

@@ -29,7 +29,7 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
     )
     when += f", {1e3 * row['peak_time']:,.1f} ms" if pd.notna(row["peak_time"]) else ""
     where = [f"step {row['peak_step']}"] if pd.notna(row["peak_step"]) else []
-    where += [plain(row[key]) for key in ("peak_phase", "peak_module") if row[key]]
+    where += _told(row, "peak_phase", "peak_module")
     lines = [
         f"Device {row['device']}: peak {_mib(row['peak'])} MiB {when}"
         + (f" ({', '.join(where)})" if where else ""),
@@ -53,7 +53,7 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
             )
     lines.append("  the largest lines of it, MiB:")
     for each in own["lines"].head(LINES).to_dict("records"):
-        place = "  ".join(plain(each[key]) for key in ("category", "module", "frame") if each[key])
+        place = "  ".join(_told(each, "category", "module", "frame"))
         lines.append(
             f"  {_mib(each['bytes']):>14}  {_percent(each['bytes'] / row['peak'])}  {place}"
         )
@@ -64,7 +64,7 @@ def compared(table: pd.DataFrame) -> str:
     """The difference of two snapshots in a few lines."""
     lines = ["Bytes at the peak, MiB: before, after, difference"]
     for each in table.groupby("kind", sort=False).head(MOST_COMPARED).to_dict("records"):
-        place = "  ".join(plain(each[key]) for key in ("category", "name") if each[key])
+        place = "  ".join(_told(each, "category", "name"))
         numbers = "".join(f"{_mib(each[key]):>14}" for key in ("before", "after", "difference"))
         lines.append(f"{numbers}  device {each['device']}: {each['kind']}  {place}".rstrip())
     return "\n".join(lines) + "\n"
@@ -83,9 +83,7 @@ def cautions(row: dict) -> list[str]:
             " _record_memory_history(stacks='python')"
         )
     if row["ooms"]:
-        place = ", ".join(
-            plain(row[key]) for key in ("oom_phase", "oom_module", "oom_frame") if row[key]
-        )
+        place = ", ".join(_told(row, "oom_phase", "oom_module", "oom_frame"))
         sizes = (
             f"{_mib(row['oom_requested'])} MiB wanted, {_mib(row['oom_free'])} MiB free on the"
             " device"
@@ -94,6 +92,10 @@ def cautions(row: dict) -> list[str]:
             f"out of memory {row['ooms']} times; first: {sizes}" + (f" ({place})" if place else "")
         )
     return told
+
+
+def _told(row: dict, *keys: str) -> list[str]:
+    return [plain(row[key]) for key in keys if row[key]]
 
 
 def _why(each: dict, row: dict) -> str:

@@ -5,7 +5,6 @@ number in the device's history; the state "after event -1" is that before the fi
 """
 
 import re
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -32,54 +31,31 @@ def collapsed(path: str) -> str:
     return _NUMBER.sub(".*", path)
 
 
-class Device:
-    """One device's history, what is known of its blocks, and the lines that made them, for all its
-    tables."""
+def of_blocks(blocks: Blocks, lines: list[str]) -> pd.DataFrame:
+    """A row for each block; `alive` at the peak; `lifetime` of those that did not outlive the
+    recording.
 
-    def __init__(
-        self,
-        blocks: Blocks,
-        lines: list[str],
-        python: np.ndarray,
-    ):
-        """lines: of each stack, and "" for none; python: whether the stack has a frame of Python,
-        and False."""
-        self.blocks, self.replay, self.parts = blocks, blocks.replay, blocks.parts
-        self.lines, self.python = lines, python
-        self.seconds = self.replay.device.seconds
-        self.number = self.replay.device.number
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """A row for each block; `alive` at the peak; `lifetime` of those that did not outlive the
-        recording.
-
-        Texts are pandas's categories, so that groups of millions of blocks are made of numbers.
-        """
-        replay, told = self.replay, self.parts.told
-        lifetime = np.full(len(replay.size), np.nan)
-        if self.seconds is not None:
-            ended = replay.end < replay.events
-            start = np.maximum(replay.start[ended], 0)
-            lifetime[ended] = self.seconds[replay.end[ended]] - self.seconds[start]
-        columns = {
-            "bytes": replay.size,
-            "category": pd.Categorical.from_codes(
-                self.blocks.category, pd.Index(MEMORY_CATEGORIES)
-            ),
-            "phase": _texts(told["phase"], self.blocks.part),
-            "module": _texts(told["module"].map(collapsed), self.blocks.part),
-            "frame": _texts(pd.Series(self.lines, dtype=object), replay.stack),
-            "tensor": pd.factorize(pd.Series(self.blocks.tensors))[0][self.blocks.tensor],
-            "stack": replay.stack,
-            "alive": replay.alive_after(replay.peak_event),
-            "lifetime": lifetime,
-        }
-        return pd.DataFrame(columns)
-
-    def time(self, event: int) -> float | None:
-        """Seconds since the first event; None where times were not recorded."""
-        return None if self.seconds is None else float(self.seconds[max(event, 0)])
+    Texts are pandas's categories, so that groups of millions of blocks are made of numbers. lines:
+    of each stack, and "" for none.
+    """
+    replay, told = blocks.replay, blocks.parts.told
+    lifetime = np.full(len(replay.size), np.nan)
+    seconds = replay.device.seconds
+    if seconds is not None:
+        ended = replay.end < replay.events
+        lifetime[ended] = seconds[replay.end[ended]] - seconds[np.maximum(replay.start[ended], 0)]
+    columns = {
+        "bytes": replay.size,
+        "category": pd.Categorical.from_codes(blocks.category, pd.Index(MEMORY_CATEGORIES)),
+        "phase": _texts(told["phase"], blocks.part),
+        "module": _texts(told["module"].map(collapsed), blocks.part),
+        "frame": _texts(pd.Series(lines, dtype=object), replay.stack),
+        "tensor": pd.factorize(pd.Series(blocks.tensors))[0][blocks.tensor],
+        "stack": replay.stack,
+        "alive": replay.alive_after(replay.peak_event),
+        "lifetime": lifetime,
+    }
+    return pd.DataFrame(columns)
 
 
 def _texts(texts: pd.Series, number: np.ndarray) -> pd.Categorical:
@@ -89,31 +65,23 @@ def _texts(texts: pd.Series, number: np.ndarray) -> pd.Categorical:
     return pd.Categorical.from_codes(code[1:][number], known)
 
 
-def _plain(table: pd.DataFrame, device: Device) -> pd.DataFrame:
-    """A table of a device in which texts are texts again."""
-    texts = table.select_dtypes("category").columns
-    table = table.astype(dict.fromkeys(texts, object))
-    table.insert(0, "device", device.number)
-    return table
-
-
-def summary(device: Device, cut: bool) -> pd.DataFrame:
-    """One row."""
-    replay, peak = device.replay, device.replay.peak_event
-    at_peak = device.parts.at(peak)
+def summary(blocks: Blocks, cut: bool, lines: list[str], python: np.ndarray) -> pd.DataFrame:
+    """One row. python: whether each stack has a frame of Python, and False for none."""
+    replay, peak = blocks.replay, blocks.replay.peak_event
+    at_peak = blocks.parts.at(peak)
     recorded, alive = replay.recorded, replay.alive_after(peak)
     allocated = int(replay.size[recorded].sum())
-    without = int(replay.size[recorded & ~device.python[replay.stack]].sum())
-    unknown = alive & (device.blocks.category == UNKNOWN)
+    without = int(replay.size[recorded & ~python[replay.stack]].sum())
+    unknown = alive & (blocks.category == UNKNOWN)
+    seconds = replay.device.seconds
     row = {
-        "device": device.number,
         "events": replay.events,
         "cut": cut,
         "start": int(replay.active[0]),
         "end": int(replay.active[-1]),
         "peak": replay.peak_bytes,
         "peak_event": peak,
-        "peak_time": device.time(peak) if replay.events else None,
+        "peak_time": None if seconds is None else float(seconds[max(peak, 0)]),
         "peak_step": at_peak["step"],
         "peak_phase": at_peak["phase"],
         "peak_module": at_peak["module"],
@@ -125,7 +93,7 @@ def summary(device: Device, cut: bool) -> pd.DataFrame:
         "without_frames": without / allocated if allocated else None,
         "unknown_before": int(replay.size[unknown & ~recorded].sum()),
     }
-    return pd.DataFrame([row | _ooms(device)])
+    return pd.DataFrame([row | _ooms(blocks, lines)])
 
 
 def allocated_bytes(replay: Replay) -> np.ndarray:
@@ -136,43 +104,44 @@ def allocated_bytes(replay: Replay) -> np.ndarray:
     return np.where(replay.taken > 0, replay.taken, rounded)
 
 
-def _ooms(device: Device) -> dict:
+def _ooms(blocks: Blocks, lines: list[str]) -> dict:
     """Of the first time that memory ran out: what follows it is how the program recovered."""
-    events = device.replay.device
+    events = blocks.replay.device
     found = np.flatnonzero(events.action == OOM)
     if not len(found):
         return {"ooms": 0}
     at = found[0]
-    around = device.parts.at(at)
+    around = blocks.parts.at(at)
     return {
         "ooms": len(found),
         "oom_requested": int(events.size[at]),
         "oom_free": int(events.address[at]),
         "oom_phase": around["phase"],
         "oom_module": around["module"],
-        "oom_frame": device.lines[events.stack[at]],
+        "oom_frame": lines[events.stack[at]],
     }
 
 
-def timeline(device: Device) -> pd.DataFrame:
+def timeline(blocks: Blocks) -> pd.DataFrame:
     """Memory after at most TIMELINE_ROWS events: the first and the last, the peak, those around
     changes of phase, and of the rest the highest and the lowest of equally long parts. Event -1 is
     the state before the first."""
-    replay, events = device.replay, device.replay.events
-    borders = _borders(device)
+    replay, events = blocks.replay, blocks.replay.events
+    borders = _borders(blocks)
     borders = borders[_spread(0, len(borders) - 1, min(len(borders), _BOUNDARIES))]
     chosen = [borders, [-1, events - 1, replay.peak_event, int(replay.reserved.argmax()) - 1]]
     parts = (TIMELINE_ROWS - len(borders) - 4) // 2
     part = np.searchsorted(_spread(0, events + 1, parts + 1), np.arange(events + 1), "right")
     extremes = pd.Series(replay.active).groupby(part).agg(["idxmax", "idxmin"])
     at = np.unique(np.concatenate([*chosen, extremes.to_numpy().ravel() - 1]))
-    table = pd.DataFrame({"device": device.number, "event": at})
-    table["time"] = np.nan if device.seconds is None else device.seconds[np.maximum(at, 0)]
+    table = pd.DataFrame({"event": at})
+    seconds = replay.device.seconds
+    table["time"] = np.nan if seconds is None else seconds[np.maximum(at, 0)]
     for name in ("step", "phase", "module"):
-        table[name] = device.parts.told[name].to_numpy()[device.parts.of(at)]
+        table[name] = blocks.parts.told[name].to_numpy()[blocks.parts.of(at)]
     table["active"] = replay.active[at + 1]
     table["reserved"] = replay.reserved[at + 1]
-    column = np.minimum(device.blocks.category, NAMED)
+    column = np.minimum(blocks.category, NAMED)
     for code, name in enumerate([*MEMORY_CATEGORIES[:NAMED], "other"]):
         own = column == code
         held = after_each(replay.start[own], replay.end[own], replay.size[own], events)
@@ -185,30 +154,30 @@ def _spread(first: int, last: int, number: int) -> np.ndarray:
     return np.linspace(first, last, number).astype(int)
 
 
-def _borders(device: Device) -> np.ndarray:
+def _borders(blocks: Blocks) -> np.ndarray:
     """The last event before, and the last one of, each stretch of events in one phase of one
     step."""
-    first, events = device.parts.first, device.replay.events
+    first, events = blocks.parts.first, blocks.replay.events
     full = np.flatnonzero(first < np.append(first, events)[1:])
-    told = device.parts.told.iloc[full]
+    told = blocks.parts.told.iloc[full]
     stretch = told.groupby(["step", "phase"], dropna=False, sort=False).ngroup().to_numpy()
     begins = first[full][changes(stretch)]
     return np.unique([0, *begins, events]) - 1
 
 
-def peak(device: Device) -> pd.DataFrame:
-    """What is alive at the peak by category; every category has a row."""
-    alive = device.table[device.table["alive"]]
+def peak(table: pd.DataFrame) -> pd.DataFrame:
+    """What is alive at the peak by category, from of_blocks(); every category has a row."""
+    alive = table[table["alive"]]
     held = alive.groupby("category", observed=False)["bytes"].agg(bytes="sum", blocks="size")
-    return _plain(held.reset_index(), device)
+    return held.reset_index()
 
 
-def lines(device: Device, snapshot: Snapshot) -> pd.DataFrame:
+def lines(table: pd.DataFrame, snapshot: Snapshot) -> pd.DataFrame:
     """What is alive at the peak by category, part of the model and line of code, the largest first.
 
     stack: the whole stack of the largest block of the row, the innermost call first.
     """
-    alive = device.table[device.table["alive"]].sort_values("bytes", kind="stable")
+    alive = table[table["alive"]].sort_values("bytes", kind="stable")
     rows = alive.groupby(["category", "module", "frame"], observed=True).agg(
         bytes=("bytes", "sum"), blocks=("bytes", "size"), stack=("stack", "last")
     )
@@ -216,26 +185,26 @@ def lines(device: Device, snapshot: Snapshot) -> pd.DataFrame:
     stacks = [whole(snapshot, number) for number in rows["stack"]]
     # No text to pandas: the names of files may be what is none in Unicode.
     rows["stack"] = pd.Series(stacks, rows.index, dtype=object)
-    return _plain(rows.reset_index(), device)
+    return rows.reset_index()
 
 
-def largest(device: Device) -> pd.DataFrame:
+def largest(table: pd.DataFrame, blocks: Blocks) -> pd.DataFrame:
     """The largest allocations; those that are equal in all but time are one row. lifetime: the
     median."""
     # Only the largest sizes can be among the rows: few groups are made of millions of blocks.
-    sizes = np.unique(device.replay.size)[-MOST_GROUPS:]
-    table = device.table[np.isin(device.replay.size, sizes)]
+    sizes = np.unique(table["bytes"])[-MOST_GROUPS:]
+    table = table[table["bytes"].isin(sizes)]
     by = ["bytes", "category", "phase", "module", "frame", "tensor"]
     rows = table.groupby(by, observed=True).agg(
         count=("alive", "size"), alive=("alive", "sum"), lifetime=("lifetime", "median")
     )
     rows = rows.sort_values(["bytes", "count"], ascending=False).head(MOST_GROUPS).reset_index()
     tensors = pd.DataFrame(
-        pd.unique(pd.Series(device.blocks.tensors)).tolist(), columns=["op", "shape", "dtype"]
+        pd.unique(pd.Series(blocks.tensors)).tolist(), columns=["op", "shape", "dtype"]
     )
     rows = rows.join(tensors, on="tensor").drop(columns="tensor")
     rows.insert(0, "rank", np.arange(1, len(rows) + 1))
-    return _plain(rows, device)
+    return rows
 
 
 def saved(known: Known) -> pd.DataFrame:

@@ -11,7 +11,6 @@ The first six are the time in which any kernel computes; waiting, transfer and i
 
 import functools
 from dataclasses import astuple, dataclass, field
-from os.path import commonprefix
 from typing import NamedTuple
 
 import numpy as np
@@ -187,17 +186,11 @@ def aligned(
     """(positions in one, positions in the other) of a longest common subsequence of two sequences
     of names.
 
-    Ends that agree are taken as they are; between them a table of its lengths is filled, a row at a
-    time (Wagner and Fischer 1974): a row is the running maximum of what its upper neighbours allow.
+    A table of its lengths is filled, a row at a time (Wagner and Fischer 1974): a row is the
+    running maximum of what its upper neighbours allow.
     """
-    # of any sequences, not of paths alone
-    start = len(commonprefix([one, other]))  # noqa: RUF071
-    end = len(commonprefix([one[start:][::-1], other[start:][::-1]]))  # noqa: RUF071
-    codes = {name: code for code, name in enumerate(dict.fromkeys((*one, *other)))}
-    rows, columns = (
-        np.array([codes[name] for name in names[start : len(names) - end]], dtype=np.int64)
-        for names in (one, other)
-    )
+    _, codes = np.unique([*one, *other], return_inverse=True)
+    rows, columns = np.split(codes, [len(one)])
     best = np.zeros((len(rows) + 1, len(columns) + 1), dtype=np.int32)
     for row, name in enumerate(rows, start=1):
         allowed = np.maximum(best[row - 1, 1:], best[row - 1, :-1] + (columns == name))
@@ -211,8 +204,6 @@ def aligned(
             column -= 1
         else:
             row, column = row - 1, column - 1
-            pairs.append((start + row, start + column))
-    head = [(at, at) for at in range(start)]
-    tail = [(len(one) - at, len(other) - at) for at in range(end, 0, -1)]
-    found = np.array([*head, *pairs[::-1], *tail], dtype=np.int64).reshape(-1, 2)
+            pairs.append((row, column))
+    found = np.array(pairs[::-1], dtype=np.int64).reshape(-1, 2)
     return found[:, 0], found[:, 1]

@@ -78,30 +78,22 @@ def _compared(
     was, now = (
         side[["time", "calls"]].sum(min_count=1).reindex(names.index) for side in (old, new)
     )
-    changes = [change(*each) for each in zip(was["time"], now["time"], strict=True)]
+    came, went = was["time"].isna(), now["time"].isna()
     was, now = (side.astype(float).fillna(0) for side in (was, now))
+    difference = now["time"] - was["time"]
+    is_same = difference.abs() <= SAME * was["time"]
+    changes = {"came": came, "went": went, "same": is_same, "grew": difference > 0}
     table = pd.DataFrame(
         {
             "kind": kind,
             "name": names,
-            "change": changes,
+            "change": np.select(list(changes.values()), list(changes), "shrank"),
             "before": was["time"],
             "after": now["time"],
-            "difference": now["time"] - was["time"],
+            "difference": difference,
             "before_calls": was["calls"],
             "after_calls": now["calls"],
         }
     )
     table = table.sort_values("difference", key=lambda size: -size.abs(), kind="stable")
     return table.head(MOST_ROWS)
-
-
-def change(before: float, after: float) -> str:
-    """came, went, grew, shrank or same; nan where there was nothing."""
-    if np.isnan(before):
-        return "came"
-    if np.isnan(after):
-        return "went"
-    if abs(after - before) <= SAME * before:
-        return "same"
-    return "grew" if after > before else "shrank"

@@ -35,10 +35,7 @@ TYPES = {
     "unsigned long": "uint64",
     "unsigned long long": "uint64",
     "bool": "bool",
-}
-DATA_TYPES = ("fp32", "tf32", "bf16", "fp16", "fp64", "int8", "fp8")
-# How matmul libraries abbreviate types inside names.
-MATMUL_TYPES = {
+    # as libraries of products abbreviate them inside names
     "f32": "fp32",
     "tf32": "tf32",
     "f16": "fp16",
@@ -51,6 +48,7 @@ MATMUL_TYPES = {
     "e4m3": "fp8",
     "e5m2": "fp8",
 }
+DATA_TYPES = ("fp32", "tf32", "bf16", "fp16", "fp64", "int8", "fp8")
 # Words of a function's name that say nothing.
 _EMPTY_WORDS = ("kernel", "cuda", "impl", "functor", "ops", "launch")
 

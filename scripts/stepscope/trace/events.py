@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -135,13 +136,11 @@ def frame(columns: tuple[str, ...], known: pd.DataFrame | None = None, **values)
 
 def moved(trace: Trace, offset: int) -> Trace:
     """A trace with all its times later by an offset."""
-    later = {
+    later: dict[str, Any] = {
         name: table.assign(start=table["start"] + offset, end=table["end"] + offset)
         for name, table in trace.tables.items()
     }
-    return replace(
-        trace, ranges=later["ranges"], calls=later["calls"], operations=later["operations"]
-    )
+    return replace(trace, **later)
 
 
 def together(traces: list[Trace]) -> Trace:
@@ -161,7 +160,9 @@ def together(traces: list[Trace]) -> Trace:
         own["messages"] = trace.messages.assign(operation=trace.messages["operation"] + rows)
         parts.append(own)
         rows += len(trace.operations)
-    every = {name: pd.concat([own[name] for own in parts], ignore_index=True) for name in parts[0]}
+    every: dict[str, Any] = {
+        name: pd.concat([own[name] for own in parts], ignore_index=True) for name in parts[0]
+    }
     messages = every.pop("messages")
     process = _renumber(list(every.values()), "process")
     _renumber([every["ranges"], every["calls"]], "thread")
@@ -171,9 +172,7 @@ def together(traces: list[Trace]) -> Trace:
     every["operations"] = every["operations"].iloc[order].reset_index(drop=True)
     return Trace(
         names=list(names),
-        ranges=every["ranges"],
-        calls=every["calls"],
-        operations=every["operations"],
+        **every,
         devices={new: traces[file].devices.get(old, "") for (file, old), new in device.items()},
         device_is_host=all(trace.device_is_host for trace in traces),
         operators=frozenset(operators),
@@ -191,10 +190,10 @@ def _renumber(tables: list[pd.DataFrame], column: str) -> dict[tuple[int, int], 
     Numbers that are in one file each, from 0 on, stay: those of devices, if each rank has its own.
     """
     pairs = pd.concat([table[["file", column]] for table in tables]).drop_duplicates()
-    new = {pair: at for at, pair in enumerate(pairs.itertuples(index=False, name=None))}
     if set(pairs[column]) == set(range(len(pairs))):
-        new = {pair: pair[1] for pair in new}
+        pairs = pairs.sort_values(column)
+    known = pd.MultiIndex.from_frame(pairs)
     for table in tables:
-        keys = zip(table["file"], table[column], strict=True)
-        table[column] = [new[key] for key in keys]
-    return new
+        own = pd.MultiIndex.from_frame(table[["file", column]])
+        table[column] = known.get_indexer(own)
+    return {pair: new for new, pair in enumerate(known)}

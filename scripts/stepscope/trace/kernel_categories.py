@@ -268,17 +268,14 @@ _MOST_READ = 16384  # characters of a full name: the rules' time grows with its 
 
 _DIGITS = re.compile(r"\d{1,4}")  # of an identifier, in front of it
 
-_COMPILED = tuple((category, re.compile(expression)) for category, expression in RULES)
-
 
 @cache
 def category_of(full_name: str) -> str:
     """The category, one of `CATEGORIES`, of a kernel, a memory operation or a CPU operator with
     this full name."""
     name = own_name(full_name[:_MOST_READ])
-    return next(
-        (category for category, expression in _COMPILED if expression.search(name)), "other"
-    )
+    fits = (category for category, expression in RULES if re.search(expression, name))
+    return next(fits, "other")
 
 
 def own_name(full_name: str) -> str:

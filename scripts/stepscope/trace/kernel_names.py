@@ -14,7 +14,6 @@ from functools import cache
 from stepscope.trace import product_names
 from stepscope.trace.cpp_names import (
     DATA_TYPES,
-    MATMUL_TYPES,
     TYPES,
     Function,
     KernelName,
@@ -42,7 +41,7 @@ def describe(full: str) -> KernelName:
     if not name:
         return KernelName("unnamed", category=category)
     reader, match = next(
-        (reader, found) for pattern, reader in _READERS if (found := pattern.search(name))
+        (reader, found) for pattern, reader in _READERS if (found := re.search(pattern, name))
     )
     read = reader(match, parts_of(name[match.start() :]))
     data_type = read.data_type if read.data_type in DATA_TYPES else ""
@@ -190,11 +189,20 @@ def _flash(match: re.Match, function: Function) -> KernelName:
     return KernelName(f"{words} {data_type} {shape} {causal}", data_type, "tensor core")
 
 
-def _flash_3(match: re.Match, function: Function) -> KernelName:
-    found = re.search(r"bfloat16_t|half_t|float_e4m3_t", match.string)
+_ELEMENT = re.compile(r"bfloat16_t|half_t|float_e4m3_t|(?<=_)(bf16|f16|f32|e4m3)(?=_)")
+
+
+def _attention(match: re.Match, function: Function) -> KernelName:
+    """Of FlashAttention 3 the function, of PyTorch's and cuDNN's own the whole name."""
+    found = _ELEMENT.search(match.string)
     data_type = TYPES[found[0]] if found else ""
-    short = f"{words_of(match[1])} {data_type} {digits(match.string)}"
-    return KernelName(short, data_type, "tensor core")
+    unit = "" if data_type == "fp32" or "sm50" in match[0] else "tensor core"
+    if function.arguments:
+        return KernelName(
+            f"{words_of(match[1])} {data_type} {digits(match.string)}", data_type, unit
+        )
+    text = re.sub("_generated_fort_native|_kernel0_0$", "", match[0])
+    return KernelName(text.replace("_", " "), data_type, unit)
 
 
 def _softmax(match: re.Match, function: Function) -> KernelName:
@@ -208,22 +216,8 @@ def _softmax(match: re.Match, function: Function) -> KernelName:
     return KernelName(" ".join([words, *types, *function.numbers[:1]]), "".join(types[:1]))
 
 
-def _memory_efficient(match: re.Match, function: Function) -> KernelName:
-    data_type = MATMUL_TYPES.get(match["type"], "")
-    unit = "tensor core" if data_type in ("fp16", "bf16") and "sm50" not in match[0] else ""
-    return KernelName(match[0].replace("_", " "), data_type, unit)
-
-
-def _cudnn_attention(match: re.Match, function: Function) -> KernelName:
-    text = match["text"].removesuffix("_kernel0_0")
-    found = re.search(r"_(bf16|f16|e4m3)", text)
-    unit = "tensor core" if "mma" in text else ""
-    data_type = MATMUL_TYPES[found[1]] if found else ""
-    return KernelName("cudnn sdpa " + text.replace("_", " "), data_type, unit)
-
-
 def _nccl(match: re.Match, function: Function) -> KernelName:
-    parts = [MATMUL_TYPES.get(part) or TYPES.get(part, part) for part in match[1].split("_")]
+    parts = [TYPES.get(part, part) for part in match[1].split("_")]
     data_type = next((part for part in parts if part in DATA_TYPES), "")
     return KernelName("nccl " + " ".join(map(words_of, parts)), data_type)
 
@@ -269,39 +263,37 @@ def _plain(match: re.Match, function: Function) -> KernelName:
 # A reader takes what a pattern found in a name, and the function that begins there.
 _Reader = Callable[[re.Match, Function], KernelName]
 
-_READERS: tuple[tuple[re.Pattern, _Reader], ...] = tuple(
-    (re.compile(pattern), reader)
-    for pattern, reader in (
-        # Names written for people: Triton's, ATen's operators.
-        (r"^(triton_|aten::|cpp_fused|mkldnn|mkl::|autograd::)", _as_is),
-        (r"^\[CUDA (mem\w+(?: [\w-]+)?)\]$", _memory),
-        (r"^Mem(cpy|set) ", _as_is),
-        (r"nccl(?:Dev)?Kernel_(\w+)", _nccl),
-        (
-            r"nvjet_(?:sm(?P<arch>\d+)_)?(?P<letters>[a-z]+)_(?:mma_)?(?P<shape>\d+x\d+)"
-            r"(?:x(?P<k>\d+))?_(?P<depth>\d+(?:x\d+)?)(?P<rest>\w*)",
-            product_names.nvjet,
-        ),
-        (
-            r"sm(?P<arch>\d+)_xmma_(?P<kind>\w{0,30}?gemm\w{0,30}?)_"
-            r"(?P<types>[a-z]{1,8}\d[a-z0-9_]{0,40}?)_(?P<layout>[nt]{2})_[nt]_"
-            r"tilesize(?P<tile>\d+x\d+x\d+)(?P<rest>\w*)",
-            product_names.xmma,
-        ),
-        (r"cutlass_(?P<arch>\d+)_(?P<text>\w*?gemm\w*?)(?=$|[^\w]|EEv)", product_names.cutlass),
-        (r"(maxwell|volta|turing|ampere|hopper|blackwell)_\w*gemm\w*", product_names.by_generation),
-        (r"flash_(fwd|bwd)_\w+(?=<)", _flash),
-        (r"(FlashAttn\w+)<", _flash_3),
-        (r"(?<!\w)(?=\w*[sS]oft_?[mM]ax)\w++(?=<)", _softmax),
-        (r"fmha_cutlass[FB]_(?P<type>bf16|f16|f32)_\w+", _memory_efficient),
-        (r"cudnn_generated_fort_native_sdpa_(?P<text>\w+)", _cudnn_attention),
-        (r"^_Z", _mangled),
-        (r"multi_tensor_apply_kernel(?=<)", _multi_tensor),
-        (r"_scatter_gather_elementwise_kernel(?=<)", _scatter_gather),
-        (r"(?<!\w)(?=\w*elementwise_)\w++(?=<)", _elementwise),
-        (r"(?<!\w)reduce_kernel(?=<)", _reduction),
-        (r"splitKreduce_kernel(?=<)", product_names.split_k_reduce),
-        (r"^(?=.*([<(]|::))", _plain),
-        (r"", _as_is),
-    )
+_READERS: tuple[tuple[str, _Reader], ...] = (
+    # Names written for people: Triton's, ATen's operators.
+    (r"^(triton_|aten::|cpp_fused|mkldnn|mkl::|autograd::)", _as_is),
+    (r"^\[CUDA (mem\w+(?: [\w-]+)?)\]$", _memory),
+    (r"^Mem(cpy|set) ", _as_is),
+    (r"nccl(?:Dev)?Kernel_(\w+)", _nccl),
+    (
+        r"nvjet_(?:sm(?P<arch>\d+)_)?(?P<letters>[a-z]+)_(?:mma_)?(?P<shape>\d+x\d+)"
+        r"(?:x(?P<k>\d+))?_(?P<depth>\d+(?:x\d+)?)(?P<rest>\w*)",
+        product_names.nvjet,
+    ),
+    (
+        r"sm(?P<arch>\d+)_xmma_(?P<kind>\w{0,30}?gemm\w{0,30}?)_"
+        r"(?P<types>[a-z]{1,8}\d[a-z0-9_]{0,40}?)_(?P<layout>[nt]{2})_[nt]_"
+        r"tilesize(?P<tile>\d+x\d+x\d+)(?P<rest>\w*)",
+        product_names.xmma,
+    ),
+    (r"cutlass_(?P<arch>\d+)_(?P<text>\w*?gemm\w*?)(?=$|[^\w]|EEv)", product_names.cutlass),
+    (r"(maxwell|volta|turing|ampere|hopper|blackwell)_\w*gemm\w*", product_names.by_generation),
+    (r"flash_(fwd|bwd)_\w+(?=<)", _flash),
+    (
+        r"(FlashAttn\w+)(?=<)|fmha_cutlass[FB]_\w+|cudnn_generated_fort_native_sdpa_\w+",
+        _attention,
+    ),
+    (r"(?<!\w)(?=\w*[sS]oft_?[mM]ax)\w++(?=<)", _softmax),
+    (r"^_Z", _mangled),
+    (r"multi_tensor_apply_kernel(?=<)", _multi_tensor),
+    (r"_scatter_gather_elementwise_kernel(?=<)", _scatter_gather),
+    (r"(?<!\w)(?=\w*elementwise_)\w++(?=<)", _elementwise),
+    (r"(?<!\w)reduce_kernel(?=<)", _reduction),
+    (r"splitKreduce_kernel(?=<)", product_names.split_k_reduce),
+    (r"^(?=.*([<(]|::))", _plain),
+    (r"", _as_is),
 )

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -344,27 +344,19 @@ def _diagnostics(database: _Database, trace: Trace) -> tuple[str, ...]:
     if not database.has(DIAGNOSTICS, "severity", "text"):
         return ()
     levels = _SEVERITIES | dict(database.texts("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", "id", "label"))
-    there = {
-        process & _PID
-        for table in trace.tables.values()
-        for process in table["process"].unique().tolist()
-    }
+    warning = [number for number, label in levels.items() if _WARNS.search(label)]
+    there = {number & _PID for each in trace.tables.values() for number in each["process"].unique()}
     owner = "globalPid" if database.has(DIAGNOSTICS, "globalPid") else "NULL"
-    warned = [
-        _text(text)
-        for severity, text, process in database.rows(
-            f"SELECT severity, text, {owner} FROM {DIAGNOSTICS}"
-        )
-        if _WARNS.search(levels.get(severity, "")) and _is_of(process, there)
-    ]
-    return tuple(text for text in dict.fromkeys(warned) if text)[:_MOST_DIAGNOSTICS]
+    wanted = f"""
+        text <> '' AND severity IN ({_listed(warning)}) AND (
+            {owner} IS NULL OR {owner} <= 0 OR {owner} / {_THREADS} & {_PID} IN ({_listed(there)})
+        )"""
+    warned = database.rows(f"SELECT text FROM {DIAGNOSTICS} WHERE {wanted}")
+    return tuple(dict.fromkeys(_text(text) for (text,) in warned))[:_MOST_DIAGNOSTICS]
 
 
-def _is_of(process: object, there: set[int]) -> bool:
-    """Whether a global process id is one of these processes', or none."""
-    if not isinstance(process, int) or process <= 0:
-        return True
-    return (process // _THREADS) & _PID in there
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _coded(names: Names, text: Callable[[int], str]) -> _Codes:

@@ -29,34 +29,38 @@ def named(
     if not len(trace.ranges):
         return trace, []
     own = trace.ranges["name"].to_numpy()
-    label = _families(trace.names, np.unique(own), operator, set(wanted or ()))
-    means = {code: people.meaning(text) for code, text in label.items() if not operator[code]}
-    absent = None if wanted is None else set(wanted) - set(label.values())
+    there = np.unique(own)
+    kept = operator | trace.names_that(set(wanted or ()).__contains__)
+    label = _families(trace.names, there[~kept[there]])
+    means = {code: people.meaning(label[code]) for code in there[~operator[there]].tolist()}
+    absent = None if wanted is None else set(wanted) - {label[code] for code in there}
     for code, phase in means.items():
         if phase and (absent is None or phase in absent):
             label[code] = phase
-    names, new = _codes(trace.names, label)
-    renamed = new[own]
+    names = Names(zip(trace.names, range(len(trace.names)), strict=True))
+    renamed = np.array([names[text] for text in label])[own]
     if wanted is not None:
-        chosen = set(label.values()) & set(wanted)
+        chosen = {label[code] for code in there} & set(wanted)
     elif any(means.values()):
         chosen = {phase for phase in means.values() if phase}
     else:
-        chosen = {names[each] for each in _outermost(trace.ranges, renamed, parent, operator[own])}
+        outer = _outermost(trace.ranges, renamed, parent, operator[own])
+        chosen = {list(names)[code] for code in outer}
     # A range within one of its own phase, whatever both are called in the file, is a part of it,
     # and would count it twice: FSDP's forward passes in each other, "step" in "iteration 3".
     # So is what autograd's engine runs again, a checkpointed module's forward pass.
     again = climb(parent, parent, ~trace.names_that(_ENGINE.match)[own]) >= 0
-    is_phase = np.isin(renamed, [names.index(name) for name in chosen])
+    is_phase = np.isin(renamed, [names[name] for name in chosen])
     inner = is_phase & (inside_itself(parent, renamed) | again)
-    parts = {int(each): _of_a_part(trace.names[each], chosen) for each in np.unique(own[inner])}
-    names, of_parts = _codes(names, parts)
-    result = trace.ranges.assign(name=np.where(inner, of_parts[own], renamed))
-    result["length"] = result["start"] - result["end"]  # negative: the longer one first
-    first = result.groupby("name").agg({"start": "min", "length": "min"})
+    of_part = {code: names[_of_a_part(trace.names[code], chosen)] for code in np.unique(own[inner])}
+    renamed[inner] = [of_part[code] for code in own[inner]]
+    result = trace.ranges.assign(name=renamed)
+    by_start = result.assign(length=result["start"] - result["end"])  # the longer one first
+    first = by_start.groupby("name")[["start", "length"]].min()
     ordered = first.sort_values(["start", "length"], kind="stable").index
-    there = [names[code] for code in ordered if names[code] in chosen]
-    return replace(trace, names=names, ranges=result.drop(columns="length")), there
+    known = list(names)
+    phases = [known[code] for code in ordered if known[code] in chosen]
+    return replace(trace, names=known, ranges=result), phases
 
 
 def _of_a_part(name: str, phases: set[str]) -> str:
@@ -72,24 +76,11 @@ def available(trace: Trace) -> list[str]:
     return [name for name in dict.fromkeys([*found, *together]) if name]
 
 
-def _families(
-    names: list[str], codes: np.ndarray, operator: np.ndarray, kept: set[str]
-) -> dict[int, str]:
-    """Code → name, with one name for those that differ in a number alone, operators and the names
-    `kept` aside."""
-    label = {int(code): names[code] for code in codes}
-    free = {code: name for code, name in label.items() if not operator[code] and name not in kept}
-    family = pd.Series({code: people.family(name) for code, name in free.items()}, dtype=object)
+def _families(names: list[str], codes: np.ndarray) -> list[str]:
+    """The names, of which those with these codes have one name if they differ in a number alone."""
+    family = pd.Series({code: people.family(names[code]) for code in codes.tolist()}, dtype=object)
     shared = family[family.duplicated(keep=False)]
-    return label | dict(zip(shared.index.tolist(), shared.tolist(), strict=True))
-
-
-def _codes(names: list[str], label: dict[int, str]) -> tuple[list[str], np.ndarray]:
-    """(names with the labels added, for each old code the new one)."""
-    known = Names(zip(names, range(len(names)), strict=True))
-    code = np.arange(len(names))
-    code[list(label)] = [known[text] for text in label.values()]
-    return list(known), code
+    return [shared.get(code, name) for code, name in enumerate(names)]
 
 
 def _outermost(

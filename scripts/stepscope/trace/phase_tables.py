@@ -86,7 +86,7 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
         }
     )
     described = _described(found, every["name"].unique())
-    parts = []
+    parts = {}
     for phase, mask in selections(found).items():
         own = every[mask & (found.is_kernel | found.moves_memory)]
         if own.empty:
@@ -100,27 +100,26 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
         # Known of copies and fills by the driver alone: else it is negative.
         moved = own.groupby("name")["bytes"].sum()
         part = described.loc[ns.index].assign(
-            phase=phase,
             calls=ns["size"] / found.steps,
             time=found.a_step(ns["sum"]),
             share=ns["sum"] / total if total else np.nan,
             bytes=moved.where(moved >= 0) / found.steps,
         )
         part = part.join(ns[["median", "min", "max", "std"]] / SECOND)
-        parts.append(part.join(composition(found, own, layers)))
+        parts[phase] = part.join(composition(found, own, layers))
     if not parts:
         return pd.DataFrame()
-    table = pd.concat(parts, ignore_index=True)
-    first = ["phase", "name", "category", "tile"]
-    return table[[*first, *table.columns.drop(first)]].fillna(dict.fromkeys(_MODULES, ""))
+    table = pd.concat(parts, names=["phase", None]).reset_index("phase")
+    return table.fillna(dict.fromkeys(_MODULES, "")).reset_index(drop=True)
 
 
 def _described(found: Attribution, codes: np.ndarray) -> pd.DataFrame:
     """What the names of kernels say, by their codes."""
     full = found.named(codes)
     told = pd.DataFrame([kernel_names.describe(name) for name in full], index=codes)
-    told = told.rename(columns={"short": "name", "unit": "arithmetic"})
-    return told.assign(full_name=full)
+    told = told.rename(columns={"short": "name", "unit": "arithmetic"}).assign(full_name=full)
+    first = ["name", "category", "tile", "data_type", "arithmetic", "full_name"]
+    return told.reindex(columns=first)
 
 
 def composition(found: Attribution, own: pd.DataFrame, layers: int | None) -> pd.DataFrame:
@@ -192,13 +191,13 @@ def categories(found: Attribution) -> pd.DataFrame:
     """A row for each category of a phase, in the order of CATEGORIES; copies and fills of memory
     included."""
     every = pd.DataFrame({"category": found.category, "ns": found.durations})
-    parts = []
-    for phase, mask in selections(found).items():
-        of_category = every[mask].groupby("category")["ns"].agg(calls="size", time="sum")
-        share = of_category["time"] / of_category["time"].sum()
-        parts.append(of_category.assign(phase=phase, share=share).reset_index())
-    table = pd.concat(parts, ignore_index=True)
+    parts = {
+        phase: every[mask].groupby("category")["ns"].agg(calls="size", time="sum")
+        for phase, mask in selections(found).items()
+    }
+    table = pd.concat(parts, names=["phase"]).reset_index()
     table["category"] = np.array(CATEGORIES)[table["category"]]
+    table["share"] = table["time"] / table.groupby("phase")["time"].transform("sum")
     table["calls"] /= found.steps
     table["time"] = found.a_step(table["time"])
-    return table[["phase", "category", "calls", "time", "share"]]
+    return table

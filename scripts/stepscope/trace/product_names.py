@@ -5,7 +5,7 @@ A reader takes what a pattern found in a kernel's name, and the function that be
 
 import re
 
-from stepscope.trace.cpp_names import DATA_TYPES, MATMUL_TYPES, Function, KernelName
+from stepscope.trace.cpp_names import DATA_TYPES, TYPES, Function, KernelName
 
 # nvjet names types by letters: input, accumulator, result; "tst" (bf16, fp32, bf16) and "hsh"
 # (fp16) are what bf16 and fp16 runs show on an H100. "qqtst" names both inputs, of 8 bits. Other
@@ -34,7 +34,7 @@ def xmma(match: re.Match, function: Function) -> KernelName:
         "arch", "kind", "types", "layout", "tile", "rest"
     )
     names = re.findall(r"tf32|bf16|f16|f32|f64|e4m3|e5m2|s8|i8|u8", types)
-    data_type = MATMUL_TYPES["tf32" if "tf32" in names else names[0]] if names else ""
+    data_type = TYPES["tf32" if "tf32" in names else names[0]] if names else ""
     shown = data_type if types == _XMMA_USUAL.get(data_type) else types
     m, n, k = tile.split("x")
     stage = re.search(r"stage(\d+)", rest)
@@ -71,7 +71,7 @@ _PRODUCTS = (
     r"(?:^|_)s(1688|884|16816|161616)gemm",
     r"(?:^|_)([sdhi])\d*gemm",
 )
-_PRODUCT_TYPES = MATMUL_TYPES | {
+_PRODUCT_TYPES = TYPES | {
     # s1688 alone is TF32 (on fp16 inputs its name holds f16), s884 is Volta's fp16; s16816 takes
     # fp16 or bf16 inputs.
     "1688": "tf32",

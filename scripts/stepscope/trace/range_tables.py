@@ -69,42 +69,38 @@ def by_name(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
     # What lies within a range of its own name is a part of that one's time and kernels.
     table = table[~table["inside_itself"]]
     of_name = table.groupby("name", sort=False)
-    total = of_name[["host", "gpu", "matmul", "kernels"]].sum().assign(calls=of_name.size())
+    calls = of_name.size()
     pairs = table.groupby(["name", "parent"]).size()
-    total["parent"] = pairs.groupby(level="name").idxmax().str[1]
-    total = total.join(of_name["gpu"].agg(["min", "max", "std"]))
-    top = {"top_kernel": "", "top": 0, "top_calls": 0}
-    total = total.join(top_kernels(found, kept)).astype({"top_kernel": "str"}).fillna(top)
-    rows = pd.DataFrame(
-        {
-            "kind": np.where(found.operator[total.index], "operator", "module"),
-            "module": found.named(total.index),
-            "attention": total.index == attention.attention_code(found),
-            "parent": found.named(total["parent"]),
-            "calls": total["calls"] / found.steps,
-            "host_time": found.a_step(total["host"]),
-            "gpu_time": found.a_step(total["gpu"]),
-            "matmul_time": found.a_step(total["matmul"]),
-            "host_exclusive": found.a_step(exclusive[total.index]),
-            "kernels": total["kernels"] / found.steps,
-            "gpu_min": total["min"] / SECOND,
-            "gpu_max": total["max"] / SECOND,
-            "gpu_std": total["std"] / SECOND,
-            "top_kernel": total["top_kernel"],
-            "top_calls": total["top_calls"] / found.steps,
-            "top_share": total["top"] / total["gpu"].where(total["gpu"] > 0),
-            "any_thread_gpu_time": found.a_step(by_any_thread(found, kept)[total.index]),
-        }
-    )
-    return rows.reset_index(drop=True)
+    parent = pairs.groupby(level="name").idxmax().str[1].astype(int)
+    times = of_name[["host_time", "gpu_time", "matmul_time"]].sum()
+    times = found.a_step(times.assign(host_exclusive=exclusive))
+    each = of_name["gpu_time"].agg(gpu_min="min", gpu_max="max", gpu_std="std") / SECOND
+    nothing = {"top_kernel": "", "top": 0, "top_calls": 0}
+    top = top_kernels(found, kept).reindex(calls.index).astype({"top_kernel": "str"})
+    top = top.fillna(nothing)
+    rows = {
+        "kind": np.where(found.operator[calls.index], "operator", "module"),
+        "module": found.named(calls.index),
+        "attention": calls.index == attention.attention_code(found),
+        "parent": found.named(parent[calls.index]),
+        "calls": calls / found.steps,
+        **times,
+        "kernels": of_name["kernels"].sum() / found.steps,
+        **each,
+        "top_kernel": top["top_kernel"],
+        "top_calls": top["top_calls"] / found.steps,
+        "top_share": found.a_step(top["top"]) / times["gpu_time"].where(times["gpu_time"] > 0),
+        "any_thread_gpu_time": found.a_step(by_any_thread(found, kept)[calls.index]),
+    }
+    return pd.DataFrame(rows).reset_index(drop=True)
 
 
 def range_times(found: Attribution) -> pd.DataFrame:
     """For each range: its start, the codes of its name and of its parent's (-1 without one), its
     time (ns) and kernels.
 
-    host_exclusive is without the ranges directly inside; matmul is the time of the matrix products
-    alone. gpu, matmul and kernels: what its thread launched while it was open.
+    host_exclusive is without the ranges directly inside; matmul_time is that of the matrix products
+    alone. gpu_time, matmul_time and kernels: what its thread launched while it was open.
     """
     codes, parent, inner = found.codes, found.parent, found.parent >= 0
     start, end = arrays(found.trace.ranges, "start", "end")
@@ -121,11 +117,11 @@ def range_times(found: Attribution) -> pd.DataFrame:
             "name": codes,
             "parent": np.where(inner, np.append(codes, -1)[parent], -1),
             "inside_itself": inside_itself(parent, codes),
-            "host": found.lengths,
+            "host_time": found.lengths,
             "host_exclusive": found.lengths - inside,
             "kernels": launched[0],
-            "gpu": launched[1],
-            "matmul": launched[2],
+            "gpu_time": launched[1],
+            "matmul_time": launched[2],
         }
     )
 

@@ -3,10 +3,11 @@ step."""
 
 import re
 
+import numpy as np
 import pandas as pd
 
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import KERNEL, MEMORY, SECOND
+from stepscope.trace.events import SECOND
 from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.phase_tables import selections
 from stepscope.trace.ranks import SHOWN, with_ranks
@@ -20,7 +21,7 @@ _WAITS = re.compile(
     r"|ur(Queue|Event)(Finish|Wait)|ze(CommandQueue|Event\w*)Synchronize"
     r"|cnrtQueueSync"
 )
-_MEMORY = re.compile(r"^\[CUDA (?:memcpy (?P<direction>.*)|memset)\]$")
+_COPY = re.compile(r"^\[CUDA memcpy (.*)\]$")
 _RANK = ["place", *SHOWN, "steps"]
 FILLS_BY_KERNEL = "fill by a kernel"
 
@@ -28,13 +29,14 @@ FILLS_BY_KERNEL = "fill by a kernel"
 def processes(found: Attribution) -> pd.DataFrame:
     """A row for each phase, process and device: what the process launched in the phase."""
     every = with_ranks(found).assign(kernels=found.is_kernel)
-    parts = []
-    for phase, mask in selections(found).items():
-        total = every[mask].groupby(_RANK)[["kernels", "ns"]].sum().reset_index()
-        total["kernels"] /= total["steps"]
-        total["gpu_time"] = total["ns"] / SECOND / total["steps"]
-        parts.append(total.assign(phase=phase))
-    return pd.concat(parts)[["phase", *SHOWN, "kernels", "gpu_time"]]
+    parts = {
+        phase: every[mask].groupby(_RANK)[["kernels", "ns"]].sum()
+        for phase, mask in selections(found).items()
+    }
+    table = pd.concat(parts, names=["phase"]).reset_index()
+    table["kernels"] /= table["steps"]
+    table["gpu_time"] = table["ns"] / SECOND / table["steps"]
+    return table[["phase", *SHOWN, "kernels", "gpu_time"]]
 
 
 def transfers(found: Attribution) -> pd.DataFrame:
@@ -44,13 +46,9 @@ def transfers(found: Attribution) -> pd.DataFrame:
     Copies stand by direction, fills by the driver and fills by kernels apart. `bytes` a step and
     `rate` (B/s) are known of the former two, if the trace has them. A wait has no device.
     """
-    operations = found.trace.operations
-    what = pd.Series("", operations.index, dtype=object)
-    is_filling = found.category == CATEGORIES.index("memory set/copy")
-    what[is_filling & (operations["kind"] == KERNEL)] = FILLS_BY_KERNEL
-    copies = operations["name"][operations["kind"] == MEMORY]
-    kinds = [_kind_of_transfer(name) for name in found.named(copies)]
-    what.update(pd.Series(kinds, copies.index, dtype=object))
+    kinds = np.array([_kind_of_transfer(name) for name in found.trace.names], dtype=object)
+    is_filling = found.is_kernel & (found.category == CATEGORIES.index("memory set/copy"))
+    what = np.where(is_filling, FILLS_BY_KERNEL, kinds[found.trace.operations["name"]])
     every = with_ranks(found).assign(what=what)[what != ""]
     key = [*_RANK, "what"]
     table = every.groupby(key)["ns"].agg(calls="size", time="sum")
@@ -78,7 +76,8 @@ def _waits(found: Attribution) -> pd.DataFrame:
 
 
 def _kind_of_transfer(name: str) -> str:
-    match = _MEMORY.match(name)
-    if match is None:
-        return f"copy {name}"
-    return f"copy {match['direction']}" if match["direction"] else "fill"
+    """Of a copy its direction; empty of what is neither copy nor fill."""
+    if name == "[CUDA memset]":
+        return "fill"
+    match = _COPY.match(name)
+    return f"copy {match[1]}" if match else ""

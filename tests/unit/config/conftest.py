@@ -6,8 +6,11 @@ import os
 import pytest
 from common import ROOT
 from snakemake.utils import update_config
+from stepscope.config import own_models
 from stepscope.config.code_digest import Sources
 from stepscope.config.config import validated
+from stepscope.config.registry import Registry
+from stepscope.config.studies import LADDER, TIMING
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware
 from stepscope.yaml_files import read_yaml
@@ -49,6 +52,25 @@ def cells_of(make_config):
         return study.cells(config, Hardware("machine", device, 3))
 
     return cells
+
+
+def forget():
+    """What was read of files; a plan reads each once."""
+    for cached in (own_models._files, own_models._digest, own_models._packages_of):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def registry_of():
+    """The registry of a configuration's cells on a CPU, of files as they are now."""
+
+    def made(config):
+        forget()
+        return Registry(config, [Hardware("machine", "cpu", 1)], [TIMING, LADDER])
+
+    forget()
+    yield made
+    forget()
 
 
 @pytest.fixture

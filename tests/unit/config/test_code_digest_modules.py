@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import shutil
 import subprocess
 import sys
 
@@ -96,24 +95,6 @@ def test_each_module_that_a_measurement_loads_is_declared():
     ] == []
 
 
-def test_an_implementation_counts_only_for_the_cells_that_choose_it(scripts):
-    scripts.write(
-        {
-            "program": "import stepscope.model.chosen",
-            "model/chosen": "",
-            "model/attention/naive": "import stepscope.model.softmax",
-            "model/attention/sdpa": "x = 1",
-            "model/softmax": "x = 1",
-        }
-    )
-    naive, sdpa = ["stepscope.model.attention.naive"], ["stepscope.model.attention.sdpa"]
-    before = scripts.measured_digest(naive), scripts.measured_digest(sdpa)
-    assert before[0] != before[1]
-    scripts.write({"model/softmax": "x = 2"})
-    assert scripts.measured_digest(naive) != before[0]
-    assert scripts.measured_digest(sdpa) == before[1]
-
-
 def test_a_missing_program_raises():
     with pytest.raises(FileNotFoundError):
         Sources().digest("nothing.py")
@@ -204,50 +185,6 @@ def changed(**values):
 def test_a_cell_depends_on_the_modules_that_it_names(spec, kind, modules):
     own = {f"stepscope.measure.models.{kind}"} if kind else set()
     assert set(modules_of(spec)) == own | {f"stepscope.model.{name}" for name in modules}
-
-
-STEP = {"step": "train.py:build"}
-OF_STEPS = [
-    {"study": "timing"} | STEP,
-    {"study": "profile"} | STEP,
-    {"study": "memory"} | STEP,
-    {"study": "ladder", "variants": [{"name": "a"} | STEP, {"name": "b"} | STEP]},
-]
-OF_MODELS = [
-    {"study": study} | model
-    for study in ("timing", "profile", "memory", "ladder")
-    for model in (MODEL, {"model": "a.py:f"})
-]
-
-
-@pytest.mark.parametrize(
-    "file, added", [("step.py", "MOST_LETTERS = 9"), ("__init__.py", "\n\ndef other(): pass")]
-)
-def test_what_a_training_script_imports_counts_for_own_steps_alone(file, added, tmp_path):
-    scripts = tmp_path / "scripts"
-    shutil.copytree(
-        SCRIPTS,
-        scripts,
-        ignore=lambda place, names: [
-            name for name in names if "." in name and not name.endswith(".py")
-        ],
-    )
-
-    def digests(specs):
-        sources = Sources(scripts)
-        programs = {study.name: study.file for study in STUDIES}
-        return [
-            sources.digest(programs[spec["study"]], modules_of(spec), measured=True)
-            for spec in specs
-        ]
-
-    before = digests(OF_STEPS), digests(OF_MODELS)
-    with (scripts / "stepscope" / file).open("a") as changed:
-        changed.write(added)
-    of_steps, of_models = digests(OF_STEPS), digests(OF_MODELS)
-    is_changed = [one != other for one, other in zip(before[0], of_steps, strict=True)]
-    assert is_changed == [file == "step.py"] * len(OF_STEPS)
-    assert of_models == before[1]
 
 
 SHAPE = "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4"

@@ -7,7 +7,6 @@ from common import one_line
 from stepscope.config import ConfigError, own_models
 from stepscope.config.code_digest import Sources, modules_of
 from stepscope.config.grid import words_of
-from stepscope.config.registry import Registry
 from stepscope.config.studies import LADDER, MEMORY, PROFILE, STUDIES, TIMING
 from stepscope.machine.labels import Hardware
 
@@ -22,24 +21,16 @@ SOURCE = "import timm\nimport torch\ndef build(context, optimizer='adamw'): pass
 
 
 @pytest.fixture
-def make(make_config, tmp_path, monkeypatch):
+def make(make_config, tmp_path, monkeypatch, registry_of):
     """A configuration of steps, nothing of ours, in a folder that holds their file."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models").mkdir()
     (tmp_path / "models/train.py").write_text(SOURCE)
-    forget()
 
     def made(steps=STEPS, compare=()):
         return make_config(preset="own", steps=steps, compare=list(compare))
 
-    yield made
-    forget()
-
-
-def forget():
-    """What was read of files; a plan reads each once."""
-    for cached in (own_models._files, own_models._digest, own_models._packages_of):
-        cached.cache_clear()
+    return made
 
 
 def cells(study, config):
@@ -121,19 +112,10 @@ def test_what_is_no_list_of_lists_is_a_line_each_that_shows_one(compare, make_co
         assert line.startswith("config key compare") and "as [[base, muon]]" in line
 
 
-def registry(config):
-    forget()
-    return Registry(config, [Hardware("machine", "cpu", 1)], [TIMING, LADDER])
-
-
-def test_a_missing_file_is_one_line_that_names_the_key(make):
-    with pytest.raises(ConfigError, match=r"config key steps.x: .*there is no file gone.py"):
-        registry(make({"x": {"build": "gone.py:build"}}))
-
-
 @pytest.mark.parametrize(
     "source, keys, said",
     [
+        (None, {}, "there is no file models/train.py"),
         ("def other(): pass", {}, "has no function build; it has: other"),
         ("build_ = 3", {}, "has no function build; it has: none"),
         ("def build(context, *, lr): pass", {}, "missing a required .*argument: 'lr'"),
@@ -156,14 +138,15 @@ def test_a_missing_file_is_one_line_that_names_the_key(make):
         ("def build(", {}, None),
     ],
 )
-def test_the_plan_looks_at_what_a_function_takes(source, keys, said, make, tmp_path):
-    (tmp_path / "models/train.py").write_text(source)
+def test_the_plan_looks_at_what_a_function_takes(source, keys, said, make, tmp_path, registry_of):
     config = make({"x": {"build": "models/train.py:build"} | keys})
+    file = tmp_path / "models/train.py"
+    file.unlink() if source is None else file.write_text(source)
     if said is None:
-        registry(config)
-        return
-    with pytest.raises(ConfigError, match=f"^config key steps.x: .*{said}.*$"):
-        registry(config)
+        registry_of(config)
+    else:
+        with pytest.raises(ConfigError, match=f"^config key steps.x: .*{said}.*$"):
+            registry_of(config)
 
 
 @pytest.mark.parametrize(
@@ -191,15 +174,17 @@ def test_a_number_beyond_all_is_one_line(make):
         own_models.steps(make({"x": {"build": "a.py:b", "lr": "1e999"}}))
 
 
-def test_a_steps_file_makes_its_cells_stale_and_no_code_of_our_model_does(make, tmp_path):
+def test_a_steps_file_makes_its_cells_stale_and_no_code_of_our_model_does(
+    make, tmp_path, registry_of
+):
     config = make(compare=[["base", "muon"]])
-    before = {cell.name: registry(config).code(cell) for cell in registry(config).studies["ladder"]}
+    before = registry_of(config)
+    (cell,) = before.studies["ladder"]
+    code = before.code(cell)
     (tmp_path / "models/train.py").write_text(f"{SOURCE}rate = 2\n")
-    after = registry(config)
-    assert {cell.name: after.code(cell) for cell in after.studies["ladder"]} != before
-    (spec,) = cells(LADDER, config).values()
-    assert own_models.packages_of(spec) == ("python:timm",)
-    loaded = Sources().modules("time_ladder.py", modules_of(spec))
+    assert registry_of(config).code(cell) != code
+    assert own_models.packages_of(cell.spec) == ("python:timm",)
+    loaded = Sources().modules("time_ladder.py", modules_of(cell.spec))
     assert "stepscope.measure.own_step" in loaded
     assert "stepscope.model.transformer" not in loaded
     assert "stepscope.measure.loop" not in loaded

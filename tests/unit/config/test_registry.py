@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 
 import pytest
 from stepscope.config import ConfigError
@@ -94,15 +93,6 @@ def test_a_reordered_configuration_has_the_same_plan(registry, make_config):
         == registry().plan
         != registry(model={"batch": 5}).plan
     )
-
-
-def test_what_makes_a_cell_stale_is_its_code_and_its_machine(registry):
-    found = registry()
-    cell = found.cell(NANO)
-    assert found.code_and_machine(cell) == f"{found.code(cell)} {found.machine_json(cell)}"
-    assert re.fullmatch("[0-9a-f]{16}", found.code(cell))
-    machine = json.loads(found.machine_json(cell))
-    assert machine == identity.identity("cpu") and list(machine) == sorted(machine)
 
 
 def test_tools_are_part_of_the_machine_of_the_study_that_uses_them(make_config):

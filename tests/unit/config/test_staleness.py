@@ -4,12 +4,13 @@ copy of the code."""
 import shutil
 
 import pytest
-from common import SCRIPTS
+from common import ROOT, SCRIPTS
 from stepscope.config.registry import Registry
 from stepscope.config.studies import STUDIES
 from stepscope.machine.labels import Hardware
 
 RUN_THE_MODEL = {"timing", "ladder", "profile", "memory", "precision"}
+STEPS = {"mine": {"build": f"{ROOT}/models/step_plain.py:build"}}
 
 
 @pytest.fixture
@@ -23,9 +24,9 @@ def params(make_config, code):
     """Cell → its two params, for a configuration and the code as it is now."""
 
     def of(**given):
-        found = Registry(
-            make_config(**given), [Hardware("gpu", "cuda", 1, here=False)], STUDIES, scripts=code
-        )
+        config = make_config(steps=STEPS, **given)
+        machines = [Hardware("gpu", "cuda", 1, here=False)]
+        found = Registry(config, machines, STUDIES, scripts=code)
         return {
             name: (cell.json, found.code_and_machine(cell))
             for name in found.names()
@@ -53,6 +54,7 @@ def append(code, module, text):
         "config/grid.py",
         "files.py",
         "measure/provenance.py",
+        "__init__.py",
     ],
 )
 def test_code_that_changes_no_number_makes_nothing_stale(module, params, code):
@@ -66,8 +68,11 @@ def test_code_that_changes_no_number_makes_nothing_stale(module, params, code):
     [
         (
             "model/transformer.py",
-            lambda name, spec: name.split("/")[1] in RUN_THE_MODEL or "fp8" in spec,
+            lambda name, spec: (
+                '"step":' not in spec and (name.split("/")[1] in RUN_THE_MODEL or "fp8" in spec)
+            ),
         ),
+        ("step.py", lambda name, spec: '"step":' in spec),
         ("model/precisions/fp8.py", lambda name, spec: '"fp8"' in spec or "precision/" in name),
         ("model/attention/flex.py", lambda name, spec: '"flex"' in spec),
         ("../measure_ceilings.py", lambda name, spec: name.split("/")[1] == "ceilings"),

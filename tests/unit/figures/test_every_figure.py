@@ -52,7 +52,7 @@ def folder(tmp_path_factory):
 
 
 def tables_of(folder, name):
-    return Tables(folder, None if name in OF_ALL else "big")
+    return Tables(folder, None if name in OF_ALL else made.GPU)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,6 +4,7 @@ import math
 
 import made
 import pytest
+from common import picked
 from made import SHARES, step_time
 from pytest import approx
 from stepscope.figures import across, steps
@@ -24,22 +25,14 @@ def test_a_steps_phases_stand_one_after_another(tables):
     for (start, width), share in zip(made.bars(panel, 3), SHARES.values(), strict=True):
         assert (start, width) == (approx(left), approx(share * step))
         left += width
-    assert (3.0, approx(0.9 * step), approx(1.1 * step)) in made.spans(panel, horizontal=True)
-    assert (
-        "1,024" in made.texts(panel)
-        and made.bars(panel, 2) == []
-        and "out of memory" in made.texts(panel)
-    )
+    assert (3.0, approx(0.99 * step), approx(1.01 * step)) in made.spans(panel, horizontal=True)
+    assert {"1,024", "out of memory"} <= set(made.texts(panel)) and made.bars(panel, 2) == []
 
 
 def test_what_the_machine_cannot_do_has_no_panel(tmp_path):
-    rows = [
-        row
-        if row["precision"] == "fp32"
-        else {**row, "median": None, "low": None, "high": None, "status": "unsupported"}
-        for row in made.timing()
-    ]
-    tables = made.tables(tmp_path, series=rows)
+    rows = made.timing()["series"]
+    refused = [row | made.lost("unsupported") for row in picked(rows, precision="bf16")]
+    tables = made.tables(tmp_path, series=[*picked(rows, precision="fp32"), *refused])
     assert list(made.panels(made.draw(steps.time_by_context, tables))) == ["fp32"]
     assert made.texts(made.draw(steps.step_parts, tables).axes[0]).count("small bf16") == 0
 
@@ -49,9 +42,9 @@ def test_what_ran_out_of_memory_has_a_cross_and_no_mark(tables):
     assert made.lines(panels["fp32"]) == {"small": [(128, 128), (512, 512)], "large": [(128, 512)]}
     assert made.crosses(panels["fp32"]) == [512] and made.crosses(panels["bf16"]) == []
     assert made.lines(panels["bf16"])["large"] == [(128, 256), (512, 1024)]
-    assert (512, approx(921.6), approx(1126.4)) in made.spans(panels["bf16"])
+    assert (512, approx(1013.76), approx(1034.24)) in made.spans(panels["bf16"])
     low, high = panels["bf16"].get_ylim()
-    assert low < 0.9 * 64 and high > 1126.4 and panels["bf16"].get_yscale() == "log"
+    assert low < 0.9 * 64 and high > 1034.24 and panels["bf16"].get_yscale() == "log"
 
 
 def test_launches_compares_the_clock_with_the_step_without_the_host(tables):
@@ -66,22 +59,15 @@ def test_launches_compares_the_clock_with_the_step_without_the_host(tables):
     }
     assert marks["by the clock", 2] == approx(256) and marks["without the host", 2] == approx(128)
     joined = [list(each.get_xdata()) for each in panel.lines if each.get_label() == "_launches"]
-    assert joined == [
-        [approx(32), approx(64)],
-        [approx(128), approx(256)],
-    ]
+    assert joined == [approx([32, 64]), approx([128, 256])]
     assert made.texts(panel).count("1,000") >= 4
 
 
 def test_speedup_is_the_ratio_with_both_intervals(tables):
     panel = made.panels(made.draw(steps.precision_speedup, tables))["bf16"]
     assert made.lines(panel) == {"small": [(128, 2), (512, 2)], "large": [(128, 2)]}
-    half = math.sqrt(2) * math.log(1.1 / 0.9) / 2
-    assert made.spans(panel)[0] == (
-        128,
-        approx(2 * math.exp(-half)),
-        approx(2 * math.exp(half)),
-    )
+    factor = math.exp(math.sqrt(2) * math.log(1.01 / 0.99) / 2)
+    assert made.spans(panel)[0] == (128, approx(2 / factor), approx(2 * factor))
 
 
 def test_machines_are_compared_at_each_place(tmp_path):

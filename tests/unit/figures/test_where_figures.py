@@ -1,6 +1,7 @@
 """Where the time goes: kinds of kernels, the waterfall, the timeline, the ladder."""
 
 import made
+import pandas as pd
 import pytest
 from pytest import approx
 from stepscope.figures import ladder, roofline, timeline, where
@@ -44,15 +45,10 @@ def test_bounds_are_flop_and_bytes_over_the_best_rates(tables):
 def test_the_waterfall_leads_from_the_plain_step_to_the_fastest_rung(tables):
     found = where.waterfall_of(tables)
     assert [step.cell for step in found.steps] == [made.PLAIN["cell"], made.TOP["cell"]]
-    assert [step.time for step in found.steps] == [made.RUNGS["bf16"], made.RUNGS["sdpa"]]
+    assert [step.time for step in found.steps] == [2.0, 1.6]
     panel = made.draw(where.waterfall, tables).axes[0]
-    lefts = [
-        0,
-        400,
-        600,
-        900,
-        1000,
-    ]  # ms: products, casts, other, optimizer, idle; without attention there is no row
+    # ms: products, casts, other, optimizer, idle; without attention there is no row
+    lefts = [0, 400, 600, 900, 1000]
     plain, left = [400, 200, 300, 100, 1000], [200, 100, 150, 50, 1100]
     for at, (start, before, after) in enumerate(zip(lefts, plain, left, strict=True), start=1):
         widths = [(approx(start), approx(width)) for width in (before, after)]
@@ -64,7 +60,7 @@ def test_the_waterfall_leads_from_the_plain_step_to_the_fastest_rung(tables):
 
 
 def test_without_the_profile_of_the_top_the_waterfall_has_one_end(tmp_path):
-    cells = [row for row in made.everything()["cells"] if row["cell"] != made.TOP["cell"]]
+    cells = [row for row in made.everything()["cells"] if row != made.TOP]
     tables = made.tables(tmp_path, cells=cells)
     assert len(where.waterfall_of(tables).steps) == 1
     assert "all changes" not in made.texts(made.draw(where.waterfall, tables))
@@ -87,78 +83,59 @@ def test_a_timelines_kernels_stand_where_they_ran(tables):
     panel = made.draw(timeline.timeline, tables).axes[0]
     kernels = [list(each.get_xdata()) for each in panel.lines if each.get_label() == "_bars"]
     assert [each[:2] for each in kernels] == [approx([100, 400]), approx([500, 900])]
-    assert made.rows_named(panel) == [
-        "ranges",
-        "GPU",
-    ] and "step" in made.texts(panel)
+    assert made.rows_named(panel) == ["ranges", "GPU"] and "step" in made.texts(panel)
 
 
 def test_a_strangers_trace_is_drawn_with_its_own_views():
     row = {"lane": "GPU 0", "start": 0.0, "end": 2e-5, "label": "gemm", "category": "matmul"}
-    frame = made.pd.DataFrame([row | {"view": "step 3"}])
-    panels = made.panels(made.draw(lambda rows: timeline.of_recording(rows, "trace.sqlite"), frame))
-    assert panels["step 3"].get_xlabel() == "µs" and panels["step 3"].get_xlim() == (
-        0,
-        approx(20),
-    )
+    frame = pd.DataFrame([row | {"view": "step 3"}])
+    figure = made.draw(lambda rows: timeline.of_recording(rows, "trace.sqlite"), frame)
+    panel = made.panels(figure)["step 3"]
+    assert panel.get_xlabel() == "µs" and panel.get_xlim() == (0, approx(20))
     assert timeline.of_recording(frame[:0], "") is None
 
 
 def test_rungs_know_the_one_before_and_what_is_an_aside(tables):
     rows = ladder.rungs(tables).set_index("variant")
-    assert rows["after"].to_dict() == {"fp32": ""} | made.AFTER
-    assert rows["is_aside"].to_dict() == dict.fromkeys(["fp32", "bf16", "sdpa"], False) | {
-        "checkpoint=1": True,
-        "checkpoint=2": True,
-    }
-    assert (
-        rows.loc["sdpa", "ratio"] == approx(1.25)
-        and rows.loc["checkpoint=1", "verdict"] == "slower"
-    )
+    assert rows["after"].to_dict() == {name: after for name, (_, after, *_) in made.RUNGS.items()}
+    assert set(rows.index[rows["is_aside"]]) == {"checkpoint=1", "checkpoint=2"}
+    assert rows.loc["sdpa", "ratio"] == approx(1.25)
+    assert rows.loc["checkpoint=1", "verdict"] == "slower"
 
 
 def test_a_ladders_bars_are_split_as_the_phases_and_a_long_first_one_is_cut(tables):
     panel = made.draw(ladder.ladder, tables).axes[0]
-    assert made.rows_named(panel) == [
-        "fp32",
-        "bf16",
-        "fused attention (SDPA)",
-    ]
-    assert [width for _, width in made.bars(panel, 2)] == approx([480, 960, 160])
+    assert made.rows_named(panel) == ["fp32", "bf16", "fused attention (SDPA)"]
+    # The phases, 50 ms of optimizer among them, as shares of a whole step.
+    assert [width for _, width in made.bars(panel, 2)] == approx(
+        [1600 * phase / 1490 for phase in (480, 960, 50)]
+    )
     limit = 1050 * 2.0 * 1.01  # of the longest that is left, with its interval
-    # What is left of a bar that is cut keeps its scale: 30 % of 4 s forward, then backward.
-    assert made.bars(panel, 0) == [(0, 1200), (1200, approx(limit - 1200))]
+    # What is left of a bar that is cut keeps its scale: forward of a step of 4 s, then backward.
+    forward = approx(4000 * 1200 / 3650)
+    (_, cut) = made.bars(panel, 0)
+    assert made.bars(panel, 0)[0] == (0, forward) and sum(cut) == approx(limit)
     assert (2.0, approx(1584), approx(1616)) in made.spans(panel, horizontal=True)
     words = made.texts(panel)
     assert "cut short: 4,000 ms" in words and "1,600 ms,  × 1.25" in words
 
 
 def test_what_is_not_faster_is_told_by_its_verdict(tmp_path):
-    series, comparisons = made.ladder()
-    comparisons = [row | {"verdict": "same"} for row in comparisons]
-    figure = made.draw(ladder.ladder, made.tables(tmp_path, series=series, comparisons=comparisons))
+    same = [row | {"verdict": "same"} for row in made.ladder()["comparisons"]]
+    figure = made.draw(ladder.ladder, made.tables(tmp_path, comparisons=same))
     assert "1,600 ms,  × 1.25 same" in made.texts(figure)
 
 
 def test_a_rung_out_of_memory_keeps_its_place(tmp_path):
-    series, _ = made.ladder()
-    lost = [
-        {**row, "median": None, "low": None, "high": None, "status": "oom"}
-        if row["variant"] == "sdpa"
-        else row
-        for row in series
-    ]
-    panel = made.draw(ladder.ladder, made.tables(tmp_path, series=lost)).axes[0]
+    rows = made.ladder()["series"]
+    series = [row | (made.lost("oom") if row["variant"] == "sdpa" else {}) for row in rows]
+    panel = made.draw(ladder.ladder, made.tables(tmp_path, series=series)).axes[0]
     assert made.bars(panel, 2) == [] and "out of memory" in made.texts(panel)
 
 
 def test_checkpoints_stand_beside_the_rung_that_they_vary(tables):
     time, memory = made.draw(ladder.checkpoint, tables).axes
-    assert made.rows_named(time) == [
-        "bf16",
-        "checkpoint=1",
-        "checkpoint=2",
-    ]
+    assert made.rows_named(time) == ["bf16", "checkpoint every 1", "checkpoint every 2"]
     assert [made.bars(time, at)[0][1] for at in range(3)] == approx([2000, 2400, 2300])
     assert [made.bars(memory, at)[0][1] for at in range(3)] == approx([30, 10, 12])
 

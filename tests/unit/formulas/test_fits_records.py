@@ -11,7 +11,7 @@ import pytest
 import torch
 from common import ROOT, picked
 from stepscope.formulas import fits, page
-from stepscope.formulas.footprint import DTYPE_BYTES, Setup, group, total
+from stepscope.formulas.footprint import Setup, group, total
 from stepscope.formulas.footprint_peak import peak
 from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
@@ -141,7 +141,3 @@ def test_published_peaks_of_others():
     assert statistics.median(abs(each["error"]) for each in found) <= 0.07
     worst = max(found, key=lambda each: abs(each["error"]))
     assert worst["why"]
-
-
-def test_types_of_the_table_are_known():
-    assert set(DTYPE_BYTES) >= set(Setup(ModelShape(8, 8, 1, 1), 1, 1).types.values())

@@ -52,16 +52,6 @@ def test_operations_are_those_that_are_counted(shape, batch, context):
     assert components["scores"] == components["attention x V"] == attention // 2
 
 
-def test_agrees_with_the_rule_of_two_operations_a_parameter_and_token():
-    # Kaplan et al. 2020, table 1: 2 N + 2 n_layer n_ctx d_attn a token, for the scores alone; here
-    # attention x V too.
-    shape, batch, context = ModelShape(1024, 4096, 24, 16), 4, 256
-    norms = (2 * shape.num_layers + 1) * shape.d_model
-    multiplying = shape.parameters - norms - shape.vocab_size * shape.d_model
-    per_token = 2 * multiplying + 4 * shape.num_layers * context * shape.d_model
-    assert flops.forward_flops(shape, batch, context) == batch * context * per_token
-
-
 def test_model_flops_of_the_wide_8b_blocks_by_hand():
     """8 blocks of an 8B model at 2 x 4,096 tokens, all sums written out."""
     shape = ModelShape(4096, 14336, 8, 32, vocab_size=128_256, key_value_heads=8)
@@ -73,11 +63,3 @@ def test_model_flops_of_the_wide_8b_blocks_by_hand():
     assert flops.model_flops(shape, 2, 4096) == 8192 * a_token == 124_780_812_435_456
     halved = 8192 * (6 * multiplied + 6 * 8 * 4096 * 4096)
     assert flops.model_flops(shape, 2, 4096, is_causal_half=True) == halved
-
-
-def test_model_flops_are_the_products_and_six_a_gain():
-    """PaLM's N has the norms' gains, which the products lack."""
-    for shape, batch, context in GRID:
-        gains = (2 * shape.num_layers + 1) * shape.d_model
-        found = flops.model_flops(shape, batch, context) - flops.step_flops(shape, batch, context)
-        assert found == 6 * gains * batch * context

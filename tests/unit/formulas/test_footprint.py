@@ -16,7 +16,7 @@ import torch
 from common import SNAPSHOTS, picked
 from stepscope.formulas import footprint
 from stepscope.formulas.footprint import Setup
-from stepscope.formulas.footprint_peak import last_that, moments, peak
+from stepscope.formulas.footprint_peak import moments, peak
 from stepscope.kernels import masks
 from stepscope.model.attention import naive
 from stepscope.model.chosen import load
@@ -366,22 +366,6 @@ def _setup_of(row):
         *(int(row[key]) for key in ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size"))
     )
     return Setup(shape, int(row["batch"]), int(row["context"]), row["precision"])
-
-
-@pytest.mark.parametrize("mode", ["inference", "step"])
-@pytest.mark.parametrize(
-    "precision, attention", [("fp32", "naive"), ("bf16", "naive"), ("bf16", "sdpa")]
-)
-def test_the_last_context_that_fits(mode, precision, attention):
-    shape = ModelShape(1024, 4096, 24, 16)
-    capacity = 80 * 10**9
-
-    def bytes_at(context):
-        return peak(Setup(shape, 4, context, precision, attention), mode).bytes
-
-    last = last_that(lambda context: bytes_at(context) <= capacity)
-    assert bytes_at(last) <= capacity < bytes_at(last + 1)
-    assert last_that(lambda context: bytes_at(context) <= 0) == 0
 
 
 def test_a_peak_is_the_sum_of_what_it_names():

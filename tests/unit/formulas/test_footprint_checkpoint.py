@@ -17,21 +17,6 @@ def bytes_of(setup, *groups):
     return sum(total(group(setup, each)) for each in groups)
 
 
-def test_what_a_block_saves_by_hand():
-    """fp32 and fused attention; per token and in numbers: 64 of the block's input, the norm's x /
-    rms and 1 / rms, its result; Q, K, QKV, attended, one log-sum-exp a head; the same norm again;
-    gate, silu, up, product of 128."""
-    tokens = 2 * 32
-    numbers = 64 + (64 + 1) + 64 + (64 + 64 + 192 + 64 + 4) + 64 + (64 + 1) + 64 + 4 * 128
-    assert bytes_of(setup(attention="sdpa"), "saved by a block") == 4 * tokens * numbers
-    assert bytes_of(setup(), "block input") == 4 * tokens * 64
-
-
-def test_autocasts_copies_of_a_blocks_weights_by_hand():
-    weights = 4 * 64**2 + 3 * 64 * 128
-    assert bytes_of(setup("bf16"), "cast weights of a block") == 2 * weights
-
-
 @pytest.mark.parametrize("every", [0, 1, 2, 4, 6])
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
 def test_the_closed_form_is_what_torch_allocates(every, attention, peak_bytes):

@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 from stepscope.kernels import fused
+from torch import testing
 
 ON_GPU = torch.cuda.is_available()
 # Triton's interpreter computes with NumPy, which warns of exp2(1000) and log2(0); they are meant
@@ -54,15 +55,18 @@ def test_heads_cut_out_of_a_projection(agree, dtype):
     agree(70, 70, 32, dtype, batch=(2, 3), projected=True)
 
 
-def test_transposed_expanded_and_misplaced_inputs(random_tensors, run, exact, assert_close):
+def test_transposed_expanded_overlapping_and_misplaced_inputs(
+    random_tensors, run, exact, assert_close
+):
     q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float16)
-    transposed = q.transpose(-2, -1).contiguous().transpose(-2, -1)
+    d_output = d_output.mT.contiguous().mT
+    # not on a multiple of 16 bytes
+    misplaced = torch.cat([v.new_zeros(1), v.flatten()])[1:].view(v.shape)
     expanded = k[:, :1].expand(1, 2, 40, 16)
-    misplaced = torch.cat([v.new_zeros(1), v.flatten()])[1:].view(
-        v.shape
-    )  # not on a multiple of 16 bytes
-    got = run(transposed, expanded, misplaced, d_output.mT.contiguous().mT, True)
-    assert_close(got, exact(q, expanded, v, d_output, True), 2e-3)
+    windows = k.flatten(2)[..., :55].unfold(-1, 16, 1)  # of a signal
+    for queries, keys in ((q.mT.contiguous().mT, expanded), (windows, windows)):
+        given = (queries, keys, misplaced, d_output)
+        assert_close(run(*given, True), exact(*given, True), 2e-3)
 
 
 @causal_or_not
@@ -111,14 +115,12 @@ def test_maxima_that_grow_from_one_tile_of_keys_to_the_next(
 
 
 def test_no_query_and_no_key(random_tensors, run):
-    q, k, v, d_output = random_tensors((2,), 5, 0, 16, torch.float32)
-    output, lse, d_q, d_k, d_v = run(q, k, v, d_output, False)
-    assert output.count_nonzero() == 0 and (lse == -math.inf).all() and d_q.count_nonzero() == 0
-    assert d_k.shape == d_v.shape == (2, 0, 16)
-    q, k, v, d_output = random_tensors((2,), 0, 5, 16, torch.float32)
-    output, lse, d_q, d_k, d_v = run(q, k, v, d_output, True)
-    assert output.shape == d_q.shape == (2, 0, 16) and lse.shape == (2, 0)
-    assert d_k.count_nonzero() == d_v.count_nonzero() == 0 and d_k.shape == (2, 5, 16)
+    output, lse, d_q, *of_keys = run(*random_tensors((2,), 5, 0, 16, torch.float32), False)
+    assert (lse == -math.inf).all() and not output.any() and not d_q.any()
+    assert [x.shape for x in of_keys] == [(2, 0, 16)] * 2
+    output, lse, d_q, *of_keys = run(*random_tensors((2,), 0, 5, 16, torch.float32), True)
+    assert [x.shape for x in (output, d_q, lse)] == [(2, 0, 16), (2, 0, 16), (2, 0)]
+    assert torch.equal(torch.stack(of_keys).cpu(), torch.zeros(2, 2, 5, 16))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, BF16])
@@ -131,7 +133,7 @@ def test_rows_of_which_every_score_is_minus_infinity(device, dtype):
     v = torch.randn(1, 70, 16, device=device, dtype=dtype, requires_grad=True)
     output = fused.attention(q, k, v, False)
     assert output[:, 3].count_nonzero() == 0
-    torch.testing.assert_close(output[:, 4], v.mean(-2), rtol=1e-2, atol=1e-3)
+    testing.assert_close(output[:, 4], v.mean(-2), rtol=1e-2, atol=1e-3)
     (d_v,) = torch.autograd.grad(output[:, 3].sum(), v)
     assert d_v.count_nonzero() == 0
 
@@ -142,13 +144,10 @@ def test_scores_far_below_zero_beside_the_end_of_the_keys(random_tensors, run, d
     q, k, v, d_output = random_tensors((1, 2), 70, 70, 16, dtype)
     q, k = torch.full_like(q, 40.0), torch.full_like(k, -40.0)
     output, lse, d_q, d_k, d_v = run(q, k, v, d_output, False)
-    torch.testing.assert_close(
-        output.float(), v.float().mean(-2, keepdim=True).expand_as(v), rtol=2e-2, atol=5e-3
-    )
-    torch.testing.assert_close(lse, torch.full_like(lse, -6400 + math.log(70)))
-    torch.testing.assert_close(
-        d_v.float(), d_output.float().mean(-2, keepdim=True).expand_as(v), rtol=2e-2, atol=5e-3
-    )
+    testing.assert_close(lse, torch.full_like(lse, -6400 + math.log(70)))
+    for found, of in ((output, v), (d_v, d_output)):
+        mean = of.float().mean(-2, keepdim=True).expand_as(v)
+        testing.assert_close(found.float(), mean, rtol=2e-2, atol=5e-3)
     assert d_q.isfinite().all() and d_k.isfinite().all()
 
 

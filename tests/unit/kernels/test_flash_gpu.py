@@ -41,8 +41,9 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("d_head, sharing", [(64, 1), (80, 4), (96, 1), (128, 4), (256, 1)])
-def test_calls_made_again_give_the_same(agree, dtype, d_head, sharing):
-    agree(300, 300, d_head, dtype, batch=(2, 8), sharing=sharing, window=100, again=3)
+@pytest.mark.parametrize("mask", [{"window": 100}, {"lower_right": True}])
+def test_calls_made_again_give_the_same(agree, dtype, d_head, sharing, mask):
+    agree(300, 500, d_head, dtype, batch=(2, 8), sharing=sharing, again=5, **mask)
 
 
 @pytest.mark.parametrize("d_head", [64, 128, 256])
@@ -71,19 +72,16 @@ def test_graphs_of_a_compiled_function_hold_it(both):
     def twice(q, k, v):
         return fused.attention(q, k, v, True) * 2
 
-    expected = (
-        twice(*call.inputs),
-        *torch.autograd.grad(twice(*call.inputs), call.inputs, call.d_output),
-    )
+    def results(function):
+        output = function(*call.inputs)
+        kept = output.detach().clone()
+        return kept, *torch.autograd.grad(output, call.inputs, call.d_output)
+
+    expected = results(twice)
     compiled = torch.compile(twice, mode="reduce-overhead")
     for _ in range(5):
         torch.compiler.cudagraph_mark_step_begin()
-        output = compiled(*call.inputs)
-        results = (
-            output.detach().clone(),
-            *torch.autograd.grad(output, call.inputs, call.d_output),
-        )
-        assert_same(results, expected)
+        assert_same(results(compiled), expected)
 
 
 def test_each_stream_has_its_own(both):

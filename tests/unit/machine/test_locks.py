@@ -4,8 +4,6 @@ import fcntl
 import os
 import re
 import stat
-import subprocess
-import sys
 
 import pytest
 from stepscope.machine.gpus import Gpu, alike
@@ -27,41 +25,47 @@ with hold("GPU-1"):
 @pytest.fixture
 def start(start_python, tmp_path):
     """Start a process that measures on GPU-1 until its stdin is closed."""
-    return lambda: start_python(HOLD, str(tmp_path / "done"))
+    return lambda **held: start_python(HOLD, str(tmp_path / "done"), env=os.environ | held)
 
 
-def test_the_second_waits_says_for_whom_and_goes_on_when_the_first_ends(start):
-    first = start()
-    assert first.stdout.readline() == "measuring first\n"
+@pytest.fixture
+def first(start):
+    """A process that measures on GPU-1."""
+    process = start()
+    assert process.stdout.readline() == "measuring first\n"
+    return process
+
+
+def holder(name):
+    return (lock_folder() / f"{name}.lock").read_text()
+
+
+def test_the_second_waits_says_for_whom_and_goes_on_when_the_first_ends(start, first):
     second = start()
     assert second.stderr.readline() == f"waiting for GPU-1: process {first.pid} measures on it\n"
     first.stdin.close()
     assert second.stdout.readline() == "measuring after\n"
     assert second.stderr.readline() == "got GPU-1\n"
-    assert (lock_folder() / "GPU-1.lock").read_text() == str(second.pid)
+    assert holder("GPU-1") == str(second.pid)
 
 
-def test_the_lock_of_a_killed_holder_is_free(start):
-    first = start()
-    assert first.stdout.readline() == "measuring first\n"
+def test_the_lock_of_a_killed_holder_is_free(start, first):
     second = start()
     assert "waiting" in second.stderr.readline()
     first.kill()
     assert second.stdout.readline() == "measuring first\n"
 
 
-def test_another_device_is_another_lock(start, capsys):
-    first = start()
-    assert first.stdout.readline() == "measuring first\n"
+def test_another_device_is_another_lock(first, capsys):
     with hold("GPU-2"):
-        assert (lock_folder() / "GPU-2.lock").read_text() == str(os.getpid())
+        assert holder("GPU-2") == str(os.getpid())
     assert capsys.readouterr().err == ""
 
 
 def test_an_old_holders_longer_number_is_gone():
     lock_folder().joinpath("cpu.lock").write_text("9" * 50)
     with hold("cpu"):
-        assert (lock_folder() / "cpu.lock").read_text() == str(os.getpid())
+        assert holder("cpu") == str(os.getpid())
 
 
 def test_a_lock_is_free_after_its_block_and_its_file_is_for_all_users(capsys):
@@ -87,7 +91,7 @@ def test_a_lock_that_another_user_made_can_be_taken(monkeypatch):
 
     monkeypatch.setattr(os, "open", protected)
     with hold("cpu"):
-        assert (lock_folder() / "cpu.lock").read_text() == str(os.getpid())
+        assert holder("cpu") == str(os.getpid())
 
 
 @pytest.mark.parametrize("take", [lambda: hold("cpu").__enter__(), lambda: take_free_gpu(["cpu"])])
@@ -116,12 +120,10 @@ def test_the_folder_of_the_locks(given, expected, monkeypatch):
     assert str(lock_folder()) == expected
 
 
-def test_a_program_that_the_holder_starts_measures_under_its_lock(start, start_python):
-    first = start()
-    assert first.stdout.readline() == "measuring first\n"
-    other = start_python(HOLD, "-", env=os.environ | {HELD: "GPU-2"})
+def test_a_program_that_the_holder_starts_measures_under_its_lock(start, first):
+    other = start(**{HELD: "GPU-2"})
     assert other.stderr.readline().startswith("waiting for GPU-1")
-    helper = start_python(HOLD, "-", env=os.environ | {HELD: "GPU-1"})
+    helper = start(**{HELD: "GPU-1"})
     assert helper.stdout.readline() == "measuring first\n"
 
 
@@ -139,18 +141,12 @@ def test_each_taker_gets_another_one_and_none_that_is_measured_on_by_hand():
     assert take_free_gpu(["GPU-a", "GPU-b", "GPU-c"]) == "GPU-a"
 
 
-def test_a_place_lasts_as_long_as_the_program_that_the_taker_becomes():
-    take = (
-        "import os, sys; from stepscope.machine import locks; print(locks.take_free_gpu(['GPU-a']),"
-        " flush=True)\n"
-    )
-    become = "os.execv(sys.executable, [sys.executable, '-c', 'input()'])"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
-    first = subprocess.Popen([sys.executable, "-c", take + become], **pipes)
+def test_a_place_lasts_as_long_as_the_program_that_the_taker_becomes(start_python):
+    program = "import os, sys\nfrom stepscope.machine import locks\n"
+    take = f"{program}print(locks.take_free_gpu(['GPU-a']), flush=True)\n"
+    first = start_python(take + "os.execv(sys.executable, [sys.executable, '-c', 'input()'])")
     assert first.stdout.readline() == "GPU-a\n"
-    second = subprocess.Popen([sys.executable, "-c", take], stderr=subprocess.PIPE, **pipes)
+    second = start_python(take)
     assert "waiting for a free GPU: all 1 are measured on" in second.stderr.readline()
     first.communicate("\n", timeout=60)
-    out, errors = second.communicate(timeout=60)
-    assert (out, errors) == ("GPU-a\n", "got GPU-a\n")
+    assert second.communicate(timeout=60) == ("GPU-a\n", "got GPU-a\n")

@@ -233,12 +233,11 @@ def test_a_lower_limit_of_the_users_own_stays(hard, run_python):
 def test_available_memory_is_the_machines_or_the_control_groups_rest(
     maximum, current, expected, tmp_path, monkeypatch
 ):
-    (tmp_path / "meminfo").write_text(
-        "MemTotal: 9000 kB\nMemFree: 1 kB\nMemAvailable:    8000 kB\nBuffers: 2 kB\n"
-    )
-    if maximum:
-        (tmp_path / "memory.max").write_text(maximum + "\n")
-        (tmp_path / "memory.current").write_text(current + "\n")
+    told = {"meminfo": "MemFree: 1 kB\nMemAvailable:    8000 kB\nBuffers: 2 kB"}
+    told |= {"memory.max": maximum, "memory.current": current}
+    for name, text in told.items():
+        if text:
+            (tmp_path / name).write_text(f"{text}\n")
     for name in ("PROC", "GROUP"):
         monkeypatch.setattr(memory, name, tmp_path)
     assert memory.available_memory() == expected

@@ -27,14 +27,13 @@ def result(folder, samples=b"seconds\n1.0\n", **changes):
 
 def test_a_whole_result_of_the_same_spec_code_and_machine_is_finished(tmp_path):
     kept = result(tmp_path / "kept")
-    assert run_cell.is_finished(kept, SPEC, "0123", MACHINE)
-    assert run_cell.is_finished(
-        kept, SPEC, "0123", None
-    )  # of a cluster's machine nothing is known beforehand
-    assert not run_cell.is_finished(kept, SPEC | {"seed": 1}, "0123", MACHINE)
-    assert not run_cell.is_finished(kept, SPEC, "4567", MACHINE)
-    assert not run_cell.is_finished(kept, SPEC, "0123", MACHINE | {"torch": "2.1"})
-    assert not run_cell.is_finished(tmp_path / "nothing", SPEC, "0123", MACHINE)
+    whole = [kept, SPEC, "0123", MACHINE]
+    # of a cluster's machine nothing is known beforehand
+    for given in (whole, [*whole[:3], None]):
+        assert run_cell.is_finished(*given)
+    others = [tmp_path / "nothing", SPEC | {"seed": 1}, "4567", MACHINE | {"torch": "2.1"}]
+    for at, other in enumerate(others):
+        assert not run_cell.is_finished(*whole[:at], other, *whole[at + 1 :])
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"spec": 1}'])

@@ -219,14 +219,6 @@ def test_running_out_of_memory_keeps_the_recording_up_to_there(
     assert found.snapshot["device_traces"][0]
 
 
-def test_where_memory_ran_out_is_the_running_part(monkeypatch, one_thread):
-    def fail(logits, targets):
-        raise torch.OutOfMemoryError("CUDA out of memory.")
-
-    monkeypatch.setattr("stepscope.model.losses.own.cross_entropy", fail)
-    assert measured().known["marks"][-1][2:] == [0, "forward", "loss"]
-
-
 def test_gradients_that_exist_when_memory_runs_out_are_named(monkeypatch, one_thread):
     """In the optimizer all of them do, in the warm-up as in the measured steps."""
     OutOfMemory(monkeypatch, "_optimizer", 1)

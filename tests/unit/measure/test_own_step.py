@@ -118,20 +118,6 @@ def whole():
     return Step(run)
 
 
-def again(reentrant):  # without a phase
-    from torch.utils.checkpoint import checkpoint
-
-    layers = [nn.Linear(5, 5, bias=False) for _ in range(2)]
-    x = torch.randn(4, 5, requires_grad=True)
-    def run():
-        y = x
-        for layer in layers:
-            y = checkpoint(layer, y, use_reentrant=reentrant)
-        y.sum().backward()
-
-    return Step(run)
-
-
 def penalty():
     layer = nn.Linear(5, 1, bias=False)
     x = torch.randn(4, 5, requires_grad=True)
@@ -173,25 +159,18 @@ def test_phases_outside_a_recording_do_nothing():
     "parts, said",
     [
         ({"run": None}, "a step's run is None; give a function"),
-        ({"graph": 0}, "a step's graph is 0; give a function"),
         ({"module": "model"}, "a step's module is 'model'; give a torch.nn.Module"),
         (
             {"module": torch.nn.Linear},
             "a step's module is <class 'torch.nn.modules.linear.Linear'>",
         ),
-        ({"optimizer": 5}, "a step's optimizer is 5; give one, or a list"),
         ({"optimizer": [None, 5]}, "a step's optimizer is 5; give one, or a list"),
-        ({"optimizer": torch.optim.SGD}, "a step's optimizer is <class"),
-        ({"items": ()}, 'a step\'s items are (); write (8192, "tokens")'),
         ({"items": 9}, 'a step\'s items are 9; write (8192, "tokens")'),
-        ({"items": (9,)}, 'a step\'s items are (9,); write (8192, "tokens")'),
         ({"items": ("9", "tokens")}, "a step's items are ('9', 'tokens'); write (8192, \"tok"),
-        ({"items": (0, "tokens")}, "a step's flop or items are 0; give a number above 0"),
         ({"items": (True, "tokens")}, "a step's flop or items are True; give a number above 0"),
         ({"flop": "many"}, "a step's flop or items are 'many'; give a number above 0"),
         ({"flop": -1}, "a step's flop or items are -1; give a number above 0"),
         ({"flop": float("nan")}, "a step's flop or items are nan; give a number above 0"),
-        ({"flop": float("inf")}, "a step's flop or items are inf; give a number above 0"),
     ],
 )
 def test_what_cannot_be_a_part_of_a_step_is_said_where_it_is_made(parts, said):
@@ -269,16 +248,21 @@ def test_a_step_is_timed_as_it_is_built(spec):
     assert built["marked"] == ["forward", "go back"]
 
 
-def test_the_operations_of_a_step_are_counted_or_given(spec):
-    counted = measured(spec("products")).built["step"]["flops"]
-    assert counted == {"counter": 3 * 2 * 4 * 5 * 7}  # forward, and backward of x and of the weight
-    assert measured(spec("loud")).built["step"]["flops"] == {"given": 6}
-
-
-@pytest.mark.parametrize("reentrant", [False, True])
-def test_what_a_checkpoint_runs_again_is_counted_once_without_phases_too(spec, reentrant):
-    counted = measured(spec("again", keys={"reentrant": reentrant})).built["step"]["flops"]
-    assert counted == {"counter": 2 * 3 * 2 * 4 * 5 * 5}
+@pytest.mark.parametrize(
+    "function, flops",
+    [
+        ("loud", {"given": 6}),
+        # forward, and backward of x and of the weight
+        ("products", {"counter": 3 * 2 * 4 * 5 * 7}),
+        # of gradients' gradients: 4 rows by 5 weights, of which the rows' gradient, and from it
+        # that of the weights
+        ("penalty", {"counter": 3 * 2 * 4 * 5}),
+        # of 2 heads, 3 positions of 4: two products forward, twice as many backward
+        ("attends", {"counter": 3 * 2 * (2 * 2 * 3 * 3 * 4)}),
+    ],
+)
+def test_the_operations_of_a_step_are_counted_or_given(function, flops, spec):
+    assert measured(spec(function)).built["step"]["flops"] == flops
 
 
 def test_a_step_that_closes_its_output_has_it_again(spec, monkeypatch):
@@ -286,18 +270,6 @@ def test_a_step_that_closes_its_output_has_it_again(spec, monkeypatch):
     sys.stdout.close()
     StepWorkload(spec("loud")).phases("step")["step"]()
     assert not sys.stdout.closed
-
-
-def test_gradients_of_gradients_are_counted(spec):
-    """4 rows by 5 weights: forward, the rows' gradient, and that of the weights from it."""
-    counted = measured(spec("penalty")).built["step"]["flops"]
-    assert counted == {"counter": 3 * 2 * 4 * 5}
-
-
-def test_fused_attention_is_counted_as_its_products(spec):
-    """Of 2 heads, 3 positions of 4: two products forward, twice as many backward."""
-    counted = measured(spec("attends")).built["step"]["flops"]
-    assert counted == {"counter": 3 * 2 * (2 * 2 * 3 * 3 * 4)}
 
 
 @pytest.mark.parametrize("error", [RuntimeError("none"), OSError(28, "No space left on device")])

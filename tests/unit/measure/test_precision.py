@@ -78,11 +78,6 @@ def test_instructions_are_read_from_what_linux_shows(line, found, tmp_path, monk
     assert not precision.has_instructions("bf16")
 
 
-def test_a_cpu_runs_fp32_and_not_tf32():
-    assert precision.unsupported("fp32", "cpu") is None
-    assert "tensor cores" in precision.unsupported("tf32", "cpu")
-
-
 @pytest.mark.parametrize(
     "capability, unsupported", [((7, 5), {"tf32", "bf16"}), ((8, 0), set()), ((12, 0), set())]
 )

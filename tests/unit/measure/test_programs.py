@@ -14,10 +14,11 @@ from stepscope.measure.cell import _growing
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
 QUICK = "--device cpu --threads 1 --processes 1 --warmup 1 --steps 2 --max-steps 3 --max-seconds 0"
 OPERATION = "--device cpu --threads 1 --processes 1 --warmup 1 --steps 2 --max-seconds 0"
-TIME_STEP, CEILINGS = (
-    ("time_step.py", f"{SHAPE} {QUICK}"),
-    ("measure_ceilings.py", f"--order 32 {OPERATION}"),
-)
+REFUSING = [  # program, its words, statuses
+    ("time_step.py", f"{SHAPE} {QUICK}", 4),
+    ("measure_ceilings.py", f"--order 32 {OPERATION}", 2),
+    ("snapshot_memory.py", f"{SHAPE} --device cpu --threads 1", 1),
+]
 # The program in the process of a test's own code; its flags are that code's first argument.
 RUN = """
 import runpy
@@ -79,14 +80,17 @@ def test_a_gpu_that_is_not_there_is_one_line(run_program):
     )
 
 
-@pytest.mark.parametrize("program, size", [TIME_STEP, CEILINGS])
-def test_what_the_processor_cannot_run_is_unsupported_and_no_failure(program, size, measured_cell):
+@pytest.mark.parametrize("program, words, number", REFUSING)
+def test_what_the_processor_cannot_run_is_unsupported_and_no_failure(
+    program, words, number, measured_cell
+):
     reason = precision.unsupported("tf32", "cpu")  # which no processor runs; bf16 some do
-    cell = measured_cell(program, f"{size} --precision tf32")
+    cell = measured_cell(program, f"{words} --precision tf32")
     assert reason in cell.out and cell.rows == []
     found = cell.record["summary"]["statuses"]
     assert set(picked(found, "status", "reason")) == {("unsupported", reason)}
-    assert len(found) == (4 if program == "time_step.py" else 2)
+    assert len(found) == number
+    assert not list(cell.folder.glob("snapshot/*"))
 
 
 def test_a_folder_that_cannot_be_written_is_one_line_and_a_failure(run_program, tmp_path):

@@ -5,9 +5,7 @@ import hashlib
 import json
 import os
 
-import pytest
 from common import picked
-from stepscope.files import or_one_line
 from stepscope.measure import record
 from stepscope.measure.samples import COLUMNS
 
@@ -50,14 +48,6 @@ def test_the_record_comes_last_and_both_are_on_the_disk_before(tmp_path, monkeyp
     assert [name for name in events if name != "sync"] == ["samples.csv", "record.json"]
     assert events.count("sync") == 2
     assert events[0] == "sync"
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
-    (tmp_path / "file").write_text("")
-    folder = tmp_path / "file/cell"
-    complaint = rf"^error: cannot write {folder}: Not a directory$"
-    with pytest.raises(SystemExit, match=complaint), or_one_line(folder):
-        record.write(folder, ROWS, {})
 
 
 def test_a_file_that_may_not_grow_is_left_out_whole(run_python, tmp_path):

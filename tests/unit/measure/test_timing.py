@@ -131,16 +131,6 @@ def test_a_mode_that_runs_out_of_memory_leaves_the_lighter_ones(phase, first, ti
         } == PHASES[lighter[0]]
 
 
-def test_a_model_that_does_not_fit_is_oom_in_every_mode(tiny, monkeypatch):
-    def too_large(*_):
-        raise torch.OutOfMemoryError("no room for the weights")
-
-    monkeypatch.setattr("stepscope.measure.models.transformer.build_model", too_large)
-    found = measured(tiny)
-    assert set(picked(found.statuses, "status", "reason")) == {("oom", "no room for the weights")}
-    assert len(found.statuses) == 4 and found.rows == []
-
-
 def test_other_errors_pass_through(tiny, monkeypatch):
     fail_in(monkeypatch, "_backward", RuntimeError("illegal memory access"))
     with pytest.raises(RuntimeError, match="illegal memory access"):

@@ -4,7 +4,7 @@ do."""
 import pytest
 import torch
 from pytest import approx
-from stepscope.measure import models, steps, workload
+from stepscope.measure import steps, workload
 from stepscope.measure.workload import Workload
 from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
@@ -132,27 +132,6 @@ def test_samples_lie_at_even_distances():
 def test_what_a_cpu_cannot_do_is_said(options, shown, tiny, monkeypatch):
     monkeypatch.setattr(workload.shutil, "which", lambda name: None)
     assert workload.unsupported(tiny | options) == shown
-
-
-@pytest.mark.parametrize(
-    "error, status, reason",
-    [
-        (
-            torch.OutOfMemoryError("CUDA out of memory. Tried\nto allocate"),
-            "oom",
-            "CUDA out of memory. Tried",
-        ),
-        (MemoryError(), "oom", "MemoryError"),
-        (models.Unsupported("no blocks"), "unsupported", "no blocks"),
-    ],
-)
-def test_what_ends_a_measurement_is_told(error, status, reason):
-    outcome = steps.Outcome()
-    with steps.caught(outcome):
-        raise error
-    assert (outcome.status, outcome.reason) == (status, reason)
-    with pytest.raises(RuntimeError, match="illegal"), steps.caught(outcome):
-        raise RuntimeError("illegal memory access")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")

@@ -1,5 +1,7 @@
 """Cross-entropy, against PyTorch's own."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -46,11 +48,9 @@ def test_low_precision_logits_give_an_fp32_loss(dtype):
     (gradient,) = grad(loss, logits)
     wide = logits.detach().double().requires_grad_()
     expected = _reference(wide, targets)
-    (expected_gradient,) = grad(expected, wide)
-    assert loss.dtype == torch.float32
-    assert gradient.dtype == dtype
+    assert (loss.dtype, gradient.dtype) == (torch.float32, dtype)
     assert_close(loss.double(), expected, rtol=1e-6, atol=0)
-    assert_close(gradient.double(), expected_gradient, rtol=torch.finfo(dtype).eps, atol=1e-7)
+    assert_close(gradient.double(), *grad(expected, wide), rtol=torch.finfo(dtype).eps, atol=1e-7)
 
 
 def test_nothing_of_the_size_of_the_logits_is_kept_but_the_logits():
@@ -64,36 +64,35 @@ def test_nothing_of_the_size_of_the_logits_is_kept_but_the_logits():
     assert [x.data_ptr() for x in large] == [logits.data_ptr()]
 
 
+@pytest.fixture
+def model():
+    return build_model(ModelShape(16, 24, 1, 2, 37), 5, "naive", "cpu", seed=0)
+
+
 @pytest.mark.parametrize("name", chosen.names("loss"))
-def test_every_loss_of_the_model_is_that_in_float64(name, monkeypatch):
+def test_every_loss_of_the_model_is_that_in_float64(model, name, monkeypatch):
     """Value and gradient of each parameter of the model in float64, beside F.cross_entropy of its
     logits; 15 tokens, in chunks of 4 and one of 3."""
     monkeypatch.setattr(chunked, "CHUNK", 4)
-    shape = ModelShape(16, 24, 1, 2, 37)
-    model = build_model(shape, 5, "naive", "cpu", seed=0).double()
+    model.double()
     tokens, targets = random_batch(37, 3, 5, "cpu", seed=1)
-    parameters = list(model.parameters())
     expected = _reference(model(tokens), targets)
-    gradients = grad(expected, parameters)
     found = chosen.load("loss", name).loss(model, tokens, targets)
     assert_close(found, expected, rtol=1e-12, atol=0, check_dtype=False)
-    for got, wanted in zip(grad(found, parameters), gradients, strict=True):
-        assert_close(got, wanted, rtol=1e-9, atol=1e-13)
+    gradients = (grad(loss, [*model.parameters()]) for loss in (found, expected))
+    assert_close(*gradients, rtol=1e-9, atol=1e-13)
 
 
-def test_under_autocast_every_loss_has_gradients_in_fp32_like_those_of_float64():
+@pytest.mark.parametrize("name", chosen.names("loss"))
+def test_under_autocast_every_loss_has_gradients_in_fp32_like_those_of_float64(model, name):
     """bf16 has 8 bits: what is summed of 15 tokens lies within a few units of its last one."""
-    shape = ModelShape(16, 24, 1, 2, 37)
-    model = build_model(shape, 5, "naive", "cpu", seed=0)
-    batch = random_batch(37, 3, 5, "cpu", seed=1)
-    wide = build_model(shape, 5, "naive", "cpu", seed=0).double()
-    expected = _reference(wide(batch[0]), batch[1])
+    tokens, targets = random_batch(37, 3, 5, "cpu", seed=1)
+    wide = deepcopy(model).double()
+    expected = _reference(wide(tokens), targets)
     (of_head,) = grad(expected, wide.head.weight)
-    for name in chosen.names("loss"):
-        with torch.autocast("cpu", torch.bfloat16):
-            found = chosen.load("loss", name).loss(model, *batch)
-        (gradient,) = grad(found, model.head.weight)
-        assert (found.dtype, gradient.dtype) == (torch.float32, torch.float32)
-        assert found.item() == pytest.approx(expected.item(), rel=2**-8)
-        off = (gradient - of_head).norm() / of_head.norm()
-        assert off < 2**-6, name
+    with torch.autocast("cpu", torch.bfloat16):
+        found = chosen.load("loss", name).loss(model, tokens, targets)
+    (gradient,) = grad(found, model.head.weight)
+    assert found.dtype == gradient.dtype == torch.float32
+    assert found.item() == pytest.approx(expected.item(), rel=2**-8)
+    assert (gradient - of_head).norm() < 2**-6 * of_head.norm()

@@ -1,12 +1,9 @@
 """Reports of made-up tables."""
 
-import shutil
-from pathlib import Path
-
 import made_up
 import pytest
 from common import ROOT
-from stepscope.report.book import Request
+from stepscope.report import book
 from stepscope.report.kit.data import Data
 
 
@@ -15,10 +12,11 @@ def folders(tmp_path_factory):
     """Folders of tables: `gpu`, `cpu`, `both`, and an empty one."""
     root = tmp_path_factory.mktemp("tables")
     (root / "none").mkdir()
+    gpu, cpu = made_up.gpu(), made_up.cpu()
     return {
-        "gpu": made_up.write_tables(root / "gpu"),
-        "cpu": made_up.write_tables(root / "cpu", gpu=False, cpu=True),
-        "both": made_up.write_tables(root / "both", cpu=True),
+        "gpu": made_up.write_tables(root / "gpu", gpu),
+        "cpu": made_up.write_tables(root / "cpu", cpu),
+        "both": made_up.write_tables(root / "both", gpu, cpu),
         "none": root / "none",
     }
 
@@ -37,20 +35,21 @@ def cpu(folders):
 
 @pytest.fixture
 def request_for(tmp_path):
-    """A report's request for a folder of tables, of which some are left out; with a figure of each
-    name."""
+    """A report's request for a folder of tables; there are no figures."""
+    figures = tmp_path / "figures"
+    figures.mkdir()
+    places = figures, ROOT / "report", tmp_path / "out"
+    return lambda tables: book.Request(tables, *places, "snakemake --cores 1 report")
 
-    def made(tables, *left_out):
-        kept = tmp_path / "tables"
-        shutil.copytree(
-            tables,
-            kept,
-            ignore=lambda _, names: [name for name in names if Path(name).stem in left_out],
-        )
-        figures = tmp_path / "figures"
-        figures.mkdir()
-        return Request(
-            kept, figures, ROOT / "report", tmp_path / "out", "snakemake --cores 1 report"
-        )
+
+@pytest.fixture
+def pages(request_for, folders):
+    """From a machine's tables to its chapters: name → Markdown."""
+    request = request_for(folders["none"])
+
+    def made(data):
+        templates = book.templates_of(request, data.machine, [data.machine])
+        found = book.pages_of(book.facts_of(data), templates)
+        return {page.name: page.markdown for page in found}
 
     return made

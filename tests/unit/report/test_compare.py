@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shutil
 import sys
 import zipfile
 
@@ -13,24 +14,16 @@ from stepscope.report import compare
 
 @pytest.fixture
 def changed(folders, tmp_path):
-    """A copy of the GPU's run, in which rows of series.csv are changed: made(row filter, factor) →
-    its folder."""
+    """A copy of the GPU's run, in which a quantity of a cell has another value: its folder."""
 
-    def made(name, **changes):
-        folder = tmp_path / name / "tables"
-        folder.mkdir(parents=True)
-        for path in folders["gpu"].iterdir():
-            frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-            if path.stem == "series":
-                own = (frame["quantity"] == changes["quantity"]) & (
-                    frame["cell"] == changes["cell"]
-                )
-                if "status" in changes:
-                    frame.loc[own, "status"] = changes["status"]
-                else:
-                    frame.loc[own, "median"] = str(changes["median"])
-            frame.to_csv(folder / path.name, index=False)
-        return tmp_path / name
+    def made(cell, quantity, **value):
+        folder = shutil.copytree(folders["gpu"], tmp_path / "after/tables")
+        frame = pd.read_csv(folder / "series.csv", dtype=str, keep_default_na=False)
+        own = (frame["quantity"] == quantity) & (frame["cell"] == cell)
+        for column, told in value.items():
+            frame.loc[own, column] = str(told)
+        frame.to_csv(folder / "series.csv", index=False)
+        return folder.parent
 
     return made
 
@@ -41,7 +34,7 @@ def compared(tmp_path):
     return lambda before, after, **paired: compare.compared(before, after, paired, tmp_path)
 
 
-LAUNCHES = {"quantity": "launches", "cell": "gpu-a/timing/little/ctx256/bf16"}
+LITTLE, BIG = "gpu-a/timing/little/ctx256/bf16", "gpu-a/timing/big/ctx1024/fp32"
 
 
 def test_a_run_is_the_same_as_itself(compared, folders):
@@ -53,21 +46,19 @@ def test_a_run_is_the_same_as_itself(compared, folders):
 
 @pytest.mark.parametrize("seconds, verdict", [(0.0152, "same"), (0.0158, "more"), (0.0140, "less")])
 def test_host_free_times_have_a_margin_of_3_percent(compared, folders, changed, seconds, verdict):
-    after = changed("after", quantity="host_free_time", cell=LAUNCHES["cell"], median=seconds)
-    pairs = [
-        pair for pair in compared(folders["gpu"], after).pairs if pair.cell == LAUNCHES["cell"]
-    ]
-    assert {pair.verdict for pair in pairs if pair.quantity == "host_free_time"} == {verdict}
+    after = changed(LITTLE, "host_free_time", median=seconds)
+    pairs = compared(folders["gpu"], after).pairs
+    (own,) = (each for each in pairs if (each.cell, each.quantity) == (LITTLE, "host_free_time"))
+    assert own.verdict == verdict
 
 
 def test_the_clock_has_no_verdict(compared, folders, changed):
-    after = changed("after", quantity="time", cell="gpu-a/timing/big/ctx1024/fp32", median=9.0)
-    found = compared(folders["gpu"], after)
-    assert not found.worse and found.shown["times"][0].cell == "gpu-a/timing/big/ctx1024/fp32"
+    found = compared(folders["gpu"], changed(BIG, "time", median=9.0))
+    assert not found.worse and found.shown["times"][0].cell == BIG
 
 
 def test_what_no_longer_fits_is_worse(compared, folders, changed):
-    after = changed("after", quantity="time", cell="gpu-a/timing/big/ctx1024/fp32", status="oom")
+    after = changed(BIG, "time", status="oom")
     found = compared(folders["gpu"], after)
     assert {pair.verdict for pair in found.worse} == {"broke"}
     assert {pair.verdict for pair in compared(after, folders["gpu"]).better} == {"works"}
@@ -96,7 +87,7 @@ def ended(*words):
 def test_the_program_writes_pages_and_says_it_by_its_exit_code(
     folders, changed, tmp_path, capsys, worse
 ):
-    after = changed("after", **LAUNCHES, median=3001) if worse else folders["gpu"]
+    after = changed(LITTLE, "launches", median=3001) if worse else folders["gpu"]
     out = tmp_path / "out"
     assert ended(folders["gpu"], after, "--out", out) == int(worse)
     assert sorted(path.name for path in out.iterdir()) == sorted(compare.FILES)

@@ -48,7 +48,7 @@ def rendered(tmp_path_factory):
 @pytest.mark.parametrize(
     "path",
     [
-        *(f"{name}/report/report.md" for name in ("h200", "today", "llama", "own", "devices")),
+        *(f"{name}/report/report.md" for name in ("h200", "llama", "own", "devices")),
         "compare/compare.md",
     ],
 )
@@ -97,8 +97,14 @@ def near(value):
     return approx(value, rel=1e-6)
 
 
+def as_written(data):
+    """What the chapter would say of the ladder that begins at the written-out step."""
+    found = ladder.facts(data)
+    return replace(found, ladder=found.written)
+
+
 def test_arithmetic_in_8_bits_is_that_of_the_blocks_and_the_rest_in_16(data):
-    own, found = machine(data), ladder.facts(data)
+    own, found = machine(data), as_written(data)
     before, rung = (found.ladder.rung(name) for name in ("fused", "fp8"))
     blocks = 6 * TOKENS * WEIGHTS
     expected = (
@@ -116,7 +122,7 @@ def test_arithmetic_in_8_bits_is_that_of_the_blocks_and_the_rest_in_16(data):
 
 
 def test_what_rungs_deliver_at_another_batch(data, series):
-    found = ladder.facts(data)
+    found = as_written(data)
     rows = series[
         (series["study"] == "ladder") & (series["batch"] == 16) & (series["variant"] == "fp8")
     ]
@@ -141,7 +147,7 @@ def test_what_rungs_deliver_at_another_batch(data, series):
 
 
 def test_the_gpu_idles_as_long_as_the_step_exceeds_its_replay(data, series):
-    found = ladder.facts(data)
+    found = as_written(data)
     rows = series[(series["cell"] == found.ladder.data.cell) & (series["phase"] == "step")]
     times = rows[rows["variant"] == "fp8"].set_index("quantity")["median"]
     (idle,) = (part for part in found.left if str(part.part) == "GPU idle")
@@ -150,7 +156,7 @@ def test_the_gpu_idles_as_long_as_the_step_exceeds_its_replay(data, series):
 
 
 def test_a_gain_over_what_had_just_lost_is_counted_from_before_that(data):
-    found = ladder.facts(data).ladder
+    found = as_written(data).ladder
     graphs, torch, fused = (found.rung(kind) for kind in ("graphs", "torch", "fused"))
     over_default = torch.seconds * (1 - 1 / fused.gain.value)
     lost = graphs.seconds * (1 - 1 / torch.gain.value)
@@ -160,13 +166,6 @@ def test_a_gain_over_what_had_just_lost_is_counted_from_before_that(data):
     gains = [rung.net_won.value for rung in found.gains]
     won = found.plain.seconds - found.top.seconds
     assert sum(gains + others) == approx(won, rel=0.005)
-
-
-def test_no_optimizer_beats_the_data_sheet(data):
-    for each in ladders.ladders(data):
-        least = 28 * each.place.parameters.value / 4.8e12
-        for rung in each.rungs:
-            assert rung.optimizer is None or rung.optimizer.value >= least
 
 
 def test_page_one_is_read_in_two_minutes(rendered):
@@ -218,10 +217,9 @@ def test_a_ladder_that_starts_later_is_a_part_even_where_its_first_variant_did_n
     assert not ladders.starts_later(whole.data, [without])
 
 
-def test_page_one_begins_at_what_people_run_and_its_mfu_is_that_of_palm(rendered):
-    todays = Data(rendered("today") / "tables", "nvidia-h100-80gb-hbm3")
-    found = ladder.facts(todays)
-    assert page_one.facts(todays).ladder is found.ladder
+def test_page_one_begins_at_what_people_run_and_its_mfu_is_that_of_palm(data):
+    found = ladder.facts(data)
+    assert page_one.facts(data).ladder is found.ladder
     assert (found.ladder.place.batch, len(found.ladder.rungs)) == (2, 7)  # not the largest batch
     assert (found.most.batch, found.most.rung.kind) == (4, "fp8")
     # 6 N + 12 L d T a token (Chowdhery et al. 2022, appendix B), N without the embedding: Q and
@@ -235,6 +233,5 @@ def test_page_one_begins_at_what_people_run_and_its_mfu_is_that_of_palm(rendered
 
 def test_the_step_as_written_comes_second(data):
     found = ladder.facts(data)
-    assert not found.ladder.is_tuned and found.written is None
-    tuned = replace(found, ladder=ladders.ladders(data)[-1])
-    assert tuned.ladder.is_tuned and tuned.written is found.ladder
+    assert found.ladder.is_tuned and not found.written.is_tuned
+    assert as_written(data).written is None

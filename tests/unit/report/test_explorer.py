@@ -5,22 +5,20 @@ import csv
 import gzip
 import json
 import re
-from urllib.parse import parse_qsl
 
-import made_up
 import pytest
 from common import ROOT, picked
 from stepscope.report import explorer
-from stepscope.results.schema import QUANTITIES, TABLES
-
-OWN = {"show", "of", "table", "rows", "columns", "facet", "stat", "sort", "card"}
-OF_A_CELL = {"cell", "size", "context", "batch", "precision", "study", "machine", "mode", "options"}
-DOCUMENTED = re.findall(r"`(#[^`]+)`", (ROOT / "docs/report.md").read_text())
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return made_up.write_tables(tmp_path_factory.mktemp("results") / "tables", gpu=True, cpu=True)
+@pytest.fixture
+def page_of(folders, tmp_path):
+    """The explorer of a run, or of several."""
+
+    def made(runs=None, command=""):
+        return explorer.document(runs or {"": folders["both"]}, tmp_path, command, ROOT / "report")
+
+    return made
 
 
 def contents(page, name):
@@ -33,9 +31,9 @@ def about(page):
     return json.loads(re.search(r'id="about">(.+?)</script>', page)[1])
 
 
-def test_every_number_of_a_csv_is_in_the_page(folder, tmp_path):
-    page = explorer.document({"": folder}, tmp_path, "", ROOT / "report")
-    rows = list(csv.DictReader((folder / "series.csv").read_text().splitlines()))
+def test_every_number_of_a_csv_is_in_the_page(folders, page_of):
+    page = page_of()
+    rows = list(csv.DictReader((folders["both"] / "series.csv").read_text().splitlines()))
     names = picked(about(page)["tables"]["series"]["columns"], "name")
     columns = dict(zip(names, contents(page, "series"), strict=True))
     assert columns["median"] == [
@@ -52,31 +50,14 @@ def test_every_number_of_a_csv_is_in_the_page(folder, tmp_path):
     ]
 
 
-def test_tables_that_are_too_large_are_named_and_left_out(folder, tmp_path, monkeypatch):
-    whole = explorer.document({"": folder}, tmp_path, "", ROOT / "report")
+def test_tables_that_are_too_large_are_named_and_left_out(page_of, monkeypatch):
+    whole = page_of()
     monkeypatch.setattr(explorer, "MOST_BYTES", len(contents(whole, "series")))
-    page = explorer.document({"": folder}, tmp_path, "", ROOT / "report")
+    page = page_of()
     assert 'id="data-series"' in whole and 'id="data-series"' not in page
     assert "series.csv" in page.partition("<footer>")[2].partition("</footer>")[0]
 
 
-def test_text_of_a_record_cannot_end_the_script(folder, tmp_path):
-    cells = folder.parent / "other" / "cells.csv"
-    cells.parent.mkdir()
-    cells.write_text((folder / "cells.csv").read_text())
-    page = explorer.document(
-        {"</script><b>": folder, "two": cells.parent}, tmp_path, "</script><b>", ROOT / "report"
-    )
+def test_text_of_a_record_cannot_end_the_script(folders, page_of):
+    page = page_of({"</script><b>": folders["both"], "two": folders["gpu"]}, "</script><b>")
     assert "<b>" not in page.split("<script")[1] and page.count("</script><b>") == 0
-
-
-@pytest.mark.parametrize("state", [dict(parse_qsl(each[1:])) for each in DOCUMENTED])
-def test_addresses_name_what_the_schema_has(state):
-    table, _, column = state.get("of", "").partition(".")
-    known = TABLES[state.get("table", table)].by_name
-    assert column in (QUANTITIES if table == "series" else known) or not column
-    chosen_by = {state[key] for key in ("rows", "columns", "facet") if key in state} | (
-        state.keys() - OWN
-    )
-    assert chosen_by <= OF_A_CELL | known.keys()
-    assert state.get("sort", "").partition(":")[0] in {"", *known}

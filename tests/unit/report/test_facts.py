@@ -173,7 +173,7 @@ def test_page_one_tells_of_the_largest_place(gpu):
     assert_values(found.ladder, left=0.25 - 0.1 - 0.007, sustained=50e12 / 450e12)
     assert found.place.state.value == near(16e9)
     assert found.reserved.value == near(90e9)
-    assert found.ladder.top.peak.value == near(60e9)
+    assert found.ladder.top.peak.value == near(50e9)
     assert (found.doubts.missing.value, found.doubts.older.value) == (2, 1)
     assert found.doubts.told == ["missing", "older", "throttled"]
 

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-import pandas as pd
+import made_up
 import pytest
 from common import picked
 from stepscope.report.constants import CONSTANTS
@@ -10,17 +10,14 @@ from stepscope.report.facts import learning
 from stepscope.report.facts.ladder import LadderFacts
 from stepscope.report.kit import page
 from stepscope.report.kit.data import Data
-from stepscope.results.writing import write
 
 CELL = "box/learning/small/ctx512/fp32"
-WHERE = {"machine": "box", "cell": CELL}
-PLACE = {"study": "learning", "size": "small", "context": 512, "batch": 16, "precision": "fp32"}
 
 
 def variant(rank, name, precision, held_out, verdict, **more):
     own = {"variant": name, "rank": rank, "own_precision": precision, "steps": 250, "orders": 2}
     said = {"held_out": held_out, "verdict": verdict, "status": "ok", "frequencies": 3.1423}
-    return WHERE | own | said | more
+    return made_up.of(CELL, **own) | said | more
 
 
 @pytest.fixture
@@ -32,9 +29,8 @@ def data(tmp_path):
         variant(3, "fp16-scaled", "fp16", 1.293, "same", is_scaled=True),
         variant(4, "tf32", "tf32", None, "", status="unsupported", reason="no tensor cores"),
     ]
-    cells = [WHERE | PLACE | {"status": "ok", "device": "cuda", "gpu": "H100"}]
-    tables = {"cells": cells, "learning": rows}
-    write(tmp_path, {name: pd.DataFrame(own) for name, own in tables.items()})
+    cell = made_up.cell(CELL, **made_up.place("small", 512, "fp32", batch=16))
+    made_up.write_tables(tmp_path, {"cells": [cell], "learning": rows})
     return Data(tmp_path, "box")
 
 

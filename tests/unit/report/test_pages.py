@@ -1,7 +1,7 @@
 """Reports of all, few and no tables: nothing is printed as missing, nothing is said twice, links
 live."""
 
-import json
+import math
 import re
 
 import made_up
@@ -9,7 +9,6 @@ import pytest
 from common import ROOT
 from stepscope.config.studies import STUDIES
 from stepscope.report import book
-from stepscope.report.kit.data import Data
 from stepscope.results.schema import TABLES
 
 TEMPLATES = sorted((ROOT / "report" / "chapters").glob("*.md.j2"))
@@ -28,35 +27,25 @@ def assert_sound(text):
     assert not found, text[max(0, found.start() - 80) : found.end() + 80]
 
 
-def pages(data, request):
-    facts = book.facts_of(data)
-    return {
-        each.name: each
-        for each in book.pages_of(facts, book.templates_of(request, data.machine, [data.machine]))
-    }
-
-
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])
 @pytest.mark.parametrize(
     "left_out", [*sorted({*TABLES} - {"cells"}), *(study.name for study in STUDIES)]
 )
-def test_each_table_and_each_study_may_be_missing(gpu, cpu, request_for, folders, kind, left_out):
-    data = {"gpu": gpu, "cpu": cpu}[kind]
+def test_each_table_and_each_study_may_be_missing(request, pages, kind, left_out):
+    data = request.getfixturevalue(kind)
     tables = {name: data[name].iloc[:0] if name == left_out else data[name] for name in TABLES}
     with_study = {name: table for name, table in tables.items() if "study" in table}
     tables |= {name: table[table["study"] != left_out] for name, table in with_study.items()}
-    less = made_up.planted(data, **tables)
-    for each in pages(less, request_for(folders["none"])).values():
-        assert_sound(each.markdown)
+    for page in pages(made_up.planted(data, **tables)).values():
+        assert_sound(page)
 
 
 @pytest.mark.parametrize("kind", ["gpu", "cpu", "both"])
 def test_every_chapter_that_has_data_is_there(folders, request_for, kind):
     markdown, html = written(request_for(folders[kind]))
     assert_sound(markdown)
-    expected = {"gpu": 12, "cpu": 10, "both": 13}[
-        kind
-    ]  # published needs figures of the GPU, attention its cells
+    # Published needs figures of the GPU, attention its cells.
+    expected = {"gpu": 12, "cpu": 10, "both": 13}[kind]
     assert len(re.findall(r"^## .*$", markdown, re.M)) >= expected
     assert len(re.findall(r'<h2 class="chapter"', html)) == expected - 1
 
@@ -77,38 +66,18 @@ def words(text: str) -> int:
 
 
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])
-def test_chapters_are_short(folders, request_for, kind):
-    request = request_for(folders[kind])
-    label = {"gpu": made_up.GPU, "cpu": made_up.CPU}[kind]
-    made = pages(Data(request.tables, label), request)
-    assert all(words(each.markdown) <= 600 for each in made.values())
+def test_chapters_are_short(request, pages, kind):
+    data = request.getfixturevalue(kind)
+    assert max(words(page) for page in pages(data).values()) <= 600
 
 
 def test_several_machines_have_a_page_each(folders, request_for):
     request = request_for(folders["both"])
     book.write(request)
-    names = sorted(path.name for path in request.out.iterdir())
-    assert names == [
-        "cpu-b.html",
-        "explorer.html",
-        "facts.json",
-        "fits.html",
-        "index.html",
-        "report.md",
-    ]
+    others = {"explorer.html", "facts.json", "fits.html", "report.md"}
+    assert {path.name for path in request.out.iterdir()} == others | {"index.html", "cpu-b.html"}
     assert 'href="cpu-b.html"' in (request.out / "index.html").read_text()
     assert 'href="index.html"' in (request.out / "cpu-b.html").read_text()
-
-
-def test_facts_name_their_cells(folders, request_for):
-    request = request_for(folders["gpu"])
-    book.write(request)
-    found = json.loads((request.out / "facts.json").read_text())["machines"][made_up.GPU]
-    assert found["page_one"]["step"]["value"] == 0.5
-    assert found["page_one"]["step"]["cells"] == ["gpu-a/ladder/big/ctx1024"]
-    assert found["method"]["commands"]["gpu-a/timing/big/ctx1024/bf16"].startswith(
-        "python scripts/"
-    )
 
 
 def test_cells_that_cannot_be_used_are_named_with_what_measures_them_again(folders, request_for):
@@ -125,42 +94,43 @@ def test_names_of_records_do_no_harm(folders, request_for):
     assert "Accelerator &lt;A&gt;" in html and "<A>" not in html
 
 
-def test_a_model_of_ones_own_is_not_told_as_ours(gpu, request_for, folders):
-    own = {
-        "reference": "models/gpt.py:build",
-        "class": "GPT",
-        "d_model": float("nan"),
-        "flop_from": "counter",
-    }
-    less = made_up.planted(gpu, models=gpu["models"].assign(**own))
-    made = pages(less, request_for(folders["none"]))
-    assert "an existing model as it was built" in made["page_one"].markdown
-    assert "SwiGLU" not in made["setup"].markdown and "GPT" in made["setup"].markdown
+@pytest.fixture
+def pages_of(gpu, pages):
+    """The chapters of the GPU if its models were of one's own."""
+
+    def made(**own):
+        of_file = {"reference": "models/own.py:build"} | own
+        return pages(made_up.planted(gpu, models=gpu["models"].assign(**of_file)))
+
+    return made
 
 
-def test_a_model_that_is_built_in_another_type_is_not_held_against_fp32(gpu, request_for, folders):
-    own = {"reference": "models/gpt.py:build", "dtype": "float64"}
-    less = made_up.planted(gpu, models=gpu["models"].assign(**own))
-    made = pages(less, request_for(folders["none"]))
-    assert "parameters of float64" in made["page_one"].markdown
-    assert "in plain float64" in made["time"].markdown
-    assert "The predictions know two mechanisms" not in made["time"].markdown
-    assert "If you still train in fp32" not in made["page_one"].markdown
-    assert "Plain bf16 steps" not in made["page_one"].markdown + made["kernels"].markdown
-    assert "over time in the format" not in made["precision"].markdown
-    for each in made.values():
-        assert "largest batch" not in each.markdown  # no closed form of its memory
-        assert_sound(each.markdown)
+def test_a_model_of_ones_own_is_not_told_as_ours(pages_of):
+    own = {"class": "GPT", "flop_from": "counter"}
+    made = pages_of(d_model=math.nan, **own)
+    assert "an existing model as it was built" in made["page_one"]
+    assert "SwiGLU" not in made["setup"] and "GPT" in made["setup"]
 
 
-def test_what_only_some_models_have_is_not_told_of_others(gpu, request_for, folders):
+def test_a_model_that_is_built_in_another_type_is_not_held_against_fp32(pages_of):
+    made = pages_of(dtype="float64")
+    assert "parameters of float64" in made["page_one"]
+    assert "in plain float64" in made["time"]
+    assert "The predictions know two mechanisms" not in made["time"]
+    assert "If you still train in fp32" not in made["page_one"]
+    assert "Plain bf16 steps" not in made["page_one"] + made["kernels"]
+    assert "over time in the format" not in made["precision"]
+    for page in made.values():
+        assert "largest batch" not in page  # no closed form of its memory
+        assert_sound(page)
+
+
+def test_what_only_some_models_have_is_not_told_of_others(gpu, pages_of):
     """Images, half of the weights frozen, no blocks."""
     models = gpu["models"]
-    own = {"reference": "models/net.py:build", "item": "images", "num_layers": float("nan")}
-    own |= {"trained": models["parameters"] / 2, "forward_flop": models["flop"] * 0.36}
-    less = made_up.planted(gpu, models=models.assign(**own))
-    made = pages(less, request_for(folders["none"]))
-    told = "".join(each.markdown for each in made.values())
+    trained, forward = models["parameters"] / 2, models["flop"] * 0.36
+    made = pages_of(item="images", num_layers=math.nan, trained=trained, forward_flop=forward)
+    told = "".join(made.values())
     for word in (
         "block by block",
         "16 bytes a parameter",
@@ -169,7 +139,7 @@ def test_what_only_some_models_have_is_not_told_of_others(gpu, request_for, fold
         "become cheaper",
     ):
         assert word not in told, word
-    assert "should be as 1 to 1.78" in made["time"].markdown
+    assert "should be as 1 to 1.78" in made["time"]
 
 
 def test_figures_stand_where_they_were_drawn(folders, request_for):

@@ -41,6 +41,7 @@ NBSP = "\N{NO-BREAK SPACE}"
         (Quantity(4.917, "1", 4.83, 5.0), "4.92"),
         (Quantity(4.2, "1", 2.6, 6.9), "4.2 [2.6, 6.9]"),
         (Quantity(0.060, "s", 0.047, 0.077), "60 [47, 77] ms"),
+        (Quantity(1.4e-3, "s", 0.2e-3, 9.6e-3), "1.4 [0.2, 9.6] ms"),  # its low end is no 0
     ],
 )
 def test_in_a_sentence(quantity, said):

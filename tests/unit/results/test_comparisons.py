@@ -40,6 +40,8 @@ def results(tmp_path):
 
 
 def test_rungs_are_compared_with_what_they_come_after_and_with_the_first(results):
+    """What slows all alike, rounds and processes by 10 %, does not widen a ratio of samples that
+    differ by 1 %: one of three processes of four rounds is within 3 %."""
     ladder(results, turns(TIMES))
     got = compared(results).set_index(["a", "b"])
     assert list(got.index) == [
@@ -52,15 +54,7 @@ def test_rungs_are_compared_with_what_they_come_after_and_with_the_first(results
     assert got["in_turns"].all()
     assert set(got["rounds"]) == {12}
     for (a, b), row in got.iterrows():
-        assert row["low"] < TIMES[a] / TIMES[b] < row["high"]
-
-
-def test_what_slows_all_alike_does_not_widen_a_ratio(results):
-    """Rounds and processes differ by 10 %, samples by 1 %: a ratio of three processes of four
-    rounds is within 3 %."""
-    ladder(results, turns(TIMES))
-    got = compared(results)
-    assert (got["high"] / got["low"]).max() < 1.06
+        assert row["low"] < TIMES[a] / TIMES[b] < row["high"] < 1.06 * row["low"]
 
 
 def test_the_ratio_of_a_process_is_the_median_over_its_rounds(results):

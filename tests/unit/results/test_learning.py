@@ -23,27 +23,6 @@ def judged(**losses):
     return learning.judged(ends, {CELL: "fp32"}).set_index("variant")
 
 
-def test_losses_of_a_card_repeat_its_findings():
-    """As seen on an H100: fp8 learns what bf16 does, fp16 without a scale little more than how
-    often each byte occurs."""
-    found = judged(
-        fp32=[1.292, 1.304],
-        tf32=[1.291, 1.303],
-        bf16=[1.294, 1.302],
-        fp8=[1.298, 1.309],
-        fp16=[3.35, 3.31],
-    )
-    assert found["verdict"].to_dict() == {
-        "fp32": "",
-        "tf32": "same",
-        "bf16": "same",
-        "fp8": "same",
-        "fp16": "does not learn",
-    }
-    assert found.loc["fp16", "held_out"] == approx(3.33)
-    assert math.isnan(found.loc["fp16", "low"])
-
-
 @pytest.mark.parametrize(
     ("losses", "verdict"),
     [

@@ -114,15 +114,14 @@ def test_a_number_beyond_all_bounds_is_refused_wherever_it_stands(name, way, val
 @pytest.mark.parametrize(
     "name, way, value",
     [
-        (MEMORY, ("summary", "memory", "baselines", "start"), -1),
         (MEMORY, ("summary", "memory", "baselines", "start"), 1.1e15),  # more than a petabyte
         (TIMING, ("summary", "variants", "step", "status"), ...),
         (TIMING, ("summary",), []),
-        *((TIMING, ("summary", part), ...) for part in ("variants", "values", "statuses")),
+        (TIMING, ("summary", "statuses"), ...),
         (TIMING, ("summary", "variants", "step", "status"), "lunch"),
         *(
             (TIMING, ("summary", "values", 0, "value"), number)
-            for number in (None, -1, "1.5", True, [])
+            for number in (None, -1, "1.5", True)
         ),
         (TIMING, ("summary", "values", 0, "unit"), ...),
         *(
@@ -135,7 +134,6 @@ def test_a_number_beyond_all_bounds_is_refused_wherever_it_stands(name, way, val
             for table, name, value in (
                 ("collectives", "collective", ...),
                 ("collectives", "collective", "broadcast"),
-                ("collectives", "bytes", 0),
                 ("collectives", "bytes", 4.1e-9),
                 ("collectives", "seconds", 1e9),
                 ("ranks", "clock", -0.5),
@@ -144,10 +142,8 @@ def test_a_number_beyond_all_bounds_is_refused_wherever_it_stands(name, way, val
                 ("memory", "held", "much"),
             )
         ),
-        (TIMING, ("provenance", "command"), ...),
         (TIMING, ("provenance", "started"), "yesterday"),
         (TIMING, ("machine", "device"), ...),
-        (TIMING, ("spec",), "small"),
         (TIMING, ("code",), 5),
         (TIMING, ("schema_version",), 9),
         (TIMING, ("telemetry",), ...),

@@ -27,14 +27,6 @@ def judge(logs, margin=0.02):
     return verdicts.judged(between(logs), np.full(len(logs), margin), np.zeros(len(logs)))
 
 
-def test_one_series_alone_has_the_interval_of_scipys_t_test():
-    logs = np.log([[0.0101, 0.0099, 0.0104, 0.0102]])
-    got = statistics.interval(between(logs)).iloc[0]
-    expected = stats.ttest_1samp(logs[0], 0).confidence_interval(0.95)
-    assert got["median"] == approx(stats.gmean([0.0101, 0.0099, 0.0104, 0.0102]))
-    assert [got["low"], got["high"]] == approx(np.exp([expected.low, expected.high]))
-
-
 def test_two_series_of_one_spread_have_the_pooled_variance_of_scipys_t_test():
     logs = np.array(
         [[0.0, 0.02, 0.01], [0.5, 0.48, 0.52]]

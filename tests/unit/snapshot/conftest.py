@@ -3,7 +3,7 @@
 import pytest
 from common import SCRIPTS
 from in_process import run_program
-from snapshot_simulator import written
+from snapshot_simulator import at_peak, written
 from stepscope.snapshot import analysis
 
 PROGRAM = SCRIPTS / "analyze_snapshot.py"
@@ -11,12 +11,14 @@ PROGRAM = SCRIPTS / "analyze_snapshot.py"
 
 @pytest.fixture
 def analyse(tmp_path):
-    """Writes a snapshot and analyses it; tables by name."""
+    """Writes a simulator's or any other snapshot and analyses it; tables by name."""
+    return lambda content: analysis.analyse_file(written(content, tmp_path / "snapshot.pickle"))
 
-    def run(content, protocol=4):
-        return analysis.analyse_file(written(content, tmp_path / "snapshot.pickle", protocol))
 
-    return run
+@pytest.fixture
+def held(analyse):
+    """Bytes of some categories at a snapshot's peak."""
+    return lambda content, *categories: at_peak(analyse(content))[[*categories]].tolist()
 
 
 @pytest.fixture

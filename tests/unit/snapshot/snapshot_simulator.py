@@ -8,47 +8,50 @@ gone.
 import copy
 import gzip
 import pickle
+from contextlib import contextmanager
 
 from common import picked
 
 SEGMENT, SLOT, BASE = 64 << 20, 1 << 20, 0x7F00_0000_0000
+PLACES = range(BASE, BASE + SEGMENT, SLOT)
 
 
 def python_frame(name, line=1, file="/home/user/train.py"):
     return {"filename": file, "line": line, "name": name}
 
 
+def torch_frame(name, line, file):
+    return python_frame(name, line, f"/usr/lib/python3.12/site-packages/torch/{file}")
+
+
 USER = python_frame("main", 7)
-CALL = python_frame(
-    "_call_impl", 1500, "/usr/lib/python3.12/site-packages/torch/nn/modules/module.py"
-)
+CALL = torch_frame("_call_impl", 1500, "nn/modules/module.py")
 FORWARD = [python_frame("forward", 20, "/home/user/model.py"), CALL, USER]
-OPTIMIZER = [
-    python_frame("_init_group", 90, "/usr/lib/python3.12/site-packages/torch/optim/adam.py"),
-    USER,
-]
-MADE = [
-    python_frame("__init__", 110, "/usr/lib/python3.12/site-packages/torch/nn/modules/linear.py"),
-    USER,
-]
-CAST = [
-    python_frame("at::autocast::cached_cast(c10::ScalarType)", 0, "autocast_mode.cpp"),
-    *FORWARD,
-]
+OPTIMIZER = [torch_frame("_init_group", 90, "optim/adam.py"), USER]
+MADE = [torch_frame("__init__", 110, "nn/modules/linear.py"), USER]
+_CACHED = python_frame("at::autocast::cached_cast(c10::ScalarType)", 0, "autocast_mode.cpp")
+CAST = [_CACHED, *FORWARD]
 AUTOGRAD = []  # the backward pass has a thread of its own, without Python
 BATCH = [USER]
 
 
+def block(address, size, requested=0, state="inactive", frames=None):
+    told = {"address": address, "size": size, "requested_size": requested}
+    return told | {"state": state, "frames": frames or []}
+
+
 class Simulator:
     """alloc, free and the rest write events; active[i] is what is active after event i - 1, counted
-    block by block."""
+    block by block. Given bytes and their stacks are allocated first."""
 
-    def __init__(self, device=0, shift=0):
-        self.device, self.base = device, BASE + shift
+    def __init__(self, *made, device=0):
+        self.device = device
         self.events, self.alive, self.reserved, self.now = [], {}, 0, 1_700_000_000_000_000
         self.active, self.held, self.pending = [0], [0], set()
         self.annotations = []
         self.grow(SEGMENT)
+        for each in made:
+            self.alloc(*each)
 
     def _event(self, action, addr, size, frames=None, **more):
         self.now += 10
@@ -64,16 +67,14 @@ class Simulator:
 
     def grow(self, size, action="segment_alloc"):
         self.reserved += size
-        self._event(action, self.base, size, [])
+        self._event(action, BASE, size, [])
 
     def shrink(self, size, action="segment_free"):
         self.reserved -= size
-        self._event(action, self.base + (40 << 20), size, [])
+        self._event(action, BASE + (40 << 20), size, [])
 
     def alloc(self, size, frames=BATCH):
-        address = next(
-            place for n in range(64) if (place := self.base + n * SLOT) not in self.alive
-        )
+        address = next(place for place in PLACES if place not in self.alive)
         self.alive[address] = (size, frames)
         self._event("alloc", address, size, frames)
         return address
@@ -95,45 +96,30 @@ class Simulator:
     def oom(self, size, free, frames=FORWARD):
         self._event("oom", free, size, frames)
 
-    def annotate(self, name, stage):
-        self.now += 1
-        entry = {"name": name, "stage": stage, "device": self.device, "time_us": self.now}
-        self.annotations.append(entry)
+    @contextmanager
+    def annotated(self, name):
+        """As torch.profiler.record_function does."""
+        for stage in ("START", "END"):
+            self.now += 1
+            entry = {"name": name, "stage": stage, "device": self.device, "time_us": self.now}
+            self.annotations.append(entry)
+            if stage == "START":
+                yield
 
     def segment(self):
         """The final state: blocks as PyTorch rounds them, to 512 bytes, each followed by the rest
         of its slot."""
         blocks = []
-        for n in range(64):
-            address = self.base + n * SLOT
-            if address in self.alive:
-                size, frames = self.alive[address]
+        for address in PLACES:
+            size, frames = self.alive.get(address, (0, []))
+            rounded = -(-size // 512) * 512
+            if size:
                 state = "active_pending_free" if address in self.pending else "active_allocated"
-                rounded = -(-size // 512) * 512
-                blocks.append(
-                    {
-                        "address": address,
-                        "size": rounded,
-                        "requested_size": size,
-                        "state": state,
-                        "frames": frames,
-                    }
-                )
-                rest = SLOT - rounded
-            else:
-                rest = SLOT
-            blocks.append(
-                {
-                    "address": address + SLOT - rest,
-                    "size": rest,
-                    "requested_size": 0,
-                    "state": "inactive",
-                    "frames": [],
-                }
-            )
+                blocks.append(block(address, rounded, size, state, frames))
+            blocks.append(block(address + rounded, SLOT - rounded))
         return {
             "device": self.device,
-            "address": self.base,
+            "address": BASE,
             "total_size": self.reserved,
             "stream": 0,
             "segment_type": "large",
@@ -161,7 +147,8 @@ class Simulator:
 
 
 def written(content, path, protocol=4):
-    """Write any object as a snapshot's file, packed if the name ends so."""
+    """Write a simulator or any object as a snapshot's file, packed if the name ends so."""
+    content = content.snapshot() if isinstance(content, Simulator) else content
     raw = pickle.dumps(content, protocol)
     path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
     return path

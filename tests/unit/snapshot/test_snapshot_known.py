@@ -2,6 +2,7 @@
 proves to be cut."""
 
 import json
+import math
 
 import pytest
 from common import one_line
@@ -12,9 +13,9 @@ from snapshot_simulator import (
     OPTIMIZER,
     Simulator,
     at_peak,
-    python_frame,
     runs,
     summary_of,
+    torch_frame,
     written,
 )
 from stepscope.recordings.tables import write_tables
@@ -23,9 +24,12 @@ from stepscope.snapshot import SnapshotError, analysis, categories, known
 WEIGHT, GRADIENT, MOMENT, CAST, OUTPUT, SCRATCH = 4096, 4096, 8192, 2048, 4096, 1000
 
 
+def of_bytes(size):
+    return {"bytes": size, "shape": [size // 4], "dtype": "float32"}
+
+
 def saved(module, op, size, cast_of=None):
-    own = {"module": module, "op": op, "bytes": size, "cast_of": cast_of}
-    return own | {"shape": [size // 4], "dtype": "float32"}
+    return of_bytes(size) | {"module": module, "op": op, "cast_of": cast_of}
 
 
 def entry(phase, *given):
@@ -38,14 +42,12 @@ class Program:
 
     def __init__(self, steps=2):
         self.simulator, self.counts = Simulator(), [0, 0]
-        self.marks, self.tensors = [], []
-        self.first = None
+        self.marks, self.tensors, self.saved = [], [], SAVED
         weight, moment = self.simulator.alloc(WEIGHT), self.simulator.alloc(MOMENT)
         self.recording_from = len(self.simulator.events)
         self.seen("parameters", "blocks.0.weight", weight, WEIGHT)
-        self.seen(
-            "optimizer state", "blocks.0.weight", moment + 100, MOMENT - 100
-        )  # a part of a larger block
+        # a part of a larger block
+        self.seen("optimizer state", "blocks.0.weight", moment + 100, MOMENT - 100)
         for step in range(steps):
             self.step(step)
 
@@ -61,17 +63,8 @@ class Program:
         self.marks.append([*self.counts, *where])
 
     def seen(self, category, name, address, size):
-        self.tensors.append(
-            {
-                "category": category,
-                "name": name,
-                "address": address,
-                "bytes": size,
-                "shape": [size // 4],
-                "dtype": "float32",
-                "at": list(self.counts),
-            }
-        )
+        seen = {"category": category, "name": name, "address": address, "at": [*self.counts]}
+        self.tensors.append(seen | of_bytes(size))
 
     def step(self, number):
         self.mark(number, "forward", "blocks.0/FFN")
@@ -85,7 +78,7 @@ class Program:
         self.mark(number, "", "")
         self.free(gradient)
 
-    def known(self, **changes):
+    def known(self):
         made = [
             entry("forward", "blocks.0/FFN", "_to_copy", CAST, "blocks.0.weight"),
             entry("forward", "blocks.0/FFN", "mm", OUTPUT),
@@ -94,31 +87,8 @@ class Program:
             entry("optimizer", "", "zeros_like", WEIGHT),
             entry("optimizer", "", "sqrt", WEIGHT),
         ]
-        content = {
-            "schema_version": 1,
-            "device": "cuda",
-            "mode": "step",
-            "marks": self.marks,
-            "made": made,
-        }
-        return content | {"tensors": self.tensors, "saved": SAVED} | changes
-
-
-def of_saved(**changes):
-    """A side file as text, with two saved tensors that have these fields."""
-    fields = {
-        "module": '""',
-        "bytes": "4",
-        "op": '""',
-        "shape": "[]",
-        "dtype": '""',
-        "cast_of": "null",
-    } | changes
-    one = ", ".join(f'"{key}": {value}' for key, value in fields.items())
-    return (
-        f'{{"schema_version": 1, "marks": [], "tensors": [], "made": [], "saved": [{{{one}}},'
-        f" {{{one}}}]}}"
-    )
+        content = {"schema_version": 1, "device": "cuda", "mode": "step", "made": made}
+        return content | {"marks": self.marks, "tensors": self.tensors, "saved": self.saved}
 
 
 SAVED = [saved(f"blocks.{n}/FFN", "mm", 4 * n) for n in (0, 1, 2, 2)]
@@ -127,10 +97,10 @@ SAVED.append(saved("loss", "exp", 40, "x"))
 
 @pytest.fixture
 def run(tmp_path):
-    def run(program, content=None, first=None):
+    def run(program, first=None):
         first = program.recording_from if first is None else first
         path = written(program.simulator.snapshot(first), tmp_path / "snapshot.pickle")
-        (tmp_path / "known.json").write_text(json.dumps(content or program.known()))
+        (tmp_path / "known.json").write_text(json.dumps(program.known()))
         return analysis.analyse_file(path)
 
     return run
@@ -141,44 +111,32 @@ def test_every_byte_has_its_category(run):
     found = run(program)
     timeline = found["memory_timeline"].set_index("event")
     # After the forward pass of the first step: two events.
-    assert timeline.loc[
-        1, ["parameters", "optimizer_state", "activations", "cast_weights", "gradients"]
-    ].tolist() == [WEIGHT, MOMENT, OUTPUT, CAST, 0]
-    assert timeline.loc[3, ["activations", "cast_weights", "gradients", "other"]].tolist() == [
-        OUTPUT,
-        CAST,
-        GRADIENT,
-        SCRATCH,
-    ]
+    forward = ["parameters", "optimizer_state", "activations", "cast_weights", "gradients"]
+    assert timeline.loc[1, forward].tolist() == [WEIGHT, MOMENT, OUTPUT, CAST, 0]
+    backward = ["activations", "cast_weights", "gradients", "other"]
+    assert timeline.loc[3, backward].tolist() == [OUTPUT, CAST, GRADIENT, SCRATCH]
     assert at_peak(found)["unknown"] == 0
     peak = summary_of(found)
     assert peak["peak"] == WEIGHT + MOMENT + OUTPUT + CAST + GRADIENT + SCRATCH
-    assert (peak["peak_event"], peak["peak_step"], peak["peak_phase"]) == (3, 0, "backward")
-    assert peak["peak_module"] == "blocks.0/FFN" and not peak["cut"]
-    assert peak["without_frames"] == pytest.approx(
-        (SCRATCH + GRADIENT) / (CAST + OUTPUT + SCRATCH + GRADIENT + WEIGHT)
-    )
+    place = ["peak_event", "peak_step", "peak_phase", "peak_module", "cut"]
+    assert peak[place].tolist() == [3, 0, "backward", "blocks.0/FFN", False]
+    allocated = CAST + OUTPUT + SCRATCH + GRADIENT + WEIGHT
+    assert peak["without_frames"] == pytest.approx((SCRATCH + GRADIENT) / allocated)
 
 
 def test_operators_are_matched_by_order_or_by_the_most_frequent(run):
     rows = run(Program())["memory_largest"].set_index(["phase", "bytes"])
     assert rows.loc[("forward", OUTPUT), "op"] == "mm"
-    assert rows.loc[("forward", CAST), ["op", "category", "module"]].tolist() == [
-        "_to_copy",
-        "cast weights",
-        "blocks.*/FFN",
-    ]
-    assert (
-        rows.loc[("optimizer", WEIGHT), "op"] == "sqrt"
-    )  # 1 allocation, 3 entries: fills do not count
+    cast = rows.loc[("forward", CAST), ["op", "category", "module"]]
+    assert cast.tolist() == ["_to_copy", "cast weights", "blocks.*/FFN"]
+    # 1 allocation, 3 entries: fills do not count
+    assert rows.loc[("optimizer", WEIGHT), "op"] == "sqrt"
     assert rows.loc[("backward", SCRATCH), "count"] == 2
 
 
 def test_what_checkpointing_makes_again_is_an_activation(run):
     program = Program(steps=0)
-    checkpoint = python_frame(
-        "unpack_hook", 1, "/usr/lib/python3.12/site-packages/torch/utils/checkpoint.py"
-    )
+    checkpoint = torch_frame("unpack_hook", 1, "utils/checkpoint.py")
     program.mark(0, "backward", "blocks.0")
     program.alloc(700, [*FORWARD, checkpoint])
     program.alloc(70, AUTOGRAD)
@@ -190,23 +148,24 @@ def test_phases_have_the_numbers_of_their_events(run):
     found = runs(run(Program(steps=1)))
     assert found["phase"].tolist() == ["forward", "backward", "optimizer", ""]
     assert found["start"].tolist() == [0, 2, 10, 13] and found["end"].tolist() == [1, 9, 12, 14]
-    base = WEIGHT + MOMENT
-    assert found["active"].tolist() == [
-        base + CAST + OUTPUT,
-        base + GRADIENT,
-        base + GRADIENT,
-        base,
-    ]
+    more = found["active"] - WEIGHT - MOMENT
+    assert more.tolist() == [CAST + OUTPUT, GRADIENT, GRADIENT, 0]
 
 
 def test_what_autograd_saved_is_of_the_middle_block_and_outside(run):
-    rows = run(Program())["memory_saved"]
-    assert rows[
-        ["part", "module", "tensors", "bytes", "category", "shape"]
-    ].to_numpy().tolist() == [
+    columns = ["part", "module", "tensors", "bytes", "category", "shape"]
+    assert run(Program())["memory_saved"][columns].to_numpy().tolist() == [
         ["block", "blocks.*/FFN", 1, 4, "activations", "1"],
         ["rest", "loss", 1, 40, "cast weights", "10"],
     ]
+
+
+def saved_of(**changes):
+    """A side file as text, with two saved tensors that have these fields."""
+    tensors = [saved("", "", 4) | changes] * 2
+    return json.dumps(
+        {"schema_version": 1, "marks": [], "tensors": [], "made": [], "saved": tensors}
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,13 +180,10 @@ def test_what_autograd_saved_is_of_the_middle_block_and_outside(run):
         ('{"schema_version": 1, "marks": [[0, 0, "first", "", ""]]}', "'first' is not a count"),
         ('{"schema_version": 1, "marks": [[0, 0, 0.5, "", ""]]}', "0.5 is not a count"),
         ('{"schema_version": 1, "marks": [[0, 9223372036854775807, 0, "", ""]]}', "is not a count"),
-        (of_saved(shape="[1e400]"), "infinity"),
-        (of_saved(bytes=str(1 << 61)), "add up"),
+        (saved_of(shape=[math.inf]), "infinity"),
+        (saved_of(bytes=1 << 61), "add up"),
         (
-            (
-                '{"schema_version": 1, "marks": [], "made": [], "saved": [], "tensors":'
-                ' [{"category": "nothing"}]}'
-            ),
+            '{"schema_version": 1, "marks": [], "tensors": [{"category": "nothing"}]}',
             "category 'nothing'",
         ),
     ],
@@ -243,14 +199,14 @@ def test_names_of_any_kind_can_be_written(run, tmp_path):
     program = Program()
     for each in program.tensors:
         each["name"] = f"blocks.{'7' * 5000}.\ud800"
-    others = [{**each, "module": f"blocks.{'7' * 5000}/FFN", "op": "\udfff"} for each in SAVED]
+    odd = {"module": f"blocks.{'7' * 5000}/FFN", "op": "\udfff"}
+    program.saved = [each | odd for each in SAVED]
     program.marks = [[*mark[:4], "\ud800"] for mark in program.marks]
-    found = run(program, program.known(saved=others))
+    found = run(program)
     write_tables(found, tmp_path / "out")
     assert set(found["memory_saved"]["part"]) == set(found["memory_named"]["part"]) == {"rest"}
-    assert "?" in set(found["memory_largest"]["module"]) and set(found["memory_saved"]["op"]) == {
-        "?"
-    }
+    assert "?" in set(found["memory_largest"]["module"])
+    assert set(found["memory_saved"]["op"]) == {"?"}
 
 
 def test_a_step_may_be_unknown(run):

@@ -23,36 +23,27 @@ def of_devices(path):
     found = loader.read(path)
     frames = [(each.file, each.line, each.function) for each in found.frames]
     stacks = [*([frames[at] for at in stack] for stack in found.stacks), []]
-    return {
-        each.number: [
-            (ACTIONS[action], address, size, at, stacks[stack])
-            for action, address, size, at, stack in zip(
-                each.action, each.address, each.size, each.time, each.stack, strict=True
-            )
-        ]
-        for each in found.devices
-        if len(each.action)
-    }
+    of_device = {}
+    for each in found.devices:
+        action = [ACTIONS[at] for at in each.action]
+        stack = [stacks[at] for at in each.stack]
+        rows = zip(action, each.address, each.size, each.time, stack, strict=True)
+        of_device[each.number] = [*rows]
+    return of_device
 
 
 def expected(raw):
     """The same of what Python makes of the pickle."""
     return {
-        number: list(map(_event, trace))
+        number: [*map(_event, trace)]
         for number, trace in enumerate(pickle.loads(raw)["device_traces"])
-        if trace
     }
 
 
 def _event(event):
     frames = picked(event.get("frames", []), "filename", "line", "name")
-    return (
-        event["action"],
-        event.get("addr", event.get("device_free")),
-        event["size"],
-        event["time_us"],
-        frames,
-    )
+    address = event.get("addr", event.get("device_free"))
+    return event["action"], address, event["size"], event["time_us"], frames
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.parent.name)
@@ -64,15 +55,11 @@ def varied():
     """Many events of several layouts: with and without frames, with pools, other texts and long
     stacks."""
     chance, simulator = random.Random(1), Simulator()
-    lines = [
-        python_frame(f"size_{n}" if n else "size", n) for n in range(400)
-    ]  # a function named like a key
+    # a function named like a key
+    lines = [python_frame(f"size_{n}" if n else "size", n) for n in range(400)]
     for n in range(3000):
-        simulator.free(
-            simulator.alloc(
-                chance.choice((1, 255, 256, 65536, 1 << 19)), chance.sample(lines, n % 40)
-            )
-        )
+        size = chance.choice((1, 255, 256, 65536, 1 << 19))
+        simulator.free(simulator.alloc(size, chance.sample(lines, n % 40)))
         event = simulator.events[-1]
         if n % 3 == 0:
             event["pool_id"] = (0, n % 300)
@@ -84,14 +71,12 @@ def varied():
     return simulator.snapshot()
 
 
-@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-@pytest.mark.parametrize("devices", [1, 3])
-def test_events_of_every_layout_are_read_as_python_reads_them(protocol, devices, tmp_path):
+def test_events_of_every_layout_and_device_are_read_as_python_reads_them(tmp_path):
     content = varied()
-    content["device_traces"] = [
-        copy.deepcopy(content["device_traces"][0][number:]) for number in range(devices)
-    ]
-    path = written(content, tmp_path / "a.pickle", protocol)
+    (trace,) = content["device_traces"]
+    content["device_traces"] = [trace, trace[1:], copy.deepcopy(trace[2:])]
+    content = copy.deepcopy(content)
+    path = written(content, tmp_path / "a.pickle")
     assert of_devices(path) == expected(path.read_bytes())
 
 
@@ -103,46 +88,19 @@ def of_events(*events):
 
 def of_segments(*segments):
     """A snapshot's pickle of segments with these fields."""
-    whole = [
-        {"device": 0, "address": 0, "total_size": 0, "blocks": []} | copy.deepcopy(each)
-        for each in segments
-    ]
+    empty = {"device": 0, "address": 0, "total_size": 0, "blocks": []}
+    whole = [copy.deepcopy(empty | each) for each in segments]
     return pickle.dumps({"segments": whole, "device_traces": []})
 
 
-def colliding(number):
-    """A key and None, whose hash is 0: a multiple of the prime that Python's hashes of numbers are
-    taken by."""
-    return b"\x8a\x0a" + (number * ((1 << 61) - 1)).to_bytes(10, "little") + b"N"
-
-
-EVENT = {"action": "alloc", "addr": 1, "size": 1}
 HOSTILE = {
-    "a set": (pickle.dumps({1, 2}, 4), "not a memory snapshot"),
-    "REDUCE": (b"\x80\x04K\x01)R.", "damaged"),
-    "NEWOBJ": (b"\x80\x04K\x01)\x81.", "damaged"),
-    "INST": (b"\x80\x02(ios\nsystem\n.", "os.system"),
-    "OBJ": (b"\x80\x02(K\x01o.", "damaged"),
-    "a buffer": (b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b"x.", ""),
-    "keys that collide": (
-        b"\x80\x04}(" + b"".join(map(colliding, range(1, 50_000))) + b"u.",
-        "takes more than 1 s",
-    ),
-    "a deep tuple as a key": (b"\x80\x04}" + b")" + b"\x85" * 300_000 + b"K\x00s.", ""),
-    "a huge text": (
-        b"\x80\x04\x8d" + (1 << 60).to_bytes(8, "little") + b"x.",
-        "damaged",
-    ),
-    "no values": (b"\x80\x04.", "damaged"),
-    "a newer protocol": (b"\x80\x09N.", "protocol: 9"),
-    "an empty file": (b"", "Ran out of input"),
     "another dict": (pickle.dumps({"state_dict": {}}), "neither segments nor device_traces"),
     "segments that are none": (
         pickle.dumps({"segments": {"a": 1}, "device_traces": []}),
         "not a memory snapshot",
     ),
     "events that are none": (
-        pickle.dumps({"segments": [], "device_traces": [[1, 2]]}),
+        pickle.dumps({"segments": [], "device_traces": [[1]]}),
         "an event is a int",
     ),
     "sizes that are none": (of_events({"size": "x"}), "not a memory snapshot"),
@@ -207,9 +165,9 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path):
         simulator.free(simulator.alloc(5000, FORWARD))
     raw = written(simulator.snapshot(), tmp_path / "a.pickle").read_bytes()
     path = tmp_path / "cut.pickle"
-    for length in range(1, len(raw) - 1, 7):
+    for length in range(0, len(raw) - 1, 7):
         path.write_bytes(raw[:length])
-        with pytest.raises(SnapshotError, match=r"damaged|not a pickle|bytes long"):
+        with pytest.raises(SnapshotError, match="damaged"):
             loader.read(path)
 
 
@@ -219,9 +177,7 @@ def test_a_packed_file_that_is_cut_off_or_a_bomb_is_refused(tmp_path):
     path.write_bytes(raw[: len(raw) // 2])
     with pytest.raises(SnapshotError, match="cut off or damaged"):
         loader.read(path)
-    path.write_bytes(
-        gzip.compress(b"\x80\x04\x8e" + (100 << 20).to_bytes(8, "little") + bytes(100 << 20))
-    )
+    path.write_bytes(gzip.compress(bytes(100 << 20)))
     with pytest.raises(SnapshotError, match="unpacked it is larger than 64 MB"):
         loader.read(path)
 
@@ -229,22 +185,18 @@ def test_a_packed_file_that_is_cut_off_or_a_bomb_is_refused(tmp_path):
 def test_shared_lists_cannot_multiply_the_work(tmp_path):
     """A thousand references to one list of a thousand events are a million events in a file of a
     few kilobytes."""
-    simulator = Simulator()
-    for _ in range(10):
-        simulator.free(simulator.alloc(500))
-    content = simulator.snapshot()
-    trace, segment = content["device_traces"][0], content["segments"][0]
+    content = Simulator([500], [500]).snapshot()
+    (trace,), (segment,) = content["device_traces"], content["segments"]
     for shared in (
-        content | {"device_traces": [trace] * 1000},
-        content | {"segments": [segment] * 1000},
-        content | {"segments": [segment, segment | {"address": 5}]},
+        {"device_traces": [trace] * 1000},
+        {"segments": [segment] * 1000},
+        {"segments": [segment, segment | {"address": 5}]},
     ):
         with pytest.raises(SnapshotError, match="several times"):
-            loader.read(written(shared, tmp_path / "a.pickle"))
+            loader.read(written(content | shared, tmp_path / "a.pickle"))
 
 
-@pytest.mark.parametrize("what", ["folder", "missing"])
-def test_what_is_no_file(what, tmp_path):
-    path = tmp_path if what == "folder" else tmp_path / "none.pickle"
-    with pytest.raises(SnapshotError, match=r"folder|no such file"):
-        loader.read(path)
+def test_what_is_no_file(tmp_path):
+    for path, told in ((tmp_path, "folder"), (tmp_path / "none.pickle", "no such file")):
+        with pytest.raises(SnapshotError, match=told):
+            loader.read(path)

@@ -9,6 +9,8 @@ from stepscope.snapshot import loader, replay
 
 @pytest.fixture
 def replayed(tmp_path):
+    """Writes a simulator's or another snapshot; what its first device's events lead to."""
+
     def run(content):
         return replay.replay(loader.read(written(content, tmp_path / "snapshot.pickle")).devices[0])
 
@@ -53,7 +55,7 @@ def test_what_is_alive_at_the_peak(replayed):
     simulator.free(short)
     simulator.alloc(3000)
     simulator.free(kept)
-    found = replayed(simulator.snapshot())
+    found = replayed(simulator)
     assert found.peak_bytes == 6000
     assert found.peak_event == 2  # the segment, two allocations
     assert sorted(found.size[found.alive_after(2)]) == [1000, 5000]
@@ -71,15 +73,13 @@ def test_a_peak_before_the_first_event(replayed):
 def test_a_history_without_completed_frees_is_replayed_from_the_requests(replayed):
     """torch.cuda.memory._record_memory_history(skip_actions=["free_completed"])."""
     simulator = busy()
-    for address in list(simulator.pending):
+    for address in [*simulator.pending]:
         simulator.complete(address)
     content = simulator.snapshot()
-    content["device_traces"][0] = [
-        event for event in content["device_traces"][0] if event["action"] != "free_completed"
-    ]
+    (trace,) = content["device_traces"]
+    trace[:] = [event for event in trace if event["action"] != "free_completed"]
     found = replayed(content)
-    assert found.active[-1] == simulator.active[-1]
-    assert found.active[0] == 0
+    assert (found.active[0], found.active[-1]) == (0, simulator.active[-1])
 
 
 def test_an_allocation_without_its_free_ends_where_the_address_is_used_again(replayed):
@@ -93,28 +93,26 @@ def test_an_allocation_without_its_free_ends_where_the_address_is_used_again(rep
     assert found.active.tolist() == [0, 0, 1000, 2000]
 
 
-@pytest.mark.parametrize("gone", ["alloc", "last alloc"])
-def test_what_contradicts_itself_is_not_the_whole_history(replayed, gone):
+@pytest.mark.parametrize(
+    "gone, before",
+    [
+        (4, 2000),  # two frees in a row: what is freed must have been there
+        (-1, 0),  # the final state has a block that the events freed
+    ],
+)
+def test_what_contradicts_itself_is_not_the_whole_history(replayed, gone, before):
     simulator = Simulator()
-    simulator.free(simulator.alloc(1000))
-    simulator.free(simulator.alloc(2000))
-    block = simulator.alloc(3000)
+    for size in (1000, 2000):
+        simulator.free(simulator.alloc(size))
+    assert simulator.alloc(3000) == BASE
     content = simulator.snapshot()
-    trace = content["device_traces"][0]
-    if gone == "alloc":  # two frees in a row
-        del trace[4]
-    else:  # the final state has a block that the events freed
-        del trace[-1]
-    assert block == BASE
+    del content["device_traces"][0][gone]
     found = replayed(content)
-    assert found.contradicted
-    assert found.active[0] == (2000 if gone == "alloc" else 0)  # what is freed must have been there
+    assert found.contradicted and found.active[0] == before
 
 
 def test_a_block_that_is_not_there_at_the_end_contradicts(replayed):
-    simulator = Simulator()
-    simulator.alloc(3000)
-    content = simulator.snapshot()
+    content = Simulator([3000]).snapshot()
     content["segments"][0]["blocks"][0]["state"] = "inactive"
     assert replayed(content).contradicted
 
@@ -122,12 +120,11 @@ def test_a_block_that_is_not_there_at_the_end_contradicts(replayed):
 def test_a_block_with_a_stack_but_no_allocation_was_forgotten(replayed):
     """The buffer overflowed (or was cleared): without the stack it might have been there before the
     recording."""
-    simulator = Simulator()
-    simulator.alloc(1000, FORWARD)
+    simulator = Simulator((1000, FORWARD))
     simulator.free(simulator.alloc(2000))
     content = simulator.snapshot()
     assert not replayed(content).forgotten
-    content["device_traces"][0] = content["device_traces"][0][2:]
+    del content["device_traces"][0][:2]
     found = replayed(content)
     assert found.forgotten and not found.contradicted
     assert found.active[0] == 1000

@@ -17,25 +17,21 @@ from snapshot_simulator import (
     python_frame,
     runs,
     summary_of,
+    torch_frame,
     written,
 )
 from stepscope.snapshot import MEMORY_CATEGORIES, stacks
-from stepscope.snapshot.events import ACTIONS, Frame
+from stepscope.snapshot.events import Frame
 
 ENGINE = [python_frame("torch::autograd::Engine::evaluate_function(std::shared_ptr)", 0, "??")]
-AUTOGRAD_FUNCTION = python_frame(
-    "apply", 311, "/usr/lib/python3.12/site-packages/torch/autograd/function.py"
-)
-CHECKPOINT = python_frame(
-    "unpack_hook", 1, "/usr/lib/python3.12/site-packages/torch/utils/checkpoint.py"
-)
+AUTOGRAD_FUNCTION = torch_frame("apply", 311, "autograd/function.py")
+CHECKPOINT = torch_frame("unpack_hook", 1, "utils/checkpoint.py")
 
 
 def training(steps=2):
     """Parameters of 1000 bytes, moments of 2000, and in each step activations, gradients and
     scratch."""
-    simulator = Simulator()
-    simulator.alloc(1000, MADE)
+    simulator = Simulator((1000, MADE))
     batch = simulator.alloc(300, BATCH)
     for step in range(steps):
         activations = [simulator.alloc(size, FORWARD) for size in (400, 500)]
@@ -52,37 +48,35 @@ def training(steps=2):
 
 
 def test_categories_from_stacks_and_lives(analyse):
-    found = analyse(training().snapshot())
-    row = (
-        found["memory_timeline"].set_index("event").loc[8]
-    )  # segment, 2 before, 6 of the first step: all is alive
-    assert row[
-        ["parameters", "gradients", "optimizer_state", "activations", "cast_weights", "other"]
-    ].tolist() == [
-        1000,
-        1010,
-        0,
-        400 + 500 + 60,
-        500,
-        70 + 300,  # other: workspace and unknown
-    ]
-    assert found["memory_timeline"]["optimizer_state"].max() == 2000
+    found = analyse(training())
+    timeline = found["memory_timeline"].set_index("event")
+    # segment, 2 before, 6 of the first step: all is alive; other: workspace and unknown
+    assert (
+        timeline.loc[8].to_dict()
+        | {
+            "parameters": 1000,
+            "gradients": 1010,
+            "optimizer_state": 0,
+            "activations": 400 + 500 + 60,
+            "cast_weights": 500,
+            "other": 70 + 300,
+        }
+        == timeline.loc[8].to_dict()
+    )
+    assert timeline["optimizer_state"].max() == 2000
     told = phases_of(found)
     assert told["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
     assert told["step"].tolist() == [0] * 3 + [1] * 3
 
 
-def test_a_backward_pass_in_python_is_one(analyse):
+def test_a_backward_pass_in_python_is_one(held):
     """An autograd.Function has a frame of its own in autograd's thread."""
-    simulator = Simulator()
-    simulator.alloc(1000, FORWARD)
-    made = simulator.alloc(
-        30, [python_frame("backward", 35, "/home/user/loss.py"), AUTOGRAD_FUNCTION]
-    )
+    simulator = Simulator((1000, FORWARD))
+    own = python_frame("backward", 35, "/home/user/loss.py")
+    made = simulator.alloc(30, [own, AUTOGRAD_FUNCTION])
     simulator.alloc(4, OPTIMIZER)
     simulator.free(made)
-    held = at_peak(analyse(simulator.snapshot()))
-    assert held[["activations", "gradients", "optimizer state"]].tolist() == [1000, 30, 4]
+    assert held(simulator, "activations", "gradients", "optimizer state") == [1000, 30, 4]
 
 
 def test_what_is_held_is_at_least_what_is_active(analyse):
@@ -95,17 +89,11 @@ def test_what_is_held_is_at_least_what_is_active(analyse):
     assert row["reserved_at_peak"] == row["peak"] == 2 << 20
 
 
-def test_what_a_backward_pass_leaves_when_memory_runs_out_is_unknown(analyse):
-    simulator = Simulator()
-    simulator.alloc(1000, MADE)
-    made = simulator.alloc(500, FORWARD)
-    simulator.alloc(1010, AUTOGRAD)
-    for ran_out in (False, True):
-        if ran_out:
-            simulator.oom(1 << 40, 0, AUTOGRAD)
-        held = at_peak(analyse(simulator.snapshot()))
-        assert held[["gradients", "unknown"]].tolist() == ([0, 1010] if ran_out else [1010, 0])
-        assert held["activations"] == 500 and made
+def test_what_a_backward_pass_leaves_when_memory_runs_out_is_unknown(held):
+    simulator = Simulator((1000, MADE), (500, FORWARD), (1010, AUTOGRAD))
+    assert held(simulator, "activations", "gradients", "unknown") == [500, 1010, 0]
+    simulator.oom(1 << 40, 0, AUTOGRAD)
+    assert held(simulator, "activations", "gradients", "unknown") == [500, 0, 1010]
 
 
 def test_without_stacks_or_annotations_all_is_unknown(analyse):
@@ -118,7 +106,7 @@ def test_without_stacks_or_annotations_all_is_unknown(analyse):
     assert set(runs(found)["phase"]) == {""}
 
 
-def test_stacks_of_the_final_state_tell_of_what_is_left(analyse):
+def test_stacks_of_the_final_state_tell_of_what_is_left(held):
     """_record_memory_history(context="state"): events have no stacks, blocks that are there at the
     end have."""
     simulator = training()
@@ -126,52 +114,45 @@ def test_stacks_of_the_final_state_tell_of_what_is_left(analyse):
     content = simulator.snapshot()
     for event in content["device_traces"][0]:
         del event["frames"]
-    held = at_peak(analyse(content))
-    assert held[["parameters", "optimizer state", "unknown"]].tolist() == [1000, 2000, 1 << 19]
+    assert held(content, "parameters", "optimizer state", "unknown") == [1000, 2000, 1 << 19]
 
 
 def test_annotations_alone_tell_phases_and_categories(analyse):
     simulator = Simulator()
     for step in (7, 8):
-        simulator.annotate(f"ProfilerStep#{step}", "START")
-        simulator.annotate("my forward", "START")
-        made = simulator.alloc(500, None)
-        simulator.annotate("my forward", "END")
-        simulator.annotate("backward", "START")
-        gradient = simulator.alloc(100, None)
-        simulator.free(made)
-        simulator.annotate("backward", "END")
-        simulator.annotate("Optimizer.step#SGD.step", "START")
-        simulator.free(simulator.alloc(50, None))
-        simulator.annotate("Optimizer.step#SGD.step", "END")
-        simulator.free(gradient)
-        simulator.annotate(f"ProfilerStep#{step}", "END")
+        with simulator.annotated(f"ProfilerStep#{step}"):
+            with simulator.annotated("my forward"):
+                made = simulator.alloc(500, None)
+            with simulator.annotated("backward"):
+                gradient = simulator.alloc(100, None)
+                simulator.free(made)
+            with simulator.annotated("Optimizer.step#SGD.step"):
+                simulator.free(simulator.alloc(50, None))
+            simulator.free(gradient)
     found = analyse(simulator.snapshot(first=1))
     told = phases_of(found)
     assert told["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
     assert told["step"].tolist() == [7] * 3 + [8] * 3
-    held = at_peak(found)
-    assert held[["activations", "gradients"]].tolist() == [500, 100]
+    assert at_peak(found)[["activations", "gradients"]].tolist() == [500, 100]
 
 
 def test_annotations_before_the_first_event_prove_a_cut(analyse):
     simulator = Simulator()
-    simulator.annotate("backward of nothing", "START")
-    simulator.annotate("backward of nothing", "END")
+    with simulator.annotated("backward of nothing"):
+        pass
     for _ in range(3):
-        simulator.annotate("backward", "START")
-        simulator.free(simulator.alloc(500))
-        simulator.annotate("backward", "END")
-    one = 3
-    assert not summary_of(analyse(simulator.snapshot(first=1)))["cut"]
-    assert summary_of(analyse(simulator.snapshot(first=1 + one)))["cut"]
+        with simulator.annotated("backward"):
+            simulator.free(simulator.alloc(500))
+    for first, is_cut in ((1, False), (1 + 3, True)):  # three events of a pass
+        assert summary_of(analyse(simulator.snapshot(first)))["cut"] == is_cut
 
 
 @pytest.mark.parametrize(
     "gone", ["time_us", "frames", "external_annotations", "requested_size", "address"]
 )
 def test_older_layouts_lack_fields(analyse, gone):
-    content = training().snapshot(first=3)  # parameters and batch were there before
+    simulator = training()
+    content = simulator.snapshot(first=3)  # parameters and batch were there before
     content.pop(gone, None)
     for event in content["device_traces"][0]:
         event.pop(gone, None)
@@ -180,37 +161,29 @@ def test_older_layouts_lack_fields(analyse, gone):
         requested = block["requested_size"]
         block.pop(gone, None)
         if gone == "requested_size" and block["state"] != "inactive":
-            block["history"] = [
-                {"addr": block["address"], "real_size": requested, "frames": block.pop("frames")}
-            ]
-    found = analyse(content)
-    row = summary_of(found)
-    assert row["peak"] == max(training().active[3:]) and row["start"] == 1300
-    assert row["end"] == training().active[-1] and row["reserved_at_peak"] == SEGMENT
+            history = {"addr": block["address"], "real_size": requested}
+            block["history"] = [history | {"frames": block.pop("frames")}]
+    row = summary_of(analyse(content))
+    assert row["peak"] == max(simulator.active[3:]) and row["start"] == 1300
+    assert row["end"] == simulator.active[-1] and row["reserved_at_peak"] == SEGMENT
     assert pd.isna(row["peak_time"]) == (gone == "time_us")
 
 
-def test_segments_without_a_history(analyse):
+@pytest.mark.parametrize("traces", [None, [], [[]]])
+def test_segments_without_a_history(analyse, traces):
     """torch.cuda.memory_snapshot(), and snapshots with _record_memory_history("state")."""
-    simulator = Simulator()
-    simulator.alloc(1000, MADE)
-    content = simulator.snapshot()
-    for without in (
-        content["segments"],
-        content | {"device_traces": []},
-        content | {"device_traces": [[]]},
-    ):
-        found = analyse(without)
-        row = summary_of(found)
-        assert (row["events"], row["peak"], row["start"], row["peak_event"]) == (0, 1000, 1000, -1)
-        assert at_peak(found)["parameters"] == 1000
-        assert found["memory_timeline"]["event"].tolist() == [-1]
+    content = Simulator((1000, MADE)).snapshot()
+    without = content | {"device_traces": traces}
+    found = analyse(content["segments"] if traces is None else without)
+    row = summary_of(found)
+    assert (row["events"], row["peak"], row["start"], row["peak_event"]) == (0, 1000, 1000, -1)
+    assert at_peak(found)["parameters"] == 1000
+    assert found["memory_timeline"]["event"].tolist() == [-1]
 
 
 def test_a_snapshot_of_nothing_has_tables_without_rows(analyse):
-    assert all(
-        table.empty for table in analyse({"segments": [], "device_traces": [[], []]}).values()
-    )
+    found = analyse({"segments": [], "device_traces": [[], []]})
+    assert all(table.empty for table in found.values())
 
 
 def test_each_device_has_its_own_rows(analyse):
@@ -218,15 +191,17 @@ def test_each_device_has_its_own_rows(analyse):
     second.free(second.alloc(77))
     second.oom(1 << 33, 4096)
     second.oom(5, 6)
-    one, two = first.snapshot(), second.snapshot()
-    content = one | {"segments": one["segments"] + two["segments"]}
-    content["device_traces"] = [*one["device_traces"], two["device_traces"][1]]
+    content, other = first.snapshot(), second.snapshot()
+    content["segments"] += other["segments"]
+    content["device_traces"].append(other["device_traces"][1])
     found = analyse(content)
-    rows = found["memory_summary"].set_index("device")
-    assert rows["peak"].to_dict() == {0: max(first.active), 1: 77}
-    assert rows["ooms"].to_dict() == {0: 0, 1: 2}
-    assert rows.loc[1, ["oom_requested", "oom_free"]].tolist() == [1 << 33, 4096]
-    assert rows.loc[1, "oom_frame"] == "model.py:20 forward"
+    rows = found["memory_summary"]
+    assert rows[["device", "peak", "ooms"]].to_numpy().tolist() == [
+        [0, max(first.active), 0],
+        [1, 77, 2],
+    ]
+    out = rows.iloc[1][["oom_requested", "oom_free", "oom_frame"]]
+    assert out.tolist() == [1 << 33, 4096, "model.py:20 forward"]
     for name in ("timeline", "peak", "largest"):
         assert set(found[f"memory_{name}"]["device"]) == {0, 1}
 
@@ -238,30 +213,20 @@ def test_a_long_timeline_keeps_the_peak_and_its_extremes(analyse):
         if number == 2345:
             simulator.free(simulator.alloc(1 << 19))
         simulator.free(made)
-    found = analyse(simulator.snapshot())
+    found = analyse(simulator)
     timeline = found["memory_timeline"]
-    assert (
-        len(timeline) <= 2000
-        and timeline["event"].is_monotonic_increasing
-        and timeline["event"].is_unique
-    )
-    assert (
-        timeline["event"].iloc[0] == -1 and timeline["event"].iloc[-1] == len(simulator.events) - 1
-    )
+    events = timeline["event"]
+    assert len(events) <= 2000 and events.is_monotonic_increasing and events.is_unique
+    assert {-1, len(simulator.events) - 1, summary_of(found)["peak_event"]} <= set(events)
     assert timeline["active"].max() == max(simulator.active)
-    assert summary_of(found)["peak_event"] in set(timeline["event"])
-    assert timeline["active"].tolist() == [
-        simulator.active[event + 1] for event in timeline["event"]
-    ]
+    assert timeline["active"].tolist() == [simulator.active[event + 1] for event in events]
     categories = [*(name.replace(" ", "_") for name in MEMORY_CATEGORIES[:5]), "other"]
     assert (timeline[categories].sum(axis=1) == timeline["active"]).all()
 
 
 def test_the_largest_lines_and_allocations_stand(analyse):
-    simulator = Simulator()
-    for number in range(63):
-        simulator.alloc(100 + number, [python_frame("f", number), *FORWARD])
-    found = analyse(simulator.snapshot())
+    made = [(100 + number, [python_frame("f", number), *FORWARD]) for number in range(63)]
+    found = analyse(Simulator(*made))
     assert found["memory_lines"]["bytes"].tolist() == list(range(162, 99, -1))
     assert found["memory_largest"]["bytes"].tolist() == list(range(162, 122, -1))
 
@@ -273,33 +238,31 @@ def test_equal_allocations_are_one_row_with_their_median_life(analyse):
         for _ in range(waits):
             simulator.free(simulator.alloc(1))
         simulator.free(made)
-    row = analyse(simulator.snapshot())["memory_largest"].iloc[0]
-    assert (row["count"], row["bytes"], row["alive"]) == (3, 5000, 1)
+    row = analyse(simulator)["memory_largest"].iloc[0]
+    assert row[["count", "bytes", "alive", "frame"]].tolist() == [3, 5000, 1, "model.py:20 forward"]
     # Between allocation and completed free: the waits, of three events each, and two more; an event
     # takes 10 us.
     assert row["lifetime"] == pytest.approx((2 * 3 + 2) * 10e-6)
-    assert row["frame"] == "model.py:20 forward"
 
 
 @pytest.mark.parametrize(
-    "file, function, shown",
+    "file, shown",
     [
-        ("/home/user/train.py", "main", "train.py:5 main"),
+        ("/home/user/train.py", "train.py"),
         (
             "/work/a/scripts/old/scripts/stepscope/model/softmax.py",
-            "f",
-            "scripts/stepscope/model/softmax.py:5 f",
+            "scripts/stepscope/model/softmax.py",
         ),
-        ("C:\\code\\train.py", "main", "train.py:5 main"),
-        ("/home/user/package/__init__.py", "f", "package/__init__.py:5 f"),
-        ("<stdin>", "<module>", "<stdin>:5 <module>"),
-        ("/tmp/ipykernel_12/34.py", "<module>", "34.py:5 <module>"),
-        ("/home/user/einops/train.py", "main", "train.py:5 main"),
+        ("C:\\code\\train.py", "train.py"),
+        ("/home/user/package/__init__.py", "package/__init__.py"),
+        ("<stdin>", "<stdin>"),
+        ("/tmp/ipykernel_12/34.py", "34.py"),
+        ("/home/user/einops/train.py", "train.py"),
     ],
 )
-def test_user_code(file, function, shown):
-    frame = Frame(file, 5, function)
-    assert stacks.is_user(frame) and stacks.shown(frame) == shown
+def test_user_code(file, shown):
+    frame = Frame(file, 5, "<module>")
+    assert stacks.is_user(frame) and stacks.shown(frame) == f"{shown}:5 <module>"
 
 
 @pytest.mark.parametrize(
@@ -322,55 +285,48 @@ def test_user_code(file, function, shown):
 )
 def test_not_user_code(file):
     assert not stacks.is_user(Frame(file, 5, "f"))
-    assert not stacks.is_user(
-        Frame("/work/scripts/a.py", 5, "__torch_dispatch__")
-    )  # a hook that only watches
+
+
+def test_a_hook_that_only_watches_is_no_user_code():
+    assert not stacks.is_user(Frame("/work/scripts/a.py", 5, "__torch_dispatch__"))
 
 
 def test_actions_of_a_newer_pytorch_do_no_harm(analyse):
     simulator = Simulator()
     simulator._event("workspace_snapshot", 0, 0)
     simulator.free(simulator.alloc(9))
-    assert "workspace_snapshot" not in ACTIONS
-    assert summary_of(analyse(simulator.snapshot()))["peak"] == 9
+    assert summary_of(analyse(simulator))["peak"] == 9
 
 
 def test_the_program(run_analyze, tmp_path):
-    path = written(training().snapshot(), tmp_path / "a.pickle.gz")
-    done = run_analyze(path, "--out", tmp_path / "new" / "out")
-    assert done.returncode == 0 and done.stderr == ""
-    assert (
-        "Device 0: peak" in done.stdout
-        and "parameters" in done.stdout
-        and "after event" in done.stdout
-    )
-    written_files = {path.stem for path in (tmp_path / "new" / "out").glob("*.csv")}
-    assert written_files == {
-        f"memory_{name}" for name in ("summary", "timeline", "peak", "largest", "lines")
-    }
-    assert (tmp_path / "new" / "out" / "summary.txt").read_text() == done.stdout
+    path, out = written(training(), tmp_path / "a.pickle.gz"), tmp_path / "new/out"
+    done = run_analyze(path, "--out", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(each in done.stdout for each in ("Device 0: peak", "parameters", "after event"))
+    names = ("summary", "timeline", "peak", "largest", "lines")
+    assert {path.stem for path in out.glob("*.csv")} == {f"memory_{name}" for name in names}
+    assert (out / "summary.txt").read_text() == done.stdout
+
+
+def line(number, size):
+    """What a line of a model's file allocates."""
+    return size, [python_frame("forward", number, "/home/user/model.py"), *FORWARD[1:]]
 
 
 def test_two_snapshots_are_compared_by_category_and_line(run_analyze, tmp_path):
     """The second one's layer 2 keeps 300 bytes more, layer 3 is new, and a constructor's 1000 bytes
     are gone."""
-    paths = []
-    for side, sizes in (("a", {1: 100, 2: 200}), ("b", {1: 100, 2: 500, 3: 50})):
-        simulator = Simulator()
-        if side == "a":
-            simulator.alloc(1000, MADE)
-        for line, size in sizes.items():
-            simulator.alloc(
-                size, [python_frame("forward", line, "/home/user/model.py"), *FORWARD[1:]]
-            )
-        paths.append(written(simulator.snapshot(), tmp_path / f"{side}.pickle"))
+    first = [(1000, MADE), line(1, 100), line(2, 200)]
+    second = [line(1, 100), line(2, 500), line(3, 50)]
+    paths = [
+        written(Simulator(*made), tmp_path / f"{side}.pickle")
+        for side, made in (("a", first), ("b", second))
+    ]
     done = run_analyze(*paths, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(tmp_path / "out" / "compared.csv", keep_default_na=False)
-    rows = [
-        tuple(row)
-        for row in table[["kind", "category", "name", "before", "after", "difference"]].to_numpy()
-    ]
+    columns = ["kind", "category", "name", "before", "after", "difference"]
+    rows = [*table[columns].itertuples(index=False, name=None)]
     assert rows == [
         ("peak", "", "", 1300, 650, -650),
         ("category", "parameters", "", 1000, 0, -1000),
@@ -385,9 +341,11 @@ def test_two_snapshots_are_compared_by_category_and_line(run_analyze, tmp_path):
 
 
 def test_the_program_says_what_cannot_be_written_or_found(run_analyze, tmp_path):
-    path = written(training().snapshot(), tmp_path / "a.pickle")
+    path = written(training(), tmp_path / "a.pickle")
     (tmp_path / "file").write_text("")
-    done = run_analyze(path, "--out", tmp_path / "file")
-    assert done.returncode == 1 and "cannot write" in done.stderr and done.stderr.count("\n") == 1
-    done = run_analyze(path, "--known", tmp_path / "none.json", "--out", tmp_path / "out")
-    assert done.returncode == 1 and "none.json" in done.stderr and done.stderr.count("\n") == 1
+    for words, said in (
+        (["--out", tmp_path / "file"], "cannot write"),
+        (["--known", tmp_path / "none.json", "--out", tmp_path / "out"], "none.json"),
+    ):
+        done = run_analyze(path, *words)
+        assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1

@@ -8,6 +8,8 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 
+import pandas as pd
+
 PUSH_POP, START_END, MARK, DOMAIN = 59, 60, 34, 75  # ENUM_NSYS_EVENT_TYPE
 HOST_TO_DEVICE, DEVICE_TO_DEVICE = 1, 8  # ENUM_CUDA_MEMCPY_OPER
 
@@ -27,19 +29,18 @@ class Layout:
     dropped: tuple[str, ...] = ()  # columns
 
 
-OLD = ("graphNodeId", "mangledName")
 LAYOUTS = {
     "2025.3": Layout("2025.3.2.0", "mixed"),
-    "2023.4": Layout("2023.4.4.54", "mixed", dropped=OLD),
+    "2023.4": Layout("2023.4.4.54", "mixed", dropped=("graphNodeId",)),
     "2026": Layout("2026.1.0", "table"),
-    "2021.5": Layout("2021.5.1", "filled", missing_end=-1, enums=False, dropped=OLD),
+    "2021.5": Layout("2021.5.1", "filled", missing_end=-1, enums=False, dropped=("graphNodeId",)),
     "inline": Layout("2022.1", "inline", missing_end=0, enums=False),
     "bare": Layout(
         None,
         "inline",
         enums=False,
         devices=False,
-        dropped=(*OLD, "shortName", "domainId", "textId", "eventType", "globalPid"),
+        dropped=("graphNodeId", "domainId", "textId", "eventType", "globalPid"),
     ),
 }
 
@@ -63,9 +64,19 @@ def modules(tables, kind="module"):
     return table[table["kind"] == kind].set_index("module")
 
 
+def by_phase(tables, name="phases"):
+    """A table by its column of phases."""
+    return tables[name].set_index("phase")
+
+
+def kernels_by_name(tables):
+    """The table of kernels by phase and full name."""
+    return tables["kernels"].set_index(["phase", "full_name"])
+
+
 def totals(tables, column):
     """A column of each phase in the whole trace."""
-    phases = tables["phases"].set_index("phase")
+    phases = by_phase(tables)
     steps = phases["count"].get("step", phases["count"].max())
     return (phases[column] * steps).to_dict()
 
@@ -114,9 +125,8 @@ class Export:
 
     def kernel(self, name, *when, node=None, **where):
         """When it starts and ends, by which correlation id; where: pid, device, stream."""
-        names = {"demangledName": self.string(name), "shortName": self.string("Kernel2")}
-        names |= {"mangledName": self.string("_Z" + name), "graphNodeId": node}
-        self._operation("KERNEL", *when, **where, **names)
+        code = self.string(name)
+        self._operation("KERNEL", *when, **where, demangledName=code, graphNodeId=node)
 
     def copy(self, kind, *when, **where):
         self._operation("MEMCPY", *when, **where, copyKind=kind, bytes=4)
@@ -133,8 +143,13 @@ class Export:
         correlation = self.call(at, at + 1, thread(pid) if tid is None else tid)
         self.kernel(name, start, end, correlation, pid, device, stream)
 
+    def launches(self, *times, tid=None, name="k", later=1000, length=1):
+        """Kernels called at these times, each of so many ns, so much later."""
+        for at in times:
+            self.launch(name, at, at + later, at + later + length, tid)
+
     def write(self, path):
-        tables = {name: [dict(row) for row in rows] for name, rows in self.rows.items()}
+        tables = dict(self.rows)
         if self.layout.version:
             version = {"name": "EXPORT_PRODUCT_VERSION", "value": self.layout.version}
             tables["META_DATA_EXPORT"] = [version]
@@ -143,24 +158,15 @@ class Export:
             tables["TARGET_INFO_GPU"] = names
         if self.layout.enums:
             tables["ENUM_CUDA_MEMCPY_OPER"] = [
-                {"id": HOST_TO_DEVICE, "name": "CUDA_MEMCPY_KIND_HTOD", "label": "Host-to-Device"},
-                {
-                    "id": DEVICE_TO_DEVICE,
-                    "name": "CUDA_MEMCPY_KIND_DTOD",
-                    "label": "Device-to-Device",
-                },
+                {"id": HOST_TO_DEVICE, "label": "Host-to-Device"},
+                {"id": DEVICE_TO_DEVICE, "label": "Device-to-Device"},
             ]
-        tables["StringIds"] = [
-            {"id": number, "value": text} for text, number in self.strings.items()
-        ]
+        named = self.strings.items()
+        tables["StringIds"] = [{"id": number, "value": text} for text, number in named]
         path.unlink(missing_ok=True)
-        with closing(sqlite3.connect(path)) as database, database:
+        with closing(sqlite3.connect(path)) as database:
             for name, rows in tables.items():
-                columns = rows[0] if rows else ("id", "value")
-                kept = [column for column in columns if column not in self.layout.dropped]
-                quoted = ", ".join(f'"{column}"' for column in kept)
-                database.execute(f"CREATE TABLE {name} ({quoted})")
-                places = ", ".join("?" for _ in kept)
-                values = [[row[column] for column in kept] for row in rows]
-                database.executemany(f"INSERT INTO {name} VALUES ({places})", values)
+                table = pd.DataFrame(rows, columns=None if rows else ["id", "value"], dtype=object)
+                table = table.drop(columns=self.layout.dropped, errors="ignore")
+                table.to_sql(name, database, if_exists="replace", index=False)
         return path

@@ -3,13 +3,13 @@
 import json
 import os
 import sqlite3
+from contextlib import closing
 
 import pandas as pd
 import pytest
-from nsys_exports import LAYOUTS, Export, thread
+from nsys_exports import LAYOUTS, Export
+from pytest import approx
 from stepscope.trace import comparison
-
-MAIN = thread(1)
 
 
 @pytest.fixture
@@ -19,36 +19,33 @@ def trace(tmp_path):
     for zero in (0, 1000):
         export.range("step", zero, zero + 900)
         export.range("forward", zero, zero + 500)
-        for at in range(zero, zero + 400, 20):
-            export.launch("void gemm<float>(int)", at, at + 5, at + 15)
+        times = range(zero, zero + 400, 20)
+        export.launches(*times, name="void gemm<float>(int)", later=5, length=10)
     return export.write(tmp_path / "trace.sqlite")
 
 
 def test_it_writes_tables_and_a_summary_and_prints_it(run_analyze, trace, tmp_path):
     folder = tmp_path / "new" / "out"
     done = run_analyze(trace, "--out", folder)
-    assert done.returncode == 0 and done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == (folder / "summary.md").read_text().strip()
     assert "| forward | 2 |" in done.stdout
     names = {"phases", "kernels", "categories", "gaps", "modules", "timeline", "processes"}
-    assert {path.name for path in folder.iterdir()} == {
-        "summary.md",
-        *(f"{name}.csv" for name in names),
-    }
-    phases = pd.read_csv(folder / "phases.csv").set_index("phase")
-    assert phases["kernels"].to_dict() == {"step": 20, "forward": 20}
+    assert {path.stem for path in folder.iterdir()} == {"summary", *names}
+    phases = pd.read_csv(folder / "phases.csv")
+    assert phases[["phase", "kernels"]].to_numpy().tolist() == [["step", 20], ["forward", 20]]
 
 
 def test_phases_and_layers_may_be_given(run_analyze, trace, tmp_path):
-    done = run_analyze(trace, "--phases", "forward,", "--layers", 6, "--out", tmp_path / "out")
+    done = run_analyze(trace, "--phases", "forward,", "--layers", 6, "--out", tmp_path)
     assert done.returncode == 0
-    assert list(pd.read_csv(tmp_path / "out" / "phases.csv")["phase"]) == ["forward"]
-    kernels = pd.read_csv(tmp_path / "out" / "kernels.csv")
-    assert kernels[["calls", "layers", "per_layer"]].to_numpy().tolist() == [[20, 6, 3], [20, 6, 3]]
+    assert list(pd.read_csv(tmp_path / "phases.csv")["phase"]) == ["forward"]
+    kernels = pd.read_csv(tmp_path / "kernels.csv")
+    assert kernels[["calls", "layers", "per_layer"]].to_numpy().tolist() == [[20, 6, 3]] * 2
 
 
 def bad_inputs(folder, trace):
-    """Words for the program → what its one line says."""
+    """Words for the program, the first a file's name, and what its one line says."""
     whole = trace.read_bytes()
     (folder / "cut.sqlite").write_bytes(whole[: len(whole) // 2])
     (folder / "text.sqlite").write_text("no database\n" * 100)
@@ -57,71 +54,61 @@ def bad_inputs(folder, trace):
     (folder / "notes.txt").write_text("x")
     (folder / "trace.json").write_text(json.dumps({"traceEvents": 1}))
     (folder / "blocked").write_text("a file, no folder")
-    with sqlite3.connect(folder / "other.sqlite") as database:
-        database.execute("CREATE TABLE songs (name TEXT)")
-    database.close()
-    with sqlite3.connect(folder / "wrong.sqlite") as database:
-        database.execute(
-            "CREATE TABLE NVTX_EVENTS (start TEXT, end TEXT, text TEXT, globalTid INTEGER)"
-        )
-        database.execute("INSERT INTO NVTX_EVENTS VALUES ('soon', 'later', 'x', 1)")
-    database.close()
-    return {
-        "missing": ([folder / "nowhere.sqlite"], "there is no such file"),
-        "a folder": ([folder], "is a folder"),
-        "truncated": ([folder / "cut.sqlite"], "cut off or damaged"),
-        "no database": ([folder / "text.sqlite"], "not a trace of Nsight Systems"),
-        "nothing": ([folder / "empty.sqlite"], "not a trace of Nsight Systems"),
-        "other database": ([folder / "other.sqlite"], "not a trace of Nsight Systems"),
-        "wrong types": ([folder / "wrong.sqlite"], "cut off or damaged"),
-        "no nsys": ([folder / "report.nsys-rep"], "needs nsys"),
-        "other ending": ([folder / "notes.txt"], "give a trace that ends in"),
-        "damaged JSON": ([folder / "trace.json"], "not a trace of torch.profiler"),
-        "unknown phase": ([trace, "--phases", "forward,lunch"], "'lunch'"),
-        "a kernel is no phase": (
-            [trace, "--phases", "void gemm<float>(int)"],
-            "no range named 'void gemm",
-        ),
-        "unwritable": ([trace, "--out", folder / "blocked" / "out"], "cannot write"),
-        "file as folder": ([trace, "--out", folder / "blocked"], "cannot write"),
-    }
+    wrong = pd.DataFrame({"start": ["soon"], "end": "later", "text": "x", "globalTid": 1})
+    for name, table in (("songs", pd.DataFrame({"name": ["x"]})), ("NVTX_EVENTS", wrong)):
+        with closing(sqlite3.connect(folder / f"{name}.sqlite")) as database:
+            table.to_sql(name, database)
+    return [
+        (["nowhere.sqlite"], "there is no such file"),
+        ([""], "is a folder"),
+        (["cut.sqlite"], "cut off or damaged"),
+        (["text.sqlite"], "not a trace of Nsight Systems"),
+        (["empty.sqlite"], "not a trace of Nsight Systems"),
+        (["songs.sqlite"], "not a trace of Nsight Systems"),
+        (["NVTX_EVENTS.sqlite"], "cut off or damaged"),
+        (["report.nsys-rep"], "needs nsys"),
+        (["notes.txt"], "give a trace that ends in"),
+        (["trace.json"], "not a trace of torch.profiler"),
+        ([trace, "--phases", "forward,lunch"], "'lunch'"),
+        ([trace, "--phases", "void gemm<float>(int)"], "no range named 'void gemm"),
+        ([trace, "--out", folder / "blocked" / "out"], "cannot write"),
+        ([trace, "--out", folder / "blocked"], "cannot write"),
+    ]
 
 
 def test_bad_input_is_one_line(run_analyze, trace, tmp_path):
-    for name, (words, told) in bad_inputs(tmp_path, trace).items():
-        words = words if "--out" in words else [*words, "--out", tmp_path / "out"]
-        done = run_analyze(*words, path="/nowhere")
-        assert done.returncode == 1, name
-        assert done.stderr.startswith("error: ") and told in done.stderr, (name, done.stderr)
-        assert len(done.stderr.strip().splitlines()) == 1 and done.stdout == "", (name, done.stderr)
+    for (file, *words), told in bad_inputs(tmp_path, trace):
+        done = run_analyze(tmp_path / file, "--out", tmp_path / "out", *words, path="/nowhere")
+        assert (done.returncode, done.stdout) == (1, ""), told
+        assert done.stderr.startswith("error: ") and told in done.stderr, done.stderr
+        assert done.stderr.strip().count("\n") == 0, done.stderr
 
 
 def test_nsys_exports_a_report(run_analyze, trace, tmp_path):
     (tmp_path / "bin").mkdir()
-    nsys = tmp_path / "bin" / "nsys"
-    (tmp_path / "report.nsys-rep").write_bytes(b"x")
+    nsys, report = tmp_path / "bin" / "nsys", tmp_path / "report.nsys-rep"
+    report.write_bytes(b"x")
     # Its arguments: export --type sqlite --include-json true --force-overwrite true
     # --output FILE REPORT
     nsys.write_text(f'#!/bin/sh\n[ "$1 $2 $3" = "export --type sqlite" ] && cp {trace} "$9"\n')
     nsys.chmod(0o755)
-    path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
-    done = run_analyze(tmp_path / "report.nsys-rep", "--out", tmp_path / "out", path=path)
+    words = {"path": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+    done = run_analyze(report, "--out", tmp_path / "out", **words)
     assert done.returncode == 0 and "| forward | 2 |" in done.stdout
     nsys.write_text("#!/bin/sh\necho first >&2\necho 'the report is damaged' >&2\nexit 3\n")
-    done = run_analyze(tmp_path / "report.nsys-rep", "--out", tmp_path / "out", path=path)
-    assert done.returncode == 1 and done.stderr.splitlines() == [
-        f"error: {tmp_path / 'report.nsys-rep'}: nsys export failed: the report is damaged"
-    ]
+    done = run_analyze(report, "--out", tmp_path / "out", **words)
+    assert done.returncode == 1
+    assert done.stderr == f"error: {report}: nsys export failed: the report is damaged\n"
 
 
 def test_a_name_with_commas_can_be_chosen(run_analyze, tmp_path):
     export = Export(LAYOUTS["2025.3"])
     export.range("load, tokenise", 0, 100)
-    export.launch("k", 10, 20, 30)
+    export.launches(10)
     path = export.write(tmp_path / "trace.sqlite")
-    done = run_analyze(path, "--phase", "load, tokenise", "--out", tmp_path / "out")
+    done = run_analyze(path, "--phase", "load, tokenise", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
-    assert list(pd.read_csv(tmp_path / "out" / "phases.csv")["phase"]) == ["load, tokenise"]
+    assert list(pd.read_csv(tmp_path / "phases.csv")["phase"]) == ["load, tokenise"]
 
 
 def test_names_are_text_on_the_terminal_and_in_markdown(run_analyze, tmp_path):
@@ -138,50 +125,36 @@ def test_names_are_text_on_the_terminal_and_in_markdown(run_analyze, tmp_path):
     assert shown in done.stdout
 
 
-def two_traces(folder):
-    """Before: gemm of 100 ns, add of 50, copy-like `gone` of 10 a step; after: gemm 150, add 50,
-    `new` 20."""
+def test_two_traces_are_compared(run_analyze, tmp_path):
     paths = []
-    for name, kernels in (
-        ("a", {"gemm": 100, "add": 50, "gone": 10}),
-        ("b", {"gemm": 150, "add": 50, "new": 20}),
-    ):
+    for name, kernels in (("a", {"gemm": 100, "gone": 10}), ("b", {"gemm": 150, "new": 20})):
         export = Export(LAYOUTS["2025.3"])
         for zero in (0, 10_000):
             export.range("step", zero, zero + 1000)
-            for at, (kernel, length) in enumerate(kernels.items()):
-                export.launch(
-                    kernel, zero + 10 * at, zero + 1000 * at + 100, zero + 1000 * at + 100 + length
-                )
-        paths.append(export.write(folder / f"{name}.sqlite"))
-    return paths
-
-
-def test_two_traces_are_compared(run_analyze, tmp_path):
-    done = run_analyze(*two_traces(tmp_path), "--out", tmp_path / "out")
+            for kernel, length in kernels.items():
+                export.launches(zero, name=kernel, length=length)
+        paths.append(export.write(tmp_path / f"{name}.sqlite"))
+    done = run_analyze(*paths, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    table = pd.read_csv(tmp_path / "out" / "compared.csv")
-    kernels = table[table["kind"] == "kernel"].set_index("name")
-    assert kernels["change"].to_dict() == {
-        "gemm": "grew",
-        "new": "came",
-        "gone": "went",
-        "add": "same",
-    }
-    assert kernels["difference"].to_dict() == pytest.approx(
-        {"gemm": 50e-9, "new": 20e-9, "gone": -10e-9, "add": 0}
-    )
-    phases = table[table["kind"] == "phase"].iloc[0]
-    assert (phases["name"], phases["change"]) == ("step", "grew")
-    assert phases[["before", "after"]].tolist() == pytest.approx([160e-9, 220e-9])
-    assert table[table["kind"] == "category"]["difference"].sum() == pytest.approx(60e-9)
+    table = pd.read_csv(tmp_path / "out" / "compared.csv").set_index("name")
+    kernels = table.query("kind == 'kernel'")
+    assert kernels["change"].to_dict() == {"gemm": "grew", "new": "came", "gone": "went"}
+    assert kernels["difference"].tolist() == approx([50e-9, 20e-9, -10e-9])
+    step = table.loc["step", ["change", "before", "after"]].tolist()
+    assert step == ["grew", approx(110e-9), approx(170e-9)]
     for side in ("before", "after"):
         assert (tmp_path / "out" / side / "kernels.csv").is_file()
     assert "Before and after" in done.stdout and "| gemm |" in done.stdout
 
 
 def test_a_change_of_two_per_cent_is_none():
-    assert [comparison.change(100, after) for after in (98, 102, 97.9, 102.1)] == [
+    def analysis(times):
+        phases = pd.DataFrame({"phase": list("abcd"), "gpu_time": times, "kernels": 1})
+        nothing = pd.DataFrame()
+        return {"phases": phases, "kernels": nothing, "categories": nothing, "modules": nothing}
+
+    table = comparison.compared(analysis([100.0] * 4), analysis([98, 102, 97.9, 102.1]))
+    assert table.set_index("name")["change"].sort_index().tolist() == [
         "same",
         "same",
         "shrank",
@@ -193,34 +166,19 @@ def hostile(folder):
     """Files that were made to hang, and what is said of each; None where the file can be analysed
     after all."""
     long = Export(LAYOUTS["2025.3"])
-    long.range("step", 0, 100, MAIN)
-    for name in (
-        "sm80_xmma_gemm_" * 20_000,
-        "elementwise_kernel<" + "gpu_kernel_impl<" * 20_000,
-        "a" * 300_000,
-    ):
-        long.launch(name, 10, 20, 30)
+    long.range("step", 0, 100)
+    elementwise = "elementwise_kernel<" + "gpu_kernel_impl<" * 20_000
+    for name in ("sm80_xmma_gemm_" * 20_000, elementwise, "a" * 300_000):
+        long.launches(10, name=name)
     deep = Export(LAYOUTS["2025.3"])
-    deep.rows["NVTX_EVENTS"] = [
-        {
-            "start": at,
-            "end": 10**7 - at,
-            "eventType": 59,
-            "globalTid": MAIN,
-            "text": "r",
-            "textId": None,
-        }
-        for at in range(200_000)
-    ]
-    deep.launch("k", 10, 20, 30)
+    for at in range(200_000):
+        deep.range("r", at, 10**7 - at)
+    deep.launches(10)
     endless = Export(LAYOUTS["2025.3"]).write(folder / "endless.sqlite")
-    with sqlite3.connect(endless) as database:
-        rows = (
-            "WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM n) SELECT start"
-            " FROM n"
-        )
-        database.execute(f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {rows}")
-    database.close()
+    numbers = "WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM n)"
+    view = f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {numbers} SELECT start FROM n"
+    with closing(sqlite3.connect(endless)) as database:
+        database.execute(view)
     (folder / "deep.json").write_text("[" * 200_000)
     os.mkfifo(folder / "pipe.sqlite")
     return {
@@ -236,10 +194,8 @@ def test_files_that_were_made_to_hang(run_analyze, tmp_path):
     for path, told in hostile(tmp_path).items():
         done = run_analyze(path, "--out", tmp_path / "out")
         assert done.returncode == (0 if told is None else 1), (path, done.stderr[-300:])
-        assert (told or "") in done.stderr and done.stderr.count("\n") == (told is not None), (
-            path,
-            done.stderr,
-        )
+        assert (told or "") in done.stderr, (path, done.stderr)
+        assert done.stderr.count("\n") == (told is not None), (path, done.stderr)
 
 
 @pytest.mark.parametrize(

@@ -27,22 +27,22 @@ def overlapped(delay=0.0, send=1.0, slower=0.0, factor=1.0, clock=0.0, ready=Non
     of each collective by the others, so that it waits.
     """
     now, kernels, collectives = clock, [], []
+    work = KERNEL * factor
     for at in range(LAYERS):
-        kernels.append(Span(f"layer {at}", now, now + KERNEL * factor))
-        now += KERNEL * factor
+        kernels.append(Span(f"layer {at}", now, now + work))
+        now += work
     now += delay
     reached = now
     for at in reversed(range(LAYERS)):
         is_beside = at != LAYERS - 1
-        kernels.append(Span(f"gradient {at}", now, now + KERNEL * factor + slower * is_beside))
+        kernels.append(Span(f"gradient {at}", now, now + work + slower * is_beside))
         now = kernels[-1].end
         start = max(now, reached)
         last = start if ready is None else max(start, ready[at] + clock)
         collectives.append(Span("ncclAllReduce", start, last + send))
         reached = last + send
-    start = reached
-    kernels.append(Span("optimizer", start, start + KERNEL))
-    return Step(clock, start + KERNEL, kernels, collectives)
+    kernels.append(Span("optimizer", reached, reached + KERNEL))
+    return Step(clock, reached + KERNEL, kernels, collectives)
 
 
 def starts(step, clock=0.0):
@@ -115,13 +115,13 @@ def test_the_parts_of_any_step_add_up_to_its_length():
     def spans(count, names):
         start = np.sort(random.uniform(0, 100, count))
         end = start + random.exponential(3, count)
-        return [Span(random.choice(names), *pair) for pair in zip(start, end, strict=True)]
+        return [*map(Span, random.choice(names, count), start, end)]
 
     for _ in range(20):
-        collectives = [Span("sum", span.start, span.end) for span in spans(10, ["sum"])]
-        others = [Span("sum", s.start - random.exponential(2), s.end) for s in collectives]
-        steps = [Step(0, 100, spans(40, list("abc")), each) for each in (collectives, others)]
-        before = [Step(0, 100, spans(30, list("abc"))) for _ in steps]
+        collectives = spans(10, ["sum"])
+        others = [each._replace(start=each.start - 2) for each in collectives]
+        steps = [Step(0, 100, spans(40, [*"abc"]), each) for each in (collectives, others)]
+        before = [Step(0, 100, spans(30, [*"abc"])) for _ in steps]
         for parts in apart.take_apart(steps, before):
             assert parts.total == approx(100)
             assert parts.gone <= 0 <= min(parts.extra, parts.waiting, parts.transfer, parts.idle)

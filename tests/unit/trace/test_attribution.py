@@ -21,8 +21,7 @@ def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse):
     export.range("forward", 10, 50)
     export.range("part", 20, 30)
     export.range("backward", 50, 90)
-    for at in (9, 10, 19, 20, 29, 30, 49, 50, 89, 90, 99, 100):
-        export.launch("k", at, at + 1000, at + 1001)
+    export.launches(9, 10, 19, 20, 29, 30, 49, 50, 89, 90, 99, 100)
     tables = analyse(export)
     assert kernels_of(tables) == {"step": 11, "forward": 6, "backward": 2}
     assert modules(tables)["kernels"].to_dict() == {"part": 2}
@@ -45,9 +44,7 @@ def test_an_id_that_is_used_again_joins_the_latest_call_before_the_operations_en
     export.range("backward", 100, 200)
     for at in (10, 110, 150):
         export.call(at, at + 5, correlation=7)
-    export.kernel("k", 20, 30, 7)
-    export.kernel("k", 120, 130, 7)
-    export.kernel("k", 160, 170, 7)
+        export.kernel("k", at + 10, at + 20, 7)
     assert kernels_of(analyse(export)) == {"forward": 1, "backward": 2}
 
 
@@ -65,24 +62,22 @@ def test_latest_before_agrees_with_a_plain_search():
             assert at == -1
         else:
             assert keys[at] == key
-            assert times[at] == (own[own <= limit].max() if (own <= limit).any() else own.min())
+            assert times[at] == max(own[own <= limit], default=own.min())
 
 
 def nest_one_by_one(ranges, times):
     """(parents, innermost) by asking each range; ranges: (start, end), outer before inner."""
-    open_at_start, parents, crossing = [], [], []
-    for at, (start, end) in enumerate(ranges):
-        around = [j for j in range(at) if not crossing[j] and ranges[j][0] <= start < ranges[j][1]]
-        crossing.append(bool(around) and end > ranges[around[-1]][1])
-        parents.append(around[-1] if around and not crossing[at] else -1)
-        open_at_start.append(around)
-    innermost = []
-    for time in times:
-        holding = [
-            j for j, (start, end) in enumerate(ranges) if not crossing[j] and start <= time < end
-        ]
-        innermost.append(holding[-1] if holding else -1)
-    return parents, innermost
+    parents, crossing = [], []
+
+    def around(time):
+        held = (j for j, one in enumerate(crossing) if not one)
+        return [j for j in held if ranges[j][0] <= time < ranges[j][1]]
+
+    for start, end in ranges:
+        outer = around(start)[-1:]
+        crossing.append(any(end > ranges[j][1] for j in outer))
+        parents.append(-1 if crossing[-1] else max(outer, default=-1))
+    return parents, [max(around(time), default=-1) for time in times]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -100,8 +95,8 @@ def test_nesting_agrees_with_asking_each_range(seed):
 def test_a_graph_launch_launches_many_kernels(export, analyse):
     export.range("step", 0, 100)
     launched = export.call(10, 20, name="cudaGraphLaunch_v10000")
-    for number in range(4):
-        export.kernel(f"node{number}", 30 + 10 * number, 35 + 10 * number, launched, node=number)
+    for start in (30, 40, 50, 60):
+        export.kernel("k", start, start + 5, launched, node=start)
     whole = export.call(50, 60, name="cudaGraphLaunch_v10000")
     export.graph(200, 290, whole)
     tables = analyse(export)
@@ -120,20 +115,17 @@ def test_crossing_ranges_of_two_domains_and_start_end_ranges(export, analyse):
     export.range("epoch", 5, 95, kind=START_END)
     export.range("library", 0, 0, kind=DOMAIN)
     export.range("mark", 50, None, kind=MARK)
-    for at in (15, 27, 35, 50):
-        export.launch("k", at, at + 100, at + 101)
-    tables = analyse(export)
-    ranges = modules(tables)
+    export.launches(15, 27, 35, 50)
+    ranges = modules(analyse(export))
     assert ranges["kernels"].to_dict() == {"a": 3, "b": 3, "inside a": 1, "epoch": 4}
     assert ranges["parent"].to_dict() == {"a": "step", "b": "", "inside a": "a", "epoch": ""}
 
 
 def test_start_end_phases_hold_what_any_thread_launches(export, analyse):
     export.range("forward", 0, 100, kind=START_END)
-    export.launch("k", 10, 20, 25, OTHER)
-    export.launch("k", 20, 30, 35)
-    tables = analyse(export)
-    assert kernels_of(tables) == {"forward": 2}
+    export.launches(10, tid=OTHER)
+    export.launches(20)
+    assert kernels_of(analyse(export)) == {"forward": 2}
 
 
 def test_a_range_cut_off_by_the_end_lasts_to_the_last_event(export, analyse):
@@ -149,11 +141,11 @@ def test_a_range_cut_off_by_the_end_lasts_to_the_last_event(export, analyse):
 def test_phases_of_one_name_that_overlap_on_two_threads(export, analyse):
     export.range("forward", 0, 60)
     export.range("forward", 40, 100, OTHER)
-    for at, tid in ((10, MAIN), (50, MAIN), (50, OTHER), (70, OTHER), (80, MAIN), (100, OTHER)):
-        export.launch("k", at, at + 200, at + 201, tid)
+    export.launches(10, 50, 80)
+    export.launches(50, 70, 100, tid=OTHER)
     tables = analyse(export)
     assert kernels_of(tables) == {"forward": 5}
-    assert list(totals(tables, "host_time").values()) == approx([120e-9])
+    assert totals(tables, "host_time") == approx({"forward": 120e-9})
 
 
 def test_phases_in_phases_add_up(export, analyse, attributed):
@@ -162,10 +154,8 @@ def test_phases_in_phases_add_up(export, analyse, attributed):
         export.range("forward", zero + 100, zero + 500)
         export.range("block", zero + 150, zero + 350)
         export.range("loss", zero + 400, zero + 450)
-        for at in (50, 120, 160, 410, 460, 600):
-            export.launch("k", zero + at, zero + at, zero + at + 10)
-    tables = analyse(export)
-    phases = tables["phases"].set_index("phase")
+        export.launches(*(zero + at for at in (50, 120, 160, 410, 460, 600)), length=10)
+    phases = analyse(export)["phases"].set_index("phase")
     assert phases["host_exclusive"].to_dict() == approx(
         {"step": 600e-9, "forward": 350e-9, "loss": 50e-9}
     )
@@ -186,16 +176,15 @@ def test_times_may_be_negative_and_operations_unlinked(export, analyse, attribut
     assert found.durations[found.launch < 0].tolist() == [10, 10]
     # Busy counts what ran while the step was open: all three.
     busy = tables["gaps"].set_index("phase").loc["step"]
-    assert busy["busy"] == approx(30e-9) and busy["wall"] == approx(499e-9)
+    assert busy[["busy", "wall"]].tolist() == approx([30e-9, 499e-9])
 
 
 def test_without_known_phases_the_outermost_ranges_are_phases(export, analyse):
     for zero in (0, 100):
         export.range("turn", zero, zero + 100)
         export.range("inner", zero + 10, zero + 50)
-        export.launch("k", zero + 20, zero + 30, zero + 40)
-    tables = analyse(export)
-    assert kernels_of(tables) == {"turn": 2}
+        export.launches(zero + 20)
+    assert kernels_of(analyse(export)) == {"turn": 2}
     assert kernels_of(analyse(export, ["inner", "turn"])) == {"turn": 2, "inner": 2}
     assert kernels_of(analyse(export, ["inner", "absent"])) == {"inner": 2}
 
@@ -203,25 +192,18 @@ def test_without_known_phases_the_outermost_ranges_are_phases(export, analyse):
 def test_two_processes_with_a_gpu_each(export, analyse):
     # Data parallel: each process has 2 steps of 100 ns and is busy for 40 (process 1) or 60 ns
     # (process 2) in each.
-    for pid, length in ((1, 40), (2, 60)):
+    for pid, half in ((1, 20), (2, 30)):
         for zero in (0, 100):
             export.range("step", zero + pid, zero + 100 + pid, thread(pid))
-            export.launch(
-                "k", zero + 10, zero + 20, zero + 20 + length // 2, thread(pid), pid, device=0
-            )
-            export.launch(
-                "k", zero + 15, zero + 90 - length // 2, zero + 90, thread(pid), pid, device=0
-            )
-        export.add(
-            "TARGET_INFO_CUDA_DEVICE", gpuId=pid - 1, cudaId=0, pid=pid
-        )  # each sees its own as number 0
+            for at, start in ((10, 20), (15, 90 - half)):
+                export.launch("k", zero + at, zero + start, zero + start + half, pid=pid)
+        # each sees its own as number 0
+        export.add("TARGET_INFO_CUDA_DEVICE", gpuId=pid - 1, cudaId=0, pid=pid)
     tables = analyse(export)
     step = tables["phases"].iloc[0]
-    assert step["kernels"] == 2 and step["gpu_time"] == approx(50e-9)
-    assert step["host_time"] == approx(100e-9)
-    busy = tables["gaps"]
-    busy = busy[busy["phase"] == "step"].set_index("device")
-    assert busy["wall"].to_dict() == approx({0: 100e-9, 1: 100e-9})
-    assert busy["busy"].to_dict() == approx({0: 40e-9, 1: 60e-9})
-    assert busy["gap_median"].to_dict() == approx({0: 30e-9, 1: 10e-9})
+    assert step[["kernels", "gpu_time", "host_time"]].tolist() == approx([2, 50e-9, 100e-9])
+    busy = tables["gaps"].query("phase == 'step'").set_index("device")
     assert busy["device_name"].to_dict() == {0: "Made-up GPU 0", 1: "Made-up GPU 1"}
+    assert busy["wall"].tolist() == approx([100e-9, 100e-9])
+    assert busy["busy"].tolist() == approx([40e-9, 60e-9])
+    assert busy["gap_median"].tolist() == approx([30e-9, 10e-9])

@@ -7,6 +7,7 @@ import json
 import pytest
 from common import one_line, picked
 from kineto_events import event
+from nsys_exports import by_phase, kernels_by_name, modules
 from pytest import approx
 from stepscope.trace import TraceError, analysis, attention
 from stepscope.trace.attribution import attribute
@@ -22,9 +23,8 @@ def recorded(tmp_path_factory):
 
     path = tmp_path_factory.mktemp("kineto") / "trace.json"
     torch.manual_seed(0)
-    weight = torch.randn(
-        300, 300, requires_grad=True
-    )  # large: next to no time outside the operators
+    # large: next to no time outside the operators
+    weight = torch.randn(300, 300, requires_grad=True)
 
     def step():
         with record_function("step"):
@@ -46,14 +46,13 @@ def recorded(tmp_path_factory):
 
 def test_phases_of_a_cpu_trace_agree_with_the_files_own_events(recorded):
     path, events = recorded
-    tables = analysis.analyse(analysis.read(path))
-    phases = tables["phases"].set_index("phase")
-    assert list(phases.index) == ["step", "forward", "backward", "optimizer"]
-    for name in phases.index:
-        own = picked(events, cat="user_annotation", name=name)
-        assert phases.loc[name, "count"] == len(own) == STEPS
-        assert STEPS * phases.loc[name, "host_time"] == approx(sum(picked(own, "dur")) / 1e6)
     found = attribute(analysis.read(path))
+    phases = by_phase(analysis.analyse(found.trace))
+    assert list(phases.index) == ["step", "forward", "backward", "optimizer"]
+    for name, row in phases.iterrows():
+        own = picked(events, "dur", cat="user_annotation", name=name)
+        assert row["count"] == len(own) == STEPS
+        assert STEPS * row["host_time"] == approx(sum(own) / 1e6)
     assert found.trace.device_is_host and attention.layers(found) == 1 and found.steps == STEPS
     assert (found.launch >= 0).all()
 
@@ -61,27 +60,28 @@ def test_phases_of_a_cpu_trace_agree_with_the_files_own_events(recorded):
 def test_operators_of_a_cpu_trace_stand_where_kernels_would(recorded):
     path, events = recorded
     tables = analysis.analyse(analysis.read(path))
-    kernels = tables["kernels"].set_index(["phase", "full_name"])
-    for name, phase in (
-        ("aten::mm", "forward"),
-        ("aten::exp", "forward"),
-        ("aten::mm", "backward"),
+    kernels = kernels_by_name(tables)
+
+    def durations(name, phase):
+        """Of the operators of this name that start in a range of the phase."""
+        ranges = picked(events, "ts", "dur", cat="user_annotation", name=phase)
+        for start, length in picked(events, "ts", "dur", cat="cpu_op", name=name):
+            if any(begin <= start < begin + whole for begin, whole in ranges):
+                yield length
+
+    for phase, name in (
+        ("forward", "aten::mm"),
+        ("forward", "aten::exp"),
+        ("backward", "aten::mm"),
     ):
-        ranges = picked(events, cat="user_annotation", name=phase)
-        own = [
-            event["dur"]
-            for event in events
-            if event["cat"] == "cpu_op"
-            and event["name"] == name
-            and any(around["ts"] <= event["ts"] < around["ts"] + around["dur"] for around in ranges)
-        ]
-        assert STEPS * kernels.loc[(phase, name), "calls"] == len(own) >= STEPS
-        assert STEPS * kernels.loc[(phase, name), "time"] == approx(sum(own) / 1e6)
+        own = [*durations(name, phase)]
+        row = STEPS * kernels.loc[(phase, name), ["calls", "time"]]
+        assert len(own) >= STEPS and row.tolist() == approx([len(own), sum(own) / 1e6])
     # No operator counts twice: together they take no longer than their thread was there.
-    assert (tables["gaps"]["busy"] <= tables["gaps"]["wall"]).all()
-    modules = tables["modules"].set_index("module")
-    assert "call" not in set(modules["kind"]) and tables["gaps"]["host_gap_max"].isna().all()
-    assert modules.loc["attention", "attention"] and modules.loc["attention", "kernels"] >= 3
+    gaps, table = tables["gaps"], tables["modules"].set_index("module")
+    assert (gaps["busy"] <= gaps["wall"]).all() and gaps["host_gap_max"].isna().all()
+    assert "call" not in set(table["kind"])
+    assert table.loc["attention", "attention"] and table.loc["attention", "kernels"] >= 3
 
 
 def test_operators_that_call_others(analyse_json):
@@ -92,8 +92,7 @@ def test_operators_that_call_others(analyse_json):
         event("cpu_op", "aten::linear", 200, 100),  # does 80 of 100 itself
         event("cpu_op", "aten::mm", 210, 20),
     ]
-    kernels = analyse_json({"traceEvents": events})["kernels"].query("phase == 'all'")
-    total = dict(zip(kernels["full_name"], kernels["time"], strict=True))
+    total = kernels_by_name(analyse_json(events)).loc["all", "time"].to_dict()
     assert total == approx({"aten::to": 10e-6, "aten::copy_": 90e-6, "aten::linear": 100e-6})
 
 
@@ -103,49 +102,25 @@ def test_an_operator_without_a_namespace_is_no_module(analyse_json):
         event("cpu_op", "aten::detach", 10, 20),
         event("cpu_op", "detach", 12, 15),
     ]
-    tables = analyse_json({"traceEvents": events}, ["softmax"])
-    assert tables["modules"].set_index("module")["kind"].to_dict() == {
-        "aten::detach": "operator",
-        "detach": "operator",
-    }
+    tables = analyse_json(events, ["softmax"])
+    assert set(modules(tables, "operator").index) == {"aten::detach", "detach"}
+    assert "module" not in set(tables["modules"]["kind"])
     assert "detach" not in set(tables["timeline"]["label"])
 
 
-def with_gpu():
-    """A forward pass with a copy and a kernel, a backward pass with a kernel that another thread
-    launches."""
-    copy, gemm = "Memcpy HtoD (Pageable -> Device)", "void gemm<float, 4>(int)"
-    on_gpu = {"tid": 7, "device": 0, "stream": 7}
+def test_a_sequence_number_joins_a_backward_function_to_its_module(analyse_json):
+    number = {"Sequence number": 5}
     events = [
-        event("user_annotation", "ProfilerStep#4", 0, 100),
         event("user_annotation", "forward", 10, 40),
         event("user_annotation", "FFN", 12, 35),
-        event("cpu_op", "aten::mm", 15, 20, **{"Sequence number": 5}),
-        event("cuda_runtime", "cudaMemcpyAsync", 14, 0.5, correlation=1),
-        event("cuda_runtime", "cudaLaunchKernel", 20, 2, correlation=2),
+        event("cpu_op", "aten::mm", 15, 20, **number),
         event("user_annotation", "backward", 50, 40),
-        event("cpu_op", "MmBackward0", 55, 10, tid=2, **{"Sequence number": 5}),
+        event("cpu_op", "MmBackward0", 55, 10, tid=2, **number),
         event("cuda_driver", "cuLaunchKernel", 56, 2, tid=2, correlation=3),
-        event("gpu_memcpy", copy, 15, 2, correlation=1, **on_gpu),
-        event("kernel", gemm, 30, 12.5, correlation=2, **on_gpu),
-        event("kernel", gemm, 60, 7.25, correlation=3, **on_gpu),
+        event("kernel", "gemm", 60, 7.25, tid=7, device=0, stream=7, correlation=3),
     ]
-    return {"deviceProperties": [{"id": 0, "name": "Made-up GPU"}], "traceEvents": events}
-
-
-def test_a_trace_with_a_gpu(analyse_json):
-    tables = analyse_json(with_gpu())
-    phases = tables["phases"].set_index("phase")
-    gpu = {"step": 21.75e-6, "forward": 14.5e-6, "backward": 7.25e-6}
-    assert phases["gpu_time"].to_dict() == approx(gpu)
-    assert phases["kernels"].to_dict() == {"step": 2, "forward": 1, "backward": 1}
-    assert phases["memory_time"].to_dict() == approx({"step": 2e-6, "forward": 2e-6, "backward": 0})
-    row = tables["modules"].set_index("module").loc["FFN"]
-    assert row[["kernels", "gpu_time", "backward_kernels", "backward_time"]].tolist() == approx(
-        [1, 14.5e-6, 1, 7.25e-6]
-    )
-    assert set(tables["kernels"]["name"]) == {"memcpy host-to-device", "gemm (fp32, 4)"}
-    assert tables["gaps"].set_index("phase").loc["step", "device_name"] == "Made-up GPU"
+    row = modules(analyse_json(events)).loc["FFN"]
+    assert row[["backward_kernels", "backward_time"]].tolist() == approx([1, 7.25e-6])
 
 
 @pytest.mark.parametrize(
@@ -163,10 +138,7 @@ def test_a_trace_with_a_gpu(analyse_json):
     ],
 )
 def test_damaged_json_is_one_line(content, tmp_path):
-    for name, raw in (
-        ("a.json", content),
-        ("b.json.gz", gzip.compress(content)),
-        ("c.json.gz", content),
-    ):
+    packed = gzip.compress(content)
+    for name, raw in (("a.json", content), ("b.json.gz", packed), ("c.json.gz", content)):
         (tmp_path / name).write_bytes(raw)
         assert name in one_line(TraceError, analysis.read, tmp_path / name)

@@ -4,10 +4,11 @@ the same."""
 import pytest
 from nsys_exports import HOST_TO_DEVICE, LAYOUTS, Export, thread
 from pandas.testing import assert_frame_equal
+from pytest import approx
 from stepscope.trace import analysis
-from stepscope.trace.attribution import attribute
 
-MAIN, AUTOGRAD = thread(1), thread(1, 9)
+AUTOGRAD = thread(1, 9)
+GEMM, ADD = "void gemm<float>(int)", "void add<float>(int)"
 
 
 def program(layout):
@@ -22,9 +23,9 @@ def program(layout):
         export.range("backward", zero + 500, zero + 900)
         copied = export.call(zero + 110, zero + 115, name="cudaMemcpyAsync_v3020")
         export.copy(HOST_TO_DEVICE, zero + 120, zero + 130, copied)
-        export.launch("void gemm<float>(int)", zero + 160, zero + 170, zero + 200)
-        export.launch("void gemm<float>(int)", zero + 450, zero + 460, zero + 500)
-        export.launch("void add<float>(int)", zero + 600, zero + 610, zero + 660, AUTOGRAD)
+        export.launch(GEMM, zero + 160, zero + 170, zero + 200)
+        export.launch(GEMM, zero + 450, zero + 460, zero + 500)
+        export.launch(ADD, zero + 600, zero + 610, zero + 660, AUTOGRAD)
     return export
 
 
@@ -37,36 +38,27 @@ def test_every_layout_tells_the_same(layout, tmp_path):
     for name, table in read[layout].items():
         if name not in ("gaps", "processes", "transfers"):  # they name the devices
             assert_frame_equal(table, read["2025.3"][name])
-    phases = read[layout]["phases"].set_index("phase")
     # Copy 10 ns, gemm 30 and 40 in forward, add 50 in backward: 130 ns a step.
-    assert phases["gpu_time"].to_dict() == pytest.approx(
-        {"step": 130e-9, "forward": 80e-9, "backward": 50e-9}
-    )
-    assert phases["kernels"].to_dict() == {"step": 3, "forward": 2, "backward": 1}
-    assert phases["memory_operations"].to_dict() == {"step": 1, "forward": 1, "backward": 0}
-    copied = {"step": 10e-9, "forward": 10e-9, "backward": 0}
-    assert phases["memory_time"].to_dict() == pytest.approx(copied)
+    columns = ["phase", "gpu_time", "kernels", "memory_operations", "memory_time"]
+    assert read[layout]["phases"][columns].to_numpy().tolist() == [
+        ["step", approx(130e-9), 3, 1, 10e-9],
+        ["forward", approx(80e-9), 2, 1, 10e-9],
+        ["backward", approx(50e-9), 1, 0, 0],
+    ]
     kernels = read[layout]["kernels"]
-    assert set(kernels["full_name"]) == {
-        "void gemm<float>(int)",
-        "void add<float>(int)",
-        "[CUDA memcpy Host-to-Device]",
-    }
+    assert set(kernels["full_name"]) == {GEMM, ADD, "[CUDA memcpy Host-to-Device]"}
     assert set(kernels["layers"].dropna()) == {1}
 
 
-def test_a_tables_absence_says_that_nothing_was_recorded(tmp_path):
+def test_a_tables_absence_says_that_nothing_was_recorded(analyse, attributed):
     export = program(LAYOUTS["2025.3"])
     del export.rows["NVTX_EVENTS"]
-    tables = analysis.analyse(analysis.read(export.write(tmp_path / "no_ranges.sqlite")))
-    assert (
-        tables["phases"].empty
-        and tables["timeline"].empty
-        and set(tables["modules"]["kind"]) == {"call"}
-    )
+    tables = analyse(export)
+    assert tables["phases"].empty and tables["timeline"].empty
+    assert set(tables["modules"]["kind"]) == {"call"}
     assert set(tables["kernels"]["phase"]) == {"all"} and tables["kernels"]["calls"].sum() == 8
     export = program(LAYOUTS["2025.3"])
     del export.rows["CUPTI_ACTIVITY_KIND_RUNTIME"]
-    found = attribute(analysis.read(export.write(tmp_path / "no_calls.sqlite")))
+    found = attributed(export)
     assert (found.launch < 0).all() and found.durations.sum() == 260
-    assert list(analysis.analyse(found.trace)["phases"]["kernels"]) == [0, 0, 0]
+    assert list(analyse(export)["phases"]["kernels"]) == [0, 0, 0]

@@ -6,6 +6,8 @@ from contextlib import closing
 
 import pytest
 from common import TRACES
+from nsys_exports import by_phase
+from pandas.testing import assert_series_equal
 from pytest import approx
 from stepscope.trace import analysis, comparison
 
@@ -38,19 +40,21 @@ def recording(request):
         )
 
 
+def of_memory(tables):
+    """Which rows of the table of kernels are copies and fills."""
+    return tables["kernels"]["full_name"].str.startswith("[CUDA mem")
+
+
 def test_kernels_and_their_time_by_phase(recording):
     tables, sql = recording
-    kernels = tables["kernels"][~tables["kernels"]["full_name"].str.startswith("[CUDA mem")]
+    times = tables["kernels"][~of_memory(tables)].groupby("phase")["time"].sum() * STEPS
+    ranges = "SELECT COUNT(*), SUM(end - start) FROM NVTX_EVENTS WHERE text = :phase"
     assert len(tables["phases"]) > 0
     for row in tables["phases"].itertuples():
-        (count, ns), *_ = sql(LAUNCHED, phase=row.phase)
-        assert row.kernels * STEPS == count
-        assert kernels[kernels["phase"] == row.phase]["time"].sum() * STEPS == approx(ns / 1e9)
-        ((number, length),) = sql(
-            "SELECT COUNT(*), SUM(end - start) FROM NVTX_EVENTS WHERE text = :phase",
-            phase=row.phase,
-        )
-        assert row.count == number and row.host_time * STEPS == approx(length / 1e9)
+        ((count, ns),) = sql(LAUNCHED, phase=row.phase)
+        assert [row.kernels * STEPS, times[row.phase]] == approx([count, ns / 1e9])
+        ((number, length),) = sql(ranges, phase=row.phase)
+        assert [row.count, row.host_time * STEPS] == approx([number, length / 1e9])
 
 
 def test_kernels_by_name(recording):
@@ -59,16 +63,9 @@ def test_kernels_by_name(recording):
         SELECT s.value, COUNT(*), SUM(k.end - k.start), MIN(k.end - k.start), MAX(k.end - k.start)
         FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.demangledName GROUP BY 1
     """
-    expected = {name: numbers for name, *numbers in sql(query)}
-    table = tables["kernels"]
-    table = table[
-        (table["phase"] == "all") & ~table["full_name"].str.startswith("[CUDA mem")
-    ].set_index("full_name")
-    assert set(table.index) == set(expected)
-    for name, (count, total, least, most) in expected.items():
-        row = table.loc[name]
-        assert [row["calls"] * STEPS, row["time"] * STEPS * 1e9] == approx([count, total])
-        assert [row["min"] * 1e9, row["max"] * 1e9] == approx([least, most])
+    table = tables["kernels"][~of_memory(tables)].query("phase == 'all'").set_index("full_name")
+    found = table[["calls", "time", "min", "max"]] * [STEPS, STEPS * 1e9, 1e9, 1e9]
+    assert found.T.to_dict("list") == {name: approx(numbers) for name, *numbers in sql(query)}
 
 
 def test_calls_and_sums(recording):
@@ -91,7 +88,7 @@ def test_calls_and_sums(recording):
 def test_copies_and_memsets(recording):
     tables, sql = recording
     table = tables["kernels"]
-    own = table[(table["phase"] == "all") & table["full_name"].str.startswith("[CUDA mem")]
+    own = table[of_memory(tables)].query("phase == 'all'")
     there = {name for (name,) in sql("SELECT name FROM sqlite_master WHERE type = 'table'")}
     expected = {}
     for name in ("MEMCPY", "MEMSET"):
@@ -108,18 +105,16 @@ def test_nsys_and_torch_profiler_find_the_same_kernels_in_the_same_phases():
     """Two recordings of one cell, by tools that share no code above CUPTI."""
     recordings = [TRACES / f"two_layers_bf16{end}" for end in (".sqlite", "_torch.json.gz")]
     ours, theirs = (analysis.analyse(analysis.read(recording)) for recording in recordings)
-    counts = [tables["phases"].set_index("phase")["kernels"].to_dict() for tables in (ours, theirs)]
-    assert counts[0] == counts[1] and counts[0]["backward"] == 200
-    names = [
-        tables["kernels"].groupby(["phase", "name"])["calls"].sum().to_dict()
-        for tables in (ours, theirs)
-    ]
-    assert names[0] == names[1]
+    counted = ["count", "kernels", "memory_operations"]
+    counts = [by_phase(tables)[counted].T.to_dict() for tables in (ours, theirs)]
+    assert counts[0] == counts[1] and counts[0]["backward"]["kernels"] == 200
+    (device,) = set(ours["gaps"]["device_name"])
+    assert set(theirs["gaps"]["device_name"]) == {device}
+    kernels = (tables["kernels"].groupby(["phase", "name"])["calls"] for tables in (ours, theirs))
+    assert_series_equal(*(calls.sum() for calls in kernels))
     kernels = comparison.compared(ours, theirs).query("kind == 'kernel'")
-    assert (
-        not {"came", "went"} & set(kernels["change"])
-        and (kernels["before_calls"] == kernels["after_calls"]).all()
-    )
+    assert not {"came", "went"} & set(kernels["change"])
+    assert (kernels["before_calls"] == kernels["after_calls"]).all()
 
 
 def test_lines_of_python_behind_calls_and_calls_into_the_system():

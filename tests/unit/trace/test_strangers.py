@@ -7,7 +7,7 @@ Every number is worked out by hand from the intervals beside it; times in nanose
 import gzip
 
 import pytest
-from nsys_exports import DEVICE_TO_DEVICE, HOST_TO_DEVICE, modules, thread, totals
+from nsys_exports import DEVICE_TO_DEVICE, HOST_TO_DEVICE, by_phase, modules, thread, totals
 from pytest import approx
 from stepscope.recordings import names
 from stepscope.trace import TraceError, analysis, attention, cautions
@@ -17,12 +17,8 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)"
 FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
 
 
-def by(table, key, value):
-    return dict(zip(table[key], table[value], strict=True))
-
-
 def about(found):
-    return by(found["warnings"], "about", "text")
+    return found["warnings"].set_index("about")["text"]
 
 
 MEANINGS = {
@@ -119,10 +115,9 @@ def spaced(export):
     export.range("loss", 80, 100)
     export.range("backward pass", 100, 200)
     export.range("optimizer step", 200, 300)
-    for at, tid, length in ((10, MAIN, 10), (20, MAIN, 20), (85, MAIN, 1), (210, MAIN, 30)):
-        export.launch("k", at, 1000 + at, 1000 + at + length, tid)
-    for at in (110, 120, 130):
-        export.launch("k", at, 2000 + at, 2000 + at + 5, OTHER)
+    for at, length in ((10, 10), (20, 20), (85, 1), (210, 30)):
+        export.launches(at, length=length)
+    export.launches(110, 120, 130, length=5, later=2000, tid=OTHER)
     return export
 
 
@@ -138,29 +133,23 @@ def test_a_backward_pass_with_a_capital_is_no_function_of_autograd(export, analy
     export.range("Forward", 0, 100)
     export.range(name, 100, 200)
     export.range("MmBackward0", 100, 150, OTHER)
-    for at in (10, 120, 130):
-        export.launch("k", at, 1000 + at, 1001 + at, MAIN if at == 10 else OTHER)
+    export.launches(10)
+    export.launches(120, 130, tid=OTHER)
     assert totals(analyse(export), "kernels") == {"forward": 1, "backward": 2}
 
 
 def test_ranges_count_by_any_thread_beside_their_own(export, analyse):
-    found = analyse(spaced(export), ["loss"])
-    ranges = modules(found)
-    assert ranges["kernels"].to_dict() == {
-        "forward pass": 3,
-        "backward pass": 0,
-        "optimizer step": 1,
-    }
-    by_any = {"forward pass": 31e-9, "backward pass": 15e-9, "optimizer step": 30e-9}
-    assert ranges["any_thread_gpu_time"].to_dict() == approx(by_any)
+    ranges = modules(analyse(spaced(export), ["loss"]))
+    ranges = ranges.loc[["forward pass", "backward pass", "optimizer step"]]
+    assert ranges["kernels"].tolist() == [3, 0, 1]
+    assert ranges["any_thread_gpu_time"].tolist() == approx([31e-9, 15e-9, 30e-9])
 
 
 def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, analyse):
     export.range("step", 0, 200)
     export.range("replica", 0, 100)
     export.range("replica", 50, 150, OTHER)
-    for at in (10, 60, 120, 160):
-        export.launch("k", at, 1000 + at, 1001 + at)
+    export.launches(10, 60, 120, 160)
     row = modules(analyse(export)).loc["replica"]
     assert (row["kernels"], row["any_thread_gpu_time"]) == (2, approx(3e-9))
 
@@ -169,54 +158,43 @@ def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, analys
 def test_phases_that_hold_less_than_nine_tenths_are_told(export, analyse, outside, warned):
     export.range("loss", 0, 100)
     export.range("encode", 100, 200)
-    export.launch("k", 10, 1000, 1009)
-    for at in range(outside):
-        export.launch("k", 110 + at, 2000 + at, 2001 + at)
+    export.launches(10, length=9)
+    export.launches(*range(110, 110 + outside))
     found = analyse(export)  # 9 of 10, and of 11 ns
     assert ("phases" in about(found)) == warned
-    there = by(found["ranges"], "range", "share") if len(found["ranges"]) else {}
-    assert there == (approx({"loss": 9 / 11, "encode": 2 / 11}) if warned else {})
+    shares = found["ranges"].to_dict("list").get("share", [])
+    assert shares == approx([9 / 11, 2 / 11] if warned else [])
 
 
 def test_numbered_iterations_are_one_phase(export, analyse):
     for number in range(20):
         zero = 1000 * number
         export.range(f"iteration {number}", zero, zero + 1000)
-        export.range(
-            "step", zero + 100, zero + 900
-        )  # a part of the iteration, and no step of its own
-        export.launch("k", zero + 10, zero + 20, zero + 30)
-    found = analyse(export)
-    assert by(found["phases"], "phase", "count") == {"step": 20}
-    assert totals(found, "kernels") == {"step": 20}
+        # a part of the iteration, and no step of its own
+        export.range("step", zero + 100, zero + 900)
+        export.launches(zero + 10)
+    phases = by_phase(analyse(export))
+    assert phases[["count", "kernels"]].T.to_dict("list") == {"step": [20, 1]}
 
 
 def test_outermost_ranges_are_those_of_the_process(export, analyse):
     """A DDP trace: another thread opens a range for each gradient within the main thread's only
     one."""
     export.range("distributed_training", 0, 1000)
-    for number in range(15):
-        export.range(
-            f"all_reduce grad {'abcdefghijklmno'[number]}", 50 * number, 50 * number + 20, OTHER
-        )
-        export.launch(NCCL, 50 * number + 1, 2000 + number, 2001 + number, OTHER)
-    found = analyse(export)
-    assert totals(found, "kernels") == {"distributed_training": 15}
+    for number, letter in enumerate("abcdefghijklmno"):
+        export.range(f"all_reduce grad {letter}", 50 * number, 50 * number + 20, OTHER)
+        export.launches(50 * number + 1, tid=OTHER, name=NCCL)
+    assert totals(analyse(export), "kernels") == {"distributed_training": 15}
 
 
 def test_blocks_that_are_numbered_are_one_range(export, analyse, attributed):
     export.range("forward", 0, 1000)
     for layer in range(3):
         export.range(f"layers.{layer}.self_attn", 100 * layer, 100 * layer + 50)
-        export.launch("k", 100 * layer + 10, 2000 + 100 * layer, 2010 + 100 * layer)
-    found = analyse(export)
+        export.launches(100 * layer + 10)
     assert attention.layers(attributed(export)) == 3
-    whole = modules(found).loc["layers.*.self_attn"]
-    assert (whole["calls"], whole["attention"], whole["gpu_time"]) == (
-        3,
-        True,
-        approx(30e-9),
-    )
+    whole = modules(analyse(export)).loc["layers.*.self_attn"]
+    assert whole[["calls", "attention", "gpu_time"]].tolist() == approx([3, True, 3e-9])
 
 
 @pytest.mark.parametrize(
@@ -237,27 +215,15 @@ def test_names_of_attention(name, whole):
 
 def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, analyse):
     export.range("step", 0, 500)
-    for at, (kind, start, end) in enumerate(
-        ((HOST_TO_DEVICE, 0, 10), (HOST_TO_DEVICE, 20, 50), (DEVICE_TO_DEVICE, 60, 65))
-    ):
-        export.copy(kind, start, end, export.call(at, at + 1))
+    for kind, start, end in ((HOST_TO_DEVICE, 0, 10), (HOST_TO_DEVICE, 20, 50)):
+        export.copy(kind, start, end, export.call(0, 1))
+    export.copy(DEVICE_TO_DEVICE, 60, 65, export.call(2, 3))
     export.fill(70, 75, export.call(10, 11))
     export.launch(FILL, 20, 80, 130)
     rows = analyse(export)["transfers"].set_index("what")
-    assert rows["calls"].to_dict() == {
-        "copy Host-to-Device": 2,
-        "copy Device-to-Device": 1,
-        "fill": 1,
-        "fill by a kernel": 1,
-    }
-    assert rows["time"].to_dict() == approx(
-        {
-            "copy Host-to-Device": 40e-9,
-            "copy Device-to-Device": 5e-9,
-            "fill": 5e-9,
-            "fill by a kernel": 50e-9,
-        }
-    )
+    kinds = ["copy Host-to-Device", "copy Device-to-Device", "fill", "fill by a kernel"]
+    assert rows.loc[kinds, "calls"].tolist() == [2, 1, 1, 1]
+    assert rows.loc[kinds, "time"].tolist() == approx([40e-9, 5e-9, 5e-9, 50e-9])
     # 4 bytes each: 8 bytes in 40 ns are 0.2 GB/s
     assert rows.loc["copy Host-to-Device", ["bytes", "rate"]].tolist() == approx([8, 0.2e9])
     assert rows.loc["fill by a kernel", ["bytes", "rate"]].isna().all()
@@ -265,9 +231,9 @@ def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, anal
 
 def test_calls_that_wait_are_told(export, analyse):
     export.range("step", 0, 500)
-    export.launch("k", 10, 20, 30)
-    for start, end in ((100, 150), (200, 230)):
-        export.call(start, end, name="cudaStreamSynchronize_v3020")
+    export.launches(10)
+    export.call(100, 150, name="cudaStreamSynchronize_v3020")
+    export.call(200, 230, name="cudaStreamSynchronize_v3020")
     export.call(300, 310, name="cudaMemcpy_v3020")
     export.call(320, 330, name="cudaMemcpyAsync_v3020")
     rows = analyse(export)["transfers"].set_index("what")["time"]
@@ -291,18 +257,16 @@ def test_a_packed_file_that_is_a_bomb_is_refused(tmp_path):
         analysis.read(path)
 
 
-def test_a_trace_without_work_of_a_gpu_is_refused(export, tmp_path):
+@pytest.mark.parametrize(
+    "last, told",
+    [
+        (1100, "it has no kernels, copies and graphs; record with `nsys profile"),
+        (4 * 10**16, "its events lie more than a year apart"),
+    ],
+)
+def test_a_trace_without_work_of_a_gpu_or_of_years_is_refused(export, tmp_path, last, told):
     export.range("step", 0, 500)
+    export.range("step", 1000, last)
     trace = analysis.read(export.write(tmp_path / "trace.sqlite"))
-    with pytest.raises(
-        TraceError, match="it has no kernels, copies and graphs; record with `nsys profile"
-    ):
-        cautions.require_operations(trace, "trace.sqlite")
-
-
-def test_a_trace_of_years_is_refused(export, tmp_path):
-    export.range("step", 0, 500)
-    export.range("step", 1000, 4 * 10**16)
-    trace = analysis.read(export.write(tmp_path / "trace.sqlite"))
-    with pytest.raises(TraceError, match="its events lie more than a year apart"):
+    with pytest.raises(TraceError, match=told):
         cautions.require_operations(trace, "trace.sqlite")

@@ -1,5 +1,7 @@
 """A model of one's own, as stepscope.model.own builds it, with the batch that it is given."""
 
+from contextlib import suppress
+
 from torch import Tensor, nn
 
 from stepscope.axes import PLAIN_STEP, option
@@ -52,7 +54,8 @@ class Model:
 def preload(spec: dict) -> None:
     """Run a step in shapes alone, which takes neither memory nor the device: what it imports is
     there from then on."""
-    probing.probe(lambda: _built(spec, "cpu"))
+    with suppress(own.ModelError), probing.in_shapes_alone():
+        probing.counted(_built(spec, "cpu"))
 
 
 def _built(spec: dict, device: str):

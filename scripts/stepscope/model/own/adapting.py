@@ -61,7 +61,7 @@ def _use_attention(own: OwnModel, name: str) -> None:
     """Let every call of attention run in the implementation `name`."""
     _use_sdpa(own.module)
     found = probing.forward(own)
-    if not found.calls:
+    if not found.attention:
         raise Unsupported(
             "the model neither calls torch's scaled_dot_product_attention nor has the attention"
             " interface of transformers"
@@ -71,7 +71,7 @@ def _use_attention(own: OwnModel, name: str) -> None:
     implementation = load("attention", name)
     if reason := unsupported(name, own.device):
         raise Unsupported(reason)
-    for call in found.calls:
+    for call in found.attention:
         _check(implementation, name, call)
     own.attention = InPlaceOfSdpa(own.module, _with_signature(implementation.attention, name))
 
@@ -160,7 +160,7 @@ def _recompute(own: OwnModel, every: int) -> None:
     found = own.found_blocks
     assert found, "what has blocks has found them"
     container = found.container
-    if not isinstance(container, nn.Sequential) or not probing.forward(own).calls_container:
+    if not isinstance(container, nn.Sequential) or not probing.forward(own).container:
         raise Unsupported(
             f"checkpoint: {every} needs blocks in an nn.Sequential that is called as a whole;"
             f" {found.path} is called block by block: use checkpoint: 1"
@@ -186,7 +186,7 @@ def _recomputed(own: OwnModel, forward: Callable) -> Callable:
     # What drops has to drop the same again; without dropout there is no state to keep.
     kept: dict[str, Any] = {
         "use_reentrant": False,
-        "preserve_rng_state": bool(own.description_of_module["dropout"]),
+        "preserve_rng_state": bool(own.description["dropout"]),
     }
     attention = own.attention
     if isinstance(attention, InPlaceOfSdpa):

@@ -3,12 +3,11 @@
 import fnmatch
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
-from stepscope.model.own import flops, inputs, naming, probing, structure
+from stepscope.model.own import inputs, naming, probing, structure
 from stepscope.model.own.loading import load, named_errors
 from stepscope.model.own.reference import RANGES, ModelError, Reference, parse
 
@@ -54,8 +53,9 @@ def _cast(module: nn.Module, dtype: torch.dtype) -> None:
 
 
 def describe(reference: str, keys: dict, context: int, batch: int, seed: int = 0) -> dict:
-    """What would be built, how it would be fed, and what a step computes: OwnModel.description,
-    without a GPU.
+    """What would be built, how it would be fed, and what a step computes, without a GPU: an
+    OwnModel's description with `flops`, as probing.counted() has them; `item`, what a batch is made
+    of, and `items`, how many it has.
 
     In shapes alone, which takes no memory; where that cannot be followed, on the CPU. Raises
     ModelError for a model that cannot be built or run.
@@ -63,10 +63,13 @@ def describe(reference: str, keys: dict, context: int, batch: int, seed: int = 0
 
     def described() -> dict:
         own = build(reference, keys, context, batch, "cpu", seed)
-        own.found = probing.run(own)
-        if own.found.flops is None and not own.refused:
-            raise ModelError(own.found.reason)
-        return own.description
+        flops, item = ({}, None) if own.refused else probing.counted(own)
+        items = batch * (context if item == "tokens" else 1)
+        doubts = [f"operations: {own.refused}"] if own.refused else []
+        if uncounted := ", ".join(flops.get("uncounted", [])):
+            doubts.append(f"operations of {uncounted}: no formula, so what is counted is the least")
+        counted = {"flops": flops, "items": items if item else None, "item": item}
+        return own.description | counted | {"unknown": own.description["unknown"] + doubts}
 
     with suppress(ModelError), probing.in_shapes_alone():
         return described()
@@ -78,7 +81,8 @@ class OwnModel:
     """A model as its user wrote it.
 
     module: in the mode that it was built in, for training; in eval mode for inference. attention:
-    what it runs in. refused: why it cannot be measured, in one line, or None. attentions: paths.
+    what it runs in. refused: why it cannot be measured, in one line, or None. description: what was
+    built and how it is fed, ready for JSON.
     """
 
     reference: Reference
@@ -97,12 +101,11 @@ class OwnModel:
         self.refused = structure.refused(module)
         self.found_blocks = structure.blocks_of(module)
         parts = structure.parts_of(module, self.found_blocks)
-        self.attentions = [path for path, name in parts.items() if name == "attention"]
         self._has_own_ranges = naming.names_its_own(module)
         self._chosen = self.keys.get(RANGES, {})
         named = naming.renamed({} if self._has_own_ranges else parts, module, self._chosen)
         self._names = naming.Names(module, named)
-        self.description_of_module = self._described(list(dict.fromkeys(named.values())))
+        self.description = self._described(list(dict.fromkeys(named.values())))
 
     @property
     def blocks(self) -> list[nn.Module]:
@@ -158,31 +161,11 @@ class OwnModel:
     def without_hooks(self) -> None:
         """From now on no part has a range: hooks would break up what is compiled."""
         self._names = naming.Names(self.module, {})
-        self.description_of_module["ranges"]["names"] = []
-        self.description_of_module["unknown"].append(
-            "ranges inside the model: compiled code has none"
-        )
-
-    @cached_property
-    def found(self) -> probing.Probe:
-        """What a step of this model computes; another one of its kind is run, in shapes alone."""
-        own = (self.reference.text, self.keys, self.context, self.batch, "cpu", self.seed)
-        devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
-        with torch.random.fork_rng(devices):
-            return probing.probe(lambda: build(*own))
-
-    @property
-    def description(self) -> dict:
-        """What was built, how it is fed and what a step computes, ready for JSON."""
-        module = self.description_of_module
-        counted, unknown = flops.counted(self, self.found)
-        item = self.found.item
-        items = self.batch * (self.context if item == "tokens" else 1)
-        told = {"flops": counted, "items": items if item else None, "item": item}
-        return module | told | {"unknown": module["unknown"] + unknown}
+        self.description["ranges"]["names"] = []
+        self.description["unknown"].append("ranges inside the model: compiled code has none")
 
     def _described(self, names: list[str]) -> dict:
-        """All of the description that the module itself shows. names: of its ranges."""
+        """What was built and how it is fed, ready for JSON. names: of its ranges."""
         module = self.module
         blocks = self.found_blocks
         fed, loss = self.fed.told

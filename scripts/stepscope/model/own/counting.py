@@ -15,14 +15,12 @@ from types import FrameType
 
 import torch
 import torch.utils.checkpoint
-from torch.utils.flop_counter import FlopCounterMode, conv_flop_count
+from torch.utils.flop_counter import FlopCounterMode, conv_flop_count, flop_registry
 
 aten = torch.ops.aten
 Shape = tuple[int, ...]
 # Names of operators that multiply matrices; of other libraries' all count as such.
-_PRODUCTS = re.compile(
-    r"mm|bmm|matmul|linear|conv|rnn|lstm|gru|attention|einsum|bilinear|addmv|\bmv"
-)
+_PRODUCTS = re.compile(r"mm|matmul|linear|conv|rnn|(lstm|gru)(?!_cell)|attention|einsum|\b(add)?mv")
 
 # The files through which a backward pass calls code in Python: a user's Function, a checkpoint.
 _CALLED_BACKWARD = (torch.autograd.function.__file__, torch.utils.checkpoint.__file__)
@@ -46,9 +44,10 @@ def recurrent(x: Shape, of_input: Shape, of_hidden: Shape, *_rest, **_) -> int:
     return 2 * math.prod(x[:-1]) * (math.prod(of_input) + math.prod(of_hidden))
 
 
-def recurrent_backward(x: Shape, of_input: Shape, of_hidden: Shape, *_rest, **_) -> int:
-    """Twice that: gradients of what is multiplied, and of weights."""
-    return 2 * recurrent(x, of_input, of_hidden)
+def recurrent_on_gpu(x: Shape, weights: list[Shape], *_rest, **_) -> int:
+    """All layers and directions at once: each position by each matrix; vectors are biases."""
+    matrices = [each for each in weights if len(each) == 2]
+    return 2 * math.prod(x[:-1]) * sum(map(math.prod, matrices))
 
 
 def grouped(a: Shape, b: Shape, *_rest, **_) -> int:
@@ -58,12 +57,37 @@ def grouped(a: Shape, b: Shape, *_rest, **_) -> int:
     return 2 * math.prod(a[1:] if has_own_rows else a) * b[-1]
 
 
+def twice(forward: Callable[..., int]) -> Callable[..., int]:
+    """Of a backward pass: gradients of what is multiplied, and of weights."""
+    return lambda *args, **kwargs: 2 * forward(*args, **kwargs)
+
+
+def without_scores(backward: Callable[..., int]) -> Callable[..., int]:
+    """torch's formula of an attention's backward pass has five products; one are the scores, which
+    are computed again."""
+
+    def counted(*args, **kwargs) -> int:
+        return backward(*args, **kwargs) * 4 // 5
+
+    counted._get_raw = True  # type: ignore[attr-defined]  # given tensors, as torch's own is
+    return counted
+
+
 FORMULAS: dict[object, Callable[..., int]] = {
     aten.convolution_backward: convolution_backward,
     aten.mkldnn_rnn_layer: recurrent,
-    aten.mkldnn_rnn_layer_backward: recurrent_backward,
+    aten.mkldnn_rnn_layer_backward: twice(recurrent),
+    aten._cudnn_rnn: recurrent_on_gpu,
+    aten._cudnn_rnn_backward: twice(recurrent_on_gpu),
     aten._grouped_mm: grouped,
     aten._scaled_grouped_mm: grouped,
+    aten._scaled_grouped_mm_v2: grouped,
+    aten._scaled_mm_v2: grouped,  # as one group
+}
+FORMULAS |= {
+    operator: without_scores(formula)
+    for operator, formula in flop_registry.items()
+    if str(operator).endswith("attention_backward")
 }
 
 

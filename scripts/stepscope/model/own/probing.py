@@ -6,23 +6,20 @@ by values cannot be followed, and is then said.
 """
 
 import logging
-import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stepscope.model.own import inputs
 from stepscope.model.own.counting import Counter
 from stepscope.model.own.loading import named_errors
-from stepscope.model.own.reference import ModelError
 from stepscope.model.own.sdpa import SDPA, InPlaceOfSdpa
 
 # What cannot be followed by shapes is an error, which is enough of a report.
@@ -41,28 +38,13 @@ class Call:
     dropout: float
     scale: float | None
 
-    @property
-    def flops(self) -> int:
-        """Of forward and backward: Q K^T and the product with V, 2 m n k each, and twice that
-        backward."""
-        return 6 * math.prod(self.q[:-1]) * self.k[-2] * (self.q[-1] + self.v[-1])
-
 
 @dataclass
-class Probe:
-    """What was seen: operations as torch counts them (None if the step could not be run, and then
-    why), of them those of forward, operators that are not counted, the calls of attention, the
-    shape of what goes into the first block, whether the blocks' container is called as a whole, and
-    what a batch is made of."""
+class Called:
+    """What a forward pass calls: attention, and whether the blocks' container as a whole."""
 
-    flops: int | None = None
-    forward_flops: int | None = None
-    uncounted: tuple[str, ...] = ()
-    reason: str = ""
-    calls: list[Call] = field(default_factory=list)
-    block_input: tuple[int, ...] | None = None
-    item: str | None = None
-    calls_container: bool = False
+    attention: list[Call] = field(default_factory=list)
+    container: bool = False
 
 
 @contextmanager
@@ -74,38 +56,24 @@ def in_shapes_alone() -> Iterator[None]:
         yield
 
 
-def probe(make: Callable) -> Probe:
-    """What a step of the model that `make` gives computes; shapes alone."""
-    with in_shapes_alone():
-        try:
-            own = make()
-        except ModelError as error:
-            return Probe(reason=str(error))
-        return run(own)
+def counted(own) -> tuple[dict, str]:
+    """({"counter", "forward": operations of a step and of its forward pass; "uncounted": operators
+    without a formula, if there are any}, what the batch is made of) of an OwnModel.
 
-
-def run(own) -> Probe:
-    """Forward and backward of an OwnModel once, as it is: in shapes alone, or with values where it
-    was built so."""
-    found = Probe(reason=own.refused or "")
-    if own.refused:
-        return found
+    Runs them once: in shapes alone, or with values where it was built so. Raises ModelError.
+    """
     counter = Counter()
     # On a CPU torch's fused attention counts nothing; the formula's own products do.
-    with _watched(own, found), sdpa_kernel(SDPBackend.MATH), _flex_as_sdpa(own), counter:
-        try:
-            batch = own.make_batch()
-            found.item = inputs.item_of(batch, (own.batch, own.context))
-            loss = own.loss(batch)
-            found.forward_flops = counter.get_total_flops()
-            with named_errors(own.reference, "backward fails"):
-                loss.backward()
-        except ModelError as error:
-            found.reason = str(error)
-            return found
-    found.flops = counter.get_total_flops()
-    found.uncounted = tuple(sorted(counter.uncounted))
-    return found
+    with sdpa_kernel(SDPBackend.MATH), _flex_as_sdpa(own), counter:
+        batch = own.make_batch()
+        loss = own.loss(batch)
+        forward_flops = counter.get_total_flops()
+        with named_errors(own.reference, "backward fails"):
+            loss.backward()
+    found: dict[str, object] = {"counter": counter.get_total_flops(), "forward": forward_flops}
+    if counter.uncounted:
+        found["uncounted"] = sorted(counter.uncounted)
+    return found, inputs.item_of(batch, (own.batch, own.context))
 
 
 def _flex_as_sdpa(own) -> AbstractContextManager:
@@ -122,36 +90,21 @@ def _flex_as_sdpa(own) -> AbstractContextManager:
     return InPlaceOfSdpa(own.module, attention, flex.flex_attention, flex)
 
 
-def forward(own) -> Probe:
+def forward(own) -> Called:
     """What one forward pass of an OwnModel calls, on its device and without gradients.
 
     In shapes alone some models take another way: those of transformers then make a mask that they
     else do without.
     """
-    found = Probe()
+    found = Called()
     devices = [own.device] if own.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), torch.no_grad(), _watched(own, found):
-        own.forward(own.make_batch())
-    return found
-
-
-@contextmanager
-def _watched(own, found: Probe) -> Iterator[None]:
-    """Within it a forward pass of the model fills in what it calls."""
-
-    def keep_shape(_block, args: tuple, kwargs: dict) -> None:
-        given = [
-            each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and each.ndim > 1
-        ]
-        if given and found.block_input is None:
-            found.block_input = tuple(given[0].shape)
 
     def keep_that_it_is_called(*_: object) -> None:
-        found.calls_container = True
+        found.container = True
 
     def keep_call(query, key, value, attn_mask=None, dropout_p=0.0, *_, scale=None, **__) -> None:
         q, k, v = (tuple(each.shape) for each in (query, key, value))
-        found.calls.append(Call(q, k, v, attn_mask is not None, dropout_p, scale))
+        found.attention.append(Call(q, k, v, attn_mask is not None, dropout_p, scale))
 
     def attention(*args, **kwargs):
         keep_call(*args, **kwargs)
@@ -160,8 +113,9 @@ def _watched(own, found: Probe) -> Iterator[None]:
     with ExitStack() as watched:
         if own.blocks:
             container = own.found_blocks.container
-            first = container[0]
-            watched.enter_context(first.register_forward_pre_hook(keep_shape, with_kwargs=True))
             watched.enter_context(container.register_forward_pre_hook(keep_that_it_is_called))
         watched.enter_context(InPlaceOfSdpa(own.module, attention))
-        yield
+        watched.enter_context(torch.random.fork_rng(devices))
+        watched.enter_context(torch.no_grad())
+        own.forward(own.make_batch())
+    return found

@@ -86,16 +86,6 @@ def dropout(module: nn.Module) -> list[float]:
     return sorted(found)
 
 
-def multiplied(module: nn.Module) -> list[Tensor]:
-    """The parameters that are multiplied by: all but those that are only looked up, which are of
-    embeddings that no other module shares."""
-    found: dict[Tensor, None] = {}
-    for part in module.modules():
-        if not _is_table(part):
-            found |= dict.fromkeys(part.parameters(recurse=False))
-    return list(found)
-
-
 def _is_table(part: nn.Module) -> bool:
     return isinstance(part, (nn.Embedding, nn.EmbeddingBag)) or type(part).__name__ == "Embedding"
 
@@ -152,6 +142,7 @@ class Rule:
         return bool(by_class or by_name) and self.where in ("", place, WITHIN.get(place))
 
 
+CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
 HEAD = "LM head"  # of a vocabulary; any other is a head
 NORM = r"Norm(?![a-z])|Normali[sz]ation"
 # The first that fits decides. The names are those of the ranges of our own model, where it has the
@@ -185,7 +176,6 @@ RULES = (
         kind=r"(MLP|Mlp|FeedForward|FFN|SwiGLU|MoE|Moe)(Block|Layer|Network)?$",
         attribute=r"mlp|ffn|feed_forward|feedforward|ff",
     ),
-    Rule("FFN", attribute=r"linear[12]|fc[12]", where="in blocks"),
     Rule("FFN", attribute=r"intermediate|output", where="directly"),
     Rule(HEAD, attribute=r"lm_head|head|heads|classifier|output|unembed(ding)?", where="outside"),
     Rule("embedding", kind=r"Embed", where="outside"),
@@ -194,7 +184,7 @@ RULES = (
 
 def parts_of(module: nn.Module, blocks: Blocks | None) -> dict[str, str]:
     """Path of a part → what it is called; of parts within each other the outermost, but for blocks
-    and attention."""
+    and attention. What no rule knows is called by its class."""
     found = dict(_parts(module, "", blocks, "outside"))
     rows = _rows(module)
     for path, name in found.items():
@@ -202,7 +192,25 @@ def parts_of(module: nn.Module, blocks: Blocks | None) -> dict[str, str]:
         is_of_tokens = isinstance(weight, Tensor) and len(weight) in rows
         if name == HEAD and not is_of_tokens:
             found[path] = "head"
-    return found
+    return found | dict(_others(module, "", found, max(rows, default=0)))
+
+
+def _others(
+    module: nn.Module, path: str, found: dict[str, str], vocabulary: int
+) -> Iterator[tuple[str, str]]:
+    """Of what has no name yet the outermost parts that have parameters and hold nothing named."""
+    for own, part in module.named_children():
+        inner = f"{path}.{own}" if path else own
+        if found.get(inner, "block") != "block":
+            continue
+        within = {name for each, name in found.items() if each.startswith(f"{inner}.")}
+        if _has_parameters(part, recurse=False):  # it computes itself, with a norm perhaps
+            within.discard("norm")
+        if within or inner in found or isinstance(part, CONTAINERS):
+            yield from _others(part, inner, found, vocabulary)
+        elif _has_parameters(part):
+            is_head = getattr(part, "out_features", None) == vocabulary
+            yield inner, HEAD if is_head else type(part).__name__
 
 
 def _parts(
@@ -210,6 +218,7 @@ def _parts(
 ) -> Iterator[tuple[str, str]]:
     if isinstance(module, nn.MultiheadAttention):
         return  # it calls none of its parts as modules
+    ffn = _ffn_layers(module)
     for own, part in module.named_children():
         inner = f"{path}.{own}" if path else own
         if blocks and place == "outside" and f"{blocks.path}.".startswith(f"{inner}."):
@@ -223,15 +232,41 @@ def _parts(
             yield from _parts(part, inner, blocks, "directly")
             continue
         rule = next((rule for rule in RULES if rule.fits(part, inner, place)), Rule(""))
+        name = rule.name
+        if not name and place != "in attention" and (own in ffn or _is_ffn(part)):
+            name = "FFN"
         # lists are never called themselves
-        if rule.name and not isinstance(part, (nn.ModuleList, nn.ModuleDict)):
-            yield inner, rule.name
+        if name and not isinstance(part, (nn.ModuleList, nn.ModuleDict)):
+            yield inner, name
         else:
             yield from _parts(part, inner, blocks, "in blocks" if place == "directly" else place)
         if rule.inside:
             yield from _parts(part, inner, blocks, "in attention")
 
 
-def experts(module: nn.Module) -> bool:
-    """Whether the model has experts of which a token takes some."""
-    return any(re.search(r"Expert|MoE|Moe", type(part).__name__) for part in module.modules())
+def _ffn_layers(module: nn.Module) -> set[str]:
+    """Which of a module's linear layers are a feed-forward network: the first widens, and one goes
+    back by as much; a gate widens, too. Beside a convolution they are something else."""
+    sizes: dict[str, tuple[int, int]] = {}
+    for own, part in module.named_children():
+        d_in, d_out = (getattr(part, f"{side}_features", None) for side in ("in", "out"))
+        if isinstance(d_in, int) and isinstance(d_out, int):
+            sizes[own] = (d_in, d_out)
+    pairs = sizes.values()
+    found = [
+        own for own, (d_in, d_out) in sizes.items() if d_in != d_out and (d_out, d_in) in pairs
+    ]
+    if not 2 <= len(found) <= 3 or any(each.ndim > 2 for each in module.parameters()):
+        return set()
+    d_in, d_out = sizes[found[0]]
+    return set(found) if d_out > d_in else set()
+
+
+def _is_ffn(module: nn.Module) -> bool:
+    """Whether it has the layers of a feed-forward network and no others."""
+    held = {own for own, part in module.named_children() if _has_parameters(part)}
+    return bool(held) and held == _ffn_layers(module)
+
+
+def _has_parameters(module: nn.Module, recurse: bool = True) -> bool:
+    return next(module.parameters(recurse), None) is not None

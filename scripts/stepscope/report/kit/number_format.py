@@ -109,10 +109,14 @@ def _shown(quantity, divisor: float, loud: float) -> tuple[str, str]:
     value = quantity.value / divisor
     half = quantity.half_width * abs(quantity.value) / divisor
     decimals = min(decimals_of(value, half, unit.digits), unit.most_decimals)
+    is_wide = quantity.half_width > loud
+    if is_wide and unit.digits and quantity.ends[0] > 0:
+        least = quantity.ends[0] / divisor
+        decimals = max(decimals, decimals_of(least, least, 1))  # it is no plain 0
     text = _fixed(value, decimals, unit.signed)
     if unit.is_exact and "." in text:
         text = text.rstrip("0").rstrip(".")
-    if quantity.half_width <= loud:
+    if not is_wide:
         return text, ""
     low, high = (_fixed(end / divisor, decimals) for end in quantity.ends)
     return text, f"[{low},{THIN}{high}]"

@@ -64,8 +64,7 @@ def step():
         torch.manual_seed(1)
         loss = model.loss(batch)
         loss.backward()
-        return Step(
-            loss.detach(), {name: each.grad for name, each in model.module.named_parameters()}
-        )
+        gradients = {name: each.grad for name, each in model.module.named_parameters()}
+        return Step(loss.detach(), gradients)
 
     return step

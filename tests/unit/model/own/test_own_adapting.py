@@ -56,10 +56,7 @@ def build(context, **options): return Net(options)
 
 def assert_close(one, other):
     torch.testing.assert_close(one.loss, other.loss)
-    for name, gradient in one.gradients.items():
-        torch.testing.assert_close(
-            gradient, other.gradients[name], msg=lambda text, name=name: f"{name}: {text}"
-        )
+    torch.testing.assert_close(one.gradients, other.gradients)
 
 
 @pytest.mark.parametrize(
@@ -135,18 +132,20 @@ def test_calls_that_the_kernel_cannot_run(make, write, keys, reason):
     make(write(CALLS, "other.py"), keys, context=8, attention="sdpa")
 
 
-def test_other_reasons_against_an_attention(make, gpt, write):
-    with pytest.raises(own.Unsupported, match=r"has dropout 0\.1, which triton lacks; set it to 0"):
-        make(gpt, GPT | {"dropout": 0.1}, attention="triton")
-    with pytest.raises(own.Unsupported, match="d_head a multiple of 8, at most 256, not 4"):
-        make(gpt, GPT | {"heads": 4}, attention="triton")
-    with pytest.raises(own.Unsupported, match="flex trains on a GPU only"):
-        make(gpt, GPT, attention="flex")
-    for attention in ("sdpa", "triton"):
-        with pytest.raises(
-            own.Unsupported, match="neither calls torch's scaled_dot_product_attention nor has"
-        ):
-            make(write(SEQUENTIAL), attention=attention)
+@pytest.mark.parametrize(
+    "model, keys, attention, said",
+    [
+        ("gpt", {"dropout": 0.1}, "triton", r"has dropout 0\.1, which triton lacks; set it to 0"),
+        ("gpt", {"heads": 4}, "triton", "d_head a multiple of 8, at most 256, not 4"),
+        ("gpt", {}, "flex", "flex trains on a GPU only"),
+        (SEQUENTIAL, None, "sdpa", "neither calls torch's scaled_dot_product_attention nor has"),
+        (SEQUENTIAL, None, "triton", "neither calls torch's scaled_dot_product_attention nor has"),
+    ],
+)
+def test_other_reasons_against_an_attention(make, write, model, keys, attention, said):
+    given = (write(model),) if keys is None else (model, GPT | keys)
+    with pytest.raises(own.Unsupported, match=said):
+        make(*given, attention=attention)
 
 
 @pytest.mark.parametrize("every", [1, 2, 5, 9])
@@ -159,10 +158,7 @@ def test_blocks_are_computed_again_and_give_the_same_numbers(make, write, step, 
     block.runs = 0
     again = step(model)
     assert block.runs == 2 * 5
-    assert torch.equal(again.loss, plain.loss)
-    assert all(
-        torch.equal(again.gradients[name], plain.gradients[name]) for name in plain.gradients
-    )
+    torch.testing.assert_close(tuple(again), tuple(plain), rtol=0, atol=0)
     block.runs = 0
     with torch.no_grad():
         model.outputs(model.make_batch())
@@ -170,11 +166,9 @@ def test_blocks_are_computed_again_and_give_the_same_numbers(make, write, step, 
 
 
 def test_groups_of_blocks_need_a_sequence_that_is_called_as_a_whole(make, write, gpt):
+    said = r"checkpoint: 2 needs blocks in an nn.Sequential.*use checkpoint: 1"
     for reference, keys in ((write(SEQUENTIAL), {"is_whole": False}), (gpt, GPT)):
-        with pytest.raises(
-            own.Unsupported,
-            match=r"checkpoint: 2 needs blocks in an nn.Sequential.*use checkpoint: 1",
-        ):
+        with pytest.raises(own.Unsupported, match=said):
             make(reference, keys, checkpoint=2)
 
 
