@@ -150,9 +150,9 @@ def test_the_gpu_idles_as_long_as_the_step_exceeds_its_replay(data, series):
     found = as_written(data)
     rows = series[(series["cell"] == found.ladder.data.cell) & (series["phase"] == "step")]
     times = rows[rows["variant"] == "fp8"].set_index("quantity")["median"]
-    (idle,) = (part for part in found.left if str(part.part) == "GPU idle")
-    assert idle.top.value == near(times["time"] - times["host_free_time"])
-    assert idle.top.value < 0.4e-3
+    (idle,) = (part for part in found.left if str(part["part"]) == "GPU idle")
+    assert idle["top"].value == near(times["time"] - times["host_free_time"])
+    assert idle["top"].value < 0.4e-3
 
 
 def test_a_gain_over_what_had_just_lost_is_counted_from_before_that(data):
@@ -179,15 +179,15 @@ def test_page_one_is_read_in_two_minutes(rendered):
 
 def test_kernels_that_are_left_are_those_of_the_trace_outside_the_optimizer(data):
     """The last of them is what is left of the busy time; the trace's table sums each category."""
-    left = {str(part.part): part for part in ladder.facts(data).left}
+    left = {str(part["part"]): part for part in ladder.facts(data).left}
     kernels = ("matrix products", "fused attention", "casts and copies", "other kernels")
     for which in ("plain", "top"):
-        (cell,) = getattr(left["matrix products"], which).cells
+        (cell,) = left["matrix products"][which].cells
         times = {"step": 0.0, "optimizer": 0.0}
         for row in data.dicts("categories", cell=cell):
             if row["phase"] in times:
                 times[row["phase"]] += row["time"]
-        parts = [getattr(left[name], which) for name in kernels if name in left]
+        parts = [left[name][which] for name in kernels if name in left]
         found = sum(part.value for part in parts if part)
         assert found == approx(times["step"] - times["optimizer"], rel=0.01)
 

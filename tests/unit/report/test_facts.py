@@ -174,8 +174,8 @@ def test_page_one_tells_of_the_largest_place(gpu):
     assert found.place.state.value == near(16e9)
     assert found.reserved.value == near(90e9)
     assert found.ladder.top.peak.value == near(50e9)
-    assert (found.doubts.missing.value, found.doubts.older.value) == (2, 1)
-    assert found.doubts.told == ["missing", "older", "throttled"]
+    assert (found.doubts["missing"].value, found.doubts["older"].value) == (2, 1)
+    assert found.doubts["told"] == ["missing", "older", "throttled"]
 
 
 def test_does_this_apply_to_me(gpu):
@@ -358,9 +358,9 @@ def test_warm_up(gpu):
     assert found.step["enough"].value == 2  # 0.51 s is 2 % off, 0.55 s is 10 %
     (step,) = found.phases
     assert (step["phase"], step["after_1"].value, step["std_1"].value) == ("step", 0.55, 0.01)
-    assert found.parts[0]["part"] == "launches, module loading" and found.cold_first.value == near(
-        1.5
-    )
+    assert found.parts[0]["part"] == "launches, module loading" and found.busy[
+        "first"
+    ].value == near(1.5)
 
 
 def test_warm_up_is_enough_from_where_on_each_mean_is_close():

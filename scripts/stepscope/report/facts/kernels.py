@@ -7,7 +7,6 @@ from stepscope.report.facts import profile
 from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import Chapter, Place, placed
 from stepscope.report.facts.profile import Profiled, plain_at, profiled
-from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.timed import Timed, in_bf16
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import first_of, frozen, made_of
@@ -15,15 +14,6 @@ from stepscope.report.kit.quantity import Maybe, gap, minus, over, share
 
 TOP = 6  # kernels that are listed
 OF_ADAMW = ("addcdiv", "addcmul", "lerp")  # in names of kernels
-
-
-@frozen
-class OfLadder:
-    """A change at a ladder's place, beside the rung before."""
-
-    place: Place
-    rung: Rung
-    before: Rung
 
 
 @frozen
@@ -42,7 +32,6 @@ class Kernels(Chapter):
     place: Place
     fp32: Profiled | None
     kinds: list[Row]
-    casts_added: Maybe
     softmax: Row
     limited: list[Timed]
     worst: Timed | None
@@ -51,6 +40,7 @@ class Kernels(Chapter):
     rate = made_of(over, "place.flop", "own.products", unit="FLOP/s")
     optimizer_gap = made_of(gap, "own.optimizer", "place.optimizer_written")  # off its bytes
     fused_gap = made_of(gap, "fused.rung.optimizer", "fused.place.optimizer_fused")  # likewise
+    casts_added = made_of(minus, "own.casts", "fp32.casts")
     overhead = made_of(over, "own.wall", "own.clock")  # the profiler's
 
     @cached_property
@@ -64,7 +54,7 @@ class Kernels(Chapter):
         """Whether the fused AdamW is surely faster than its bytes allow."""
         if self.fused is None:
             return False
-        ratio = over(self.fused.rung.optimizer, self.fused.place.optimizer_fused)
+        ratio = over(self.fused["rung"].optimizer, self.fused["place"].optimizer_fused)
         return ratio is not None and (ratio.high or 1) < 1
 
     @property
@@ -72,17 +62,18 @@ class Kernels(Chapter):
         """Whether one of the top kernels is of the written-out AdamW."""
         return any(word in row["name"] for row in self.top for word in OF_ADAMW)
 
-    def in_ladders(self, kind: str) -> list[OfLadder]:
-        """A change in every ladder that has it, the largest first."""
+    def in_ladders(self, kind: str) -> list[Row]:
+        """A change in every ladder that has it, the largest first: its place, and its rung beside
+        the one before."""
         rungs = [(ladder.place, ladder.rung(kind)) for ladder in ladders(self.data)]
         return [
-            OfLadder(place=where, rung=rung, before=rung.before)
+            {"place": where, "rung": rung, "before": rung.before}
             for where, rung in rungs
             if rung and rung.before
         ]
 
     @cached_property
-    def fused(self) -> OfLadder | None:
+    def fused(self) -> Row | None:
         """The fused AdamW in the largest ladder that has it."""
         return first_of(self.in_ladders("fused"))
 
@@ -110,7 +101,6 @@ def facts(data: Data) -> Kernels | None:
         place=where,
         fp32=fp32,
         kinds=[row | {"fp32": slow.get(row["category"])} for row in own.parts],
-        casts_added=minus(own.casts, fp32.casts) if fp32 else None,
         softmax=_softmax(data),
         limited=limited,
         worst=max(limited, key=_excess, default=None),

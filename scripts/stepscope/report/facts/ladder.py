@@ -33,21 +33,6 @@ HELD_BACK = 0.95  # of the highest clock
 
 
 @frozen
-class Aside:
-    """A variant of a rung, `before`, at a place."""
-
-    place: Name
-    rung: Rung
-    before: Rung
-
-    @cached_property
-    def alone(self) -> Maybe:
-        """Times as fast on the GPU alone: both host-free, else both by the union of kernels."""
-        host_free = over(self.before.host_free, self.rung.host_free)
-        return exact(host_free or over(self.before.busy, self.rung.busy))
-
-
-@frozen
 class Reach:
     """What a rung delivers at a context and batch."""
 
@@ -55,17 +40,6 @@ class Reach:
     context: Quantity
     batch: int
     rung: Rung
-
-
-@frozen
-class Left:
-    """A part of the profiled step, plain and at the top rung, and the least that it can take
-    there."""
-
-    part: Name
-    plain: Maybe
-    top: Maybe
-    bound: Maybe
 
 
 @frozen
@@ -92,14 +66,10 @@ class LadderFacts(Chapter):
         return trained.of(coarse.kind) if trained and coarse else None
 
     @cached_property
-    def asides(self) -> list[Aside]:
-        """Of all ladders."""
-        return [
-            Aside(place=ladder.place.name, rung=rung, before=rung.before)
-            for ladder in self._ladders
-            for rung in ladder.asides
-            if rung.before
-        ]
+    def asides(self) -> list[Row]:
+        """Of all ladders, as _aside has them."""
+        of_place = [(each.place.name, rung) for each in self._ladders for rung in each.asides]
+        return [_aside(place, rung, rung.before) for place, rung in of_place if rung.before]
 
     @property
     def has_turns(self) -> bool:
@@ -147,8 +117,9 @@ class LadderFacts(Chapter):
         return bool(self.ladder.throttle) and is_slower
 
     @cached_property
-    def left(self) -> list[Left]:
-        """The parts of the step, plain and at the top, if both were profiled."""
+    def left(self) -> list[Row]:
+        """The parts of the profiled step, plain and at the top rung, and the least that each can
+        take there (`bound`); none where one of both was not profiled."""
         where, top = self.ladder.place, self.ladder.top
         found = profile.profiled(self.data)
         start = profile.start_at(found, where, self.ladder)
@@ -162,11 +133,11 @@ class LadderFacts(Chapter):
         made = []
         for name, words in PARTS.items():
             # What the ladder's own clock exceeds the step without the host by.
-            ends = (self.ladder.plain, top) if name == "idle" else (start, end)
-            before, after = (getattr(each, name) for each in ends)
+            steps = (self.ladder.plain, top) if name == "idle" else (start, end)
+            before, after = (getattr(each, name) for each in steps)
             if positive(before) or positive(after):
-                part = Left(part=Name(words), plain=before, top=after, bound=bounds.get(name))
-                made.append(part)
+                ends = {"plain": before, "top": after, "bound": bounds.get(name)}
+                made.append({"part": Name(words)} | ends)
         return made
 
 
@@ -174,6 +145,15 @@ def facts(data: Data) -> LadderFacts | None:
     """Of all ladders of the machine."""
     found = ladders(data)
     return LadderFacts(data=data, ladder=found[0]) if found else None
+
+
+def _aside(place: Name, rung: Rung, before: Rung) -> Row:
+    """A variant of a rung, at a place.
+
+    alone: times as fast on the GPU alone: both host-free, else both by the union of their kernels.
+    """
+    alone = exact(over(before.host_free, rung.host_free) or over(before.busy, rung.busy))
+    return {"place": place, "rung": rung, "before": before, "alone": alone}
 
 
 def _reach(ladders: Iterable[Ladder]) -> list[Reach]:

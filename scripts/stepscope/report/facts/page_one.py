@@ -41,30 +41,6 @@ LOOSE = 0.1  # half an interval that a reader should be told of
 MOST = 3  # that are told
 
 
-@frozen
-class Doubts:
-    """Of page one's ladder and of all cells.
-
-    told: those that weigh most, of those that there are. planned: cells; missing: of them; older:
-    those that other code measured; at_once: on how many GPUs they ran at a time. trained: the
-    coarse rung's precision as the learning study trained it. slower: what the card does slower
-    than all others of its type that are known, of several. loosest: half the widest interval of a
-    rung, of its step, where that is wide; loosest_rung: that rung. hosts: the plain step that
-    launches limit which is known worst by the clock.
-    """
-
-    told: list[str]
-    planned: Maybe
-    missing: Maybe
-    older: Maybe
-    at_once: Maybe
-    trained: Row | None
-    slower: Row | None
-    loosest: Maybe
-    loosest_rung: Rung | None
-    hosts: Timed | None
-
-
 def _of_either(name: str) -> cached_property[Maybe]:
     """The fact that is one of the ladder's plain rung, else of the timed step."""
 
@@ -196,13 +172,22 @@ class PageOne(Chapter):
         return method.versions(self.data.dicts("cells"))
 
     @cached_property
-    def doubts(self) -> Doubts:
+    def doubts(self) -> Row:
         """What a reader should be told of."""
         return doubts(self.data, self.ladder, self.profiled_elsewhere)
 
 
-def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Doubts:
-    """elsewhere: where the kernels were profiled, if not at the ladder's place."""
+def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Row:
+    """Of page one's ladder and of all cells. elsewhere: where the kernels were profiled, if not at
+    the ladder's place.
+
+    told: those that weigh most, of those that there are. planned: cells; missing: of them; older:
+    those that other code measured; at_once: on how many GPUs they ran at a time. trained: the
+    coarse rung's precision as the learning study trained it. slower: what the card does slower
+    than all others of its type that are known, of several. loosest: half the widest interval of a
+    rung, of its step, where that is wide; loosest_rung: that rung. hosts: the plain step that
+    launches limit which is known worst by the clock.
+    """
     cells = data.dicts("cells")
     climbed = climbing.facts(data)
     standing = [row for row in method.beside_others(data) if row["standing"] == "slower"]
@@ -215,31 +200,29 @@ def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Doubts
     loose = [each for each in limited if _half_width(each) > LOOSE]
     missing = _some([row for row in cells if row["status"] == "missing"])
     ran = [row for row in cells if row["status"] == "ok"]
-    found = Doubts(
-        told=[],
-        planned=count(len(cells)),
-        missing=missing,
-        older=_some([row for row in ran if not row["is_current"]]),
-        at_once=method.at_once(cells),
-        trained=climbed.trained if climbed else None,
-        slower=slower,
-        loosest=loosest,
-        loosest_rung=rung,
-        hosts=max(loose, key=_half_width, default=None),
-    )
+    found: Row = {
+        "planned": count(len(cells)),
+        "missing": missing,
+        "older": _some([row for row in ran if not row["is_current"]]),
+        "at_once": method.at_once(cells),
+        "trained": climbed.trained if climbed else None,
+        "slower": slower,
+        "loosest": loosest,
+        "loosest_rung": rung,
+        "hosts": max(loose, key=_half_width, default=None),
+    }
     weights = {
-        "missing": found.missing,
-        "older": found.older,
+        "missing": found["missing"],
+        "older": found["older"],
         "loose": loosest,
         "coarse": ladder and ladder.top_is_coarse,
         "card": slower,
-        "together": found.at_once,
-        "hosts": None if loosest else found.hosts,
+        "together": found["at_once"],
+        "hosts": None if loosest else found["hosts"],
         "elsewhere": elsewhere,
         "throttled": climbed and climbed.is_throttled,
     }
-    found.told.extend([name for name, weight in weights.items() if weight][:MOST])
-    return found
+    return found | {"told": [name for name, weight in weights.items() if weight][:MOST]}
 
 
 def _half_width(measured: Rung | Timed) -> float:

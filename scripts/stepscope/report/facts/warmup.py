@@ -31,17 +31,15 @@ class Warmup(Chapter):
 
     warmed: that place; phases: of its step, each as _means has it; step: the whole one; cost: the
     first over the steady one. cold: the place of the most parameters whose first step was profiled;
-    parts: what its host did, by how much longer it took; cold_first, cold_second, cold_later: what
-    kept it busy.
+    parts: what its host did, by how much longer it took; busy: how long that kept it busy in the
+    `first`, `second` and a `later` step.
     """
 
     warmed: Place | None
     phases: list[Row]
     cold: Place | None
     parts: list[Row]
-    cold_first: Maybe
-    cold_second: Maybe
-    cold_later: Maybe
+    busy: dict[str, Maybe]
 
     @cached_property
     def step(self) -> Row:
@@ -64,18 +62,14 @@ def facts(data: Data) -> Warmup | None:
     if not where and not parts:
         return None
     busy = [part for part in parts if part["part"] != WAITING]
-    first, second, later = (
-        plus(*(part[step] for part in busy)) for step in ("first", "second", "later")
-    )
+    steps = ("first", "second", "later")
     return Warmup(
         data=data,
         warmed=where,
         phases=[_means(rows) | {"phase": Name(phase)} for (phase,), rows in by_phase],
         cold=cold,
         parts=ordered(parts, "more", reverse=True),
-        cold_first=first,
-        cold_second=second,
-        cold_later=later,
+        busy={step: plus(*(part[step] for part in busy)) for step in steps},
     )
 
 
