@@ -176,15 +176,13 @@ def _ranks(runs: Runs) -> Ranks:
     sizes: dict[str, float] = {}
     for each in runs.values():
         sizes |= places.parameters(each)
-    orders = _together("variants", runs).groupby("variant")["order"].max()
-    rungs = dict(zip(orders.index, orders, strict=True))
+    rungs = _together("variants", runs).groupby("variant")["order"].max().to_dict()
     return {"size": sizes, **dict.fromkeys(RUNGS, rungs)}
 
 
 def _labels(runs: Runs) -> dict[str, str]:
     """Rung → what the report calls it."""
-    variants = _together("variants", runs)
-    return dict(zip(variants["variant"], variants["label"], strict=True))
+    return _together("variants", runs).set_index("variant")["label"].to_dict()
 
 
 def _values(column: Row, values: list, ranks: Ranks) -> list:

@@ -13,7 +13,6 @@ from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, gap, minus, over, share
 
 TOP = 6  # kernels that are listed
-OF_ADAMW = ("addcdiv", "addcmul", "lerp")  # in names of kernels
 
 
 @frozen
@@ -48,19 +47,6 @@ class Kernels(Chapter):
         """The products' rate, of that of a large product."""
         known = None if self.place.dtype else self.machine.rate(self.place.precision)
         return share(self.rate, known)
-
-    @property
-    def is_fused_cached(self) -> bool:
-        """Whether the fused AdamW is surely faster than its bytes allow."""
-        if self.fused is None:
-            return False
-        ratio = over(self.fused["rung"].optimizer, self.fused["place"].optimizer_fused)
-        return ratio is not None and (ratio.high or 1) < 1
-
-    @property
-    def has_adamw(self) -> bool:
-        """Whether one of the top kernels is of the written-out AdamW."""
-        return any(word in row["name"] for row in self.top for word in OF_ADAMW)
 
     def in_ladders(self, kind: str) -> list[Row]:
         """A change in every ladder that has it, the largest first: its place, and its rung beside
