@@ -167,27 +167,6 @@ class Contribution:
         return f"{self.count} × " * (self.count != 1) + f"{self.dims} × {DTYPE_BYTES[self.dtype]} B"
 
 
-# A dimension of Q's, K's or V's -> what it is called where K and V have as many heads as Q, and
-# where they have fewer.
-_OF_HEADS = {
-    "3 d_model": ("3 d_model", "d_model + 2 d_K"),
-    "K heads": ("heads", "K heads"),
-    "d_K": ("d_model", "d_K"),
-}
-
-
-def spelled(setup: Setup, dims: str) -> str:
-    """Dimensions by the names that they have in this model."""
-    if dims == "largest parameter":
-        _, *candidates = TERMS["dimensions"][dims]
-        dims = max(candidates, key=lambda each: product(each, setup.sizes))
-    is_grouped = "grouped" in setup.flags
-    names = [_OF_HEADS.get(dim, (dim, dim))[is_grouped] for dim in dims.split(" × ")]
-    text = " × ".join(names)
-    is_square = setup.sizes["d_Q"] == setup.sizes["d_model"]
-    return text.replace("d_Q", "d_model") if is_square else text
-
-
 def holds(condition: str, flags: Collection[str]) -> bool:
     """Whether all flags of a condition are there, and none of those behind "!"."""
     words = condition.split()
@@ -218,7 +197,7 @@ def _tensor(setup: Setup, category: str, row: Row, over: str) -> Contribution:
         category,
         row.module,
         row.name,
-        dims=spelled(setup, dims + over),
+        dims=dims + over,
         numbers=product(dims + over, setup.sizes),
         dtype=setup.types.get(row.dtype, row.dtype),
         count=count,
@@ -234,29 +213,3 @@ def total(contributions: list[Contribution] | tuple[Contribution, ...]) -> int:
 def times(count: int, contributions: tuple[Contribution, ...]) -> list[Contribution]:
     """So many times as many of each; none of none."""
     return [replace(each, count=count * each.count) for each in contributions if count]
-
-
-def saved_outside(setup: Setup) -> list[Contribution]:
-    """What autograd keeps for the final norm, the LM head and the loss; in chunks the gradients of
-    both factors of the head's product."""
-    names = [
-        "saved by the final norm",
-        "saved by the head",
-        "saved by the loss",
-        "made in chunks",
-        "gradient of head weight, in chunks",
-    ]
-    return [each for name in names for each in group(setup, name)]
-
-
-def all_cast_weights(setup: Setup) -> list[Contribution]:
-    """Autocast's copies of all matrices that are multiplied by. The embedding is a look-up, and not
-    among them."""
-    of_blocks = times(setup.shape.num_layers, group(setup, "cast weights of a block"))
-    return [*of_blocks, *group(setup, "cast weight of the head")]
-
-
-# Dimensions of all weights.
-WEIGHTS: list[str] = []
-for _group in ("matrices of a block", "gains of a block", "head", "final gain", "embedding"):
-    WEIGHTS += [row.dims for row in TERMS["groups"][_group]["tensors"]]

@@ -14,7 +14,6 @@ from stepscope.figures import (
     ladder,
     learning,
     memory,
-    parallel,
     places,
     roofline,
     start,
@@ -163,7 +162,7 @@ VIEWS: dict[str, Viewed] = {
     "ladder": _rows("series", ladder.climbed, quantity="time", phase=f"{PARTS}|step"),
     "checkpoint": _rows("series", ladder.checkpointed, quantity="time|peak_reserved", phase="step"),
     "curves": _rows("curves", learning.learned),
-    "ranks": _rows("ranks", parallel.most_devices),
+    "ranks": _rows("ranks", steps.most_devices),
 }
 OF_ALL_MACHINES: dict[str, Viewed] = {
     "machines": _rows(

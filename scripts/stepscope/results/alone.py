@@ -2,7 +2,6 @@
 once, for all tables, figures and pages."""
 
 import numpy as np
-import pandas as pd
 from pandas import DataFrame, Series
 
 from stepscope.axes import MODES
@@ -16,16 +15,18 @@ STEP = ["cell", "variant", "mode", "phase", "length", "direction"]
 WHOLE = {name: mode.whole for name, mode in MODES.items()}
 
 
-def times(found: DataFrame, asides: set[tuple[str, str]]) -> DataFrame:
+def times(found: DataFrame) -> DataFrame:
     """Rows of `alone_time`: of each step the host-free time, else the busy time.
 
     A cell's variants are compared with each other, so one kind serves all of them where it can: the
-    busy time where each rung that ran has one and not each a host-free one.
+    busy time where any has that alone.
 
-    found: rows of series.csv, of which `quantity` and those of STEP are read; asides: (cell,
-    variant) that stand beside a ladder, whose rungs they do not decide for.
+    found: rows of series.csv, of which `quantity` and those of STEP are read.
     """
-    return best(found, _cells_by_busy(found, asides)).assign(quantity=ALONE)
+    has = found.groupby(["cell", "variant"])["quantity"].agg(set)
+    is_busy_alone = [quantities & {HOST_FREE, BUSY} == {BUSY} for quantities in has]
+    by_busy = has[is_busy_alone].index.get_level_values("cell")
+    return best(found, frozenset(by_busy)).assign(quantity=ALONE)
 
 
 def best(found: DataFrame, prefers_busy: frozenset[str] = frozenset()) -> DataFrame:
@@ -36,15 +37,6 @@ def best(found: DataFrame, prefers_busy: frozenset[str] = frozenset()) -> DataFr
     is_second = (sources["quantity"] == BUSY) != sources["cell"].isin(prefers_busy)
     in_order = sources.loc[is_second.sort_values(kind="stable").index]
     return in_order.drop_duplicates(STEP).sort_index()
-
-
-def _cells_by_busy(found: DataFrame, asides: set[tuple[str, str]]) -> frozenset[str]:
-    """Cells of which each rung has a busy time, but not each a host-free one."""
-    numbers = pd.crosstab([found["cell"], found["variant"]], found["quantity"])
-    has = numbers.reindex(columns=["time", HOST_FREE, BUSY], fill_value=0) > 0
-    rungs = has[has["time"] & ~has.index.isin(list(asides))]
-    every = rungs.groupby("cell").all()
-    return frozenset(every.index[every[BUSY] & ~every[HOST_FREE]])
 
 
 def limits(found: DataFrame) -> Series:

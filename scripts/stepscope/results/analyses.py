@@ -23,31 +23,17 @@ OF_TRACE = (
 # Analyses that are no table of their own, and the columns of them that are read.
 WITHIN = {
     "memory_summary": ["machine", "cell", "peak"],
-    "memory_named": ["machine", "cell", "category", "part", "bytes"],
+    "memory_named": ["machine", "cell", "category", "bytes"],
 }
 OF_SNAPSHOT = ("memory_peak", "memory_timeline", "memory_largest", "memory_saved", *WITHIN)
 NAMES = {"profile": OF_TRACE, "memory": OF_SNAPSHOT}
-# Columns of the analyses' own files that no table has: a cell has one device, its steps and events
-# are told apart by their time, the others are parts of what a column says.
-LEFT_OUT = {
-    "kernels": {"layers"},
-    "phases": {"count"},
-    "gaps": {"device", "device_name"},
-    "modules": {"any_thread_gpu_time"},
-    "transfers": {"device_name"},
-    "processes": {"device_name"},
-    "memory_peak": {"device"},
-    "memory_timeline": {"active", "device", "event", "step"},
-    "memory_largest": {"device", "rank"},
-}
 
 
 def read(cells: list[MeasuredCell]) -> tuple[dict[str, DataFrame], dict[str, str]]:
     """(table: its rows of all cells with `machine` and `cell`, cells whose analysis is damaged:
     why).
 
-    A table that an analysis did not write has no rows there; columns that the schema does not have
-    are kept.
+    A table that an analysis did not write has no rows there.
     """
     parts: dict[str, list[DataFrame]] = {name: [] for name in (*OF_TRACE, *OF_SNAPSHOT)}
     damaged = {}
@@ -65,16 +51,19 @@ def read(cells: list[MeasuredCell]) -> tuple[dict[str, DataFrame], dict[str, str
 
 
 def _one(path: Path, name: str) -> DataFrame:
-    """One file. Raises ValueError if a column of the schema's is missing, or text stands for a
-    number."""
+    """The columns of one file that the schema has. Raises ValueError for what is no table."""
     columns = TABLES[name].columns if name in TABLES else ()
     text = [each.name for each in columns if each.kind == TEXT]
     types = dict.fromkeys(text, "str")
-    return pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
+    known = _columns(name)
+    table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
+    return table[[column for column in table if column in known]]
+
+
+def _columns(name: str) -> list[str]:
+    return WITHIN.get(name) or TABLES[name].names
 
 
 def _together(name: str, frames: list[DataFrame]) -> DataFrame:
     """A table of all cells; without files an empty one with the columns that are read."""
-    if frames:
-        return pd.concat(frames, ignore_index=True)
-    return DataFrame(columns=WITHIN.get(name) or TABLES[name].names)
+    return pd.concat(frames, ignore_index=True) if frames else DataFrame(columns=_columns(name))

@@ -158,7 +158,7 @@ TENSOR = axes(
     shape="of the tensor",
     dtype="of its elements",
 )
-FORMULA = texts(formula="of one's bytes, in terms of the shape")
+FORMULA = texts(formula="of one's bytes; `d_Q`, `d_K`: all heads' width, `d_QKV`: of three")
 DEVICES = axes(counts(devices="that take part"))
 STRATEGY = axes(variant=("strategy", "who sends what and when; `alone`: one device"))
 
@@ -222,9 +222,7 @@ QUANTITIES = {  # of series.csv
             numbers(
                 "s",
                 compile_time="by how much the first step took longer",
-                capture_time="of forward and backward as CUDA graphs",
                 first_step_time=("first step", "of a fresh process"),
-                host_time="that a call of attention keeps the host busy",
             ),
         )
     )
@@ -576,22 +574,6 @@ _ALL = (
         FORMULA,
     ),
     _of_cells(
-        "memory_predicted",
-        "a part of the memory that the closed form predicts",
-        axes(
-            category="what the memory is for; `item`: a sum to compare",
-            module="that made it",
-            name="of the part",
-        ),
-        counts(count="how many"),
-        numbers(
-            "B",
-            predicted="of all of them",
-            measured="where the recording tells it apart",
-        ),
-        FORMULA,
-    ),
-    _of_cells(
         "ranks",
         "a rank of a step on several devices, taken apart under the profiler",
         DEVICES,
@@ -685,12 +667,11 @@ _ALL = (
     ),
     _of_cells(
         "dtypes",
-        "the types of a module or an operation under autocast",
+        "the types of a toy model's module under autocast",
         axes(
-            model="`toy`, `own`, or the operation that was run alone",
             autocast="type that autocast casts to",
-            part="role or path of the module; type that an operation is given",
-            operator="class of the module; `result` of an operation",
+            role="of the module",
+            kind="its class",
         ),
         texts(
             parameter="type",
@@ -720,8 +701,6 @@ _ALL = (
         counts(
             infinite="elements",
             nan=("NaN", "elements"),
-            zero="elements",
-            zero_exact="elements, in float64",
         ),
     ),
     _of_cells(

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from stepscope.results import agreement, alone, derived, statistics, variants
+from stepscope.results import agreement, alone, derived, statistics
 from stepscope.results.alone import STEP, WHOLE
 from stepscope.results.ceilings import RATES, least_times
 from stepscope.results.cells import (
@@ -44,8 +44,7 @@ def of(cells: list[MeasuredCell], samples: DataFrame, more: Sequence[dict] = ())
     measured = [cell for cell in cells if cell.record]
     processes = [of_samples(samples), of_values(measured, more)]
     found = summarised(pd.concat(processes, ignore_index=True), measured)
-    times_alone = alone.times(found, variants.asides(measured))
-    found = pd.concat([found, times_alone], ignore_index=True)
+    found = pd.concat([found, alone.times(found)], ignore_index=True)
     following = derived.rows(found, measured, least_times(samples))
     parts = filter(len, [*following, failures(measured)])
     # What failed here may have been measured there.

@@ -13,17 +13,12 @@ def rows(cells: list[MeasuredCell]) -> list[dict]:
     return [row for cell in cells for row in _rows(cell)]
 
 
-def asides(cells: list[MeasuredCell]) -> set[tuple[str, str]]:
-    """(cell, variant) of those that stand beside their ladder."""
-    return {(row["cell"], row["variant"]) for row in rows(cells) if row["is_aside"]}
-
-
 def _rows(cell: MeasuredCell) -> Iterator[dict]:
     """The rungs of a cell."""
     if cell.place["study"] != "ladder" or is_step(cell.spec):
         return
     declared = cell.spec["variants"]
-    ladder = longest_chain({one["name"]: one.get("after", "") for one in declared})
+    builds_on = {one["name"]: one.get("after", "") for one in declared}
     after = came_after(cell.spec, cell.statuses())
     options = {
         one["name"]: {option: one.get(option, neutral) for option, neutral in PLAIN_STEP.items()}
@@ -33,6 +28,7 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
     plain = {"attention": PLAIN_STEP["attention"]}
     without = [name for name, (status, why) in cell.statuses().items() if status == "ok" and why]
     options |= {name: options[name] | plain for name in without if name in options}
+    previous = ""
     for order, (name, own) in enumerate(options.items()):
         is_first = not after[name]
         before = options.get(after[name], PLAIN_STEP) | (plain if name in without else {})
@@ -49,7 +45,8 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
             "variant": name,
             "order": order,
             "after": after[name],
-            "is_aside": name not in ladder,
+            # Each rung follows the one that it changes; asides leave from a rung further up.
+            "is_aside": builds_on[name] != previous,
             "kind": kind_of(changed, own[changed]),
             "label": (cell.built_in or label) if label == "fp32" else label,
             "changed": changed,
@@ -57,6 +54,7 @@ def _rows(cell: MeasuredCell) -> Iterator[dict]:
             "value": own[changed],
             **own,
         }
+        previous = name
 
 
 def _label(option: str, value: str, name: str) -> str:
@@ -64,12 +62,3 @@ def _label(option: str, value: str, name: str) -> str:
     if option == "checkpoint":
         return f"checkpoint every {value}"
     return LABELS.get(kind_of(option, value), name)
-
-
-def longest_chain(after: dict[str, str]) -> list[str]:
-    """The rungs: the longest way from the first variant along `after` (variant: the one that it
-    comes after); what branches off it is an aside."""
-    ways: dict[str, list[str]] = {}
-    for name, previous in after.items():
-        ways[name] = [*ways.get(previous, []), name]
-    return max(ways.values(), key=len, default=[])

@@ -41,9 +41,9 @@ def tables(
     """
     measured = [cell for cell in found if cell.record]
     recorded, damaged = analyses.read(measured)
-    in_snapshots = memory.recorded(measured, recorded)
-    of_series = series.of(found, samples, memory.values(measured, in_snapshots))
-    predicted = memory.predictions(measured, in_snapshots)
+    workspaces = memory.workspaces(measured, recorded["memory_named"])
+    of_memory = memory.values(measured, recorded["memory_summary"], workspaces)
+    of_series = series.of(found, samples, of_memory)
     worked = work.with_work(recorded, measured)
     found_of: dict[str, DataFrame | list[dict]] = {
         "series": of_series,
@@ -54,11 +54,10 @@ def tables(
         **worked,
         "phases": work.by_the_clock(worked["phases"], of_series),
         "first_step": warmup.first_steps(measured),
-        "memory_peak": memory.peak(recorded["memory_peak"], predicted),
+        "memory_peak": memory.peak(recorded["memory_peak"], measured, workspaces),
         "memory_timeline": recorded["memory_timeline"],
         "memory_largest": memory.with_formulas(recorded["memory_largest"], measured),
         "memory_saved": memory.with_formulas(recorded["memory_saved"], measured),
-        "memory_predicted": predicted,
         **parallel.tables(measured, of_series),
         **precision.tables(measured),
         **learning.tables(measured),
@@ -91,12 +90,10 @@ class Undeclared(ValueError):
 
 
 def check(made: Mapping[str, DataFrame]) -> None:
-    """Whether each column has a row in the schema, or is one that is left out. Raises
-    Undeclared."""
+    """Whether each column has a row in the schema. Raises Undeclared."""
     for name, rows in made.items():
-        known = set(TABLES[name].names) | analyses.LEFT_OUT.get(name, set())
         for column in rows:
-            if column not in known:
+            if column not in TABLES[name].by_name:
                 raise Undeclared(
                     f"{name}: column {column!r} is none of the table's; give it a row in"
                     " scripts/stepscope/results/schema.py"

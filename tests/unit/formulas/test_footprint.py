@@ -17,12 +17,11 @@ from common import SNAPSHOTS, picked
 from stepscope.formulas import footprint
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import moments, peak
-from stepscope.kernels import masks
 from stepscope.model.attention import naive
 from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
-from stepscope.results.formula_of_tensor import formula_of
+from stepscope.results.memory import dims_of
 
 WORKSPACE = 32 * 2**20  # cuBLAS on an H100, for each thread that multiplies
 THREADS = {"inference": 1, "step": 2}
@@ -90,12 +89,26 @@ def _saved_bytes(setup):
     return sum(size for address, size in storages.items() if address not in addresses)
 
 
+def saved_outside(setup):
+    """What autograd keeps for the final norm, the LM head and the loss."""
+    names = ["saved by the final norm", "saved by the head", "saved by the loss"]
+    names += ["made in chunks", "gradient of head weight, in chunks"]
+    return [each for name in names for each in footprint.group(setup, name)]
+
+
+def cast_weights(setup):
+    """Autocast's copies of all matrices that are multiplied by."""
+    of_a_block = footprint.group(setup, "cast weights of a block")
+    of_blocks = footprint.times(setup.shape.num_layers, of_a_block)
+    return [*of_blocks, *footprint.group(setup, "cast weight of the head")]
+
+
 def _predicted(setup, casts=None):
     """What autograd keeps by the closed form; casts: as many blocks' copies of weights."""
     of_a_block = footprint.group(setup, "saved by a block")
     saved = footprint.times(setup.shape.num_layers, of_a_block)
-    saved += footprint.saved_outside(setup)
-    copies = footprint.all_cast_weights(setup)
+    saved += saved_outside(setup)
+    copies = cast_weights(setup)
     if casts is not None:
         copies = footprint.times(casts, footprint.group(setup, "cast weights of a block"))
     return footprint.total([*saved, *copies])
@@ -160,7 +173,7 @@ def test_what_is_held_throughout(precision):
         setup.context,
         torch.device("cpu"),
         getattr(torch, setup.types["low"]),
-        masks.mask_of(setup.context, setup.context, True),
+        None,
     )
     assert naive.kept_causal_mask.cache_info().hits > setup.shape.num_layers - 1
     assert one(setup, "parameters").bytes == sum(each.nbytes for each in parameters)
@@ -291,10 +304,10 @@ def test_saved_tensors_recorded_on_an_h100(name):
         if each["cast_of"] is None
         and (each["module"].startswith(prefix) or not each["module"].startswith("blocks."))
     )
-    saved = [*footprint.group(setup, "saved by a block"), *footprint.saved_outside(setup)]
+    saved = [*footprint.group(setup, "saved by a block"), *saved_outside(setup)]
     assert sorted(key(each.module, each.op, each.dtype, each.bytes) for each in saved) == recorded
     casts = sum(each["bytes"] for each in known["saved"] if each["cast_of"])
-    assert footprint.total(footprint.all_cast_weights(setup)) == casts
+    assert footprint.total(cast_weights(setup)) == casts
 
 
 @pytest.mark.parametrize(
@@ -329,7 +342,7 @@ def test_sizes_recorded_on_an_h100_have_formulas():
         setup, known = _recorded(name)
         for each in [*known["tensors"], *known["made"]]:
             if each["shape"] and each.get("category") != "workspace":
-                assert formula_of(setup, each["bytes"], each["shape"], each["dtype"]), each
+                assert dims_of(setup, math.prod(each["shape"]), each.get("category", ""), ""), each
 
 
 # torch.cuda.max_memory_allocated() in the timing study on an H200, torch 2.11.
@@ -378,30 +391,28 @@ def test_a_peak_is_the_sum_of_what_it_names():
     assert weights.bytes == 24 * 4 * 16 * 512 * 512 * 2
 
 
+# batch × context = d_ff, and context = d_model
 LARGE = Setup(ModelShape(1024, 4096, 24, 16), 4, 1024, "bf16")
-ONE_HEAD = Setup(ModelShape(64, 128, 2, 1, 50), batch=4, context=33)
 
 
 @pytest.mark.parametrize(
-    "setup, shape, dtype, category, formula",
+    "shape, category, module, dims",
     [
-        (LARGE, (4, 16, 1024, 1024), "float32", "", "batch × heads × context × context × 4 B"),
-        (LARGE, [64, 1024, 1024], "torch.bfloat16", "", "batch × heads × context × context × 2 B"),
-        (LARGE, (4, 1024, 1024), "float32", "", "batch × context × d_model × 4 B"),
-        (LARGE, (4, 1024, 16, 32, 2), "bfloat16", "", "batch × context × heads × d_head × 2 B"),
-        # batch × context = d_ff
-        (LARGE, (4096, 1024), "float32", "gradients", "d_ff × d_model × 4 B"),
-        (LARGE, (4096, 1024), "float32", "workspace", "batch × context × d_model × 4 B"),
-        (LARGE, (10_000, 1024), "float32", "", "vocabulary × d_model × 4 B"),
-        (LARGE, (7,), "float32", "", None),
-        (ONE_HEAD, (4, 33, 64), "float32", "", "batch × context × d_model × 4 B"),
-        (ONE_HEAD, (4, 33, 33), "float32", "", "batch × context × context × 4 B"),
+        ((64, 1024, 1024), "", "", "batch × heads × context × context"),
+        (
+            (4, 1024, 16, 32, 2),
+            "activations",
+            "blocks.*/attention/RoPE(Q)",
+            "batch × context × d_Q",
+        ),
+        ((4096, 1024), "gradients", "blocks.*/FFN", "d_ff × d_model"),
+        ((4096, 1024), "activations", "blocks.*/attention norm", "batch × context × d_model"),
+        ((4096, 1024), "workspace", "", "d_ff × d_model"),
+        ((1024, 1024), "buffers", "", "context × context"),
+        ((1024, 1024), "optimizer state", "", "d_model × d_Q"),
+        ((10_000, 1024), "", "", "vocabulary × d_model"),
+        ((7,), "", "", ""),
     ],
 )
-def test_formulas(setup, shape, dtype, category, formula):
-    size = math.prod(shape) * (4 if dtype == "float32" else 2)
-    assert formula_of(setup, size, shape, dtype, *filter(None, [category])) == formula
-
-
-def test_a_view_of_q_k_and_v_together_has_no_formula():
-    assert formula_of(LARGE, 3 * 2**23, (4, 16, 1024, 64), "bfloat16") is None
+def test_dimensions_of_a_tensor(shape, category, module, dims):
+    assert dims_of(LARGE, math.prod(shape), category, module) == dims

@@ -12,8 +12,8 @@ def row(quantity, median, variant="step", **more):
     return STEP | {"variant": variant, "quantity": quantity, "median": median} | more
 
 
-def times(rows, asides=frozenset()):
-    found = alone.times(pd.DataFrame(rows), set(asides))
+def times(rows):
+    found = alone.times(pd.DataFrame(rows))
     assert set(found["quantity"]) <= {"alone_time"}
     return dict(zip(found["variant"], found["median"], strict=True))
 
@@ -26,13 +26,11 @@ def test_it_is_host_free_else_busy():
 
 
 def test_rungs_are_compared_by_one_kind():
-    """b cannot be replayed: a, which can, is busy for so long beside it. c stands aside and decides
-    nothing, but follows."""
+    """b cannot be replayed: a and c, which can, are busy for so long beside it."""
     rows = [row("time", 5.0, name) for name in "abc"]
     rows += [row("busy_time", 1.0, "a"), row("busy_time", 2.0, "b"), row("busy_time", 3.0, "c")]
     rows += [row("host_free_time", 1.5, "a"), row("host_free_time", 3.5, "c")]
     assert times(rows) == {"a": 1.0, "b": 2.0, "c": 3.0}
-    assert times(rows, {(CELL, "b")}) == {"a": 1.5, "b": 2.0, "c": 3.5}
     assert times([each for each in rows if each["quantity"] != "busy_time"]) == {"a": 1.5, "c": 3.5}
 
 

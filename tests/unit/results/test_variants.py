@@ -44,10 +44,8 @@ def test_a_rung_says_what_it_changes_from_what_to_what():
     assert found["checkpoint=4"]["label"] == "checkpoint every 4"
 
 
-def test_what_branches_off_the_longest_chain_stands_aside():
+def test_what_branches_off_further_up_stands_aside():
     assert {name for name, row in rows(LADDER).items() if row["is_aside"]} == {"checkpoint=4"}
-    cell = MeasuredCell("lab/ladder/nano/ctx32", {"context": 32, "variants": LADDER}, "", "")
-    assert variants.asides([cell]) == {(cell.name, "checkpoint=4")}
 
 
 def test_a_rung_has_all_options_the_neutral_ones_too():

@@ -13,7 +13,6 @@ from stepscope.report.kit.quantity import (
     count,
     gap,
     least,
-    most,
     ordered,
     over,
     plus,
@@ -65,7 +64,6 @@ class Way:
     backward = _series("time", "backward")
     rate = _series("rate", "forward")
     kept = _series("before_backward", "backward")
-    host_time = _series("host_time", "forward")  # that a call keeps the host busy
     gain = _gain("forward")
     backward_gain = _gain("backward")
 
@@ -79,11 +77,6 @@ class Way:
     def both(self) -> Maybe:
         """Forward and backward together."""
         return plus(self.forward, self.backward)
-
-    @property
-    def is_host_limited(self) -> bool:
-        """Whether a call keeps the host busy for longer than the GPU."""
-        return self.forward is not None and self.forward.value < value_of(self.host_time)
 
 
 @frozen
@@ -108,8 +101,7 @@ class Attention(Chapter):
     best: the fastest forward pass but for naive attention; second: the next; best_ratio: how many
     times as long that takes; verdict: on the two, empty where they were not compared.
     is_backward_open: whether the first two by their backward pass were compared and not told
-    apart. host:
-    what takes the host longest, at the shortest length at which that was measured.
+    apart.
     """
 
     cell: str
@@ -140,7 +132,6 @@ class Attention(Chapter):
     verdict: str
     by_backward: list[Way]
     is_backward_open: bool
-    host: Way | None
 
     naive_gap = made_of(gap, "naive.forward", "naive_predicted")
     kept_gap = made_of(gap, "naive.kept", "kept_predicted")
@@ -179,8 +170,6 @@ def facts(data: Data) -> Attention | None:
     by_backward = ordered(there, "backward")
     backward = _pair(data, *by_backward[:2], **same, direction="backward")
     failed = data.dicts("series", cell=cell, quantity="time", variant=PLAIN, status="oom")
-    hosts = data.series(cell=cell, quantity="host_time", direction="forward")
-    shortest = min((row["length"] for row in hosts), default=0)
     reason = data.row("cells", cell=cell).get("reason")
     return Attention(
         data=data,
@@ -213,7 +202,6 @@ def facts(data: Data) -> Attention | None:
         verdict=pair.get("verdict", ""),
         by_backward=by_backward,
         is_backward_open=backward.get("verdict") == "unclear",
-        host=most(ways(data, cell, shortest), "host_time"),
     )
 
 

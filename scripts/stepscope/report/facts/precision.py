@@ -1,7 +1,6 @@
 """Precision: what a faster format brings by place, and what it does to sums, normalisations and
 softmax."""
 
-import math
 from functools import cached_property
 
 from stepscope.report.facts.ladders import SIXTEEN, Ladder, ladders
@@ -12,7 +11,6 @@ from stepscope.report.kit.named import Name, first_of, frozen
 from stepscope.report.kit.quantity import Maybe, gap, ordered, over, scaled
 
 WHOLE, AUTOCAST = "all in the format", "under autocast"
-LAYER = "layer"  # what is varied where products of linear layers are forced
 RIGHT = 0.001  # a sum that is off by less counts as right
 WIDE = ("fp32 += bf16", "fp32 += fp16")  # sums in fp32 of addends in 16 bits
 
@@ -115,11 +113,6 @@ class Precision(Chapter):
         return first_of(row for row in self.sums if row["variant"] in WIDE)
 
     @cached_property
-    def products(self) -> list[Row]:
-        """Of linear layers."""
-        return products(self.data)
-
-    @cached_property
     def forced(self) -> list[Forced]:
         """Operations in 16 bits."""
         shown = [each for each in forced(self.data) if each.way in (WHOLE, AUTOCAST)]
@@ -136,7 +129,7 @@ class Precision(Chapter):
     def types(self) -> list[Row]:
         """Of the modules of a toy model under autocast, in bf16, else in fp16."""
         for precision in SIXTEEN:
-            rows = self.data.dicts("dtypes", model="toy", autocast=precision)
+            rows = self.data.dicts("dtypes", autocast=precision)
             if rows:
                 return list(map(shown, rows))
         return []
@@ -144,7 +137,7 @@ class Precision(Chapter):
     @cached_property
     def layer_norm(self) -> Row | None:
         """LayerNorm's."""
-        return first_of(row for row in self.types if row["operator"] == "LayerNorm")
+        return first_of(row for row in self.types if row["kind"] == "LayerNorm")
 
     @property
     def _speeds(self) -> list[Speed]:
@@ -168,8 +161,8 @@ class Precision(Chapter):
 
 
 def forced(data: Data) -> list[Forced]:
-    """Each operation in each way and format, but for products of linear layers."""
-    rows = [row for row in data.dicts("forced", status="ok") if row["quantity"] != LAYER]
+    """Each operation in each way and format."""
+    rows = data.dicts("forced", status="ok")
     groups = grouped(rows, "operation", "way", "format").values()
     return list(map(_forced, groups))
 
@@ -195,22 +188,6 @@ def _is_broken(row: Row) -> bool:
     """An error of all of it, or one that is no number; or what is not finite."""
     is_small = row["error"] < 1
     return not is_small or row["infinite"] > 0 or row["nan"] > 0
-
-
-def products(data: Data) -> list[Row]:
-    """Each product of linear layers.
-
-    A row's name, and by format the largest error of an element in the worst layer, over the largest
-    element.
-    """
-    rows = data.dicts("forced", status="ok", quantity=LAYER)
-    finite = [row for row in rows if not math.isnan(row["error"])]
-    found: dict[str, Row] = {}
-    for (name, precision), own in grouped(finite, "operation", "format").items():
-        worst = max(own, key=lambda row: row["error"])
-        product = found.setdefault(name, {"name": Name(name)})
-        product[precision] = number(worst, "error", "error")
-    return list(found.values())
 
 
 def facts(data: Data) -> Precision | None:
