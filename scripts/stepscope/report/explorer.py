@@ -176,13 +176,14 @@ def _ranks(runs: Runs) -> Ranks:
     sizes: dict[str, float] = {}
     for each in runs.values():
         sizes |= places.parameters(each)
-    rungs = _together("variants", runs).groupby("variant")["order"].max().to_dict()
+    rungs = dict(_together("variants", runs).groupby("variant")["order"].max())
     return {"size": sizes, **dict.fromkeys(RUNGS, rungs)}
 
 
 def _labels(runs: Runs) -> dict[str, str]:
     """Rung → what the report calls it."""
-    return _together("variants", runs).set_index("variant")["label"].to_dict()
+    variants = _together("variants", runs)
+    return dict(zip(variants["variant"], variants["label"], strict=True))
 
 
 def _values(column: Row, values: list, ranks: Ranks) -> list:
