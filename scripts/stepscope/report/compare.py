@@ -13,11 +13,10 @@ import pandas as pd
 
 from stepscope.files import write_whole
 from stepscope.report import explorer
-from stepscope.report.facts.method import names, versions
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, Row, of_series
 from stepscope.report.kit.named import Name, frozen
-from stepscope.report.kit.quantity import Maybe, Quantity, count, least, most, over
+from stepscope.report.kit.quantity import Maybe, Quantity, count, over
 from stepscope.results import cells, writing
 from stepscope.results.tables import Tables
 
@@ -33,12 +32,11 @@ EXACT = {
     "peak_reserved": 0.02,
     "before_backward": 0.001,
 }
-WITHOUT_HOST = ("host_free_time", "busy_time")
 ORDER = ("broke", "more", "works", "less", "same", "")  # verdicts, the worst first
 KEY = ["study", "place", "variant", "mode", "phase", "length", "direction", "quantity"]
-SOFTWARE = ("gpu", "cpu", "driver", "torch", "triton", "python", "commit", "code")
-LONGEST = {"commit": 12}  # characters that tell
-FEW, MOST = 3, 15  # values of the software, and rows, that a page shows
+BY = ("day", "gpu", "cpu", "driver", "torch", "triton", "python", "commit", "code")
+DAY, COMMIT = 10, 12  # characters of a date and of a commit that tell
+FEW, MOST = 3, 15  # values of what a run was measured by, and rows, that a page shows
 NOISE = 0.01  # of all kernels' time: one trace each, so that smaller differences say nothing
 VISIBLE = 0.02  # times by the clock that differ by less are not listed
 FILES = ("index.html", "compare.md", "compare.csv", explorer.FILE)
@@ -69,14 +67,11 @@ class Pair:
 
 @frozen
 class Run:
-    """One of the two: what it was called, its tables, and what they were measured by."""
+    """One of the two: what it was called, its tables, and of how many cells they are."""
 
     name: Name
     tables: Path
     cells: Quantity
-    days: list[str]
-    versions: list[Name]
-    commits: list[Name]
 
 
 @frozen
@@ -84,11 +79,9 @@ class Compared:
     """Both runs, and what of them differs.
 
     pairs: series of what is exact, the worst first: worse and better among them. times: those by
-    the clock, that of the largest change first; shortest, longest: those that became most so.
-    without_host: by how much times without the host differ at most. kernels: those whose time a
-    step differs. changed: what is different about the runs themselves. only_before, only_after: how
-    many series one run alone has. counts: how many are what; shown: of each list as many as a page
-    shows.
+    the clock, that of the largest change first. kernels: those whose time a step differs.
+    measured_by: days, hardware and software of both. only_before, only_after: how many series one
+    run alone has. counts: how many are what; shown: of each list as many as a page shows.
     """
 
     before: Run
@@ -97,11 +90,8 @@ class Compared:
     worse: list[Pair]
     better: list[Pair]
     times: list[Pair]
-    shortest: Pair | None
-    longest: Pair | None
-    without_host: Maybe
     kernels: list[Row]
-    changed: list[Row]
+    measured_by: list[Row]
     only_before: int
     only_after: int
     counts: dict[str, Quantity]
@@ -131,8 +121,6 @@ def compared(before: Path, after: Path, paired: dict[str, str], scratch: Path) -
     worse = of["broke"] + of["more"]  # also what no longer runs
     better = of["works"] + of["less"]
     times = [pair for pair in of[""] if pair.ratio and pair.quantity == "time"]
-    judged = [pair for pair in every if pair.verdict and pair.ratio]
-    alone = [pair.change for pair in judged if pair.quantity in WITHOUT_HOST]
     lists = {"worse": worse, "better": better, "same": of["same"], "times": times}
     visible = lists | {"times": [pair for pair in times if pair.change > VISIBLE]}
     old_cells, new_cells = runs.placed("cells")
@@ -143,11 +131,8 @@ def compared(before: Path, after: Path, paired: dict[str, str], scratch: Path) -
         worse=worse,
         better=better,
         times=times,
-        shortest=least(times, "ratio"),
-        longest=most(times, "ratio"),
-        without_host=Quantity(max(alone), "share") if alone else None,
         kernels=_kernels(runs)[:MOST],
-        changed=_changed(old_cells, new_cells),
+        measured_by=_measured_by(old_cells, new_cells),
         only_before=len(old_rows) - len(both),
         only_after=len(new_rows) - len(both),
         counts={name: count(len(pairs)) for name, pairs in lists.items()},
@@ -216,15 +201,7 @@ def _made(results: Path, scratch: Path) -> Path:
 
 def _run(name: Path, data: Data, cells: pd.DataFrame) -> Run:
     ran = cells[cells["status"] != "missing"]
-    days = sorted({started[:10] for started in ran["started"] if started})
-    return Run(
-        name=Name(name),
-        tables=data.folder,
-        cells=count(len(ran)),
-        days=days[:: max(len(days) - 1, 1)],  # the first and the last
-        versions=versions(ran.to_dict("records")),
-        commits=names(commit[: LONGEST["commit"]] for commit in ran["commit"]),
-    )
+    return Run(name=Name(name), tables=data.folder, cells=count(len(ran)))
 
 
 def _machines(before: Tables, after: Tables, paired: dict[str, str]) -> dict[str, str]:
@@ -315,28 +292,20 @@ def _kernel(row: Row) -> Row:
     return seconds | {"cell": Name(row["place"]), "name": Name(row["name"])}
 
 
-def _changed(before: pd.DataFrame, after: pd.DataFrame) -> list[Row]:
-    """Software and hardware of which the runs have different values."""
+def _measured_by(*runs: pd.DataFrame) -> list[Row]:
+    """A few values of each column in both runs, those first that the other run does not have."""
+    short = [
+        cells.assign(day=cells["started"].str[:DAY], commit=cells["commit"].str[:COMMIT])
+        for cells in runs
+    ]
     found = []
-    for column in SOFTWARE:
-        old, new = (set(cells[column]) - {""} for cells in (before, after))
-        if old != new:
-            changed = {
-                "what": column,
-                "before": _listed(old, new, column),
-                "after": _listed(new, old, column),
-            }
-            found.append(changed)
+    for column in BY:
+        old, new = (set(cells[column]) - {""} for cells in short)
+        both = sorted(old & new)
+        before, after = (sorted(own - {*both}) + both for own in (old, new))
+        told = {"before": Name(", ".join(before[:FEW])), "after": Name(", ".join(after[:FEW]))}
+        found.append({"what": column} | told)
     return found
-
-
-def _listed(own: set[str], other: set[str], column: str) -> Name:
-    """A few of the values, those first that the other run does not have."""
-    values = sorted(own - other) + sorted(own & other)
-    shown = [value[: LONGEST.get(column)] for value in values[:FEW]]
-    if len(values) > FEW:
-        shown.append(f"{len(values) - FEW} more")
-    return Name(", ".join(shown))
 
 
 def write(found: Compared, templates: Path, out: Path, command: str) -> str:
@@ -385,6 +354,7 @@ def summary(found: Compared) -> str:
         lines.append(
             f"worse: {pair.cell} {pair.what} {pair.quantity} {pair.before} -> {pair.after}"
         )
-    for row in found.changed:
-        lines.append("changed: {what}: {before} -> {after}".format(**row))
+    for row in found.measured_by:
+        if row["before"] != row["after"]:
+            lines.append("changed: {what}: {before} -> {after}".format(**row))
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")

@@ -176,19 +176,14 @@ def _ranks(runs: Runs) -> Ranks:
     sizes: dict[str, float] = {}
     for each in runs.values():
         sizes |= places.parameters(each)
-    orders = _together("variants", runs).groupby("variant")["order"].max()
-    rungs = dict(zip(orders.index, orders, strict=True))
+    rungs = dict(_together("variants", runs).groupby("variant")["order"].max())
     return {"size": sizes, **dict.fromkeys(RUNGS, rungs)}
 
 
 def _labels(runs: Runs) -> dict[str, str]:
-    """Rung → what the report calls it; with its own name behind where the attention study has one
-    of that name, too."""
-    series = _together("series", runs)
-    alike = set(series.loc[series["study"] == "attention", "variant"])
+    """Rung → what the report calls it."""
     variants = _together("variants", runs)
-    found = dict(zip(variants["variant"], variants["label"], strict=True))
-    return {name: f"{label} ({name})" if name in alike else label for name, label in found.items()}
+    return dict(zip(variants["variant"], variants["label"], strict=True))
 
 
 def _values(column: Row, values: list, ranks: Ranks) -> list:

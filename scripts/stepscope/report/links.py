@@ -128,57 +128,19 @@ def _steps(drawn: Drawn, **chosen: str) -> Viewed:
     return _rows("series", drawn, mode="step", options=NEUTRAL, **chosen)
 
 
-def _usual(drawn: Drawn) -> Drawn:
-    """Those of the usual batch alone."""
-    return lambda data: places.usual_batch(drawn(data))
-
-
-def _peaks(data: Data) -> pd.DataFrame:
-    rows, _ = places.peaks(data, "timing")
-    return rows
-
-
-def _over_context(drawn: Drawn) -> Viewed:
-    """Whole steps as a chart, a panel a precision, of the quantity that is drawn."""
-
-    def view(data: Data) -> View:
-        chosen = _steps(_usual(drawn), phase="step")(data)
-        cells = {name: each for name, each in chosen.items() if name != "table"}
-        quantity = next(iter(drawn(data)["quantity"]), "")
-        axes = {"rows": "size", "columns": "context", "facet": "precision"}
-        return cells | {"show": "chart", "of": f"series.{quantity}"} | axes
-
-    return view
-
-
-def _attention(quantity: str) -> Viewed:
-    def view(data: Data) -> View:
-        cell = next(iter(attention.subject_rows(data, quantity)["cell"]), "")
-        axes = {"rows": "variant", "columns": "length", "facet": "direction"}
-        return {"show": "chart", "of": f"series.{quantity}", "cell": cell} | axes
-
-    return view
-
-
 def _waterfall(data: Data) -> View:
     found = where.waterfall_of(data)
     cells = _chosen([step.cell for step in found.steps]) if found else {}
     return _rows("categories", phase="step|optimizer")(data) | cells
 
 
-def _checkpoint(data: Data) -> View:
-    variants = _distinct(ladder.checkpointed(data)["variant"])
-    chosen = {"variant": variants, "quantity": "time|peak_reserved", "phase": "step"}
-    return _rows("series", ladder.checkpointed, **chosen)(data)
-
-
 VIEWS: dict[str, Viewed] = {
     "waterfall": _waterfall,
     "categories": _rows("categories", mode="step", options=NEUTRAL, phase=f"inference|{PARTS}"),
-    "step_parts": _steps(_usual(places.phase_times), quantity="time", phase=f"{PARTS}|step"),
-    "time_by_context": _over_context(places.tried_steps),
+    "step_parts": _steps(places.tried_steps, quantity="time", phase=f"{PARTS}|step"),
+    "time_by_context": _steps(places.tried_steps, quantity="time", phase="step"),
     "launches": _steps(steps.launch_rows, quantity="|".join(steps.WAYS), phase="step"),
-    "precision_speedup": _steps(_usual(places.free_steps), quantity="time", phase="step"),
+    "precision_speedup": _steps(places.tried_steps, quantity="time", phase="step"),
     "timeline": _rows("timeline", timeline.profiled),
     "one_attention": _rows("timeline", timeline.profiled),
     "roofline": _rows("modules", roofline.plain_ranges),
@@ -186,15 +148,19 @@ VIEWS: dict[str, Viewed] = {
     "memory_of_inference": _rows("memory_timeline", partial(memory.recorded, mode="inference")),
     "memory_of_forward": _rows("memory_timeline", partial(memory.recorded, mode="forward")),
     "memory_from_cold": _rows("memory_timeline", partial(memory.recorded, options="start=cold")),
-    "memory_growth": _over_context(_peaks),
-    "attention_time": _attention("time"),
-    "attention_rates": _attention("rate"),
+    "memory_growth": _steps(places.tried_steps, quantity="|".join(places.PEAKS), phase="step"),
+    "attention_time": _rows(
+        "series", partial(attention.subject_rows, quantity="time"), quantity="time"
+    ),
+    "attention_rates": _rows(
+        "series", partial(attention.subject_rows, quantity="rate"), quantity="rate"
+    ),
     "sums": _rows("sums"),
     "forced": _rows("forced"),
     "warmup": _rows("warmup", start.warmed),
     "first_step": _rows("first_step", phase="step"),
     "ladder": _rows("series", ladder.climbed, quantity="time", phase=f"{PARTS}|step"),
-    "checkpoint": _checkpoint,
+    "checkpoint": _rows("series", ladder.checkpointed, quantity="time|peak_reserved", phase="step"),
     "curves": _rows("curves", learning.learned),
     "ranks": _rows("ranks", steps.most_devices),
 }

@@ -108,9 +108,9 @@ def test_the_numbers_of_a_step_are_those_of_its_tables(data):
     base, muon = found.steps
     assert (base.step.value, base.gpu.value, base.peak.value) == (0.04, 0.01, 2**30)
     assert base.each.value == pytest.approx(0.04 / 4096)
-    shares = {part.name: part.share.value for part in base.parts}
+    shares = {part["name"]: part["share"].value for part in base.parts}
     assert {"step": 1} | shares == pytest.approx(PHASES)
-    assert base.longest.name == "forward"
+    assert base.longest["name"] == "forward"
     assert (base.limited, muon.limited) == ("launches", "gpu")
     before = "inputs and what else was there before"
     assert picked(base.memory, "category") == ["parameters", before, "gradients"]
@@ -130,10 +130,10 @@ def test_a_step_without_times_says_why(data, pages):
 
 def test_a_pair_has_its_verdict_and_how_far_its_losses_are_apart(data):
     (pair,) = own.facts(data).compared
-    assert (pair.a, pair.b, pair.verdict) == ("base", "muon", "slower")
-    assert (pair.before.value, pair.after.value) == (0.04, 0.05)
-    assert (pair.gain.value, pair.losses.value) == (0.8, 0.25)
-    assert (pair.gpu_gain.value, pair.gpu_verdict) == (0.5, "slower")
+    assert (pair["a"], pair["b"], pair["verdict"]) == ("base", "muon", "slower")
+    assert (pair["before"].value, pair["after"].value) == (0.04, 0.05)
+    assert (pair["gain"].value, pair["losses"].value) == (0.8, 0.25)
+    assert (pair["gpu_gain"].value, pair["gpu_verdict"]) == (0.5, "slower")
 
 
 def test_the_chapter_is_whole(data, pages):

@@ -91,13 +91,13 @@ def test_nobody_is_waited_for_where_waiting_is_covered(chapter):
 
 def test_what_a_strategy_costs(chapter):
     found = chapter(EARLY, SLOWED)
-    assert found.best["name"] == "ddp"
+    assert found.own.best["name"] == "ddp"
     assert found.gain.value == approx(1.6)  # 2 x 100 / 125
     (more,) = found.predictions
     assert more["on2"].value == approx(2.0)
     assert found.strong["times"].value == approx(0.1 / 0.08)
-    assert found.best["gap"].value == approx(0.25)
-    assert found.best["joules"].value == approx(40.96 / (2 * 4 * 512))
+    assert found.own.best["gap"].value == approx(0.25)
+    assert found.own.best["joules"].value == approx(40.96 / (2 * 4 * 512))
     assert found.slowed["longer"].value == approx(0.2)  # 12 of the 60 that they take alone
     assert (found.hiding.value, found.difference.value) == (9, 2e-6)
     rows = [(str(row["category"]), row["longer"].value) for row in found.slowed_kernels]
@@ -106,9 +106,9 @@ def test_what_a_strategy_costs(chapter):
 
 def test_more_than_so_many_devices_can_do_is_not_said(chapter):
     found = chapter(EARLY, EARLY)
-    faster = found.best["devices"].value
+    faster = found.own.best["devices"].value
     assert faster <= 2
-    found.best["devices"] = Quantity(2.4, "1")
+    found.own.best["devices"] = Quantity(2.4, "1")
     assert found.gain is None
 
 
@@ -134,7 +134,7 @@ def test_other_numbers_of_devices_stand_beside_what_was_predicted_of_them(tmp_pa
     )
     made_up.write_tables(tmp_path, four, two, other)
     found = parallel.facts(Data(tmp_path, "box"))
-    assert found.cell == "box/parallel/four" and found.best["devices"].value == approx(3.2)
+    assert found.own.cell == "box/parallel/four" and found.own.best["devices"].value == approx(3.2)
     seen = {str(each["options"]): each["devices"].value for each in found.others}
     assert seen == {"None": approx(2 / 1.1), "loss=torch": approx(1.25)}
     (row,) = found.predictions

@@ -1,15 +1,9 @@
 """Attention by itself: implementations at growing lengths, what they move and keep, and which one
 is fastest."""
 
-from stepscope.report.facts.attention_ways import (
-    PLAIN,
-    Way,
-    lengths,
-    naive_of,
-    others_of,
-    shapes,
-    ways,
-)
+from collections.abc import Iterable
+from functools import cached_property
+
 from stepscope.report.facts.machine import MIXED, SCORE_FORWARD, SCORE_MASK, Chapter, machine
 from stepscope.report.kit.data import Data, Row, grouped, of_ratio
 from stepscope.report.kit.named import Name, first_of, frozen, made_of
@@ -18,21 +12,71 @@ from stepscope.report.kit.quantity import (
     Quantity,
     count,
     gap,
+    least,
     ordered,
     over,
     plus,
     scaled,
+    share,
     time_of,
     value_of,
 )
 
+PLAIN = "naive"
 # Bytes a score that naive attention keeps for backward, under autocast and in fp32: exponentials in
 # fp32, weights in the inputs' type.
 KEPT = {True: 4 + 2, False: 4 + 4}
 # Options with which a cell can be the chapter's.
 USUAL = {"batch", "heads", "key_value_heads", "tokens", "mask"}
-# The slowest over the quickest of a library's kernels, from which on a reader should be told.
-DIFFERENT = 1.02
+
+
+def _series(quantity: str, direction: str) -> cached_property[Maybe]:
+    """The fact that is a series of an implementation."""
+
+    def measured(way: "Way") -> Maybe:
+        same = {"cell": way.cell, "variant": str(way.name), "length": way.length.value}
+        return way.data.measured(quantity, direction=direction, **same)
+
+    return cached_property(measured)
+
+
+def _gain(direction: str) -> cached_property[Maybe]:
+    """The fact that is a comparison with naive attention: times as fast."""
+
+    def compared(way: "Way") -> Maybe:
+        same = {"cell": way.cell, "length": way.length.value, "direction": direction}
+        rows = way.data.dicts("comparisons", a=PLAIN, b=str(way.name), **same)
+        return of_ratio(first_of(rows) or {})
+
+    return cached_property(compared)
+
+
+@frozen
+class Way:
+    """An implementation in a cell, at a length."""
+
+    data: Data
+    cell: str
+    name: Name
+    length: Quantity
+
+    forward = _series("time", "forward")
+    backward = _series("time", "backward")
+    rate = _series("rate", "forward")
+    kept = _series("before_backward", "backward")
+    gain = _gain("forward")
+    backward_gain = _gain("backward")
+
+    @cached_property
+    def of_ceiling(self) -> Maybe:
+        """The rate, of a large product's."""
+        precision = self.data.row("cells", cell=self.cell)["precision"]
+        return share(self.rate, machine(self.data).rate(precision))
+
+    @property
+    def both(self) -> Maybe:
+        """Forward and backward together."""
+        return plus(self.forward, self.backward)
 
 
 @frozen
@@ -57,7 +101,7 @@ class Attention(Chapter):
     best: the fastest forward pass but for naive attention; second: the next; best_ratio: how many
     times as long that takes; verdict: on the two, empty where they were not compared.
     is_backward_open: whether the first two by their backward pass were compared and not told
-    apart. library: PyTorch's own kernels, the fastest first; none where they hardly differ.
+    apart.
     """
 
     cell: str
@@ -88,7 +132,6 @@ class Attention(Chapter):
     verdict: str
     by_backward: list[Way]
     is_backward_open: bool
-    library: list[Way]
 
     naive_gap = made_of(gap, "naive.forward", "naive_predicted")
     kept_gap = made_of(gap, "naive.kept", "kept_predicted")
@@ -127,8 +170,6 @@ def facts(data: Data) -> Attention | None:
     by_backward = ordered(there, "backward")
     backward = _pair(data, *by_backward[:2], **same, direction="backward")
     failed = data.dicts("series", cell=cell, quantity="time", variant=PLAIN, status="oom")
-    kernels = ordered([way for way in there if way.name.startswith("sdpa-")], "both")
-    is_wide = kernels and value_of(kernels[-1].both) > DIFFERENT * value_of(kernels[0].both)
     reason = data.row("cells", cell=cell).get("reason")
     return Attention(
         data=data,
@@ -161,7 +202,6 @@ def facts(data: Data) -> Attention | None:
         verdict=pair.get("verdict", ""),
         by_backward=by_backward,
         is_backward_open=backward.get("verdict") == "unclear",
-        library=kernels if is_wide else [],
     )
 
 
@@ -196,3 +236,59 @@ def _order(rows: list[Row]) -> list[object]:
         rows[0]["size"] == "d64",
         len(rows),
     ]
+
+
+def ways(data: Data, cell: str, length: float) -> list[Way]:
+    """Each implementation of a cell that was timed at a length."""
+    rows = data.series(cell=cell, quantity="time", length=length)
+    names = dict.fromkeys(row["variant"] for row in rows)
+    at = count(length)
+    return [Way(data=data, cell=cell, name=Name(name), length=at) for name in names]
+
+
+def naive_of(ways: Iterable[Way]) -> Way | None:
+    """Attention as it is written out."""
+    return first_of(way for way in ways if way.name == PLAIN)
+
+
+def others_of(ways: Iterable[Way]) -> list[Way]:
+    """All but that."""
+    return [way for way in ways if way.name != PLAIN]
+
+
+def lengths(data: Data, cell: str) -> list[Row]:
+    """Naive attention beside the fastest other one at every length; none of a single length.
+
+    A row's length (a count of positions), and two ways, of which either may be missing.
+    """
+    rows = data.series(cell=cell, quantity="time", direction="forward")
+    found = []
+    for length in sorted({row["length"] for row in rows}):
+        there = ways(data, cell, length)
+        fastest = least(others_of(there), "forward")
+        found.append({"length": count(length), "naive": naive_of(there), "fastest": fastest})
+    return found if len(found) > 1 else []
+
+
+def shapes(data: Data, shown: str) -> list[Row]:
+    """Each other cell at its longest length.
+
+    what: its shape and precision. fastest: the way whose passes take least together, of so many
+    ways; where none has both passes, the one whose forward pass takes least.
+    """
+    rows = [row for row in data.series(study="attention") if row["cell"] != shown]
+    found = []
+    for (cell,), own in grouped(rows, "cell").items():
+        there = ways(data, cell, max(row["length"] for row in own))
+        fastest = least(there, "both") or least(there, "forward")
+        one = own[0]
+        options = map(_words, one["options"].split())
+        what = Name(", ".join([one["size"], one["precision"], *options]))
+        if fastest:
+            found.append({"what": what, "fastest": fastest, "ways": count(len(there))})
+    return found
+
+
+def _words(option: str) -> str:
+    key, _, value = option.partition("=")
+    return value if key == "mask" else f"{key.replace('_', ' ')} {int(value):,}"

@@ -5,33 +5,14 @@ from functools import cached_property
 
 from stepscope.report.facts import profile
 from stepscope.report.facts.ladders import ladders
-from stepscope.report.facts.machine import Chapter, Place, machine, placed
+from stepscope.report.facts.machine import Chapter, Place, placed
 from stepscope.report.facts.profile import Profiled, plain_at, profiled
-from stepscope.report.facts.rungs import Rung
 from stepscope.report.facts.timed import Timed, in_bf16
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import first_of, frozen, made_of
-from stepscope.report.kit.quantity import (
-    Maybe,
-    gap,
-    least,
-    minus,
-    most,
-    over,
-    share,
-)
+from stepscope.report.kit.quantity import Maybe, gap, minus, over, share
 
 TOP = 6  # kernels that are listed
-OF_ADAMW = ("addcdiv", "addcmul", "lerp")  # in names of kernels
-
-
-@frozen
-class OfLadder:
-    """A change at a ladder's place, beside the rung before."""
-
-    place: Place
-    rung: Rung
-    before: Rung
 
 
 @frozen
@@ -41,22 +22,16 @@ class Kernels(Chapter):
     fp32: the same place in fp32; kinds: kinds of kernels by their time, which they take in a step
     in both precisions; casts_added: copies that the place's precision adds. rate: what the step's
     products reach. softmax: of the first profile that links kernels of backward to modules: its
-    range, with its place. sizes: the plain profiled steps in one precision at the context of which
-    there are most, the smallest size first, on a GPU; starved, fed: those of which the GPU is busy
-    least and most. limited: the plain timed steps in bf16 that launches limit and whose GPU time is
-    known, the smallest size first; worst: the one whose clock surely exceeds the GPU's own time
-    most. top: the kernels that take most, with the mean of a call.
+    range, with its place. limited: the plain timed steps in bf16 that launches limit and whose GPU
+    time is known, the smallest size first; worst: the one whose clock surely exceeds the GPU's own
+    time most. top: the kernels that take most, with the mean of a call.
     """
 
     own: Profiled
     place: Place
     fp32: Profiled | None
     kinds: list[Row]
-    casts_added: Maybe
     softmax: Row
-    sizes: list[Profiled]
-    starved: Profiled | None
-    fed: Profiled | None
     limited: list[Timed]
     worst: Timed | None
     top: list[Row]
@@ -64,6 +39,7 @@ class Kernels(Chapter):
     rate = made_of(over, "place.flop", "own.products", unit="FLOP/s")
     optimizer_gap = made_of(gap, "own.optimizer", "place.optimizer_written")  # off its bytes
     fused_gap = made_of(gap, "fused.rung.optimizer", "fused.place.optimizer_fused")  # likewise
+    casts_added = made_of(minus, "own.casts", "fp32.casts")
     overhead = made_of(over, "own.wall", "own.clock")  # the profiler's
 
     @cached_property
@@ -72,30 +48,18 @@ class Kernels(Chapter):
         known = None if self.place.dtype else self.machine.rate(self.place.precision)
         return share(self.rate, known)
 
-    @property
-    def is_fused_cached(self) -> bool:
-        """Whether the fused AdamW is surely faster than its bytes allow."""
-        if self.fused is None:
-            return False
-        ratio = over(self.fused.rung.optimizer, self.fused.place.optimizer_fused)
-        return ratio is not None and (ratio.high or 1) < 1
-
-    @property
-    def has_adamw(self) -> bool:
-        """Whether one of the top kernels is of the written-out AdamW."""
-        return any(word in row["name"] for row in self.top for word in OF_ADAMW)
-
-    def in_ladders(self, kind: str) -> list[OfLadder]:
-        """A change in every ladder that has it, the largest first."""
+    def in_ladders(self, kind: str) -> list[Row]:
+        """A change in every ladder that has it, the largest first: its place, and its rung beside
+        the one before."""
         rungs = [(ladder.place, ladder.rung(kind)) for ladder in ladders(self.data)]
         return [
-            OfLadder(place=where, rung=rung, before=rung.before)
+            {"place": where, "rung": rung, "before": rung.before}
             for where, rung in rungs
             if rung and rung.before
         ]
 
     @cached_property
-    def fused(self) -> OfLadder | None:
+    def fused(self) -> Row | None:
         """The fused AdamW in the largest ladder that has it."""
         return first_of(self.in_ladders("fused"))
 
@@ -111,8 +75,6 @@ def facts(data: Data) -> Kernels | None:
     is_wide = where.dtype or where.precision == "fp32"
     fp32 = None if is_wide else plain_at(plain, where, "fp32")
     slow = {row["category"]: row["time"] for row in (fp32.parts if fp32 else ())}
-    same = [each for each in plain if each.place.precision == where.precision]
-    sizes = _sizes([each for each in same if each.busy_share and machine(data).is_gpu])
     starving = in_bf16(data, limits="launches")
     known = [each for each in starving if each.step and each.gpu]
     limited = sorted(known, key=lambda each: each.place.weight)
@@ -125,11 +87,7 @@ def facts(data: Data) -> Kernels | None:
         place=where,
         fp32=fp32,
         kinds=[row | {"fp32": slow.get(row["category"])} for row in own.parts],
-        casts_added=minus(own.casts, fp32.casts) if fp32 else None,
         softmax=_softmax(data),
-        sizes=sizes,
-        starved=least(sizes, "busy_share"),
-        fed=most(sizes, "busy_share"),
         limited=limited,
         worst=max(limited, key=_excess, default=None),
         top=[row | {"mean": over(row["time"], row["calls"], "s")} for row in top],
@@ -140,14 +98,6 @@ def _softmax(data: Data) -> Row:
     rows = data.dicts("modules", kind="module", module="softmax")
     known = [(where, row) for where, row in placed(data, rows) if row["backward_time"] > 0]
     return first_of(shown(row) | {"place": where} for where, row in known) or {}
-
-
-def _sizes(known: list[Profiled]) -> list[Profiled]:
-    """Those at the context of which there are most; none of a single one."""
-    contexts = [each.place.context for each in known]
-    context = max(contexts, key=lambda each: (contexts.count(each), each), default=None)
-    found = [each for each in reversed(known) if each.place.context == context]
-    return found if len(found) > 1 else []
 
 
 def _excess(step: Timed) -> float:

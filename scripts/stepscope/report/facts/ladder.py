@@ -7,16 +7,17 @@ from functools import cached_property
 from stepscope.report.facts import learning, method, profile
 from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Chapter, arithmetic
-from stepscope.report.facts.rungs import Rung, alone_gain
-from stepscope.report.kit.data import Data, Row, number
+from stepscope.report.facts.rungs import Rung
+from stepscope.report.kit.data import Data, Row
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
     count,
+    exact,
     is_below,
-    least,
     most,
+    over,
     positive,
 )
 
@@ -32,20 +33,6 @@ HELD_BACK = 0.95  # of the highest clock
 
 
 @frozen
-class Aside:
-    """A variant of a rung, `before`, at a place."""
-
-    place: Name
-    rung: Rung
-    before: Rung
-
-    @cached_property
-    def alone(self) -> Maybe:
-        """Times as fast without the host."""
-        return alone_gain(self.before, self.rung)
-
-
-@frozen
 class Reach:
     """What a rung delivers at a context and batch."""
 
@@ -53,17 +40,6 @@ class Reach:
     context: Quantity
     batch: int
     rung: Rung
-
-
-@frozen
-class Left:
-    """A part of the profiled step, plain and at the top rung, and the least that it can take
-    there."""
-
-    part: Name
-    plain: Maybe
-    top: Maybe
-    bound: Maybe
 
 
 @frozen
@@ -79,19 +55,8 @@ class LadderFacts(Chapter):
     @cached_property
     def written(self) -> Ladder | None:
         """The largest that begins at the plain step, where `ladder` does not."""
-        plain = (each for each in self._plain if self.ladder.is_tuned)
-        return next(plain, None)
-
-    @cached_property
-    def other(self) -> Ladder | None:
-        """That of the smallest place, of a size that has no table yet."""
-        told = {each.place.size for each in (self.ladder, self.written) if each}
-        rest = [each for each in self._plain if each.place.size not in told]
-        return rest[-1] if rest else None
-
-    @property
-    def _plain(self) -> list[Ladder]:
-        return [each for each in self._ladders if not each.is_part and not each.is_tuned]
+        plain = [each for each in self._ladders if not each.is_part and not each.is_tuned]
+        return plain[0] if plain and self.ladder.is_tuned else None
 
     @cached_property
     def trained(self) -> Row | None:
@@ -101,19 +66,10 @@ class LadderFacts(Chapter):
         return trained.of(coarse.kind) if trained and coarse else None
 
     @cached_property
-    def asides(self) -> list[Aside]:
-        """Of all ladders."""
-        return [
-            Aside(place=ladder.place.name, rung=rung, before=rung.before)
-            for ladder in self._ladders
-            for rung in ladder.asides
-            if rung.before
-        ]
-
-    @property
-    def has_checkpoint(self) -> bool:
-        """Whether one of them has checkpoints."""
-        return any(each.rung.kind.startswith("checkpoint") for each in self.asides)
+    def asides(self) -> list[Row]:
+        """Of all ladders, as _aside has them."""
+        of_place = [(each.place.name, rung) for each in self._ladders for rung in each.asides]
+        return [_aside(place, rung, rung.before) for place, rung in of_place if rung.before]
 
     @property
     def has_turns(self) -> bool:
@@ -124,11 +80,6 @@ class LadderFacts(Chapter):
     def is_other_card(self) -> bool:
         """Whether ceilings were measured on another card than a ladder of the size."""
         return any(each.is_other_card for each in self._of_size)
-
-    @cached_property
-    def failed_elsewhere(self) -> list[Rung]:
-        """What did not run at other batches and contexts of the size."""
-        return [rung for each in self._elsewhere for rung in each.failed]
 
     @property
     def _of_size(self) -> list[Ladder]:
@@ -153,14 +104,6 @@ class LadderFacts(Chapter):
         return None if is_below(best.rung.tokens, self.ladder.top.tokens) else best
 
     @cached_property
-    def held_back(self) -> Reach | None:
-        """That of the lowest clock, where the power limit held it."""
-        capped = [each for each in self._of_size if "power cap" in each.throttle]
-        slowest = least(_reach(capped), "rung.sm_clock")
-        clock = slowest.rung.sm_clock if slowest else None
-        return slowest if is_below(clock, self.highest_clock, HELD_BACK) else None
-
-    @cached_property
     def highest_clock(self) -> Maybe:
         """Of the medians of all cells."""
         cells = self.data.dicts("cells")
@@ -174,14 +117,9 @@ class LadderFacts(Chapter):
         return bool(self.ladder.throttle) and is_slower
 
     @cached_property
-    def power_limit(self) -> Maybe:
-        """Of the card."""
-        cell = self.data.row("cells", cell=self.ladder.data.cell)
-        return positive(number(cell, "power_limit_w", "W"))
-
-    @cached_property
-    def left(self) -> list[Left]:
-        """The parts of the step, plain and at the top, if both were profiled."""
+    def left(self) -> list[Row]:
+        """The parts of the profiled step, plain and at the top rung, and the least that each can
+        take there (`bound`); none where one of both was not profiled."""
         where, top = self.ladder.place, self.ladder.top
         found = profile.profiled(self.data)
         start = profile.start_at(found, where, self.ladder)
@@ -195,11 +133,11 @@ class LadderFacts(Chapter):
         made = []
         for name, words in PARTS.items():
             # What the ladder's own clock exceeds the step without the host by.
-            ends = (self.ladder.plain, top) if name == "idle" else (start, end)
-            before, after = (getattr(each, name) for each in ends)
+            steps = (self.ladder.plain, top) if name == "idle" else (start, end)
+            before, after = (getattr(each, name) for each in steps)
             if positive(before) or positive(after):
-                part = Left(part=Name(words), plain=before, top=after, bound=bounds.get(name))
-                made.append(part)
+                ends = {"plain": before, "top": after, "bound": bounds.get(name)}
+                made.append({"part": Name(words)} | ends)
         return made
 
 
@@ -207,6 +145,15 @@ def facts(data: Data) -> LadderFacts | None:
     """Of all ladders of the machine."""
     found = ladders(data)
     return LadderFacts(data=data, ladder=found[0]) if found else None
+
+
+def _aside(place: Name, rung: Rung, before: Rung) -> Row:
+    """A variant of a rung, at a place.
+
+    alone: times as fast on the GPU alone: both host-free, else both by the union of their kernels.
+    """
+    alone = exact(over(before.host_free, rung.host_free) or over(before.busy, rung.busy))
+    return {"place": place, "rung": rung, "before": before, "alone": alone}
 
 
 def _reach(ladders: Iterable[Ladder]) -> list[Reach]:

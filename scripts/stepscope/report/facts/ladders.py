@@ -7,8 +7,8 @@ from stepscope.figures.ladder import TODAYS
 from stepscope.report.facts import variants
 from stepscope.report.facts.machine import Place, arithmetic, place
 from stepscope.report.facts.rungs import Measured, Rung
-from stepscope.report.kit.data import Data, of_ratio, once
-from stepscope.report.kit.named import first_of, frozen, made_of
+from stepscope.report.kit.data import Data, once
+from stepscope.report.kit.named import first_of, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -132,21 +132,10 @@ class Ladder:
         the top."""
         return self.plain.limits == "launches" and bool(self.plain.gpu and self.top.gpu)
 
-    @cached_property
-    def tensor_cores(self) -> Maybe:
-        """The gain of 16 bits over the first rung, if it was judged faster."""
-        return self._tensor_cores("time")
-
-    @cached_property
-    def tensor_cores_alone(self) -> Maybe:
-        """The same without the host."""
-        return self._tensor_cores("host_free_time")
-
-    def _tensor_cores(self, quantity: str) -> Maybe:
-        sixteen = [rung.variant for rung in self.data.rungs.values() if rung.kind in SIXTEEN]
-        is_cast = bool(sixteen) and not self.place.dtype
-        row = self.data.compared(quantity, self.data.first, sixteen[0]) if is_cast else {}
-        return of_ratio(row) if row.get("verdict") == "faster" else None
+    @property
+    def is_cast(self) -> bool:
+        """Whether the baseline is the first rung in 16 bits instead."""
+        return self.plain.kind in SIXTEEN and not self.place.dtype
 
     @cached_property
     def most_different(self) -> Maybe:
@@ -216,24 +205,6 @@ class Ladder:
             return None
         return exact(over(self.plain.gpu, self.top.gpu))
 
-    won = made_of(minus, "plain.step", "top.step")  # what the top rung takes less than the baseline
-
-    @cached_property
-    def gains_won(self) -> Maybe:
-        """What the gains up to the top rung won of that."""
-        return plus(*(rung.net_won for rung in self._to_top if rung.is_gain))
-
-    @property
-    def has_other_changes(self) -> bool:
-        """Whether the top rung has gains, and other changes stand below it."""
-        return bool(self.gains) and any(not rung.is_gain for rung in self._to_top)
-
-    @property
-    def _to_top(self) -> list[Rung]:
-        """From the baseline to the fastest rung."""
-        top = self._place(self.top)
-        return [rung for rung in self.after_plain if self._place(rung) <= top]
-
     @property
     def recommended(self) -> Rung | None:
         """The variant that has all the gains and nothing else, if it ran."""
@@ -242,14 +213,6 @@ class Ladder:
             wanted[rung.option] = self.data.options[rung.variant][rung.option]
         same = (rung for rung in self._ran if self.data.options[rung.variant] == wanted)
         return first_of(rung for rung in same if not rung.differs)
-
-    @property
-    def not_needed(self) -> list[Rung]:
-        """What the top rung has besides the gains."""
-        options = self.data.options
-        others = [rung for rung in self._to_top if not rung.is_gain]
-        top = options[self.top.variant]
-        return [rung for rung in others if options[rung.variant][rung.option] == top[rung.option]]
 
     @property
     def is_other_card(self) -> bool:

@@ -4,23 +4,25 @@ about it."""
 from functools import cached_property
 
 from stepscope.report.facts import profile
+from stepscope.report.facts.ladders import Ladder, ladder_at
 from stepscope.report.facts.machine import Chapter, Place, largest, placed
-from stepscope.report.facts.memory_savings import Checkpoint, Savings, checkpoint, savings
-from stepscope.report.facts.shape import longest_context
 from stepscope.report.kit.data import Data, Row, number, shown, total
 from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     count,
     gap,
+    is_below,
+    least,
     minus,
     plus,
+    positive,
     scaled,
     share,
     value_of,
 )
 
-EARLY = 0.25  # of all gradients: while fewer are there, backward is near its beginning
+CLEARLY = 0.99  # of the peak before: what needs less than that needs less
 NUMBER = 4  # bytes of a weight, gradient or moment
 HOLDS_WITHIN = 0.01  # a prediction that is off by less holds
 
@@ -42,6 +44,40 @@ class Alive:
 
 
 @frozen
+class Savings:
+    """Of every change after a ladder's plain rung, by reserved bytes."""
+
+    data: Ladder
+
+    @cached_property
+    def place(self) -> Place:
+        """The ladder's."""
+        return self.data.place
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """All of them, and what less each reserves, the plain rung first; none of that alone."""
+        plain = self.data.plain
+        rungs = [rung for rung in (plain, *self.data.after_plain, *self.data.asides) if rung.peak]
+        every = [{"rung": rung, "saves": minus(plain.peak, rung.peak)} for rung in rungs]
+        return every if len(every) > 1 else []
+
+    @cached_property
+    def fused(self) -> Row | None:
+        """Attention that keeps no scores, if it needs clearly less."""
+        by_kind = {row["rung"].kind: row for row in self.rows}
+        fused = by_kind.get("sdpa") or by_kind.get("triton")
+        is_less = fused and is_below(fused["rung"].peak, self.data.plain.peak, CLEARLY)
+        return fused if is_less else None
+
+    @cached_property
+    def least(self) -> Row | None:
+        """What reserves least, if it reserves less than plain."""
+        row = least(self.rows, "rung.peak")
+        return row if row and positive(row["saves"]) else None
+
+
+@frozen
 class Memory(Chapter):
     """Of the recorded step at a place, in the place's precision.
 
@@ -51,9 +87,7 @@ class Memory(Chapter):
     predicted, the most first; all: all of it; formed: all but the workspace, of which the form
     takes libraries' buffers from the recording. gradients: bytes of all of them. largest: the
     largest activation. growth: the size at every context, the shortest first, as _growth has it;
-    none of a single one. longest, longest_fused: the longest context that fits the device by the
-    closed form, and that with fused attention. savings: by the place's ladder; checkpoint: those
-    that need least.
+    none of a single one. savings: by the place's ladder.
     """
 
     place: Place
@@ -69,10 +103,7 @@ class Memory(Chapter):
     gradients: Maybe
     largest: Row
     growth: list[Row]
-    longest: Maybe
-    longest_fused: Maybe
     savings: Savings | None
-    checkpoint: Checkpoint | None
 
     fp32_change = made_of(gap, "asked", "fp32")  # how far the peak is off that
     inference_share = made_of(share, "inference", "asked")  # of the step's peak
@@ -98,12 +129,6 @@ class Memory(Chapter):
     def activations_share(self) -> Maybe:
         """What backward needs, of the peak."""
         return share(self.of_category.get("activations"), self.asked)
-
-    @property
-    def is_early(self) -> bool:
-        """Whether few gradients are there at the peak."""
-        there = value_of(self.of_category.get("gradients"))
-        return there < EARLY * value_of(self.gradients)
 
     @property
     def holds(self) -> bool:
@@ -154,11 +179,14 @@ def facts(data: Data) -> Memory | None:
         gradients=scaled(where.parameters, NUMBER, "B"),
         largest=shown(most) if most else {},
         growth=[_growth(where, each) for each in contexts] if len(contexts) > 1 else [],
-        longest=longest_context(where, attention="naive"),
-        longest_fused=longest_context(where, attention="sdpa"),
         savings=savings(data, where),
-        checkpoint=checkpoint(data),
     )
+
+
+def savings(data: Data, where: Place) -> Savings | None:
+    """Of the place's ladder; None where there is none, or its memory was not measured."""
+    ladder = ladder_at(data, where)
+    return Savings(data=ladder) if ladder and ladder.plain.peak else None
 
 
 def _peak(where: Place, quantity: str, **other: object) -> Maybe:

@@ -1,7 +1,6 @@
 """How it was measured: counts, versions, dates, clocks, and what is missing."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -11,10 +10,11 @@ from stepscope.report.facts.profile import Profiled
 from stepscope.report.kit.data import Data, Row, grouped, number, shown
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, ordered, share, value_of
-from stepscope.results.cells import NOT_MEASURED
+from stepscope.results.cells import MISSING, NOT_MEASURED
 
 SECOND = 1.0  # to which starts are known
 MOST = 12  # cells that are named one by one
+USELESS = "of no use"  # the state of a cell that was measured, and whose files are refused
 COMMIT = 12  # characters of a commit that tell
 VERSIONS = {"torch": "PyTorch", "triton": "Triton", "python": "Python", "driver": "driver"}
 
@@ -24,23 +24,21 @@ class Method(Chapter):
     """Of all cells of a machine. Versions are joined where cells differ in them.
 
     cells: those that ran; days: on which they started, in order; time: what they took together;
-    commits: that measured. studies: each with the cells that ran. ceilings: rates of large products
-    by precision, then of copies. alike: what is known of other cards of this type, too, beside
-    theirs. clock, clock_low, power, power_limit, temperature: the most (of clocks also the least)
-    that was read, of clocks the cells' medians. throttled: cells during which the card lowered its
-    clocks, and throttle what made it; shared: cells beside which another process was on the GPU;
-    at_once: on how many GPUs cells ran at a time; cards: how many of the type there were, None of a
-    single one. has_doubt: whether a step's time has no interval.
+    commits: that measured. ceilings: rates of large products by precision, then of copies. alike:
+    what is known of other cards of this type, too, beside theirs. clock, clock_low, power,
+    power_limit, temperature: the most (of clocks also the least) that was read, of clocks the
+    cells' medians. throttled: cells during which the card lowered its clocks, and throttle what
+    made it; shared: cells beside which another process was on the GPU; at_once: on how many GPUs
+    cells ran at a time; cards: how many of the type there were, None of a single one. has_doubt:
+    whether a step's time has no interval.
 
     profilers: that profiled steps, with their versions; profiles: plain profiled steps, the largest
     first; warnings: what profilers and the analyses of their traces warned of, and in how many
     cells.
 
-    missing: cells of the plan that were not measured, a few, each with what its program said, and
-    more_missing how many are not among them; refused: those whose files cannot be used, with the
-    reason, and again: what has Snakemake measure them, although there are records; older: that
-    other code than today's measured, a few of older_count; failed: that could not run; broken: that
-    ran and computed nothing finite. commands: of every cell, for facts.json.
+    lacking: by what is the matter (`state`) how many cells of the plan, and a few of them, each
+    with its reason; again: what has Snakemake measure those of no use, although there are records.
+    commands: of every cell, for facts.json.
     """
 
     cells: Maybe
@@ -48,7 +46,6 @@ class Method(Chapter):
     time: Maybe
     commits: list[Name]
     versions: list[Name]
-    studies: list[Row]
     ceilings: list[Row]
     alike: list[Row]
     clock: Maybe
@@ -65,14 +62,8 @@ class Method(Chapter):
     profilers: list[Name]
     profiles: list[Row]
     warnings: list[Row]
-    missing: list[Row]
-    more_missing: Maybe
-    refused: list[Row]
+    lacking: list[Row]
     again: Name | None
-    older: list[Row]
-    older_count: Maybe
-    failed: list[Row]
-    broken: list[Row]
     commands: dict[str, str]
 
 
@@ -82,14 +73,9 @@ def facts(data: Data) -> Method | None:
     cells = data.dicts("cells")
     if not cells:
         return None
-    of = {name: rows for (name,), rows in grouped(cells, "status").items()}
-    ran = [row for row in cells if row["status"] != "missing"]
-    absent = of.get("missing", [])
-    missing = [row for row in absent if not row["reason"] or row["reason"].startswith(NOT_MEASURED)]
-    refused = [row for row in absent if row not in missing]
-    older = [row for row in ran if not row["is_current"]]
-    failed = [row for row in cells if row["status"] in ("oom", "unsupported")]
-    records = [f"results/{row['cell']}/record.json" for row in refused]
+    ran = [row for row in cells if row["status"] != MISSING]
+    states = grouped([row | {"state": _state(row)} for row in cells], "state")
+    records = [f"results/{row['cell']}/record.json" for row in states.get((USELESS,), ())]
     cards = data.cards(row["cell"] for row in ran if row["study"] != "parallel")
     clocks = read(ran, "sm_clock_median_mhz", "MHz")
     timed = data.series(quantity="time", study=["timing", "ladder"])
@@ -104,7 +90,6 @@ def facts(data: Data) -> Method | None:
         time=_minutes(ran),
         commits=names(map(_commit, ran)),
         versions=versions(ran),
-        studies=list(map(_study, grouped(ran, "study").values())),
         ceilings=_ceilings(data),
         alike=beside_others(data)[:MOST],
         clock=highest(clocks),
@@ -121,17 +106,12 @@ def facts(data: Data) -> Method | None:
         profilers=names(told),
         profiles=[_profile(each) for each in profiles if not each.options],
         warnings=[{"warning": Name(rows[0]["text"]), "cells": _count(rows)} for rows in warnings],
-        missing=[
-            each | {"reason": Name(each["reason"].removeprefix(NOT_MEASURED))}
-            for each in _listed(missing[:MOST])
+        lacking=[
+            {"state": state, "cells": _count(rows), "rows": list(map(_listed, rows[:MOST]))}
+            for (state,), rows in states.items()
+            if state != "ok"
         ],
-        more_missing=_count(missing[MOST:]),
-        refused=_listed(refused),
         again=Name(" ".join(["--forcerun", *records])) if records else None,
-        older=_listed(older[:MOST]),
-        older_count=_count(older),
-        failed=_listed(failed),
-        broken=_listed(of.get("failed", [])),
         commands={row["cell"]: row["command"] for row in cells},
     )
 
@@ -157,18 +137,15 @@ def _ceilings(data: Data) -> list[Row]:
 def at_once(cells: list[Row]) -> Maybe:
     """On how many GPUs cells ran at a time at most, where that was more than one: by their starts
     and durations."""
-    events = []
+    runs = []
     for row in cells:
-        gpu = row["gpu_uuid"]
-        if gpu and row["started"] and not math.isnan(row["duration_s"]):
+        if row["gpu_uuid"] and row["started"] and not math.isnan(row["duration_s"]):
             start = datetime.fromisoformat(row["started"]).timestamp()
-            end = start + row["duration_s"] - SECOND
-            events += [(start, 1, gpu), (end, -1, gpu)]
-    now: Counter[str] = Counter()
+            runs.append((start, start + row["duration_s"] - SECOND, row["gpu_uuid"]))
     most = 0
-    for _, change, gpu in sorted(events):
-        now[gpu] += change
-        most = max(most, len(+now))
+    for at, _, _ in runs:
+        busy = {gpu for start, end, gpu in runs if start <= at < end}
+        most = max(most, len(busy))
     return count(most) if most > 1 else None
 
 
@@ -182,10 +159,17 @@ def versions(cells: list[Row]) -> list[Name]:
     return found
 
 
-def _listed(rows: Iterable[Row]) -> list[Row]:
-    return [
-        {"cell": Name(row["cell"]), "reason": Name(row["reason"] or row["status"])} for row in rows
-    ]
+def _state(row: Row) -> str:
+    """What is the matter with a cell: its status, unless its files are refused or it ran with
+    other code than today's."""
+    if row["status"] == MISSING and not (row["reason"] or NOT_MEASURED).startswith(NOT_MEASURED):
+        return USELESS
+    return "of older code" if row["status"] == "ok" and not row["is_current"] else row["status"]
+
+
+def _listed(row: Row) -> Row:
+    reason = row["reason"].removeprefix(NOT_MEASURED).removeprefix(": ")
+    return {"cell": Name(row["cell"]), "reason": Name(reason) if reason else None}
 
 
 def beside_others(data: Data) -> list[Row]:
@@ -220,17 +204,6 @@ def names(words: Iterable[str]) -> list[Name]:
 def _commit(row: Row) -> str:
     commit, dirty, _ = row["commit"].partition("-dirty")
     return commit[:COMMIT] + dirty
-
-
-def _study(rows: list[Row]) -> Row:
-    """Of its cells: how many, the most processes of one, and minutes in all."""
-    processes = [row["processes"] for row in rows if not math.isnan(row["processes"])]
-    return {
-        "study": Name(rows[0]["study"]),
-        "cells": _count(rows),
-        "processes": count(max(processes)) if processes else None,
-        "time": _minutes(rows),
-    }
 
 
 def _profile(step: Profiled) -> Row:

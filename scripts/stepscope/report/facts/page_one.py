@@ -1,26 +1,44 @@
 """Page one: the largest step, where its time goes, what to change first, what fits, and what to
 doubt."""
 
+import functools
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
+from stepscope.formulas.footprint import Setup
+from stepscope.formulas.footprint_peak import last_that, peak
 from stepscope.report.facts import applies, method, profile
 from stepscope.report.facts import ladder as climbing
 from stepscope.report.facts import memory as remembering
-from stepscope.report.facts.doubts import Doubts, doubts
 from stepscope.report.facts.ladders import Ladder, ladders
-from stepscope.report.facts.machine import Chapter, Place
+from stepscope.report.facts.machine import Chapter, Place, machine
 from stepscope.report.facts.profile import Profiled, profiled
 from stepscope.report.facts.rungs import Rung
-from stepscope.report.facts.shape import largest_batch, longest_context
-from stepscope.report.facts.timed import Timed, timed_at
+from stepscope.report.facts.timed import Timed, in_bf16, timed_at
 from stepscope.report.kit.data import Data, Row
 from stepscope.report.kit.named import Name, first_of, frozen, made_of
-from stepscope.report.kit.quantity import Maybe, exact, minus, over, scaled, share
+from stepscope.report.kit.quantity import (
+    Maybe,
+    Quantity,
+    count,
+    exact,
+    joined,
+    minus,
+    over,
+    scaled,
+    share,
+    value_of,
+)
+from stepscope.report.kit.reserve import usable
 from stepscope.results.option_labels import LABELS
 
 MOSTLY = 0.5  # of a step
 TOKENS = 1e9  # whose electricity is told
 JOULES_A_KWH = 3.6e6
+LOOSE = 0.1  # half an interval that a reader should be told of
+MOST = 3  # that are told
 
 
 def _of_either(name: str) -> cached_property[Maybe]:
@@ -132,8 +150,8 @@ class PageOne(Chapter):
     def _fits(self, said: str, **options: str) -> Row:
         return {
             "change": Name(said),
-            "context": longest_context(self.place, **options),
-            "batch": largest_batch(self.place, **options),
+            "context": _most("context", self.place, options),
+            "batch": _most("batch", self.place, options),
         }
 
     @cached_property
@@ -149,28 +167,96 @@ class PageOne(Chapter):
         return exact(scaled(joules, TOKENS / JOULES_A_KWH, "kWh"))
 
     @cached_property
-    def coarse_slower(self) -> list[Name]:
-        """Other sizes at which the coarse rung was judged slower than the one before."""
-        others = [each for each in ladders(self.data) if each.place.size != self.place.size]
-        slower = [each for each in others if each.coarse and each.coarse.verdict == "slower"]
-        return list(dict.fromkeys(each.place.size for each in slower))
-
-    @property
-    def has_graphs_to_try(self) -> bool:
-        """Whether launches limit a place, and the ladder's gains have no recipe for it."""
-        kinds = [rung.kind for rung in self.ladder.gains] if self.ladder else []
-        is_limited = any(each.last.limits == "launches" for each in self.applies)
-        return is_limited and "graphs" not in kinds
-
-    @cached_property
     def versions(self) -> list[Name]:
         """Of what the cells ran with."""
         return method.versions(self.data.dicts("cells"))
 
     @cached_property
-    def doubts(self) -> Doubts:
+    def doubts(self) -> Row:
         """What a reader should be told of."""
         return doubts(self.data, self.ladder, self.profiled_elsewhere)
+
+
+def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Row:
+    """Of page one's ladder and of all cells. elsewhere: where the kernels were profiled, if not at
+    the ladder's place.
+
+    told: those that weigh most, of those that there are. planned: cells; missing: of them; older:
+    those that other code measured; at_once: on how many GPUs they ran at a time. trained: the
+    coarse rung's precision as the learning study trained it. slower: what the card does slower
+    than all others of its type that are known, of several. loosest: half the widest interval of a
+    rung, of its step, where that is wide; loosest_rung: that rung. hosts: the plain step that
+    launches limit which is known worst by the clock.
+    """
+    cells = data.dicts("cells")
+    climbed = climbing.facts(data)
+    standing = [row for row in method.beside_others(data) if row["standing"] == "slower"]
+    slower = first_of(row for row in standing if value_of(row["cards"]) > 1)
+    rung = max(ladder.rungs if ladder else (), key=_half_width, default=None)
+    width = _half_width(rung) if rung else 0.0
+    cells_of = joined(rung.step) if rung else ()
+    loosest = Quantity(width, "share", cells=cells_of) if width > LOOSE else None
+    limited = in_bf16(data, limits="launches")
+    loose = [each for each in limited if _half_width(each) > LOOSE]
+    missing = _some([row for row in cells if row["status"] == "missing"])
+    ran = [row for row in cells if row["status"] == "ok"]
+    found: Row = {
+        "planned": count(len(cells)),
+        "missing": missing,
+        "older": _some([row for row in ran if not row["is_current"]]),
+        "at_once": method.at_once(cells),
+        "trained": climbed.trained if climbed else None,
+        "slower": slower,
+        "loosest": loosest,
+        "loosest_rung": rung,
+        "hosts": max(loose, key=_half_width, default=None),
+    }
+    weights = {
+        "missing": found["missing"],
+        "older": found["older"],
+        "loose": loosest,
+        "coarse": ladder and ladder.top_is_coarse,
+        "card": slower,
+        "together": found["at_once"],
+        "hosts": None if loosest else found["hosts"],
+        "elsewhere": elsewhere,
+        "throttled": climbed and climbed.is_throttled,
+    }
+    return found | {"told": [name for name, weight in weights.items() if weight][:MOST]}
+
+
+def _half_width(measured: Rung | Timed) -> float:
+    return measured.step.half_width if measured.step else 0.0
+
+
+def _some(rows: list[Row]) -> Maybe:
+    return count(len(rows), *(row["cell"] for row in rows)) if rows else None
+
+
+def _most(field: str, where: Place, options: Mapping[str, str]) -> Maybe:
+    """The most of a field, `context` or `batch`, with which the step so run fits what is usable of
+    the GPU's memory, the others as at the place; 0 if none does.
+
+    None without a GPU, of a model of one's own, and of what the closed form does not know.
+    """
+    own = machine(where.data)
+    if not own.is_gpu or own.memory is None or where.shape is None:
+        return None
+    given: dict[str, Any] = {"precision": where.precision, **options}
+    given["checkpoint"] = int(given.get("checkpoint", 0))
+    setup = Setup(where.shape, where.batch, where.context, **given)
+    if not setup.is_known:
+        return None
+    return count(_largest(field, setup, int(usable(own.memory.value))))
+
+
+@functools.cache
+def _largest(field: str, setup: Setup, memory: int) -> int:
+    def fits(number: int) -> bool:
+        changed: dict[str, Any] = {field: number}
+        return peak(replace(setup, **changed), "step").bytes <= memory
+
+    return last_that(fits)
 
 
 def facts(data: Data) -> PageOne | None:

@@ -32,77 +32,8 @@ COSTLY = 0.05  # of a step: who waits less, and nothing computes, has nothing to
 
 
 @frozen
-class Parallel(Chapter):
-    """Of the cell with the most devices, the longest step of those.
-
-    devices: how many share the step. strategies: those that were measured, as _strategy has them,
-    in the cell's order; failed: those that did not run. best: that of the shortest step on several
-    devices, of those that compute the same, empty without one; level: the others of these whose
-    interval overlaps its own; hiding: sequences a device from which its communication hides, as
-    predicted. others: the best of each other cell, as _other has
-    it. predictions: by strategy, times the tokens of one device by number of devices, and as other
-    cells of the same step measured them; strong: of the best one on the most devices, where they
-    share the batch of one. memory: by strategy, as _held has it; off_formula: how far a part, or
-    the whole, is off its formula at most. differing: those whose gradients are off one device's by
-    more than rounding explains; difference: how far the others' are at most, relative, and
-    tolerance: how far they might be.
-
-    ranks: of every strategy but one device, each rank's step under the profiler; residual: the
-    largest, of its step, without its sign. waited: the rank of the best strategy that all others
-    wait for longest, where that costs one of them more than a little: because its device is idle
-    longer than theirs (is_host), or computes longer (is_computing), most of which is there where
-    one device steps by itself, too (is_slower_alone). slowed: the one whose kernels communication
-    slows down most; slowed_kernels: these by category, those first that lose most. collectives: by
-    size, the smallest first.
-    """
-
-    place: Place
-    cell: str
-    devices: Maybe
-    strategies: list[Row]
-    failed: list[Name]
-    best: Row
-    level: list[Row]
-    hiding: Maybe
-    others: list[Row]
-    predictions: list[Row]
-    strong: Row
-    memory: list[Row]
-    off_formula: Maybe
-    differing: list[Name]
-    difference: Maybe
-    tolerance: Maybe
-    ranks: list[Row]
-    residual: Maybe
-    waited: Row | None
-    is_host: bool
-    is_computing: bool
-    is_slower_alone: bool
-    slowed: Row | None
-    slowed_kernels: list[Row]
-    collectives: list[Row]
-
-    @cached_property
-    def gain(self) -> Maybe:
-        """How many times the tokens of one device that is; on a host that others use it may seem
-        more than there are devices, and is then not said."""
-        times = self.best.get("devices")
-        return times if value_of(times) <= value_of(self.devices) else None
-
-    @cached_property
-    def leanest(self) -> Row:
-        """The one of these, or the best, that has the smallest peak."""
-        return least([*self.level, self.best], "peak") or {}
-
-    @property
-    def is_overlapping(self) -> bool:
-        """Whether the best one sends while the backward pass goes on."""
-        return strategy_of(self.best.get("name", "")) in ("overlapped", "staged", "ddp", "fsdp")
-
-
-@frozen
 class Measured:
-    """The tables of the cell. devices: how many share its step."""
+    """The tables of a cell. devices: how many share its step."""
 
     data: Data
     cell: str
@@ -120,25 +51,20 @@ class Measured:
 
     @cached_property
     def strategies(self) -> list[Row]:
-        """Those that ran, as _strategy has them."""
+        """Those that ran, as _strategy has them, in the cell's order."""
         clocks = self.rows("series", quantity="time", phase="step", status="ok", mode="step")
         return [_strategy(self, row["variant"]) for row in clocks]
 
-    @cached_property
-    def differences(self) -> dict[str, float]:
-        """By strategy, how far its gradients are off one device's."""
-        return {row["variant"]: row["median"] for row in self.rows("series", quantity="difference")}
-
-    @cached_property
-    def tolerances(self) -> dict[str, float]:
-        """By strategy, up to which that is rounding."""
-        return {row["variant"]: row["median"] for row in self.rows("series", quantity="tolerance")}
+    def by_strategy(self, quantity: str) -> dict[str, float]:
+        """`difference`: how far its gradients are off one device's; `tolerance`: up to which that
+        is rounding."""
+        return {row["variant"]: row["median"] for row in self.rows("series", quantity=quantity)}
 
     @cached_property
     def differing(self) -> list[Name]:
         """Those that are off by more than rounding explains."""
-        off = self.differences
-        return [Name(each) for each in off if off[each] > self.tolerances.get(each, inf)]
+        off, most = self.by_strategy("difference"), self.by_strategy("tolerance")
+        return [Name(each) for each in off if off[each] > most.get(each, inf)]
 
     @cached_property
     def alike(self) -> list[Row]:
@@ -148,7 +74,7 @@ class Measured:
 
     @cached_property
     def best(self) -> Row:
-        """That of the shortest step of these."""
+        """That of the shortest step of these; empty without one."""
         return least(self.alike, "step") or {}
 
     @cached_property
@@ -180,6 +106,67 @@ class Measured:
         return self.data.row("parallel_predicted", **where)
 
 
+@frozen
+class Parallel(Chapter):
+    """Of `own`, the cell with the most devices, the longest step of those.
+
+    devices: how many share the step. failed: strategies that did not run. hiding: sequences a
+    device from which the best one's communication hides, as predicted. others: the best of each
+    other cell, as _other has it. predictions: by strategy, times the tokens of one device by number
+    of devices, and as other cells of the same step measured them; strong: of the best one on the
+    most devices, where they share the batch of one. memory: by strategy, as _held has it;
+    off_formula: how far a part, or the whole, is off its formula at most. difference: how far
+    gradients of those that differ by no more than rounding are off one device's at most, relative,
+    and tolerance: how far they might be.
+
+    ranks: of every strategy but one device, each rank's step under the profiler; residual: the
+    largest, of its step, without its sign. waited: the rank of the best strategy that all others
+    wait for longest, where that costs one of them more than a little: because its device is idle
+    longer than theirs (is_host), or computes longer (is_computing), most of which is there where
+    one device steps by itself, too (is_slower_alone). slowed: the one whose kernels communication
+    slows down most; slowed_kernels: these by category, those first that lose most. collectives: by
+    size, the smallest first.
+    """
+
+    own: Measured
+    devices: Maybe
+    failed: list[Name]
+    hiding: Maybe
+    others: list[Row]
+    predictions: list[Row]
+    strong: Row
+    memory: list[Row]
+    off_formula: Maybe
+    difference: Maybe
+    tolerance: Maybe
+    ranks: list[Row]
+    residual: Maybe
+    waited: Row | None
+    is_host: bool
+    is_computing: bool
+    is_slower_alone: bool
+    slowed: Row | None
+    slowed_kernels: list[Row]
+    collectives: list[Row]
+
+    @cached_property
+    def gain(self) -> Maybe:
+        """How many times the tokens of one device that is; on a host that others use it may seem
+        more than there are devices, and is then not said."""
+        times = self.own.best.get("devices")
+        return times if value_of(times) <= value_of(self.devices) else None
+
+    @cached_property
+    def leanest(self) -> Row:
+        """The one of these, or the best, that has the smallest peak."""
+        return least([*self.own.level, self.own.best], "peak") or {}
+
+    @property
+    def is_overlapping(self) -> bool:
+        """Whether the best one sends while the backward pass goes on."""
+        return strategy_of(self.own.best.get("name", "")) in ("overlapped", "staged", "ddp", "fsdp")
+
+
 def facts(data: Data) -> Parallel | None:
     """None where no step was measured on several devices."""
     ranks = data.dicts("ranks")
@@ -189,8 +176,8 @@ def facts(data: Data) -> Parallel | None:
         return None
     name = own.cell
     clocks = own.rows("series", quantity="time", phase="step")
-    off = own.differences
-    differing = own.differing
+    off = own.by_strategy("difference")
+    rounding = [off[each] for each in off if each not in own.differing]
     best = own.best
     cells = (row["cell"] for row in data.dicts("cells", study="parallel"))
     known = (_measured(data, cell) for cell in cells if cell != name)
@@ -208,24 +195,19 @@ def facts(data: Data) -> Parallel | None:
     formulas = [abs(row["held"] / row["formula"] - 1) for row in held if row["formula"]]
     return Parallel(
         data=data,
-        place=own.place,
-        cell=name,
+        own=own,
         devices=count(own.devices, name),
-        strategies=own.strategies,
         failed=[
             Name(f"{row['variant']} ({row['status']})") for row in clocks if row["status"] != "ok"
         ],
-        best=best,
-        level=own.level,
         hiding=number(own.predicted(best.get("name", "")), "hiding_batch", "count"),
         others=[_other(each, own) for each in others],
         predictions=_predictions(own, others),
         strong=_strong(own, best),
         memory=[_held(own, variant, rows) for (variant,), rows in grouped(held, "variant").items()],
         off_formula=_largest(formulas, "share", name),
-        differing=differing,
-        difference=_largest([off[each] for each in off if each not in differing], "error", name),
-        tolerance=_largest(list(own.tolerances.values()), "error", name),
+        difference=_largest(rounding, "error", name),
+        tolerance=_largest(list(own.by_strategy("tolerance").values()), "error", name),
         ranks=every,
         residual=_residual(every),
         waited=waited,

@@ -3,11 +3,10 @@ softmax."""
 
 from functools import cached_property
 
-from stepscope.report.facts.formats import Forced, forced
 from stepscope.report.facts.ladders import SIXTEEN, Ladder, ladders
 from stepscope.report.facts.machine import Chapter, Place, machine
 from stepscope.report.facts.timed import Timed, timed, timed_at
-from stepscope.report.kit.data import Data, Row, shown
+from stepscope.report.kit.data import Data, Row, grouped, number, shown
 from stepscope.report.kit.named import Name, first_of, frozen
 from stepscope.report.kit.quantity import Maybe, gap, ordered, over, scaled
 
@@ -42,6 +41,19 @@ class Speed:
 
 
 @frozen
+class Forced:
+    """An operation in a format: its largest error over the inputs, and the first input at which it
+    breaks down."""
+
+    operation: Name
+    way: Name
+    format: Name
+    error: Maybe
+    breaks: Maybe
+    varied: Name | None
+
+
+@frozen
 class Precision(Chapter):
     """faster: the 16-bit format whose speeds are shown."""
 
@@ -71,12 +83,6 @@ class Precision(Chapter):
         return first_of(
             each for each in self._speeds if each.fast.limits == "launches" and each.alone
         )
-
-    @cached_property
-    def unsupported(self) -> list[Name]:
-        """Cells in 16 bits that the machine cannot run."""
-        rows = self.data.dicts("cells", status="unsupported", precision=SIXTEEN)
-        return [Name(row["cell"]) for row in rows]
 
     @cached_property
     def eight_gain(self) -> Maybe:
@@ -152,6 +158,36 @@ class Precision(Chapter):
     def has_any(self) -> bool:
         """Whether anything was measured."""
         return any((self.speeds, self.sums, self.forced, self.types))
+
+
+def forced(data: Data) -> list[Forced]:
+    """Each operation in each way and format."""
+    rows = data.dicts("forced", status="ok")
+    groups = grouped(rows, "operation", "way", "format").values()
+    return list(map(_forced, groups))
+
+
+def _forced(rows: list[Row]) -> Forced:
+    """Over its inputs."""
+    broken = [row for row in rows if _is_broken(row)]
+    whole = [row for row in rows if not _is_broken(row)]
+    worst = max(whole, key=lambda row: row["error"], default={})
+    first = min(broken, key=lambda row: row["value"], default={})
+    one = rows[0]
+    return Forced(
+        operation=Name(one["operation"]),
+        way=Name(one["way"]),
+        format=Name(one["format"]),
+        error=number(worst, "error", "error"),
+        breaks=number(first, "value", "exact"),
+        varied=Name(first["quantity"]) if first else None,
+    )
+
+
+def _is_broken(row: Row) -> bool:
+    """An error of all of it, or one that is no number; or what is not finite."""
+    is_small = row["error"] < 1
+    return not is_small or row["infinite"] > 0 or row["nan"] > 0
 
 
 def facts(data: Data) -> Precision | None:

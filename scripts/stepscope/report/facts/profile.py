@@ -15,7 +15,6 @@ from stepscope.report.kit.quantity import (
     Quantity,
     least,
     minus,
-    over,
     plus,
     share,
 )
@@ -122,16 +121,6 @@ class Profiled:
         return _at_least_zero(minus(self.clock, self.busy))
 
     busy_share = made_of(share, "busy", "clock")  # busy, of the clock
-
-    @cached_property
-    def launches(self) -> Maybe:
-        """Kernels of the step."""
-        row = self.data.row("phases", cell=self.cell, phase="step")
-        return number(row, "kernels", "count")
-
-    kernel_mean = made_of(over, "busy", "launches", unit="s")  # busy time for each of them
-
-    between = made_of(over, "clock", "launches", unit="s")  # the clock's time for each of them
 
     @cached_property
     def clock(self) -> Maybe:

@@ -1,14 +1,13 @@
-"""Against published figures: by source, how many can be compared, and how far they are from what
-was measured here."""
+"""Against published figures: how many can be compared, and those of the same type of GPU beside
+what was measured here."""
 
 import math
 from functools import cached_property
-from statistics import median
 
 from stepscope.report.facts.ladders import ladders
 from stepscope.report.facts.machine import Chapter
 from stepscope.report.facts.rungs import Rung
-from stepscope.report.kit.data import Data, Row, grouped, shown
+from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Quantity, count, most
 
@@ -33,13 +32,12 @@ class Published(Chapter):
     @cached_property
     def counts(self) -> dict[str, Quantity]:
         """Of the figures."""
-        return _counts(self._rows)
-
-    @cached_property
-    def sources(self) -> list[Row]:
-        """Publications and their studies: published over ours of what is compared."""
-        groups = grouped(self._rows, "source", "gpu", "study").values()
-        return list(filter(None, map(_source, groups)))
+        rows = self._rows
+        return {
+            "figures": count(len(rows)),
+            "doubted": count(sum(bool(row["doubt"]) for row in rows)),
+            "compared": count(sum(map(_is_compared, rows))),
+        }
 
     @cached_property
     def same(self) -> list[Row]:
@@ -65,40 +63,13 @@ class Published(Chapter):
 def facts(data: Data) -> Published | None:
     """None where nothing is compared."""
     found = Published(data=data)
-    return found if found.sources or found.steps else None
+    return found if found.counts["compared"].value or found.steps else None
 
 
 def _is_compared(row: Row) -> bool:
     is_known = not math.isnan(row["ratio"]) and not math.isnan(row["measured"])
     is_middle = row["statistic"] in ("mean", "median", "")
     return is_known and is_middle and not row["doubt"] and row["quantity"] in TIMES
-
-
-def _counts(rows: list[Row]) -> dict[str, Quantity]:
-    return {
-        "figures": count(len(rows)),
-        "doubted": count(sum(bool(row["doubt"]) for row in rows)),
-        "compared": count(sum(map(_is_compared, rows))),
-    }
-
-
-def _source(rows: list[Row]) -> Row:
-    """A publication's study: its counts, and published over ours of what is compared, at least, in
-    the middle and at most; empty where nothing is."""
-    ratios = [row["ratio"] for row in rows if _is_compared(row)]
-    if not ratios:
-        return {}
-    one = rows[0]
-    told: Row = {name: Name(one[name]) for name in ("source", "gpu", "study")}
-    return (
-        told
-        | _counts(rows)
-        | {
-            "low": Quantity(min(ratios), "1"),
-            "middle": Quantity(median(ratios), "1"),
-            "high": Quantity(max(ratios), "1"),
-        }
-    )
 
 
 def _figure(row: Row) -> Row:

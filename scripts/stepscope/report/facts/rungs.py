@@ -8,7 +8,7 @@ from stepscope.model.formats import PRECISIONS
 from stepscope.report.facts.machine import Place, arithmetic, limited
 from stepscope.report.facts.variants import Change
 from stepscope.report.kit.data import Row, of_ratio, of_series
-from stepscope.report.kit.named import first_of, frozen, made_of
+from stepscope.report.kit.named import frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -127,6 +127,8 @@ class Rung(Change):
     gpu_verdict = _verdict("host_free_time")
     total_gain = _ratio("time", over_first=True)
     total_verdict = _verdict("time", over_first=True)
+    total_gpu_gain = _ratio("host_free_time", over_first=True)
+    total_gpu_verdict = _verdict("host_free_time", over_first=True)
 
     @property
     def peak(self) -> Maybe:
@@ -239,17 +241,8 @@ class Rung(Change):
 
     @property
     def said(self) -> str:
-        """The verdict, without the host where launches limit the rung before; of an unclear one
-        `leans faster` or `leans slower` where its whole interval lies on that side of 1."""
-        is_alone = self.is_hidden and self.gpu_gain
-        gain, verdict = self.gain, self.verdict
-        if is_alone:
-            gain, verdict = self.gpu_gain, self.gpu_verdict
-        if verdict != "unclear" or gain is None or gain.ends is None:
-            return verdict
-        low, high = gain.ends
-        leaning = {"leans faster": low > 1, "leans slower": high < 1}
-        return first_of(word for word, is_so in leaning.items() if is_so) or verdict
+        """The verdict, without the host where launches limit the rung before."""
+        return self.gpu_verdict if self.is_hidden and self.gpu_gain else self.verdict
 
     @cached_property
     def optimizer(self) -> Maybe:
@@ -325,8 +318,3 @@ def _won(clock: Maybe, gain: Maybe) -> Maybe:
         return won
     low, high = gain.ends
     return within(won, clock.value * (1 - 1 / low), clock.value * (1 - 1 / high))
-
-
-def alone_gain(before: Rung, rung: Rung) -> Maybe:
-    """Times as fast on the GPU alone: both host-free, else both by the union of their kernels."""
-    return exact(over(before.host_free, rung.host_free) or over(before.busy, rung.busy))

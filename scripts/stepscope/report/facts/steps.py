@@ -35,15 +35,6 @@ def _series(*quantities: str) -> cached_property[Maybe]:
 
 
 @frozen
-class Part:
-    """A phase of a step: its time by the clock, as a share of all phases' together."""
-
-    name: Name
-    time: Maybe
-    share: Maybe
-
-
-@frozen
 class OwnStep:
     """A step: what it is (a row of the table `models`), and where it was measured."""
 
@@ -75,18 +66,19 @@ class OwnStep:
         return self.data.row("models", **self.where) | {"table": "models"}
 
     @cached_property
-    def parts(self) -> list[Part]:
-        """Its phases, waiting for the device around each; what lies outside all is `rest`."""
+    def parts(self) -> list[Row]:
+        """Its phases, waiting for the device around each, and the share of all phases' time that
+        each takes; what lies outside all is `rest`."""
         rows = self.data.series(study="timing", quantity="time", **self.where)
         phased = {row["phase"]: of_series(row) for row in rows if row["phase"] != WHOLE}
         whole = plus(*phased.values())
         return [
-            Part(name=Name(name), time=time, share=share(time, whole))
+            {"name": Name(name), "time": time, "share": share(time, whole)}
             for name, time in phased.items()
         ]
 
     @property
-    def longest(self) -> Part | None:
+    def longest(self) -> Row | None:
         """Its longest phase, if any is marked."""
         return most(self.parts, "time") if self.parts[1:] else None
 
@@ -124,8 +116,7 @@ class OwnStep:
         return [shown(row, calls="count") for row in longest]
 
 
-@frozen
-class Versus:
+def _versus(data: Data, row: Row) -> Row:
     """A step, b, beside the first one of its comparison, a, measured in turns.
 
     before, after: the step of a, and of b; phases: of both, likewise. gain, verdict: of b;
@@ -134,23 +125,6 @@ class Versus:
     parameters they train, likewise. peak_change: how much more the tensors of b need at their peak.
     losses: how far the losses of the first steps are off those of a, where they were said.
     """
-
-    a: Name
-    b: Name
-    before: Maybe
-    after: Maybe
-    phases: list[Row]
-    gain: Maybe
-    verdict: str
-    gpu_gain: Maybe
-    gpu_verdict: str | None
-    uneven: list[Quantity] | None
-    other_model: list[Quantity] | None
-    peak_change: Maybe
-    losses: Maybe
-
-
-def _versus(data: Data, row: Row) -> Versus:
     cell, a, b = row["cell"], row["a"], row["b"]
 
     def of(variant: str, quantity: str, phase: str = WHOLE) -> Maybe:
@@ -161,24 +135,24 @@ def _versus(data: Data, row: Row) -> Versus:
     times = data.series(cell=cell, quantity="time", variant=[b, a])
     names = dict.fromkeys(time["phase"] for time in times if time["phase"] != WHOLE)
     losses = data.series(cell=cell, variant=b, quantity="loss_difference")
-    return Versus(
-        a=Name(a),
-        b=Name(b),
-        before=of(a, "time"),
-        after=of(b, "time"),
-        phases=[
+    return {
+        "a": Name(a),
+        "b": Name(b),
+        "before": of(a, "time"),
+        "after": of(b, "time"),
+        "phases": [
             {"name": Name(name), "after": of(b, "time", name), "before": of(a, "time", name)}
             for name in names
         ],
-        gain=of_ratio(row),
-        verdict=row["verdict"],
-        gpu_gain=of_ratio(without_host),
-        gpu_verdict=without_host.get("verdict"),
-        uneven=_unlike(data, "items", b, a),
-        other_model=_unlike(data, "trained", b, a),
-        peak_change=gap(of(b, "peak_allocated"), of(a, "peak_allocated")),
-        losses=Quantity(losses[0]["median"], "error", cells=(cell,)) if losses else None,
-    )
+        "gain": of_ratio(row),
+        "verdict": row["verdict"],
+        "gpu_gain": of_ratio(without_host),
+        "gpu_verdict": without_host.get("verdict"),
+        "uneven": _unlike(data, "items", b, a),
+        "other_model": _unlike(data, "trained", b, a),
+        "peak_change": gap(of(b, "peak_allocated"), of(a, "peak_allocated")),
+        "losses": Quantity(losses[0]["median"], "error", cells=(cell,)) if losses else None,
+    }
 
 
 def _unlike(data: Data, column: str, *steps: str) -> list[Quantity] | None:
@@ -207,7 +181,7 @@ class Steps(Chapter):
         ]
 
     @cached_property
-    def compared(self) -> list[Versus]:
+    def compared(self) -> list[Row]:
         """Pairs that took turns, by the clock."""
         rows = self.data.dicts("comparisons", study="ladder", quantity="time", phase=WHOLE)
         return [_versus(self.data, row) for row in rows]

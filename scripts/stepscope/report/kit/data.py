@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from stepscope.report.kit.named import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, within
@@ -15,18 +15,16 @@ from stepscope.results.tables import Tables
 SHARES = ("share_of_ceiling", "mfu", "mfu_causal")  # quantities that are printed as percent
 Row = dict[Any, Any]  # of a table: column → text, number or flag, as the schema says
 Made = TypeVar("Made")
-Others = ParamSpec("Others")
-OfData = Callable[Concatenate["Data", Others], Made]
 
 
-def once(made: OfData[Others, Made]) -> OfData[Others, Made]:
+def once(made: Callable[["Data"], Made]) -> Callable[["Data"], Made]:
     """What a function makes of the data alone is made once."""
 
     @functools.wraps(made)
-    def kept(data: "Data", *others: Others.args, **named: Others.kwargs) -> Made:
+    def kept(data: "Data") -> Made:
         name = f"{made.__module__}.{made.__name__}"
         if name not in data.made:
-            data.made[name] = made(data, *others, **named)
+            data.made[name] = made(data)
         return data.made[name]
 
     return kept
