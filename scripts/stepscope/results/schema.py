@@ -175,7 +175,6 @@ QUANTITIES = {  # of series.csv
                     "time without the host",
                     "host-free, else busy; in a ladder the same for all rungs",
                 ),
-                launch_gap="time less host-free, else busy time, over launches",
             ),
             numbers(
                 "token/s", tokens_per_second=("throughput", "tokens of a device's batch over time")
@@ -368,7 +367,6 @@ _ALL = (
             layer_modules="modules of a layer that launch it",
             remainder_modules="modules of launches in no layer",
             tile="of a matrix product, by its name",
-            data_type="of its operands, by its name",
             arithmetic="units that multiply, by its name",
             full_name="as the profiler has it",
         ),
@@ -389,8 +387,6 @@ _ALL = (
             host_time="a step, until the host had launched it",
             host_exclusive=("host time of its own", "a step, without the phases inside"),
             gpu_time=("GPU time", "a step, of its kernels and copies"),
-            host_each=("host time each", "of one occurrence"),
-            gpu_each=("GPU time each", "of one occurrence"),
             memory_time=("copies' time", "a step, of copies and sets of memory"),
         ),
         numbers(
@@ -415,7 +411,6 @@ _ALL = (
             wall="a step, under the profiler",
             busy="a step: union of kernels' and copies' intervals",
             idle="a step, under the profiler",
-            idle_with_host="a step, from the host's start on",
         ),
         numbers("1", gaps="a step, between operations of the GPU"),
         numbers(
@@ -443,7 +438,6 @@ _ALL = (
             host_time="a step",
             host_exclusive=("host time of its own", "a step, without the ranges inside"),
             gpu_time=("GPU time", "a step"),
-            matmul_time="a step, of its matrix products",
         ),
         numbers("1", kernels="a step"),
         numbers(
@@ -457,7 +451,6 @@ _ALL = (
         numbers("1", top_calls=("top kernel's calls", "a step")),
         shares(top_share=("top kernel's share", "of the GPU time")),
         numbers("s", backward_time=("backward", "a step, of what its backward launches")),
-        numbers("1", backward_kernels=("in backward", "a step, that its backward launches")),
         numbers("s", backward_elementwise_time="of these the elementwise ones, a step"),
         numbers("1", backward_elementwise="of these the elementwise ones, a step"),
     ),
@@ -559,7 +552,6 @@ _ALL = (
             frame=("line", "of code that made it"),
         ),
         TENSOR,
-        numbers("s", lifetime="until its release, if recorded"),
         FORMULA,
     ),
     _of_cells(
@@ -656,7 +648,6 @@ _ALL = (
         axes(
             variant=("sum", "how it is computed"),
             sum_dtype="type",
-            addend_dtype="type",
         ),
         counts(times=("addends", "how many")),
         numbers(
