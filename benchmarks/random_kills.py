@@ -76,7 +76,7 @@ GRID = {
             "seconds": 0.1,
         },
     },
-    "precision": {"probes": ["accumulation"], "size": "mite"},
+    "precision": {"probes": ["accumulation"]},
 }
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 HANDLERS = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}

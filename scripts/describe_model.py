@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 from stepscope.config.flags import CONFIG, mapping, positive
-from stepscope.measure.own_cell import chosen_attention
 from stepscope.model import own
 from stepscope.yaml_files import read_yaml, unreadable
 
@@ -23,7 +22,6 @@ def main() -> None:
     try:
         reference, keys = chosen(given)
         found = own.describe(reference, keys, given.context, given.batch)
-        found["attention"] = chosen_attention(own, reference, keys, given.context)
     except own.ModelError as error:
         sys.exit(f"error: {error}")
     except MemoryError:
@@ -91,7 +89,7 @@ def of_configuration(path: Path, name: str) -> tuple[str, dict]:
 def lines(found: dict, context: int, batch: int) -> list[str]:
     """The description in words, a line each."""
     blocks, operations, count = found["blocks"], found["flops"], found["parameters"]
-    trainable, attention = found["trainable_parameters"], found.get("attention")
+    trainable, attention = found["trainable_parameters"], found["attention"]
     gradients = found["trained_bytes"]  # of which AdamW's two moments are twice as many
     said: list[str] = []
 
@@ -103,7 +101,6 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     say("class", f"{found['class']}, {found['dtype']}")
     some = f", of which {trainable:,} are trained" if trainable != count else ""
     say("parameters", f"{count:,}{some}")
-    say("tied", ", ".join(found["tied"]) or "none")
     if attention:
         say("attention", f"{attention} (transformers: config._attn_implementation)")
     say("inputs", f"{found['inputs']}; batch {batch}, context {context}")
@@ -111,7 +108,6 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     say("blocks", "{count} x {class} in {path}".format(**blocks) if blocks else "none")
     names = ", ".join(found["ranges"]["names"]) or "none"
     say("ranges", f"by {found['ranges']['by']}: {names}")
-    say("dropout", ", ".join(f"{each:g}" for each in found["dropout"]) or "none")
     counted = "not counted"
     if operations:
         whole, forward = _giga(operations["counter"]), _giga(operations["forward"])

@@ -1,12 +1,10 @@
-"""Probe what formats of 16 and 8 bits do to numbers: added up, under autocast, in normalisations
-and in products.
+"""Probe what formats of 16 bits do to numbers: added up, under autocast, in normalisations.
 
 --probe accumulation adds 0.01 a thousand times in fp32, fp16, bf16 and mixtures of them. --probe
-autocast prints the dtypes of parameters, activations and gradients of a toy model and of a
-Transformer under fp16 and bf16 autocast. --probe normalisation prints which operators of LayerNorm,
-RMSNorm and softmax autocast runs in fp32, and what comes out where they are forced into 16 bits,
-against float64. --probe products does so for the linear layers of a Transformer and their gradients
-in 16 and in 8 bits. Nothing is timed. With --out it also writes record.json and samples.csv.
+autocast prints the dtypes of a toy model's parameters, activations and gradients under fp16 and
+bf16 autocast. --probe normalisation prints what comes out where LayerNorm, RMSNorm, softmax and
+cross-entropy are forced into 16 bits, against float64. Nothing is timed. With --out it also writes
+record.json and samples.csv.
 """
 
 from stepscope.machine.process import die_with_starter
@@ -26,11 +24,9 @@ def main() -> None:
     spec, settings = parse(sys.argv[1:])
     with Measurement(studies.PRECISION.file, spec, settings) as running:
         from stepscope.measure import (
-            memory,
             precision_accumulation,
             precision_autocast,
             precision_normalisation,
-            precision_products,
         )
         from stepscope.measure.found import Found, Outcome
 
@@ -38,17 +34,8 @@ def main() -> None:
             "accumulation": precision_accumulation.measure,
             "autocast": precision_autocast.measure,
             "normalisation": precision_normalisation.measure,
-            "products": precision_products.measure,
         }
-        try:
-            tables = probes[spec["probe"]](spec)
-        except Exception as error:
-            if not memory.is_out_of_memory(error):
-                raise
-            sys.exit(
-                f"error: {memory.reason(error)}; look at a smaller size, or fewer tokens (config"
-                " key precision)"
-            )
+        tables = probes[spec["probe"]](spec)
         rows = [row for table in tables.values() for row in table]
         for table in tables.values():
             _say(table)
@@ -80,14 +67,8 @@ def _short(value: object) -> str:
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    model = tuple(
-        key
-        for key in flags.MODEL
-        if key not in ("model", "model_keys", "step", "step_keys", "key_value_heads", "window")
-    )
-    is_of_model = any(word.removeprefix("--probe=") in ("autocast", "products") for word in words)
-    keys = ("probe", "precision", *(model if is_of_model else ()))
-    spec, settings, error = flags.read(__doc__, words, studies.PRECISION, keys, context=64, batch=2)
+    keys = ("probe", "precision")
+    spec, settings, error = flags.read(__doc__, words, studies.PRECISION, keys)
     if spec["precision"] != "fp32":
         error("--precision is that of what is not under autocast; use fp32")
     return spec, settings

@@ -3,9 +3,7 @@ growing sequences.
 
 Prints for each implementation, length and direction the times of several fresh processes in
 milliseconds, the memory that is allocated when the first backward begins (inputs, output and what
-autograd saved) and the peaks, in MiB. On a GPU it prints at the shortest length for how long a call
-keeps the host busy: of `forward` one forward pass, of `backward` a forward and a backward pass.
-With --out it also writes record.json and samples.csv.
+autograd saved) and the peaks, in MiB. With --out it also writes record.json and samples.csv.
 """
 
 from stepscope.machine.process import die_with_starter
@@ -41,7 +39,6 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
         "tokens",
         "heads",
         "key_value_heads",
-        "keys",
         "mask",
         "window",
         "precision",

@@ -4,7 +4,6 @@ Everything else that lists modes, phases, masks or neutral options takes them fr
 order; values of options that are modules of their own are listed in `stepscope.model.chosen`.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 # What is timed: its name in columns of tables -> in samples and in text.
@@ -18,8 +17,7 @@ PHASES = {
 }
 
 
-@dataclass(frozen=True)
-class Mode:
+class Mode(NamedTuple):
     """How far a cell goes.
 
     phases: what one step of it consists of, in their order. whole: the phase that all of them
@@ -81,10 +79,7 @@ IMPLEMENTATIONS = {
     "triton": Implementation("triton"),
 }
 DIRECTIONS = ("forward", "backward")
-# Which keys a query sees: all, or those up to its own position, counted from the first query and
-# the first key (the upper left corner of the scores) or from the last of both (the lower right
-# corner).
-FULL, CAUSAL, LOWER_RIGHT = MASKS = ("full", "causal", "causal-lower-right")
+FULL, CAUSAL = MASKS = ("full", "causal")  # a query sees all keys, or those up to its own position
 
 
 def option(spec: dict, name: str) -> Any:

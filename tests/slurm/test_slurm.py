@@ -104,21 +104,6 @@ def test_a_job_whose_node_vanishes_is_queued_again_by_slurm_and_measures_its_cel
     assert again.code == 0 and submitted(again) == []
 
 
-def test_a_job_that_somebody_queues_again_measures_its_cell(lab, project_in):
-    project = project_in(lab, {"node": {"slurm_partition": "gpu"}}, [8])
-    project.pause_after(PROGRAM, MAIN)
-    process = project.start(*project.submitting())
-    project.wait_until((project.folder / "paused").exists, "the cell is being measured")
-    project.shell("scontrol requeue $(squeue --noheader --format=%i)")
-    project.wait_until(lambda: jobs(project, "PD") == 1, "it waits again")
-    (project.folder / "hold").unlink()
-    # Slurm waits for two minutes, else a node refuses what it has just ended.
-    project.shell("scontrol update jobid=$(squeue --noheader --format=%i) starttime=now+5")
-    text, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, text
-    assert [path.parent for path in project.records()] == [project.folder / cell("node", 8)]
-
-
 def test_each_bad_end_names_the_cell_and_its_log_and_the_others_go_on(lab, project_in):
     project = project_in(
         lab,

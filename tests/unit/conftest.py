@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 from common import ROOT
+from in_process import run_program
 
 SCRIPTS = str(ROOT / "scripts")
 # On a CPU kernels run in Triton's interpreter. Triton looks at this when it is imported and when a
@@ -67,6 +68,12 @@ def run_python(start_python):
         return process.returncode, out, err
 
     return run
+
+
+@pytest.fixture
+def run_script(monkeypatch, capsys):
+    """Run a program of scripts/ in this process, which is quicker than to start a Python."""
+    return lambda name, *words: run_program(ROOT / "scripts" / name, words, monkeypatch, capsys)
 
 
 @pytest.fixture(autouse=True)

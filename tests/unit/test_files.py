@@ -39,10 +39,10 @@ def test_what_fails_half_way_changes_nothing(error, tmp_path):
 def test_nothing_is_renamed_before_all_is_written(tmp_path):
     paths = [tmp_path / "one", tmp_path / "two"]
     with files.replacing(paths) as parts:
-        parts[0].write_text("1")
-        parts[1].write_text("2")
+        for part in parts:
+            part.write_text("whole")
         assert not any(path.exists() for path in paths)
-    assert [path.read_text() for path in paths] == ["1", "2"]
+    assert [path.read_text() for path in paths] == ["whole"] * 2
     assert names(tmp_path) == ["one", "two"]
 
 
@@ -56,17 +56,8 @@ def test_an_error_names_the_file_that_it_is_about(tmp_path):
 @pytest.mark.parametrize(
     "code, line",
     [
-        (
-            errno.ENOSPC,
-            (
-                "cannot write F: No space left on device; make room and run again, nothing that was"
-                " finished"
-            ),
-        ),
-        (
-            errno.EACCES,
-            "cannot write F: Permission denied; make the folder writable, or choose another",
-        ),
+        (errno.ENOSPC, "cannot write F: No space left on device; make room and run again, nothing"),
+        (errno.EACCES, "cannot write F: Permission denied; make the folder writable, or choose"),
         (errno.EIO, "cannot write F: Input/output error"),
         (errno.ENOENT, "cannot read F: No such file or directory"),
     ],
@@ -85,13 +76,13 @@ def test_other_errors_are_not_hidden(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("free", "inodes", "full"),
-    [(256, (9, 1), False), (255, (9, 1), True), (256, (9, 0), True), (256, (0, 0), False)],
+    "free, inodes, left, full",
+    [(256, 9, 1, False), (255, 9, 1, True), (256, 9, 0, True), (256, 0, 0, False)],
 )
 def test_a_disk_without_a_mebibyte_or_without_inodes_is_full(
-    free, inodes, full, tmp_path, monkeypatch
+    free, inodes, left, full, tmp_path, monkeypatch
 ):
-    state = SimpleNamespace(f_bavail=free, f_frsize=4096, f_files=inodes[0], f_favail=inodes[1])
+    state = SimpleNamespace(f_bavail=free, f_frsize=4096, f_files=inodes, f_favail=left)
     monkeypatch.setattr(os, "statvfs", lambda _: state)
     assert files.is_full(tmp_path) is full
 

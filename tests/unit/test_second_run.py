@@ -19,13 +19,12 @@ CELL = {
 }
 
 
-def run(folder, comparisons=(), series=()):
+def run(folder, comparisons, series):
     """The tables of a run with these rows."""
     folder.mkdir()
     for name, rows in (("comparisons", comparisons), ("series", series)):
-        pd.DataFrame([CELL | row for row in rows] or [CELL]).head(len(rows)).to_csv(
-            folder / f"{name}.csv", index=False
-        )
+        table = pd.DataFrame([CELL | row for row in rows])
+        table.to_csv(folder / f"{name}.csv", index=False)
     return tables.Tables(folder)
 
 
@@ -73,13 +72,18 @@ def test_two_runs_side_by_side(tmp_path):
 
 def test_equal_pairs_and_planted_ones_are_counted_apart():
     last = f"equal{second_run.EQUAL - 1}"
-    rows = [ratio("equal0", "equal1", 1, 1, "same"), ratio("equal0", "equal2", 1, 1, "slower")]
-    rows += [ratio(last, "slow", 1, 1, "slower"), ratio(last, "slow", 1, 1, "unclear")]
-    rows += [
-        ratio("equal0", "slow", 1, 1, "faster"),
-        ratio("equal0", "equal1", 1, 1, "faster") | {"phase": "forward"},
+    rows = [
+        ("equal0", "equal1", "same", "step"),
+        ("equal0", "equal2", "slower", "step"),
+        (last, "slow", "slower", "step"),
+        (last, "slow", "unclear", "step"),
+        ("equal0", "slow", "faster", "step"),
+        ("equal0", "equal1", "faster", "forward"),
     ]
-    found = dict(second_run.controls(pd.DataFrame([CELL | row for row in rows])))
+    table = pd.DataFrame(rows, columns=["a", "b", "verdict", "phase"])
+    found = dict(
+        second_run.controls(table.assign(**CELL | {"phase": table["phase"]}, in_turns=True))
+    )
     assert found == {
         "equal pairs called different": "1 of 2 (50.0%)",
         "planted 5% slower found": "1 of 2 (50.0%)",

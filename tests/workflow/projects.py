@@ -64,7 +64,7 @@ TINY = {
     },
     "profile": {"warmup": {"cpu": 1}, "steps": {"cpu": 2}, "grid": {"cpu": [POINT]}},
     "memory": {"grid": {"cpu": [POINT]}},
-    "precision": {"probes": ["accumulation"], "size": "alpha"},
+    "precision": {"probes": ["accumulation"]},
 }
 SECONDS_TO_RUN = 600
 BANNER = re.compile(r"Using workflow specific profile|Config file .* is extended|\s*$")
@@ -81,17 +81,14 @@ class Run:
     def complaint(self):
         """What it says is wrong, where that is all that it says: one line."""
         lines = [line for line in self.text.splitlines() if not BANNER.match(line)]
-        assert self.code != 0, self.text
-        assert len(lines) == 1, self.text
+        assert self.code != 0 and len(lines) == 1, self.text
         return lines[0]
 
     @property
     def counts(self):
         """Rule → how many of its jobs a dry run plans."""
-        return {
-            rule: int(count)
-            for rule, count in re.findall(r"^(\w+) +(\d+)$", self.text, re.MULTILINE)
-        }
+        rows = re.findall(r"^(\w+) +(\d+)$", self.text, re.MULTILINE)
+        return {rule: int(count) for rule, count in rows}
 
 
 class Project:
@@ -99,10 +96,10 @@ class Project:
 
     def __init__(self, folder, locks):
         self.folder = folder
-        self._environment = {
-            key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "OUT")
-        }
-        self._environment |= {"STEPSCOPE_LOCKS": str(locks), "CUDA_VISIBLE_DEVICES": ""}
+        own = {"STEPSCOPE_LOCKS": str(locks), "CUDA_VISIBLE_DEVICES": ""}
+        self._environment = os.environ | own
+        for name in ("PYTHONPATH", "OUT"):
+            self._environment.pop(name, None)
 
     def run(self, *words, program=SNAKEMAKE, cwd=None):
         """Run snakemake, or another program, to its end."""
@@ -132,11 +129,11 @@ class Project:
             for path in self.folder.rglob("*")
             if path.is_file() and "__pycache__" not in path.parts
         )
-        relative = {path.relative_to(self.folder): path.stat() for path in paths}
+        states = {str(path.relative_to(self.folder)): path.stat() for path in paths}
         return {
-            str(path): (state.st_mtime_ns, state.st_size)
-            for path, state in relative.items()
-            if path.parts[0] != ".snakemake"
+            path: (state.st_mtime_ns, state.st_size)
+            for path, state in states.items()
+            if not path.startswith(".snakemake/")
         }
 
 

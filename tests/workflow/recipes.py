@@ -23,9 +23,9 @@ class Block:
     text: str
 
 
-def recipe(heading, page=None):
+def recipe(heading):
     """The blocks below a heading, to the next one of its level. Raises KeyError for no such."""
-    text = page if page is not None else PAGE.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     sections = dict(part.split("\n", 1) for part in re.split(r"^## ", text, flags=re.M)[1:])
     blocks = []
     for found in _BLOCK.finditer(sections[heading]):

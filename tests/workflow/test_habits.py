@@ -1,6 +1,6 @@
 """The workflow does what one expects of a workflow: with the real snakemake, on a tiny grid."""
 
-import csv
+import pandas as pd
 
 
 def test_the_first_run_says_a_line_for_each_job_and_the_second_does_nothing(project):
@@ -8,9 +8,8 @@ def test_the_first_run_says_a_line_for_each_job_and_the_second_does_nothing(proj
     assert len(printed) <= 150
     cells = list((project.folder / "results").glob("*/*/**/record.json"))
     assert len(cells) == 3 + 1 + 1 + 2 + 1 + 1 + 1
-    assert (
-        len([line for line in printed if line[:4].strip().endswith("%")]) == 10 + 2 + 5
-    )  # analyses; plan … report
+    # analyses; plan … report
+    assert sum(line[:4].strip().endswith("%") for line in printed) == 10 + 2 + 5
     assert not (project.folder / "results/.measured").exists()
     before = project.tree()
     again = project.run("-n")
@@ -39,20 +38,11 @@ def test_it_can_be_a_module_of_another_workflow(bare_project, tmp_path):
 
 
 def test_an_edit_makes_stale_what_runs_it_and_touch_accepts_it(project):
-    project.edit(
-        "scripts/stepscope/model/transformer.py", "import torch\n", "import torch  # as before\n"
-    )
-    project.edit(
-        "rules/measure.smk",
-        'exec python3 "$STEPSCOPE"/run_cell.py',
-        'exec  python3 "$STEPSCOPE"/run_cell.py',
-    )
+    model, torch = "scripts/stepscope/model", "import torch\n"
+    project.edit(f"{model}/transformer.py", torch, "import torch  # as before\n")
+    project.edit("rules/measure.smk", 'exec python3 "$STEPSCOPE"', 'exec  python3 "$STEPSCOPE"')
     assert "Nothing to be done" in project.run("-n").text
-    project.edit(
-        "scripts/stepscope/model/attention/sdpa.py",
-        "import torch\n",
-        "import math\n\nimport torch\n",
-    )
+    project.edit(f"{model}/attention/sdpa.py", torch, f"import math\n\n{torch}")
     assert project.run("-n").counts["time_step"] == 1
     accepted = project.run("--cores", 1, "--touch")
     assert accepted.code == 0, accepted.text
@@ -64,6 +54,5 @@ def test_a_report_of_what_is_there_names_what_is_missing(project):
     (lost / "record.json").unlink()
     partial = project.run("--cores", 1, "--config", "measure=false")
     assert partial.code == 0, partial.text
-    with (project.folder / "results/tables/cells.csv").open(newline="") as table:
-        rows = [(row["cell"].partition("/")[2], row["status"]) for row in csv.DictReader(table)]
-    assert [cell for cell, status in rows if status != "ok"] == ["timing/beta/ctx8/fp32"]
+    cells = pd.read_csv(project.folder / "results/tables/cells.csv").query("status != 'ok'")["cell"]
+    assert [cell.partition("/")[2] for cell in cells] == ["timing/beta/ctx8/fp32"]

@@ -3,14 +3,13 @@
 import csv
 import json
 import shutil
-import subprocess
 import sys
 
 import pytest
 import yaml
 from common import picked
 from projects import ROOT, SNAKEMAKE, TINY, Project, copy_of_code
-from recipes import edited, perform, recipe
+from recipes import perform, recipe
 
 RECIPES = ("A study", "A chapter", "A value of an option", "A precision", "A column", "A GPU")
 
@@ -72,11 +71,8 @@ def test_a_chapter_is_on_the_page_and_its_numbers_are_in_the_facts(extended):
     assert "# Softmax by itself" in page and "times as long as the smallest" in page
     facts = json.loads((project.folder / "results/report/facts.json").read_text())
     (own,) = facts["machines"].values()
-    times = {
-        row["size"]: float(row["median"])
-        for row in rows(project, "series")
-        if (row["study"], row["quantity"]) == ("softmax", "time")
-    }
+    found = picked(rows(project, "series"), "size", "median", study="softmax", quantity="time")
+    times = {size: float(median) for size, median in found}
     assert own["softmax"]["growth"]["value"] == pytest.approx(times["side128"] / times["side64"])
 
 
@@ -86,12 +82,9 @@ def test_values_of_options_and_a_precision_are_rungs_of_the_ladder(extended):
         for command in commands[heading]:
             said = typed(project, command)
             assert said.code == 0, said.text
-    ran = {
-        row["variant"]: row["status"]
-        for row in rows(project, "series")
-        if (row["study"], row["quantity"], row["phase"]) == ("ladder", "time", "step")
-    }
-    assert ran["muon"] == "ok" and ran["bf16x1"] == "ok"
+    of_step = {"study": "ladder", "quantity": "time", "phase": "step"}
+    ran = dict(picked(rows(project, "series"), "variant", "status", **of_step))
+    assert ran["muon"] == ran["bf16x1"] == "ok"
     page = (project.folder / "results/report/report.md").read_text()
     assert "Muon" in page and "fp32 in bf16 products" in page
 
@@ -106,22 +99,6 @@ def test_a_column_is_filled_and_described(extended):
 
 def test_a_gpu_has_the_rates_of_its_data_sheet(extended):
     project, _ = extended
-    asked = (
-        "from stepscope.results.data_sheets import peak_of as p; print(p('GeForce RTX 3080').bf16)"
-    )
-    said = subprocess.run(
-        [sys.executable, "-c", asked],
-        cwd=project.folder / "scripts",
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert float(said.stdout) == 59.5, said.stderr
-
-
-def test_an_edit_whose_place_is_not_there_once_fails():
-    assert edited("a\nb\n", " a\n+x\n b\n", "f") == "a\nx\nb\n"
-    with pytest.raises(AssertionError, match="stands there 0 times"):
-        edited("a\nc\n", " a\n+x\n b\n", "f")
-    with pytest.raises(AssertionError, match="stands there 2 times"):
-        edited("a\na\n", " a\n+x\n", "f")
+    asked = "from stepscope.results.data_sheets import peak_of"
+    code, scripts = f"{asked}; print(peak_of('GeForce RTX 3080').bf16)", project.folder / "scripts"
+    assert float(project.run("-c", code, program=sys.executable, cwd=scripts).text) == 59.5

@@ -10,7 +10,7 @@ import ast
 import functools
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from stepscope.axes import IMPLEMENTATIONS, PLAIN_STEP, is_step, option
@@ -31,7 +31,6 @@ WITHOUT_EFFECT = (
     "stepscope.files",  # how files are written
     "stepscope.machine",  # what the machine is, and who waits for whom
     "stepscope.model.own.files",  # which files a model of one's own is made of
-    "stepscope.model.own.signatures",  # refuses keys that a function does not take
     "stepscope.model.about",  # what an option's value says of itself
     "stepscope.model.chosen",  # finds the modules, which count by themselves
     "stepscope.formulas",  # what a step costs, which times are divided by afterwards
@@ -60,6 +59,8 @@ WITH_EFFECT = (
     "stepscope.trace.nesting",  # what of a kernel lies beside them
 )
 
+Read = tuple[str, tuple[str, ...]]  # a file's source_digest(), and the names that it imports
+
 # Fields of Python's syntax tree that do not change what a program does, or that not every version
 # has.
 _IGNORED_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores", "type_params"})
@@ -84,9 +85,8 @@ def modules_of(spec: dict) -> list[str]:
     if is_step(spec):
         return [OF_STEP]
     found = {module_of(name, value) for name, value in _chosen(spec)}
-    if spec["study"] != "precision":
-        kinds = {"model": "own", "num_layers": "transformer"}
-        found |= {f"{KINDS_OF_MODEL}.{kind}" for key, kind in kinds.items() if key in spec}
+    kinds = {"model": "own", "num_layers": "transformer"}
+    found |= {f"{KINDS_OF_MODEL}.{kind}" for key, kind in kinds.items() if key in spec}
     return sorted(found)
 
 
@@ -103,8 +103,6 @@ def _chosen(spec: dict) -> Iterator[tuple[str, str]]:
     if spec["study"] == "precision":  # it compares formats
         for name in names("precision"):
             yield "precision", name
-        if "num_layers" in spec:
-            yield "attention", "naive"
         return
     variants = spec.get("variants", [spec])
     for variant in variants:
@@ -150,40 +148,53 @@ class Sources:
         """Module → file, for what `program` may load; the program itself stands under its file
         name."""
         first = self._scripts / program
-        found = {first.name: first}
-        waiting = [*self._read(first)[1], *by_name]
-        while waiting:
-            name = waiting.pop()
-            path = self._file_of(name)
-            if path is not None and name not in found:
-                found[name] = path
-                waiting += self._read(path)[1]
-        return found
+        names = (*self._read(first)[1], *by_name)
+        return {first.name: first} | reached(names, self._file_of, self._read)
 
     def _found(self, name: str) -> Path | None:
         """File of a module or package of this library; None for anything else."""
-        base = self._scripts / Path(*name.split("."))
-        is_own = name.partition(".")[0] == PACKAGE
-        files = (base.with_suffix(".py"), base / "__init__.py") if is_own else ()
-        return next((path for path in files if path.is_file()), None)
+        return module_file(name, self._scripts) if name.partition(".")[0] == PACKAGE else None
 
-    def _parsed(self, path: Path) -> tuple[str, tuple[str, ...]]:
-        """The file's source_digest(), and the names that it imports at any depth."""
+    def _parsed(self, path: Path) -> Read:
         tree = ast.parse(path.read_bytes(), filename=str(path))
         # What an option's value says of itself is for readers.
         tree.body = [node for node in tree.body if call_of(node, "ABOUT") is None]
         return _hashed(tree), imported(tree)
 
 
-def imported(tree: ast.Module) -> tuple[str, ...]:
-    """What import statements may import, parents included; `from a import b` gives both a and
-    a.b."""
+def reached(
+    names: Iterable[str], find: Callable[[str], Path | None], read: Callable[[Path], Read]
+) -> dict[str, Path]:
+    """Module → file, for all that importing these names may load, as far as it is found."""
+    found: dict[str, Path] = {}
+    waiting = [*names]
+    while waiting:
+        name = waiting.pop()
+        path = find(name)
+        if path is not None and name not in found:
+            found[name] = path
+            waiting += read(path)[1]
+    return found
+
+
+def module_file(name: str, folder: Path) -> Path | None:
+    """The file of a module or package below a folder; None if there is none."""
+    base = folder / Path(*name.split("."))
+    files = (base.with_suffix(".py"), base / "__init__.py")
+    return next((path for path in files if path.is_file()), None)
+
+
+def imported(tree: ast.Module, package: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What import statements may import, parents included; `from a import b` gives both a and a.b.
+    package: what dots are relative to, a name a level."""
     names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level <= len(package):
+            above = package[: len(package) + 1 - node.level] if node.level else ()
+            module = ".".join([*above, node.module] if node.module else above)
+            names += [module] + [f"{module}.{alias.name}" for alias in node.names]
     found: set[str] = set()
     for name in names:  # a.b.c is a, a.b and a.b.c
         found.update(itertools.accumulate(name.split("."), "{}.{}".format))

@@ -176,11 +176,7 @@ FLAGS = {
     "lengths": Flag("sequence lengths in tokens, as a list in JSON", lengths, [256, 1024, 4096]),
     "tokens": Flag("batch x length, instead of --batch", positive),
     "heads": Flag("0: no dimension of heads", not_negative),
-    "keys": Flag("length of K and V; 0: the queries'", not_negative),
-    "mask": Flag(
-        "causal: query i sees keys 0 to i; causal-lower-right: the last query sees all keys",
-        choices=MASKS,
-    ),
+    "mask": Flag("causal: query i sees keys 0 to i", choices=MASKS),
     "operation": Flag("what to measure", str, "matmul", ("matmul", "copy")),
     "order": Flag("order of the square matrices (8192)", positive),
     "mebibytes": Flag("size of the copied tensor (2048)", positive),
@@ -188,7 +184,7 @@ FLAGS = {
         "what to probe",
         str,
         "accumulation",
-        ("accumulation", "autocast", "normalisation", "products"),
+        ("accumulation", "autocast", "normalisation"),
     ),
     "profiler": Flag(
         "auto: nsys on a GPU if it is on the PATH, else torch.profiler",
@@ -202,7 +198,6 @@ FLAGS = {
     "nsys_pytorch": Flag(
         "ranges of operators", choices=("none", "autograd-nvtx", "autograd-shapes-nvtx")
     ),
-    "nsys_cuda_memory_usage": Flag("the GPU's memory", choices=("false", "true")),
     "nsys_cuda_graph_trace": Flag("CUDA graphs", choices=("node", "graph")),
     "processes": Flag("fresh processes, one after the other", positive, 3),
     "warmup": Flag("steps before the measured ones", not_negative, 2),

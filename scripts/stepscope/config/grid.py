@@ -19,7 +19,6 @@ NEUTRAL = {
     **recordings.USUAL,
     "mask": axes.FULL,
     "heads": 0,  # no dimension of heads
-    "keys": 0,  # as many as queries
 }
 
 

@@ -146,11 +146,8 @@ def of_device(target: Target, *keys: str) -> dict:
 
 def nsys_options(chosen: dict) -> dict:
     """The configuration's choices for nsys as parts of a spec."""
-    as_flags = {
-        "trace": ",".join(sorted(chosen["trace"])),  # the order says nothing
-        "cuda_memory_usage": str(chosen["cuda_memory_usage"]).lower(),
-    }
-    return {f"nsys_{key}": value for key, value in (chosen | as_flags).items()}
+    trace = ",".join(sorted(chosen["trace"]))  # the order says nothing
+    return {f"nsys_{key}": value for key, value in (chosen | {"trace": trace}).items()}
 
 
 def training_cells(target: Target, settings: dict, with_steps: bool = False) -> list[Cell]:

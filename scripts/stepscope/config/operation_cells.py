@@ -7,14 +7,13 @@ from stepscope.config.grid import (
     Cell,
     Target,
     changed,
-    check_known,
     each_once,
     options_path,
     points,
 )
-from stepscope.config.model_cells import SHAPE, of_device, timed_steps
+from stepscope.config.model_cells import of_device, timed_steps
 
-ATTENTION_AXES = ("d_head", "precision", "mask", "batch", "key_value_heads", "keys", "window")
+ATTENTION_AXES = ("d_head", "precision", "mask", "batch", "key_value_heads", "window")
 ATTENTION_BATCH = 8  # the default, which no path names
 
 
@@ -44,7 +43,7 @@ def attention_cells(target: Target) -> list[Cell]:
 
 
 def _shape(entry: dict, point: dict, key: str) -> dict:
-    """Mask, batch or tokens, heads, keys and window, as parts of a spec."""
+    """Mask, batch or tokens, heads and window, as parts of a spec."""
     if ("tokens" in entry) == ("batch" in entry):
         raise ConfigError(
             f"{key}: an entry has batch, or tokens (batch × length); give one of them"
@@ -77,7 +76,6 @@ def _shape(entry: dict, point: dict, key: str) -> dict:
         "batch": point.get("batch"),
         "heads": heads,
         "key_value_heads": groups if groups != heads else None,
-        "keys": point.get("keys"),
         "window": point.get("window"),
     }
 
@@ -100,22 +98,8 @@ def ceilings_cells(target: Target) -> list[Cell]:
 
 
 def precision_cells(target: Target) -> list[Cell]:
-    """One cell a probe; those of autocast and products run the model of the configured size.
-
-    Raises ConfigError for a size that the configuration does not have.
-    """
-    study = target.settings
-    config = target.config
-    check_known(study["size"], config["sizes"], "config key precision.size")
-    model = {
-        **{key: config["sizes"][study["size"]][key] for key in SHAPE},
-        "vocab_size": config["model"]["vocab_size"],
-        "context": study["context"],
-        "batch": study["batch"],
-    }
-    cells = []
-    for probe in study["probes"]:
-        own = model if probe in ("autocast", "products") else {}
-        spec = {"probe": probe, "precision": "fp32", **own}
-        cells.append(target.cell(probe, spec, study["size"] if own else None))
-    return cells
+    """One cell a probe."""
+    return [
+        target.cell(probe, {"probe": probe, "precision": "fp32"})
+        for probe in target.settings["probes"]
+    ]

@@ -20,7 +20,13 @@ from types import ModuleType
 from typing import Any
 
 from stepscope.config import ConfigError
-from stepscope.config.code_digest import imported, source_digest
+from stepscope.config.code_digest import (
+    Read,
+    imported,
+    module_file,
+    reached,
+    source_digest,
+)
 from stepscope.machine.identity import PACKAGE
 
 _SCIENTIFIC = re.compile(r"[-+]?(\d{1,15}\.?\d{0,15}|\.\d{1,15})[eE][-+]?\d{1,4}")
@@ -147,21 +153,13 @@ def _own_parts(spec: dict) -> Iterator[tuple[dict, str]]:
 
 def require(name: str, spec: dict) -> None:
     """Raise ConfigError, with one line that names the key, if a file of a cell's own model or step
-    is not there, has no such function, or none that takes the keys; or if the repository of an
-    architecture is not in Hugging Face's cache."""
+    is not there, or the repository of an architecture is not in Hugging Face's cache."""
     for part, kind in _own_parts(spec):
         try:
-            _require(part[kind], kind, keys_of(part))
+            _files(part[kind])
         except (package().ModelError, OSError) as error:
             key = f"config key {kind}s.{part.get('name', name)}"
             raise ConfigError(f"{key}: {error}") from None
-
-
-def _require(text: str, kind: str, keys: dict) -> None:
-    reference = package().parse(text, kind)
-    if reference.file and all(map(_tree, _files(text))):  # what is no Python its cells say
-        of_names = package().RANGES if kind == "model" else None
-        package().require_function(reference, [key for key in keys if key != of_names])
 
 
 def with_files(code: str, spec: dict) -> str:
@@ -186,52 +184,44 @@ def packages_of(spec: dict) -> tuple[str, ...]:
 def _packages_of(reference: str) -> tuple[str, ...]:
     names = {HUGGING_FACE} if reference.startswith("hf:") else set()
     own: set[str] = set()
-    for path in _files(reference):
+    for path, (_, imports) in _files(reference).items():
         own.add(path.parent.name if path.name == "__init__.py" else path.stem)
-        _, imports = _read(path)
         names |= {name for name in imports if "." not in name}
     others = names - {"torch", "triton", "stepscope"} - own - sys.stdlib_module_names
     return tuple(PACKAGE + name for name in sorted(others))
 
 
 @functools.cache
-def _files(reference: str) -> list[Path]:
-    """What files_of() finds; the model's file alone where that is no Python, which its cells say
-    when they build it.
+def _files(reference: str) -> dict[Path, Read]:
+    """What a change of makes the model or step another one, sorted: its own file and what that
+    imports, at any depth, from the folder that it is in.
 
     Raises ModelError where the file is not there.
     """
-    try:
-        return package().files_of(reference)
-    except package().ModelError:
-        file = package().parse(reference).file
-        if file and file.is_file():
-            return [file]
-        raise
+    first = package().file_of(reference)
+    if first is None:
+        return {}
+    folder = first.parent
+    read = functools.cache(functools.partial(_read, folder))
+    found = reached(read(first)[1], functools.partial(module_file, folder=folder), read)
+    return {path: read(path) for path in sorted({first, *found.values()})}
 
 
 @functools.cache
 def _digest(reference: str) -> str:
     """Of the files, each under its name: where the folder stands does not count."""
     total = hashlib.sha256()
-    for path in sorted(_files(reference)):
-        total.update(f"{path.name}\0{_read(path)[0]}\0".encode())
+    for path, (digest, _) in _files(reference).items():
+        total.update(f"{path.name}\0{digest}\0".encode())
     return total.hexdigest()
 
 
-def _read(path: Path) -> tuple[str, tuple[str, ...]]:
-    """(digest, what it imports) of a file: of Python as parsed code, without comments and
-    docstrings. Of any other its bytes count, and it imports nothing."""
+def _read(folder: Path, path: Path) -> Read:
+    """Of a file of Python below a folder. Of any other its bytes count, and it imports nothing; nor
+    does what cannot be parsed, as its cell will say."""
     content = path.read_bytes()
-    if tree := _tree(path):
-        return source_digest(content), imported(tree)
+    if path.suffix == ".py":
+        with contextlib.suppress(SyntaxError, ValueError):
+            names = imported(ast.parse(content), path.relative_to(folder).parent.parts)
+            return source_digest(content), names
     return hashlib.sha256(content).hexdigest(), ()
-
-
-def _tree(path: Path) -> ast.Module | None:
-    """A file of Python as parsed code; None of any other, and of one that cannot be parsed, as its
-    cell will say."""
-    try:
-        return ast.parse(path.read_bytes()) if path.suffix == ".py" else None
-    except (SyntaxError, ValueError):
-        return None

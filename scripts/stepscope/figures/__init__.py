@@ -13,7 +13,6 @@ from stepscope.figures import (
     ladder,
     learning,
     memory,
-    parallel,
     roofline,
     start,
     steps,
@@ -50,7 +49,7 @@ OF_MACHINE: dict[str, Draw] = {
         start.first_step,
         ladder.ladder,
         ladder.checkpoint,
-        parallel.ranks,
+        steps.ranks,
         learning.curves,
     )
 }

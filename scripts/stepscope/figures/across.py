@@ -27,8 +27,8 @@ def machines(tables: Tables) -> Figure | None:
     if rows.empty:
         return None
 
-    shades = dict(zip(names, cycle(SHADES), strict=False))  # all names, shades again and again
-    light = {name: colours.OKABE_ITO[shade].light for name, shade in shades.items()}
+    shades = zip(names, cycle(SHADES), strict=False)  # all names, shades again and again
+    light = {name: colours.OKABE_ITO[shade].light for name, shade in shades}
     subject = f"a whole training step, times that on {words.short(first, 30)}"
     key = {name: light[name] for name in others}
 
@@ -41,9 +41,8 @@ def machines(tables: Tables) -> Figure | None:
             name = each["machine"]
             marks.measured(panel, at, each, light[name], name)
 
-    marks.bar_axis(panel, places.names(rows))
+    marks.bar_axis(panel, places.names(rows), xlabel="times as long")
     marks.log_axis(panel.xaxis, *panel.get_xlim())
-    panel.set_xlabel("times as long")
     return figure
 
 
@@ -67,24 +66,16 @@ def published(tables: Tables) -> Figure | None:
     for at, (key, own) in enumerate(groups):
         source, gpu, study = map(str, key)
         ratios = own["ratio"]
-        panel.plot(
-            ratios,
-            [at] * len(own),
-            color=colours.ACCENT,
-            label=source,
-            marker="|",
-            markersize=8,
-            linestyle="none",
-        )
+        marks.point(panel, ratios, [at] * len(own), colours.ACCENT, source, "|", markersize=8)
         middle = ratios.median()
         marks.point(panel, middle, at, colours.INK, "_median", markersize=4.5)
         told = f"{words.number(middle, 2)} (median of {len(own)})"
         marks.beside_bar(panel, ratios.max(), at, told)
         names.append(f"{source}, {words.short(gpu or 'GPU not named', 16)}: {study}")
 
-    marks.bar_axis(panel, names)
     low, high = min(0.8, rows["ratio"].min()), max(1.25, rows["ratio"].max())
     # Right of the marks there is room for the words beside them.
-    panel.set(xlabel="times as long as ours", xlim=(low / 1.2, high * (high / low) ** 0.65))
+    limits = (low / 1.2, high * (high / low) ** 0.65)
+    marks.bar_axis(panel, names, xlabel="times as long as ours", xlim=limits)
     marks.log_axis(panel.xaxis, low, high)
     return figure

@@ -47,13 +47,14 @@ def over_length(
     # In the order of the colours; what has none comes last.
     known = {name: rank for rank, name in enumerate(colours.THINGS["attention"])}
     ranks = rows["variant"].map(known)
-    named = rows.assign(rank=ranks, panel=rows["direction"], line=rows["variant"])
-    named["colour"] = [colours.of("attention", name) for name in rows["variant"]]
+    of = rows["variant"]
+    named = rows.assign(rank=ranks, panel=rows["direction"], line=of, of=of)
     ordered = named.sort_values(["direction", "rank"], ascending=[False, True])  # forward first
     return curves(
         in_units(ordered, scale),
         "length",
         _subject(rows.iloc[0]),
+        kind="attention",
         height=3.0,
         unit=unit,
         margins=(1 / 1.2, 1.5),

@@ -26,6 +26,7 @@ def curves(
     x: str,
     subject: str,
     *,
+    kind: str,
     unit: str,
     height: float,
     margins: tuple[float, float],
@@ -34,13 +35,14 @@ def curves(
 ) -> Figure:
     """A panel for each `panel` of the rows, in it for each `line` one over x, named at its end.
 
-    rows: with `panel`, `line` and `colour`, in the order in which these are drawn, `status` and
-    `median`; `low` and `high` are drawn where they are known. Both axes are logarithmic and the
-    same in all panels. unit: the name of the vertical one. height: inches of a panel. margins: the
-    ends of the vertical axis, as shares of the least and the most that is drawn. levels: name →
-    value, dashed. has_base: whether a line is drawn at 1.
+    rows: with `panel`, `line` and what has its colour among things of a `kind` as `of`, in the
+    order in which these are drawn, `status` and `median`; `low` and `high` where they are known.
+    Both axes are logarithmic and the same in all panels. unit: the name of the vertical one.
+    height: inches of a panel. margins: the ends of the vertical axis, as shares of the least and
+    the most that is drawn. levels: name → value, dashed. has_base: whether a line is drawn at 1.
     """
     levels = levels or {}
+    rows = rows.assign(colour=rows["of"].map(partial(colours.of, kind)))
     titles = rows["panel"].unique()
     if (rows["status"] == "oom").any():
         subject += "; ✕ where memory ran out"
@@ -84,6 +86,5 @@ def over_context(
     size, that of the fewest parameters first. more: see `curves`."""
     ordered = places.in_order(tables, rows).drop_duplicates([*places.PLACE, "built"], keep="last")
     shown = pd.concat([where(ordered, built=each) for each in chosen(ordered)])
-    colour = shown["built"].map(partial(colours.of, "precision"))
-    shown = shown.assign(panel=shown["built"], line=shown["size"], colour=colour)
-    return curves(shown, "context", subject, **more)
+    shown = shown.assign(panel=shown["built"], line=shown["size"], of=shown["built"])
+    return curves(shown, "context", subject, kind="precision", **more)

@@ -30,9 +30,9 @@ def sums(tables: Tables) -> Figure | None:
         marks.point(panel, row["error"], at, colour, row["variant"], markersize=5)
         marks.beside_bar(panel, row["error"], at, words.number(row["sum"], 7))
 
-    marks.bar_axis(panel, list(rows["variant"]))
     low, high = errors.min() / 3, errors.max()
-    panel.set(xlabel="relative error", xlim=(low, 30 * high))  # with room for the words
+    limits = (low, 30 * high)  # with room for the words
+    marks.bar_axis(panel, list(rows["variant"]), xlabel="relative error", xlim=limits)
     marks.log_axis(panel.xaxis, low, high, words.power_tick)
     return figure
 
@@ -40,8 +40,7 @@ def sums(tables: Tables) -> Figure | None:
 def forced(tables: Tables) -> Figure | None:
     """Largest relative error over what is varied, a panel an operation, a line a format; dashed
     under autocast."""
-    every = tables.rows("forced", way=list(WAYS)).dropna(subset=["error", "value"])
-    rows = every[every["quantity"] != "layer"]
+    rows = tables.rows("forced", way=list(WAYS)).dropna(subset=["error", "value"])
     groups = list(rows.groupby(["operation", "quantity"], sort=False))
     if not groups:
         return None

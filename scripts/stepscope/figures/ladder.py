@@ -131,8 +131,8 @@ def _bars(panel: Axes, steps: pd.DataFrame, phases: pd.DataFrame) -> None:
         else:
             marks.bar(panel, at, parts, told, low, high)
 
-    marks.bar_axis(panel, [words.short(label, 24) for label in steps["label"]])
-    panel.set_xlim(0, 1.42 * limit)
+    labels = [words.short(label, 24) for label in steps["label"]]
+    marks.bar_axis(panel, labels, xlim=(0, 1.42 * limit))
 
 
 def _limit(steps: pd.DataFrame) -> float:
@@ -208,7 +208,6 @@ def checkpoint(tables: Tables) -> Figure | None:
     labels = [words.short(label, 24) for label in own["label"]]
 
     for panel, label in ((time, "ms a step"), (memory, f"{unit} {word} at the peak")):
-        marks.bar_axis(panel, labels)
-        panel.set(xlabel=label, xlim=(0, 1.2 * panel.dataLim.x1 or 1))
+        marks.bar_axis(panel, labels, xlabel=label, xlim=(0, 1.2 * panel.dataLim.x1 or 1))
 
     return figure

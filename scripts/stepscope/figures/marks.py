@@ -78,10 +78,11 @@ def _plain(axis: Axis, formatter: Callable) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def bar_axis(panel: Axes, names: Sequence[str]) -> None:
-    """Names of horizontal bars at 0, 1, 2 …, the first on top; no grid between them."""
+def bar_axis(panel: Axes, names: Sequence[str], **axes: Any) -> None:
+    """Names of horizontal bars at 0, 1, 2 …, the first on top; no grid between them. axes: what
+    else is set, as `xlabel`."""
     panel.set_yticks(range(len(names)), names)
-    panel.set_ylim(len(names) - 0.45, -0.55)
+    panel.set(ylim=(len(names) - 0.45, -0.55), **axes)
     panel.grid(False, axis="y")
     panel.tick_params(axis="y", length=0)
 
@@ -262,12 +263,12 @@ def out_of_memory(panel: Axes, points: Iterable[tuple[float, str]]) -> None:
 
 
 def point(
-    panel: Axes, x: float, y: float, colour: str, label: str, marker: str = "o", **look: Any
+    panel: Axes, x: Any, y: Any, colour: str, label: str, marker: str = "o", **look: Any
 ) -> None:
-    """A mark by itself."""
+    """A mark by itself, or several alike."""
     panel.plot(
-        [x],
-        [y],
+        x,
+        y,
         color=colour,
         label=label,
         marker=marker,
@@ -333,13 +334,14 @@ def bar(
 
 
 def keyed_bars(
-    panel: Axes, widths: pd.DataFrame, key: dict[str, str], names: Sequence[str]
+    panel: Axes, widths: pd.DataFrame, key: dict[str, str], names: Sequence[str], **axes: Any
 ) -> None:
-    """A bar with a name for each row, of the parts that the key names, and its length beside it."""
+    """A bar with a name for each row, of the parts that the key names, and its length beside it.
+    axes: as those of bar_axis."""
     parts = widths.reindex(columns=list(key)).fillna(0.0)
     for place, own in enumerate(parts.to_numpy()):
         bar(panel, place, zip(own, key.values(), strict=True), fontsize=7)
-    bar_axis(panel, names)
+    bar_axis(panel, names, **axes)
 
 
 def across_bar(

@@ -2,6 +2,7 @@
 precisions."""
 
 import math
+from itertools import count
 
 import pandas as pd
 
@@ -50,16 +51,13 @@ def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     as_built."""
     known = parameters(tables)
     sizes = sorted(frame["size"].unique(), key=lambda size: known.get(size, math.inf))
-    ranks = {
-        "size": {name: rank for rank, name in enumerate(sizes)},
-        "precision": {name: rank for rank, name in enumerate(PRECISIONS)},
-    }
-
-    def key(column: pd.Series) -> pd.Series:
-        return column.map(ranks[column.name]) if column.name in ranks else column
-
+    precisions = dict(zip(PRECISIONS, count(), strict=False))
+    ranked = frame.assign(
+        size=frame["size"].map(sizes.index), precision=frame["precision"].map(precisions)
+    )
     by = ["size", "context", "batch", "precision"]
-    return as_built(tables, frame.sort_values(by, key=key, kind="stable"))
+    order = ranked.reset_index(drop=True).sort_values(by, kind="stable").index
+    return as_built(tables, frame.iloc[order])
 
 
 def largest(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:

@@ -13,11 +13,7 @@ from stepscope.figures.where import plain_waterfall
 from stepscope.results.tables import Tables
 
 WORK = ["flop", "bytes", "time"]
-NAMES = {  # range, kind of kernels or phase: what it is called, where that is another
-    "QKV projection": "QKV",
-    "attention scores": "scores",
-    "attention × V": "× V",
-    "output projection": "output",
+NAMES = words.SHORT | {  # range or kind of kernels: what it is called, where that is another
     "RoPE(Q)": "RoPE",
     "RoPE(K)": "RoPE",
     "attention norm": "norms",

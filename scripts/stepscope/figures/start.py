@@ -27,11 +27,12 @@ def warmup(tables: Tables) -> Figure | None:
 
     cells = rows.drop_duplicates("cell")
     skipped = sorted(rows["skipped"].unique())
+    mean, std = (rows[name] / rows["steady"] for name in ("mean", "std"))
     shown = rows.assign(
         at=rows["skipped"].map(skipped.index),
-        median=rows["mean"] / rows["steady"],
-        low=(rows["mean"] - rows["std"]) / rows["steady"],
-        high=(rows["mean"] + rows["std"]) / rows["steady"],
+        median=mean,
+        low=mean - std,
+        high=mean + std,
     )
     subject = "ten steps after so many of warm-up: mean ± standard deviation, over the steady step"
     figure, panels = theme.wrapped(len(cells), 3, 1.6, subject, sharex=True, sharey=True)
@@ -72,6 +73,6 @@ def first_step(tables: Tables) -> Figure | None:
         told = words.number(later)
         marks.beside_bar(panel, later, at + 0.2, told, fontsize=7, color=colours.MUTED)
 
-    marks.bar_axis(panel, places.names(cells))
-    panel.set(xlabel="ms", xlim=(0, 1.15 * panel.dataLim.x1))
+    names = places.names(cells)
+    marks.bar_axis(panel, names, xlabel="ms", xlim=(0, 1.15 * panel.dataLim.x1))
     return figure

@@ -1,5 +1,5 @@
-"""Timing: a step's phases, its growth with the context, who is launch-limited, and what a precision
-brings."""
+"""Timing: a step's phases, its growth with the context, who is launch-limited, what a precision
+brings, and of several devices where the step of each rank goes."""
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from stepscope.results.tables import Tables, where
 PHASES = colours.key("phase", MODES["step"].phases)
 BAR = ["size", "precision"]  # what a bar of phases is of; the last where several were built alike
 MOST_CONTEXTS = 4
+MOST_RANKS = 24
 MOST_CELLS = 30
 
 
@@ -70,8 +71,8 @@ def _phase_bars(
             marks.beside_bar(panel, 0, at, "out of memory", color=colours.MUTED, fontsize=7)
 
     sizes = bars["size"].map(lambda size: words.short(size, 14))
-    marks.bar_axis(panel, list(sizes + " " + bars["built"]))
-    panel.set_xlim(0, 1.18 * panel.dataLim.x1 if panel.patches else 1)
+    longest = 1.18 * panel.dataLim.x1 if panel.patches else 1
+    marks.bar_axis(panel, list(sizes + " " + bars["built"]), xlim=(0, longest))
 
 
 def time_by_context(tables: Tables) -> Figure | None:
@@ -136,9 +137,8 @@ def launches(tables: Tables) -> Figure | None:
             count = f"{counts[row['cell']]:,.0f}"
             panel.annotate(count, (1.02, at), xycoords=beside, va="center", fontsize=7)
 
-    marks.bar_axis(panel, places.names(rows))
+    marks.bar_axis(panel, places.names(rows), xlabel="ms")
     marks.log_axis(panel.xaxis, 1e3 * rows["median"].min() / 3, 1e3 * rows["median"].max())
-    panel.set_xlabel("ms")
     return figure
 
 
@@ -195,3 +195,44 @@ def relative(
     own, base = (np.log(pairs[f"high{of}"] / pairs[f"low{of}"]) / 2 for of in ("", "_base"))
     factor = np.exp(np.hypot(own, base))
     return pairs.assign(median=ratio, low=ratio / factor, high=ratio * factor)
+
+
+RANK = {  # what a bar shows: the columns that add up to it
+    "computing alone": ("alone",),
+    "slowed": ("slowed",),
+    "elsewhere": ("apart",),
+    "extra kernels": ("extra", "gone", "at_once"),
+    "transfer": ("transfer",),
+    "waiting": ("waiting",),
+    "idle": ("idle",),
+}
+
+
+def most_devices(tables: Tables) -> pd.DataFrame:
+    """The ranks of the cell with the most devices."""
+    rows = tables.rows("ranks")
+    if rows.empty:
+        return rows
+    chosen = rows.sort_values(["devices", "clock"]).iloc[-1]["cell"]
+    return rows[rows["cell"] == chosen].head(MOST_RANKS)
+
+
+def ranks(tables: Tables) -> Figure | None:
+    """A bar a strategy and rank; what is below 0 is taken off computing alone."""
+    rows = most_devices(tables)
+    if rows.empty:
+        return None
+
+    unit, seconds = words.time_unit(rows["clock"].max())
+    key = colours.key("rank", RANK)
+    subject = "a step of each rank under the profiler"
+
+    figure, panel = theme.single(1.0 + 0.17 * len(rows), subject, key)
+    # (rows, parts), in units of the axis
+    lengths = pd.DataFrame({name: rows[list(own)].sum(axis=1) for name, own in RANK.items()})
+    lengths /= seconds
+    lengths["computing alone"] += lengths.clip(upper=0).sum(axis=1)
+    names = rows["variant"] + rows["rank"].map(", rank {:.0f}".format)
+    limits = (0, 1.15 * rows["clock"].max() / seconds)
+    marks.keyed_bars(panel, lengths, key, list(names), xlabel=unit, xlim=limits)
+    return figure

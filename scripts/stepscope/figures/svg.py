@@ -47,7 +47,19 @@ def shorter(svg: str) -> str:
     _unwrap(root)
     _name_styles(root)
     text = ElementTree.tostring(root, encoding="unicode")
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
+    return _with_ids(f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n', "i")
+
+
+def _with_ids(svg: str, prefix: str) -> str:
+    """The same with ids that count: matplotlib's are digests of places, whose last digits need not
+    be the same each time."""
+    ids = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
+    names = {name: f"{prefix}{at}" for at, name in enumerate(ids)}
+
+    def renamed(each: re.Match) -> str:
+        return each[1] + names.get(each[2], each[2])
+
+    return re.sub(r'(\bid="|url\(#|\bhref="#)([^")]+)', renamed, svg)
 
 
 def inline(svg: str, number: int, alternative: str) -> str:
@@ -58,13 +70,7 @@ def inline(svg: str, number: int, alternative: str) -> str:
     """
     svg = re.sub(r"<style>[*].*?</style>", "", svg[svg.index("<svg") :])
     svg = svg.replace("xlink:href=", "href=")
-    ids = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
-    names = {name: f"f{number}-{at}" for at, name in enumerate(ids)}
-
-    def renamed(each: re.Match) -> str:
-        return each[1] + names.get(each[2], each[2])
-
-    svg = re.sub(r'(\bid="|url\(#|\bhref="#)([^")]+)', renamed, svg)
+    svg = _with_ids(svg, f"f{number}-")
 
     for colour, (variable, _) in colours.VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")

@@ -20,13 +20,6 @@ TITLES = {
     "attention": "while the host launches the attention of one block",
 }
 MOST_LANES = 8
-SHORT = {  # ranges of our attention, where there is no room for their names
-    "QKV projection": "QKV",
-    "attention scores": "scores",
-    "attention × V": "× V",
-    "attention x V": "× V",  # as torch.profiler has it
-    "output projection": "output",
-}
 
 
 def profiled(tables: Tables) -> pd.DataFrame:
@@ -124,7 +117,7 @@ def _ranges(panel: Axes, at: int, rows: pd.DataFrame) -> None:
 
     for label, start, end in rows[["label", "start", "end"]].itertuples(index=False):
         segments.append([(start, at), (max(start, end - 0.7 * point), at)])
-        for name in (label, SHORT.get(label, label)):
+        for name in (label, words.SHORT.get(label, label)):
             if theme.text_width(name) * point < end - start:
                 panel.text(
                     (start + end) / 2,

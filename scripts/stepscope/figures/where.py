@@ -65,8 +65,7 @@ def categories(tables: Tables) -> Figure | None:
     for panel, name in zip(panels, names, strict=True):
         of_pass = where(rows, panel=name).pivot_table("ms", "cell", "category", "sum")
         widths = of_pass.reindex(cells["cell"])
-        marks.keyed_bars(panel, widths, key, places.names(cells))
-        panel.set(title=name, xlabel="ms")
+        marks.keyed_bars(panel, widths, key, places.names(cells), title=name, xlabel="ms")
 
     longest = max(panel.dataLim.x1 for panel in panels if panel.patches)
     panels[0].set_xlim(0, 1.3 * longest)
@@ -170,20 +169,19 @@ def _todays(tables: Tables) -> Waterfall | None:
         return None
 
     place = rungs.iloc[0].to_dict()
-    changes = [
-        frozenset(
-            f"{name}={str(rung[name]).removesuffix('.0')}"
-            for name in OPTIONS
-            if rung[name] != PLAIN_STEP[name]
-        )
-        for rung in rungs.to_dict("records")
-    ]
+    changes = [_changes(rung) for rung in rungs.to_dict("records")]
     cells = _profiles(tables, place)
-    cells["changes"] = cells["options"].str.split().map(frozenset)
+    cells["changes"] = cells["options"].str.split().map(sorted).str.join(" ")
     runs = rungs.assign(changes=changes).merge(cells[["precision", "changes", "profile"]])
     is_first = runs["variant"] == place["variant"]
     runs = pd.concat([runs[is_first], runs[~is_first].sort_values("median")])
     return _led(tables, place, runs) if is_first.any() else None
+
+
+def _changes(rung: dict) -> str:
+    """The options of a rung that are not neutral, in the order of the alphabet."""
+    changed = [name for name in sorted(OPTIONS) if rung[name] != PLAIN_STEP[name]]
+    return " ".join(f"{name}={str(rung[name]).removesuffix('.0')}" for name in changed)
 
 
 def _profiles(tables: Tables, place: dict | None = None) -> pd.DataFrame:
@@ -275,6 +273,5 @@ def waterfall(tables: Tables) -> Figure | None:
         told = f"{words.number(1e3 * step.time)} ms"
         marks.bar(panel, at, parts, told, fontweight="bold")
 
-    marks.bar_axis(panel, names)
-    panel.set(xlim=(0, 1.4 * left), xlabel="ms a step")
+    marks.bar_axis(panel, names, xlim=(0, 1.4 * left), xlabel="ms a step")
     return figure

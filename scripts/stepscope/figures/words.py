@@ -5,9 +5,14 @@ import math
 
 import pandas as pd
 
-from stepscope.figures.digits import decimals
-
 GIB = 2**30
+SHORT = {  # ranges of our attention, where there is no room for their names
+    "QKV projection": "QKV",
+    "attention scores": "scores",
+    "attention × V": "× V",
+    "attention x V": "× V",  # as torch.profiler has it
+    "output projection": "output",
+}
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -65,3 +70,21 @@ def place(row: dict | pd.Series) -> str:
             parts.append(f"{name} {row[name]:,.0f}")
     parts.append(row.get("built", ""))
     return ", ".join(filter(None, parts))
+
+
+def decimals(value: float, half: float, digits: int = 3) -> int:
+    """Decimal places: so many significant digits (0: of a count), fewer where half the interval is
+    coarser."""
+    places = max(0, digits - 1 - _exponent(value)) if digits else 0
+    if half <= 0 or math.isnan(half):
+        return places
+    # Of an interval that begins with 1, 2 or 3 one digit more is known.
+    begins_low = f"{half:e}"[0] in "123"
+    return max(0, min(places, int(begins_low) - _exponent(half)))
+
+
+def _exponent(value: float) -> int:
+    """Of the power of ten, after rounding to three digits: 0.9999 counts as 1."""
+    if abs(value) <= 1e-12 or not math.isfinite(value):
+        return 0
+    return int(f"{abs(value):.2e}".split("e")[1])

@@ -10,7 +10,7 @@ has, although naive attention computes all. The embedding is a look-up and count
 Of attention by itself the pairs of a query and a key that it sees are counted.
 """
 
-from stepscope.axes import CAUSAL, FULL, LOWER_RIGHT
+from stepscope.axes import CAUSAL, FULL
 from stepscope.formulas.footprint import all_sizes
 from stepscope.model.shape import ModelShape
 
@@ -61,47 +61,34 @@ def linear_step_flops(shape: ModelShape, batch: int, context: int) -> tuple[int,
 def attention_flops(
     batch: int,
     heads: int,
-    queries: int,
+    length: int,
     d_head: int,
     mask: str,
     direction: str,
-    keys: int | None = None,
     window: int | None = None,
 ) -> float:
     """Operations of attention by itself in a pass, "forward" or "backward" (Dao, FlashAttention-2,
     2023, section 4.1).
 
-    mask, keys, window: as in visible_pairs(); keys: as many as queries where None. Forward: Q K^T
-    and the product with V, 2 batch heads pairs d_head each. Of a plain causal mask the pairs are
-    half of queries x keys, as there and in whatever is compared with it; of all else they are
-    counted one by one. Heads are those of Q: fewer heads of K and V save no operation.
+    mask, window: as in visible_pairs(). Forward: Q K^T and the product with V, 2 batch heads pairs
+    d_head each. Of a plain causal mask the pairs are half of length x length, as there and in
+    whatever is compared with it; of all else they are counted one by one. Heads are those of Q:
+    fewer heads of K and V save no operation.
     """
-    is_plain = mask == CAUSAL and keys in (None, queries) and not window
-    pairs = queries**2 / 2 if is_plain else visible_pairs(queries, keys or queries, mask, window)
+    is_plain = mask == CAUSAL and not window
+    pairs = length**2 / 2 if is_plain else visible_pairs(length, mask, window)
     forward = float(4 * batch * heads * pairs * d_head)
     return forward * (ATTENTION_BACKWARD if direction == "backward" else 1)
 
 
-def visible_pairs(queries: int, keys: int, mask: str, window: int | None = None) -> int:
-    """How many pairs of a query and a key that it sees there are.
+def visible_pairs(length: int, mask: str, window: int | None = None) -> int:
+    """How many pairs of a query and a key that it sees there are, as many keys as queries.
 
-    mask: "full"; "causal": query i sees keys 0 to i; "causal-lower-right": the last query sees the
-    last key, query i keys 0 to i + keys - queries (the two corners of torch.nn.attention.bias).
-    window: keys that a query sees at most, the last ones up to its own position.
+    mask: "full", or "causal": query i sees keys 0 to i. window: keys that a query sees at most, the
+    last ones up to its own position.
     """
     if mask == FULL:
-        return queries * keys
-    # keys up to the first query's position
-    first = 1 + (keys - queries if mask == LOWER_RIGHT else 0)
-    hidden = _clipped_sum(first - window, queries, keys) if window else 0
-    return _clipped_sum(first, queries, keys) - hidden
-
-
-def _clipped_sum(first: int, count: int, most: int) -> int:
-    """The sum of min(max(x, 0), most) for x = first ... first + count - 1."""
-
-    def up_to(last: int) -> int:
-        inside = min(max(last, 0), most)
-        return inside * (inside + 1) // 2 + max(last - most, 0) * most
-
-    return up_to(first + count - 1) - up_to(first - 1)
+        return length**2
+    most = min(window or length, length)
+    # The first queries see 1, 2, ... keys, until it is the most.
+    return most * (most + 1) // 2 + (length - most) * most

@@ -5,22 +5,16 @@ Each timed forward pass builds the graph, as in training; each timed backward pa
 of its own, whose forward pass is not timed. On a GPU the L2 cache is overwritten before each pass,
 so that no pass finds its inputs there, and a pass is queued as a whole before it begins, so that
 its time is the GPU's and not the host's for launching it.
-
-Beside that, how long a call keeps the host busy, on a GPU at the shortest length: several calls are
-issued one after the other without waiting for the GPU, in turns, and the host's clock is read
-before and after.
 """
 
 import re
-import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS, LOWER_RIGHT
+from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS
 from stepscope.measure import memory, precision, steps
 from stepscope.measure.clock import Clock, time_queued
 from stepscope.measure.found import Call, Found, Outcome, Place
@@ -31,8 +25,6 @@ from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import no_compiler
 from stepscope.model.attention import unsupported
 from stepscope.model.chosen import load
-
-CALLS, ROUNDS = 10, 9  # of calls whose time on the host is taken; a GPU's queue holds many more
 
 
 def batch_of(spec: dict, length: int) -> int:
@@ -62,12 +54,9 @@ class _Process(steps.Process):
         # of Q, K and V
         self._functions: dict[str, Callable[..., Tensor]] = {}
         # Only what is asked for: compiled code looks at each argument anew.
-        mask = spec.get("mask", FULL)
-        masked = {"is_causal": mask != FULL}
+        masked = {"is_causal": spec.get("mask", FULL) != FULL}
         if "window" in spec:
             masked["window"] = spec["window"]
-        if mask == LOWER_RIGHT:
-            masked["lower_right"] = True
         precision.configure(spec["precision"])
         refused = precision.unsupported(spec["precision"], self._device)
         for name in self._names:
@@ -103,8 +92,6 @@ class _Process(steps.Process):
             if outcome.status == "oom" and self._after_forward:
                 self._note_sizes(name, inputs, self._at_rest(inputs), {}, place)
         take_turns(turns, self._budget)
-        if self._device == "cuda" and length == min(self._spec["lengths"]):
-            self._host([name for name in turns if outcomes[name].is_ok], inputs, place)
         for name, outcome in outcomes.items():
             self.found.status(name, outcome, **place)
             if outcome.status == "oom":
@@ -174,26 +161,12 @@ class _Process(steps.Process):
         gradient = torch.randn_like(result)
         return [(direction, self._time(lambda: result.backward(gradient)))]
 
-    def _host(self, names: list[str], inputs: list[Tensor], place: Place) -> None:
-        """How long a call keeps the host busy: a forward pass, or for `backward` both passes."""
-        means: dict[str, list[float]] = {name: [] for name in names}
-        for name in names * (1 + ROUNDS):  # the first of each is not kept
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(CALLS):
-                output = self._functions[name](*inputs)
-                if place["direction"] == "backward":
-                    output.sum().backward()
-            means[name].append((time.perf_counter() - start) / CALLS)
-        for name, found in means.items():
-            self.found.value(name, "host_time", "s", statistics.median(found[1:]), **place)
-
 
 def function(name: str, device: str) -> Callable[..., Tensor]:
-    """An implementation as a function of (Q, K, V, is_causal, window=None, lower_right=False).
+    """An implementation as a function of (Q, K, V, is_causal, window=None).
 
-    Q: (batch, length, d_head) or (batch, heads, length, d_head); K, V: as Q, of their own length
-    and heads. It raises Unsupported for what cannot be done.
+    Q: (batch, length, d_head) or (batch, heads, length, d_head); K, V: as Q, of their own heads. It
+    raises Unsupported for what cannot be done.
     """
     module, how = IMPLEMENTATIONS[name]
     if module == "triton" and device == "cpu":  # where its interpreter is for tests alone
@@ -241,10 +214,10 @@ def _inputs(spec: dict, length: int) -> list[Tensor]:
     torch.manual_seed(spec["seed"])
     dtype = precision.dtype(spec["precision"])
     heads = spec.get("heads")  # None without a dimension of heads
-    of_keys = (spec.get("key_value_heads", heads), spec.get("keys", length))
+    of_keys = spec.get("key_value_heads", heads)
     made = []
-    for number, rows in [(heads, length), of_keys, of_keys]:
-        shape = filter(None, (batch_of(spec, length), number, rows, spec["d_head"]))
+    for number in (heads, of_keys, of_keys):
+        shape = filter(None, (batch_of(spec, length), number, length, spec["d_head"]))
         made.append(torch.randn([*shape], device=spec["device"]).to(dtype).requires_grad_())
     return made
 

@@ -101,8 +101,8 @@ def rows_of(found: list[Found]) -> list[dict]:
 def _is_lost(one: dict, statuses: list[dict]) -> bool:
     """Whether a sample, or a value, is of a mode that failed; a mode of which nothing was noted
     went the way of its variant."""
-    own = [each for each in statuses if each["variant"] == one["variant"]]
-    of_mode = [each for each in own if each["mode"] == one.get("mode")]
+    own = chosen(statuses, variant=one["variant"])
+    of_mode = chosen(own, mode=one.get("mode"))
     return any(each["status"] == "failed" for each in of_mode or own)
 
 

@@ -2,15 +2,13 @@
 
 Each rung is built, warmed up, captured if it is replayed from CUDA graphs, its peak taken and its
 loss and gradients, before the first optimizer step, so that they are those of the same weights in
-every rung. Then come the turns of whole free steps, and a short series of each rung of phased steps
-and of forward and backward. Where not all fit, each rung goes through all of that alone, and the
+every rung. Then come the turns of whole free steps, and a short series of each rung of phased
+steps. Where not all fit, each rung goes through all of that alone, and the
 next process takes them in another order.
 """
 
 import contextlib
 import gc
-import statistics
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -90,7 +88,6 @@ class _Process(steps.Process):
     def __init__(self, spec: dict, telemetry: Telemetry, process: int, together: bool):
         super().__init__(spec, telemetry, process)
         self._together = together
-        self._is_first = process == 1
         variants = ordered(spec["variants"], process)
         self._variants = {variant["name"]: variant for variant in variants}
         self._outcomes = {name: Outcome() for name in self._variants}
@@ -131,8 +128,7 @@ class _Process(steps.Process):
     def _beside_the_turns(self) -> list[Callable[[str], None]]:
         """What is measured of each variant after the turns."""
         is_gpu = self._device == "cuda"
-        phased = partial(self._series, mode="step", kind="phased")
-        parts: list[Callable[[str], None]] = [phased, self._forward_backward]
+        parts: list[Callable[[str], None]] = [self._phased]
         if is_gpu and self._is_last:
             parts.append(self._energy)
         if is_gpu and (self._is_last or self._together):  # else it takes too long
@@ -176,15 +172,17 @@ class _Process(steps.Process):
         before = memory.held(self._device)
         work = self._made(name)
         warm_up = partial(self.sample, work, name, warmup=True)
-        for _ in range(max(1, self._spec["warmup"])):
-            warm_up("step" if work.about else "forward-backward")
-        if not work.about and (checked := steps.computed(work)):
-            self.found.checks[name] = checked
+        if work.about:  # a step of one's own is whole
+            for _ in range(max(1, self._spec["warmup"])):
+                warm_up()
+        else:
+            for _ in range(max(2, self._spec["warmup"])):
+                warm_up("forward-backward")
+            self._note_compiling(name, work.spec)
+            if checked := steps.computed(work):
+                self.found.checks[name] = checked
         warm_up()
-        start = time.perf_counter()
-        if work.capture():
-            took = time.perf_counter() - start
-            self.found.value(name, "capture_time", "s", took, mode="forward-backward")
+        work.capture()
         steps.tidy(work, self._device)
         memory.reset_peaks(self._device)
         warm_up()
@@ -225,26 +223,26 @@ class _Process(steps.Process):
         in_round = number if self._together else None
         self.sample(self._works[name], name, warmup=warmup, number=in_round)
 
-    def _series(self, name: str, mode: str, kind: str) -> None:
-        run = partial(self.sample, self._works[name], name, mode, kind)
+    def _phased(self, name: str) -> None:
+        run = partial(self.sample, self._works[name], name, kind="phased")
         run(warmup=True)
         short = Budget(SHORT, self._budget.most, min(SHORT_SECONDS, self._budget.seconds / 2))
         series(run, short)
 
-    def _forward_backward(self, name: str) -> None:
-        """Free steps of forward and backward; by how much the very first one took longer, compiling
-        is known: of code that compilers' caches do not hold from an earlier process or variant."""
-        mode = "forward-backward"
-        if self._works[name].about:  # a step of one's own is whole
-            return
-        self._series(name, mode, "free")
-        code = compiled_code(self._works[name].spec)
-        if not code or not self._is_first or code in self._compiled:
+    def _note_compiling(self, name: str, spec: dict) -> None:
+        """By how much a variant's first step of forward and backward took longer than the last one
+        so far, compiling is known: of code that compilers' caches do not hold from an earlier
+        process or variant."""
+        # What tells the code of two variants apart.
+        how = load("compile", option(spec, "compile")).COMPILATION
+        rest = (spec.get(key) for key in ("precision", "attention", "checkpoint"))
+        code = (how.parts, compiled_loss(spec), *rest)
+        if not is_compiled(spec) or self.found.process > 1 or code in self._compiled:
             return
         self._compiled.add(code)
-        first = chosen(self._samples.rows, variant=name, mode=mode)[0]["seconds"]
-        later = statistics.median(self._samples.of(name, mode=mode))
-        self.found.value(name, "compile_time", "s", max(0.0, first - later), mode=mode)
+        took = [row["seconds"] for row in chosen(self._samples.rows, variant=name)]
+        longer = max(0.0, took[0] - took[-1])
+        self.found.value(name, "compile_time", "s", longer, mode="forward-backward")
 
     def _energy(self, name: str) -> None:
         gpu_alone.energy(steps.free(self._works[name]), name, self.found, self._telemetry)
@@ -262,15 +260,6 @@ class _Process(steps.Process):
         work.drop_graph()
         work.capture()
         self._counted(name)
-
-
-def compiled_code(spec: dict) -> tuple:
-    """What tells the compiled code of a variant's spec from others'; empty where nothing is
-    compiled."""
-    how = load("compile", option(spec, "compile")).COMPILATION
-    rest = (spec.get(key) for key in ("precision", "attention", "checkpoint"))
-    code = (how.parts, compiled_loss(spec), *rest)
-    return code if is_compiled(spec) else ()
 
 
 def groups(variants: list[Variant], together: bool) -> list[list[Variant]]:

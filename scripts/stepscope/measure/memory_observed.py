@@ -105,12 +105,12 @@ class Parts:
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[None]:
         """A range of the model, as stepscope.model.ranges opens them. Blocks are known by their
-        number already, and the backward pass by its nodes, so that ranges of these are passed over.
+        number already, so that their ranges are passed over.
 
         An error leaves it open: where memory ran out is then the running part, and the next step
         forgets it.
         """
-        if name == "block" or name.endswith(" backward"):
+        if name == "block":
             yield
             return
         self._enter(name)

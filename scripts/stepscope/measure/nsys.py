@@ -99,11 +99,6 @@ def options(spec: dict) -> dict[str, str]:
     alone.
     """
     chosen = NSYS_NEUTRAL | spec
-    stacks = {
-        "python-backtrace": "cuda",
-        "cudabacktrace": "all:0",  # however short a call is
-        "sample": "process-tree",
-    }
     found = {
         "trace": chosen["nsys_trace"],
         "capture-range": "cudaProfilerApi",
@@ -114,11 +109,13 @@ def options(spec: dict) -> dict[str, str]:
         "force-overwrite": "true",
     }
     if "nsys_python_backtrace" in spec:
-        found |= stacks
+        found |= {
+            "python-backtrace": "cuda",
+            "cudabacktrace": "all:0",  # however short a call is
+            "sample": "process-tree",
+        }
     if "nsys_pytorch" in spec:
         found["pytorch"] = spec["nsys_pytorch"]
-    if "nsys_cuda_memory_usage" in spec:
-        found["cuda-memory-usage"] = "true"
     return found
 
 

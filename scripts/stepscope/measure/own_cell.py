@@ -7,7 +7,6 @@ is not touched, and nothing has run in the process that measures.
 
 import os
 import sys
-from types import ModuleType
 
 from stepscope.config import own_models
 from stepscope.machine import process
@@ -47,27 +46,10 @@ def looked_at(spec: dict) -> dict | None:
     keys = own_models.keys_of(spec)
     process.limit_address_space()
     try:
-        found = own.describe(spec["model"], keys, spec["context"], spec["batch"], spec["seed"])
-        return found | {"attention": chosen_attention(own, spec["model"], keys, spec["context"])}
+        return own.describe(spec["model"], keys, spec["context"], spec["batch"], spec["seed"])
     except own.ModelError as error:
         sys.exit(f"error: {error}")
     except Exception as error:
         if not memory.is_out_of_memory(error):
             raise
         return None
-
-
-def chosen_attention(package: ModuleType, reference: str, keys: dict, context: int) -> str | None:
-    """The implementation that transformers chose, as `sdpa` or `eager`; None for a model that has
-    no such choice.
-
-    package: stepscope.model.own. The choice is made as the model is built
-    (`config._attn_implementation`), here once more, without memory; None, too, of a model that
-    cannot be built so.
-    """
-    try:
-        module = package.build(reference, keys, context, batch=1, device="meta", seed=0).module
-    except Exception:  # any that a model's own code raises where its tensors have no values
-        return None
-    chosen = getattr(getattr(module, "config", None), "_attn_implementation", None)
-    return chosen if isinstance(chosen, str) else None

@@ -81,16 +81,12 @@ def attempt(call: Callable[[], Result], under: str, device: str) -> tuple[Result
     """(what `call` gives, {}); or (None, status and reason) where the device lacks an operator for
     a dtype, or is a GPU without autocast to `under` ("": none is used). A CPU without a format's
     instructions is only slow."""
-    if under and device == "cuda" and (reason := unsupported(under, device)):
-        return None, refused(reason)
-    try:
-        return call(), {}
-    except RuntimeError as error:  # NotImplementedError is one
-        if not any(part in str(error).lower() for part in _LACKING):
-            raise
-        return None, refused(memory.reason(error))
-
-
-def refused(reason: str) -> dict:
-    """Status and reason of a row of what cannot be had."""
-    return {"status": "unsupported", "reason": reason}
+    reason = unsupported(under, device) if under and device == "cuda" else None
+    if not reason:
+        try:
+            return call(), {}
+        except RuntimeError as error:  # NotImplementedError is one
+            if not any(part in str(error).lower() for part in _LACKING):
+                raise
+            reason = memory.reason(error)
+    return None, {"status": "unsupported", "reason": reason}

@@ -36,24 +36,19 @@ def summary(rows: list[dict], content: dict) -> None:
 
 
 def series(rows: list[dict]) -> None:
-    """Mean, standard deviation and median of each series without its warm-up, and each process's
-    median, in ms."""
-    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    """Mean, standard deviation and median of each series without its warm-up, in ms."""
+    found: dict[str, list[float]] = defaultdict(list)
     for row in chosen(rows, warmup=False):
-        found[_place(row)][row["process"]].append(1000 * row["seconds"])
+        found[_place(row)].append(1000 * row["seconds"])
     if not found:
         return
     width = max(map(len, found)) + 2
-    print(f"{'(ms)':<{width}}{'n':>5}{'mean':>11}{'std':>10}{'median':>11}   of each process")
-    for place, processes in found.items():
-        samples = [one for own in processes.values() for one in own]
-        medians = [statistics.median(own) for own in processes.values()]
-        mean = statistics.fmean(samples)
-        spread = statistics.stdev(samples) if len(samples) > 1 else 0.0
-        median = statistics.median(medians)
-        shown = f"{len(samples):>5}{mean:>11.4f}{spread:>10.4f}{median:>11.4f}"
-        of_each = " ".join(f"{one:.4f}" for one in medians)
-        print(f"{place:<{width}}{shown}   {of_each}")
+    print(f"{'(ms)':<{width}}{'n':>5}{'mean':>11}{'std':>10}{'median':>11}")
+    for place, times in found.items():
+        mean = statistics.fmean(times)
+        spread = statistics.stdev(times) if len(times) > 1 else 0.0
+        median = statistics.median(times)
+        print(f"{place:<{width}}{len(times):>5}{mean:>11.4f}{spread:>10.4f}{median:>11.4f}")
 
 
 def _place(one: dict) -> str:

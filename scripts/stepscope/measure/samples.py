@@ -13,7 +13,7 @@ from functools import partial
 from typing import Unpack
 
 from stepscope.machine import cores
-from stepscope.measure.found import Call, Found, Place, chosen
+from stepscope.measure.found import Call, Found, Place
 from stepscope.measure.telemetry import READINGS, Telemetry
 
 COLUMNS = [  # of samples.csv
@@ -102,11 +102,6 @@ class Samples:
     ) -> None:
         """A row of a step that was timed elsewhere."""
         self.run(variant, lambda: [(phase, seconds)], warmup, **place)
-
-    def of(self, variant: str, **place: object) -> list[float]:
-        """Seconds of a variant's samples at a place so far, warm-up left out."""
-        found = chosen(self.rows, variant=variant, warmup=False, **place)
-        return [row["seconds"] for row in found]
 
 
 def series(run: Call, budget: Budget, clock: Callable[[], float] = time.perf_counter) -> int:

@@ -167,9 +167,8 @@ class Workload:
         """Let go of the loss, and with it of all that a forward pass without backward has saved."""
         self._loss = None
 
-    def capture(self) -> bool:
-        """Record what is replayed from now on, and say whether there is anything."""
-        return False
+    def capture(self) -> None:
+        """Record what is replayed from now on, if anything is."""
 
     def _inference(self) -> None:
         with torch.no_grad(), self._autocast():
@@ -201,7 +200,7 @@ class GraphedWorkload(Workload):
         super().__init__(spec)
         self._graphs: dict[str, torch.cuda.CUDAGraph] = {}
 
-    def capture(self) -> bool:
+    def capture(self) -> None:
         """Record forward and backward. The work before must have compiled all kernels."""
         with aside():
             for _ in range(BEFORE_CAPTURE):
@@ -218,7 +217,6 @@ class GraphedWorkload(Workload):
         with torch.cuda.graph(backward, pool=forward.pool()):
             self._backward()
         self._graphs = {"forward": forward, "backward": backward}
-        return True
 
     def phases(self, mode: str) -> Phases:
         """The phases of a mode, in their order; replayed once they are captured."""

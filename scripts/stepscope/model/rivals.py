@@ -48,22 +48,16 @@ class Rival:
         return said if own < LEAST else None
 
     def attention(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        is_causal: bool,
-        window: int | None = None,
-        lower_right: bool = False,
+        self, q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None
     ) -> Tensor:
         """What its `flash_attn_func` makes of them.
 
         That takes (batch, length, heads, d_head), and its causal mask ends at the last key. Raises
         ValueError for another mask, and as check() does.
         """
-        masks.check(is_causal, window, lower_right)
+        masks.check(is_causal, window, lower_right=False)
         check(q, k, v)
-        if is_causal and not lower_right and q.shape[-2] != k.shape[-2]:
+        if is_causal and q.shape[-2] != k.shape[-2]:
             raise ValueError("its causal mask ends at the last key; give as many queries as keys")
         more = {"window_size": (window - 1, 0)} if window else {}
         with named("fused attention"):

@@ -14,7 +14,6 @@ from stepscope.figures import (
     ladder,
     learning,
     memory,
-    parallel,
     places,
     roofline,
     start,
@@ -197,7 +196,7 @@ VIEWS: dict[str, Viewed] = {
     "ladder": _rows("series", ladder.climbed, quantity="time", phase=f"{PARTS}|step"),
     "checkpoint": _checkpoint,
     "curves": _rows("curves", learning.learned),
-    "ranks": _rows("ranks", parallel.most_devices),
+    "ranks": _rows("ranks", steps.most_devices),
 }
 OF_ALL_MACHINES: dict[str, Viewed] = {
     "machines": _rows(

@@ -132,7 +132,6 @@ def _attention_flops(cell: MeasuredCell, length: int, direction: str) -> float:
         spec["d_head"],
         spec.get("mask", FULL),
         direction,
-        spec.get("keys") or None,
         spec.get("window") or None,
     )
 

@@ -221,9 +221,7 @@ QUANTITIES = {  # of series.csv
             numbers(
                 "s",
                 compile_time="by how much the first step took longer",
-                capture_time="of forward and backward as CUDA graphs",
                 first_step_time=("first step", "of a fresh process"),
-                host_time="that a call of attention keeps the host busy",
             ),
         )
     )
@@ -660,12 +658,11 @@ _ALL = (
     ),
     _of_cells(
         "dtypes",
-        "the types of a module or an operation under autocast",
+        "the types of a toy model's module under autocast",
         axes(
-            model="`toy`, `own`, or the operation that was run alone",
             autocast="type that autocast casts to",
-            part="role or path of the module; type that an operation is given",
-            operator="class of the module; `result` of an operation",
+            role="of the module",
+            kind="its class",
         ),
         texts(
             parameter="type",
@@ -695,8 +692,6 @@ _ALL = (
         counts(
             infinite="elements",
             nan=("NaN", "elements"),
-            zero="elements",
-            zero_exact="elements, in float64",
         ),
     ),
     _of_cells(

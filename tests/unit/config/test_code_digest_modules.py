@@ -177,7 +177,6 @@ def changed(**values):
             "",
             ["attention.naive", "attention.sdpa", "precisions.fp16"],
         ),
-        ({"study": "precision", "probe": "autocast"} | MODEL, "", ["attention.naive", *FORMATS]),
         ({"study": "precision", "probe": "accumulation"}, "", FORMATS),
         ({"study": "ceilings", "precision": "tf32"}, "", ["precisions.tf32"]),
     ],

@@ -70,25 +70,18 @@ def test_a_cell_of_attention_has_its_implementations_as_variants_and_options_in_
     assert (found[1].spec["mask"], "mask" in found[0].spec) == ("causal", False)
 
 
-def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cells_of):
-    shared = {
-        "mask": ["causal-lower-right"],
-        "width": 128,
-        "key_value_heads": [0, 2, 8],
-        "batch": [8],
-    }
-    seen = {"keys": [0, 4096], "window": [0, 100], "mask": ["causal"], "batch": [8]}
+def test_heads_masks_and_windows_stand_in_path_and_spec_unless_neutral(cells_of):
+    shared = {"width": 128, "key_value_heads": [0, 2, 8], "batch": [8]}
+    seen = {"window": [0, 100], "mask": ["causal"], "batch": [8]}
     cells = cells_of(ATTENTION, ENTRY | shared, ENTRY | seen)
     assert [cell.name.removeprefix("machine/attention/d16/fp32") for cell in cells] == [
-        "/mask=causal-lower-right/heads=8",
-        "/mask=causal-lower-right/heads=8/key_value_heads=2",
+        "/heads=8",
+        "/heads=8/key_value_heads=2",
         "/mask=causal",
         "/mask=causal/window=100",
-        "/mask=causal/keys=4096",
-        "/mask=causal/keys=4096/window=100",
     ]
     assert cells[1].spec == cells[0].spec | {"key_value_heads": 2}
-    assert cells[5].spec == cells[2].spec | {"keys": 4096, "window": 100}
+    assert cells[3].spec == cells[2].spec | {"window": 100}
 
 
 @pytest.mark.parametrize(
@@ -99,18 +92,18 @@ def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cell
         (
             "default",
             "cuda",
-            [20 + 4 + 2 + 2, 8, 2, 14, 6, 10 + 4 + 1 + 2 + 3 + 3, 24 + 2 + 1, 4, 1],
+            [20 + 4 + 2 + 2, 8, 2, 14, 6, 10 + 4 + 1 + 2 + 3 + 3, 24 + 2 + 1, 3, 1],
         ),
-        ("default", "cpu", [2 + 1 + 1, 1, 1, 1, 3, 2, 2 + 1, 4, 1]),
-        ("smoke", "cuda", [2, 1, 0, 1, 3, 1, 1, 3, 1]),
-        ("smoke", "cpu", [2, 1, 0, 1, 2, 2, 2, 3, 1]),
+        ("default", "cpu", [2 + 1 + 1, 1, 1, 1, 3, 2, 2 + 1, 3, 1]),
+        ("smoke", "cuda", [2, 1, 0, 1, 3, 1, 1, 2, 1]),
+        ("smoke", "cpu", [2, 1, 0, 1, 2, 2, 2, 2, 1]),
         (
             "cs336-2026",
             "cuda",
-            [5 * 2 + 4 + 4 + 3, 2, 1, 4 + 4 * 2, 6, 2 * 3 * 2 + 1, 2 * 2 * 2 + 8, 4, 1],
+            [5 * 2 + 4 + 4 + 3, 2, 1, 4 + 4 * 2, 6, 2 * 3 * 2 + 1, 2 * 2 * 2 + 8, 3, 1],
         ),
-        ("cs336-2026", "cpu", [2, 1, 0, 1, 2, 1, 2, 4, 1]),
-        ("published", "cpu", [2, 1, 0, 1, 2, 2, 2, 4, 0]),
+        ("cs336-2026", "cpu", [2, 1, 0, 1, 2, 1, 2, 3, 1]),
+        ("published", "cpu", [2, 1, 0, 1, 2, 2, 2, 3, 0]),
         ("own", "cuda", [0, 0, 0, 0, 4, 0, 0, 0, 0]),
     ],
 )

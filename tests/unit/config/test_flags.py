@@ -51,9 +51,7 @@ def test_a_size_is_its_numbers_and_neutral_options_are_left_out():
         ("measure_ceilings", "--operation copy --mebibytes 7"),
         ("profile_step", "--size nano --start cold --nsys-trace cuda"),
         ("snapshot_memory", f"{SHAPE} --checkpoint 2"),
-        ("probe_precision", "--probe autocast --size nano"),
         ("probe_precision", "--probe normalisation"),
-        ("probe_precision", "--probe products --size nano"),
     ],
 )
 def test_the_command_that_a_record_names_gives_the_same_spec(program, words):
@@ -201,7 +199,7 @@ def test_a_ladder_without_variants_changes_one_option_a_rung():
             f"{SHAPE} --start cold --profiler nsys",
             "--start cold needs torch.profiler",
         ),
-        ("probe_precision", "--probe autocast --size nano --precision bf16", "use fp32"),
+        ("probe_precision", "--probe autocast --precision bf16", "use fp32"),
         (
             "train_variants",
             "--size nano --vocab-size 255",

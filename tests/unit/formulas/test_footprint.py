@@ -17,7 +17,6 @@ from common import SNAPSHOTS, picked
 from stepscope.formulas import footprint
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import moments, peak
-from stepscope.kernels import masks
 from stepscope.model.attention import naive
 from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
@@ -174,7 +173,7 @@ def test_what_is_held_throughout(precision):
         setup.context,
         torch.device("cpu"),
         getattr(torch, setup.types["low"]),
-        masks.mask_of(setup.context, setup.context, True),
+        None,
     )
     assert naive.kept_causal_mask.cache_info().hits > setup.shape.num_layers - 1
     assert one(setup, "parameters").bytes == sum(each.nbytes for each in parameters)

@@ -55,17 +55,21 @@ def test_heads_cut_out_of_a_projection(agree, dtype):
     agree(70, 70, 32, dtype, batch=(2, 3), projected=True)
 
 
-def test_transposed_expanded_overlapping_and_misplaced_inputs(
+def test_transposed_expanded_overlapping_misplaced_and_negated_inputs(
     random_tensors, run, exact, assert_close
 ):
     q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float16)
-    d_output = d_output.mT.contiguous().mT
+    transposed, d_transposed = (x.mT.contiguous().mT for x in (q, d_output))
     # not on a multiple of 16 bytes
     misplaced = torch.cat([v.new_zeros(1), v.flatten()])[1:].view(v.shape)
     expanded = k[:, :1].expand(1, 2, 40, 16)
     windows = k.flatten(2)[..., :55].unfold(-1, 16, 1)  # of a signal
-    for queries, keys in ((q.mT.contiguous().mT, expanded), (windows, windows)):
-        given = (queries, keys, misplaced, d_output)
+    for queries, keys, gradient in (
+        (transposed, expanded, d_transposed),
+        (windows, windows, d_output),
+        map(torch._neg_view, (q, k, d_output)),
+    ):
+        given = (queries, keys, misplaced, gradient)
         assert_close(run(*given, True), exact(*given, True), 2e-3)
 
 

@@ -33,7 +33,7 @@ def test_flex_agrees_with_pytorchs_own(random_tensors, batch, queries, keys, is_
 
 def test_flex_makes_the_mask_once_and_keeps_none_of_an_earlier_length(device):
     on = torch.device(device)
-    made = [flex.kept_causal_mask(length, length, on, 0, 0) for length in (16, 32, 32)]
+    made = [flex.kept_causal_mask(length, length, on, 0) for length in (16, 32, 32)]
     assert made[1] is made[2] and list(flex._kept.values()) == made[2:]
 
 

@@ -60,30 +60,22 @@ def test_output_log_sum_exp_and_gradients(
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 @pytest.mark.parametrize("name", ["naive", "sdpa", "flex", "triton"])
 @pytest.mark.parametrize(
-    "queries, keys, sharing, window, lower_right",
-    [
-        (30, 30, 3, None, False),
-        (30, 30, 2, 7, False),
-        (20, 40, 2, None, True),
-        (20, 40, 6, 9, True),
-        (40, 20, 1, None, False),
-        (30, 12, 2, None, True),  # the first queries see nothing
-        (30, 12, 2, 5, False),  # the last ones
-    ],
+    "queries, keys, sharing, window",
+    [(30, 30, 3, None), (30, 30, 2, 7), (30, 30, 2, 40), (20, 40, 6, None), (40, 20, 1, None)],
 )
-def test_every_implementation_takes_groups_corners_and_windows(
-    random_tensors, exact, name, queries, keys, sharing, window, lower_right
+def test_every_implementation_takes_groups_and_windows(
+    random_tensors, exact, name, queries, keys, sharing, window
 ):
     *given, d_output = random_tensors((1, 6), queries, keys, 16, torch.float32, sharing=sharing)
-    right = exact(*given, d_output, True, window, lower_right)
+    right = exact(*given, d_output, True, window, False)
     attend = load("attention", name).attention
     with torch.compiler.set_stance("force_eager"):  # to compile flex for a CPU takes half a minute
-        output = attend(*given, True, window, lower_right)
+        output = attend(*given, True, window)
     tolerance = {"rtol": 1e-2, "atol": 2e-3 if ON_GPU else 2e-5}
     torch.testing.assert_close(output.double(), right[0], **tolerance)
     if name != "flex":
         given = [x.requires_grad_() for x in given]
-        output = attend(*given, True, window, lower_right)
+        output = attend(*given, True, window)
         gradients = torch.autograd.grad(output, given, d_output)
         torch.testing.assert_close([x.double() for x in gradients], [*right[2:]], **tolerance)
 
@@ -112,21 +104,24 @@ def test_a_window_that_hides_nothing_is_none():
 
 
 @pytest.mark.parametrize(
-    "is_causal, window, lower_right, message",
+    "is_causal, window, message",
     [
-        (False, 5, False, "a window needs is_causal=True"),
-        (False, None, True, "lower_right needs is_causal=True"),
-        (True, 0, False, "at least 1, not 0"),
-        (True, 2.5, False, "at least 1, not 2.5"),
+        (False, 5, "a window needs is_causal=True"),
+        (True, 0, "at least 1, not 0"),
+        (True, 2.5, "at least 1, not 2.5"),
     ],
 )
 @pytest.mark.parametrize("name", ["naive", "sdpa", "flex", "triton"])
-def test_masks_that_mean_nothing_are_errors_of_one_line(
-    device, name, is_causal, window, lower_right, message
-):
+def test_masks_that_mean_nothing_are_errors_of_one_line(device, name, is_causal, window, message):
     q, k, v = torch.zeros(3, 1, 2, 8, 16, device=device)
-    given = (q, k, v, is_causal, window, lower_right)
+    given = (q, k, v, is_causal, window)
     assert message in one_line(ValueError, load("attention", name).attention, *given)
+
+
+def test_a_corner_without_a_causal_mask_is_an_error(device):
+    q, k, v = torch.zeros(3, 1, 2, 8, 16, device=device)
+    with pytest.raises(ValueError, match="lower_right needs is_causal=True"):
+        fused.attention(q, k, v, False, None, True)
 
 
 def test_keys_are_not_copied_for_their_group(device, monkeypatch):

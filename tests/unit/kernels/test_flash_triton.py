@@ -95,6 +95,7 @@ def test_only_what_cannot_be_addressed_is_copied(device):
 
 
 def compiled(function):
+    """As one graph, by a compiler that makes no code."""
     torch._dynamo.reset()
     return torch.compile(function, backend="aot_eager", fullgraph=True)
 
@@ -229,15 +230,6 @@ def test_launches_are_worked_out_once_a_shape(random_tensors):
     assert made(True) == made(True, 24, True) == 1
     assert (made(True, 5), made(False)) == (2, 3)
     assert (made(True, sharing=2), made(True, transposed=True), made(True)) == (4, 5, 5)
-
-
-def test_a_negation_that_is_only_noted_is_made(random_tensors, exact, assert_close):
-    q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float32)
-    inputs = [x.requires_grad_() for x in (torch._neg_view(q), k, v)]
-    output = fused.attention(*inputs, True)
-    gradients = grad(output, inputs, torch._neg_view(d_output))
-    right, lse, *expected = exact(-q, k, v, -d_output, True)
-    assert_close((output.detach(), lse.float(), *gradients), (right, lse, *expected), 1e-5)
 
 
 def test_forward_mode_gradients_are_refused_instead_of_lost(random_tensors):

@@ -37,6 +37,7 @@ def first(start):
 
 
 def holder(name):
+    """Who holds a lock: a process's number."""
     return (lock_folder() / f"{name}.lock").read_text()
 
 

@@ -54,7 +54,6 @@ def run(tmp_path, monkeypatch):
     """Run the program in a folder of its own; `measured` notes the command that measures, which
     writes a result."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "locks"))
     measured = []
 
     class Ended:

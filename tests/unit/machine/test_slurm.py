@@ -29,10 +29,12 @@ def programs(tmp_path, monkeypatch):
 
 
 def by_jobs(label, **asked):
+    """A machine whose cells are measured by jobs that ask for this."""
     return Hardware(label, "cuda", 1, here=False, asked=asked)
 
 
 def plugin(status_command="squeue"):
+    """What Snakemake's plugin was told."""
     return SimpleNamespace(status_command=status_command, init_seconds_before_status_checks=20)
 
 

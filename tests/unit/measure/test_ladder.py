@@ -47,7 +47,6 @@ def test_variants_take_turns_there_and_back(place):
         for name in names
         for rest in (
             ("step", "free", "step"),
-            ("forward-backward", "free", "forward+backward"),
             *(("step", "phased", phase) for phase in ("forward", "backward", "optimizer")),
         )
     }
@@ -66,6 +65,17 @@ def test_alone_each_is_measured_as_a_whole_and_rounds_say_nothing(place):
     assert order == picked(VARIANTS, "name") and changes == 2
     counted = dict(picked(found.values, "variant", "value", quantity="operators"))
     assert counted["fused"] < counted["sdpa"] < counted["fp32"]
+
+
+def test_compiling_is_told_once_for_the_same_code_by_the_first_process(place):
+    for process, expected in ((1, [("block", 7.5)]), (2, [])):
+        running = ladder._Process(place, Telemetry(None), process, True)
+        for name, more in (("block", {}), ("again", {"optimizer": "fused"}), ("eager", None)):
+            for seconds in (8.0, 0.75, 0.5):
+                running._samples.add(name, "forward+backward", seconds, warmup=True)
+            spec = place if more is None else place | {"compile": "block"} | more
+            running._note_compiling(name, spec | {"precision": "fp32"})
+        assert picked(running.found.values, "variant", "value") == expected
 
 
 def test_processes_take_variants_in_different_orders():

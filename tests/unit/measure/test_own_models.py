@@ -177,7 +177,7 @@ def test_memory_is_that_of_each_tensor_and_a_frozen_one_has_neither_gradient_nor
 def test_parts_of_blocks_are_known_by_the_blocks_number():
     seen = []
     parts = Parts([torch.nn.Identity()], seen.append)
-    with parts.open("block"), parts.open("attention"), parts.open("attention backward"):
+    with parts.open("block"), parts.open("attention"):
         pass
     assert seen == ["attention", ""]
 

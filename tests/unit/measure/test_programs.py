@@ -166,15 +166,3 @@ def test_a_model_beyond_all_memory_is_out_of_memory_without_being_tried(program,
         reason.startswith("predicted, not tried: the parameters alone are 4,375.6 GiB, the memory ")
         for reason in reasons
     )
-
-
-def test_a_probe_of_a_model_beyond_all_memory_is_one_line(run_program, tmp_path):
-    code, _, err = run_program(
-        "probe_precision.py", f"--probe autocast {HUGE} --out {tmp_path / 'cell'}"
-    )
-    assert code == 1
-    assert err.startswith(
-        "error: predicted, not tried: the parameters alone are 4,375.6 GiB, the memory "
-    )
-    assert err.count("\n") == 1 and "config key precision" in err
-    assert not (tmp_path / "cell").exists()

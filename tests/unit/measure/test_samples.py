@@ -104,11 +104,14 @@ def test_rows_name_their_place_and_number_the_steps_of_each_variant():
         ("a", 2, 1, "step", False),
         ("a", 2, 2, "step", False),
     ]
-    assert (
-        samples.of("a") == [4.0, 5.0]
-        and samples.of("a", kind="busy") == [5.0]
-        and samples.of("b", round=4) == [3.0]
-    )
+    assert picked(samples.rows, "seconds") == [1.0, 2.0, 3.0, 4.0, 5.0]
+    places = [(row.get("mode"), row.get("kind"), row.get("round")) for row in samples.rows[1:]]
+    assert places == [
+        ("step", None, None),
+        (None, "free", 4),
+        (None, "free", None),
+        (None, "busy", None),
+    ]
 
 
 def test_phases_are_kept_up_to_where_a_step_fails():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from stepscope.model.precisions import fp8
 from stepscope.model.shape import ModelShape
-from stepscope.model.transformer import Linear, build_model, random_batch
+from stepscope.model.transformer import Linear, build_model
 
 # Largest relative error of one rounding: half a step of 3 and 2 bits.
 E4M3_UNIT, E5M2_UNIT = 2.0**-4, 2.0**-3
@@ -54,25 +54,6 @@ def test_product_and_gradients_are_off_by_two_roundings_of_each_factor():
         bound = math.hypot(unit, E4M3_UNIT) / math.sqrt(3)
         assert bound / 6 < error < bound, (error, bound)  # rounded, and no more than rounded
     assert y.dtype == torch.bfloat16 and x.grad.dtype == weight.grad.dtype == torch.float32
-
-
-def test_a_model_in_fp8_has_the_loss_and_gradients_of_one_in_fp32_within_its_rounding():
-    tokens, targets = random_batch(SHAPE.vocab_size, 2, 16, "cpu", seed=1)
-    losses, gradients = [], []
-    for is_low in (False, True):
-        model = build_model(SHAPE, 16, "naive", "cpu", seed=0)
-        if is_low:
-            fp8.convert(model.blocks)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_low):
-            logits = model(tokens)
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
-        own = torch.autograd.grad(loss, [*model.parameters()])
-        losses.append(loss.item())
-        gradients.append(torch.cat([each.flatten() for each in own]))
-    assert losses[1] == pytest.approx(losses[0], rel=0.01)
-    apart = (gradients[1] - gradients[0]).norm() / gradients[0].norm()
-    # some roundings of 2^-4 and 2^-3 in a row; bf16 alone is off by less than 0.01
-    assert 0.01 < apart < 0.3
 
 
 def test_only_the_blocks_layers_are_converted():

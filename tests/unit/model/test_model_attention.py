@@ -8,17 +8,10 @@ from stepscope.model.chosen import load
 from stepscope.model.softmax import softmax
 
 
-@pytest.mark.parametrize("dim", [-1, 0, 1])
-@pytest.mark.parametrize("scale", [1.0, 1e4])
-def test_softmax(assert_same, dim, scale):
-    torch.manual_seed(0)
-    x = scale * torch.randn(3, 4, 5, dtype=torch.float64)
-    assert_same(lambda x: softmax(x, dim), lambda x: torch.softmax(x, dim), x)
-
-
-def test_softmax_of_extreme_and_masked_logits(assert_same):
+def test_softmax_of_usual_extreme_and_masked_logits(assert_same):
     x = torch.tensor(
         [
+            [0.3, -1.2, 0.8],
             [1e4, -1e4, 1e4],
             [-1e4, -1e4, -1e4 - 1],
             [0.0, float("-inf"), 1e4],
@@ -42,26 +35,6 @@ def test_softmax_of_low_precision_is_exact_up_to_the_final_rounding(dtype):
         torch.softmax(x.double(), -1),
         rtol=torch.finfo(dtype).eps,
         atol=torch.finfo(dtype).tiny,
-    )
-
-
-@pytest.mark.parametrize("is_causal", [True, False])
-@pytest.mark.parametrize("queries, keys, scale", [(5, 9, 1), (9, 5, 1), (6, 6, 1), (8, 8, 100)])
-def test_naive_agrees_with_pytorch_for_any_lengths_and_large_scores(
-    assert_same, is_causal, queries, keys, scale
-):
-    torch.manual_seed(0)
-    q = scale * torch.randn(2, 3, queries, 4, dtype=torch.float64)
-    k = scale * torch.randn(2, 3, keys, 4, dtype=torch.float64)
-    v = scale * torch.randn(2, 3, keys, 6, dtype=torch.float64)
-    assert_same(
-        lambda q, k, v: naive.attention(q, k, v, is_causal),
-        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=is_causal),
-        q,
-        k,
-        v,
-        rtol=1e-10 * scale,
-        atol=1e-12 * scale**2,
     )
 
 

@@ -15,6 +15,7 @@ SETTINGS = [
 
 
 def _parameters():
+    """The same random ones each time, one of which has no dimension."""
     generator = torch.Generator().manual_seed(0)
     return [
         torch.nn.Parameter(torch.randn(shape, generator=generator, dtype=torch.float64))
@@ -37,14 +38,12 @@ def test_adamw_follows_pytorch_for_25_steps(name, settings):
     our_optimizer = load("optimizer", name).make(ours, **settings)
     reference_optimizer = torch.optim.AdamW(reference, foreach=False, **settings)
     for step in range(25):
-        _set_gradients(ours, step)
-        _set_gradients(reference, step)
-        our_optimizer.step()
-        reference_optimizer.step()
-        for got, expected in zip(ours, reference, strict=True):
-            torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-14)
-    assert torch.equal(ours[1], _parameters()[1])
-    assert not torch.equal(ours[2], _parameters()[2])
+        for parameters, optimizer in ((ours, our_optimizer), (reference, reference_optimizer)):
+            _set_gradients(parameters, step)
+            optimizer.step()
+        torch.testing.assert_close(ours, reference, rtol=1e-12, atol=1e-14)
+    moved = [not torch.equal(*each) for each in zip(ours, _parameters(), strict=True)]
+    assert moved == [True, False, True, True, True]
 
 
 def test_which_pytorch_implementation():
@@ -59,11 +58,10 @@ def test_own_launches_seven_operations_a_parameter_and_never_waits(record_operat
     optimizer.step()
     with record_operations() as recorded:
         optimizer.step()
-    with_gradient = sum(parameter.grad is not None for parameter in parameters)
+    with_gradient = len(SHAPES) - 1
     update = ["lerp_", "mul_", "addcmul_", "sqrt", "add_", "mul_", "addcdiv_"]
-    executed = [
-        name for name in recorded.names if not name.startswith("_record_function")
-    ]  # PyTorch's own markers
+    # but for PyTorch's own markers
+    executed = [name for name in recorded.names if not name.startswith("_record_function")]
     assert executed == update * with_gradient
 
 
@@ -77,7 +75,6 @@ def test_own_launches_seven_operations_a_parameter_and_never_waits(record_operat
         {"betas": (0.9, -0.1)},
     ],
 )
-@pytest.mark.parametrize("name", ["own", "torch", "fused"])
-def test_settings_out_of_range(name, settings):
+def test_settings_out_of_range(settings):
     with pytest.raises(ValueError):
-        load("optimizer", name).make(_parameters(), **settings)
+        load("optimizer", "own").make(_parameters(), **settings)

@@ -3,10 +3,12 @@ functions."""
 
 import contextlib
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
+import written_out
 from stepscope.model.attention import naive, sdpa
 from stepscope.model.chosen import load as chosen
 from stepscope.model.losses.own import cross_entropy
@@ -21,7 +23,7 @@ from stepscope.model.transformer import (
 from torch.autograd import grad
 from torch.testing import assert_close
 
-SHAPE = ModelShape(24, 40, 3, 2, 31)
+SHAPE = ModelShape(24, 40, 3, 4, 31)
 CONTEXT = 10
 
 
@@ -33,10 +35,11 @@ def in_float64():
     torch.set_default_dtype(torch.float32)
 
 
-def _model(attention="naive"):
+def _model(attention="naive", shape=SHAPE):
+    """In float64, with gains that are no ones."""
     torch.manual_seed(0)
     with in_float64():
-        model = TransformerLM(SHAPE, CONTEXT, chosen("attention", attention).attention)
+        model = TransformerLM(shape, CONTEXT, chosen("attention", attention).attention)
     for name, parameter in model.named_parameters():
         if name.endswith("gain"):  # all ones would hide a gain that is not applied
             torch.nn.init.uniform_(parameter, 0.5, 1.5)
@@ -44,6 +47,7 @@ def _model(attention="naive"):
 
 
 def built(attention="naive", seed=0):
+    """As a measurement builds it, in fp32."""
     return build_model(SHAPE, CONTEXT, attention, "cpu", seed)
 
 
@@ -54,25 +58,11 @@ def batch():
 
 
 def _loss(model, batch):
+    """Of a batch."""
     return cross_entropy(model(batch[0]), batch[1])
 
 
 # Layers
-
-
-def test_rms_norm(assert_same):
-    layer = RMSNorm(8).double()
-    torch.manual_seed(0)
-    # The second row is so small that eps = 1e-5 decides its result.
-    scale = torch.tensor([1.0, 1e-3, 100.0], dtype=torch.float64)[:, None]
-    x = scale * torch.randn(2, 3, 8, dtype=torch.float64)
-    gain = torch.randn(8, dtype=torch.float64)
-    assert_same(
-        lambda x, gain: torch.func.functional_call(layer, {"gain": gain}, x),
-        lambda x, gain: F.rms_norm(x, (8,), gain, 1e-5),
-        x,
-        gain,
-    )
 
 
 def test_rms_norm_of_low_precision_is_exact_up_to_the_final_rounding():
@@ -118,8 +108,9 @@ def test_rotation_stays_accurate_at_long_context_and_in_low_precision(dtype, len
 # The whole model
 
 
-def _reference_logits(weights, tokens, num_heads):
-    """The model as a function of its weights, built of PyTorch's functions only."""
+def _reference_logits(weights, tokens, shape):
+    """The model as a function of its weights, built of PyTorch's functions only; attention as its
+    formula reads, each key asked for."""
 
     def norm(x, name):
         return F.rms_norm(x, x.shape[-1:], weights[f"{name}.gain"], 1e-5)
@@ -127,12 +118,14 @@ def _reference_logits(weights, tokens, num_heads):
     def linear(x, name):
         return F.linear(x, weights[f"{name}.weight"])
 
+    heads, shared = shape.num_heads, shape.key_value_heads or shape.num_heads
     x = F.embedding(tokens, weights["embedding.weight"])
-    for i in range(SHAPE.num_layers):
+    for i in range(shape.num_layers):
         block = f"blocks.{i}"
-        parts = linear(norm(x, f"{block}.attention_norm"), f"{block}.attention.qkv").chunk(3, -1)
-        q, k, v = (part.unflatten(-1, (num_heads, -1)).transpose(1, 2) for part in parts)
-        y = F.scaled_dot_product_attention(_rotate(q), _rotate(k), v, is_causal=True)
+        projected = linear(norm(x, f"{block}.attention_norm"), f"{block}.attention.qkv")
+        each = projected.unflatten(-1, (heads + 2 * shared, -1)).transpose(1, 2)
+        q, k, v = each.split([heads, shared, shared], 1)
+        y, _ = written_out.attention(_rotate(q), _rotate(k), v, True, shape.window or None)
         x = x + linear(y.transpose(1, 2).flatten(2), f"{block}.attention.output")
         y, ffn = norm(x, f"{block}.feed_forward_norm"), f"{block}.feed_forward"
         x = x + linear(F.silu(linear(y, f"{ffn}.gate")) * linear(y, f"{ffn}.up"), f"{ffn}.down")
@@ -140,14 +133,24 @@ def _reference_logits(weights, tokens, num_heads):
 
 
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
-@pytest.mark.parametrize("length", [CONTEXT, 6])
-def test_model_and_all_its_gradients(attention, length):
-    model = _model(attention)
+@pytest.mark.parametrize(
+    "length, way",
+    [
+        (CONTEXT, {}),
+        (6, {}),
+        (CONTEXT, {"key_value_heads": 1}),
+        (CONTEXT, {"window": 3}),
+        (CONTEXT, {"key_value_heads": 2, "window": 4}),
+    ],
+)
+def test_model_and_all_its_gradients(attention, length, way):
+    shape = replace(SHAPE, **way)
+    model = _model(attention, shape)
     tokens, targets = random_batch(SHAPE.vocab_size, 4, length, "cpu", seed=1)
     logits = model(tokens)
     gradients = grad(cross_entropy(logits, targets), [*model.parameters()])
 
-    expected_logits = _reference_logits(dict(model.named_parameters()), tokens, SHAPE.num_heads)
+    expected_logits = _reference_logits(dict(model.named_parameters()), tokens, shape)
     expected_loss = F.cross_entropy(expected_logits.flatten(0, 1), targets.flatten())
     expected_gradients = grad(expected_loss, [*model.parameters()])
 

@@ -11,21 +11,23 @@ from stepscope.parallel import measuring
 from stepscope.parallel.cell import ParallelMeasurement
 from stepscope.parallel.strategies import Flat
 
-NAMES = ("alone", "flat", "sharded")
+NAMES = ["alone", "flat", "sharded"]
 
 
 def measured(spec):
-    """What is found of a cell; in a process of its own, which the frame of a cell changes."""
+    """What is found of a cell of these variants, and its summary of each; in a process of its own,
+    which the frame of a cell changes."""
+    spec = spec | {"variants": [{"name": name, "strategy": name} for name in NAMES]}
 
     def run(_number):
         with ParallelMeasurement("time_parallel.py", spec, Settings(None, 5.0)) as cell:
             return measuring.measure(cell)
 
-    (found,) = processes.each(1, run)
-    return found
+    ((found, more),) = processes.each(1, run)
+    return rows_of(found), more, summary(found, NAMES)["variants"]
 
 
-def test_a_strategy_whose_loss_is_no_number_fails_by_itself(tiny, monkeypatch, tmp_path):
+def test_a_strategy_whose_loss_is_no_number_fails_by_itself(tiny, monkeypatch):
     kept = Flat._forward
 
     def spoilt(work):
@@ -33,28 +35,17 @@ def test_a_strategy_whose_loss_is_no_number_fails_by_itself(tiny, monkeypatch, t
         work._loss = work._loss * float("nan")
 
     monkeypatch.setattr(Flat, "_forward", spoilt, raising=False)
-    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path))
-    variants = [{"name": name, "strategy": name} for name in NAMES]
-    spec = tiny | {"variants": variants}
-    found, more = measured(spec)
-    about = summary(found, list(NAMES))["variants"]
-    assert {name: one["status"] for name, one in about.items()} == {
-        "alone": "ok",
-        "flat": "failed",
-        "sharded": "ok",
-    }
+    rows, more, about = measured(tiny)
+    assert picked(about.values(), "status") == ["ok", "failed", "ok"]
     assert about["flat"]["reason"].endswith("loss is NaN at step 0")
-    assert set(picked(rows_of(found), "variant")) == {"alone", "sharded"}
+    assert set(picked(rows, "variant")) == {"alone", "sharded"}
     losses = picked(more["checks"].values(), "loss")
     assert losses == pytest.approx([losses[0]] * 2, rel=1e-5)
 
 
-def test_fewer_devices_than_are_asked_for_are_unsupported(tiny, monkeypatch, tmp_path):
-    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path))
-    variants = [{"name": name, "strategy": name} for name in NAMES]
+def test_fewer_devices_than_are_asked_for_are_unsupported(tiny):
     there = len(os.sched_getaffinity(0))
-    found, more = measured(tiny | {"devices": there + 1, "variants": variants})
-    about = summary(found, list(NAMES))["variants"]
+    rows, more, about = measured(tiny | {"devices": there + 1})
     reason = f"{there + 1} processor cores are asked for, {there} can be used"
-    assert list(about.values()) == 3 * [{"status": "unsupported", "reason": reason}]
-    assert rows_of(found) == [] == more["tables"]["collectives"]
+    assert [*about.values()] == 3 * [{"status": "unsupported", "reason": reason}]
+    assert rows == [] == more["tables"]["collectives"]

@@ -1,5 +1,6 @@
 """Ranks end together: whichever fails is named, and nobody waits for it."""
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -39,7 +40,7 @@ def test_each_rank_returns_what_it_found_in_order():
     ],
 )
 def test_one_that_is_lost_ends_all_and_is_named(fail, said):
-    pids = multiprocessing_pids()
+    pids = multiprocessing.Array("i", 3)
 
     def work(rank):
         pids[rank] = os.getpid()
@@ -51,12 +52,6 @@ def test_one_that_is_lost_ends_all_and_is_named(fail, said):
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-
-
-def multiprocessing_pids():
-    import multiprocessing
-
-    return multiprocessing.Array("i", 3)
 
 
 def test_what_fails_because_another_was_killed_is_not_named():

@@ -66,17 +66,19 @@ def test_limits_grow_with_the_file_and_count_a_packed_one_unpacked(tmp_path):
     assert limits.limits_for([plain, packed], 5, 1) == Limits(5, 1)
 
 
-def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
-    def full(table, path, **_):
-        path.write_text("half a table")
+class Full:
+    """What a disk has no room for."""
+
+    def __str__(self):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    write_tables({"a": pd.DataFrame({"x": [1]})}, tmp_path)
-    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path):
+    first, second, last = (pd.DataFrame({"x": [each]}) for each in (1, 2, Full()))
+    write_tables({"a": first}, tmp_path)
     with pytest.raises(OSError, match="No space"):
-        write_tables({"a": pd.DataFrame({"x": [2]}), "b": pd.DataFrame()}, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
-    assert (tmp_path / "a.csv").read_text() == "x\n1\n"
+        write_tables({"a": second, "b": last}, tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.csv": "x\n1\n"}
 
 
 def test_text_for_a_terminal():

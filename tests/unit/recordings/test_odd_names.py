@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from common import SCRIPTS, STRANGERS
-from in_process import run_program
+from common import STRANGERS
 from stepscope.recordings.tables import write_tables
 
 
@@ -36,14 +35,14 @@ def test_names_that_utf_8_does_not_hold(tmp_path):
         ("analyze_snapshot.py", "01_line.pickle"),
     ],
 )
-def test_files_whose_names_are_no_utf_8(tmp_path, monkeypatch, capsys, program, name):
+def test_files_whose_names_are_no_utf_8(tmp_path, run_script, program, name):
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff" + name.encode()))
     path.write_bytes((STRANGERS / name).read_bytes())
     out = tmp_path / "out"
     words = [path, "--out", out, "--html", tmp_path / "page.html"]
-    done = run_program(SCRIPTS / program, words, monkeypatch, capsys)
+    done = run_script(program, *words)
     assert (done.returncode, done.stderr) == (0, "")
     assert list(out.glob("*.csv")) and (tmp_path / "page.html").stat().st_size > 0
     path.unlink()
-    done = run_program(SCRIPTS / program, words, monkeypatch, capsys)
+    done = run_script(program, *words)
     assert done.returncode == 1 and done.stderr.count("\n") == 1

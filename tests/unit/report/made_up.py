@@ -332,7 +332,6 @@ def attention(label):
                     series(name, "time", seconds * factor, **at),
                     series(name, "rate", 4 * 8 * length**2 * 64 / seconds, "FLOP/s", **at),
                     series(name, "before_backward", kept, "B", **at),
-                    series(name, "host_time", 3e-4, **at),
                 ]
         key = _key(about) | pass_of | {"mode": "", "length": 2048}
         for a, b in (("naive", "sdpa-cudnn"), ("naive", "triton"), ("triton", "sdpa-cudnn")):
@@ -369,17 +368,10 @@ def formats(label):
             ("softmax", "under autocast", "fp16", 1.0, 4e-4),
             ("softmax", "all in the format", "fp16", 1.0, 6e-4),
             ("softmax", "all in the format", "fp16", 512.0, 1.0),
-        )
-        + rows(
-            run | {"quantity": "layer", "way": "all in the format"},
-            "operation format value error",
-            ("output of a linear layer", "bf16", 1.0, 0.003),
-            ("output of a linear layer", "bf16", 2.0, 0.004),
-            ("output of a linear layer", "fp8", 1.0, 0.05),
         ),
         "dtypes": rows(
-            key | {"model": "toy", "autocast": "bf16", "part": "layer_norm"},
-            "operator parameter input output parameter_gradient",
+            key | {"autocast": "bf16", "role": "layer_norm"},
+            "kind parameter input output parameter_gradient",
             ("LayerNorm", "fp32", "bf16", "fp32", "fp32"),
         ),
     }

@@ -301,9 +301,6 @@ def test_attention_moves_what_its_code_says(gpu):
         found.scores_growth.value
     )
     assert found.oom_length.value == 4096
-    assert (
-        found.host.host_time.value == near(3e-4) and not found.host.is_host_limited
-    )  # the GPU takes 4 ms of it
 
 
 def test_a_call_of_attention_by_time_operations_and_bytes(gpu):
@@ -352,8 +349,6 @@ def test_formats(gpu):
     norm = found.find("LayerNorm", precision.WHOLE, "bf16")
     assert norm.error.value == near(0.006) and norm.breaks is None
     assert found.find("LayerNorm", precision.WHOLE, "fp16").breaks.value == 256
-    (product,) = found.products
-    assert (product["bf16"].value, product.get("fp16"), product["fp8"].value) == (0.004, None, 0.05)
 
 
 def test_cells_that_ran_at_a_time_are_counted():

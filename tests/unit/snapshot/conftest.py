@@ -1,12 +1,10 @@
 """Made-up snapshots, and running the program."""
 
+from functools import partial
+
 import pytest
-from common import SCRIPTS
-from in_process import run_program
 from snapshot_simulator import at_peak, written
 from stepscope.snapshot import analysis
-
-PROGRAM = SCRIPTS / "analyze_snapshot.py"
 
 
 @pytest.fixture
@@ -22,6 +20,6 @@ def held(analyse):
 
 
 @pytest.fixture
-def run_analyze(monkeypatch, capsys):
+def run_analyze(run_script):
     """Runs analyze_snapshot.py with these words in this process."""
-    return lambda *words: run_program(PROGRAM, words, monkeypatch, capsys)
+    return partial(run_script, "analyze_snapshot.py")

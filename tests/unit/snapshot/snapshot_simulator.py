@@ -17,10 +17,12 @@ PLACES = range(BASE, BASE + SEGMENT, SLOT)
 
 
 def python_frame(name, line=1, file="/home/user/train.py"):
+    """A frame of a stack as PyTorch records it."""
     return {"filename": file, "line": line, "name": name}
 
 
 def torch_frame(name, line, file):
+    """A frame of PyTorch's own Python."""
     return python_frame(name, line, f"/usr/lib/python3.12/site-packages/torch/{file}")
 
 
@@ -36,6 +38,7 @@ BATCH = [USER]
 
 
 def block(address, size, requested=0, state="inactive", frames=None):
+    """A block of a segment in the final state."""
     told = {"address": address, "size": size, "requested_size": requested}
     return told | {"state": state, "frames": frames or []}
 
@@ -66,20 +69,24 @@ class Simulator:
         self.held.append(self.reserved)
 
     def grow(self, size, action="segment_alloc"):
+        """The segment gets larger; or another kind of action that reserves memory."""
         self.reserved += size
         self._event(action, BASE, size, [])
 
     def shrink(self, size, action="segment_free"):
+        """The segment gets smaller."""
         self.reserved -= size
         self._event(action, BASE + (40 << 20), size, [])
 
     def alloc(self, size, frames=BATCH):
+        """Allocate at the first free place; returns its address."""
         address = next(place for place in PLACES if place not in self.alive)
         self.alive[address] = (size, frames)
         self._event("alloc", address, size, frames)
         return address
 
     def free(self, *addresses, completes=True):
+        """Ask to free; one that does not complete yet waits for complete()."""
         for address in addresses:
             size, frames = self.alive[address]
             self._event("free_requested", address, size, frames)
@@ -89,11 +96,13 @@ class Simulator:
                 self.pending.add(address)
 
     def complete(self, address):
+        """What was asked to be freed is gone."""
         size, frames = self.alive.pop(address)
         self.pending.discard(address)
         self._event("free_completed", address, size, frames)
 
     def oom(self, size, free, frames=FORWARD):
+        """An allocation that failed, and what the device had free."""
         self._event("oom", free, size, frames)
 
     @contextmanager

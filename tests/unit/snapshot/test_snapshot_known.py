@@ -5,7 +5,7 @@ import json
 import math
 
 import pytest
-from common import one_line
+from common import one_line, picked
 from snapshot_simulator import (
     AUTOGRAD,
     FORWARD,
@@ -25,45 +25,48 @@ WEIGHT, GRADIENT, MOMENT, CAST, OUTPUT, SCRATCH = 4096, 4096, 8192, 2048, 4096, 
 
 
 def of_bytes(size):
+    """What is told of every tensor."""
     return {"bytes": size, "shape": [size // 4], "dtype": "float32"}
 
 
 def saved(module, op, size, cast_of=None):
+    """A tensor that autograd saved."""
     return of_bytes(size) | {"module": module, "op": op, "cast_of": cast_of}
 
 
 def entry(phase, *given):
+    """An output of an operator."""
     return {"phase": phase} | saved(*given)
 
 
-class Program:
+class Program(Simulator):
     """A training loop of three parts, its marks and its tensors, as the measuring program would
     write them."""
 
     def __init__(self, steps=2):
-        self.simulator, self.counts = Simulator(), [0, 0]
+        super().__init__()
         self.marks, self.tensors, self.saved = [], [], SAVED
-        weight, moment = self.simulator.alloc(WEIGHT), self.simulator.alloc(MOMENT)
-        self.recording_from = len(self.simulator.events)
+        weight, moment = self.alloc(WEIGHT), self.alloc(MOMENT)
+        self.recording_from = len(self.events)
         self.seen("parameters", "blocks.0.weight", weight, WEIGHT)
         # a part of a larger block
         self.seen("optimizer state", "blocks.0.weight", moment + 100, MOMENT - 100)
         for step in range(steps):
             self.step(step)
 
-    def alloc(self, size, frames):
-        self.counts[0] += 1
-        return self.simulator.alloc(size, frames)
-
-    def free(self, *addresses):
-        self.counts[1] += len(addresses)
-        self.simulator.free(*addresses)
+    @property
+    def counts(self):
+        """Allocations and completed frees since the recording began."""
+        actions = picked(self.events[self.recording_from :], "action")
+        return [actions.count("alloc"), actions.count("free_completed")]
 
     def mark(self, *where):
+        """From here on the program is in this step, phase and module."""
         self.marks.append([*self.counts, *where])
 
     def seen(self, category, name, address, size):
-        seen = {"category": category, "name": name, "address": address, "at": [*self.counts]}
+        """A tensor that the program knows, now at this address."""
+        seen = {"category": category, "name": name, "address": address, "at": self.counts}
         self.tensors.append(seen | of_bytes(size))
 
     def step(self, number):
@@ -79,6 +82,7 @@ class Program:
         self.free(gradient)
 
     def known(self):
+        """What is written beside the snapshot."""
         made = [
             entry("forward", "blocks.0/FFN", "_to_copy", CAST, "blocks.0.weight"),
             entry("forward", "blocks.0/FFN", "mm", OUTPUT),
@@ -97,9 +101,9 @@ SAVED.append(saved("loss", "exp", 40, "x"))
 
 @pytest.fixture
 def run(tmp_path):
-    def run(program, first=None):
-        first = program.recording_from if first is None else first
-        path = written(program.simulator.snapshot(first), tmp_path / "snapshot.pickle")
+    def run(program):
+        content = program.snapshot(program.recording_from)
+        path = written(content, tmp_path / "snapshot.pickle")
         (tmp_path / "known.json").write_text(json.dumps(program.known()))
         return analysis.analyse_file(path)
 
@@ -245,12 +249,12 @@ def test_cublas_buffers_are_workspace_where_the_recording_saw_the_model_being_ma
     for weights_before in (True, False):
         program = Program(steps=0)
         program.tensors.clear()
-        weight = program.simulator.alloc(WEIGHT) if weights_before else program.alloc(WEIGHT, MADE)
-        first = program.recording_from + weights_before
+        weight = program.alloc(WEIGHT, MADE)
+        program.recording_from += weights_before
         program.seen("parameters", "weight", weight, WEIGHT)
         program.mark(0, "forward", "blocks.0")
         program.alloc(buffer, FORWARD)
         program.alloc(OUTPUT, FORWARD)
-        held = at_peak(run(program, first=first))
+        held = at_peak(run(program))
         assert held["activations"] == OUTPUT + buffer * weights_before
         assert held["workspace"] == buffer * (not weights_before)

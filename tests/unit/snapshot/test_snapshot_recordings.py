@@ -32,6 +32,7 @@ def snapshot(name):
 
 @cache
 def tables(name):
+    """Of a recording, analysed once for all tests."""
     return analysis.analyse_file(snapshot(name))
 
 
@@ -44,10 +45,12 @@ def summary(name):
 
 
 def truth(name):
+    """What PyTorch's counters said in the same run."""
     return json.loads((SNAPSHOTS / name / "truth.json").read_text())
 
 
 def peak(name):
+    """Category → bytes at a recording's peak."""
     return at_peak(tables(name))
 
 
@@ -134,6 +137,7 @@ def test_the_backward_pass_has_modules_though_it_has_no_frames():
 
 
 def test_out_of_memory_is_told():
+    """On a GPU of which this process might use little."""
     found = summary("out_of_memory")
     # a matrix of attention, which needs a segment of 2 MiB
     assert found[["ooms", "oom_requested", "oom_phase"]].tolist() == [1, 1 << 20, "forward"]

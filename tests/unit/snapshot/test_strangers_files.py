@@ -13,6 +13,7 @@ MIB = 2**20
 
 
 def content_of(name):
+    """What a file of strangers/ holds, to be changed."""
     return pickle.loads((STRANGERS / name).read_bytes())
 
 
@@ -27,6 +28,7 @@ def content_of(name):
     ],
 )
 def test_peaks(name, peak, blocks):
+    """In MiB, with the number of blocks that were there."""
     tables = analysis.analyse_file(STRANGERS / name)
     assert summary_of(tables)["peak"] / MIB == pytest.approx(peak)
     assert tables["memory_peak"]["blocks"].sum() == blocks

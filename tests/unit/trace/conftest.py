@@ -4,13 +4,9 @@ import json
 import os
 
 import pytest
-from common import SCRIPTS
-from in_process import run_program
 from nsys_exports import LAYOUTS, Export
 from stepscope.trace import analysis
 from stepscope.trace.attribution import attribute
-
-PROGRAM = SCRIPTS / "analyze_nsys.py"
 
 
 @pytest.fixture
@@ -52,11 +48,11 @@ def attributed(tmp_path):
 
 
 @pytest.fixture
-def run_analyze(monkeypatch, capsys):
+def run_analyze(monkeypatch, run_script):
     """Runs analyze_nsys.py with these words in this process; `path` is its PATH."""
 
     def run(*words, path=os.environ["PATH"]):
         monkeypatch.setenv("PATH", path)
-        return run_program(PROGRAM, words, monkeypatch, capsys)
+        return run_script("analyze_nsys.py", *words)
 
     return run

@@ -95,6 +95,7 @@ class Export:
         return self.strings.setdefault(text, len(self.strings) + 1)
 
     def add(self, table, **row):
+        """A row of any table."""
         self.rows.setdefault(table, []).append(row)
 
     def range(self, name, start, end, tid=MAIN, registered=False, kind=PUSH_POP, domain=0):
@@ -119,6 +120,7 @@ class Export:
         return correlation
 
     def _operation(self, kind, start, end, correlation, pid=1, device=0, stream=7, **more):
+        """A row of what the GPU does; more: columns of this kind alone."""
         row = {"start": start, "end": end, "correlationId": correlation}
         row |= {"deviceId": device, "streamId": stream, "globalPid": process(pid)}
         self.add(f"CUPTI_ACTIVITY_KIND_{kind}", **row, **more)
@@ -129,9 +131,11 @@ class Export:
         self._operation("KERNEL", *when, **where, demangledName=code, graphNodeId=node)
 
     def copy(self, kind, *when, **where):
+        """A copy by the GPU; when and where as of kernel()."""
         self._operation("MEMCPY", *when, **where, copyKind=kind, bytes=4)
 
     def fill(self, *when, **where):
+        """A memset by the GPU."""
         self._operation("MEMSET", *when, **where, value=0, bytes=4)
 
     def graph(self, *when, **where):
@@ -149,6 +153,7 @@ class Export:
             self.launch(name, at, at + later, at + later + length, tid)
 
     def write(self, path):
+        """Make the file, with the tables and columns that this version has."""
         tables = dict(self.rows)
         if self.layout.version:
             version = {"name": "EXPORT_PRODUCT_VERSION", "value": self.layout.version}

@@ -46,10 +46,12 @@ def overlapped(delay=0.0, send=1.0, slower=0.0, factor=1.0, clock=0.0, ready=Non
 
 
 def starts(step, clock=0.0):
+    """Layer → start of its collective on a rank's own clock."""
     return {LAYERS - 1 - at: span.start - clock for at, span in enumerate(step.collectives)}
 
 
 def test_transfers_beside_kernels_show_only_where_nothing_computes():
+    """Six are sent for a second each, five of them beside the next kernel."""
     parts = apart.take_apart([overlapped()] * 2, [alone()] * 2)
     for one in parts:
         assert one.transfer == approx(1.0)  # the last gradient's
@@ -76,6 +78,7 @@ def test_a_delay_of_one_rank_is_its_idle_time_and_the_others_waiting(send):
 
 
 def test_a_slower_kernel_beside_communication_is_slowed():
+    """Half a second more of each of five."""
     (one, _) = apart.take_apart([overlapped(slower=0.5)] * 2, [alone()] * 2)
     assert one.slowed == approx(5 * 0.5) and one.apart == approx(0.0)
     assert one.beside == approx(5.0)

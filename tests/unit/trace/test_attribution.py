@@ -13,10 +13,12 @@ MAIN, OTHER = thread(1), thread(1, 5)
 
 
 def kernels_of(tables):
+    """Phase → kernels in the whole trace."""
     return totals(tables, "kernels")
 
 
 def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse):
+    """A range holds its start and not its end."""
     export.range("step", 0, 100)
     export.range("forward", 10, 50)
     export.range("part", 20, 30)
@@ -28,18 +30,17 @@ def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse):
 
 
 def test_correlation_ids_repeat_across_processes(export, analyse):
-    # The same ids in two processes: process 1 launches in forward, process 2 in backward.
     for pid, phase in ((1, "forward"), (2, "backward")):
+        export.correlation = 0
         export.range(phase, 0, 100, thread(pid))
-        for number in range(3):
-            export.call(10 * number, 10 * number + 1, thread(pid), correlation=number)
-            export.kernel(f"k{pid}", 20 * number, 20 * number + pid, number, pid, device=pid - 1)
-    tables = analyse(export)
-    assert kernels_of(tables) == {"forward": 3, "backward": 3}
-    assert totals(tables, "gpu_time") == approx({"forward": 3e-9, "backward": 6e-9})
+        for at in (10, 20):
+            export.launch("k", at, at + 10, at + 10 + pid, pid=pid, device=pid - 1)
+    times = totals(analyse(export), "gpu_time")
+    assert times == approx({"forward": 2e-9, "backward": 4e-9})
 
 
 def test_an_id_that_is_used_again_joins_the_latest_call_before_the_operations_end(export, analyse):
+    """Three calls with one number, each with a kernel of its own."""
     export.range("forward", 0, 100)
     export.range("backward", 100, 200)
     for at in (10, 110, 150):
@@ -122,6 +123,7 @@ def test_crossing_ranges_of_two_domains_and_start_end_ranges(export, analyse):
 
 
 def test_start_end_phases_hold_what_any_thread_launches(export, analyse):
+    """A start-end range is no thread's own (NVTX)."""
     export.range("forward", 0, 100, kind=START_END)
     export.launches(10, tid=OTHER)
     export.launches(20)
@@ -129,6 +131,7 @@ def test_start_end_phases_hold_what_any_thread_launches(export, analyse):
 
 
 def test_a_range_cut_off_by_the_end_lasts_to_the_last_event(export, analyse):
+    """As ranges that are open when a recording ends."""
     export.range("step", 0, 100)
     export.range("step", 100, None)
     export.range("forward", 110, None)
@@ -165,6 +168,7 @@ def test_phases_in_phases_add_up(export, analyse, attributed):
 
 
 def test_times_may_be_negative_and_operations_unlinked(export, analyse, attributed):
+    """An event may lie before the time that all are counted from."""
     export.range("step", -500, -1)
     export.launch("k", -400, -390, -380)
     export.kernel("alone", -50, -40, 999)
@@ -180,6 +184,7 @@ def test_times_may_be_negative_and_operations_unlinked(export, analyse, attribut
 
 
 def test_without_known_phases_the_outermost_ranges_are_phases(export, analyse):
+    """Phases that are given go before the outermost ranges; one that is absent is none."""
     for zero in (0, 100):
         export.range("turn", zero, zero + 100)
         export.range("inner", zero + 10, zero + 50)

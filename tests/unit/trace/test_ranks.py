@@ -16,6 +16,7 @@ KEYS = ["rank", "group", "name", "sequence", "start", "end"]
 
 
 def table(*rows):
+    """Collectives with these columns, as they are read from recordings."""
     return pd.DataFrame(rows, columns=KEYS)
 
 
@@ -51,6 +52,7 @@ def test_clocks_over_groups_of_which_each_rank_is_in_some():
 
 
 def test_waiting_is_until_the_last_rank_has_started():
+    """The last one waits for nobody, and is what the others waited for."""
     found = table((0, "", "sum", -1, 0, 10), (1, "", "sum", -1, 6, 10), (2, "", "sum", -1, 4, 10))
     waits = collectives.with_waits(found)
     assert (waits["until"] - waits["start"]).tolist() == [6, 0, 2]
@@ -108,6 +110,7 @@ def ranks(tmp_path):
 
 
 def of_ranks(paths):
+    """The tables of several ranks' files."""
     return analysis.analyse(analysis.of_ranks([analysis.read(path) for path in paths]))
 
 
@@ -148,6 +151,7 @@ def test_kernels_of_another_grid_are_not_compared(analyse_json):
 
 
 def test_kernels_in_which_ranks_differ(tmp_path):
+    """Rank 1 takes 130 us for what takes rank 0 100."""
     paths = []
     for rank, length in enumerate((100, 130)):
         content = rank_of(rank, 0, 0)

@@ -22,6 +22,7 @@ LIST = (STRANGERS / "12_list.json").read_text()
 
 
 def tables_of(name, **keys):
+    """The tables of a file of strangers/."""
     return analysis.analyse(analysis.read(STRANGERS / name), **keys)
 
 
@@ -36,6 +37,7 @@ def approximately(expected):
 
 
 def told(tables):
+    """What is warned of → the warning."""
     return tables["warnings"].set_index("about")["text"]
 
 
@@ -73,6 +75,7 @@ def test_vendors_name_calls_and_kernels_as_they_like(analyse_json, name, others)
 
 @pytest.mark.parametrize("range_", ["## forward ##", "forward"])
 def test_an_operator_that_is_called_as_a_phase_is_none(analyse_json, range_):
+    """The range counts, not the operator beside it that has its name."""
     text = (STRANGERS / "03_operator_called_as_phase.json").read_text()
     tables = analyse_json(text.replace("## forward ##", range_))
     assert phases(tables)["forward"] == approx((0.2, 2))

@@ -85,6 +85,7 @@ def test_instances_are_layers_times_k_plus_r(export, analyse):
 
 
 def test_what_is_not_in_every_layer_is_the_remainder(export, analyse):
+    """Seven calls of a head are no two in each of three layers."""
     model(export, head=7)  # 7 = 3 x 2 + 1 would put two of the head's into each layer
     gemm = kernels_by_name(analyse(export)).loc["forward", GEMM]
     assert gemm[["calls", "per_layer", "remainder_modules"]].tolist() == [22, 5, "7 LM head"]
@@ -92,6 +93,7 @@ def test_what_is_not_in_every_layer_is_the_remainder(export, analyse):
 
 
 def test_no_composition_where_steps_differ(export, analyse):
+    """Of numbers that are means over steps no layer can be told."""
     model(export, extra=2)  # 9 and 11 additions: 20 / 2 would look like 10 in each
     kernels = kernels_by_name(analyse(export)).loc["forward"]
     assert np.isnan(kernels.loc[ADD, "layers"])
@@ -99,6 +101,7 @@ def test_no_composition_where_steps_differ(export, analyse):
 
 
 def test_attention_and_its_parts(export, analyse):
+    """Times on the GPU and on the host, of the whole and of its ranges."""
     model(export)
     table = modules(analyse(export))
     assert table.index[table["attention"]].tolist() == ["attention"]
@@ -154,6 +157,7 @@ def test_busy_idle_gaps_and_queue_delay(export, analyse):
 
 
 def test_union_and_cover_agree_with_counting_every_nanosecond():
+    """Random intervals, of which many touch, lie in each other or are empty."""
     draw = np.random.default_rng(1)
     for _ in range(50):
         one, two = (
@@ -285,6 +289,7 @@ def test_the_elementwise_kernels_of_a_modules_backward_pass_are_told_apart(expor
 
 
 def test_a_number_used_again_means_the_latest_before_the_backward_function(export, analyse):
+    """Number 3 stands for an operator in each of two steps."""
     for zero, module, length in ((0, "attention", 4), (1000, "FFN", 5)):
         export.range("step", zero, zero + 1000)
         export.range(module, zero + 10, zero + 100)
@@ -335,6 +340,7 @@ def test_one_attention_holds_its_own_work_alone_under_its_ranges_names(export, a
 
 
 def test_timelines_of_short_and_early_steps(export, analyse):
+    """A step without a length has no picture; one before time 0 begins at 0."""
     export.range("step", 50, 50)
     assert analyse(export)["timeline"].empty
     export = Export(export.layout)

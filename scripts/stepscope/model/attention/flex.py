@@ -31,12 +31,11 @@ def attention(
     v: Tensor,
     is_causal: bool,
     window: int | None = None,
-    lower_right: bool = False,
     backend: str = "",
 ) -> Tensor:
     """See the package; softmax(Q K^T / sqrt(d_head)) V. backend: of the kernels, where it is not
     PyTorch's choice."""
-    masks.check(is_causal, window, lower_right)
+    masks.check(is_causal, window, lower_right=False)
     with named("fused attention"):
         # It takes (batch, heads, length, d_head) and nothing else.
         four = [as_4d(x) for x in (q, k, v)]
@@ -44,8 +43,8 @@ def attention(
         if is_causal:
             queries = q.shape[-2]
             keys = k.shape[-2]
-            seen = masks.mask_of(queries, keys, True, window, lower_right)
-            mask = kept_causal_mask(queries, keys, q.device, seen.offset, seen.window)
+            seen = masks.mask_of(queries, keys, is_causal, window)
+            mask = kept_causal_mask(queries, keys, q.device, seen.window)
         # Within a compiled model the compiler meets it anyway; by itself, uncompiled, it would
         # store all scores.
         attend: Callable[..., Any] = flex_attention
@@ -57,13 +56,11 @@ def attention(
         return attended.reshape(*q.shape[:-1], v.shape[-1])
 
 
-def kept_causal_mask(
-    queries: int, keys: int, device: torch.device, offset: int, window: int
-) -> BlockMask:
+def kept_causal_mask(queries: int, keys: int, device: torch.device, window: int) -> BlockMask:
     """Which blocks of keys a block of queries sees, and where within a block: key <= query and the
     like."""
-    _keep_causal_mask(queries, keys, device, offset, window)
-    return _kept[queries, keys, device, offset, window]
+    _keep_causal_mask(queries, keys, device, window)
+    return _kept[queries, keys, device, window]
 
 
 # One mask serves every layer and every step. Only the latest is kept, as in naive attention.
@@ -72,22 +69,17 @@ _kept: dict[tuple, BlockMask] = {}
 
 # torch.compile runs it, instead of making the mask anew in every layer
 @torch.compiler.assume_constant_result
-def _keep_causal_mask(
-    queries: int, keys: int, device: torch.device, offset: int, window: int
-) -> None:
-    key = (queries, keys, device, offset, window)
+def _keep_causal_mask(queries: int, keys: int, device: torch.device, window: int) -> None:
+    key = (queries, keys, device, window)
     if key not in _kept:
         _kept.clear()
-        sees = _sees(offset, window)
         _kept[key] = create_block_mask(
-            sees, B=None, H=None, Q_LEN=queries, KV_LEN=keys, device=device
+            _sees(window), B=None, H=None, Q_LEN=queries, KV_LEN=keys, device=device
         )
 
 
-def _sees(offset: int, window: int):
+def _sees(window: int):
     """The mask as flex_attention wants it: a function of one query and one key."""
     if window:
-        return lambda batch, head, query, key: (
-            (query + offset >= key) & (query + offset < key + window)
-        )
-    return lambda batch, head, query, key: query + offset >= key
+        return lambda batch, head, query, key: (query >= key) & (query < key + window)
+    return lambda batch, head, query, key: query >= key

@@ -14,18 +14,10 @@ ABOUT = Attention(label="attention written out", keeps="scores", mechanism="", t
 
 
 def attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    is_causal: bool,
-    window: int | None = None,
-    lower_right: bool = False,
+    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None
 ) -> Tensor:
     """See the package; softmax(Q K^T / sqrt(d_head)) V."""
-    masks.check(is_causal, window, lower_right)
-    queries = q.shape[-2]
-    keys = k.shape[-2]
-    mask = masks.mask_of(queries, keys, is_causal, window, lower_right)
+    masks.check(is_causal, window, lower_right=False)
     # The queries that share keys can stand one after the other: K and V need not be repeated.
     sharing = q.shape[-3] // k.shape[-3] if q.ndim > 2 else 1
     # Scaling Q costs (queries x d_head), scaling the scores would cost (queries x keys). Q and K
@@ -43,9 +35,9 @@ def attention(
             # Inside torch.compile a new one: the compiler computes it within its own kernels
             # instead of reading it.
             make = causal_mask if torch.compiler.is_compiling() else kept_causal_mask
-            scores += make(queries, keys, scores.device, scores.dtype, mask)
+            scores += make(q.shape[-2], k.shape[-2], scores.device, scores.dtype, window)
     with named("softmax"):
-        weights = without_blind(softmax(scores, dim=-1), mask)
+        weights = softmax(scores, dim=-1)
     with named("attention × V"):
         return parted(joined(weights, sharing) @ v, sharing)
 
@@ -65,28 +57,14 @@ def parted(x: Tensor, sharing: int) -> Tensor:
 
 
 def causal_mask(
-    queries: int, keys: int, device: torch.device, dtype: torch.dtype, mask: masks.Mask
+    queries: int, keys: int, device: torch.device, dtype: torch.dtype, window: int | None
 ) -> Tensor:
-    """(queries, keys): 0 where a query sees the key, -inf elsewhere; to be added to the scores. All
-    0 for a query that sees none: its softmax would be NaN."""
+    """(queries, keys): 0 where a query sees the key, -inf elsewhere; to be added to the scores."""
     hidden = torch.full((queries, keys), float("-inf"), device=device, dtype=dtype)
-    added = hidden.triu(diagonal=mask.offset + 1)
-    if mask.window:
-        added += hidden.tril(diagonal=mask.offset - mask.window)
-    first, last = masks.blind(queries, keys, mask)
-    if (first, last) != (0, queries):
-        added[:first] = added[last:] = 0
+    added = hidden.triu(diagonal=1)
+    if window and window < queries:
+        added += hidden.tril(diagonal=-window)
     return added
-
-
-def without_blind(weights: Tensor, mask: masks.Mask) -> Tensor:
-    """The weights (..., queries, keys), 0 for queries that see no key."""
-    queries, keys = weights.shape[-2:]
-    first, last = masks.blind(queries, keys, mask)
-    if (first, last) == (0, queries):
-        return weights
-    row = torch.arange(queries, device=weights.device)
-    return weights.masked_fill(((row < first) | (row >= last))[:, None], 0)
 
 
 # One mask serves every layer and every step. Only the latest is kept: a shorter context must not

@@ -20,34 +20,21 @@ ABOUT = Attention(
 
 
 def attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    is_causal: bool,
-    window: int | None = None,
-    lower_right: bool = False,
+    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None
 ) -> Tensor:
     """See the package; softmax(Q K^T / sqrt(d_head)) V. A window is given to PyTorch as a mask
     of (queries x keys), which few of its kernels take.
     """
-    masks.check(is_causal, window, lower_right)
+    masks.check(is_causal, window, lower_right=False)
     grouped = q.ndim > 2 and q.shape[-3] != k.shape[-3]
     queries = q.shape[-2]
     keys = k.shape[-2]
     with named("fused attention"):
         seen: Tensor | None = None
-        is_plain = masks.is_plain(queries, keys, window, lower_right)
-        is_compiling = torch.compiler.is_compiling()
-        # PyTorch's own mask gives NaN for queries that see nothing, is for GPUs, and its bf16
-        # gradients are wrong where torch 2.11 compiles it.
-        has_own_mask = window is None and queries <= keys and q.is_cuda and not is_compiling
-        if is_causal and not is_plain and has_own_mask:
-            from torch.nn.attention.bias import causal_lower_right  # which takes seconds
-
-            seen = causal_lower_right(queries, keys)
-        elif is_causal and not is_plain:
-            make = masks.visible if is_compiling else masks.kept_visible
-            seen = make(queries, keys, q.device, window, lower_right)
+        is_plain = masks.is_plain(queries, keys, window, lower_right=False)
+        if is_causal and not is_plain:
+            make = masks.visible if torch.compiler.is_compiling() else masks.kept_visible
+            seen = make(queries, keys, q.device, window, lower_right=False)
         return F.scaled_dot_product_attention(
             q, k, v, seen, is_causal=is_causal and is_plain, enable_gqa=grouped
         )

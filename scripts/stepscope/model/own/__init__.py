@@ -6,29 +6,25 @@ no torch until a model is built, so that the plan can read references and find t
 them.
 """
 
-from stepscope.model.own.files import files_of
+from stepscope.model.own.files import file_of
 from stepscope.model.own.reference import (
     HUGGING_FACE,
-    RANGES,
     ModelError,
     Reference,
     Unsupported,
     parse,
 )
-from stepscope.model.own.signatures import require_function
 
 __all__ = [
     "HUGGING_FACE",
-    "RANGES",
     "ModelError",
     "Reference",
     "Unsupported",
     "adapt",
     "build",
     "describe",
-    "files_of",
+    "file_of",
     "parse",
-    "require_function",
 ]
 
 

@@ -8,7 +8,6 @@ scaled_dot_product_attention, as those of transformers do once they are told to 
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -18,10 +17,10 @@ from torch.utils.checkpoint import checkpoint
 from stepscope.axes import PLAIN_STEP, option
 from stepscope.model.attention import unsupported
 from stepscope.model.chosen import load
-from stepscope.model.own import probing
+from stepscope.model.own import structure
 from stepscope.model.own.assembled import OwnModel
 from stepscope.model.own.reference import Unsupported
-from stepscope.model.own.sdpa import InPlaceOfSdpa
+from stepscope.model.own.sdpa import SDPA, InPlaceOfSdpa
 
 
 def adapt(own: OwnModel, spec: dict) -> None:
@@ -43,8 +42,13 @@ def adapt(own: OwnModel, spec: dict) -> None:
     if compilation.parts == "blocks":
         for block in _blocks(own, f"compile: {compiled}"):
             _replace_forward(block, torch.compile(block.forward))
+    if every > 1:
+        raise Unsupported(
+            f"checkpoint: {every} is there for the sizes of this project alone; use checkpoint: 1"
+        )
     if every:
-        _recompute(own, every)
+        for block in _blocks(own, "checkpoint: 1"):
+            _replace_forward(block, _recomputed(own, block.forward))
     if compilation.parts == "model":
         own.module.compile()
 
@@ -60,20 +64,43 @@ def _blocks(own: OwnModel, wanted: str) -> list[nn.Module]:
 def _use_attention(own: OwnModel, name: str) -> None:
     """Let every call of attention run in the implementation `name`."""
     _use_sdpa(own.module)
-    found = probing.forward(own)
-    if not found.attention:
+    implementation = load("attention", name)
+    reason = unsupported(name, own.device)
+    called = []
+
+    def looked_at(query, key, value, is_causal: bool) -> Tensor:
+        """PyTorch's own, of what the implementation takes."""
+        try:
+            getattr(implementation, "check", _takes_all)(query, key, value)
+        except ValueError as error:
+            raise Unsupported(str(error)) from None
+        return SDPA(query, key, value, is_causal=is_causal)
+
+    instead = SDPA if reason or name == "sdpa" else _with_signature(looked_at, name)
+
+    def attention(*given, **options) -> Tensor:
+        called.append(name)
+        return instead(*given, **options)
+
+    # On the device: in shapes alone some models take another way, as those of transformers, which
+    # then make a mask that they else do without.
+    devices = [own.device] if own.device.type == "cuda" else []
+    with torch.random.fork_rng(devices), torch.no_grad(), InPlaceOfSdpa(own.module, attention):
+        own.forward(own.make_batch())
+    if not called:
         raise Unsupported(
             "the model neither calls torch's scaled_dot_product_attention nor has the attention"
             " interface of transformers"
         )
-    if name == "sdpa":
-        return
-    implementation = load("attention", name)
-    if reason := unsupported(name, own.device):
+    if reason:
         raise Unsupported(reason)
-    for call in found.attention:
-        _check(implementation, name, call)
-    own.attention = InPlaceOfSdpa(own.module, _with_signature(implementation.attention, name))
+    if name != "sdpa":
+        chosen = _with_signature(implementation.attention, name)
+        own.attention = InPlaceOfSdpa(own.module, chosen)
+
+
+def _takes_all(*_operands: Tensor) -> None:
+    """The check of an implementation that has none."""
 
 
 def _use_sdpa(module: nn.Module) -> None:
@@ -96,38 +123,9 @@ def _use_sdpa(module: nn.Module) -> None:
         raise Unsupported(f"{type(module).__name__} has no attention interface: it stays {before}")
 
 
-def _check(implementation: ModuleType, name: str, call: probing.Call) -> None:
-    """Raise Unsupported where the implementation cannot run a call of the model."""
-    _check_options(name, call.has_mask, call.dropout, call.scale, call.q[-1])
-    if not hasattr(implementation, "check"):
-        return
-    heads = call.q[:-2]
-    shapes = (call.q, heads + call.k[-2:], heads + call.v[-2:])
-    try:
-        implementation.check(*[torch.empty(shape, device="meta") for shape in shapes])
-    except ValueError as error:
-        raise Unsupported(str(error)) from None
-
-
-def _check_options(
-    name: str, has_mask: bool, dropout: float, scale: float | None, d_head: int
-) -> None:
-    if has_mask:
-        raise Unsupported(
-            f"the model's attention has a mask; {name} has only the causal one, by is_causal=True"
-        )
-    if dropout:
-        raise Unsupported(
-            f"the model's attention has dropout {dropout:g}, which {name} lacks; set it to 0"
-        )
-    if scale is not None and not math.isclose(scale, d_head**-0.5, rel_tol=1e-6):
-        raise Unsupported(
-            f"the model scales its scores by {scale:g}; {name} by 1/sqrt(d_head) = {d_head**-0.5:g}"
-        )
-
-
 def _with_signature(attend: Callable, name: str) -> Callable:
-    """`attend` with the parameters of torch's scaled_dot_product_attention."""
+    """`attend` with the parameters of torch's scaled_dot_product_attention. Raises Unsupported for
+    those that it lacks."""
 
     def attention(
         query,
@@ -139,7 +137,20 @@ def _with_signature(attend: Callable, name: str) -> Callable:
         scale=None,
         enable_gqa=False,
     ) -> Tensor:
-        _check_options(name, attn_mask is not None, dropout_p, scale, query.shape[-1])
+        usual = query.shape[-1] ** -0.5
+        if attn_mask is not None:
+            raise Unsupported(
+                f"the model's attention has a mask; {name} has only the causal one, by"
+                " is_causal=True"
+            )
+        if dropout_p:
+            raise Unsupported(
+                f"the model's attention has dropout {dropout_p:g}, which {name} lacks; set it to 0"
+            )
+        if scale is not None and not math.isclose(scale, usual, rel_tol=1e-6):
+            raise Unsupported(
+                f"the model scales its scores by {scale:g}; {name} by 1/sqrt(d_head) = {usual:g}"
+            )
         # heads of K and V, each for several of Q: copied
         if enable_gqa and key.shape[-3] != query.shape[-3]:
             groups = query.shape[-3] // key.shape[-3]
@@ -149,44 +160,18 @@ def _with_signature(attend: Callable, name: str) -> Callable:
     return attention
 
 
-def _recompute(own: OwnModel, every: int) -> None:
-    """Keep the input of every `every` blocks only, and run them again in the backward pass (Chen et
-    al. 2016)."""
-    blocks = _blocks(own, f"checkpoint: {every}")
-    if every == 1:
-        for block in blocks:
-            _replace_forward(block, _recomputed(own, block.forward))
-        return
-    found = own.found_blocks
-    assert found, "what has blocks has found them"
-    container = found.container
-    if not isinstance(container, nn.Sequential) or not probing.forward(own).container:
-        raise Unsupported(
-            f"checkpoint: {every} needs blocks in an nn.Sequential that is called as a whole;"
-            f" {found.path} is called block by block: use checkpoint: 1"
-        )
-    starts = range(0, len(blocks), every)
-    groups = [_recomputed(own, nn.Sequential(*blocks[i : i + every])) for i in starts]
-
-    def in_groups(x):
-        for group in groups:
-            x = group(x)
-        return x
-
-    _replace_forward(container, in_groups)
-
-
 def _replace_forward(module: nn.Module, forward: Callable) -> None:
     """Have the module run `forward` when it is called, hooks around it as before."""
     module.forward = forward  # type: ignore[method-assign]  # a module may have its own
 
 
 def _recomputed(own: OwnModel, forward: Callable) -> Callable:
-    """`forward`, of which only the arguments are kept for the backward pass, that runs it again."""
+    """`forward`, of which only the arguments are kept for the backward pass, that runs it again
+    (Chen et al. 2016)."""
     # What drops has to drop the same again; without dropout there is no state to keep.
     kept: dict[str, Any] = {
         "use_reentrant": False,
-        "preserve_rng_state": bool(own.description["dropout"]),
+        "preserve_rng_state": any(map(structure.drops, own.module.modules())),
     }
     attention = own.attention
     if isinstance(attention, InPlaceOfSdpa):

@@ -166,32 +166,22 @@ class OwnModel:
 
     def _described(self, names: list[str]) -> dict:
         """What was built and how it is fed, ready for JSON. names: of its ranges."""
-        module = self.module
-        blocks = self.found_blocks
         fed, loss = self.fed.told
+        configuration = getattr(self.module, "config", None)
+        attention = getattr(configuration, "_attn_implementation", None)
         return {
             "reference": self.reference.text,
             "keys": self.keys,
-            "class": type(module).__name__,
-            **structure.sizes(module),
-            "tied": structure.tied(module),
-            "dtype": structure.dtypes(module),
+            **structure.described(self.module, self.found_blocks),
+            # as transformers chose it
+            "attention": attention if isinstance(attention, str) else None,
             "inputs": fed,
             "loss": loss,
             "vocab_size": self.fed.vocab_size,
-            "blocks": (
-                blocks
-                and {
-                    "count": len(self.blocks),
-                    "class": type(self.blocks[0]).__name__,
-                    "path": blocks.path,
-                }
-            ),
             "ranges": {
                 "by": "own" if self._has_own_ranges or self._chosen else "hooks",
                 "names": names,
             },
-            "dropout": structure.dropout(module),
             "unknown": self._unknown(names),
         }
 

@@ -1,41 +1,17 @@
-"""The files that a model of one's own is made of, by their import statements. Standard library
-only."""
+"""The file that a model of one's own is made of. Standard library only."""
 
-import ast
-import os
 from pathlib import Path
 
 from stepscope.model.own.reference import ModelError, Reference, parse
 
 
-def files_of(reference: str) -> list[Path]:
-    """The files that a change of makes the model another one, sorted: the model's own and what it
-    imports, at any depth, from the folder that it is in; the config.json of an architecture that
-    has one here.
+def file_of(reference: str) -> Path | None:
+    """The file of a model or a step, or the config.json of an architecture that has one here.
 
-    Raises ModelError for a file that is not there or is no Python.
+    Raises ModelError for a file that is not there.
     """
     parsed = parse(reference)
-    if parsed.file is None:
-        config = _config_of(parsed)
-        return [config] if config else []
-    if not parsed.file.is_file():
-        raise ModelError(
-            f"{reference}: there is no file {parsed.file}; paths are from the working directory"
-        )
-    folder = parsed.file.parent
-    found: set[Path] = set()
-    waiting: list[Path] = [parsed.file]
-    while waiting:
-        path = waiting.pop()
-        if path not in found:
-            found.add(path)
-            try:
-                waiting += _imported(path, folder)
-            except SyntaxError as error:
-                told = f"line {error.lineno}: {type(error).__name__}: {error.msg}"
-                raise ModelError(f"{reference}: {path} does not import: {told}") from None
-    return sorted(found)
+    return parsed.existing_file() if parsed.file else _config_of(parsed)
 
 
 def _config_of(parsed: Reference) -> Path | None:
@@ -60,31 +36,3 @@ def _config_of(parsed: Reference) -> Path | None:
             " folder with a config.json, or an architecture with its keys, as hf: qwen3"
         )
     return None
-
-
-def _imported(path: Path, folder: Path) -> list[Path]:
-    """Files below `folder` that the import statements of `path` may load. Raises SyntaxError."""
-    found: list[Path] = []
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if not isinstance(node, (ast.Import, ast.ImportFrom)):
-            continue
-        base = "."
-        prefix = ""
-        if isinstance(node, ast.ImportFrom):
-            prefix = f"{node.module}." if node.module else ""
-            if node.level:  # `.` is the file's folder, each dot more one further up
-                base = os.path.relpath(path / (node.level * "../"), folder)
-        if not base.startswith(os.pardir):
-            for alias in node.names:
-                found += _files(folder / base, prefix + alias.name)
-    return found
-
-
-def _files(place: Path, name: str) -> list[Path]:
-    """The modules and packages that importing the dotted `name` from a folder runs, as far as they
-    are there."""
-    found: list[Path] = []
-    for part in name.split("."):
-        place = place / part
-        found += [place.with_suffix(".py"), place / "__init__.py"]
-    return [file for file in found if file.is_file()]

@@ -18,9 +18,13 @@ from torch import nn
 
 from stepscope.model.out_of_memory import is_out_of_memory, said_by
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
-from stepscope.model.own.signatures import no_function, require_taken
 
 _loaded: dict[Path, ModuleType] = {}
+# What a function takes, by what it builds.
+_TAKES = {
+    "model": "its first parameter is the context, further keys are its others",
+    "step": "beside keys it may take context, batch, device, seed",
+}
 
 
 def load(reference: Reference, keys: dict, context: int) -> object:
@@ -28,7 +32,7 @@ def load(reference: Reference, keys: dict, context: int) -> object:
     device."""
     if reference.name:
         return _architecture(reference, keys, context)
-    return _built(reference, keys, context)
+    return called(function_of(reference), reference, keys, context)
 
 
 @contextlib.contextmanager
@@ -77,28 +81,36 @@ def function_of(reference: Reference) -> Callable:
     if not callable(function):
         functions = filter(inspect.isfunction, vars(module).values())
         own = [each.__name__ for each in functions if each.__module__ == module.__name__]
-        raise no_function(reference, own)
+        there = ", ".join(name for name in own if name[0] != "_") or "none"
+        raise ModelError(
+            f"{reference.text}: {reference.file} has no function {reference.function}; it has:"
+            f" {there}"
+        )
     return function
 
 
-def _built(reference: Reference, keys: dict, context: int) -> object:
-    """What the function of the user's file returns for the context and the keys."""
-    function = function_of(reference)
-    require_taken(reference, inspect.signature(function), keys)
+def called(
+    function: Callable, reference: Reference, keys: dict, *first: object, **known: object
+) -> object:
+    """What the function of the user's file returns for `first`, what it takes of `known`, and the
+    keys. Raises ModelError for keys that it does not take, and where it takes more."""
+    takes = inspect.signature(function)
+    given = {name: value for name, value in known.items() if name in takes.parameters}
+    try:
+        takes.bind(*first, **given, **keys)
+    except TypeError as error:
+        raise ModelError(
+            f"{reference.text}: {reference.function}{takes} does not take the keys"
+            f" {', '.join(keys) or '(none)'}: {error}; {_TAKES[reference.kind]}"
+        ) from None
     with named_errors(reference, f"{reference.function}() fails"):
-        return function(context, **keys)
+        return function(*first, **given, **keys)
 
 
 def imported(reference: Reference) -> ModuleType:
     """The user's file as a module, run once in a process; its folder is where its imports look
     first, as Python does for a program."""
-    assert reference.file is not None, "a reference without a name has a file"
-    if not reference.file.is_file():  # a loop of links is none
-        raise ModelError(
-            f"{reference.text}: there is no file {reference.file}; paths are from the working"
-            f" directory, {Path.cwd()}"
-        )
-    path = reference.file.resolve()
+    path = reference.existing_file().resolve()
     if path in _loaded:
         return _loaded[path]
     name = f"own_model_{path.stem}"

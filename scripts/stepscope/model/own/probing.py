@@ -9,10 +9,8 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-import torch
 import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -20,31 +18,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from stepscope.model.own import inputs
 from stepscope.model.own.counting import Counter
 from stepscope.model.own.loading import named_errors
-from stepscope.model.own.sdpa import SDPA, InPlaceOfSdpa
+from stepscope.model.own.sdpa import InPlaceOfSdpa
 
 # What cannot be followed by shapes is an error, which is enough of a report.
 logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of scaled_dot_product_attention: shapes of Q, K and V, (..., heads, length, d_head),
-    and its options."""
-
-    q: tuple[int, ...]
-    k: tuple[int, ...]
-    v: tuple[int, ...]
-    has_mask: bool
-    dropout: float
-    scale: float | None
-
-
-@dataclass
-class Called:
-    """What a forward pass calls: attention, and whether the blocks' container as a whole."""
-
-    attention: list[Call] = field(default_factory=list)
-    container: bool = False
 
 
 @contextmanager
@@ -88,34 +65,3 @@ def _flex_as_sdpa(own) -> AbstractContextManager:
         return (attended, attended[..., 0]) if return_lse else attended
 
     return InPlaceOfSdpa(own.module, attention, flex.flex_attention, flex)
-
-
-def forward(own) -> Called:
-    """What one forward pass of an OwnModel calls, on its device and without gradients.
-
-    In shapes alone some models take another way: those of transformers then make a mask that they
-    else do without.
-    """
-    found = Called()
-    devices = [own.device] if own.device.type == "cuda" else []
-
-    def keep_that_it_is_called(*_: object) -> None:
-        found.container = True
-
-    def keep_call(query, key, value, attn_mask=None, dropout_p=0.0, *_, scale=None, **__) -> None:
-        q, k, v = (tuple(each.shape) for each in (query, key, value))
-        found.attention.append(Call(q, k, v, attn_mask is not None, dropout_p, scale))
-
-    def attention(*args, **kwargs):
-        keep_call(*args, **kwargs)
-        return SDPA(*args, **kwargs)
-
-    with ExitStack() as watched:
-        if own.blocks:
-            container = own.found_blocks.container
-            watched.enter_context(container.register_forward_pre_hook(keep_that_it_is_called))
-        watched.enter_context(InPlaceOfSdpa(own.module, attention))
-        watched.enter_context(torch.random.fork_rng(devices))
-        watched.enter_context(torch.no_grad())
-        own.forward(own.make_batch())
-    return found

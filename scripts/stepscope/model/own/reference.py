@@ -29,6 +29,16 @@ class Reference:
     name: str = ""
     kind: str = "model"
 
+    def existing_file(self) -> Path:
+        """The file of a function. Raises ModelError where there is none."""
+        assert self.file is not None, "a reference without a name has a file"
+        if not self.file.is_file():  # a loop of links is none
+            raise ModelError(
+                f"{self.text}: there is no file {self.file}; paths are from the working directory,"
+                f" {Path.cwd()}"
+            )
+        return self.file
+
     @property
     def folder(self) -> Path | None:
         """The folder with a config.json that an architecture is read from; None if it is no

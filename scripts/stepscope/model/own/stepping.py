@@ -1,15 +1,12 @@
 """From a reference to a training step of one's own: the function of a user's file is called with
 what it takes."""
 
-import inspect
-
 import torch
 from torch import nn
 
 from stepscope.model.own import structure
-from stepscope.model.own.loading import function_of, named_errors
+from stepscope.model.own.loading import called, function_of
 from stepscope.model.own.reference import ModelError, Reference, parse
-from stepscope.model.own.signatures import require_taken
 from stepscope.step import Step
 
 
@@ -22,13 +19,8 @@ def build(reference: str, keys: dict, given: dict) -> Step:
     """
     parsed = parse(reference, "step")
     function = function_of(parsed)
-    takes = inspect.signature(function)
-    given = given | {"device": torch.device(given["device"])}
-    known = {name: value for name, value in given.items() if name in takes.parameters}
-    require_taken(parsed, takes, keys)
     torch.manual_seed(given["seed"])
-    with named_errors(parsed, f"{parsed.function}() fails"):
-        built = function(**known, **keys)
+    built = called(function, parsed, keys, **given | {"device": torch.device(given["device"])})
     if not isinstance(built, Step):
         raise ModelError(
             f"{reference}: {parsed.function}() returns {type(built).__name__}; return"
@@ -49,18 +41,14 @@ def parameters(step: Step) -> nn.Module:
 def described(reference: Reference, step: Step) -> dict:
     """What was built, ready for JSON: as for a model, without what is ours to choose."""
     module = parameters(step)
-    written = getattr(module, "_orig_mod", module)  # what torch.compile() was given
-    blocks = structure.blocks_of(module)
+    found = structure.described(module, structure.blocks_of(module))
     items, item = step.items or (None, None)
-    return {
+    return found | {
         "reference": reference.text,
-        "class": type(written).__name__ if step.module is not None else "",
-        **structure.sizes(module),
-        "dtype": structure.dtypes(module),
+        "class": found["class"] if step.module is not None else "",
         "optimizer": " + ".join(map(_told, step.optimizers)),
         "items": items,
         "item": item,
-        "blocks": blocks and {"count": len(blocks.container), "path": blocks.path},
         "flops": {"given": step.flop} if step.flop else None,
         "unknown": [],
     }

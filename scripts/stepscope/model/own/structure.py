@@ -25,16 +25,29 @@ class Blocks:
         return numbers(self.container.parameters())
 
 
-def sizes(module: nn.Module) -> dict[str, int]:
-    """Numbers and bytes of parameters, of those of them that have a gradient, and of buffers; what
-    several modules share counts once."""
+def described(module: nn.Module, blocks: Blocks | None) -> dict:
+    """What is in it, ready for JSON: its class, as it was written; numbers and bytes of parameters,
+    of those of them that have a gradient, and of buffers, of which what several modules share
+    counts once; the parameters' types, that of most numbers first; its blocks."""
     trained = [each for each in module.parameters() if each.requires_grad]
+    dtypes: Counter[str] = Counter()
+    for each in module.parameters():
+        dtypes[str(each.dtype)] += each.numel()
     return {
+        # what torch.compile() was given
+        "class": type(getattr(module, "_orig_mod", module)).__name__,
         "parameters": numbers(module.parameters()),
         "trainable_parameters": numbers(trained),
         "parameters_bytes": _bytes(module.parameters()),
         "trained_bytes": _bytes(trained),
         "buffers_bytes": _bytes(module.buffers()),
+        "dtype": " + ".join(name for name, _ in dtypes.most_common()),
+        "blocks": blocks
+        and {
+            "count": len(blocks.container),
+            "class": type(blocks.container[0]).__name__,
+            "path": blocks.path,
+        },
     }
 
 
@@ -47,14 +60,6 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
     return sum(each.numel() * each.element_size() for each in tensors)
 
 
-def dtypes(module: nn.Module) -> str:
-    """The types of parameters, that of most numbers first: "torch.bfloat16 + torch.float32"."""
-    found: Counter[str] = Counter()
-    for each in module.parameters():
-        found[str(each.dtype)] += each.numel()
-    return " + ".join(name for name, _ in found.most_common())
-
-
 def refused(module: nn.Module) -> str | None:
     """Why the model cannot be measured, in one line: numbers that our counts, losses and optimizers
     do not take. None if it can."""
@@ -65,25 +70,11 @@ def refused(module: nn.Module) -> str | None:
     return None
 
 
-def tied(module: nn.Module) -> list[str]:
-    """Each further name of a parameter that has several: "lm_head.weight = embedding.weight"."""
-    first: dict[Tensor, str] = {}
-    found = []
-    for name, each in module.named_parameters(remove_duplicate=False):
-        if first.setdefault(each, name) != name:
-            found.append(f"{name} = {first[each]}")
-    return found
-
-
-def dropout(module: nn.Module) -> list[float]:
-    """The probabilities above zero with which the model drops, each once, ascending."""
-    found = set()
-    for part in module.modules():
-        is_layer = "Dropout" in type(part).__name__
-        names = ("p",) if is_layer else ("dropout", "dropout_p", "attention_dropout")
-        values = [getattr(part, name, None) for name in names]
-        found |= {value for value in values if isinstance(value, float) and value > 0}
-    return sorted(found)
+def drops(part: nn.Module) -> bool:
+    """Whether a layer or an attention drops, by the probability that it holds."""
+    names = ("p", "dropout", "dropout_p", "attention_dropout")
+    values = [getattr(part, name, None) for name in names]
+    return any(isinstance(value, float) and value > 0 for value in values)
 
 
 def _is_table(part: nn.Module) -> bool:

@@ -18,7 +18,6 @@ from stepscope.report.kit.quantity import (
     Quantity,
     count,
     gap,
-    most,
     ordered,
     over,
     plus,
@@ -58,8 +57,7 @@ class Attention(Chapter):
     best: the fastest forward pass but for naive attention; second: the next; best_ratio: how many
     times as long that takes; verdict: on the two, empty where they were not compared.
     is_backward_open: whether the first two by their backward pass were compared and not told
-    apart. library: PyTorch's own kernels, the fastest first; none where they hardly differ. host:
-    what takes the host longest, at the shortest length at which that was measured.
+    apart. library: PyTorch's own kernels, the fastest first; none where they hardly differ.
     """
 
     cell: str
@@ -91,7 +89,6 @@ class Attention(Chapter):
     by_backward: list[Way]
     is_backward_open: bool
     library: list[Way]
-    host: Way | None
 
     naive_gap = made_of(gap, "naive.forward", "naive_predicted")
     kept_gap = made_of(gap, "naive.kept", "kept_predicted")
@@ -132,8 +129,6 @@ def facts(data: Data) -> Attention | None:
     failed = data.dicts("series", cell=cell, quantity="time", variant=PLAIN, status="oom")
     kernels = ordered([way for way in there if way.name.startswith("sdpa-")], "both")
     is_wide = kernels and value_of(kernels[-1].both) > DIFFERENT * value_of(kernels[0].both)
-    hosts = data.series(cell=cell, quantity="host_time", direction="forward")
-    shortest = min((row["length"] for row in hosts), default=0)
     reason = data.row("cells", cell=cell).get("reason")
     return Attention(
         data=data,
@@ -167,7 +162,6 @@ def facts(data: Data) -> Attention | None:
         by_backward=by_backward,
         is_backward_open=backward.get("verdict") == "unclear",
         library=kernels if is_wide else [],
-        host=most(ways(data, cell, shortest), "host_time"),
     )
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from stepscope.report.facts.machine import machine
 from stepscope.report.kit.data import Data, Row, grouped, of_ratio
 from stepscope.report.kit.named import Name, first_of, frozen
-from stepscope.report.kit.quantity import Maybe, Quantity, count, least, plus, share, value_of
+from stepscope.report.kit.quantity import Maybe, Quantity, count, least, plus, share
 
 PLAIN = "naive"
 
@@ -46,7 +46,6 @@ class Way:
     backward = _series("time", "backward")
     rate = _series("rate", "forward")
     kept = _series("before_backward", "backward")
-    host_time = _series("host_time", "forward")  # that a call keeps the host busy
     gain = _gain("forward")
     backward_gain = _gain("backward")
 
@@ -60,11 +59,6 @@ class Way:
     def both(self) -> Maybe:
         """Forward and backward together."""
         return plus(self.forward, self.backward)
-
-    @property
-    def is_host_limited(self) -> bool:
-        """Whether a call keeps the host busy for longer than the GPU."""
-        return self.forward is not None and self.forward.value < value_of(self.host_time)
 
 
 def ways(data: Data, cell: str, length: float) -> list[Way]:

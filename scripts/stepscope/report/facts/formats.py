@@ -1,12 +1,8 @@
-"""What formats do to numbers: operations forced into a format, and products of linear layers."""
-
-import math
+"""What formats do to numbers: operations forced into a format."""
 
 from stepscope.report.kit.data import Data, Row, grouped, number
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe
-
-LAYER = "layer"  # what is varied where products of linear layers are forced
 
 
 @frozen
@@ -23,8 +19,8 @@ class Forced:
 
 
 def forced(data: Data) -> list[Forced]:
-    """Each operation in each way and format, but for products of linear layers."""
-    rows = [row for row in data.dicts("forced", status="ok") if row["quantity"] != LAYER]
+    """Each operation in each way and format."""
+    rows = data.dicts("forced", status="ok")
     groups = grouped(rows, "operation", "way", "format").values()
     return list(map(_forced, groups))
 
@@ -50,19 +46,3 @@ def _is_broken(row: Row) -> bool:
     """An error of all of it, or one that is no number; or what is not finite."""
     is_small = row["error"] < 1
     return not is_small or row["infinite"] > 0 or row["nan"] > 0
-
-
-def products(data: Data) -> list[Row]:
-    """Each product of linear layers.
-
-    A row's name, and by format the largest error of an element in the worst layer, over the largest
-    element.
-    """
-    rows = data.dicts("forced", status="ok", quantity=LAYER)
-    finite = [row for row in rows if not math.isnan(row["error"])]
-    found: dict[str, Row] = {}
-    for (name, precision), own in grouped(finite, "operation", "format").items():
-        worst = max(own, key=lambda row: row["error"])
-        product = found.setdefault(name, {"name": Name(name)})
-        product[precision] = number(worst, "error", "error")
-    return list(found.values())

@@ -3,7 +3,7 @@ softmax."""
 
 from functools import cached_property
 
-from stepscope.report.facts.formats import Forced, forced, products
+from stepscope.report.facts.formats import Forced, forced
 from stepscope.report.facts.ladders import SIXTEEN, Ladder, ladders
 from stepscope.report.facts.machine import Chapter, Place, machine
 from stepscope.report.facts.timed import Timed, timed, timed_at
@@ -107,11 +107,6 @@ class Precision(Chapter):
         return first_of(row for row in self.sums if row["variant"] in WIDE)
 
     @cached_property
-    def products(self) -> list[Row]:
-        """Of linear layers."""
-        return products(self.data)
-
-    @cached_property
     def forced(self) -> list[Forced]:
         """Operations in 16 bits."""
         shown = [each for each in forced(self.data) if each.way in (WHOLE, AUTOCAST)]
@@ -128,7 +123,7 @@ class Precision(Chapter):
     def types(self) -> list[Row]:
         """Of the modules of a toy model under autocast, in bf16, else in fp16."""
         for precision in SIXTEEN:
-            rows = self.data.dicts("dtypes", model="toy", autocast=precision)
+            rows = self.data.dicts("dtypes", autocast=precision)
             if rows:
                 return list(map(shown, rows))
         return []
@@ -136,7 +131,7 @@ class Precision(Chapter):
     @cached_property
     def layer_norm(self) -> Row | None:
         """LayerNorm's."""
-        return first_of(row for row in self.types if row["operator"] == "LayerNorm")
+        return first_of(row for row in self.types if row["kind"] == "LayerNorm")
 
     @property
     def _speeds(self) -> list[Speed]:

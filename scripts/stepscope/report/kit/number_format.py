@@ -7,7 +7,7 @@ QUIET. A `quantity` is one of stepscope.report.kit.quantity, which imports this 
 
 from dataclasses import dataclass
 
-from stepscope.figures.digits import decimals as decimals_of
+from stepscope.figures.words import decimals as decimals_of
 
 LOUD, QUIET = 0.05, 0.005
 DAGGER = "†"

@@ -1,30 +1,19 @@
 """The dry run: what it prints, and what it says of what it cannot describe."""
 
-import importlib.util
 import json
-import sys
 
 import pytest
 
 
 @pytest.fixture
-def describe(project_root, monkeypatch, capsys):
+def describe(project_root, monkeypatch, run_script):
     """The program's output for command-line words; where it fails, its one line."""
-    place = importlib.util.spec_from_file_location(
-        "describe_model", project_root / "scripts/describe_model.py"
-    )
-    program = importlib.util.module_from_spec(place)
-    place.loader.exec_module(program)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.chdir(project_root)
 
     def describe(*words):
-        monkeypatch.setattr(sys, "argv", ["describe_model.py", *words])
-        try:
-            program.main()
-        except SystemExit as end:
-            return str(end.code)
-        return capsys.readouterr().out
+        done = run_script("describe_model.py", *words)
+        return done.stdout or done.stderr.strip()
 
     return describe
 
@@ -51,21 +40,14 @@ def test_what_is_printed(describe):
 
 def test_a_model_of_the_configuration_as_json(describe, configuration):
     found = json.loads(describe("--models", "small", "--config", configuration, "--json"))
-    assert (found["reference"], found["keys"]) == (
-        "models/gpt.py:build",
-        {"layers": 1, "width": 8, "heads": 2},
-    )
+    assert found["reference"] == "models/gpt.py:build"
+    assert found["keys"] == {"layers": 1, "width": 8, "heads": 2}
 
 
 @pytest.mark.parametrize("chosen", ["eager", "sdpa"])
 def test_the_attention_of_transformers_is_shown(chosen, describe):
-    keys = {
-        "hidden_size": 8,
-        "intermediate_size": 8,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-    }
-    keys |= {"vocab_size": 16, "attn_implementation": chosen}
+    sizes = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+    keys = dict.fromkeys(sizes, 2) | {"vocab_size": 16, "attn_implementation": chosen}
     lines = describe("hf:gpt_neox", "--keys", json.dumps(keys), "--context", "8").splitlines()
     assert f"attention   {chosen} (transformers: config._attn_implementation)" in lines
 

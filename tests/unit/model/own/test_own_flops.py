@@ -75,15 +75,6 @@ def build(context, kind): return Net(kind)
 """
 
 
-@pytest.mark.parametrize("kind, gates", [("LSTM", 4), ("GRU", 3)])
-def test_recurrent_layers(flops, write, kind, gates):
-    """Each gate of a layer has a weight for its input and one for what it remembers. A GRU runs
-    step by step, and nothing asks for the gradient of what either layer remembers at first."""
-    weights = gates * (20 * 12 + 20 * 20 + 20 * 20 + 20 * 20) + 20 * 10
-    not_asked = 2 * 2 * 2 * gates * 20 * 20 if kind == "GRU" else 0
-    assert flops(write(RECURRENT), kind=kind)["counter"] == 6 * weights * 32 - not_asked
-
-
 CONVOLUTION = """
 class Net(nn.Module):
     def __init__(self, layer):
@@ -100,15 +91,6 @@ def build(context, kind, groups):
 def make_batch(batch, context, device, generator):
     return torch.randn(batch, 3, context, device=device, generator=generator)
 """
-
-
-@pytest.mark.parametrize("kind", ["Conv1d", "ConvTranspose1d"])
-@pytest.mark.parametrize("groups", [1, 4, 12])
-def test_convolutions_in_groups(flops, write, kind, groups):
-    """Each of 16 positions of 2 sequences meets 12 x 24 / groups x 5 numbers, three times; those of
-    the first layer twice, as nothing asks for the gradient of its input."""
-    found = flops(write(CONVOLUTION), kind=kind, groups=groups)
-    assert found["counter"] == 2 * 32 * (3 * 12 * 24 // groups * 5 + 2 * 3 * 12)
 
 
 RECOMPUTED = """
@@ -129,12 +111,6 @@ class Net(nn.Module):
 
 def build(context, use_reentrant): return Net(use_reentrant)
 """
-
-
-@pytest.mark.parametrize("use_reentrant", [False, True])
-def test_what_a_checkpoint_runs_again_is_counted_once(flops, write, use_reentrant):
-    found = flops(write(RECOMPUTED), use_reentrant=use_reentrant)
-    assert found["counter"] == 6 * 32 * (3 * 16 * 16 + 16 * 10)
 
 
 # Attention of two layers in which heads of 16 positions of 2 sequences are so wide together: 12 for
@@ -243,10 +219,6 @@ def build(context): return Net()
 """
 
 
-def test_products_of_8_bits(flops, write):
-    assert flops(write(SCALED))["counter"] == 6 * 32 * 16 * 32
-
-
 def test_products_of_8_bits_by_the_newer_operator():
     x, weight = torch.ones(16, 32), torch.ones(48, 32)
     low = x.to(torch.float8_e4m3fn), weight.to(torch.float8_e4m3fn).t()
@@ -296,9 +268,34 @@ def build(context): return Net()
 """
 
 
-def test_flex_attention_is_counted_in_full(flops, write):
-    attention = 12 * 2 * 16**2 * 32
-    assert flops(write(FLEX))["counter"] == 6 * 32 * 32 * 10 + attention
+OF_GATE = 20 * 12 + 20 * 20 + 20 * 20 + 20 * 20
+
+
+@pytest.mark.parametrize(
+    "text, keys, by_hand",
+    [
+        # Each gate of a layer has a weight for its input and one for what it remembers. A GRU runs
+        # step by step, and nothing asks for the gradient of what either layer remembers at first.
+        (RECURRENT, {"kind": "LSTM"}, 6 * 32 * (4 * OF_GATE + 20 * 10)),
+        (RECURRENT, {"kind": "GRU"}, 6 * 32 * (3 * OF_GATE + 20 * 10) - 2 * 2 * 2 * 3 * 20 * 20),
+        (RECOMPUTED, {"use_reentrant": False}, 6 * 32 * (3 * 16 * 16 + 16 * 10)),
+        (RECOMPUTED, {"use_reentrant": True}, 6 * 32 * (3 * 16 * 16 + 16 * 10)),
+        (SCALED, {}, 6 * 32 * 16 * 32),
+        (FLEX, {}, 6 * 32 * 32 * 10 + 12 * 2 * 16**2 * 32),
+    ],
+)
+def test_products_of_any_kind_are_counted_once_and_in_full(flops, write, text, keys, by_hand):
+    found = flops(write(text), **keys)
+    assert found["counter"] == by_hand
+
+
+@pytest.mark.parametrize("kind", ["Conv1d", "ConvTranspose1d"])
+@pytest.mark.parametrize("groups", [1, 4, 12])
+def test_convolutions_in_groups(flops, write, kind, groups):
+    """Each of 16 positions of 2 sequences meets 12 x 24 / groups x 5 numbers, three times; those of
+    the first layer twice, as nothing asks for the gradient of its input."""
+    found = flops(write(CONVOLUTION), kind=kind, groups=groups)
+    assert found["counter"] == 2 * 32 * (3 * 12 * 24 // groups * 5 + 2 * 3 * 12)
 
 
 OTHERS = """

@@ -4,21 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from stepscope.config.own_models import _files, packages_of
 from stepscope.model import own
-from stepscope.model.own import files_of
 
 
 @pytest.fixture
-def write(tmp_path):
-    """Writes a file of Python; returns the reference of its function `build`."""
-
-    def written(code, name="mine.py"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(code)
-        return f"{path}:build"
-
-    return written
+def write(write):
+    """Writes a file of Python as it is given; returns the reference of its function `build`."""
+    return lambda code, name="mine.py": write(code, name, head="")
 
 
 def test_files_are_those_that_are_imported_from_the_folder(write, tmp_path):
@@ -26,7 +19,7 @@ def test_files_are_those_that_are_imported_from_the_folder(write, tmp_path):
     write("from deeper.more import value", "parts.py")
     write("value = 1", "deeper/more.py")
     write("", "deeper/__init__.py")
-    write("from . import rotary\nfrom .. import outside", "net/layers.py")
+    write("from . import rotary\nfrom .. import no_package", "net/layers.py")
     write("", "net/__init__.py")
     write("import parts", "net/rotary.py")
     write("value = 2", "unrelated.py")
@@ -39,19 +32,23 @@ def test_files_are_those_that_are_imported_from_the_folder(write, tmp_path):
         "net/layers.py",
         "net/rotary.py",
     ]
-    assert files_of(reference) == [tmp_path / name for name in [*names, "parts.py"]]
+    assert list(_files(reference)) == [tmp_path / name for name in [*names, "parts.py"]]
+    assert packages_of({"model": reference}) == ("python:absent",)
 
 
 def test_files_are_named_as_the_reference_names_them(write, tmp_path, monkeypatch):
-    write("from .parts import value", "models/mine.py")
-    write("value = 1", "models/parts.py")
+    write("from parts import value", "models/named.py")
+    write("value = (", "models/parts.py")  # as the cell will say
     monkeypatch.chdir(tmp_path)
-    assert files_of("models/mine.py:build") == [Path("models/mine.py"), Path("models/parts.py")]
+    assert list(_files("models/named.py:build")) == [
+        Path("models/named.py"),
+        Path("models/parts.py"),
+    ]
 
 
 def test_an_architectures_configuration(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
-    assert files_of(f"hf:{tmp_path}") == [tmp_path / "config.json"]
-    assert files_of("hf:llama") == []
+    assert list(_files(f"hf:{tmp_path}")) == [tmp_path / "config.json"]
+    assert list(_files("hf:llama")) == []
     with pytest.raises(own.ModelError, match="no/such-repository is not in Hugging Face's cache"):
-        files_of("hf:no/such-repository")
+        _files("hf:no/such-repository")
