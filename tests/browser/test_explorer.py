@@ -11,6 +11,8 @@ from stepscope.report import explorer, links
 
 CELL = "gpu-a/attention/d64/bf16"
 TASKS = re.findall(r"\| `(#[^`]+)` \| (.+)", (ROOT / "docs/report.md").read_text())
+FORWARD = {"cell": CELL, "rows": "variant", "columns": "length", "direction": "forward"}
+KINDS = ["CSV", "Markdown"]  # what is copied
 DRAWN = "document.documentElement.dataset.drawn"
 
 
@@ -83,17 +85,20 @@ def place(page, row, column):
     )
 
 
-def copied_csv(page):
-    """The rows that the page copies."""
-    page.get_by_role("button", name="Copy as CSV").click()
-    page.wait_for_selector("button:text-is('Copied')")
-    return list(csv.DictReader(page.evaluate("navigator.clipboard.readText()").splitlines()))
+def copied(page, kind):
+    """What the page copies as CSV or as Markdown."""
+    page.get_by_role("button", name=f"Copy as {kind}").click()
+    said = f"document.querySelectorAll('#said button')[{KINDS.index(kind)}].textContent"
+    page.wait_for_function(f"{said} === 'Copied'")
+    return page.evaluate("navigator.clipboard.readText()")
+
+
+def rows_copied(page):
+    return list(csv.DictReader(copied(page, "CSV").splitlines()))
 
 
 def test_a_pivot_has_the_median_its_interval_and_the_status(viewed, tables):
-    page = viewed(
-        of="series.time", cell=CELL, rows="variant", columns="length", direction="forward"
-    )
+    page = viewed(of="series.time", **FORWARD)
     measured = rows_of(
         tables, "series", cell=CELL, quantity="time", direction="forward", status="ok"
     )
@@ -119,9 +124,7 @@ def test_heat_can_be_switched_off_and_stays_off(viewed):
 
 
 def test_a_number_leads_to_its_card_with_the_command_to_copy(viewed, tables):
-    page = viewed(
-        of="series.rate", cell=CELL, rows="variant", columns="length", direction="forward"
-    )
+    page = viewed(of="series.rate", **FORWARD)
     place(page, "naive", "1024").get_by_role("link").click()
     page.wait_for_selector("dialog[open] dl")
     (cell,) = rows_of(tables, "cells", cell=CELL)
@@ -152,13 +155,10 @@ def test_rows_are_filtered_searched_sorted_and_copied(viewed, tables):
     page.get_by_role("searchbox").press("Tab")
     page.get_by_role("button", name="median", exact=True).click()
     page.wait_for_selector("th[aria-sort=ascending]")
-    copied = copied_csv(page)
-    assert [float(row["median"]) for row in copied] == pytest.approx(
+    assert [float(row["median"]) for row in rows_copied(page)] == pytest.approx(
         sorted(float(row["median"]) for row in wanted), rel=1e-4
     )
-    page.get_by_role("button", name="Copy as Markdown").click()
-    page.wait_for_function("document.querySelectorAll('#said button')[1].textContent === 'Copied'")
-    assert page.evaluate("navigator.clipboard.readText()").count("\n") == len(wanted) + 2
+    assert copied(page, "Markdown").count("\n") == len(wanted) + 2
 
 
 def test_a_pivot_is_compared_with_one_of_its_columns(viewed, tables):
@@ -175,21 +175,17 @@ def test_a_pivot_is_compared_with_one_of_its_columns(viewed, tables):
 
 
 def test_a_pivot_is_sorted_by_its_headings_and_copied(viewed, tables):
-    page = viewed(
-        of="series.time", cell=CELL, rows="variant", columns="length", direction="forward"
-    )
+    page = viewed(of="series.time", **FORWARD)
     for end in ("ascending", "descending"):
         page.locator("#control-sort-2048").click()
         page.wait_for_selector(f"th[aria-sort={end}]")
-    copied = copied_csv(page)
-    known = [float(row["length 2048"]) for row in copied if row["length 2048"]]
+    shown = [row["length 2048"] for row in rows_copied(page)]
+    known = [float(each) for each in shown if each]
     where = {"cell": CELL, "quantity": "time", "direction": "forward", "status": "ok"}
     rows = [row for row in rows_of(tables, "series", **where) if float(row["length"]) == 2048]
     assert known == pytest.approx(sorted((float(row["median"]) for row in rows), reverse=True))
     choose(page, "than", "1024")
-    page.get_by_role("button", name="Copy as Markdown").click()
-    page.wait_for_function("document.querySelectorAll('#said button')[1].textContent === 'Copied'")
-    assert "length 2048 over 1024" in page.evaluate("navigator.clipboard.readText()")
+    assert "length 2048 over 1024" in copied(page, "Markdown")
 
 
 def test_rungs_have_the_order_and_the_names_of_the_report(viewed):
@@ -266,14 +262,8 @@ def test_ten_questions_are_answered_in_three_actions(opened, example, address, a
 
 
 def test_a_chart_has_a_mark_for_each_measured_row(viewed, tables):
-    page = viewed(
-        show="chart",
-        of="series.time",
-        cell=CELL,
-        rows="variant",
-        columns="length",
-        facet="direction",
-    )
+    both = {"cell": CELL, "rows": "variant", "columns": "length", "facet": "direction"}
+    page = viewed(show="chart", of="series.time", **both)
     measured = rows_of(tables, "series", cell=CELL, quantity="time", status="ok")
     assert page.locator("#view svg circle").count() == len(measured)
     choose(page, "log", "none")

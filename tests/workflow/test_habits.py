@@ -40,7 +40,8 @@ def test_it_can_be_a_module_of_another_workflow(bare_project, tmp_path):
 def test_an_edit_makes_stale_what_runs_it_and_touch_accepts_it(project):
     model, torch = "scripts/stepscope/model", "import torch\n"
     project.edit(f"{model}/transformer.py", torch, "import torch  # as before\n")
-    project.edit("rules/measure.smk", 'exec python3 "$STEPSCOPE"', 'exec  python3 "$STEPSCOPE"')
+    program = '"$STEPSCOPE"/run_cell.py'
+    project.edit("rules/measure.smk", program, f" {program}")
     assert "Nothing to be done" in project.run("-n").text
     project.edit(f"{model}/attention/sdpa.py", torch, f"import math\n\n{torch}")
     assert project.run("-n").counts["time_step"] == 1

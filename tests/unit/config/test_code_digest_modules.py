@@ -122,16 +122,10 @@ def changed(**values):
 @pytest.mark.parametrize(
     "spec, kind, modules",
     [
-        ({"study": "timing"} | MODEL, "transformer", PLAIN),
         (
             {"study": "profile", "attention": "sdpa", "compile": "graphs", "loss": "torch"} | MODEL,
             "transformer",
             changed(attention="sdpa", compilation="graphs", losses="torch"),
-        ),
-        (
-            {"study": "timing", "precision": "bf16"} | MODEL,
-            "transformer",
-            changed(precisions="bf16"),
         ),
         (
             {"study": "ladder", "variants": [FIRST, SECOND]} | MODEL,
@@ -178,7 +172,6 @@ def changed(**values):
             ["attention.naive", "attention.sdpa", "precisions.fp16"],
         ),
         ({"study": "precision", "probe": "accumulation"}, "", FORMATS),
-        ({"study": "ceilings", "precision": "tf32"}, "", ["precisions.tf32"]),
     ],
 )
 def test_a_cell_depends_on_the_modules_that_it_names(spec, kind, modules):

@@ -45,7 +45,3 @@ def test_a_mutated_configuration_plans_or_is_refused_in_a_line_a_complaint(seed,
         lines = str(refused).splitlines()
         assert all(line.isprintable() and len(line) < 600 for line in lines), lines
         assert any(key in line for key in keys for line in lines), (how, lines)
-
-
-def test_the_default_configuration_plans(default, tmp_path):
-    assert plan(default, tmp_path)

@@ -200,6 +200,7 @@ def test_a_ladder_without_variants_changes_one_option_a_rung():
             "--start cold needs torch.profiler",
         ),
         ("probe_precision", "--probe autocast --precision bf16", "use fp32"),
+        ("probe_precision", f"--probe accumulation {SHAPE}", "unrecognized arguments: --d-model 8"),
         (
             "train_variants",
             "--size nano --vocab-size 255",

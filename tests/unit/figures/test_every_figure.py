@@ -4,10 +4,10 @@ bytes, its colours."""
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import made
 import pytest
+from common import SCRIPTS
 from stepscope.figures import NAMES, OF_ALL, OF_MACHINE, colours, draw_all, theme
 from stepscope.results.tables import Tables
 
@@ -44,11 +44,6 @@ NEEDS = {  # tables without which a figure is not drawn; without others it is
 
 def test_each_is_known_here():
     assert set(NEEDS) == set(NAMES)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return made.folder(tmp_path_factory.mktemp("tables"))
 
 
 def tables_of(folder, name):
@@ -96,9 +91,8 @@ def test_machines_have_figures_of_their_own_and_those_without_rows_are_removed(t
     assert not (out / "timeline.svg").exists() and (out / "machines.svg").exists()
 
 
-def test_the_program_says_what_it_drew_and_refuses_other_names(tmp_path):
-    program = Path(theme.__file__).parents[2] / "draw_figures.py"
-    folder = made.folder(tmp_path / "tables")
+def test_the_program_says_what_it_drew_and_refuses_other_names(folder, tmp_path):
+    program = SCRIPTS / "draw_figures.py"
     command = [sys.executable, program, "--tables", folder, "--out", tmp_path / "out", "--only"]
     done = subprocess.run([*command, "sums"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, f"1 figures in {tmp_path / 'out'}: sums\n")
@@ -148,14 +142,12 @@ def test_series_are_those_of_okabe_and_ito():
 def test_what_a_file_builds_in_another_type_is_called_that_wherever_it_is_drawn(dtype, tmp_path):
     """`large`, in the place of each figure of one place, has neither a bound of the precisions nor
     their colours; `small` is as it was."""
-    models = [each | {"dtype": "float32"} for each in made.everything()["models"]]
-    for each in models:
-        if each["size"] == "large":
-            each["dtype"] = dtype
-    drawn = {
-        name: made.draw(draw, made.tables(tmp_path, models=models))
-        for name, draw in OF_MACHINE.items()
-    }
+    models = [
+        each | {"dtype": dtype if each["size"] == "large" else "float32"}
+        for each in made.everything()["models"]
+    ]
+    tables = made.tables(tmp_path, models=models)
+    drawn = {name: made.draw(draw, tables) for name, draw in OF_MACHINE.items()}
     assert drawn.pop("roofline") is None and drawn.pop("precision_speedup") is not None
     words = {name: "\n".join(made.texts(figure)) for name, figure in drawn.items()}
     for name in ("waterfall", "timeline", "one_attention", "memory_over_step"):

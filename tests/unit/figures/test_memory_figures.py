@@ -9,11 +9,6 @@ from pytest import approx
 from stepscope.figures import attention, formats, marks, memory, start, words
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    return made.tables(tmp_path_factory.mktemp("tables"))
-
-
 def test_what_is_alive_adds_up_at_each_moment(tables):
     figure = made.draw(memory.memory_over_step, tables)
     panel = figure.axes[0]

@@ -3,16 +3,10 @@
 import math
 
 import made
-import pytest
 from common import picked
 from made import SHARES, step_time
 from pytest import approx
 from stepscope.figures import across, steps
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    return made.tables(tmp_path_factory.mktemp("tables"))
 
 
 def test_a_steps_phases_stand_one_after_another(tables):

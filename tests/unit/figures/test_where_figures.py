@@ -2,16 +2,10 @@
 
 import made
 import pandas as pd
-import pytest
 from pytest import approx
 from stepscope.figures import ladder, roofline, timeline, where
 
 LARGE = {"size": "large", "context": 512, "batch": 4}
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    return made.tables(tmp_path_factory.mktemp("tables"))
 
 
 def test_panels_of_kinds_have_one_scale(tables):

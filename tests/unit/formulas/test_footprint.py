@@ -7,8 +7,7 @@ import itertools
 import json
 import math
 import pickle
-from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,11 @@ from stepscope.formulas import footprint
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import moments, peak
 from stepscope.model.attention import naive
-from stepscope.model.chosen import load
 from stepscope.model.shape import ModelShape
-from stepscope.model.transformer import build_model, random_batch
 from stepscope.results.memory import dims_of
 
 WORKSPACE = 32 * 2**20  # cuBLAS on an H100, for each thread that multiplies
+SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
 THREADS = {"inference": 1, "step": 2}
 
 SHAPES = [
@@ -45,37 +43,23 @@ def one(setup, name):
     return found
 
 
-class Workload:
-    """The model of a setup on the CPU, and what is done with it."""
+def workload(setup):
+    """The step of a setup on the CPU; its mask is made anew."""
+    # not before other tests have chosen Triton's interpreter
+    from stepscope.measure.workload import Workload
 
-    def __init__(self, setup):
-        shape = setup.shape
-        naive.kept_causal_mask.cache_clear()
-        self.model = build_model(shape, setup.context, setup.attention, "cpu", seed=0)
-        self.batch = random_batch(shape.vocab_size, setup.batch, setup.context, "cpu", seed=0)
-        self.optimizer = load("optimizer", setup.optimizer).make(self.model.parameters())
-        self.of_batch = load("loss", setup.loss).loss
-        low = getattr(torch, setup.types["low"])
-        is_autocast = "autocast" in setup.flags
-        self.autocast = lambda: torch.autocast("cpu", dtype=low) if is_autocast else nullcontext()
-
-    def inference(self):
-        with torch.no_grad(), self.autocast():
-            self.model(self.batch[0])
-
-    def forward(self):
-        with self.autocast():
-            self.loss = self.of_batch(self.model, *self.batch)
-
-    def backward(self):
-        self.loss.backward()
+    naive.kept_causal_mask.cache_clear()
+    names = ("batch", "context", "precision", "attention", "optimizer", "loss")
+    spec = {name: getattr(setup, name) for name in names}
+    return Workload(asdict(setup.shape) | spec | {"seed": 0, "device": "cpu"})
 
 
 def _saved_bytes(setup):
     """Bytes of all storages that autograd keeps after a forward pass, without parameters and
     buffers."""
-    workload = Workload(setup)
-    not_counted = [*workload.model.parameters(), *workload.model.buffers(), *workload.batch]
+    work = workload(setup)
+    module, batch = work.model.module, work.model._batch
+    not_counted = [*module.parameters(), *module.buffers(), *batch]
     addresses = {each.untyped_storage().data_ptr() for each in not_counted}
     storages, alive = {}, []
 
@@ -85,7 +69,7 @@ def _saved_bytes(setup):
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        workload.forward()
+        work.phases("forward")["forward"]()
     return sum(size for address, size in storages.items() if address not in addresses)
 
 
@@ -159,33 +143,6 @@ def test_the_memory_efficient_kernel_rounds_its_row_statistics_up():
     assert rows == {"fp32": [2 * 4 * 64], "bf16": [2 * 4 * 33]}
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_what_is_held_throughout(precision):
-    setup = Setup(*SHAPES[0], precision)
-    workload = Workload(setup)
-    workload.forward()
-    workload.backward()
-    workload.optimizer.step()
-    parameters = list(workload.model.parameters())
-    held = {each.data_ptr(): each.nbytes for each in [*workload.model.buffers(), *workload.batch]}
-    mask = naive.kept_causal_mask(
-        setup.context,
-        setup.context,
-        torch.device("cpu"),
-        getattr(torch, setup.types["low"]),
-        None,
-    )
-    assert naive.kept_causal_mask.cache_info().hits > setup.shape.num_layers - 1
-    assert one(setup, "parameters").bytes == sum(each.nbytes for each in parameters)
-    assert one(setup, "gradients").bytes == sum(each.grad.nbytes for each in parameters)
-    assert one(setup, "optimizer state").bytes == 2 * sum(each.nbytes for each in parameters)
-    assert footprint.total(footprint.group(setup, "buffers")) == sum(held.values()) + mask.nbytes
-    block = workload.model.blocks[0]
-    assert footprint.total(footprint.group(setup, "gradients of a block")) == sum(
-        each.grad.nbytes for each in block.parameters()
-    )
-
-
 @pytest.fixture
 def no_scratch(monkeypatch):
     """Keep operators from allocating scratch memory: the closed form leaves it out, and the
@@ -229,21 +186,19 @@ PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
 )
 def test_peak_of_each_phase_in_fp32(setup, attention, peak_bytes):
     setup = replace(setup, attention=attention)
-    workload = Workload(setup)
-    workload.forward()  # compiles, and makes the mask
-    workload.backward()
-    workload.optimizer.zero_grad()
-    measured = {"inference": peak_bytes(workload.inference)[0]}
-    workload.forward()
-    workload.backward()
-    workload.optimizer.step()  # makes the moments
-    workload.optimizer.zero_grad()
-    before = 0
-    for phase in (workload.forward, workload.backward, workload.optimizer.step):
+    work = workload(setup)
+    step, inference = work.phases("step"), work.phases("inference")["inference"]
+    step["forward"]()  # compiles, and makes the mask
+    step["backward"]()
+    work.clear_gradients()
+    measured, before = {"inference": peak_bytes(inference)[0]}, 0
+    for phase in step.values():  # makes the moments
+        phase()
+    work.clear_gradients()
+    for name, phase in step.items():
         largest, last = peak_bytes(phase)
-        measured[phase.__name__] = before + largest
+        measured[name] = before + largest
         before += last
-    measured["optimizer"] = measured.pop("step")
 
     held = footprint.total([one(setup, "parameters"), *footprint.group(setup, "buffers")])
     state = one(setup, "optimizer state").bytes
@@ -260,12 +215,12 @@ def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end(p
     # On the CPU addcmul runs without a copy of its input, but that is not where the peak lies.
     for context, part in ((128, "last block/attention/softmax"), (16, "LM head")):
         setup = Setup(ModelShape(64, 256, 4, 4, 500), 4, context, "bf16")
-        workload = Workload(setup)
-        workload.inference()
+        inference = workload(setup).phases("inference")["inference"]
+        inference()
         predicted = peak(setup, "inference")
         held = footprint.total([one(setup, "parameters"), *footprint.group(setup, "buffers")])
         assert predicted.part == part
-        assert predicted.bytes - held == peak_bytes(workload.inference)[0]
+        assert predicted.bytes - held == peak_bytes(inference)[0]
 
 
 @pytest.mark.parametrize("optimizer, parameters_of_roots", [("torch", 1), ("fused", 0)])
@@ -283,11 +238,8 @@ def test_roots_of_the_optimizers(optimizer, parameters_of_roots):
 
 def _recorded(name):
     spec = json.loads((SNAPSHOTS / name / "truth.json").read_text())["spec"]
-    shape = ModelShape(
-        spec["d_model"], spec["d_ff"], spec["num_layers"], spec["num_heads"], spec["vocab_size"]
-    )
     known = json.loads(gzip.decompress((SNAPSHOTS / name / "known.json.gz").read_bytes()))
-    return Setup(shape, spec["batch"], spec["context"], spec["precision"]), known
+    return _setup_of(spec), known
 
 
 @pytest.mark.parametrize("name", ["step_fp32", "step_bf16"])
@@ -374,11 +326,10 @@ def test_peaks_of_the_timing_study(mode, threads):
         assert exact == pytest.approx([1] * 2, abs=0.001)
 
 
-def _setup_of(row):
-    shape = ModelShape(
-        *(int(row[key]) for key in ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size"))
-    )
-    return Setup(shape, int(row["batch"]), int(row["context"]), row["precision"])
+def _setup_of(spec):
+    numbers = {name: int(spec[name]) for name in (*SHAPE, "batch", "context")}
+    place = numbers["batch"], numbers["context"]
+    return Setup(ModelShape.of(numbers), *place, spec["precision"])
 
 
 def test_a_peak_is_the_sum_of_what_it_names():

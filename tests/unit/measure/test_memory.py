@@ -77,16 +77,6 @@ def test_the_peak_is_what_was_allocated_since_the_reset():
     assert memory.peaks("cpu")["peak_resident"] == approx(before, abs=10 * MEGABYTE)
 
 
-def test_what_was_there_before_does_not_count():
-    there = torch.ones(100 * MEGABYTE, dtype=torch.uint8)
-    before = memory.held("cpu")
-    memory.reset_peaks("cpu")
-    block = torch.ones(150 * MEGABYTE, dtype=torch.uint8)
-    del block
-    assert memory.peaks("cpu", before)["peak_resident"] == approx(150 * MEGABYTE, abs=10 * MEGABYTE)
-    del there
-
-
 def test_on_a_gpu_asked_allocated_and_reserved_bytes_are_told_apart(monkeypatch):
     statistics = {
         "requested_bytes.all.peak": 70,

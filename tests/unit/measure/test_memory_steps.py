@@ -6,6 +6,8 @@ from collections import Counter
 import pytest
 import torch
 from common import TINY, picked
+from stepscope.formulas import footprint
+from stepscope.formulas.footprint import Setup
 from stepscope.measure import memory_steps
 from stepscope.measure.memory_observed import Observed
 from stepscope.measure.telemetry import Telemetry
@@ -77,32 +79,12 @@ def test_the_recording_holds_every_gradient_where_it_was_seen(step):
         assert alive[gradient["address"]] == gradient["bytes"]
 
 
-def test_what_autograd_saves_is_what_its_own_hooks_say(step, one_thread):
-    """Bytes of the distinct storages that hold neither a parameter nor what was there before the
-    forward pass."""
-    workload = memory_steps.Workload(SPEC)
-    workload.phases("forward")["forward"]()  # the mask is kept from here on
-    workload.drop_graph()
-    before = {id(tensor) for _, tensor in workload.model.named_parameters()}
-    there = {
-        tensor.untyped_storage().data_ptr()
-        for tensor in memory_steps._tensors_of_python("cpu", set())
-    }
-    there |= {
-        tensor.untyped_storage().data_ptr() for _, tensor in workload.model.named_parameters()
-    }
-    saved, kept = {}, []
-
-    def pack(tensor):
-        storage = tensor.untyped_storage()
-        if id(tensor) not in before and storage.data_ptr() not in there:
-            saved[storage.data_ptr()] = storage.nbytes()
-        kept.append(tensor)
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        workload.phases("forward")["forward"]()
-    assert sum(picked(step.known["saved"], "bytes")) == sum(saved.values())
+def test_what_autograd_saves_is_the_closed_form(step):
+    """Which is what autograd's own hooks say: tests of formulas."""
+    setup = Setup(ModelShape(D_MODEL, D_FF, LAYERS, HEADS, VOCABULARY), BATCH, CONTEXT)
+    of_blocks = LAYERS * footprint.total(footprint.group(setup, "saved by a block"))
+    saved = of_blocks + footprint.total(footprint.saved_outside(setup))
+    assert sum(picked(step.known["saved"], "bytes")) == saved
 
 
 def test_scores_and_their_softmax_are_made_in_their_parts(step):
@@ -120,19 +102,14 @@ def test_scores_and_their_softmax_are_made_in_their_parts(step):
 
 
 def test_backward_goes_through_the_parts_in_the_opposite_order(step):
-    first = step.known["marks"][0][2]
-    modules = [
-        m[4].partition("/")[0]
-        for m in step.known["marks"]
-        if m[3] == "backward" and m[2] == first and m[4]
-    ]
-    order = list(dict.fromkeys(modules))
-    assert order == ["loss", "LM head", "final norm", "blocks.1", "blocks.0", "embedding"]
-    parts = [mark[4] for mark in step.known["marks"] if mark[3] == "backward" and mark[2] == first]
-    softmax, scores = (
-        parts.index(f"blocks.0/attention/{name}") for name in ("softmax", "attention scores")
-    )
-    assert parts.index("blocks.0/attention/attention × V") < softmax < scores
+    marks = step.known["marks"]
+    first = [marks[0][2], "backward"]
+    parts = [mark[4] for mark in marks if list(mark[2:4]) == first and mark[4]]
+    modules = list(dict.fromkeys(part.partition("/")[0] for part in parts))
+    assert modules == ["loss", "LM head", "final norm", "blocks.1", "blocks.0", "embedding"]
+    of_attention = ("attention × V", "softmax", "attention scores")
+    places = [parts.index(f"blocks.0/attention/{name}") for name in of_attention]
+    assert places == sorted(places)
 
 
 def test_low_precision_copies_of_weights_name_the_weight(one_thread):

@@ -9,8 +9,6 @@ from stepscope.measure import ladder, memory_steps, timing
 from stepscope.measure.memory_observed import Parts
 from stepscope.measure.models.own import Model
 from stepscope.measure.telemetry import Telemetry
-from stepscope.results import variants
-from stepscope.results.cells import MeasuredCell
 
 SOURCE = """
 from torch import nn
@@ -147,17 +145,6 @@ def test_a_model_without_that_attention_goes_without_it_up_the_ladder(spec):
     assert of["fp32"] == ("ok", "")
     assert of["sdpa"][0] == "unsupported"
     assert of["fused"] == ("ok", "without the attention sdpa, which it cannot have")
-    told = {name: {"status": status, "reason": why} for name, (status, why) in of.items()}
-    cell = MeasuredCell(
-        "machine/ladder/net/ctx6",
-        {"context": 6, "batch": 2, "variants": rungs},
-        "",
-        "",
-        {"summary": {"variants": told}},
-    )
-    rows = {row["variant"]: row for row in variants.rows([cell])}
-    assert (rows["sdpa"]["attention"], rows["fused"]["attention"]) == ("sdpa", "naive")
-    assert (rows["fused"]["changed"], rows["fused"]["value"]) == ("optimizer", "fused")
 
 
 def test_memory_is_that_of_each_tensor_and_a_frozen_one_has_neither_gradient_nor_moments(spec):

@@ -342,13 +342,10 @@ def test_a_variant_that_fails_is_its_own_status_unless_it_is_the_first(spec):
 def test_a_snapshot_tells_gradients_and_state_of_a_step_apart(spec):
     run = memory_steps.measure(spec("products", study="memory"), Telemetry(None))
     assert run.outcome.is_ok
-    sizes = {}
-    for one in run.known["tensors"]:
-        sizes.setdefault(one["category"], {})[one["address"]] = one["bytes"]
     size = 4 * 5 * 7
-    assert list(sizes["parameters"].values()) == [size]
-    assert set(sizes["gradients"].values()) == {size}
-    assert sorted(sizes["optimizer state"].values())[-2:] == [size, size]
+    for category in ("parameters", "gradients", "optimizer state"):
+        found = picked(run.known["tensors"], "bytes", category=category)
+        assert {*found} - {4} == {size}  # step counts are scalars
     phases = {phase for *_, phase, _ in run.known["marks"]}
     assert {"forward", "backward"} <= phases
 

@@ -44,20 +44,3 @@ def test_any_other_error_is_not_taken_for_a_missing_operator(monkeypatch):
     )
     with pytest.raises(RuntimeError, match="boom"):
         measure(SPEC)
-
-
-def test_the_program_writes_tables_and_no_samples_and_refuses_a_shape_elsewhere(
-    measured_cell, run_program
-):
-    shape = (
-        "--d-model 8 --d-ff 16 --num-layers 1 --num-heads 2 --vocab-size 11 --context 4 --batch 1"
-    )
-    flags = "--probe autocast --device cpu --threads 1"
-    cell = measured_cell("probe_precision.py", flags)
-    record = cell.record
-    assert record["spec"]["probe"] == "autocast" and record["spec"]["precision"] == "fp32"
-    assert cell.rows == []
-    assert record["summary"]["variants"]["autocast"]["status"] == "ok"
-    assert "layer_norm" in cell.out
-    code, _, err = run_program("probe_precision.py", f"--probe accumulation {shape} --device cpu")
-    assert code == 2 and "unrecognized arguments: --d-model 8" in err

@@ -95,18 +95,16 @@ def _option(words, name):
     return next((word.split("=", 1)[1] for word in words if word.startswith(f"--{name}=")), None)
 
 
-def test_torch_profiler_records_the_measured_steps_and_their_ranges(run_program, tmp_path):
-    code, out, _ = run_program("profile_step.py", f"{QUICK} --profiler auto --out {tmp_path}")
-    assert code == 0
-    record, rows, files = _cell(tmp_path)
-    assert files == ["trace.json.gz"]
-    assert record["summary"]["trace"]["profiler"] == "torch"
-    assert record["machine"].get("tools") is None
-    own = picked(rows, phase="forward", warmup="False")
+def test_torch_profiler_records_the_measured_steps_and_their_ranges(measured_cell):
+    cell = measured_cell("profile_step.py", f"{QUICK} --profiler auto")
+    assert cell.record["summary"]["trace"]["profiler"] == "torch"
+    assert cell.record["machine"].get("tools") is None
+    own = picked(cell.rows, phase="forward", warmup="False")
     measured = sorted(float(row["seconds"]) for row in own)
-    assert f"{1000 * statistics.median(measured):.4f}" in out
-    trace = json.loads(gzip.decompress((tmp_path / "trace/trace.json.gz").read_bytes()))
-    ranges = [each for each in trace["traceEvents"] if each.get("cat") == "user_annotation"]
+    assert f"{1000 * statistics.median(measured):.4f}" in cell.out
+    (trace,) = (cell.folder / "trace").iterdir()
+    events = json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]
+    ranges = [each for each in events if each.get("cat") == "user_annotation"]
     counts = Counter(picked(ranges, "name"))
     # 3 measured steps of 2 layers; the warm-up step is not in the trace.
     for name in ("step", "forward", "loss", "backward", "optimizer"):
@@ -118,17 +116,12 @@ def test_torch_profiler_records_the_measured_steps_and_their_ranges(run_program,
     assert all(ours <= theirs for ours, theirs in zip(measured, forward, strict=True))
 
 
-def test_without_a_profiler_there_is_no_trace(run_program, tmp_path):
-    assert (
-        run_program(
-            "profile_step.py", f"{QUICK} --profiler none --mode inference --out {tmp_path}"
-        )[0]
-        == 0
-    )
-    record, rows, files = _cell(tmp_path)
-    assert files == []
-    assert record["summary"]["trace"]["file"] is None
-    assert picked(rows, "phase", "warmup") == [("inference", "True")] + 3 * [("inference", "False")]
+def test_without_a_profiler_there_is_no_trace(measured_cell):
+    cell = measured_cell("profile_step.py", f"{QUICK} --profiler none --mode inference")
+    assert list((cell.folder / "trace").iterdir()) == []
+    assert cell.record["summary"]["trace"]["file"] is None
+    warm = [("inference", "False")] * 3
+    assert picked(cell.rows, "phase", "warmup") == [("inference", "True"), *warm]
 
 
 def test_nsys_stands_in_front_of_the_same_cell(behind_nsys, tmp_path):
@@ -208,11 +201,10 @@ def test_running_out_of_memory_behind_nsys_is_a_result(behind_nsys, tmp_path):
     assert "step: oom: CUDA out of memory" in out
 
 
-def test_nsys_cannot_record_a_processor(run_program, tmp_path):
-    code, out, _ = run_program("profile_step.py", f"{QUICK} --profiler nsys --out {tmp_path}")
-    assert code == 0
-    assert _cell(tmp_path)[0]["summary"]["variants"]["step"]["status"] == "unsupported"
-    assert "on a CPU use --profiler torch" in out
+def test_nsys_cannot_record_a_processor(measured_cell):
+    cell = measured_cell("profile_step.py", f"{QUICK} --profiler nsys")
+    assert cell.record["summary"]["variants"]["step"]["status"] == "unsupported"
+    assert "on a CPU use --profiler torch" in cell.out
 
 
 def test_the_options_of_nsys_follow_the_spec():
@@ -224,19 +216,16 @@ def test_the_options_of_nsys_follow_the_spec():
     assert "python-backtrace" not in nsys.options({})
 
 
-def test_a_cold_start_compares_the_first_step_with_a_later_one(run_program, tmp_path):
-    code, out, _ = run_program("profile_step.py", f"{QUICK} --start cold --out {tmp_path}")
-    assert code == 0
-    record, rows, files = _cell(tmp_path)
-    assert files == ["trace.json.gz"]
-    first = record["summary"]["first"]
+def test_a_cold_start_compares_the_first_step_with_a_later_one(measured_cell):
+    cell = measured_cell("profile_step.py", f"{QUICK} --start cold")
+    first = cell.record["summary"]["first"]
     assert picked(first["parts"], "part")[-2:] == ["operators", "Python and the rest"]
     (products,) = picked(first["parts"], part="matrix products")
     assert products["calls_first"] == products["calls_second"] == products["calls_steady"] > 0
     assert all(part["second_seconds"] >= 0 for part in first["parts"])
     # The first two steps, a warm-up one, three in the trace, one more that is profiled.
-    assert picked(rows, "warmup", phase="forward") == ["True"] * 3 + ["False"] * 3 + ["True"]
-    assert record["spec"]["start"] == "cold" and "Python and the rest" in out
+    assert picked(cell.rows, "warmup", phase="forward") == ["True"] * 3 + ["False"] * 3 + ["True"]
+    assert cell.record["spec"]["start"] == "cold" and "Python and the rest" in cell.out
 
 
 def test_what_the_gpu_does_before_the_steps_is_told_by_copies_and_kernels():

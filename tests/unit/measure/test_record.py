@@ -18,7 +18,6 @@ ROWS = [
 def test_the_record_holds_the_samples_hash_and_both_can_be_read_again(tmp_path):
     folder = tmp_path / "new/cell"
     record.write(folder, ROWS, {"spec": {"b": 1, "a": "×"}, "none": None})
-    assert sorted(path.name for path in folder.iterdir()) == ["record.json", "samples.csv"]
     found = json.loads((folder / "record.json").read_text())
     digest = hashlib.sha256((folder / "samples.csv").read_bytes()).hexdigest()
     assert found == {
@@ -31,7 +30,6 @@ def test_the_record_holds_the_samples_hash_and_both_can_be_read_again(tmp_path):
         rows = list(csv.DictReader(file))
     assert [float(row["seconds"]) for row in rows] == [0.1 + 0.2, 1e-9]
     assert picked(rows, "power_w") == ["", "71.5"]
-    assert picked(rows, "warmup") == ["True", "False"]
     assert rows[1]["phase"] == "a, b"
 
 

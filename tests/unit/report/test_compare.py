@@ -1,11 +1,11 @@
 """Two runs: what is exact is judged, the clock is not."""
 
-import importlib.util
 import re
 import shutil
 import sys
 import zipfile
 
+import compare_runs
 import pandas as pd
 import pytest
 from common import ROOT
@@ -72,13 +72,10 @@ def test_machines_of_other_labels_are_paired(compared, folders):
 
 def ended(*words):
     """The exit code of the program."""
-    spec = importlib.util.spec_from_file_location("compare_runs", ROOT / "scripts/compare_runs.py")
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
         patch.setattr(sys, "argv", ["compare_runs.py", *map(str, words)])
-        patch.setattr(program, "show", print)
-        program.main()
+        patch.setattr(compare_runs, "show", print)
+        compare_runs.main()
     return end.value.code
 
 

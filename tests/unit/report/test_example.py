@@ -32,14 +32,9 @@ def rendered(tmp_path_factory):
         if name not in made:
             made[name] = tmp_path_factory.mktemp(name)
             path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-            command = ["sh", str(EXAMPLES / "render.sh"), name, str(made[name])]
-            subprocess.run(
-                command,
-                env=os.environ | {"PATH": path},
-                check=True,
-                capture_output=True,
-                timeout=300,
-            )
+            command = ["sh", EXAMPLES / "render.sh", name, made[name]]
+            how = {"env": os.environ | {"PATH": path}, "timeout": 300}
+            subprocess.run(command, **how, check=True, capture_output=True)
         return made[name]
 
     return render
@@ -89,12 +84,11 @@ def data(rendered):
 
 
 @pytest.fixture(scope="module")
-def series(rendered):
-    return pd.read_csv(rendered("h200") / "tables/series.csv")
-
-
-def near(value):
-    return approx(value, rel=1e-6)
+def fp8(rendered):
+    """Medians of the step in fp8 at batch 16, by quantity."""
+    rows = pd.read_csv(rendered("h200") / "tables/series.csv")
+    own = rows.query("study == 'ladder' and batch == 16 and variant == 'fp8' and phase == 'step'")
+    return own.set_index("quantity")["median"]
 
 
 def as_written(data):
@@ -111,47 +105,36 @@ def test_arithmetic_in_8_bits_is_that_of_the_blocks_and_the_rest_in_16(data):
         blocks / own.rates["fp8"].value
         + (found.ladder.place.flop.value - blocks) / own.rates["bf16"].value
     )
-    assert rung.arithmetic.value == near(expected)
-    assert rung.of_peak.value == near(expected / rung.step.value)
-    assert rung.predicted_won.value == near(before.arithmetic.value - rung.arithmetic.value)
+    assert rung.arithmetic.value == approx(expected)
+    assert rung.of_peak.value == approx(expected / rung.step.value)
+    assert rung.predicted_won.value == approx(before.arithmetic.value - rung.arithmetic.value)
     assert not rung.is_rounding and found.ladder.coarse is rung
     assert found.ladder.most_different.value < 0.02 < rung.difference.value
-    assert precision.facts(data).eight_gain.value == near(
+    assert precision.facts(data).eight_gain.value == approx(
         own.rates["fp8"].value / own.rates["bf16"].value
     )
 
 
-def test_what_rungs_deliver_at_another_batch(data, series):
+def test_what_rungs_deliver_at_another_batch(data, fp8):
     found = as_written(data)
-    rows = series[
-        (series["study"] == "ladder") & (series["batch"] == 16) & (series["variant"] == "fp8")
-    ]
-    step = rows[(rows["quantity"] == "time") & (rows["phase"] == "step")]["median"].item()
-    joules = rows[rows["quantity"] == "energy"]["median"].item()
-    assert (found.most.batch, found.most.context.value, found.most.rung.before.kind) == (
-        16,
-        1024,
-        "fused",
-    )
-    assert found.most.rung.tokens.value == near(16 * 1024 / step)
-    assert found.most.rung.energy.value == near(joules / (16 * 1024))
-    assert [(each.batch, each.rung.kind) for each in found.reach][-4:-2] == [
-        (16, "fused"),
-        (16, "fp8"),
-    ]
+    rung = found.most.rung
+    assert (found.most.batch, found.most.context.value, rung.before.kind) == (16, 1024, "fused")
+    assert rung.tokens.value == approx(16 * 1024 / fp8["time"])
+    assert rung.energy.value == approx(fp8["energy"] / (16 * 1024))
+    last = [(each.batch, each.rung.kind) for each in found.reach][-4:-2]
+    assert last == [(16, "fused"), (16, "fp8")]
     (part,) = (each for each in ladders.ladders(data) if each.place.batch == 16)
-    assert (
-        part.rung("fp8").host_free and not part.rung("fused").host_free
-    )  # so that no row of the column has it
+    # so that no row of the column has it
+    assert part.rung("fp8").host_free and not part.rung("fused").host_free
     assert [each.gpu.value for each in part.rungs] == [each.busy.value for each in part.rungs]
 
 
-def test_the_gpu_idles_as_long_as_the_step_exceeds_its_replay(data, series):
+def test_the_gpu_idles_as_long_as_the_step_exceeds_its_replay(data):
     found = as_written(data)
-    rows = series[(series["cell"] == found.ladder.data.cell) & (series["phase"] == "step")]
-    times = rows[rows["variant"] == "fp8"].set_index("quantity")["median"]
+    rows = data.rows("series", cell=found.ladder.data.cell, variant="fp8", phase="step")
+    times = rows.set_index("quantity")["median"]
     (idle,) = (part for part in found.left if str(part.part) == "GPU idle")
-    assert idle.top.value == near(times["time"] - times["host_free_time"])
+    assert idle.top.value == approx(times["time"] - times["host_free_time"])
     assert idle.top.value < 0.4e-3
 
 
@@ -160,8 +143,8 @@ def test_a_gain_over_what_had_just_lost_is_counted_from_before_that(data):
     graphs, torch, fused = (found.rung(kind) for kind in ("graphs", "torch", "fused"))
     over_default = torch.seconds * (1 - 1 / fused.gain.value)
     lost = graphs.seconds * (1 - 1 / torch.gain.value)
-    assert fused.won.value == near(over_default) and lost < 0
-    assert fused.net_won.value == near(over_default + lost)
+    assert fused.won.value == approx(over_default) and lost < 0
+    assert fused.net_won.value == approx(over_default + lost)
     others = [found.rung(kind).won.value for kind in ("triton", "graphs")]
     assert found.gains_won.value + sum(others) == approx(found.won.value, rel=0.005)
 
@@ -196,14 +179,10 @@ def test_causal_attention_multiplies_half(data):
     products = 4 * scores * 64 / own.rates["bf16"].value
     assert found.arithmetic.value == approx(products, rel=1e-3)
     assert found.naive_predicted.value == approx(38 * scores / own.copy.value + products, rel=1e-3)
-    causal = next(
-        each
-        for each in found.shapes
-        if str(each["what"]) == "d128, bf16, causal, tokens 16,384, heads 16"
-    )
-    assert causal["fastest"].rate.value == approx(
-        4 * 16 * 16_384**2 * 128 / 2 / causal["fastest"].forward.value, rel=1e-3
-    )
+    fastest = {str(each["what"]): each["fastest"] for each in found.shapes}
+    causal = fastest["d128, bf16, causal, tokens 16,384, heads 16"]
+    flop = 4 * 16 * 16_384**2 * 128 / 2
+    assert causal.rate.value == approx(flop / causal.forward.value, rel=1e-3)
 
 
 def test_a_ladder_that_starts_later_is_a_part_even_where_its_first_variant_did_not_run(data):
@@ -215,19 +194,12 @@ def test_a_ladder_that_starts_later_is_a_part_even_where_its_first_variant_did_n
     assert not ladders.starts_later(whole.data, [without])
 
 
-def test_the_power_limit_is_named_where_the_clock_falls_at_it(data, series):
+def test_the_power_limit_is_named_where_the_clock_falls_at_it(data, fp8):
     found = as_written(data)
-    rows = series[
-        (series["study"] == "ladder") & (series["batch"] == 16) & (series["variant"] == "fp8")
-    ]
-    by = rows[rows["phase"] == "step"].set_index("quantity")["median"]
-    assert (found.held_back.batch, found.held_back.rung.kind, found.power_limit.value) == (
-        16,
-        "fp8",
-        700,
-    )
-    assert found.held_back.rung.sm_clock.value == near(by["sm_clock"])
-    assert by["sm_clock"] < 0.95 * found.highest_clock.value
+    held = found.held_back
+    assert (held.batch, held.rung.kind, found.power_limit.value) == (16, "fp8", 700)
+    assert held.rung.sm_clock.value == approx(fp8["sm_clock"])
+    assert fp8["sm_clock"] < 0.95 * found.highest_clock.value
 
 
 def test_page_one_begins_at_what_people_run_and_its_mfu_is_that_of_palm(data):
@@ -241,7 +213,7 @@ def test_page_one_begins_at_what_people_run_and_its_mfu_is_that_of_palm(data):
     block = 2 * width**2 + 2 * width * width // 4 + 3 * width * 14_336
     a_token = 6 * (8 * block + width * words) + 12 * 8 * width * context
     expected = found.most.rung.tokens.value * a_token / 989.4e12
-    assert found.most.rung.mfu.value == pytest.approx(expected, abs=1e-3)
+    assert found.most.rung.mfu.value == approx(expected, abs=1e-3)
 
 
 def test_the_step_as_written_comes_second(data):

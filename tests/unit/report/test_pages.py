@@ -14,10 +14,16 @@ from stepscope.results.schema import TABLES
 TEMPLATES = sorted((ROOT / "report" / "chapters").glob("*.md.j2"))
 
 
-def written(request):
-    """(report.md, index.html) of a request."""
-    book.write(request)
-    return (request.out / "report.md").read_text(), (request.out / "index.html").read_text()
+@pytest.fixture
+def written(request_for, folders):
+    """(report.md, index.html) of the report of a kind of tables."""
+
+    def made(kind):
+        request = request_for(folders[kind])
+        book.write(request)
+        return (request.out / "report.md").read_text(), (request.out / "index.html").read_text()
+
+    return made
 
 
 def assert_sound(text):
@@ -41,8 +47,8 @@ def test_each_table_and_each_study_may_be_missing(request, pages, kind, left_out
 
 
 @pytest.mark.parametrize("kind", ["gpu", "cpu", "both"])
-def test_every_chapter_that_has_data_is_there(folders, request_for, kind):
-    markdown, html = written(request_for(folders[kind]))
+def test_every_chapter_that_has_data_is_there(written, kind):
+    markdown, html = written(kind)
     assert_sound(markdown)
     # Published needs figures of the GPU, attention its cells.
     expected = {"gpu": 12, "cpu": 10, "both": 13}[kind]
@@ -51,8 +57,8 @@ def test_every_chapter_that_has_data_is_there(folders, request_for, kind):
 
 
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])
-def test_links_live(folders, request_for, kind):
-    markdown, html = written(request_for(folders[kind]))
+def test_links_live(written, kind):
+    markdown, html = written(kind)
     assert set(re.findall(r'href="#([^"]+)"', html)) <= set(re.findall(r'id="([^"]+)"', html))
     assert not re.findall(r"\]\(\w+\.md", markdown)
 
@@ -80,16 +86,16 @@ def test_several_machines_have_a_page_each(folders, request_for):
     assert 'href="index.html"' in (request.out / "cpu-b.html").read_text()
 
 
-def test_cells_that_cannot_be_used_are_named_with_what_measures_them_again(folders, request_for):
-    markdown, _ = written(request_for(folders["gpu"]))
+def test_cells_that_cannot_be_used_are_named_with_what_measures_them_again(written):
+    markdown, _ = written("gpu")
     huge = "gpu-a/timing/huge/ctx"
     assert f"- {huge}512/bf16: record.json is damaged" in markdown
     assert f"--forcerun results/{huge}512/bf16/record.json` measures exactly them" in markdown
     assert f"- {huge}256/bf16: loss is NaN at step 3" in markdown
 
 
-def test_names_of_records_do_no_harm(folders, request_for):
-    markdown, html = written(request_for(folders["gpu"]))
+def test_names_of_records_do_no_harm(written):
+    markdown, html = written("gpu")
     assert "Accelerator \\<A\\>" in markdown
     assert "Accelerator &lt;A&gt;" in html and "<A>" not in html
 
@@ -142,11 +148,10 @@ def test_what_only_some_models_have_is_not_told_of_others(gpu, pages_of):
     assert "should be as 1 to 1.78" in made["time"]
 
 
-def test_figures_stand_where_they_were_drawn(folders, request_for):
-    request = request_for(folders["gpu"])
+def test_figures_stand_where_they_were_drawn(written, tmp_path):
     svg = '<svg viewBox="0 0 10 10" xmlns="http://www.w3.org/2000/svg"><path d="M0 0h1"/></svg>'
-    (request.figures / "waterfall.svg").write_text(svg)
-    markdown, html = written(request)
+    (tmp_path / "figures/waterfall.svg").write_text(svg)
+    markdown, html = written("gpu")
     assert markdown.count("](../figures/waterfall.svg)") == 1 and markdown.count("![") == 1
     assert html.count("<figure>") == 1
 

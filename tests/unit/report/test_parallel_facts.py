@@ -10,6 +10,7 @@ from stepscope.report.kit.quantity import Quantity
 
 CELL = "box/parallel/small/ctx512/bf16/devices=2"
 PLACE = made_up.place("small", 512)
+ONCE = PLACE | {"low": None, "high": None}  # by one process, without an interval
 PARTS = dict.fromkeys(("slowed", "apart", "extra", "gone", "at_once", "waiting", "transfer"), 0.0)
 PARTS |= {"idle": 0.001, "residual": 0.0, "beside": 0.0, "waited_by_others": 0.0}
 
@@ -21,8 +22,8 @@ def tables(cell, devices, seconds, ranks, options=""):
     return {
         "cells": [made_up.cell(cell, **PLACE, options=options)],
         "series": [
-            series(cell, "time", 0.1, variant="alone", **PLACE),
-            series(cell, "time", seconds, variant="ddp", **PLACE),
+            series(cell, "time", 0.1, variant="alone", **ONCE),
+            series(cell, "time", seconds, variant="ddp", **ONCE),
         ],
         "ranks": [
             where | {"variant": "ddp", "rank": number} | PARTS | own

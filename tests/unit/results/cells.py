@@ -7,25 +7,8 @@ import json
 import numpy as np
 import pandas as pd
 from common import picked
+from stepscope.measure.samples import COLUMNS
 
-COLUMNS = [
-    "variant",
-    "process",
-    "round",
-    "mode",
-    "kind",
-    "length",
-    "direction",
-    "step",
-    "phase",
-    "warmup",
-    "seconds",
-    "event_seconds",
-    "launch_seconds",
-    "sm_clock_mhz",
-    "power_w",
-    "temperature_c",
-]
 SHAPE = {
     "d_model": 64,
     "d_ff": 128,
@@ -88,12 +71,7 @@ class Results:
         samples = list(samples)
         processes = set(picked(samples, "process")) or {1, 2, 3}
         spec = COMMON | {"processes": len(processes)} | spec
-        self.cells[name] = {
-            "cell": name,
-            "spec": spec,
-            "code": "c0de",
-            "command": f"python {study}.py",
-        }
+        self.cells[name] = {"spec": spec, "command": f"python {study}.py"}
         planned = picked(spec.get("variants", [{"name": "step"}]), "name")
         names = picked(samples, "variant") or planned
         variants = {each: {"status": "ok", "reason": ""} for each in names}
@@ -131,15 +109,11 @@ class Results:
     def plan(self, missing=(), **machines):
         """The plan's file; `missing` are cells that were not measured."""
         for name in missing:
-            self.cells[name] = {
-                "cell": name,
-                "spec": COMMON | SHAPE,
-                "code": "c0de",
-                "command": "python step.py",
-            }
+            self.cells[name] = {"spec": COMMON | SHAPE, "command": "python step.py"}
         studies = {}
         for name, entry in self.cells.items():
-            studies.setdefault(name.split("/")[1], {"cells": []})["cells"].append(entry)
+            study = studies.setdefault(name.split("/")[1], {"cells": []})
+            study["cells"].append({"cell": name, "code": "c0de"} | entry)
         path = self.folder / "plan.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"machines": machines, "studies": studies}))

@@ -1,16 +1,14 @@
 """A sample of hostile files: none does harm (benchmarks/attack.py tries more)."""
 
-import importlib.util
 import json
 import os
 import signal
 from functools import partial
 from pathlib import Path
 
+import attack
 import pytest
-from common import ROOT
 
-PROGRAM = ROOT / "benchmarks/attack.py"
 COUNTS = {
     "fits": 8,
     "configurations": 15,
@@ -23,16 +21,8 @@ COUNTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def attack():
-    spec = importlib.util.spec_from_file_location("attack", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("kind", COUNTS)
-def test_hostile_files_are_refused_or_do_no_harm(kind, attack, tmp_path):
+def test_hostile_files_are_refused_or_do_no_harm(kind, tmp_path):
     found = attack.attacked(kind, COUNTS[kind], 1, tmp_path)
     assert [one for one in found if one[0] in attack.DEFECTS] == []
     assert sum(verdict == "refused" for verdict, _, _ in found) >= COUNTS[kind] / 4
@@ -43,7 +33,7 @@ PLACE = {"study": "timing", "context": 6, "batch": 2, "seed": 0, "device": "cpu"
 
 
 @pytest.mark.parametrize("part", ["takes", "loss", "returned", "in_phase"])
-def test_hostile_steps_are_refused_in_one_line_or_measured(part, attack, tmp_path):
+def test_hostile_steps_are_refused_in_one_line_or_measured(part, tmp_path):
     """All that does not end the process, in this one."""
     from stepscope.measure import timing
     from stepscope.measure.telemetry import Telemetry
@@ -72,14 +62,12 @@ def test_hostile_steps_are_refused_in_one_line_or_measured(part, attack, tmp_pat
     "spoil, said",
     [
         (lambda cell: cell.write_rows(cell.samples[:1]), "the spec asks for"),
-        (lambda cell: scaled(cell, 1e-12), "seconds is"),
-        (lambda cell: scaled(cell, 1e-5), "which no device reaches"),
-        (lambda cell: with_text(cell, "x" * 10_000), "record.json is of another spec"),
+        (lambda cell: scaled(cell), "which no device reaches"),
         (lambda cell: of_study(cell, "x" * 10_000), "record.json is of another study: 'xxx"),
         (lambda cell: of_study(cell, "\0"), r"record.json is of another study: '\x00', not timing"),
     ],
 )
-def test_what_cannot_be_is_told(spoil, said, attack, tmp_path, monkeypatch):
+def test_what_cannot_be_is_told(spoil, said, tmp_path, monkeypatch):
     spoilers = (lambda cell, draw: spoil(cell) or "planted",)
     planted = partial(attack.cells.spoiling, spoilers, studies=("timing",))
     monkeypatch.setitem(attack.KINDS, "planted", planted)
@@ -87,18 +75,13 @@ def test_what_cannot_be_is_told(spoil, said, attack, tmp_path, monkeypatch):
     assert verdict == "refused" and said in told
 
 
-def scaled(cell, factor):
+def scaled(cell):
+    """Times a hundred thousandth of what they were."""
     header, *rows = cell.samples
     place = header.index("seconds")
     for row in rows:
-        row[place] = repr(factor * float(row[place]))
+        row[place] = repr(1e-5 * float(row[place]))
     cell.write_rows([header, *rows])
-
-
-def with_text(cell, text):
-    record = cell.record
-    record["spec"]["precision"] = text
-    cell.write_record(json.dumps(record))
 
 
 def of_study(cell, text):
@@ -122,7 +105,7 @@ DEFECTS = {
 
 
 @pytest.mark.parametrize("defect", DEFECTS)
-def test_a_defect_is_seen(defect, attack, tmp_path, monkeypatch):
+def test_a_defect_is_seen(defect, tmp_path, monkeypatch):
     trying = attack.trying
     monkeypatch.setattr(trying, "GRACE", 0.1)
 

@@ -23,6 +23,7 @@ CELLS = [
 MODEL = {"parameters": 1000}
 RATE = {"study": "ceilings", "quantity": "rate", "variant": "burst", "size": "matmul"}
 RATE |= {"context": math.nan, "batch": math.nan, "precision": "bf16", "unit": "FLOP/s"}
+RATE |= {"mode": "", "phase": "", "options": ""}
 BUSY = {"study": "timing", "quantity": "busy_time", "variant": "step", "size": "small"}
 BUSY |= {"context": 128.0, "batch": 4.0, "precision": "bf16", "unit": "s"}
 BUSY |= {"mode": "step", "phase": "step", "options": ""}
@@ -65,15 +66,13 @@ def busy(value, **more):
     ],
 )
 def test_a_card_is_beyond_all_others_by_more_than_a_margin(own, standing, found):
-    plain = dict.fromkeys(("mode", "phase", "options"), "")
-    (row,) = found(plain | own)
+    (row,) = found(own)
     assert row["standing"] == standing
     assert row["cards"] == 2
     assert [row["low"], row["high"]] == ([100, 102] if row["unit"] == "FLOP/s" else [0.010, 0.012])
 
 
 def test_only_the_same_of_the_same_type_is_beside(found):
-    plain = dict.fromkeys(("mode", "phase", "options"), "")
     others = [
         rate(50.0, cell="cpu/ceilings/matmul/bf16"),
         rate(50.0, precision="fp16"),
@@ -81,7 +80,7 @@ def test_only_the_same_of_the_same_type_is_beside(found):
         busy(0.01, batch=8.0),
         busy(0.01, options="attention=sdpa"),
     ]
-    assert found(*(plain | each for each in others)) == []
+    assert found(*others) == []
 
 
 def test_what_is_committed_is_of_several_cards():
@@ -94,13 +93,11 @@ def test_what_is_committed_is_of_several_cards():
 
 def test_a_card_is_not_held_against_itself(found, monkeypatch):
     monkeypatch.setattr(cards, "_digest", {"mine": "a"}.get)
-    plain = dict.fromkeys(("mode", "phase", "options"), "")
-    (row,) = found(plain | rate(100.0))
+    (row,) = found(rate(100.0))
     assert (row["cards"], row["low"], row["high"]) == (1, 102, 102)
-    assert found(plain | rate(10.0, precision="fp32")) == []
+    assert found(rate(10.0, precision="fp32")) == []
 
 
 def test_another_model_of_the_same_name_is_not_beside(found, monkeypatch):
-    plain = dict.fromkeys(("mode", "phase", "options"), "")
     monkeypatch.setitem(MODEL, "parameters", 2000)
-    assert found(plain | busy(0.02)) == []
+    assert found(busy(0.02)) == []

@@ -12,15 +12,21 @@ FREQUENCIES = 3.14
 CELL = "gpu/learning/small"
 
 
+def ends(machine, **losses):
+    """Where variants end; losses: of each in the first order, the second …; the first is fp32."""
+    place = {"machine": machine, "cell": f"{machine}/learning/small", "frequencies": FREQUENCIES}
+    return pd.DataFrame(
+        [
+            place | {"variant": name, "order": order, "held_out": loss}
+            for name, of_orders in losses.items()
+            for order, loss in enumerate(of_orders, start=1)
+        ]
+    )
+
+
 def judged(**losses):
-    """The rows by variant; losses: of each in the first order, the second …; the first is fp32."""
-    rows = [
-        {"machine": "gpu", "cell": CELL, "variant": name, "order": order, "held_out": loss}
-        for name, of_orders in losses.items()
-        for order, loss in enumerate(of_orders, start=1)
-    ]
-    ends = pd.DataFrame(rows).assign(frequencies=FREQUENCIES)
-    return learning.judged(ends, {CELL: "fp32"}).set_index("variant")
+    """The rows by variant."""
+    return learning.judged(ends("gpu", **losses), {CELL: "fp32"}).set_index("variant")
 
 
 @pytest.mark.parametrize(
@@ -68,20 +74,13 @@ def test_what_does_not_learn_lends_nobody_its_spread():
 
 def test_another_machines_variants_change_no_verdict():
     """False discoveries are controlled on each machine by itself."""
-    losses = {"fp32": [1.30, 1.30], "other": [1.3313, 1.3317]}
-    rows = []
-    for machine, names in {"gpu": ["other"], "crowded": [f"like-{at}" for at in range(40)]}.items():
-        for name in ["fp32", *names]:
-            own = losses.get(name, [1.29, 1.31])
-            place = {"machine": machine, "cell": f"{machine}/learning/small", "variant": name}
-            rows += [
-                place | {"order": at, "held_out": loss} for at, loss in enumerate(own, start=1)
-            ]
-    firsts = {row["cell"]: "fp32" for row in rows}
-    ends = pd.DataFrame(rows).assign(frequencies=FREQUENCIES)
-    both = learning.judged(ends, firsts).query("machine == 'gpu'").set_index("variant")
-    alone = judged(**losses)
-    assert alone.loc["other", "verdict"] == both.loc["other", "verdict"] == "worse"
+    others = {f"like-{at}": [1.29, 1.31] for at in range(40)}
+    own = ends("gpu", fp32=[1.30, 1.30], other=[1.3313, 1.3317])
+    crowded = ends("crowded", fp32=[1.30, 1.30], **others)
+    for rows in (own, pd.concat([own, crowded])):
+        firsts = dict.fromkeys(rows["cell"], "fp32")
+        found = learning.judged(rows, firsts).query("machine == 'gpu'").set_index("variant")
+        assert found.loc["other", "verdict"] == "worse"
 
 
 def test_one_order_has_no_verdict():

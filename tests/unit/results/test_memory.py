@@ -47,7 +47,8 @@ ANALYSIS = {
     "memory_largest": (
         "bytes,count,alive,category,module,shape,dtype\n"
         # The second is a view of a larger tensor.
-        "864,1,1,activations,blocks.*/attention/softmax,3×2×6×6,float32\n1728,1,1,unknown,,3×2×6×6,float32\n"
+        "864,1,1,activations,blocks.*/attention/softmax,3×2×6×6,float32\n"
+        "1728,1,1,unknown,,3×2×6×6,float32\n"
     ),
     "memory_timeline": "time,phase,cast_weights\n0,forward,0\n1,forward,30\n2,backward,20\n",
 }

@@ -107,7 +107,8 @@ def test_a_rung_after_one_that_did_not_run_is_compared_with_the_nearest_that_did
     assert pairs == [["fp32", "sdpa"], ["fp32", "fused"]]
     rows = {row["variant"]: row for row in variants.rows([found])}
     assert not any(row["is_aside"] for row in rows.values())
-    assert (rows["fused"]["after"], rows["fused"]["changed"]) == ("fp32", "optimizer")
+    fused = {"after": "fp32", "changed": "optimizer", "value": "fused", "attention": "naive"}
+    assert rows["fused"].items() >= fused.items()  # without what it cannot have
     rungs[0]["after"] = "fused"  # after each other, and none ran
     for one in told.values():
         one["status"] = "failed"

@@ -47,7 +47,6 @@ def test_what_a_file_leaves_out_is_empty_and_its_columns_stand_in_any_order(file
         ((HEAD, ROW + ",more"), "line 2: it must not contain {'more fields than names'}"),
         ((HEAD, ROW.replace("1.5", "fast")), 'line 2: value must be number, not "fast"'),
         ((HEAD, ROW.replace("1.5", "nan")), 'line 2: value must be number, not "nan"'),
-        ((HEAD, ROW.replace("1.5", "inf")), 'line 2: value must be number, not "inf"'),
         (
             (HEAD, ROW.replace("1.5", "1e308")),
             "line 2: value must be smaller than or equal to 1e+18, not 1e+308",
@@ -58,16 +57,8 @@ def test_what_a_file_leaves_out_is_empty_and_its_columns_stand_in_any_order(file
         ),
         ((HEAD, ROW.replace(",s", ",weeks")), "line 2: unit must be one of ['s', 'ms',"),
         (
-            (HEAD, ROW.replace("timing", "Timing")),
-            "line 2: study must be one of ['timing', 'warmup'",
-        ),
-        (
             (HEAD + ",precision", ROW + ",fp64"),
             "line 2: precision must be one of ['', 'fp32', 'tf32', 'bf16', 'fp16'",
-        ),
-        (
-            (HEAD + ",impossible", ROW + ",maybe"),
-            "line 2: impossible must be one of ['', 'True', 'False'",
         ),
         (
             (HEAD + ",status", ROW + ",oom"),

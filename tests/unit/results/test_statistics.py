@@ -11,16 +11,11 @@ from stepscope.results import statistics, verdicts
 KEY = ["study", "series"]
 
 
-def values_of(logs):
-    """(series, processes) logarithms as a series of pandas, all of one study."""
-    index = pd.MultiIndex.from_tuples(
-        [("study", each) for each, row in enumerate(logs) for _ in row], names=KEY
-    )
-    return pd.Series(logs.ravel(), index=index)
-
-
-def between(logs):
-    return statistics.between_processes(values_of(logs), KEY, ["study"])
+def between(logs, study="study"):
+    """Of (series, processes) logarithms; study: of all of them, or of each series."""
+    of_series = {"study": study, "series": range(len(logs))}
+    index = pd.MultiIndex.from_frame(pd.DataFrame(of_series)).repeat(logs.shape[1])
+    return statistics.between_processes(pd.Series(logs.ravel(), index), KEY, ["study"])
 
 
 def judge(logs, margin=0.02):
@@ -49,16 +44,19 @@ def test_processes_that_agree_exactly_have_an_interval_of_no_width():
     assert got["low"].tolist() == got["high"].tolist() == approx([611, 10])
 
 
+def holding(found):
+    """Which intervals of 95 % hold 0, the truth."""
+    half = stats.t.ppf(0.975, found["degrees"]) * found["error"]
+    return (found["centre"].abs() < half).to_numpy()
+
+
 @pytest.mark.parametrize("spreads", [(0.01, 0.01), (0.003, 0.03), (0.001, 0.1)])
 def test_intervals_hold_the_truth_where_series_spread_alike_and_where_they_do_not(spreads):
     """95 in 100 over all; those that spread most may lose a few to the others, the plain pooled
     variance loses 20."""
     draw = np.random.default_rng(5)
     spread = np.repeat(spreads, 1000)
-    found = between(draw.normal(0, spread[:, None], (2000, 3)))
-    holds = (
-        found["centre"].abs() < stats.t.ppf(0.975, found["degrees"]) * found["error"]
-    ).to_numpy()
+    holds = holding(between(draw.normal(0, spread[:, None], (2000, 3))))
     assert 0.94 < holds.mean() < 0.97
     assert all(holds[spread == each].mean() > 0.9 for each in spreads)
 
@@ -71,12 +69,7 @@ def test_intervals_of_what_launches_limit_hold_the_truth_where_they_lend_to_each
     limits = np.where(np.arange(4000) < 4000 * share, "launches", "gpu")
     spread = np.where(limits == "launches", 0.1, 0.004)
     logs = draw.normal(0, spread[:, None], (4000, 3))
-    rows = [(limit, number) for number, limit in enumerate(limits) for _ in range(3)]
-    index = pd.MultiIndex.from_tuples(rows, names=["limits", "series"])
-    values = pd.Series(logs.ravel(), index=index)
-    found = statistics.between_processes(values, ["limits", "series"], ["limits"])
-    half = stats.t.ppf(0.975, found["degrees"]) * found["error"]
-    holds = (found["centre"].abs() < half).to_numpy()
+    holds = holding(between(logs, limits))
     for limit in ("launches", "gpu"):
         assert holds[limits == limit].mean() >= 0.94
 
