@@ -252,7 +252,7 @@ def read(
             given["threads"] = identity.usual_threads(given["device"])
         if "size" in chosen:
             _resolve_model(given, {word.partition("=")[0] for word in words})
-        spec = {"study": study.name}
+        spec: dict = {"study": study.name}
         spec |= changed({key: given[key] for key in chosen if key not in BESIDE})
         for options in spec.get("variants") or [spec]:
             check_blocks(options, spec, options.get("name", "--checkpoint"))
