@@ -1,11 +1,10 @@
 # What holds for a run as a whole: that it is alone in its folder, and what it says at its end.
 # Makes no files but what its jobs read of the machines.
-from stepscope.axes import is_step
 from stepscope.config.run import end_from_a_thread, forget, speak_briefly, speak_safely
-from stepscope.config.run import unusual, unwritable
+from stepscope.config.run import unwritable
 from stepscope.machine import arrival, slurm
 from stepscope.machine.locks import lock_run, unlockable
-from stepscope.recordings.text import last_error, plain
+from stepscope.recordings.text import last_error
 
 MOST_NAMED = 20  # cells without a result
 speak_safely(workflow.is_main_process)
@@ -59,29 +58,12 @@ onstart:
     speak_briefly()
 
 
-def tell_what_did_not_run():
-    """Name the cells whose record is there and says that something did not run."""
-    lines = []
-    for name in CELLS.names():
-        kinds = ["failed", "oom", "unsupported"] if is_step(CELLS.cell(name).spec) else ["failed"]
-        told = unusual(Path("results", name, "record.json"), kinds)
-        lines += [f"  results/{name}: {plain(line)}" for line in told]
-    if lines:
-        print(f"{len(lines)} did not run, as the report says, too:", file=sys.stderr)
-    for line in lines[:MOST_NAMED]:
-        print(line, file=sys.stderr)
-    if len(lines) > MOST_NAMED:
-        print(f"  and {len(lines) - MOST_NAMED} more", file=sys.stderr)
-
-
 onsuccess:
     forget(records_of(workflow.dag.jobs))
-    tell_what_did_not_run()
 
 
 onerror:
     forget(records_of(workflow.dag.finished_jobs))
-    tell_what_did_not_run()
     if missing := CELLS.missing():
         print(f"{len(missing)} of {len(CELLS.names())} cells are without a result:")
         for name in missing[:MOST_NAMED]:

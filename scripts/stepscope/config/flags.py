@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from stepscope.axes import MASKS, MODES, PLAIN_STEP, is_step
-from stepscope.config import own_models
+from stepscope.config import ConfigError, own_models
 from stepscope.config.grid import NEUTRAL, Study, changed
-from stepscope.config.model_cells import SHAPE
+from stepscope.config.model_cells import SHAPE, check_blocks
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity
 from stepscope.model.chosen import PACKAGES, names
@@ -252,23 +252,18 @@ def read(
             given["threads"] = identity.usual_threads(given["device"])
         if "size" in chosen:
             _resolve_model(given, {word.partition("=")[0] for word in words})
-        spec = {"study": study.name}
+        spec: dict = {"study": study.name}
         spec |= changed({key: given[key] for key in chosen if key not in BESIDE})
-        _check_blocks(spec)
-    except (identity.MachineError, ValueError, own_models.package().ModelError) as wrong:
+        for options in spec.get("variants") or [spec]:
+            check_blocks(options, spec, options.get("name", "--checkpoint"))
+    except (
+        identity.MachineError,
+        ValueError,
+        ConfigError,
+        own_models.package().ModelError,
+    ) as wrong:
         parser.error(str(wrong))
     return spec, Settings(out=given["out"], time_limit=given["time_limit"]), parser.error
-
-
-def _check_blocks(spec: dict) -> None:
-    """Raise ValueError for a checkpoint of more blocks than the model has."""
-    blocks = spec.get("num_layers", float("inf"))
-    for options in spec.get("variants") or [spec]:
-        every = options.get("checkpoint", 0)
-        if isinstance(every, int) and every > blocks:
-            raise ValueError(
-                f"checkpoint {every} is more than the model's blocks ({blocks}); use fewer"
-            )
 
 
 def wrong_variant(variant: dict, options: Iterable[str]) -> str | None:

@@ -125,7 +125,7 @@ def _asides_at(size: str, target: Target, rungs: list[dict], models: dict[str, d
         for option in VARIED:
             changes += [{option: value} for value in aside.get(option, [])]
         for change in changes:
-            check_blocks(change, size, models[size], key)
+            check_blocks(change, models[size], f"{key}: size {size}")
             name = _name(change)
             if name in of_rung or name in found:
                 name = f"{after}+{name}"

@@ -175,8 +175,9 @@ def training_cells(target: Target, settings: dict, with_steps: bool = False) -> 
 def _cell(target: Target, point: dict, model: dict, settings: dict, key: str) -> Cell:
     """The cell at a point of a grid."""
     size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
-    _plain_heads(point, model, f"{key}: size {size}")
-    check_blocks(point, size, model, key)
+    place = f"{key}: size {size}"
+    _plain_heads(point, model, place)
+    check_blocks(point, model, place)
     batch = target.config["model"]["batch"]
     options = changed(point)  # what is left of it
     if options.get("batch") == batch:
@@ -213,15 +214,13 @@ def _plain_heads(point: dict, model: dict, place: str) -> None:
         del point["key_value_heads"]
 
 
-def check_blocks(options: dict, size: str, model: dict, key: str) -> None:
+def check_blocks(options: dict, model: dict, key: str) -> None:
     """Raise ConfigError for a checkpoint of more blocks than the model has; of a model of one's own
     they are counted when it is built."""
-    every = options.get("checkpoint", 0)
-    blocks = model.get("num_layers", math.inf)
-    if every > blocks:
+    every, blocks = options.get("checkpoint", 0), model.get("num_layers", math.inf)
+    if isinstance(every, int) and every > blocks:
         raise ConfigError(
-            f"{key}: checkpoint {every} is more than the blocks of size {size} ({blocks}); use"
-            " fewer, or give the entry the sizes that have as many"
+            f"{key}: checkpoint {every} is more than the model's blocks ({blocks}); use fewer"
         )
 
 

@@ -4,7 +4,6 @@ it is, and loses no cell that was measured, however it ends."""
 import argparse
 import contextlib
 import errno
-import json
 import logging
 import os
 import re
@@ -13,7 +12,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
 from typing import TextIO
@@ -30,16 +29,6 @@ DENIED = re.compile(
     r"(?:ProtectedOutputException|WorkflowError).*?(?:affected files:\s+|denied: ')([^'\n]+)",
     re.DOTALL,
 )
-
-
-def unusual(record: Path, kinds: Container[str]) -> list[str]:
-    """A line for each variant of a cell, by its record, whose status is one of these."""
-    try:
-        found = json.loads(record.read_bytes())["summary"]["variants"]
-        each = [(name, one["status"], one["reason"]) for name, one in found.items()]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return []  # what cannot be used is told where it is read
-    return [f"{name}: {status}: {why}" for name, status, why in each if status in kinds]
 
 
 def forget(records: Iterable[str]) -> None:

@@ -1,5 +1,5 @@
-"""Series that follow from measured ones: rates, what is a token's, and what is a launch's; and what
-is faster than anything can be."""
+"""Series that follow from measured ones: rates, and what is a token's; and what is faster than
+anything can be."""
 
 import numpy as np
 from pandas import DataFrame, Series
@@ -7,7 +7,7 @@ from pandas import DataFrame, Series
 from stepscope.axes import FULL, is_step, option
 from stepscope.formulas import flops
 from stepscope.results import alone, ceilings, data_sheets, models
-from stepscope.results.cells import MeasuredCell, beside, mapped, precision_of
+from stepscope.results.cells import MeasuredCell, mapped, precision_of
 from stepscope.results.tables import where
 
 NUMBERS = ["median", "low", "high", "mean", "std"]
@@ -22,7 +22,6 @@ def rows(found: DataFrame, cells: list[MeasuredCell], least: Series) -> list[Dat
     return [
         *_rates(found, cells, ceilings.bursts(cells, least)),
         _energy_of_tokens(found, cells),
-        _gaps(found),
         ceilings.rows(found, cells, least),
     ]
 
@@ -161,14 +160,3 @@ def _energy_of_tokens(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     joules = where(found, quantity="energy")
     of_token = joules[NUMBERS].div(mapped(joules, cells, tokens), axis=0)
     return joules.assign(quantity="energy_token", **of_token).dropna(subset="median")
-
-
-def _gaps(found: DataFrame) -> DataFrame:
-    """Seconds a launch that the whole step takes beyond what the GPU works for."""
-    steps = where(found, quantity="time", mode="step", phase="step")
-    launches = beside(steps, where(found, quantity="launches"), alone.STEP, "median")
-    work = beside(steps, alone.best(found), alone.STEP, "median")
-    gap = (steps["median"] - work) / launches
-    unknown = dict.fromkeys(NUMBERS, np.nan) | {"median": gap}
-    made = steps.assign(quantity="launch_gap", limits="", **unknown)
-    return made[np.isfinite(gap)]

@@ -141,8 +141,8 @@ PROCESSES = counts(processes="fresh processes that measured it")
 OF_KERNELS = flat(
     (
         axes(category="what kind of work it is"),
-        numbers("1", calls=("calls a step", "launches a step")),
-        numbers("s", time=("time a step", "of all its launches")),
+        numbers("1", calls="launches a step"),
+        numbers("s", time="a step, of all its launches"),
         shares(share="of kernels' time in the phase"),
     )
 )
@@ -175,7 +175,6 @@ QUANTITIES = {  # of series.csv
                     "time without the host",
                     "host-free, else busy; in a ladder the same for all rungs",
                 ),
-                launch_gap="time less host-free, else busy time, over launches",
             ),
             numbers(
                 "token/s", tokens_per_second=("throughput", "tokens of a device's batch over time")
@@ -198,7 +197,7 @@ QUANTITIES = {  # of series.csv
             numbers(
                 "J",
                 energy="a step, by NVML's counter over a second of steps",
-                energy_token=("energy a token", "`energy` over tokens"),
+                energy_token="`energy` over tokens",
             ),
             numbers("MHz", sm_clock=("SM clock", "median before free steps")),
             numbers(
@@ -210,8 +209,8 @@ QUANTITIES = {  # of series.csv
                 peak_predicted="of what tensors ask for, in closed form",
                 before_backward=("kept for backward", "allocated after attention's forward pass"),
                 model_bytes="in tensors of model, batch and optimizer",
-                start_bytes=("before the step", "in tensors before the recorded step"),
-                first_step_bytes=("after the first step", "in tensors after the first step"),
+                start_bytes="in tensors before the recorded step",
+                first_step_bytes="in tensors after the first step",
             ),
             numbers(
                 "1",
@@ -222,7 +221,7 @@ QUANTITIES = {  # of series.csv
             numbers(
                 "s",
                 compile_time="by how much the first step took longer",
-                first_step_time=("first step", "of a fresh process"),
+                first_step_time="of a fresh process",
             ),
         )
     )
@@ -312,8 +311,8 @@ _ALL = (
         texts(
             driver="version",
             torch="version",
-            triton=("Triton", "version"),
-            python=("Python", "version"),
+            triton="version",
+            python="version",
             profiler="of a profile: `nsys` or `torch`",
             profiler_version="its own",
             started="ISO 8601",
@@ -366,7 +365,6 @@ _ALL = (
             layer_modules="modules of a layer that launch it",
             remainder_modules="modules of launches in no layer",
             tile="of a matrix product, by its name",
-            data_type="of its operands, by its name",
             arithmetic="units that multiply, by its name",
             full_name="as the profiler has it",
         ),
@@ -385,22 +383,20 @@ _ALL = (
         numbers(
             "s",
             host_time="a step, until the host had launched it",
-            host_exclusive=("host time of its own", "a step, without the phases inside"),
+            host_exclusive="host time a step, without the phases inside",
             gpu_time=("GPU time", "a step, of its kernels and copies"),
-            host_each=("host time each", "of one occurrence"),
-            gpu_each=("GPU time each", "of one occurrence"),
-            memory_time=("copies' time", "a step, of copies and sets of memory"),
+            memory_time="a step, of copies and sets of memory",
         ),
         numbers(
             "1",
             kernels="a step",
-            memory_operations=("copies and sets", "a step"),
+            memory_operations="copies and sets, a step",
         ),
         WORK,
         numbers(
             "s",
             clock=("by the clock", "of the host, in the same steps: mean"),
-            clock_std=("its deviation", "of the clock's times"),
+            clock_std="deviation of the clock's times",
         ),
         numbers("1", overhead="`clock` over the timing cell's"),
     ),
@@ -413,7 +409,6 @@ _ALL = (
             wall="a step, under the profiler",
             busy="a step: union of kernels' and copies' intervals",
             idle="a step, under the profiler",
-            idle_with_host="a step, from the host's start on",
         ),
         numbers("1", gaps="a step, between operations of the GPU"),
         numbers(
@@ -435,13 +430,12 @@ _ALL = (
         ),
         flags(attention=("is attention", "it is the whole attention")),
         axes(parent=("in", "the range around it")),
-        numbers("1", calls=("calls a step", "a step")),
+        numbers("1", calls="a step"),
         numbers(
             "s",
             host_time="a step",
-            host_exclusive=("host time of its own", "a step, without the ranges inside"),
+            host_exclusive="host time a step, without the ranges inside",
             gpu_time=("GPU time", "a step"),
-            matmul_time="a step, of its matrix products",
         ),
         numbers("1", kernels="a step"),
         numbers(
@@ -452,10 +446,9 @@ _ALL = (
         ),
         WORK,
         texts(top_kernel="the kernel that takes most of it"),
-        numbers("1", top_calls=("top kernel's calls", "a step")),
-        shares(top_share=("top kernel's share", "of the GPU time")),
+        numbers("1", top_calls="of the top kernel, a step"),
+        shares(top_share="of the top kernel, of the GPU time"),
         numbers("s", backward_time=("backward", "a step, of what its backward launches")),
-        numbers("1", backward_kernels=("in backward", "a step, that its backward launches")),
         numbers("s", backward_elementwise_time="of these the elementwise ones, a step"),
         numbers("1", backward_elementwise="of these the elementwise ones, a step"),
     ),
@@ -463,7 +456,7 @@ _ALL = (
         "transfers",
         "copies or fills of a kind, or a call in which the host waits",
         axes(process="of the system", device="its number", what="is done"),
-        numbers("1", calls=("calls a step", "a step")),
+        numbers("1", calls="a step"),
         numbers("s", time="a step"),
         numbers("B", bytes="a step, where the trace has them"),
         numbers("B/s", rate="of them"),
@@ -557,7 +550,6 @@ _ALL = (
             frame=("line", "of code that made it"),
         ),
         TENSOR,
-        numbers("s", lifetime="until its release, if recorded"),
         FORMULA,
     ),
     _of_cells(
@@ -633,7 +625,7 @@ _ALL = (
             beside=("beside products", "of the same while products run"),
         ),
         numbers("1", lost=("computing lost", "the share of that time that products lose")),
-        numbers("B/s", bus=("bus bandwidth", "that crosses a device's link (nccl-tests)")),
+        numbers("B/s", bus="bandwidth that crosses a device's link (nccl-tests)"),
     ),
     _of_cells(
         "parallel_predicted",
@@ -654,7 +646,6 @@ _ALL = (
         axes(
             variant=("sum", "how it is computed"),
             sum_dtype="type",
-            addend_dtype="type",
         ),
         counts(times=("addends", "how many")),
         numbers(
@@ -706,10 +697,10 @@ _ALL = (
     _of_cells(
         "learning",
         "a variant of a step, trained",
-        axes(variant=("variant", "what is changed")),
+        axes(variant="what is changed"),
         counts(rank="in its cell, from 0", steps="of training"),
-        texts(own_precision=("trained in", "of matrix products")),
-        flags(is_scaled=("loss scaled", "by torch.amp.GradScaler")),
+        texts(own_precision="of matrix products"),
+        flags(is_scaled="the loss, by torch.amp.GradScaler"),
         numbers("1", learning_rate="of the optimizer"),
         texts(status="`ok`, `oom` or `unsupported`", reason="why it is not `ok`"),
         centre("1", held_out=("held-out loss", "nats a byte, after training")),

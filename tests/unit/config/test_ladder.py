@@ -88,7 +88,7 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
         ),
         (
             {"asides": [{"after": "fp32", "checkpoint": [13]}], "places": [SMALL]},
-            "ladder.asides.cuda: checkpoint 13 is more than the blocks of size small (12)",
+            "ladder.asides.cuda: size small: checkpoint 13 is more than the model's blocks (12)",
         ),
         (
             {"asides": [{"after": "fp4", "checkpoint": [1]}]},

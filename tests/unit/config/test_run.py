@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import io
-import json
 import logging
 import os
 import signal
@@ -269,16 +268,3 @@ def test_what_snakemake_would_answer_by_itself_is_one_line_before_it_begins(tmp_
     assert run.refused(["-d", str(tmp_path / "new/er")]) is None  # Snakemake makes it
     (folder / ".snakemake").mkdir()
     assert run.refused(["-d", str(folder), "--dry-run"]) is None
-
-
-def test_what_did_not_run_is_read_of_a_record(tmp_path):
-    record = tmp_path / "record.json"
-    statuses = {"a": ("ok", ""), "b": ("failed", "loss is NaN at step 3"), "c": ("oom", "80 GiB")}
-    found = {name: {"status": status, "reason": why} for name, (status, why) in statuses.items()}
-    record.write_text(json.dumps({"summary": {"variants": found}}))
-    assert run.unusual(record, ["failed"]) == ["b: failed: loss is NaN at step 3"]
-    assert run.unusual(record, ["failed", "oom"])[1:] == ["c: oom: 80 GiB"]
-    for damaged in ("{", "[]", '{"summary": {"variants": [1]}}', '{"summary": null}'):
-        record.write_text(damaged)
-        assert run.unusual(record, ["failed"]) == []
-    assert run.unusual(tmp_path / "none.json", ["failed"]) == []

@@ -51,6 +51,10 @@ def test_what_a_file_leaves_out_is_empty_and_its_columns_stand_in_any_order(file
             (HEAD, ROW.replace("1.5", "1e308")),
             "line 2: value must be smaller than or equal to 1e+18, not 1e+308",
         ),
+        (
+            (HEAD, ROW.replace("1.5", "-1.5")),
+            "line 2: value must be bigger than or equal to 0, not -1.5",
+        ),
         ((HEAD, ROW.replace(",s", ",weeks")), "line 2: unit must be one of ['s', 'ms',"),
         (
             (HEAD + ",precision", ROW + ",fp64"),

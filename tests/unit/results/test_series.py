@@ -165,15 +165,6 @@ def test_a_copy_reads_and_writes(results):
     assert (got["median"], got["unit"], got["size"]) == (2 * 2**20 / 0.5, "B/s", "copy")
 
 
-def test_what_a_launch_keeps_the_gpu_waiting(timing):
-    alone = sample(kind="host-free", seconds=0.01), sample(kind="busy", seconds=0.001)
-    launches = [value("launches", "1", 100, None)]
-    got = timing(sample(seconds=0.0116), *alone, device="cuda", values=launches)
-    assert row(got, "time")["limits"] == "launches"
-    assert median(got, "launch_gap") == approx((0.0116 - 0.01) / 100)
-    assert median(got, "host_free_time") == 0.01
-
-
 def test_values_of_a_record_are_series_and_energy_is_a_tokens_too(timing):
     values = [value("energy", "J", 2.0, process) for process in (1, 2, 3)]
     values += [value("peak_reserved", "B", 0.0), value("kernels", "1", 611, None)]

@@ -5,7 +5,7 @@ from functools import cached_property
 from stepscope.report.facts.machine import Place, limited, place
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.named import first_of, frozen, made_of
-from stepscope.report.kit.quantity import Maybe, Quantity, count, over, plus, scaled
+from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, minus, over, plus, scaled
 
 PLAIN = {"study": "timing", "options": ""}
 
@@ -37,7 +37,6 @@ class Timed:
     host_free = _series("host_free_time")
     busy = _series("busy_time")
     launches = _series("launches")
-    idle = _series("launch_gap")  # what the clock exceeds the GPU's own time by, for each launch
     tokens = _series("tokens_per_second")
     of_peak = _series("share_of_ceiling")
     peak = _series("peak_reserved")
@@ -62,6 +61,11 @@ class Timed:
         return scaled(over(self.step, self.place.parameters, "s"), 1e9)
 
     each = made_of(over, "step", "launches", unit="s")  # the clock's time for each launch
+
+    @cached_property
+    def idle(self) -> Maybe:
+        """What the clock exceeds the GPU's own time by, for each launch."""
+        return exact(over(minus(self.step, self.gpu), self.launches, "s"))
 
 
 def timed(data: Data, **where: object) -> list[Timed]:
