@@ -172,7 +172,7 @@ function showFacts(state, setup, capacity) {
     one("largest batch at this context", both(largest(setup, "batch", capacity), " with doubt")),
     one("longest context at this batch", both(largest(setup, "context", capacity), " with doubt")),
     one("parameters", withDerived(setup.sizes).parameters.toLocaleString("en", { notation: "compact", compactDisplay: "long", maximumSignificantDigits: 3 })),
-    one(`tokens/s a device, sending aside, at ${machine.shares.map((share) => `${Math.round(100 * share)}`).join(" to ")} % of its rate`,
+    one(`tokens/s on one ${state.machine}, sending aside, at ${machine.shares.map((share) => `${Math.round(100 * share)}`).join(" to ")} % of its rate`,
       slow ? `${digits(slow)} to ${digits(fast)}` : "not measured in this precision"));
 }
 

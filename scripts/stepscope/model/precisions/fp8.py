@@ -22,7 +22,7 @@ ABOUT = Precision(
     title="fp8 in the blocks' linear layers",
     mechanism="Products of 8 bits, less what casts and scales take.",
     recipe="Measured with this project's own code;"
-    " torchao has `convert_to_float8_training(model.blocks)`",
+    " torchao's `convert_to_float8_training(model.blocks)` was not",
     colour="black",
     data_sheet="fp8",
     tolerance=None,

@@ -39,6 +39,7 @@ SCORE_BYTES = {mixed: SCORE_FORWARD[mixed] + SCORE_BACKWARD[mixed] for mixed in 
 STATE_BYTES = 4 * 4  # of a parameter in fp32, its gradient and two moments
 # Well-known models by the width of their blocks, beside which a size is told.
 AS_WIDE = {768: "GPT-2 small", 1600: "GPT-2 XL", 2560: "GPT-3 2.7B", 4096: "Llama 3 8B"}
+LLAMA_BLOCKS = 32  # of Llama 3 8B (Grattafiori et al. 2024, table 3)
 SIZES = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")  # of this project's model
 
 
@@ -134,6 +135,11 @@ class Place:
     def as_wide(self) -> str | None:
         """A well-known model of the same width."""
         return AS_WIDE.get(int(value_of(self.width)))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it has fewer blocks than that model."""
+        return self.as_wide == "Llama 3 8B" and value_of(self.blocks) < LLAMA_BLOCKS
 
     @property
     def where(self) -> dict[str, str | int]:
