@@ -71,7 +71,7 @@ KINDS: dict[str, Callable[[Path], Callable]] = {
     "steps": steps.steps,
     "fits": fitting.fitting,
     "configurations": configurations.configurations,
-    "records": partial(cells.spoiling, cells.RECORDS, studies=(*cells.STUDIES, "precision")),
+    "records": partial(cells.spoiling, cells.RECORDS),
     "samples": partial(cells.spoiling, cells.SAMPLES),
     "ranks": ranks.ranks,
     "published": published.published,

@@ -129,7 +129,7 @@ def bounds(tables: Tables, place: dict, precision: str) -> dict[str, float]:
 
     model = known.iloc[0].fillna(0)
     work = {precision: model["flop"]}
-    if model["vocab_size"]:
+    if model["d_model"]:  # of this project's model
         shape = ModelShape.of({name: int(model[name]) for name in SHAPE})
         blocks, head = linear_step_flops(shape, int(place["batch"]), int(place["context"]))
         other = FORMATS[precision].outside

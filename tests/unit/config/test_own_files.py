@@ -1,6 +1,7 @@
 """Which files a model of one's own comes from."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,17 @@ from stepscope.model import own
 
 
 @pytest.fixture
-def write(write):
+def write(tmp_path, monkeypatch):
     """Writes a file of Python as it is given; returns the reference of its function `build`."""
-    return lambda code, name="mine.py": write(code, name, head="")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def write(code, name="mine.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code)
+        return f"{path}:build"
+
+    return write
 
 
 def test_files_are_those_that_are_imported_from_the_folder(write, tmp_path):
