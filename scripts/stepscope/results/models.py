@@ -11,6 +11,7 @@ from stepscope.results.schema import TABLES
 
 PLACE = ["machine", "size", "context", "batch"]
 FORMULA, COUNTER, GIVEN = "formula", "counter", "given"
+AT_LEAST = "at least"  # some operators multiply and have no formula
 
 
 def flop(cell: MeasuredCell, mode: str) -> float | None:
@@ -54,6 +55,8 @@ def _row(cell: MeasuredCell) -> dict:
     own = cell.own_model
     flops_of_own = own.get("flops") or {}
     whole, source = chosen(flops_of_own)
+    if source == COUNTER and flops_of_own.get("uncounted"):
+        source = AT_LEAST
     found = {
         "num_layers": cell.blocks,
         "flop": whole,

@@ -767,7 +767,11 @@ _ALL = (
             forward_flop=("FLOP forward", "of these, where the two are told apart"),
         ),
         texts(
-            flop_from=("FLOP from", "`formula`, `counter`: as PyTorch counts, or `given`"),
+            flop_from=(
+                "FLOP from",
+                "`formula`, `counter`: as PyTorch counts, `at least`: without operators that have"
+                " no formula, or `given`",
+            ),
             optimizer="of a step of one's own, as it was built",
         ),
         counts(items="that a step of one's own takes"),

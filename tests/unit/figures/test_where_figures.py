@@ -36,6 +36,12 @@ def test_bounds_are_flop_and_bytes_over_the_best_rates(tables):
     assert where.bounds(tables, LARGE | {"size": "unknown"}, "fp32") == {}
 
 
+def test_a_model_of_ones_own_may_have_a_vocabulary(tmp_path):
+    models = [row | {"vocab_size": 32_000} for row in made.everything()["models"]]
+    found = where.bounds(made.tables(tmp_path, models=models), LARGE, "bf16")
+    assert found["products"] == approx(1e13 / 2.5e14)
+
+
 def test_the_waterfall_leads_from_the_plain_step_to_the_fastest_rung(tables):
     found = where.waterfall_of(tables)
     assert [step.cell for step in found.steps] == [made.PLAIN["cell"], made.TOP["cell"]]

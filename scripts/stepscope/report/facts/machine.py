@@ -23,6 +23,7 @@ from stepscope.report.kit.quantity import (
     value_of,
 )
 from stepscope.results.alone import LAUNCH_LIMITED
+from stepscope.results.models import AT_LEAST
 
 MIXED = [name for name, one in FORMATS.items() if one.is_autocast]
 # Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax
@@ -135,6 +136,11 @@ class Place:
     def as_wide(self) -> str | None:
         """A well-known model of the same width."""
         return AS_WIDE.get(int(value_of(self.width)))
+
+    @property
+    def is_least(self) -> bool:
+        """Whether some of its operators multiply and were not counted."""
+        return self._model.get("flop_from") == AT_LEAST
 
     @property
     def is_short(self) -> bool:

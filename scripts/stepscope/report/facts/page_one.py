@@ -174,12 +174,12 @@ class PageOne(Chapter):
     @cached_property
     def doubts(self) -> Row:
         """What a reader should be told of."""
-        return doubts(self.data, self.ladder, self.profiled_elsewhere)
+        return doubts(self.place, self.ladder, self.profiled_elsewhere)
 
 
-def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Row:
-    """Of page one's ladder and of all cells. elsewhere: where the kernels were profiled, if not at
-    the ladder's place.
+def doubts(where: Place, ladder: Ladder | None, elsewhere: Place | None) -> Row:
+    """Of page one's place and ladder and of all cells. elsewhere: where the kernels were profiled,
+    if not there.
 
     told: those that weigh most, of those that there are. planned: cells; missing: of them; older:
     those that other code measured; at_once: on how many GPUs they ran at a time. trained: the
@@ -188,6 +188,7 @@ def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Row:
     rung, of its step, where that is wide; loosest_rung: that rung. hosts: the plain step that
     launches limit which is known worst by the clock.
     """
+    data = where.data
     cells = data.dicts("cells")
     climbed = climbing.facts(data)
     standing = [row for row in method.beside_others(data) if row["standing"] == "slower"]
@@ -213,6 +214,7 @@ def doubts(data: Data, ladder: Ladder | None, elsewhere: Place | None) -> Row:
     }
     weights = {
         "missing": found["missing"],
+        "least": where.is_least,
         "older": found["older"],
         "loose": loosest,
         "coarse": ladder and ladder.top_is_coarse,
