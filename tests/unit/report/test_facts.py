@@ -261,7 +261,7 @@ def test_the_ladder_says_when_compiling_has_paid(gpu):
         3 * 8.0 / 0.08
     )  # of three processes together
     assert found.ladder.rung("graphs").pays_after is None  # it won nothing that was shown
-    assert found.has_turns
+    assert found.ladder.has_turns
 
 
 def test_attention_moves_what_its_code_says(gpu):

@@ -6,7 +6,7 @@ from stepscope.report.facts import profile
 from stepscope.report.facts.machine import Chapter, Machine, Place, machine
 from stepscope.report.facts.profile import Profiled, profiled
 from stepscope.report.kit.data import Data, Row, number, shown
-from stepscope.report.kit.named import first_of, frozen, made_of
+from stepscope.report.kit.named import Name, first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
@@ -22,6 +22,7 @@ from stepscope.report.kit.quantity import (
     value_of,
 )
 
+CORE = ("attention scores", "mask", "softmax", "attention × V")  # what sequences mix by
 OF_CALL = ("host_time", "gpu_time", "flop", "bytes", "kernels")  # a step's in the table
 
 
@@ -29,8 +30,8 @@ OF_CALL = ("host_time", "gpu_time", "flop", "bytes", "kernels")  # a step's in t
 class Inside(Chapter):
     """Of `own`, the plain profiled step of page one's place, by a call of attention.
 
-    whole, parts: the call, and each of its parts in their order, as _a_call has them; longest: that
-    of the most time. softmax: it over the product
+    whole, parts: the call, and each of its parts in their order, as _a_call has them; core: those
+    of CORE together, if all are there; longest: that of the most time. softmax: it over the product
     of Q and K, by what is counted of both; scores_flop: operations of that product over the
     softmax's. arithmetic, traffic: all operations
     at the rate of a large product, all bytes at that of a large copy; traffic_gap: how far the call
@@ -42,6 +43,7 @@ class Inside(Chapter):
     place: Place
     whole: Row
     parts: list[Row]
+    core: list[Row]
     longest: Row | None
     softmax: dict[str, Maybe]
     scores_flop: Maybe
@@ -52,6 +54,11 @@ class Inside(Chapter):
     of_forward: Maybe
 
     traffic_gap = made_of(gap, "whole.gpu_time", "traffic")
+
+    @property
+    def rows(self) -> list[Row]:
+        """All parts, and what sequences mix by together."""
+        return [*self.parts, *self.core]
 
     def part(self, name: str) -> Row:
         """The one of this name; empty where there is none."""
@@ -93,6 +100,17 @@ def _a_call(row: Row, whole: Maybe, machine: Machine) -> Row:
     }
 
 
+def _together(parts: list[Row], whole: Maybe) -> Row:
+    """Of several parts the sums."""
+    sums = {name: plus(*(part[name] for part in parts)) for name in OF_CALL}
+    return {
+        "module": Name(f"{parts[0]['module']} to {parts[-1]['module']}"),
+        **sums,
+        "share": share(sums["gpu_time"], whole),
+        "bandwidth": over(sums["bytes"], sums["gpu_time"], "B/s"),
+    }
+
+
 def _part(parts: list[Row], name: str) -> Row:
     return first_of(each for each in parts if each["module"] == name) or {}
 
@@ -111,6 +129,7 @@ def facts(data: Data) -> Inside | None:
     rate = own.rate(step.place.precision)
     whole = _a_call(attention, None, own)
     parts = [_a_call(row, whole["gpu_time"], own) for row in rows]
+    core = [part for part in parts if part["module"] in CORE]
     soft, scores = (_part(parts, name) for name in ("softmax", "attention scores"))
     projections = [part["gpu_time"] for part in parts if part["module"].endswith("projection")]
     forward = data.row("phases", cell=step.cell, phase="forward")
@@ -120,6 +139,7 @@ def facts(data: Data) -> Inside | None:
         place=step.place,
         whole=whole,
         parts=parts,
+        core=[_together(core, whole["gpu_time"])] if len(core) == len(CORE) else [],
         longest=most(parts, "gpu_time"),
         softmax={name: over(soft.get(name), scores.get(name)) for name in OF_CALL},
         scores_flop=over(scores.get("flop"), soft.get("flop")),

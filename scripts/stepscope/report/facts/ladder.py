@@ -72,11 +72,6 @@ class LadderFacts(Chapter):
         return [_aside(place, rung, rung.before) for place, rung in of_place if rung.before]
 
     @property
-    def has_turns(self) -> bool:
-        """Whether rungs were measured in turns."""
-        return any(row["in_turns"] for row in self.ladder.data.comparisons)
-
-    @property
     def is_other_card(self) -> bool:
         """Whether ceilings were measured on another card than a ladder of the size."""
         return any(each.is_other_card for each in self._of_size)

@@ -215,6 +215,11 @@ class Ladder:
         return first_of(rung for rung in same if not rung.differs)
 
     @property
+    def has_turns(self) -> bool:
+        """Whether rungs took turns in a process."""
+        return any(row["in_turns"] for row in self.data.comparisons)
+
+    @property
     def is_other_card(self) -> bool:
         """Whether ceilings were measured on another card than it."""
         return not self.data.of_ceilings <= self.data.cards

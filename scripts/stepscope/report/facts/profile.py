@@ -167,9 +167,11 @@ def plain_at(found: list[Profiled], where: Place | None, precision: str) -> Prof
 
 
 def plain_step(found: list[Profiled], where: Place | None) -> Profiled | None:
-    """The step with nothing changed at a place, else at the largest one, in bf16 before others."""
+    """The step with nothing changed at a place, else in another format there, else at the largest
+    one, in bf16 before others."""
     plain = [each for each in found if not each.options]
     at_place = plain_at(plain, where, where.precision) if where else None
+    at_place = at_place or first_of(_at(plain, where))
     return at_place or max(plain, key=lambda each: each.place.precision == "bf16", default=None)
 
 

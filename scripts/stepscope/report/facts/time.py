@@ -87,7 +87,9 @@ class Time(Chapter):
 
 def facts(data: Data) -> Time | None:
     """Of the place of page one, timed plainly; else of the largest plain step that was."""
-    places = [profile.subject(data), largest(each.place for each in timed(data))]
+    subject, steps = profile.subject(data), [each.place for each in timed(data)]
+    there = [each for each in steps if subject and each.key == subject.key]
+    places = [subject, largest(there), largest(steps)]
     found = first_of(filter(None, map(timed_at, filter(None, places))))
     if found is None:
         return None
