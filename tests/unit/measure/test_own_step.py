@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from common import one_line, picked
+from common import QUICK, one_line, picked
 from stepscope import Step, phase, record
 from stepscope.measure import ladder, memory_steps, own_step, timing
 from stepscope.measure.own_step import Laps, StepWorkload
@@ -127,7 +127,6 @@ def penalty():
 
     return Step(run)
 """
-BUDGET = {"warmup": 2, "steps": 2, "max_steps": 2, "max_seconds": 0, "processes": 1}
 EXAMPLES = ("plain", "accumulation", "lora", "muon")
 
 
@@ -139,9 +138,9 @@ def spec(tmp_path, one_thread):
 
     def of(function, reference=None, **more):
         keys = {"step_keys": json.dumps(more.pop("keys"))} if "keys" in more else {}
-        place = {"context": 6, "batch": 4, "seed": 0, "device": "cpu", "threads": 1}
+        budget = {"batch": 4, "warmup": 2, "max_steps": 2}
         step = reference or f"{path}:{function}"
-        return {"study": "timing", "step": step} | keys | place | BUDGET | more
+        return QUICK | budget | {"study": "timing", "step": step} | keys | more
 
     return of
 
