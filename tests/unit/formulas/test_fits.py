@@ -14,7 +14,6 @@ from stepscope.formulas.footprint import Setup, group, total
 from stepscope.model.shape import ModelShape
 
 TINY = "d_model=8,d_ff=8,num_layers=1"
-PROGRAM = ROOT / "scripts/fits.py"
 # Billions, as the models' cards and papers state them.
 PARAMETERS = {
     "Llama 3.2 1B": 1.24,
@@ -194,16 +193,13 @@ def test_cards_have_what_messages_of_pytorch_say():
         assert fits.memory(card) == approx(size * 2**30, rel=1e-3)
 
 
-def run(*flags):
-    return subprocess.run([sys.executable, PROGRAM, *flags], capture_output=True, text=True)
-
-
-def test_the_command_says_whether_by_its_exit_code():
-    fails = run("--size", "8B", "--memory", "24GB", "--json")
+def test_the_command_says_whether_by_its_exit_code(run_script):
+    fails = run_script("fits.py", "--size", "8B", "--memory", "24GB", "--json")
     assert fails.returncode == 1
     found = json.loads(fails.stdout)
     assert found["peak"] == sum(picked(found["terms"], "bytes"))
-    assert run("--size", "nano", "--memory", "24GB", "--context", "64").returncode == 0
+    fits_in = ("--size", "nano", "--memory", "24GB", "--context", "64")
+    assert run_script("fits.py", *fits_in).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -236,8 +232,8 @@ def test_the_command_says_whether_by_its_exit_code():
         (["--machine", "abacus"], "argument --machine"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(flags, told):
-    done = run(*flags)
+def test_what_is_wrong_is_said_in_one_line(flags, told, run_script):
+    done = run_script("fits.py", *flags)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert told in line
@@ -251,7 +247,8 @@ def test_a_module_that_is_not_installed_is_one_line(tmp_path, monkeypatch, modul
     text = f"raise ModuleNotFoundError(\"No module named '{module}'\")"
     (tmp_path / f"{module}.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    done = run(*flags)
+    command = [sys.executable, ROOT / "scripts/fits.py", *flags]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert f"No module named '{module}'; pip install -r requirements.txt" in line

@@ -49,7 +49,7 @@ def workload(setup):
     from stepscope.measure.workload import Workload
 
     naive.kept_causal_mask.cache_clear()
-    names = ("batch", "context", "precision", "attention", "optimizer", "loss")
+    names = ("batch", "context", "precision", "attention", "optimizer", "loss", "checkpoint")
     spec = {name: getattr(setup, name) for name in names}
     return Workload(asdict(setup.shape) | spec | {"seed": 0, "device": "cpu"})
 
@@ -162,6 +162,29 @@ def no_scratch(monkeypatch):
 
 ACTIVATIONS_DOMINATE = Setup(ModelShape(64, 256, 4, 4, 500), 4, 128)
 PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
+
+
+@pytest.mark.usefixtures("no_scratch")
+@pytest.mark.parametrize("every", [0, 1, 2, 4, 6])
+@pytest.mark.parametrize("attention", ["naive", "sdpa"])
+def test_a_step_with_checkpoints_takes_what_torch_allocates(every, attention, peak_bytes):
+    """Every allocation on the CPU in fp32; left out are single numbers and the logits of the
+    targets."""
+    shape = ModelShape(d_model=64, d_ff=128, num_layers=6, num_heads=4, vocab_size=200)
+    setup = Setup(shape, 2, 128, attention=attention, checkpoint=every)
+    work = workload(setup)
+
+    def step():
+        work.clear_gradients()
+        for phase in work.phases("step").values():
+            phase()
+
+    step()
+    work.clear_gradients()
+    work.drop_graph()
+    there = ("parameters", "buffers", "optimizer state")
+    held = footprint.total([each for name in there for each in footprint.group(setup, name)])
+    assert peak(setup, "step").bytes - held == pytest.approx(peak_bytes(step)[0], rel=0.005)
 
 
 @pytest.mark.usefixtures("no_scratch")
