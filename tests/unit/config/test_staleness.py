@@ -65,18 +65,15 @@ def test_code_that_changes_no_number_makes_nothing_stale(module, params, code):
 
 @pytest.mark.parametrize(
     "module, is_stale",
-    [
-        (
-            "model/transformer.py",
-            lambda name, spec: (
-                '"step":' not in spec and (name.split("/")[1] in RUN_THE_MODEL or "fp8" in spec)
-            ),
+    {
+        "model/transformer.py": lambda name, spec: (
+            '"step":' not in spec and (name.split("/")[1] in RUN_THE_MODEL or "fp8" in spec)
         ),
-        ("step.py", lambda name, spec: '"step":' in spec),
-        ("model/precisions/fp8.py", lambda name, spec: '"fp8"' in spec or "precision/" in name),
-        ("model/attention/flex.py", lambda name, spec: '"flex"' in spec),
-        ("../measure_ceilings.py", lambda name, spec: name.split("/")[1] == "ceilings"),
-    ],
+        "step.py": lambda name, spec: '"step":' in spec,
+        "model/precisions/fp8.py": lambda name, spec: '"fp8"' in spec or "precision/" in name,
+        "model/attention/flex.py": lambda name, spec: '"flex"' in spec,
+        "../measure_ceilings.py": lambda name, spec: name.split("/")[1] == "ceilings",
+    }.items(),
 )
 def test_code_makes_those_cells_stale_that_run_it(module, is_stale, params, code):
     before = params()

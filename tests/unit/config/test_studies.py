@@ -21,7 +21,7 @@ def test_a_studys_programs_rules_and_configuration_are_there(study, project_root
     assert study.name in schema["properties"]
 
 
-@pytest.mark.parametrize("gpus, devices", [(1, []), (2, [2]), (4, [2, 4]), (None, [2, 4, 8])])
+@pytest.mark.parametrize("gpus, devices", {1: [], 2: [2], 4: [2, 4], None: [2, 4, 8]}.items())
 def test_gpus_that_are_not_there_are_not_asked_for(gpus, devices, make_config):
     config = make_config()
     entry = {"size": ["small"], "context": [128], "precision": ["bf16"], "devices": [2, 4, 8]}

@@ -154,13 +154,13 @@ def test_it_is_less_than_half_and_comes_out_alike(original, shortened):
 
 @pytest.mark.parametrize(
     "path, short",
-    [
-        ("M 1 2 \nL 3.456 2 \nL 3.456 9 \nz\n", "M1 2h2.46v7z"),
-        ("M 0 0 L 0 -0.5 L -0.25 -1 M 5 -1 L 6 -1", "M0 0v-.5l-.25-.5m5.25 0h1"),
-        ("M 1 1 z M 2 2 L 3 3", "M1 1zM2 2l1 1"),
-        ("M 0 1 C 1 1 2 2 3 1 L 3 2", "M0 1C1 1 2 2 3 1v1"),
-        ("", ""),
-    ],
+    {
+        "M 1 2 \nL 3.456 2 \nL 3.456 9 \nz\n": "M1 2h2.46v7z",
+        "M 0 0 L 0 -0.5 L -0.25 -1 M 5 -1 L 6 -1": "M0 0v-.5l-.25-.5m5.25 0h1",
+        "M 1 1 z M 2 2 L 3 3": "M1 1zM2 2l1 1",
+        "M 0 1 C 1 1 2 2 3 1 L 3 2": "M0 1C1 1 2 2 3 1v1",
+        "": "",
+    }.items(),
 )
 def test_paths(path, short):
     assert svg._lines(path) == short and close(points(path), points(short))

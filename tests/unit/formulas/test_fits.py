@@ -181,7 +181,7 @@ def test_verdicts_are_by_what_the_allocator_takes():
 
 
 @pytest.mark.parametrize(
-    "text, size", [("24GB", 23.52), ("24 GiB", 24), ("24", 23.52), ("rtx 4090", 23.52)]
+    "text, size", {"24GB": 23.52, "24 GiB": 24, "24": 23.52, "rtx 4090": 23.52}.items()
 )
 def test_memory_by_number_or_card(text, size):
     assert fits.memory(text) == int(size * 2**30)

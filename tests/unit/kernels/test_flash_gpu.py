@@ -40,7 +40,7 @@ def assert_same(one, other):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("d_head, sharing", [(64, 1), (80, 4), (96, 1), (128, 4), (256, 1)])
+@pytest.mark.parametrize("d_head, sharing", {64: 1, 80: 4, 96: 1, 128: 4, 256: 1}.items())
 @pytest.mark.parametrize("mask", [{"window": 100}, {"lower_right": True}])
 def test_calls_made_again_give_the_same(agree, dtype, d_head, sharing, mask):
     agree(300, 500, d_head, dtype, batch=(2, 8), sharing=sharing, again=5, **mask)

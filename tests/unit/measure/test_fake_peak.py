@@ -127,12 +127,12 @@ def test_a_step_of_ones_own_by_hand(tmp_path):
 
 @pytest.mark.parametrize(
     "name, recorded",
-    [
-        ("plain", 159_592_640),
-        ("accumulation", 176_919_200),
-        ("lora", 84_467_816),
-        ("muon", 145_434_752),
-    ],
+    {
+        "plain": 159_592_640,
+        "accumulation": 176_919_200,
+        "lora": 84_467_816,
+        "muon": 145_434_752,
+    }.items(),
 )
 def test_the_examples_against_their_recordings(name, recorded, monkeypatch, request):
     """Recorded by snapshot_memory.py on a CPU: what the snapshot's segments hold at its end, and
@@ -157,13 +157,13 @@ def test_the_examples_against_their_recordings(name, recorded, monkeypatch, requ
 
 @pytest.mark.parametrize(
     "reference, told",
-    [
-        ("{}", "write FILE.py:FUNCTION"),
-        ("{}:fails", r"fails\(\) fails: line \d+: RuntimeError: it broke"),
-        ("{}:item", r"in shapes alone.*line \d+: DataDependentOutputException"),
-        ("{}:card", "in shapes alone"),
-        ("{}:huge", "own.py:huge: MemoryError"),
-    ],
+    {
+        "{}": "write FILE.py:FUNCTION",
+        "{}:fails": r"fails\(\) fails: line \d+: RuntimeError: it broke",
+        "{}:item": r"in shapes alone.*line \d+: DataDependentOutputException",
+        "{}:card": "in shapes alone",
+        "{}:huge": "own.py:huge: MemoryError",
+    }.items(),
 )
 def test_a_step_that_is_none_is_one_line(tmp_path, reference, told):
     file = tmp_path / "own.py"

@@ -249,16 +249,16 @@ def test_a_step_is_timed_as_it_is_built(spec):
 
 @pytest.mark.parametrize(
     "function, flops",
-    [
-        ("loud", {"given": 6}),
+    {
+        "loud": {"given": 6},
         # forward, and backward of x and of the weight
-        ("products", {"counter": 3 * 2 * 4 * 5 * 7}),
+        "products": {"counter": 3 * 2 * 4 * 5 * 7},
         # of gradients' gradients: 4 rows by 5 weights, of which the rows' gradient, and from it
         # that of the weights
-        ("penalty", {"counter": 3 * 2 * 4 * 5}),
+        "penalty": {"counter": 3 * 2 * 4 * 5},
         # of 2 heads, 3 positions of 4: two products forward, twice as many backward
-        ("attends", {"counter": 3 * 2 * (2 * 2 * 3 * 3 * 4)}),
-    ],
+        "attends": {"counter": 3 * 2 * (2 * 2 * 3 * 3 * 4)},
+    }.items(),
 )
 def test_the_operations_of_a_step_are_counted_or_given(function, flops, spec):
     assert measured(spec(function)).built["step"]["flops"] == flops
@@ -351,15 +351,15 @@ def test_a_snapshot_tells_gradients_and_state_of_a_step_apart(spec):
 
 @pytest.mark.parametrize(
     "function, said",
-    [
-        ("gone", "has no function gone; it has: build, products, attends"),
-        ("nothing", "nothing() returns NoneType; return stepscope.Step(run, ...)"),
-        ("no_items", "no_items() fails: line 68: TypeError: a step's items are 9; write (8192,"),
-        ("fails", "fails() fails: line"),
-        ("dictionary", "run() returns no loss, which is a number: TypeError"),
-        ("later", "run() fails: line"),
-        ("whole", "line 90: ValueError: phase('step'): that is all phases together"),
-    ],
+    {
+        "gone": "has no function gone; it has: build, products, attends",
+        "nothing": "nothing() returns NoneType; return stepscope.Step(run, ...)",
+        "no_items": "no_items() fails: line 68: TypeError: a step's items are 9; write (8192,",
+        "fails": "fails() fails: line",
+        "dictionary": "run() returns no loss, which is a number: TypeError",
+        "later": "run() fails: line",
+        "whole": "line 90: ValueError: phase('step'): that is all phases together",
+    }.items(),
 )
 def test_a_bad_step_is_one_line_that_names_it(spec, function, said):
     line = one_line(ModelError, measured, spec(function))

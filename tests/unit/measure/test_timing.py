@@ -111,7 +111,7 @@ def fail_in(monkeypatch, name, error):
 
 
 @pytest.mark.parametrize(
-    "phase, first", [("_optimizer", 1), ("_backward", 2), ("_forward", 3), ("_inference", 4)]
+    "phase, first", {"_optimizer": 1, "_backward": 2, "_forward": 3, "_inference": 4}.items()
 )
 def test_a_mode_that_runs_out_of_memory_leaves_the_lighter_ones(phase, first, tiny, monkeypatch):
     fail_in(monkeypatch, phase, torch.OutOfMemoryError("CUDA out of memory. Tried\nto allocate"))

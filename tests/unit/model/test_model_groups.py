@@ -14,7 +14,7 @@ def shape(**more):
     return ModelShape(d_model=24, d_ff=40, num_layers=3, num_heads=4, vocab_size=31, **more)
 
 
-@pytest.mark.parametrize("heads, width", [(0, 24), (4, 24), (2, 12), (1, 6)])
+@pytest.mark.parametrize("heads, width", {0: 24, 4: 24, 2: 12, 1: 6}.items())
 def test_parameters_are_those_of_the_built_model_and_of_the_formula(heads, width):
     own = shape(key_value_heads=heads)
     model = build_model(own, CONTEXT, "naive", "meta", seed=0)

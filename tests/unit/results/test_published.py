@@ -123,14 +123,14 @@ STEP = (
 
 @pytest.mark.parametrize(
     "figure, measured",
-    [
-        ("step,step,time,mean,100,ms", 0.05),
-        ("step,step,time,median,0.1,s", 0.04),
-        ("step,step,time,std,100,ms", 0.001),
-        ("forward-backward,step,time,mean,100,ms", 0.05),  # of whatever mode that has the phase
-        ("step,optimizer,time,mean,100,ms", None),
-        ("step,step,share of GPU time,value,10,%", None),
-    ],
+    {
+        "step,step,time,mean,100,ms": 0.05,
+        "step,step,time,median,0.1,s": 0.04,
+        "step,step,time,std,100,ms": 0.001,
+        "forward-backward,step,time,mean,100,ms": 0.05,  # of whatever mode that has the phase
+        "step,optimizer,time,mean,100,ms": None,
+        "step,step,share of GPU time,value,10,%": None,
+    }.items(),
 )
 def test_a_figure_is_set_beside_ours_of_the_same_place(file, figure, measured):
     row = one(file(STEP[0], STEP[1] + figure))
@@ -261,20 +261,20 @@ KIND = {"machine": "a", "cell": "a/cell", "phase": "step", "category": "softmax 
 
 @pytest.mark.parametrize(
     "figure, measured",
-    [
-        ("forward,gemm,time per instance,mean,1,s", 0.002),
-        ("forward,gemm,time per instance,median,1,s", 0.0019),
-        ("forward,gemm,time per instance,max,1,s", 0.003),
-        ("forward,void gemm<128>(),instances,value,4,count", 4.0),
-        ("forward,gemm,share of GPU time,value,50,%", 0.25),
-        ("forward,gemm,time,total,1,s", None),
-        ("backward,gemm,instances,value,4,count", None),
-        ("forward,softmax,time per call,mean,1,s", 0.001),
-        ("forward,softmax,GPU time per call,mean,1,s", 0.0005),
-        ("forward,softmax,launches per call,value,5,count", 5.0),
-        ("step,softmax (fwd),share of GPU,value,1,%", 0.125),
-        ("forward,softmax,time,mean,1,s", None),  # of a part, which no step is
-    ],
+    {
+        "forward,gemm,time per instance,mean,1,s": 0.002,
+        "forward,gemm,time per instance,median,1,s": 0.0019,
+        "forward,gemm,time per instance,max,1,s": 0.003,
+        "forward,void gemm<128>(),instances,value,4,count": 4.0,
+        "forward,gemm,share of GPU time,value,50,%": 0.25,
+        "forward,gemm,time,total,1,s": None,
+        "backward,gemm,instances,value,4,count": None,
+        "forward,softmax,time per call,mean,1,s": 0.001,
+        "forward,softmax,GPU time per call,mean,1,s": 0.0005,
+        "forward,softmax,launches per call,value,5,count": 5.0,
+        "step,softmax (fwd),share of GPU,value,1,%": 0.125,
+        "forward,softmax,time,mean,1,s": None,  # of a part, which no step is
+    }.items(),
 )
 def test_parts_stand_beside_kernels_modules_and_kinds(file, figure, measured):
     path = timed(file, f"profile,medium,128,4,fp32,step,{figure},")

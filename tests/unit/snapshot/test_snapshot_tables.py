@@ -245,18 +245,15 @@ def test_equal_allocations_are_one_row_with_their_median_life(analyse):
 
 @pytest.mark.parametrize(
     "file, shown",
-    [
-        ("/home/user/train.py", "train.py"),
-        (
-            "/work/a/scripts/old/scripts/stepscope/model/softmax.py",
-            "scripts/stepscope/model/softmax.py",
-        ),
-        ("C:\\code\\train.py", "train.py"),
-        ("/home/user/package/__init__.py", "package/__init__.py"),
-        ("<stdin>", "<stdin>"),
-        ("/tmp/ipykernel_12/34.py", "34.py"),
-        ("/home/user/einops/train.py", "train.py"),
-    ],
+    {
+        "/home/user/train.py": "train.py",
+        "/work/scripts/old/scripts/stepscope/softmax.py": "scripts/stepscope/softmax.py",
+        "C:\\code\\train.py": "train.py",
+        "/home/user/package/__init__.py": "package/__init__.py",
+        "<stdin>": "<stdin>",
+        "/tmp/ipykernel_12/34.py": "34.py",
+        "/home/user/einops/train.py": "train.py",
+    }.items(),
 )
 def test_user_code(file, shown):
     frame = Frame(file, 5, "<module>")

@@ -93,15 +93,15 @@ def test_what_names_of_people_and_libraries_mean(meant):
 
 @pytest.mark.parametrize(
     "name, together",
-    [
-        ("iteration 3", "iteration *"),
-        ("layers.12.attention", "layers.*.attention"),
-        ("block3", "block*"),
-        ("fp16 matmul", "fp16 matmul"),
-        ("conv 3x3", "conv 3x3"),
-        ("step#07", "step#*"),
-        ("a" * 300, "a" * 300),
-    ],
+    {
+        "iteration 3": "iteration *",
+        "layers.12.attention": "layers.*.attention",
+        "block3": "block*",
+        "fp16 matmul": "fp16 matmul",
+        "conv 3x3": "conv 3x3",
+        "step#07": "step#*",
+        "a" * 300: "a" * 300,
+    }.items(),
 )
 def test_names_that_differ_in_a_number(name, together):
     assert names.family(name) == together
@@ -199,15 +199,15 @@ def test_blocks_that_are_numbered_are_one_range(export, analyse, attributed):
 
 @pytest.mark.parametrize(
     "name, whole",
-    [
-        ("scaled dot product attention", True),
-        ("attention sublayer", True),
-        ("MultiHeadAttention", True),
-        ("self_attn", True),
-        ("attention scores", False),
-        ("attention norm", False),
-        ("attend", False),
-    ],
+    {
+        "scaled dot product attention": True,
+        "attention sublayer": True,
+        "MultiHeadAttention": True,
+        "self_attn": True,
+        "attention scores": False,
+        "attention norm": False,
+        "attend": False,
+    }.items(),
 )
 def test_names_of_attention(name, whole):
     assert attention.is_attention(name) == whole
