@@ -24,7 +24,7 @@ def schema():
     return read_yaml(SCHEMA)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_config():
     """The checked configuration as `snakemake --config KEY=VALUE …` gives it."""
 

@@ -15,7 +15,7 @@ from stepscope.config.code_digest import (
     modules_of,
 )
 from stepscope.config.studies import STUDIES
-from stepscope.model.chosen import PACKAGES
+from stepscope.model.chosen import PACKAGES, names
 
 MEASURING = [f"{study.program}.py" for study in STUDIES]
 CHAIN = {
@@ -30,14 +30,6 @@ CHAIN = {
     "measure/unrelated": "value = 1",
     "config/__init__": "",
 }
-
-
-def implementations():
-    """(package below model/, module) of each implementation that a cell chooses by name."""
-    for folder in ("attention", "optimizers", "compilation", "losses", "precisions"):
-        for path in (SCRIPTS / "stepscope/model" / folder).glob("*.py"):
-            if path.stem != "__init__":
-                yield folder, path.stem
 
 
 @pytest.mark.parametrize(
@@ -85,7 +77,7 @@ def test_what_cannot_change_a_number_does_not_count_for_a_measurement(scripts):
 def test_each_module_that_a_measurement_loads_is_declared():
     loaded = set()
     for program in MEASURING:
-        every = [f"stepscope.model.{folder}.{name}" for folder, name in implementations()]
+        every = [f"{PACKAGES[option]}.{name}" for option in PACKAGES for name in names(option)]
         every += ["stepscope.measure.models.transformer", "stepscope.measure.models.own"]
         loaded |= set(Sources().modules(program, every)) - {program, "stepscope"}
     assert [
@@ -109,7 +101,7 @@ def test_the_library_is_imported_by_absolute_names_only():
 
 MODEL = {"num_layers": 2, "d_model": 8}
 PLAIN = ("attention.naive", "compilation.none", "losses.own", "optimizers.own", "precisions.fp32")
-FORMATS = [f"precisions.{name}" for name in ("bf16", "fp16", "fp32", "fp8", "tf32")]
+FORMATS = [f"precisions.{name}" for name in names("precision")]
 FIRST, SECOND = {"name": "a"}, {"name": "b", "optimizer": "fused", "precision": "fp8"}
 
 
