@@ -51,44 +51,31 @@ def test_the_baseline_comes_first(make_config):
 
 
 @pytest.mark.parametrize(
-    "given, said",
-    [
+    "said, given",
+    {
         (
-            {"hardware": {"x": {"gpu_model": "x"}}, "baseline": "d"},
-            (
-                "baseline: there is no hardware 'd'; choose from x, or, for snakemake compare, give"
-                " a results folder"
-            ),
-        ),
+            "baseline: there is no hardware 'd'; choose from x, or, for snakemake compare, give"
+            " a results folder"
+        ): {"hardware": {"x": {"gpu_model": "x"}}, "baseline": "d"},
         (
-            {"hardware": {"a": {}, "b": {"expect": "EPYC"}}},
-            (
-                "hardware: a and b would both be the machine at hand; give one of them measure:"
-                " false, or say how"
-            ),
-        ),
+            "hardware: a and b would both be the machine at hand; give one of them measure:"
+            " false, or say how"
+        ): {"hardware": {"a": {}, "b": {"expect": "EPYC"}}},
         (
-            {"hardware": {"a": {}, "b": {"gpu_model": "b"}}},
-            (
-                "hardware: a is the machine at hand and b is measured by Slurm's jobs, but a run"
-                " does one of the two"
-            ),
-        ),
-        ({"hardware": {"a": {"python": "/x"}}}, "hardware.a.python: a is the"),
-        ({"threads": 5}, "threads: 5 is more than the processors of this machine; use at most 4"),
-        ({"hardware": {"a": {"threads": 5}}}, "hardware.a.threads: 5 is more "),
+            "hardware: a is the machine at hand and b is measured by Slurm's jobs, but a run"
+            " does one of the two"
+        ): {"hardware": {"a": {}, "b": {"gpu_model": "b"}}},
+        "hardware.a.python: a is the": {"hardware": {"a": {"python": "/x"}}},
+        "threads: 5 is more than the processors of this machine; use at most 4": {"threads": 5},
+        "hardware.a.threads: 5 is more ": {"hardware": {"a": {"threads": 5}}},
         (
-            {"hardware": {"h100": {"expect": "H100"}}},
-            (
-                "hardware.h100: this machine is AMD EPYC 7B13, not the expected 'H100'; give the"
-                " entry measure: "
-            ),
-        ),
-        (
-            {"hardware": {"node": {"slurm_partition": "cpu", "device": "cpu"}}},
-            "hardware.node: threads: auto means all",
-        ),
-    ],
+            "hardware.h100: this machine is AMD EPYC 7B13, not the expected 'H100'; give the"
+            " entry measure: "
+        ): {"hardware": {"h100": {"expect": "H100"}}},
+        "hardware.node: threads: auto means all": {
+            "hardware": {"node": {"slurm_partition": "cpu", "device": "cpu"}}
+        },
+    }.items(),
 )
 def test_entries_that_cannot_be_are_one_line(given, said, make_config):
     found = refusal(make_config, **given)

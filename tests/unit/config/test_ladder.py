@@ -72,37 +72,29 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
 
 
 @pytest.mark.parametrize(
-    "changes, shown",
-    [
-        (
-            {"places": [{"size": "huge", "context": 1}]},
-            "ladder.places.cuda: there is no size 'huge'",
-        ),
-        (
-            {"asides": [{"after": "fp32", "size": ["huge"], "checkpoint": [1]}]},
-            "ladder.asides.cuda: there is no size 'huge'",
-        ),
-        (
-            {"asides": [{"after": "fp32", "size": ["small"]}]},
-            "ladder.asides.cuda: the aside of fp32 varies nothing",
-        ),
-        (
-            {"asides": [{"after": "fp32", "checkpoint": [13]}], "places": [SMALL]},
-            "ladder.asides.cuda: size small: checkpoint 13 is more than the model's blocks (12)",
-        ),
-        (
-            {"asides": [{"after": "fp4", "checkpoint": [1]}]},
-            "there is no rung 'fp4'; add it to the configuration, or choose from fp32, tf32,",
-        ),
-        (
-            {"places": [SMALL | {"start": "fp4"}]},
-            "ladder.places.cuda: start: there is no rung 'fp4'; add it to the configuration",
-        ),
-        (
-            {"rungs": [{"precision": "fp32"}, {"precision": "fp32"}]},
-            "ladder.rungs.cuda: fp32 is there twice",
-        ),
-    ],
+    "shown, changes",
+    {
+        "ladder.places.cuda: there is no size 'huge'": {"places": [{"size": "huge", "context": 1}]},
+        "ladder.asides.cuda: there is no size 'huge'": {
+            "asides": [{"after": "fp32", "size": ["huge"], "checkpoint": [1]}]
+        },
+        "ladder.asides.cuda: the aside of fp32 varies nothing": {
+            "asides": [{"after": "fp32", "size": ["small"]}]
+        },
+        "ladder.asides.cuda: size small: checkpoint 13 is more than the model's blocks (12)": {
+            "asides": [{"after": "fp32", "checkpoint": [13]}],
+            "places": [SMALL],
+        },
+        "there is no rung 'fp4'; add it to the configuration, or choose from fp32, tf32,": {
+            "asides": [{"after": "fp4", "checkpoint": [1]}]
+        },
+        "ladder.places.cuda: start: there is no rung 'fp4'; add it to the configuration": {
+            "places": [SMALL | {"start": "fp4"}]
+        },
+        "ladder.rungs.cuda: fp32 is there twice": {
+            "rungs": [{"precision": "fp32"}, {"precision": "fp32"}]
+        },
+    }.items(),
 )
 def test_a_ladder_that_is_wrong_is_named(changes, shown, make_config):
     assert shown in one_line(ConfigError, laid_out, make_config, **changes)

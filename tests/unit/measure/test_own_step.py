@@ -155,22 +155,19 @@ def test_phases_outside_a_recording_do_nothing():
 
 
 @pytest.mark.parametrize(
-    "parts, said",
-    [
-        ({"run": None}, "a step's run is None; give a function"),
-        ({"module": "model"}, "a step's module is 'model'; give a torch.nn.Module"),
-        (
-            {"module": torch.nn.Linear},
-            "a step's module is <class 'torch.nn.modules.linear.Linear'>",
-        ),
-        ({"optimizer": [None, 5]}, "a step's optimizer is 5; give one, or a list"),
-        ({"items": 9}, 'a step\'s items are 9; write (8192, "tokens")'),
-        ({"items": ("9", "tokens")}, "a step's items are ('9', 'tokens'); write (8192, \"tok"),
-        ({"items": (True, "tokens")}, "a step's flop or items are True; give a number above 0"),
-        ({"flop": "many"}, "a step's flop or items are 'many'; give a number above 0"),
-        ({"flop": -1}, "a step's flop or items are -1; give a number above 0"),
-        ({"flop": float("nan")}, "a step's flop or items are nan; give a number above 0"),
-    ],
+    "said, parts",
+    {
+        "a step's run is None; give a function": {"run": None},
+        "a step's module is 'model'; give a torch.nn.Module": {"module": "model"},
+        "a step's module is <class 'torch.nn.modules.linear.Linear'>": {"module": torch.nn.Linear},
+        "a step's optimizer is 5; give one, or a list": {"optimizer": [None, 5]},
+        'a step\'s items are 9; write (8192, "tokens")': {"items": 9},
+        "a step's items are ('9', 'tokens'); write (8192, \"tok": {"items": ("9", "tokens")},
+        "a step's flop or items are True; give a number above 0": {"items": (True, "tokens")},
+        "a step's flop or items are 'many'; give a number above 0": {"flop": "many"},
+        "a step's flop or items are -1; give a number above 0": {"flop": -1},
+        "a step's flop or items are nan; give a number above 0": {"flop": float("nan")},
+    }.items(),
 )
 def test_what_cannot_be_a_part_of_a_step_is_said_where_it_is_made(parts, said):
     with pytest.raises((TypeError, ValueError)) as caught:
@@ -185,13 +182,13 @@ def test_what_is_no_name_of_a_phase_is_refused_whether_something_records_or_not(
 
 
 @pytest.mark.parametrize(
-    "given, said",
-    [
-        ({"steps": 0}, r"record\(steps=0\): give a whole number from 1 on"),
-        ({"steps": 2.5}, r"record\(steps=2.5\): give a whole number from 1 on"),
-        ({"warmup": -1}, r"record\(warmup=-1\): give a whole number from 0 on"),
-        ({"device": "gpu"}, r"record\(device='gpu'\): give 'cuda', 'cpu' or nothing"),
-    ],
+    "said, given",
+    {
+        r"record\(steps=0\): give a whole number from 1 on": {"steps": 0},
+        r"record\(steps=2.5\): give a whole number from 1 on": {"steps": 2.5},
+        r"record\(warmup=-1\): give a whole number from 0 on": {"warmup": -1},
+        r"record\(device='gpu'\): give 'cuda', 'cpu' or nothing": {"device": "gpu"},
+    }.items(),
 )
 def test_what_cannot_be_recorded_is_said_at_the_call(given, said, tmp_path):
     with pytest.raises(ValueError, match=said):

@@ -120,14 +120,14 @@ def test_samples_lie_at_even_distances():
 
 
 @pytest.mark.parametrize(
-    "options, shown",
-    [
-        ({"compile": "graphs"}, "CUDA graphs need a GPU"),
-        ({"attention": "flex"}, "flex trains on a GPU only"),
-        ({"compile": "block"}, "torch.compile needs a C++ compiler on a CPU; install g++"),
-        ({"precision": "tf32"}, "TF32 is a format of NVIDIA's tensor cores; a CPU has none"),
-        ({"attention": "sdpa", "optimizer": "fused", "checkpoint": 1}, None),
-    ],
+    "shown, options",
+    {
+        "CUDA graphs need a GPU": {"compile": "graphs"},
+        "flex trains on a GPU only": {"attention": "flex"},
+        "torch.compile needs a C++ compiler on a CPU; install g++": {"compile": "block"},
+        "TF32 is a format of NVIDIA's tensor cores; a CPU has none": {"precision": "tf32"},
+        None: {"attention": "sdpa", "optimizer": "fused", "checkpoint": 1},
+    }.items(),
 )
 def test_what_a_cpu_cannot_do_is_said(options, shown, tiny, monkeypatch):
     monkeypatch.setattr(workload.shutil, "which", lambda name: None)

@@ -24,13 +24,13 @@ def test_parameters_are_those_of_the_built_model_and_of_the_formula(heads, width
 
 
 @pytest.mark.parametrize(
-    "given, said",
-    [
-        ({"key_value_heads": 3}, "num_heads = 4 is not divisible by key_value_heads = 3"),
-        ({"key_value_heads": 8}, "num_heads = 4 is not divisible by key_value_heads = 8"),
-        ({"key_value_heads": -1}, "key_value_heads must be a positive integer or 0, not -1"),
-        ({"window": 2.0}, "window must be a positive integer or 0, not 2.0"),
-    ],
+    "said, given",
+    {
+        "num_heads = 4 is not divisible by key_value_heads = 3": {"key_value_heads": 3},
+        "num_heads = 4 is not divisible by key_value_heads = 8": {"key_value_heads": 8},
+        "key_value_heads must be a positive integer or 0, not -1": {"key_value_heads": -1},
+        "window must be a positive integer or 0, not 2.0": {"window": 2.0},
+    }.items(),
 )
 def test_a_shape_that_cannot_be_is_one_line(given, said):
     assert one_line(ValueError, shape, **given) == said

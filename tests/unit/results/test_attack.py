@@ -56,13 +56,13 @@ def test_hostile_steps_are_refused_in_one_line_or_measured(part, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "spoil, said",
-    [
-        (lambda cell: cell.write_rows(cell.samples[:1]), "the spec asks for"),
-        (lambda cell: scaled(cell), "which no device reaches"),
-        (lambda cell: of_study(cell, "x" * 10_000), "record.json is of another study: 'xxx"),
-        (lambda cell: of_study(cell, "\0"), r"record.json is of another study: '\x00', not timing"),
-    ],
+    "said, spoil",
+    {
+        "the spec asks for": lambda cell: cell.write_rows(cell.samples[:1]),
+        "which no device reaches": lambda cell: scaled(cell),
+        "record.json is of another study: 'xxx": lambda cell: of_study(cell, "x" * 10_000),
+        r"record.json is of another study: '\x00', not timing": lambda cell: of_study(cell, "\0"),
+    }.items(),
 )
 def test_what_cannot_be_is_told(spoil, said, tmp_path, monkeypatch):
     spoilers = (lambda cell, draw: spoil(cell) or "planted",)

@@ -36,39 +36,33 @@ def test_what_a_file_leaves_out_is_empty_and_its_columns_stand_in_any_order(file
 
 
 @pytest.mark.parametrize(
-    "lines, told",
-    [
-        (
-            (HEAD.replace(",unit", ""), "a,T4,timing,time,1"),
-            "line 2: it must contain ['unit'] properties",
+    "told, lines",
+    {
+        "line 2: it must contain ['unit'] properties": (
+            HEAD.replace(",unit", ""),
+            "a,T4,timing,time,1",
         ),
-        ((HEAD + ",colour", ROW + ",red"), "line 2: it must not contain {'colour'} properties"),
-        ((HEAD, ROW, "a,T4"), "line 3: quantity must be string, not null"),
-        ((HEAD, ROW + ",more"), "line 2: it must not contain {'more fields than names'}"),
-        ((HEAD, ROW.replace("1.5", "fast")), 'line 2: value must be number, not "fast"'),
-        ((HEAD, ROW.replace("1.5", "nan")), 'line 2: value must be number, not "nan"'),
-        (
-            (HEAD, ROW.replace("1.5", "1e308")),
-            "line 2: value must be smaller than or equal to 1e+18, not 1e+308",
+        "line 2: it must not contain {'colour'} properties": (HEAD + ",colour", ROW + ",red"),
+        "line 3: quantity must be string, not null": (HEAD, ROW, "a,T4"),
+        "line 2: it must not contain {'more fields than names'}": (HEAD, ROW + ",more"),
+        'line 2: value must be number, not "fast"': (HEAD, ROW.replace("1.5", "fast")),
+        'line 2: value must be number, not "nan"': (HEAD, ROW.replace("1.5", "nan")),
+        "line 2: value must be smaller than or equal to 1e+18, not 1e+308": (
+            HEAD,
+            ROW.replace("1.5", "1e308"),
         ),
-        (
-            (HEAD, ROW.replace("1.5", "-1.5")),
-            "line 2: value must be bigger than or equal to 0, not -1.5",
+        "line 2: value must be bigger than or equal to 0, not -1.5": (
+            HEAD,
+            ROW.replace("1.5", "-1.5"),
         ),
-        ((HEAD, ROW.replace(",s", ",weeks")), "line 2: unit must be one of ['s', 'ms',"),
-        (
-            (HEAD + ",precision", ROW + ",fp64"),
-            "line 2: precision must be one of ['', 'fp32', 'tf32', 'bf16', 'fp16'",
+        "line 2: unit must be one of ['s', 'ms',": (HEAD, ROW.replace(",s", ",weeks")),
+        "line 2: precision must be one of ['', 'fp32', 'tf32', 'bf16', 'fp16'": (
+            HEAD + ",precision",
+            ROW + ",fp64",
         ),
-        (
-            (HEAD + ",status", ROW + ",oom"),
-            "line 2: value must not be there, not 1.5",
-        ),
-        (
-            (HEAD, ROW.replace("1.5", "")),
-            "line 2: it must contain ['value'] properties",
-        ),
-    ],
+        "line 2: value must not be there, not 1.5": (HEAD + ",status", ROW + ",oom"),
+        "line 2: it must contain ['value'] properties": (HEAD, ROW.replace("1.5", "")),
+    }.items(),
 )
 def test_a_wrong_file_is_told_by_line_and_column(lines, told, file):
     said = one_line(PublishedError, read, file(*lines))

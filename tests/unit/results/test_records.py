@@ -96,14 +96,14 @@ def test_what_was_measured_is_read(name, cell):
 
 
 @pytest.mark.parametrize(
-    "name, way",
-    [
-        (TIMING, "summary.values.0.value"),
-        (LADDER, "summary.checks.bf16.gradient_sample.7"),
-        (MEMORY, "summary.memory.baselines.model"),
-        (TIMING, "provenance.duration_s"),
-        (PRECISION, "summary.tables.forced.0.value"),
-    ],
+    "way, name",
+    {
+        "summary.values.0.value": TIMING,
+        "summary.checks.bf16.gradient_sample.7": LADDER,
+        "summary.memory.baselines.model": MEMORY,
+        "provenance.duration_s": TIMING,
+        "summary.tables.forced.0.value": PRECISION,
+    }.items(),
 )
 @pytest.mark.parametrize("value", [1e308, math.nan, -math.inf])
 def test_a_number_beyond_all_bounds_is_refused_wherever_it_stands(name, way, value, cell):

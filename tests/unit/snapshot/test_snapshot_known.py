@@ -173,24 +173,23 @@ def saved_of(**changes):
 
 
 @pytest.mark.parametrize(
-    "text, told",
-    [
-        ("{", "JSONDecodeError"),
-        ("[" * 100_000, "RecursionError"),
-        ("[]", "not the side file"),
-        ('{"schema_version": 2}', "schema_version 2"),
-        ('{"schema_version": 1}', "marks"),
-        ('{"schema_version": 1, "marks": [[-1, 0, 0, "", ""]]}', "-1 is not a count"),
-        ('{"schema_version": 1, "marks": [[0, 0, "first", "", ""]]}', "'first' is not a count"),
-        ('{"schema_version": 1, "marks": [[0, 0, 0.5, "", ""]]}', "0.5 is not a count"),
-        ('{"schema_version": 1, "marks": [[0, 9223372036854775807, 0, "", ""]]}', "is not a count"),
-        (saved_of(shape=[math.inf]), "infinity"),
-        (saved_of(bytes=1 << 61), "add up"),
-        (
-            '{"schema_version": 1, "marks": [], "tensors": [{"category": "nothing"}]}',
-            "category 'nothing'",
+    "told, text",
+    {
+        "JSONDecodeError": "{",
+        "RecursionError": "[" * 100_000,
+        "not the side file": "[]",
+        "schema_version 2": '{"schema_version": 2}',
+        "marks": '{"schema_version": 1}',
+        "-1 is not a count": '{"schema_version": 1, "marks": [[-1, 0, 0, "", ""]]}',
+        "'first' is not a count": '{"schema_version": 1, "marks": [[0, 0, "first", "", ""]]}',
+        "0.5 is not a count": '{"schema_version": 1, "marks": [[0, 0, 0.5, "", ""]]}',
+        "is not a count": '{"schema_version": 1, "marks": [[0, 9223372036854775807, 0, "", ""]]}',
+        "infinity": saved_of(shape=[math.inf]),
+        "add up": saved_of(bytes=1 << 61),
+        "category 'nothing'": (
+            '{"schema_version": 1, "marks": [], "tensors": [{"category": "nothing"}]}'
         ),
-    ],
+    }.items(),
 )
 def test_a_side_file_that_is_none_is_one_line(text, told, tmp_path):
     path = tmp_path / "known.json"
