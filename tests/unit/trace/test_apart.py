@@ -130,13 +130,6 @@ def test_the_parts_of_any_step_add_up_to_its_length():
             assert parts.gone <= 0 <= min(parts.extra, parts.waiting, parts.transfer, parts.idle)
 
 
-def test_a_collective_that_no_other_rank_has_waits_for_none():
-    step = overlapped()
-    fewer = Step(step.start, step.end, step.kernels, step.collectives[:-1])
-    parts = apart.take_apart([step, fewer], [alone()] * 2)
-    assert parts[0].waited == 0.0 and parts[0].total == approx(step.end)
-
-
 @pytest.mark.parametrize(
     "one, other, common",
     [

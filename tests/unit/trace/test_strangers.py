@@ -120,13 +120,6 @@ def spaced(export):
     return export
 
 
-def test_phases_by_names_with_spaces(export, analyse):
-    found = analyse(spaced(export))
-    kernels = totals(found, "kernels")
-    assert kernels == {"forward": 3, "loss": 1, "backward": 3, "optimizer": 1}
-    assert totals(found, "gpu_time")["backward"] == approx(15e-9) and "phases" not in about(found)
-
-
 @pytest.mark.parametrize("name", ["Backward", "Model Backward", "Backward 0"])
 def test_a_backward_pass_with_a_capital_is_no_function_of_autograd(export, analyse, name):
     export.range("Forward", 0, 100)
