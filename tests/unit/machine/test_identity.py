@@ -251,5 +251,5 @@ def test_the_label_of_a_gpu(nvml):
     assert identity.hardware_label("cuda") == "nvidia-h100-80gb-hbm3"
 
 
-def test_a_processor_without_a_name_is_called_by_its_architecture(tmp_path):
+def test_a_processor_without_a_name_is_called_by_its_architecture():
     assert identity.cpu_name() == platform.machine()

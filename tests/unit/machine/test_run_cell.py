@@ -109,7 +109,7 @@ def test_what_another_users_killed_program_has_left_is_not_taken(run, tmp_path):
     assert not (tmp_path / "results/mine/ceilings/copy" / left.name).exists()
 
 
-def test_a_program_that_fails_leaves_nothing_and_its_code_is_the_cells(run, tmp_path, monkeypatch):
+def test_a_program_that_fails_leaves_nothing_and_its_code_is_the_cells(run, tmp_path):
     run.result.returncode = 3
     with pytest.raises(SystemExit) as ended:
         run()

@@ -184,6 +184,6 @@ def test_keys_that_a_step_does_not_take_are_one_line(tmp_path):
         fake_peak.found(asked(step=f"{file}:build"), ["--precision", "bf16"])  # what is usual
 
 
-def test_a_model_that_is_not_there_is_one_line(tmp_path):
+def test_a_model_that_is_not_there_is_one_line():
     with pytest.raises(ValueError, match="nothing"):
         fake_peak.found(asked(model="models/gpt.py:nothing", precision="fp32", context=8))

@@ -62,7 +62,7 @@ def test_a_packed_trace_is_read_back(tmp_path, monkeypatch):
         scratch.write_trace(Profile(len(WHOLE)), tmp_path / "trace.json.gz")
 
 
-def test_what_torch_writes_is_whole(tmp_path):
+def test_what_torch_writes_is_whole():
     with scratch.profiler("cpu") as profile:
         torch.ones(3).add(1)
     assert "aten::add" in {event.get("name") for event in scratch.events_of(profile)}
