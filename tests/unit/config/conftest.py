@@ -4,54 +4,20 @@ for one test."""
 import os
 
 import pytest
-from common import ROOT
-from snakemake.utils import update_config
+from configured import SCHEMA
 from stepscope.config import own_models
 from stepscope.config.code_digest import Sources
-from stepscope.config.config import validated
 from stepscope.config.registry import Registry
 from stepscope.config.studies import LADDER, TIMING
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware
 from stepscope.yaml_files import read_yaml
 
-SCHEMA = ROOT / "rules/config.schema.yaml"
-
 
 @pytest.fixture(scope="session")
 def schema():
     """The configuration's schema."""
     return read_yaml(SCHEMA)
-
-
-@pytest.fixture(scope="session")
-def make_config():
-    """The checked configuration as `snakemake --config KEY=VALUE …` gives it."""
-
-    def make(**given):
-        preset = (
-            ROOT / f"rules/presets/{given['preset']}.yaml"
-            if "preset" in given
-            else SCHEMA.with_name("none")
-        )
-        config = read_yaml(ROOT / "config.yaml")
-        update_config(config, read_yaml(preset) if preset.exists() else {})
-        return validated(config | given, SCHEMA)
-
-    return make
-
-
-@pytest.fixture
-def cells_of(make_config):
-    """The cells of a study whose grid has these entries, in the configuration that `given`
-    makes."""
-
-    def cells(study, *entries, device="cpu", **given):
-        config = make_config(**given)
-        config[study.name]["grid"][device] = list(entries)
-        return study.cells(config, Hardware("machine", device, 3))
-
-    return cells
 
 
 def forget():

@@ -1,10 +1,11 @@
 """The precision study's cells."""
 
+from configured import make_config
 from stepscope.config.studies import PRECISION
 from stepscope.machine.labels import Hardware
 
 
-def test_a_cell_a_probe(make_config):
+def test_a_cell_a_probe():
     probes = ["accumulation", "normalisation"]
     study = {"probes": probes, "time_limit": 5}
     found = PRECISION.cells(make_config() | {"precision": study}, Hardware("machine", "cpu", 3))

@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 import pytest
+from configured import make_config
 from stepscope.config import ConfigError
 from stepscope.config.registry import Registry, pinned_versions
 from stepscope.config.studies import ATTENTION, CEILINGS, LADDER, MEMORY, TIMING
@@ -15,7 +16,7 @@ HERE = [Hardware("machine", "cpu", 2)]
 
 
 @pytest.fixture
-def registry(make_config):
+def registry():
     """A registry of both studies for a CPU, for a configuration and an environment."""
 
     def make(environment=None, machines=HERE, **over):
@@ -41,7 +42,7 @@ def test_a_cell_is_found_by_its_folder(registry):
         registry().cell("results/machine/timing/nano/ctx65/fp32")
 
 
-def test_a_package_counts_for_the_cells_that_run_its_kernels(make_config, monkeypatch):
+def test_a_package_counts_for_the_cells_that_run_its_kernels(monkeypatch):
     config = make_config()
     entry = {"mask": ["causal"], "d_head": [64], "lengths": [64], "batch": [1]}
     rivals = {"bf16": ["naive"], "fp32": ["naive", "fa4", "flex-flash"]}
@@ -83,7 +84,7 @@ def test_the_plan_says_what_to_expect(registry):
     assert entry["command"].startswith("python scripts/time_step.py --d-model 128 ")
 
 
-def test_a_reordered_configuration_has_the_same_plan(registry, make_config):
+def test_a_reordered_configuration_has_the_same_plan(registry):
     config = make_config()
     backwards = {key: config[key] for key in reversed(config)}
     assert (
@@ -93,7 +94,7 @@ def test_a_reordered_configuration_has_the_same_plan(registry, make_config):
     )
 
 
-def test_tools_are_part_of_the_machine_of_the_study_that_uses_them(make_config):
+def test_tools_are_part_of_the_machine_of_the_study_that_uses_them():
     with_tools = dataclasses.replace(TIMING, tools=lambda device: (f"no-{device}-tool",))
     found = Registry(make_config(), HERE, [with_tools])
     assert json.loads(found.machine_json(found.cell(NANO)))["tools"] == {"no-cpu-tool": None}
@@ -139,7 +140,7 @@ def measured(folder, name, started, **identity):
 
 
 @pytest.fixture
-def elsewhere(make_config, tmp_path):
+def elsewhere(tmp_path):
     """A registry of machines that are not at hand, with the results of the test's folder."""
 
     def make(*machines):
@@ -182,7 +183,7 @@ def test_a_copy_that_is_replaced_changes_the_plan(elsewhere, tmp_path):
     assert elsewhere(OLD, H100).plan != before
 
 
-def test_a_cell_that_lacks_a_part_is_not_there(make_config, tmp_path):
+def test_a_cell_that_lacks_a_part_is_not_there(tmp_path):
     names = [
         cell.name
         for cell in MEMORY.cells(make_config(), Hardware("old", "cuda", 1))

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from common import ROOT, SCRIPTS
+from configured import make_config
 from stepscope.config.registry import Registry
 from stepscope.config.studies import STUDIES
 from stepscope.machine.labels import Hardware
@@ -21,7 +22,7 @@ def code(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def config(make_config):
+def config():
     return make_config(steps=STEPS)
 
 

@@ -4,6 +4,7 @@ import math
 import runpy
 
 import pytest
+from configured import make_config
 from stepscope.config import ConfigError
 from stepscope.config.studies import LEARNING, PARALLEL, STUDIES
 from stepscope.machine.labels import Hardware
@@ -22,7 +23,7 @@ def test_a_studys_programs_rules_and_configuration_are_there(study, project_root
 
 
 @pytest.mark.parametrize("gpus, devices", {1: [], 2: [2], 4: [2, 4], None: [2, 4, 8]}.items())
-def test_gpus_that_are_not_there_are_not_asked_for(gpus, devices, make_config):
+def test_gpus_that_are_not_there_are_not_asked_for(gpus, devices):
     config = make_config()
     entry = {"size": ["small"], "context": [128], "precision": ["bf16"], "devices": [2, 4, 8]}
     config["parallel"]["grid"]["cuda"] = [entry | {"optimizer": ["fused"]}]
@@ -31,7 +32,7 @@ def test_gpus_that_are_not_there_are_not_asked_for(gpus, devices, make_config):
     assert [cell.spec["devices"] for cell in cells] == devices
 
 
-def test_a_variant_is_called_by_its_strategy_and_what_differs(make_config):
+def test_a_variant_is_called_by_its_strategy_and_what_differs():
     config = make_config()
     config["parallel"]["strategies"]["cpu"] = [{"strategy": "overlapped", "ctas": 8}]
     (cell,) = PARALLEL.cells(config, Hardware("machine", "cpu", 1))
@@ -39,7 +40,7 @@ def test_a_variant_is_called_by_its_strategy_and_what_differs(make_config):
     assert cell.spec["variants"] == [named]
 
 
-def test_learning_trains_its_variants_on_bytes(make_config):
+def test_learning_trains_its_variants_on_bytes():
     config = make_config()
     config["learning"]["variants"] = [{"precision": "fp32"}, {"precision": "fp16", "scaled": True}]
     (cell,) = LEARNING.cells(config, Hardware("machine", "cpu", 1))
@@ -58,21 +59,21 @@ def test_learning_trains_its_variants_on_bytes(make_config):
         ([{"scaled": False}, {"scaled": False}], "plain"),
     ],
 )
-def test_learning_has_each_variant_once(variants, twice, make_config):
+def test_learning_has_each_variant_once(variants, twice):
     config = make_config()
     config["learning"]["variants"] = variants
     with pytest.raises(ConfigError, match=rf"learning\.variants: {twice} is there twice"):
         LEARNING.cells(config, Hardware("machine", "cpu", 1))
 
 
-def test_several_devices_have_each_strategy_once(make_config):
+def test_several_devices_have_each_strategy_once():
     config = make_config()
     config["parallel"]["strategies"]["cpu"] = [{"strategy": "alone"}, {"strategy": "alone"}]
     with pytest.raises(ConfigError, match=r"parallel\.strategies\.cpu: alone is there twice"):
         PARALLEL.cells(config, Hardware("machine", "cpu", 1))
 
 
-def test_learning_has_no_models_of_ones_own(make_config):
+def test_learning_has_no_models_of_ones_own():
     config = make_config(models={"mine": {"hf": "llama"}})
     config["learning"]["grid"]["cpu"][0]["size"] = ["mine"]
     with pytest.raises(ConfigError, match=r"learning\.grid\.cpu\.0: there is no size 'mine'"):
@@ -80,7 +81,7 @@ def test_learning_has_no_models_of_ones_own(make_config):
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_the_plan_knows_how_long_a_cell_of_each_study_takes(device, make_config, project_root):
+def test_the_plan_knows_how_long_a_cell_of_each_study_takes(device, project_root):
     plan = runpy.run_path(str(project_root / "scripts/plan.py"))
     for study in STUDIES:
         for cell in study.cells(make_config(), Hardware("machine", device, 1)):
