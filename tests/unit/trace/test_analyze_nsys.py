@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pandas as pd
 import pytest
-from nsys_exports import LAYOUTS, Export
+from nsys_exports import Export
 from pytest import approx
 from stepscope.trace import comparison
 
@@ -15,7 +15,7 @@ from stepscope.trace import comparison
 @pytest.fixture
 def trace(tmp_path):
     """An export with two steps, each with a forward pass of 20 kernels."""
-    export = Export(LAYOUTS["2025.3"])
+    export = Export()
     for zero in (0, 1000):
         export.range("step", zero, zero + 900)
         export.range("forward", zero, zero + 500)
@@ -102,7 +102,7 @@ def test_nsys_exports_a_report(run_analyze, trace, tmp_path):
 
 
 def test_a_name_with_commas_can_be_chosen(run_analyze, tmp_path):
-    export = Export(LAYOUTS["2025.3"])
+    export = Export()
     export.range("load, tokenise", 0, 100)
     export.launches(10)
     path = export.write(tmp_path / "trace.sqlite")
@@ -112,7 +112,7 @@ def test_a_name_with_commas_can_be_chosen(run_analyze, tmp_path):
 
 
 def test_names_are_text_on_the_terminal_and_in_markdown(run_analyze, tmp_path):
-    export = Export(LAYOUTS["2025.3"])
+    export = Export()
     name = "\x1b[31mred\x07 \u202eturned [a](http://b.c) ![x](y) **z** <b> $m$ `c` | ~~d~~"
     export.range(name, 0, 100)
     export.launch("k\x1b]0;title\x07", 10, 20, 30)
@@ -128,7 +128,7 @@ def test_names_are_text_on_the_terminal_and_in_markdown(run_analyze, tmp_path):
 def test_two_traces_are_compared(run_analyze, tmp_path):
     paths = []
     for name, kernels in (("a", {"gemm": 100, "gone": 10}), ("b", {"gemm": 150, "new": 20})):
-        export = Export(LAYOUTS["2025.3"])
+        export = Export()
         for zero in (0, 10_000):
             export.range("step", zero, zero + 1000)
             for kernel, length in kernels.items():
@@ -165,16 +165,16 @@ def test_a_change_of_two_per_cent_is_none():
 def hostile(folder):
     """Files that were made to hang, and what is said of each; None where the file can be analysed
     after all."""
-    long = Export(LAYOUTS["2025.3"])
+    long = Export()
     long.range("step", 0, 100)
     elementwise = "elementwise_kernel<" + "gpu_kernel_impl<" * 20_000
     for name in ("sm80_xmma_gemm_" * 20_000, elementwise, "a" * 300_000):
         long.launches(10, name=name)
-    deep = Export(LAYOUTS["2025.3"])
+    deep = Export()
     for at in range(200_000):
         deep.range("r", at, 10**7 - at)
     deep.launches(10)
-    endless = Export(LAYOUTS["2025.3"]).write(folder / "endless.sqlite")
+    endless = Export().write(folder / "endless.sqlite")
     numbers = "WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM n)"
     view = f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {numbers} SELECT start FROM n"
     with closing(sqlite3.connect(endless)) as database:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from common import TRACES, picked
-from kineto_events import event
+from kineto_events import analyse_json, event
 from pytest import approx
 from stepscope.trace import analysis, collectives
 
@@ -140,7 +140,7 @@ def test_each_collective_of_a_rank_has_a_row(ranks):
     assert slowed == approx(np.array([[50e-6, 0.5]] * 2))
 
 
-def test_kernels_of_another_grid_are_not_compared(analyse_json):
+def test_kernels_of_another_grid_are_not_compared():
     content = rank_of(0, 0, 0)
     for each in content["traceEvents"]:
         if each["dur"] == 150:
