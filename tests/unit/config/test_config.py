@@ -1,7 +1,7 @@
 """The configuration: presets, and the cells of a grid."""
 
 import pytest
-from common import one_line
+from common import ROOT, one_line
 from configured import cells_of, make_config
 from stepscope.config import ConfigError
 from stepscope.config.studies import ATTENTION, LADDER, LEARNING, STUDIES
@@ -112,8 +112,8 @@ def test_presets_have_the_cells_that_they_should(preset, device, counts):
 PRESETS = ["smoke", "own", "cs336-2026", "published", *(f"published-00{n}" for n in range(5))]
 
 
-def test_every_preset_is_known(project_root):
-    files = (project_root / "rules/presets").glob("*.yaml")
+def test_every_preset_is_known():
+    files = (ROOT / "rules/presets").glob("*.yaml")
     assert {path.stem: read_yaml(path)["preset"] for path in files} == {
         name: name for name in PRESETS
     }

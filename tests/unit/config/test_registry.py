@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 import pytest
+from common import ROOT
 from configured import make_config
 from stepscope.config import ConfigError
 from stepscope.config.registry import Registry, pinned_versions
@@ -100,8 +101,8 @@ def test_tools_are_part_of_the_machine_of_the_study_that_uses_them():
     assert json.loads(found.machine_json(found.cell(NANO)))["tools"] == {"no-cpu-tool": None}
 
 
-def test_every_package_of_the_environments_has_a_version(project_root):
-    for path in (project_root / "envs").glob("*.yaml"):
+def test_every_package_of_the_environments_has_a_version():
+    for path in (ROOT / "envs").glob("*.yaml"):
         lines = [
             line.strip() for line in path.read_text().partition("dependencies:")[2].splitlines()
         ]

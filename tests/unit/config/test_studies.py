@@ -4,6 +4,7 @@ import math
 import runpy
 
 import pytest
+from common import ROOT
 from configured import make_config
 from stepscope.config import ConfigError
 from stepscope.config.studies import LEARNING, PARALLEL, STUDIES
@@ -11,12 +12,10 @@ from stepscope.machine.labels import Hardware
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
-def test_a_studys_programs_rules_and_configuration_are_there(study, project_root, schema):
+def test_a_studys_programs_rules_and_configuration_are_there(study, schema):
     programs = [study.program, *([study.analysis] if study.analysis else [])]
-    assert [
-        program for program in programs if not (project_root / f"scripts/{program}.py").is_file()
-    ] == []
-    rules = (project_root / "rules/measure.smk").read_text()
+    assert [program for program in programs if not (ROOT / f"scripts/{program}.py").is_file()] == []
+    rules = (ROOT / "rules/measure.smk").read_text()
     assert f"use rule measure as {study.program} with" in rules
     assert study.analysis is None or f"rule {study.analysis}:" in rules
     assert study.name in schema["properties"]
@@ -81,8 +80,8 @@ def test_learning_has_no_models_of_ones_own():
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_the_plan_knows_how_long_a_cell_of_each_study_takes(device, project_root):
-    plan = runpy.run_path(str(project_root / "scripts/plan.py"))
+def test_the_plan_knows_how_long_a_cell_of_each_study_takes(device):
+    plan = runpy.run_path(str(ROOT / "scripts/plan.py"))
     for study in STUDIES:
         for cell in study.cells(make_config(), Hardware("machine", device, 1)):
             assert 0 < plan["seconds"](cell, math.inf) < 3600, cell.name

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from common import ROOT, one_line
+from configured import SCHEMA
 from snakemake.cli import parse_config
 from snakemake.utils import update_config
 from stepscope.config import ConfigError
@@ -15,7 +16,6 @@ from stepscope.config.config import validated
 from stepscope.model.chosen import PACKAGES, names
 from stepscope.yaml_files import read_yaml, unreadable, unreadable_of
 
-SCHEMA = ROOT / "rules/config.schema.yaml"
 NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
 GRID_ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
 
@@ -24,9 +24,9 @@ def grid(**over):
     return {"timing": {"grid": {"cpu": [{**GRID_ENTRY, **over}]}}}
 
 
-def laid_over(project_root, over):
+def laid_over(over):
     """The project's configuration with these keys."""
-    config = read_yaml(project_root / "config.yaml")
+    config = read_yaml(ROOT / "config.yaml")
     update_config(config, over)
     return config
 
@@ -73,8 +73,8 @@ MISTAKES = {  # what is said of a key → what is laid over the configuration
 
 
 @pytest.mark.parametrize("said, over", MISTAKES.items())
-def test_each_mistake_is_one_line_with_key_value_and_remedy(said, over, project_root):
-    line = one_line(ConfigError, validated, laid_over(project_root, over), SCHEMA)
+def test_each_mistake_is_one_line_with_key_value_and_remedy(said, over):
+    line = one_line(ConfigError, validated, laid_over(over), SCHEMA)
     assert line.startswith(f"config key {said}")
     assert line.isprintable() and len(line) < 600
 
@@ -139,10 +139,8 @@ def test_every_key_has_a_description(schema):
         ("paired={a: b}", ("paired", "a"), "b"),
     ],
 )
-def test_what_stands_inside_a_mapping_of_the_command_line_is_no_text(
-    written, key, value, project_root
-):
-    config = laid_over(project_root, parse_config([written]))
+def test_what_stands_inside_a_mapping_of_the_command_line_is_no_text(written, key, value):
+    config = laid_over(parse_config([written]))
     found = validated(config, SCHEMA)
     for part in key:
         found = found[part]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from common import QUICK, one_line, picked
+from common import QUICK, ROOT, one_line, picked
 from stepscope import Step, phase, record
 from stepscope.measure import ladder, memory_steps, own_step, timing
 from stepscope.measure.own_step import Laps, StepWorkload
@@ -376,9 +376,9 @@ def test_a_loss_that_is_no_number_is_a_result(spec):
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_examples_run(name, spec, project_root):
+def test_the_examples_run(name, spec):
     keys = {"layers": 1, "width": 64}
-    file = project_root / f"models/step_{name}.py"
+    file = ROOT / f"models/step_{name}.py"
     found = measured(spec("", f"{file}:build", context=8, batch=1, warmup=0, keys=keys))
     assert picked(found.statuses, "status") == ["ok"]
     built = found.built["step"]
@@ -393,8 +393,8 @@ def test_the_examples_run(name, spec, project_root):
     assert built["optimizer"] == ("Muon + AdamW" if name == "muon" else "AdamW")
 
 
-def test_the_example_of_muon_makes_a_momentum_nearly_orthogonal(project_root):
-    muon = imported(parse(f"{project_root}/models/step_muon.py:build"))
+def test_the_example_of_muon_makes_a_momentum_nearly_orthogonal():
+    muon = imported(parse(f"{ROOT}/models/step_muon.py:build"))
     for size in ((12, 30), (30, 12)):
         matrix = torch.randn(size, generator=torch.Generator().manual_seed(1))
         found = torch.linalg.svdvals(muon.orthogonal(matrix).double())

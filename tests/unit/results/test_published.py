@@ -5,7 +5,7 @@ import math
 
 import pandas as pd
 import pytest
-from common import one_line, picked
+from common import ROOT, one_line, picked
 from pytest import approx
 from stepscope.results.ours import READ
 from stepscope.results.published import PublishedError, _options, read, rows
@@ -374,10 +374,10 @@ def test_figures_are_as_they_were_printed(name, wanted, printed, committed):
     assert picked(found(committed[name], **wanted), "value", "unit") == [printed]
 
 
-def test_mfu_of_published_steps_by_hand(project_root):
+def test_mfu_of_published_steps_by_hand():
     """6 N + 12 L d T a token, N without the embedding; by this count, or with another, three
     publishers' own numbers come out."""
-    found = rows([project_root / "report/published/training-steps.csv"], tables())
+    found = rows([ROOT / "report/published/training-steps.csv"], tables())
     of = found.set_index(["source", "gpu", "precision"])["mfu"]
     # An 8B Llama: blocks of 2 x 4096^2 + 2 x 4096 x 1024 + 3 x 4096 x 14336, two gains each; one
     # gain and the head.

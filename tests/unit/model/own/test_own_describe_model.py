@@ -3,13 +3,14 @@
 import json
 
 import pytest
+from common import ROOT
 
 
 @pytest.fixture
-def describe(project_root, monkeypatch, run_script):
+def describe(monkeypatch, run_script):
     """The program's output for command-line words; where it fails, its one line."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.chdir(project_root)
+    monkeypatch.chdir(ROOT)
 
     def describe(*words):
         done = run_script("describe_model.py", *words)
