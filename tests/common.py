@@ -28,6 +28,7 @@ QUICK = {
 }
 SHAPE = {"d_model": 8, "d_ff": 16, "num_layers": 2, "num_heads": 2, "vocab_size": 11}
 TINY = SHAPE | QUICK | {"precision": "fp32"}
+TINY_TIMING = TINY | {"study": "timing"}
 
 
 def one_line(error, call, *given, **named):

@@ -22,6 +22,7 @@ from stepscope.model.transformer import (
 )
 from torch.autograd import grad
 from torch.testing import assert_close
+from watching import Recorder
 
 SHAPE = ModelShape(24, 40, 3, 4, 31)
 CONTEXT = 10
@@ -163,10 +164,10 @@ def test_model_and_all_its_gradients(attention, length, way):
 
 
 @pytest.mark.parametrize("attention, products", [("naive", 7), ("sdpa", 6)])
-def test_autocast(attention, products, batch, record_operations):
+def test_autocast(attention, products, batch):
     model = built(attention)
     expected = _loss(model, batch)
-    with record_operations() as recorded, torch.autocast("cpu", torch.bfloat16):
+    with Recorder() as recorded, torch.autocast("cpu", torch.bfloat16):
         logits = model(batch[0])
         loss = cross_entropy(logits, batch[1])
     loss.backward()
@@ -184,7 +185,7 @@ def test_autocast(attention, products, batch, record_operations):
 
 
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
-def test_a_step_neither_casts_nor_waits_nor_builds_constants(attention, batch, record_operations):
+def test_a_step_neither_casts_nor_waits_nor_builds_constants(attention, batch):
     model = built(attention)
     optimizer = chosen("optimizer", "own").make(model.parameters())
 
@@ -194,7 +195,7 @@ def test_a_step_neither_casts_nor_waits_nor_builds_constants(attention, batch, r
         optimizer.step()
 
     step()  # makes the mask and the optimizer's state
-    with record_operations() as recorded:
+    with Recorder() as recorded:
         step()
     ran = set(recorded.names)
     assert {"mm", "lerp_"} <= ran
