@@ -5,8 +5,6 @@ import os
 import re
 import signal
 
-import pytest
-
 NODES = {
     "h100": {"slurm_partition": "h100", "exclusive": True},
     "t4": {"slurm_partition": "t4", "exclusive": True},
@@ -131,25 +129,12 @@ def test_each_bad_end_names_the_cell_and_its_log_and_the_others_go_on(lab, proje
     assert again.code == 0 and submitted(again) == [cell("node", context) for context in bad]
 
 
-@pytest.mark.parametrize(
-    "entry, complaint",
-    [
-        (
-            {"slurm_partition": "gpus"},
-            "slurm_partition: there is no partition 'gpus'; choose from gpu, h100, t4",
-        ),
-        (
-            {"gpu_model": "a100", "device": "cuda"},
-            "gpu_model: there is no type of GPU 'a100'; choose from h100, t4",
-        ),
-    ],
-)
-def test_a_wrong_name_is_one_line_before_anything_is_submitted(lab, project_in, entry, complaint):
-    run = project_in(lab, {"node": entry}, [8]).submit()
+def test_a_wrong_name_is_one_line_before_anything_is_submitted(lab, project_in):
+    run = project_in(lab, {"node": {"slurm_partition": "gpus"}}, [8]).submit()
     assert run.code != 0 and "has been submitted" not in run.text
-    assert [line for line in run.text.splitlines() if line.startswith("config key")] == [
-        f"config key hardware.node.{complaint}"
-    ]
+    (line,) = [line for line in run.text.splitlines() if line.startswith("config key")]
+    said = "hardware.node.slurm_partition: there is no partition 'gpus'; choose from gpu, h100, t4"
+    assert line == f"config key {said}"
 
 
 def test_a_job_that_comes_to_another_machine_fails_with_one_line(lab, project_in):
