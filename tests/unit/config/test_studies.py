@@ -7,7 +7,7 @@ import pytest
 from common import ROOT
 from configured import make_config
 from stepscope.config import ConfigError
-from stepscope.config.studies import LEARNING, PARALLEL, STUDIES
+from stepscope.config.studies import LEARNING, PARALLEL, PRECISION, STUDIES
 from stepscope.machine.labels import Hardware
 
 
@@ -85,3 +85,12 @@ def test_the_plan_knows_how_long_a_cell_of_each_study_takes(device):
     for study in STUDIES:
         for cell in study.cells(make_config(), Hardware("machine", device, 1)):
             assert 0 < plan["seconds"](cell, math.inf) < 3600, cell.name
+
+
+def test_precision_has_a_cell_a_probe():
+    probes = ["accumulation", "normalisation"]
+    study = {"probes": probes, "time_limit": 5}
+    found = PRECISION.cells(make_config() | {"precision": study}, Hardware("machine", "cpu", 3))
+    assert [cell.name for cell in found] == [f"machine/precision/{probe}" for probe in probes]
+    common = {"study": "precision", "precision": "fp32", "seed": 0, "threads": 3, "device": "cpu"}
+    assert [cell.spec for cell in found] == [common | {"probe": probe} for probe in probes]

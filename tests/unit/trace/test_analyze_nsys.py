@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sqlite3
 from contextlib import closing
 
@@ -45,7 +46,7 @@ def test_phases_and_layers_may_be_given(run_analyze, trace, tmp_path):
 
 
 def bad_inputs(folder, trace):
-    """Words for the program, the first a file's name, and what its one line says."""
+    """What is typed behind the program, a file's name first → what its one line says."""
     whole = trace.read_bytes()
     (folder / "cut.sqlite").write_bytes(whole[: len(whole) // 2])
     (folder / "text.sqlite").write_text("no database\n" * 100)
@@ -58,26 +59,27 @@ def bad_inputs(folder, trace):
     for name, table in (("songs", pd.DataFrame({"name": ["x"]})), ("NVTX_EVENTS", wrong)):
         with closing(sqlite3.connect(folder / f"{name}.sqlite")) as database:
             table.to_sql(name, database)
-    return [
-        (["nowhere.sqlite"], "there is no such file"),
-        ([""], "is a folder"),
-        (["cut.sqlite"], "cut off or damaged"),
-        (["text.sqlite"], "not a trace of Nsight Systems"),
-        (["empty.sqlite"], "not a trace of Nsight Systems"),
-        (["songs.sqlite"], "not a trace of Nsight Systems"),
-        (["NVTX_EVENTS.sqlite"], "cut off or damaged"),
-        (["report.nsys-rep"], "needs nsys"),
-        (["notes.txt"], "give a trace that ends in"),
-        (["trace.json"], "not a trace of torch.profiler"),
-        ([trace, "--phases", "forward,lunch"], "'lunch'"),
-        ([trace, "--phases", "void gemm<float>(int)"], "no range named 'void gemm"),
-        ([trace, "--out", folder / "blocked" / "out"], "cannot write"),
-        ([trace, "--out", folder / "blocked"], "cannot write"),
-    ]
+    return {
+        "nowhere.sqlite": "there is no such file",
+        "''": "is a folder",
+        "cut.sqlite": "cut off or damaged",
+        "text.sqlite": "not a trace of Nsight Systems",
+        "empty.sqlite": "not a trace of Nsight Systems",
+        "songs.sqlite": "not a trace of Nsight Systems",
+        "NVTX_EVENTS.sqlite": "cut off or damaged",
+        "report.nsys-rep": "needs nsys",
+        "notes.txt": "give a trace that ends in",
+        "trace.json": "not a trace of torch.profiler",
+        "trace.sqlite --phases forward,lunch": "'lunch'",
+        "trace.sqlite --phases 'void gemm<float>(int)'": "no range named 'void gemm",
+        f"trace.sqlite --out '{folder}/blocked/out'": "cannot write",
+        f"trace.sqlite --out '{folder}/blocked'": "cannot write",
+    }
 
 
 def test_bad_input_is_one_line(run_analyze, trace, tmp_path):
-    for (file, *words), told in bad_inputs(tmp_path, trace):
+    for typed, told in bad_inputs(tmp_path, trace).items():
+        file, *words = shlex.split(typed)
         done = run_analyze(tmp_path / file, "--out", tmp_path / "out", *words, path="/nowhere")
         assert (done.returncode, done.stdout) == (1, ""), told
         assert done.stderr.startswith("error: ") and told in done.stderr, done.stderr
@@ -200,13 +202,13 @@ def test_files_that_were_made_to_hang(run_analyze, tmp_path):
 
 @pytest.mark.parametrize(
     "words, told",
-    [
-        (["--phases", " ,"], "names no range"),
-        (["--layers", 0], "use at least 1"),
-        (["--steps", 0], "use at least 1"),
-        (["--most-seconds", 0], "no number above 0"),
-    ],
+    {
+        "--phases ,": "names no range",
+        "--layers 0": "use at least 1",
+        "--steps 0": "use at least 1",
+        "--most-seconds 0": "no number above 0",
+    }.items(),
 )
 def test_wrong_flags_are_refused(run_analyze, trace, tmp_path, words, told):
-    done = run_analyze(trace, *words, "--out", tmp_path / "out")
+    done = run_analyze(trace, *words.split(), "--out", tmp_path / "out")
     assert done.returncode == 2 and told in done.stderr

@@ -144,3 +144,10 @@ def test_without_transformers(monkeypatch):
 def test_names_of_ranges_are_text(write):
     with pytest.raises(own.ModelError, match="the key ranges has to map patterns"):
         run(write(f"def build(context): return {FINE}"), {"ranges": ["x"]})
+
+
+@pytest.mark.parametrize(
+    "text", ["", "mine.py", "mine:build", "mine.py:", "mine.py:1x", "hf:", "hf: llama"]
+)
+def test_what_names_no_model_is_one_line(text):
+    assert repr(text) in one_line(own.ModelError, own.parse, text)

@@ -16,6 +16,7 @@ FORWARD_OF_A_BLOCK = [
     " norm",
     " FFN",
 ]
+FORWARD = [*["embedding"] * 2, *FORWARD_OF_A_BLOCK * 2, "final norm", "LM head"]
 
 
 def indented(opened):
@@ -24,13 +25,7 @@ def indented(opened):
 
 def test_each_part_is_named_in_its_order(opened):
     step(make(GPT_FILE, GPT))
-    assert indented(opened) == [
-        *["embedding"] * 2,
-        *FORWARD_OF_A_BLOCK * 2,
-        "final norm",
-        "LM head",
-        "loss",
-    ]
+    assert indented(opened) == [*FORWARD, "loss"]
 
 
 @pytest.mark.parametrize("reference", ["gpt", "vit", "hf:llama"])
@@ -62,13 +57,7 @@ def test_inference_has_forward_ranges_alone(opened):
     model = make(GPT_FILE, GPT)
     with torch.no_grad():
         model.outputs(model.make_batch())
-    assert indented(opened) == [
-        "embedding",
-        "embedding",
-        *FORWARD_OF_A_BLOCK * 2,
-        "final norm",
-        "LM head",
-    ]
+    assert indented(opened) == FORWARD
 
 
 def test_recomputed_blocks_are_named_again(opened):
