@@ -32,6 +32,34 @@ CHAIN = {
 }
 
 
+class Scripts:
+    """A scripts/ folder of a test's own, whose program.py is looked at."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def write(self, sources):
+        """Write programs and modules: {"program": …} is program.py, {"a/b": …} is
+        stepscope/a/b.py."""
+        for name, source in sources.items():
+            path = self.folder / ("stepscope" if "/" in name else "") / f"{name}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source)
+
+    def digest(self, **how):
+        """As a new process computes it; measured: of what can change a measured number."""
+        return Sources(self.folder).digest("program.py", (), **how)
+
+    def modules(self):
+        """Those that it may load."""
+        return Sources(self.folder).modules("program.py", ())
+
+
+@pytest.fixture
+def scripts(tmp_path):
+    return Scripts(tmp_path)
+
+
 @pytest.mark.parametrize(
     "edit, is_counted",
     [
@@ -66,12 +94,12 @@ def test_what_cannot_change_a_number_does_not_count_for_a_measurement(scripts):
             "measure/clock": "x = 1",
         }
     )
-    measured, whole = scripts.measured_digest(), scripts.digest()
+    measured, whole = scripts.digest(measured=True), scripts.digest()
     scripts.write({"measure/record": "import stepscope.measure.clock; x = 1"})
-    assert scripts.measured_digest() == measured
+    assert scripts.digest(measured=True) == measured
     assert scripts.digest() != whole
     scripts.write({"measure/clock": "x = 2"})  # whoever imports it: it is loaded
-    assert scripts.measured_digest() != measured
+    assert scripts.digest(measured=True) != measured
 
 
 def test_each_module_that_a_measurement_loads_is_declared():

@@ -28,8 +28,6 @@ SHAPES = [
     (ModelShape(24, 40, 3, 2, 17), 2, 9),
     (ModelShape(32, 56, 1, 4, 101), 3, 32),
     (ModelShape(16, 64, 2, 8, 11), 1, 21),
-    (ModelShape(16, 48, 2, 1, 30), 5, 7),
-    (ModelShape(48, 16, 2, 3, 200), 1, 33),
     (ModelShape(32, 56, 1, 4, 101, key_value_heads=2), 3, 32),
     (ModelShape(32, 56, 2, 4, 101, key_value_heads=1), 3, 32),
     (ModelShape(16, 64, 2, 8, 11, key_value_heads=4, window=7), 1, 21),

@@ -6,6 +6,6 @@ import pytest
 
 
 @pytest.fixture
-def run_analyze(run_script):
-    """Runs analyze_snapshot.py with these words in this process."""
-    return partial(run_script, "analyze_snapshot.py")
+def run_analyze(run_script, tmp_path):
+    """Runs analyze_snapshot.py with these words in this process, into out/."""
+    return partial(run_script, "analyze_snapshot.py", "--out", tmp_path / "out")

@@ -316,7 +316,7 @@ def test_two_snapshots_are_compared_by_category_and_line(run_analyze, tmp_path):
     first = Simulator((1000, MADE), line(2, 200))
     second = Simulator(line(2, 500), line(3, 50))
     paths = [written(first, tmp_path / "a.pickle"), written(second, tmp_path / "b.pickle")]
-    done = run_analyze(*paths, "--out", tmp_path / "out")
+    done = run_analyze(*paths)
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(tmp_path / "out" / "compared.csv", keep_default_na=False)
     assert table[["kind", "category", "name", "before", "after"]].to_numpy().tolist() == [
@@ -329,7 +329,7 @@ def test_two_snapshots_are_compared_by_category_and_line(run_analyze, tmp_path):
     ]
     assert (table["difference"] == table["after"] - table["before"]).all()
     assert (tmp_path / "out" / "after" / "memory_lines.csv").is_file()
-    assert run_analyze(*paths, paths[0], "--out", tmp_path / "out").returncode == 2
+    assert run_analyze(*paths, paths[0]).returncode == 2
 
 
 def test_the_program_says_what_cannot_be_written_or_found(run_analyze, tmp_path):
@@ -337,7 +337,7 @@ def test_the_program_says_what_cannot_be_written_or_found(run_analyze, tmp_path)
     (tmp_path / "file").write_text("")
     for words, said in (
         (["--out", tmp_path / "file"], "cannot write"),
-        (["--known", tmp_path / "none.json", "--out", tmp_path / "out"], "none.json"),
+        (["--known", tmp_path / "none.json"], "none.json"),
     ):
         done = run_analyze(path, *words)
         assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1

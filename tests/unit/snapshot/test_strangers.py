@@ -186,14 +186,14 @@ def test_a_pipe_is_refused_at_once(tmp_path):
 def test_sixty_megabytes_of_empty_dicts_are_one_line(run_analyze, tmp_path):
     path = tmp_path / "a.pickle"
     path.write_bytes(b"\x80\x04](" + b"}" * 60_000_000 + b"e.")
-    done = run_analyze(path, "--most-gigabytes", 0.5, "--out", tmp_path / "out")
+    done = run_analyze(path, "--most-gigabytes", 0.5)
     assert done.returncode == 1 and done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"error: {path}: ") and "memory" in done.stderr
 
 
 def test_control_characters_never_reach_the_terminal(run_analyze, tmp_path):
     simulator = Simulator((500, [python_frame("\x1b[31mred\x07\u202e")]))
-    done = run_analyze(written(simulator, tmp_path / "a.pickle"), "--out", tmp_path / "out")
+    done = run_analyze(written(simulator, tmp_path / "a.pickle"))
     assert done.returncode == 0 and "red" in done.stdout
     assert not set("\x1b\x07\u202e") & set(done.stdout)
 

@@ -13,11 +13,11 @@ def export():
 
 
 @pytest.fixture
-def run_analyze(monkeypatch, run_script):
-    """Runs analyze_nsys.py with these words in this process; `path` is its PATH."""
+def run_analyze(monkeypatch, run_script, tmp_path):
+    """Runs analyze_nsys.py with these words in this process, into out/; `path` is its PATH."""
 
     def run(*words, path=os.environ["PATH"]):
         monkeypatch.setenv("PATH", path)
-        return run_script("analyze_nsys.py", *words)
+        return run_script("analyze_nsys.py", "--out", tmp_path / "out", *words)
 
     return run

@@ -80,7 +80,7 @@ def bad_inputs(folder, trace):
 def test_bad_input_is_one_line(run_analyze, trace, tmp_path):
     for typed, told in bad_inputs(tmp_path, trace).items():
         file, *words = shlex.split(typed)
-        done = run_analyze(tmp_path / file, "--out", tmp_path / "out", *words, path="/nowhere")
+        done = run_analyze(tmp_path / file, *words, path="/nowhere")
         assert (done.returncode, done.stdout) == (1, ""), told
         assert done.stderr.startswith("error: ") and told in done.stderr, done.stderr
         assert done.stderr.strip().count("\n") == 0, done.stderr
@@ -95,10 +95,10 @@ def test_nsys_exports_a_report(run_analyze, trace, tmp_path):
     nsys.write_text(f'#!/bin/sh\n[ "$1 $2 $3" = "export --type sqlite" ] && cp {trace} "$9"\n')
     nsys.chmod(0o755)
     words = {"path": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
-    done = run_analyze(report, "--out", tmp_path / "out", **words)
+    done = run_analyze(report, **words)
     assert done.returncode == 0 and "| forward | 2 |" in done.stdout
     nsys.write_text("#!/bin/sh\necho first >&2\necho 'the report is damaged' >&2\nexit 3\n")
-    done = run_analyze(report, "--out", tmp_path / "out", **words)
+    done = run_analyze(report, **words)
     assert done.returncode == 1
     assert done.stderr == f"error: {report}: nsys export failed: the report is damaged\n"
 
@@ -118,7 +118,7 @@ def test_names_are_text_on_the_terminal_and_in_markdown(run_analyze, tmp_path):
     name = "\x1b[31mred\x07 \u202eturned [a](http://b.c) ![x](y) **z** <b> $m$ `c` | ~~d~~"
     export.range(name, 0, 100)
     export.launch("k\x1b]0;title\x07", 10, 20, 30)
-    done = run_analyze(export.write(tmp_path / "trace.sqlite"), "--out", tmp_path / "out")
+    done = run_analyze(export.write(tmp_path / "trace.sqlite"))
     assert done.returncode == 0 and not set("\x1b\x07\u202e") & set(done.stdout)
     shown = (
         "\\[a\\](http&#58;//b.c) !\\[x\\](y) \\*\\*z\\*\\* &lt;b&gt; \\$m\\$ \\`c\\` \\|"
@@ -136,7 +136,7 @@ def test_two_traces_are_compared(run_analyze, tmp_path):
             for kernel, length in kernels.items():
                 export.launches(zero, name=kernel, length=length)
         paths.append(export.write(tmp_path / f"{name}.sqlite"))
-    done = run_analyze(*paths, "--out", tmp_path / "out")
+    done = run_analyze(*paths)
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(tmp_path / "out" / "compared.csv").set_index("name")
     kernels = table.query("kind == 'kernel'")
@@ -194,7 +194,7 @@ def hostile(folder):
 
 def test_files_that_were_made_to_hang(run_analyze, tmp_path):
     for path, told in hostile(tmp_path).items():
-        done = run_analyze(path, "--out", tmp_path / "out")
+        done = run_analyze(path)
         assert done.returncode == (0 if told is None else 1), (path, done.stderr[-300:])
         assert (told or "") in done.stderr, (path, done.stderr)
         assert done.stderr.count("\n") == (told is not None), (path, done.stderr)
@@ -210,5 +210,5 @@ def test_files_that_were_made_to_hang(run_analyze, tmp_path):
     }.items(),
 )
 def test_wrong_flags_are_refused(run_analyze, trace, tmp_path, words, told):
-    done = run_analyze(trace, *words.split(), "--out", tmp_path / "out")
+    done = run_analyze(trace, *words.split())
     assert done.returncode == 2 and told in done.stderr
