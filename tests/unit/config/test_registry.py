@@ -4,7 +4,7 @@ import dataclasses
 import json
 
 import pytest
-from common import ROOT
+from common import ROOT, one_line
 from configured import make_config
 from stepscope.config import ConfigError
 from stepscope.config.registry import Registry, pinned_versions
@@ -36,11 +36,9 @@ def test_cells_are_named_in_the_grids_order(registry):
 def test_a_cell_is_found_by_its_folder(registry):
     cell = registry().cell(f"results/{NANO}")
     assert (cell.name, cell.spec["context"]) == (NANO, 64)
-    with pytest.raises(
-        ConfigError,
-        match=r"^machine/timing/nano/ctx65/fp32 is in no grid of the configuration; add",
-    ):
-        registry().cell("results/machine/timing/nano/ctx65/fp32")
+    assert one_line(
+        ConfigError, registry().cell, "results/machine/timing/nano/ctx65/fp32"
+    ).startswith("machine/timing/nano/ctx65/fp32 is in no grid of the configuration; add")
 
 
 def test_a_package_counts_for_the_cells_that_run_its_kernels(monkeypatch):
@@ -164,10 +162,9 @@ def test_the_grids_are_expanded_for_each_machine_one_after_the_other(registry):
 def test_of_a_machine_that_nothing_is_measured_on_those_cells_count_that_are_there(
     elsewhere, tmp_path
 ):
-    with pytest.raises(
-        ConfigError, match=r"hardware\.old: nothing is measured, but results/old holds no cell"
-    ):
-        elsewhere(OLD, H100).check_results()
+    assert "hardware.old: nothing is measured, but results/old holds no cell" in one_line(
+        ConfigError, elsewhere(OLD, H100).check_results
+    )
     measured(tmp_path, "old/timing/small/ctx128/fp32", "2025")
     found = elsewhere(OLD, H100)
     found.check_results()

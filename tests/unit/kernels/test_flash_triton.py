@@ -52,8 +52,9 @@ def test_a_cpu_is_an_error_unless_interpreted(monkeypatch):
     monkeypatch.setattr(kernels, "_INTERPRETED", False)
     kernels.unsupported.cache_clear()
     try:
-        with pytest.raises(ValueError, match="needs a GPU, not cpu"):
-            fused.attention(*torch.zeros(3, 2, 8, 16), True)
+        assert "needs a GPU, not cpu" in one_line(
+            ValueError, fused.attention, *torch.zeros(3, 2, 8, 16), True
+        )
     finally:
         kernels.unsupported.cache_clear()
 
@@ -238,5 +239,4 @@ def test_forward_mode_gradients_are_refused_instead_of_lost():
     q, k, v, _ = random_tensors((1, 2), 40, 40, 16, torch.float32)
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(k, v)
-        with pytest.raises(NotImplementedError, match="forward mode AD"):
-            fused.attention(q, dual, v, True)
+        assert "forward mode AD" in one_line(NotImplementedError, fused.attention, q, dual, v, True)

@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 
 import pytest
+from common import one_line
 from stepscope.machine import arrival, identity
 from stepscope.machine.labels import Hardware
 
@@ -22,8 +23,9 @@ def test_what_is_written_is_read(path):
     assert arrival.read("h100", path) == H100
     assert arrival.read("node", path) == NODE
     assert arrival.read("node", path).by_jobs
-    with pytest.raises(ValueError, match=r"says nothing of old; start the run again"):
-        arrival.read("old", path)
+    assert "says nothing of old; start the run again" in one_line(
+        ValueError, arrival.read, "old", path
+    )
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", '{"h100": {"gpu": 1}}'])

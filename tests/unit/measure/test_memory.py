@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from common import one_line
 from pytest import approx
 from stepscope.machine import process
 from stepscope.measure import memory
@@ -105,11 +106,9 @@ def test_parameters_that_fill_the_memory_are_tried_and_more_are_not(monkeypatch)
     monkeypatch.setattr(process, "available_memory", lambda: 752)
     memory.require_room(SHAPE, "cpu")
     monkeypatch.setattr(process, "available_memory", lambda: 751)
-    with pytest.raises(
-        MemoryError,
-        match=r"^predicted, not tried: the parameters alone are 0\.0 GiB, the memory 0\.0",
-    ):
-        memory.require_room(SHAPE, "cpu")
+    assert one_line(MemoryError, memory.require_room, SHAPE, "cpu").startswith(
+        "predicted, not tried: the parameters alone are 0.0 GiB, the memory 0.0"
+    )
 
 
 def test_a_gpus_memory_counts_for_a_gpu(monkeypatch):

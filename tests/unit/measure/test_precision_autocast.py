@@ -1,7 +1,7 @@
 """Dtypes under autocast on a CPU, and what the program writes."""
 
 import pytest
-from common import picked
+from common import one_line, picked
 from stepscope.measure import precision_autocast
 from stepscope.measure.precision_autocast import measure
 
@@ -42,5 +42,4 @@ def test_any_other_error_is_not_taken_for_a_missing_operator(monkeypatch):
     monkeypatch.setattr(
         precision_autocast, "_toy", lambda *_: (_ for _ in ()).throw(RuntimeError("boom"))
     )
-    with pytest.raises(RuntimeError, match="boom"):
-        measure(SPEC)
+    assert "boom" in one_line(RuntimeError, measure, SPEC)

@@ -5,6 +5,7 @@ import gzip
 
 import pytest
 import torch
+from common import one_line
 from stepscope.measure import scratch, steps
 
 # as Kineto's finalizeTrace ends it (output_json.cpp), the path as long as Linux has it
@@ -58,8 +59,9 @@ def test_a_packed_trace_is_read_back(tmp_path, monkeypatch):
                 path.write_bytes(path.read_bytes()[:-20])
 
     monkeypatch.setattr(scratch.gzip, "open", Cut)
-    with pytest.raises(OSError, match="is cut off"):
-        scratch.write_trace(Profile(len(WHOLE)), tmp_path / "trace.json.gz")
+    assert "is cut off" in one_line(
+        OSError, scratch.write_trace, Profile(len(WHOLE)), tmp_path / "trace.json.gz"
+    )
 
 
 def test_what_torch_writes_is_whole():
@@ -71,6 +73,5 @@ def test_what_torch_writes_is_whole():
 def test_a_file_that_cannot_be_written_says_nothing_of_a_step():
     """It is a failure of the cell; as a status it would stay for ever."""
     full = OSError(errno.ENOSPC, "No space left on device")
-    with pytest.raises(OSError, match="No space left"):
-        steps.why(full)
+    assert "No space left" in one_line(OSError, steps.why, full)
     assert steps.why(RuntimeError("no such kernel")).status == "unsupported"

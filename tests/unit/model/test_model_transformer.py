@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import written_out
+from common import one_line
 from stepscope.model.attention import naive, sdpa
 from stepscope.model.chosen import load as chosen
 from stepscope.model.losses.own import cross_entropy
@@ -270,10 +271,12 @@ def test_initial_weights_are_truncated_normal():
 
 
 def test_a_context_is_not_empty_and_a_sequence_no_longer_than_it():
-    with pytest.raises(ValueError, match="sequence of 11 tokens is longer than the context of 10"):
-        _model()(torch.zeros(1, CONTEXT + 1, dtype=torch.int64))
-    with pytest.raises(ValueError, match="context must be a positive integer, not 0"):
-        build_model(SHAPE, 0, "naive", "cpu", seed=0)
+    assert "sequence of 11 tokens is longer than the context of 10" in one_line(
+        ValueError, _model(), torch.zeros(1, CONTEXT + 1, dtype=torch.int64)
+    )
+    assert "context must be a positive integer, not 0" in one_line(
+        ValueError, build_model, SHAPE, 0, "naive", "cpu", seed=0
+    )
 
 
 def test_random_batch():
