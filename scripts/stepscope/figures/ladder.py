@@ -1,4 +1,4 @@
-"""The ladder: a step after each change, and what checkpointing gives and takes."""
+"""The ladder: a step after each change."""
 
 import math
 
@@ -28,7 +28,7 @@ def rungs(tables: Tables) -> pd.DataFrame:
     `follows` is True of those that are compared with the rung above.
     """
     about = tables["variants"][[*VARIANT, *ABOUT]]
-    rows = places.free_steps(tables, study="ladder").merge(about, on=VARIANT)
+    rows = places.plain_steps(tables, study="ladder").merge(about, on=VARIANT)
     pairs = tables.rows("comparisons", study="ladder", mode="step", phase="step", quantity="time")
     judged = pairs[["cell", "b", "a", "ratio", "verdict"]]
     judged = judged.set_axis([*VARIANT, "after", "ratio", "verdict"], axis="columns")
@@ -69,7 +69,7 @@ def ladder(tables: Tables) -> Figure | None:
         return None
 
     limited = shown.loc[shown["limits"] == "launches", "cell"]
-    alone = where(places.free_steps(tables, "host_free_time", "ladder"), cell=set(limited))
+    alone = where(places.plain_steps(tables, "host_free_time", "ladder"), cell=set(limited))
     alone = alone[[*VARIANT, "median"]].rename(columns={"median": "host_free"})
     shown = shown.merge(alone, on=VARIANT, how="left")
     cells = shown.drop_duplicates("cell")
@@ -83,7 +83,7 @@ def ladder(tables: Tables) -> Figure | None:
         PHASES,
         gridspec_kw={"height_ratios": counts},
     )
-    phases = places.phase_times(tables, study="ladder")
+    phases = places.plain_steps(tables, study="ladder", phase=list(PHASES))
 
     for panel, row in zip(panels, cells.to_dict("records"), strict=True):
         _bars(panel, *(where(rows, cell=row["cell"]) for rows in (shown, phases)))
@@ -170,44 +170,3 @@ def _told(row: dict) -> str:
     verdict = "" if row["verdict"] == "faster" else f" {row['verdict']}"
     against = "" if row["follows"] else f" ({words.short(row['after_label'], 24)})"
     return f",  × {words.measured(row['ratio'])}{verdict}{against}"
-
-
-def checkpointed(tables: Tables) -> pd.DataFrame:
-    """The rungs with checkpoints at the largest place that has any, and those without that they are
-    compared with."""
-    steps = rungs(tables).dropna(subset="median")
-    is_change = (steps["changed"] == "checkpoint") & (steps["after"].fillna("") != "")
-    place = places.largest(tables, steps[is_change])
-    own = steps[steps["cell"].isin(place["cell"])]
-    return own[own["variant"].isin({*place["variant"], *place["after"]})]
-
-
-def checkpoint(tables: Tables) -> Figure | None:
-    """Time and peak of a rung and of the same rung with a checkpoint every k blocks, at the largest
-    place."""
-    own = checkpointed(tables)
-    if own.empty:
-        return None
-
-    # A rung that takes turns uses what others reserved: only what it allocates is its own.
-    every, word = places.peaks(tables, "ladder", places.OWN_PEAKS)
-    peaks = where(every, cell=own["cell"].iloc[0]).set_index("variant")["median"]
-    if peaks.empty:
-        return None
-
-    unit, scale = words.byte_unit(peaks.max())
-    subject = words.place(own.iloc[0])
-    figure, (time, memory) = theme.panels(1, 2, 0.8 + 0.24 * len(own), subject, sharey=True)
-
-    for at, row in enumerate(in_units(own, 1e-3).to_dict("records")):
-        step = [(row["median"], colours.ACCENT)]
-        marks.bar(time, at, step, low=row["low"], high=row["high"])
-        peak = peaks.get(row["variant"], 0.0) / scale
-        marks.bar(memory, at, [(peak, colours.ACCENT)])
-
-    labels = [words.short(label, 24) for label in own["label"]]
-
-    for panel, label in ((time, "ms a step"), (memory, f"{unit} {word} at the peak")):
-        marks.bar_axis(panel, labels, xlabel=label, xlim=(0, 1.2 * panel.dataLim.x1 or 1))
-
-    return figure

@@ -149,7 +149,7 @@ def _names(
 def memory_growth(tables: Tables) -> Figure | None:
     """Peak of a training step over the context, a line a size, a panel a precision; dashed the
     memory of the device."""
-    peaks, word = places.peaks(tables, "timing")
+    peaks, word = places.peaks(tables)
     rows = places.usual_batch(peaks)
     if rows["context"].nunique() < 2:
         return None

@@ -29,7 +29,9 @@ def step_parts(tables: Tables) -> Figure | None:
 
     The dark bar at its end is the interval of the whole step, which is not synchronised within.
     """
-    rows = places.usual_batch(places.phase_times(tables)).dropna(subset="median")
+    rows = places.usual_batch(places.plain_steps(tables, phase=list(PHASES))).dropna(
+        subset="median"
+    )
     if rows.empty:
         return None
 
@@ -101,7 +103,7 @@ WAYS = {  # quantity → what it is called, and its marker
 
 def _by_ways(tables: Tables) -> pd.DataFrame:
     """The whole steps in all of these ways."""
-    found = (places.usual_batch(places.free_steps(tables, quantity)) for quantity in WAYS)
+    found = (places.usual_batch(places.plain_steps(tables, quantity)) for quantity in WAYS)
     return pd.concat(found).dropna(subset="median")
 
 
@@ -128,7 +130,7 @@ def launches(tables: Tables) -> Figure | None:
     figure, panel = theme.single(height, subject, key)
     panel.set_xscale("log")
     every = _by_ways(tables)
-    counts = places.free_steps(tables, "launches").set_index("cell")["median"]
+    counts = places.plain_steps(tables, "launches").set_index("cell")["median"]
     beside = panel.get_yaxis_transform()
 
     for at, row in enumerate(rows.to_dict("records")):

@@ -201,7 +201,7 @@ def plain_waterfall(tables: Tables) -> Waterfall | None:
 
     place = places.as_built(tables, plain).iloc[0].to_dict()
     rungs, alone = (
-        places.alike(places.free_steps(tables, study=study), place).dropna(subset="median")
+        places.alike(places.plain_steps(tables, study=study), place).dropna(subset="median")
         for study in ("ladder", "timing")
     )
     start = where(pd.concat([rungs, alone]), precision="bf16").head(1)

@@ -155,12 +155,10 @@ VIEWS: dict[str, Viewed] = {
     "attention_rates": _rows(
         "series", partial(attention.subject_rows, quantity="rate"), quantity="rate"
     ),
-    "sums": _rows("sums"),
     "forced": _rows("forced"),
     "warmup": _rows("warmup", start.warmed),
     "first_step": _rows("first_step", phase="step"),
     "ladder": _rows("series", ladder.climbed, quantity="time", phase=f"{PARTS}|step"),
-    "checkpoint": _rows("series", ladder.checkpointed, quantity="time|peak_reserved", phase="step"),
     "curves": _rows("curves", learning.learned),
     "ranks": _rows("ranks", steps.most_devices),
 }

@@ -133,13 +133,6 @@ def test_a_rung_out_of_memory_keeps_its_place(tmp_path):
     assert made.bars(panel, 2) == [] and "out of memory" in made.texts(panel)
 
 
-def test_checkpoints_stand_beside_the_rung_that_they_vary(tables):
-    time, memory = made.draw(ladder.checkpoint, tables).axes
-    assert made.rows_named(time) == ["bf16", "checkpoint every 1", "checkpoint every 2"]
-    assert [made.bars(time, at)[0][1] for at in range(3)] == approx([2000, 2400, 2300])
-    assert [made.bars(memory, at)[0][1] for at in range(3)] == approx([30, 10, 12])
-
-
 def test_a_parts_mark_stands_at_its_operations_a_byte_and_its_rate(tables):
     plain, top = made.draw(roofline.roofline, tables).axes
     marks = {line.get_label(): line.get_xydata()[0].tolist() for line in plain.lines}
