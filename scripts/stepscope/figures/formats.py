@@ -33,7 +33,7 @@ def forced(tables: Tables) -> Figure | None:
         panel.set(yscale="log", title=operation, xlabel=quantity)
         ends = _errors(panel, own)
         panel.set_ylim(LEAST / 20, 3)
-        marks.log_axis(panel.yaxis, LEAST, 1, words.power_tick)
+        marks.log_axis(panel.yaxis, 10 * LEAST, 1, words.power_tick)
         marks.label_ends(panel, ends)
 
     return figure

@@ -87,7 +87,7 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
     if reserved.any():
         panel.plot(time, reserved, label="reserved", **marks.DASHED)
     moment = time[kept.index(peak_row)]
-    marks.point(panel, moment, peak, colours.INK, "peak", "v", markersize=5)
+    panel.plot(moment, peak, "v", color=colours.INK, label="peak", markersize=5)
     _phases(panel, time, rows["phase"].astype("str").fillna(""))
     _names(panel, time, values, key)
     return figure
@@ -159,13 +159,6 @@ def memory_growth(tables: Tables) -> Figure | None:
     limit = tables.rows("cells", study="timing", device="cuda")["memory"].max()
     levels = {} if math.isnan(limit) else {"the GPU's memory": limit / scale}
     known = rows.assign(median=rows["median"] / scale)
-    return curves.over_context(
-        tables,
-        pd.concat([known, lost]).drop(columns=["low", "high"]),
-        places.with_lines,
-        f"{word} at the peak of a training step",
-        unit=unit,
-        margins=(1 / 1.3, 1.5),
-        height=2.4,
-        levels=levels,
-    )
+    shown = pd.concat([known, lost]).drop(columns=["low", "high"])
+    subject = f"{word} at the peak of a training step"
+    return curves.over_context(tables, shown, subject, unit, levels)

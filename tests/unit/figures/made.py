@@ -240,7 +240,8 @@ def panels(figure):
 
 def lines(panel):
     """Label → points of the lines that have one, rounded to nine digits."""
-    found = {each.get_label(): each for each in panel.lines if not each.get_label().startswith("_")}
+    drawn = {each.get_label(): each for each in panel.lines}
+    found = {name: each for name, each in drawn.items() if name and not name.startswith("_")}
     return {
         name: [(float(x), round(float(y), 9)) for x, y in each.get_xydata()]
         for name, each in found.items()
@@ -255,18 +256,16 @@ def bars(panel, at):
 
 def spans(panel, horizontal=False):
     """(place, low, high) of the intervals that are drawn."""
+    along = 0 if horizontal else 1
     found = []
-    for each in panel.lines:
+    for each in panel.collections:
         if each.get_label() == "_interval":
-            x, y = each.get_data()
-            places, ends = (y, x) if horizontal else (x, y)
-            found += [
-                tuple(round(float(v), 9) for v in (places[i], ends[i], ends[i + 1]))
-                for i in range(0, len(ends), 3)
-            ]
-    return found
+            for low, high in each.get_segments():
+                found.append((low[1 - along], low[along], high[along]))
+    return [tuple(round(float(value), 9) for value in each) for each in found]
 
 
 def crosses(panel):
     """Places where memory ran out."""
-    return [float(each.get_xdata()[0]) for each in panel.lines if each.get_label() == "_oom"]
+    marks = [each for each in panel.collections if each.get_label() == "_oom"]
+    return [float(x) for each in marks for x, _ in each.get_offsets()]

@@ -13,7 +13,7 @@ from stepscope.results.tables import Tables
 
 DRAW = OF_MACHINE | OF_ALL
 NEEDS = {  # tables without which a figure is not drawn; without others it is
-    "waterfall": {"series", "cells", "categories", "gaps"},
+    "waterfall": {"series", "cells", "categories"},
     "categories": {"categories", "cells"},
     "step_parts": {"series"},
     "time_by_context": {"series"},
@@ -32,7 +32,7 @@ NEEDS = {  # tables without which a figure is not drawn; without others it is
     "forced": {"forced"},
     "warmup": {"warmup"},
     "first_step": {"first_step", "cells"},
-    "ladder": {"series", "variants"},
+    "ladder": {"series", "variants", "cells"},
     "ranks": {"ranks"},
     "curves": {"learning", "curves", "cells"},
     "machines": {"series", "cells"},

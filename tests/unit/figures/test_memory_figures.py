@@ -79,9 +79,9 @@ def test_warm_up_is_told_in_steady_steps(tables):
 
 def test_the_first_step_stands_above_a_later_one(tables):
     panel = made.draw(start.first_step, tables).axes[0]
-    assert [width for _, width in made.bars(panel, -0.18)] == [1000, 500]
-    assert [width for _, width in made.bars(panel, 0.2)] == [300]
-    assert "1,500 ms" in made.texts(panel)
+    assert [width for _, width in made.bars(panel, 0)] == [1000, 500]
+    assert [width for _, width in made.bars(panel, 1)] == [300]
+    assert "1,500" in made.texts(panel)
 
 
 def test_labels_move_apart_as_little_as_they_can():
@@ -95,7 +95,7 @@ def test_labels_move_apart_as_little_as_they_can():
 @pytest.mark.parametrize(
     "low, high, ticks",
     [
-        (1, 2, [1, 1.1, 1.2, 1.5, 2]),
+        (1, 2, [1, 1.5, 2]),
         (0.8, 7, [1, 1.5, 2, 3, 5, 7]),
         (3, 900, [5, 10, 20, 50, 100, 200, 500]),
         (1e-2, 1e6, [1e-2, 1, 1e2, 1e4, 1e6]),
