@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from stepscope.figures import colours, curves, marks, places, theme, words
 from stepscope.results.tables import Tables, where
 
-MOST_MOMENTS = 1200  # that are drawn
+MOST_MOMENTS = 600  # that are drawn
 LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for its name
 
 

@@ -22,7 +22,7 @@ KEY_ROW = 11.5 / 72  # inches
 WIDTH = 4.8  # inches: 346 points, of which a phone shows each a little larger than a pixel
 # Laid out with matplotlib's own font, the same on every machine; the SVG's text is text, in these
 # fonts if they exist.
-SVG_FONTS = "Helvetica Neue,Helvetica,Arial,Liberation Sans,sans-serif"
+SVG_FONTS = "Helvetica,Arial,sans-serif"
 STYLE: dict[Any, Any] = {  # of matplotlib's rcParams
     "font.family": "DejaVu Sans",
     "font.size": 8,
