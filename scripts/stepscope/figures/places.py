@@ -1,9 +1,6 @@
 """Which rows a figure is of: plain whole steps, the largest place, and the order of sizes and
 precisions."""
 
-import math
-from itertools import count
-
 import pandas as pd
 
 from stepscope.figures.words import short
@@ -47,14 +44,12 @@ def with_lines(frame: pd.DataFrame) -> list[str]:
 def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     """Rows by parameters, those without any last, then by context, batch and precision; see
     as_built."""
-    known = parameters(tables)
-    sizes = sorted(frame["size"].unique(), key=lambda size: known.get(size, math.inf))
-    precisions = dict(zip(PRECISIONS, count(), strict=False))
-    ranked = frame.assign(
-        size=frame["size"].map(sizes.index), precision=frame["precision"].map(precisions)
-    )
-    by = ["size", "context", "batch", "precision"]
-    order = ranked.reset_index(drop=True).sort_values(by, kind="stable").index
+    ranks = {name: rank for rank, name in enumerate(PRECISIONS)}
+    ranked = frame.reset_index(drop=True)
+    ranked["precision"] = ranked["precision"].map(ranks)
+    ranked["parameters"] = ranked["size"].map(parameters(tables))
+    by = ["parameters", *PLACE, "precision"]
+    order = ranked.sort_values(by, kind="stable").index
     return as_built(tables, frame.iloc[order])
 
 

@@ -23,9 +23,7 @@ RUNGS = {  # variant: (what it changes, after, seconds of a step, verdict)
     "bf16": ({"precision": "bf16"}, "fp32", 2.0, "faster"),
     "sdpa": ({"attention": "sdpa"}, "bf16", 1.6, "faster"),
     "checkpoint=1": ({"checkpoint": 1}, "bf16", 2.4, "slower"),
-    "checkpoint=2": ({"checkpoint": 2}, "bf16", 2.3, "slower"),
 }
-PEAKS = {"fp32": 40, "bf16": 30, "sdpa": 20, "checkpoint=1": 10, "checkpoint=2": 12}  # GiB
 
 
 def step_time(size, context, precision):
@@ -55,7 +53,7 @@ def timing(label=GPU, factor=1.0):
 
 def ladder():
     """Tables of a ladder at large, 512."""
-    peaks = {name: gibibytes * 2**30 for name, gibibytes in PEAKS.items()}
+    peaks = dict.fromkeys(RUNGS, 2**30)
     where = made_up.place("large", 512)
     return made_up.ladder(f"{GPU}/ladder/large/ctx512", where, RUNGS, "gpu", peaks, ALONE)
 
@@ -149,10 +147,7 @@ def everything():
             ("RoPE(K)", 0.05, 1e10, 5e10),
             ("own range", 0.3, None, None),
         ),
-        "phases": [
-            of(cell["cell"], phase="optimizer", gpu_time=0.1, flop=1e10, bytes=1e11)
-            for cell in (PLAIN, TOP)
-        ],
+        "phases": [of(PLAIN["cell"], phase="optimizer", gpu_time=0.1, flop=1e10, bytes=1e11)],
         "memory_timeline": [
             *made_up.rows(
                 moment,
