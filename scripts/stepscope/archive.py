@@ -8,25 +8,16 @@ from pathlib import Path
 
 from stepscope.files import replacing
 
-# Folders of results/ that hold no cells, so that none of them is a machine's label.
-OTHER_FOLDERS = ("tables", "figures", "report", "slurm", "archive", "site", "ab", "compare")
-OTHER_FILES = (".json", ".log")  # what the names of files there end with
 
-
-def pack(results: Path, path: Path, label: str | None = None) -> int:
+def pack(results: Path, path: Path, label: str) -> int:
     """Write a machine's cells and the pages as a zip file; its content unzips as results/NAME.
-    Returns how many files.
-
-    Without a label those of all machines, which unzip as results. Raises FileNotFoundError where
-    there is no cell.
-    """
-    root = results / label if label else results
+    Returns how many files. Raises FileNotFoundError where there is no cell."""
+    root = results / label
     names: dict[Path, Path] = {}
     for record in root.rglob("record.json"):
-        if record.relative_to(results).parts[0] not in OTHER_FOLDERS:
-            cell = record.parent
-            files = [record, *cell.glob("samples.csv"), *_below(cell / "analysis")]
-            names |= {file: file.relative_to(root) for file in files}
+        cell = record.parent
+        files = [record, *cell.glob("samples.csv"), *_below(cell / "analysis")]
+        names |= {file: file.relative_to(root) for file in files}
     if not names:
         raise FileNotFoundError(errno.ENOENT, "no cell with a record", str(root))
     for folder in ("report", "tables"):

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from stepscope.axes import IMPLEMENTATIONS, PLAIN_STEP, is_step, option
-from stepscope.machine.identity import PACKAGE as OF_PYTHON
 from stepscope.model.about import Attention
 from stepscope.model.chosen import call_of, module_of, names, said
 
@@ -91,11 +90,11 @@ def modules_of(spec: dict) -> list[str]:
 
 
 def packages_of(spec: dict) -> tuple[str, ...]:
-    """Packages of Python whose kernels a cell, or a variant of it, runs where they are installed,
-    as identity() takes them: their versions count for it."""
+    """Packages of Python whose kernels a cell, or a variant of it, runs where they are installed:
+    their versions count for it."""
     names = [name for option, name in _chosen(spec) if option == "attention"]
     packages = [said("attention", name, Attention).package for name in names]
-    return tuple(OF_PYTHON + package for package in dict.fromkeys(packages) if package)
+    return tuple(package for package in dict.fromkeys(packages) if package)
 
 
 def _chosen(spec: dict) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,6 @@ from stepscope.config.code_digest import (
     reached,
     source_digest,
 )
-from stepscope.machine.identity import PACKAGE
 
 _SCIENTIFIC = re.compile(r"[-+]?(\d{1,15}\.?\d{0,15}|\.\d{1,15})[eE][-+]?\d{1,4}")
 HUGGING_FACE = "transformers"  # which every model of hf: is made of
@@ -174,8 +173,8 @@ def _digest_of_both(code: str, files: str) -> str:
 
 
 def packages_of(spec: dict) -> tuple[str, ...]:
-    """Packages whose versions count for a cell, as identity() takes them: what the files of its own
-    model or steps import beside torch."""
+    """Packages whose versions count for a cell: what the files of its own model or steps import
+    beside torch."""
     found = [name for reference in references(spec) for name in _packages_of(reference)]
     return tuple(dict.fromkeys(found))
 
@@ -188,7 +187,7 @@ def _packages_of(reference: str) -> tuple[str, ...]:
         own.add(path.parent.name if path.name == "__init__.py" else path.stem)
         names |= {name for name in imports if "." not in name}
     others = names - {"torch", "triton", "stepscope"} - own - sys.stdlib_module_names
-    return tuple(PACKAGE + name for name in sorted(others))
+    return tuple(sorted(others))
 
 
 @functools.cache

@@ -43,7 +43,7 @@ class Registry:
         self.sources = Sources(scripts)
         self.machines = {one.label: one for one in machines}
         self._tools = {study.name: study.tools for study in studies}
-        self._packages = pinned_versions(environment.read_text()) if environment else None
+        self._versions = pinned_versions(environment.read_text()) if environment else None
         self._identity = functools.cache(self._identified)
         self.studies: dict[str, list[Cell]] = {}
         self._cells: dict[str, Cell] = {}
@@ -112,8 +112,8 @@ class Registry:
         one = self.machines[label]
         if not one.here:
             return None
-        tools = (*self._tools[study](one.device), *packages)
-        return identity.identity(one.device, tools, self._packages)
+        tools = self._tools[study](one.device)
+        return identity.identity(one.device, tools, packages, self._versions)
 
     def _packages_of(self, cell: Cell) -> tuple[str, ...]:
         """Those whose versions count for a cell."""
@@ -150,7 +150,7 @@ class Registry:
         """JSON: the machines, and the cells of each study, with name, size, spec, code and
         command."""
         machines = {
-            label: {"device": one.device, "how": _how(one), "expect": one.expect}
+            label: {"how": "here" if one.measured else "there"}
             for label, one in self.machines.items()
         }
         planned = {
@@ -178,14 +178,6 @@ class Registry:
             record = (self.results / cell.name / "record.json").read_bytes()
             entry["record"] = hashlib.sha256(record).hexdigest()[:16]
         return entry
-
-
-def _how(one: Hardware) -> str:
-    """`here`, `jobs` (of a cluster) or `there` (measured before: its results are used as they
-    are)."""
-    if one.here:
-        return "here"
-    return "jobs" if one.measured else "there"
 
 
 def pinned_versions(environment: str) -> dict[str, str]:

@@ -58,15 +58,13 @@ def hold(device_name: str) -> Iterator[None]:
 def take_free_gpu(uuids: list[str]) -> str:
     """The UUID of a GPU that is free now; waits for one, and says so on stderr.
 
-    This process keeps its place on the GPU, and passes it on to the program that it becomes
-    (execve(2)).
+    This process keeps its place on the GPU until its end.
     """
     waits = False
     while True:
         for uuid in uuids:
             place = _open(f"{uuid}.place")
             if _takes(place) and _is_free(f"{uuid}.lock"):
-                os.set_inheritable(place.fileno(), True)
                 _KEPT.append(place)
                 if waits:
                     _say(f"got {uuid}")

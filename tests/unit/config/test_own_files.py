@@ -42,7 +42,7 @@ def test_files_are_those_that_are_imported_from_the_folder(write, tmp_path):
         "net/rotary.py",
     ]
     assert list(_files(reference)) == [tmp_path / name for name in [*names, "parts.py"]]
-    assert packages_of({"model": reference}) == ("python:absent",)
+    assert packages_of({"model": reference}) == ("absent",)
 
 
 def test_files_are_named_as_the_reference_names_them(write, tmp_path, monkeypatch):

@@ -147,4 +147,4 @@ def test_what_the_files_import_counts_by_its_version(config, registry_of):
     mine, nano = found.studies["timing"]
     assert json.loads(found.machine_json(mine))["packages"].keys() == {"timm"}
     assert "packages" not in json.loads(found.machine_json(nano))
-    assert own_models.packages_of({"model": "hf:llama"}) == ("python:transformers",)
+    assert own_models.packages_of({"model": "hf:llama"}) == ("transformers",)

@@ -150,7 +150,7 @@ def test_a_steps_file_makes_its_cells_stale_and_no_code_of_our_model_does(
     code = before.code(cell)
     (tmp_path / "models/train.py").write_text(f"{SOURCE}rate = 2\n")
     assert registry_of(config).code(cell) != code
-    assert own_models.packages_of(cell.spec) == ("python:timm",)
+    assert own_models.packages_of(cell.spec) == ("timm",)
     loaded = Sources().modules("time_ladder.py", modules_of(cell.spec))
     assert "stepscope.measure.own_step" in loaded
     assert "stepscope.model.transformer" not in loaded
