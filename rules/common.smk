@@ -32,7 +32,6 @@ try:
         MACHINES = hardware.hardware_of(config)
         environment = PROJECT / "envs/measure.yaml" if CONDA else None
         CELLS = Registry(config, MACHINES, STUDIES, environment=environment)
-        CELLS.check_results()
     WRONG.tell()
 except (ConfigError, identity.MachineError) as error:
     sys.exit(str(error))
@@ -141,7 +140,7 @@ def code_of(program, *packages):
         ".".join(path.relative_to(PROJECT / "scripts").with_suffix("").parts) for path in files
     ]
     return CELLS.sources.digest(
-        f"{program}.py", [name for name in modules if not name.endswith("__init__")]
+        f"{program}.py", tuple(name for name in modules if not name.endswith("__init__"))
     )
 
 

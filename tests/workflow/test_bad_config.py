@@ -14,7 +14,7 @@ SIZES = b"sizes: {a: {d_model: 2, d_ff: 1, num_layers: 1, num_heads: 1}}\n"
         ),
         (
             b"devise: cpu\n" + SIZES,
-            "config key (top level): unknown key 'devise'; did you mean 'device'?",
+            "config key (top level): 'devise' is not a usable name; known keys: preset, ",
         ),
     ],
     ids=["unreadable", "misspelt"],
@@ -22,7 +22,8 @@ SIZES = b"sizes: {a: {d_model: 2, d_ff: 1, num_layers: 1, num_heads: 1}}\n"
 def test_one_line_says_what_is_wrong(content, said, bare_project):
     path = bare_project.folder / "config.yaml"
     path.write_bytes(content)
-    assert bare_project.run("--cores", 1, "report").complaint == said.format(path=path)
+    said = said.format(path=path)
+    assert bare_project.run("--cores", 1, "report").complaint.startswith(said)
     assert not (bare_project.folder / "results").exists()
 
 
