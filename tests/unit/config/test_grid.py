@@ -98,8 +98,8 @@ def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):
             TIMING,
             {"key_value_heads": [3]},
             (
-                r"timing\.grid\.cpu\.0: size nano has 4 heads, which key_value_heads 3 does not"
-                r" divide; use a divisor$"
+                r"timing\.grid\.cpu\.0: size nano: num_heads = 4 is not divisible by"
+                r" key_value_heads = 3$"
             ),
         ),
         (TIMING, {"start": ["x"]}, r"timing\.grid\.cpu\.0: its cells have no start; remove it$"),
